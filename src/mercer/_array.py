@@ -1,0 +1,191 @@
+"""Arrays at the border: what a matrix of points may be, checked once and never cast in silence."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from mercer._errors import InputError
+
+Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
+
+_FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
+_EXACT_INTEGERS = 2**53
+
+
+def is_sparse(X: Any) -> bool:
+    """Whether X is a SciPy sparse matrix or array (tested without importing scipy.sparse)."""
+    return type(X).__module__.startswith("scipy.sparse") and hasattr(X, "tocsr")
+
+
+def as_points(X: Any, name: str = "X") -> Any:
+    """Return X as an (n, d) float32 or float64 matrix of finite numbers, dense or CSR.
+
+    float32 stays float32; integers and booleans become float64, exactly. Everything that would
+    lose something (complex, half or extended precision, masks, objects) is refused.
+    """
+    if is_sparse(X):
+        return _as_sparse_points(X, name)
+    array = _as_float(X, name)
+    if array.ndim != 2:
+        raise InputError(
+            f"{name} must have shape (n_points, n_features), got {array.shape}; use "
+            f"{name}.reshape(-1, 1) for one feature or {name}.reshape(1, -1) for one point"
+        )
+    _check_nonempty(array.shape, name)
+    _check_finite(array, name)
+    return array
+
+
+def as_vector(a: Any, name: str, length: int | None = None) -> Array:
+    """Return a as a finite float vector, of the given length if one is given."""
+    vector = _as_float(a, name)
+    if vector.ndim != 1:
+        raise InputError(f"{name} must be one-dimensional, got shape {vector.shape}")
+    if length is not None and vector.shape[0] != length:
+        raise InputError(f"{name} must have {length} entries, got {vector.shape[0]}")
+    _check_finite(vector, name)
+    return vector
+
+
+def as_weights(weights: Any, length: int, name: str = "weights") -> Array:
+    """Return non-negative float64 weights with a positive sum, scaled so that they sum to one."""
+    if weights is None:
+        return np.full(length, 1.0 / length)
+    w = as_vector(weights, name, length).astype(np.float64)
+    if np.any(w < 0):
+        raise InputError(f"{name} must be >= 0, got {float(w.min())!r}")
+    largest = float(w.max())
+    if largest == 0:
+        raise InputError(f"{name} must not all be zero")
+    w = w / largest  # before the sum, which could overflow
+    return np.asarray(w / w.sum())
+
+
+def positive(value: Any, name: str) -> float:
+    """Return value as a float, refusing anything that is not a finite number above zero."""
+    number = real(value, name)
+    if number <= 0:
+        raise InputError(f"{name} must be > 0, got {number!r}")
+    return number
+
+
+def non_negative(value: Any, name: str) -> float:
+    """Return value as a float, refusing anything that is not a finite number of at least zero."""
+    number = real(value, name)
+    if number < 0:
+        raise InputError(f"{name} must be >= 0, got {number!r}")
+    return number
+
+
+def real(value: Any, name: str) -> float:
+    """Return value as a finite float."""
+    if np.ndim(value) != 0:
+        raise InputError(f"{name} must be a single number, got shape {np.shape(value)}")
+    if isinstance(value, bool | str | complex) or np.iscomplexobj(value):
+        raise InputError(f"{name} must be a real number, got {value!r}")
+    try:
+        number = float(value)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"{name} must be a real number, got {value!r}") from error
+    if not math.isfinite(number):
+        raise InputError(f"{name} must be finite, got {number!r}")
+    return number
+
+
+def positive_int(value: Any, name: str) -> int:
+    """Return value as an int of at least one."""
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
+        raise InputError(f"{name} must be an integer >= 1, got {value!r}")
+    return int(value)
+
+
+def frozen(array: Array) -> Array:
+    """A read-only view: values hold their arrays without a way to change them."""
+    view = array.view()
+    view.flags.writeable = False
+    return view
+
+
+def namespace(*arrays: Any) -> Any:
+    """The array-API namespace of the first argument that has one, else NumPy."""
+    for a in arrays:
+        get = getattr(a, "__array_namespace__", None)
+        if get is not None:
+            return get()
+    return np
+
+
+def _as_float(X: Any, name: str) -> Array:
+    if isinstance(X, np.ma.MaskedArray):
+        raise InputError(f"{name} is a masked array; fill or drop the masked entries first")
+    _check_frame(X, name)
+    try:
+        array = np.asarray(X)
+    except ValueError as error:
+        raise InputError(f"{name} must be a rectangular array of numbers: {error}") from error
+    kind = array.dtype.kind
+    if array.dtype in _FLOATS:
+        return array
+    if kind in "biu":
+        if kind in "iu" and array.size and _largest_integer(array) > _EXACT_INTEGERS:
+            raise InputError(f"{name} has integers above 2**53, which float64 cannot hold exactly")
+        return array.astype(np.float64)
+    if kind == "c":
+        raise InputError(f"{name} is complex. Complex data not supported; use the real part")
+    if kind == "f":
+        cure = "astype(np.float32)" if array.dtype.itemsize < 4 else "astype(np.float64)"
+        raise InputError(f"{name} has dtype {array.dtype}; use {name}.{cure}")
+    raise InputError(f"{name} must hold numbers, got dtype {array.dtype}")
+
+
+def _check_frame(X: Any, name: str) -> None:
+    """A data frame with text columns is refused by the names of those columns."""
+    dtypes = getattr(X, "dtypes", None)
+    columns = getattr(X, "columns", None)
+    if columns is None or not isinstance(dtypes, Sequence) and not hasattr(dtypes, "__iter__"):
+        return
+    bad = [str(c) for c, t in zip(columns, dtypes, strict=True) if "float" not in str(t).lower()
+           and "int" not in str(t).lower() and "bool" not in str(t).lower()]
+    if bad:
+        raise InputError(f"{name} has columns that are not numeric: {', '.join(bad)}; encode them")
+
+
+def _largest_integer(array: Array) -> int:
+    return max(abs(int(array.max())), abs(int(array.min())))
+
+
+def _check_nonempty(shape: tuple[int, ...], name: str) -> None:
+    if 0 in shape:
+        what = "rows" if shape[0] == 0 else "features (columns)"
+        raise InputError(f"{name} has no {what}: shape {shape}, at least one is needed")
+
+
+def _check_finite(array: Array, name: str) -> None:
+    with np.errstate(over="ignore", invalid="ignore"):
+        if np.isfinite(np.sum(array)):  # cheap, and exact when it says yes
+            return
+    finite = np.isfinite(array)
+    if finite.all():
+        return
+    where = tuple(int(i) for i in np.argwhere(~finite)[0])
+    kind = "NaN" if np.isnan(array[where]) else "infinity"
+    raise InputError(
+        f"{name} contains {kind} ({int((~finite).sum())} non-finite entries, the first at "
+        f"{where if len(where) > 1 else where[0]}); drop or impute them"
+    )
+
+
+def _as_sparse_points(X: Any, name: str) -> Any:
+    csr = X.tocsr()
+    if csr.ndim != 2:
+        raise InputError(f"{name} must be two-dimensional, got shape {csr.shape}")
+    _check_nonempty(csr.shape, name)
+    data = _as_float(csr.data, name)
+    _check_finite(data, name)
+    if data is not csr.data:
+        csr = csr.astype(np.float64)
+    return csr

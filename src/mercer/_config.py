@@ -1,0 +1,76 @@
+"""Options of a computation: how much memory, how many threads, which engine. Local to a context."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, replace
+from typing import Any
+
+from mercer._array import positive
+from mercer._errors import InputError
+
+
+@dataclass(frozen=True)
+class Options:
+    """What a call may use.
+
+    Attributes
+    ----------
+    working_memory : float
+        MiB that temporary tiles of one call may take, over all its threads together.
+    n_jobs : int or None
+        Threads; None means all cores this process may run on, negative counts back from them.
+    """
+
+    working_memory: float = 128.0
+    n_jobs: int | None = None
+
+    def __post_init__(self) -> None:
+        positive(self.working_memory, "working_memory")
+        jobs = self.n_jobs
+        if jobs is not None and (isinstance(jobs, bool) or not isinstance(jobs, int) or jobs == 0):
+            raise InputError(f"n_jobs must be None or a non-zero integer, got {jobs!r}")
+
+
+_current: ContextVar[Options] = ContextVar("mercer_options", default=Options())
+
+
+def get_options() -> Options:
+    """Return the options in force here.
+
+    Examples
+    --------
+    >>> import mercer as mc
+    >>> mc.get_options().working_memory
+    128.0
+    """
+    return _current.get()
+
+
+@contextmanager
+def options(**changes: Any) -> Iterator[Options]:
+    """Change options inside a `with` block, for this thread or task only.
+
+    Parameters
+    ----------
+    **changes
+        `working_memory` in MiB (> 0), `n_jobs` (None, or a non-zero integer).
+
+    Examples
+    --------
+    >>> import mercer as mc
+    >>> with mc.options(n_jobs=1, working_memory=32) as current:
+    ...     current.n_jobs
+    1
+    """
+    unknown = set(changes) - set(Options.__dataclass_fields__)
+    if unknown:
+        known = ", ".join(Options.__dataclass_fields__)
+        raise InputError(f"unknown option {sorted(unknown)[0]!r}; the options are {known}")
+    token = _current.set(replace(_current.get(), **changes))
+    try:
+        yield _current.get()
+    finally:
+        _current.reset(token)

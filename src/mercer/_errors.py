@@ -1,0 +1,29 @@
+"""The exception tree. Every message states the condition that failed and the cure."""
+
+
+class MercerError(Exception):
+    """Base of everything mercer raises on purpose."""
+
+
+class InputError(MercerError, ValueError):
+    """An argument is outside what the function is defined for."""
+
+
+class DomainError(InputError):
+    """Points lie outside the set on which a kernel is defined."""
+
+
+class SpaceError(InputError):
+    """Two elements, or an element and a subspace, live in different spaces."""
+
+
+class DerivativeError(MercerError, TypeError):
+    """A derivative was asked of a kernel that has none."""
+
+
+class UnavailableError(MercerError, NotImplementedError):
+    """The quantity exists, but there is no closed form or no implementation for this kernel."""
+
+
+class MercerWarning(UserWarning):
+    """Base of the warnings that mercer issues."""

@@ -1,0 +1,108 @@
+"""Threads: the one module that owns a pool and that tells BLAS how many threads to use.
+
+Tiles of a kernel sum run on a pool of Python threads (NumPy and the compiled core release the
+interpreter lock) while BLAS is held to one thread, because two levels of threads fight: with
+other load on the machine BLAS threads under a tile loop cost a factor of five.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+from mercer._config import get_options
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+_lock = threading.Lock()
+_pools: dict[int, ThreadPoolExecutor] = {}
+_blas_users = 0
+_blas_limit: Any = None
+_controller: Any = None
+_inside = threading.local()
+
+
+def available_cores() -> int:
+    """The number of cores this process may run on; one inside a joblib or pool worker process."""
+    if "LOKY_WORKER" in os.environ or "JOBLIB_SPAWNED_PROCESS" in os.environ:
+        return 1
+    affinity = getattr(os, "sched_getaffinity", None)
+    return len(affinity(0)) if affinity is not None else (os.cpu_count() or 1)
+
+
+def thread_count() -> int:
+    """Threads for the next call: `n_jobs` of the options in force, negative counting from all."""
+    jobs = get_options().n_jobs
+    cores = available_cores()
+    if jobs is None:
+        return cores
+    return jobs if jobs > 0 else max(1, cores + 1 + jobs)
+
+
+def map_threads(function: Callable[[T], R], items: Sequence[T]) -> list[R]:
+    """`[function(i) for i in items]` on the pool, BLAS held to one thread meanwhile.
+
+    Results come in the order of the items, so that what is summed from them does not depend on
+    the number of threads. A nested call runs inline: the pool never waits for itself.
+    """
+    threads = min(thread_count(), len(items))
+    if threads <= 1 or getattr(_inside, "worker", False):
+        return [function(item) for item in items]
+
+    def run(item: T) -> R:
+        _inside.worker = True
+        return function(item)
+
+    with single_threaded_blas():
+        futures = [_pool(threads).submit(run, item) for item in items]
+        try:
+            return [future.result() for future in futures]
+        finally:
+            for future in futures:  # after an error or an interrupt nothing is left running
+                future.cancel()
+
+
+@contextmanager
+def single_threaded_blas() -> Iterator[None]:
+    """Hold BLAS to one thread; counted, because the setting is global to the process."""
+    global _blas_users, _blas_limit, _controller
+    with _lock:
+        if _blas_users == 0:
+            if _controller is None:  # finding the libraries takes milliseconds: once
+                from threadpoolctl import ThreadpoolController
+
+                _controller = ThreadpoolController()
+            _blas_limit = _controller.limit(limits=1, user_api="blas")
+        _blas_users += 1
+    try:
+        yield
+    finally:
+        with _lock:
+            _blas_users -= 1
+            if _blas_users == 0:
+                _blas_limit.restore_original_limits()
+                _blas_limit = None
+
+
+def _pool(threads: int) -> ThreadPoolExecutor:
+    with _lock:
+        if threads not in _pools:
+            _pools[threads] = ThreadPoolExecutor(threads, thread_name_prefix="mercer")
+        return _pools[threads]
+
+
+def _after_fork() -> None:
+    """A forked child has none of the threads and may hold a lock nobody will release."""
+    global _lock, _blas_users, _blas_limit, _controller
+    _lock = threading.Lock()
+    _pools.clear()
+    _blas_users, _blas_limit, _controller = 0, None, None
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)

@@ -1,0 +1,58 @@
+"""Kernel sums without the Gram matrix: the one seam for speed.
+
+The engine knows programs (variables and a profile of them) and coefficients; never a Kernel.
+"""
+
+from mercer.engine._aligned import diagonal
+from mercer.engine._blocked import fields, gram
+from mercer.engine._coef import Coef, Dense, LowRank, Selection, Stacked, stack
+from mercer.engine._expr import Const, Cut, Expr, Matern, Opaque, Var
+from mercer.engine._fields import Fields
+from mercer.engine._inputs import input_gradient, input_mixed, require_derivatives
+from mercer.engine._jets import Jet, evaluate
+from mercer.engine._maps import Columns, Map, Maps, Matrix, Scales, check_all
+from mercer.engine._moments import WeightedMoments, moments
+from mercer.engine._pairs import tile_dtype
+from mercer.engine._plan import n_columns, n_rows, pieces
+from mercer.engine._program import Block, Distance, Dot, Norm, Program
+
+__all__ = [
+    "Block",
+    "Coef",
+    "Columns",
+    "Const",
+    "Cut",
+    "Dense",
+    "Distance",
+    "Dot",
+    "Expr",
+    "Fields",
+    "Jet",
+    "LowRank",
+    "Map",
+    "Maps",
+    "Matern",
+    "Matrix",
+    "Norm",
+    "Opaque",
+    "Program",
+    "Scales",
+    "Selection",
+    "Stacked",
+    "Var",
+    "WeightedMoments",
+    "check_all",
+    "diagonal",
+    "evaluate",
+    "fields",
+    "gram",
+    "input_gradient",
+    "input_mixed",
+    "moments",
+    "n_columns",
+    "n_rows",
+    "pieces",
+    "require_derivatives",
+    "stack",
+    "tile_dtype",
+]

@@ -1,0 +1,161 @@
+"""Squared distances between two sets of points, tile by tile, without losing digits.
+
+|x - y|^2 = |x|^2 + |y|^2 - 2 <x, y> is one matrix product, but it loses digits where the distance
+is small against the norms. Points are therefore centred, and a *cancellation bound* decides what
+else is needed: with rho the radius of the queries, the product form is off by about 4 eps rho^2,
+which moves the profile by |k'| times that. Distances at which this exceeds the tolerance are
+recomputed from differences. Where that would be many of them the queries are sorted in space, and
+each tile of neighbours is centred on its own mean, so that rho is small.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from mercer._array import Array, is_sparse
+
+DIRECT_DIMENSIONS = 3  # up to here differences are as fast as the product form
+_REPAIR_ENTRIES = 1 << 18  # entries recomputed at once: bounds the memory of a repair
+_BOUND = 4.0
+
+CutRule = Callable[[float, float], float]
+"""cut(error, largest): the distances below it change the profile too much under that error."""
+
+
+class Distances:
+    """Tiles of |row - column|^2, rows from Y (queries) and columns from X (points).
+
+    Parameters
+    ----------
+    X, Y : arrays of shape (n, d) and (m, d), dense or CSR
+    dtype : the type of the tiles, float32 or float64
+    cut_rule : see `CutRule`
+    """
+
+    def __init__(self, X: Any, Y: Any, dtype: Any, cut_rule: CutRule) -> None:
+        self.X, self.Y, self.dtype, self.cut_rule = X, Y, np.dtype(dtype), cut_rule
+        self.sparse = is_sparse(X) or is_sparse(Y)
+        self.local = False
+        self.direct = not self.sparse and X.shape[1] <= DIRECT_DIMENSIONS
+        self.working: np.dtype[Any] = self.dtype
+        self.cut = 0.0
+        if not self.direct:
+            self._centre()
+
+    def _centre(self) -> None:
+        """Centre once on the mean of the points and see whether the bound holds."""
+        centre = 0.0 if self.sparse else np.mean(self.X, axis=0, dtype=np.float64)
+        self.working = np.dtype(np.float64) if self.sparse else self.dtype
+        self._prepare(centre)
+        if self.cut > 0.0 and self.working == np.float32:
+            self.working = np.dtype(np.float64)
+            self._prepare(centre)
+        if not self.sparse and self.cut > 1e-3 * self.radius2 > 0.0:
+            self.local = True
+
+    def _prepare(self, centre: Any) -> None:
+        self.Xc, self.x2 = _centred(self.X, centre, self.working)
+        self.Yc, self.y2 = _centred(self.Y, centre, self.working)
+        self.radius2 = float(self.y2.max())
+        self.cut = self._cut(self.radius2)
+
+    def _cut(self, radius2: float) -> float:
+        """Distances below this are recomputed; beyond radius^2 the error is relative to them."""
+        error = _BOUND * float(np.finfo(self.working).eps) * radius2
+        return min(self.cut_rule(error, radius2), radius2) if radius2 > 0.0 else 0.0
+
+    def order(self, tile_rows: int) -> Array | None:
+        """The order in which queries must be cut into tiles; None for the order they have."""
+        return spatial_order(self.Y, tile_rows) if self.local else None
+
+    def tile(self, rows: Any, columns: slice) -> Array:
+        """The squared distances of some queries to some points."""
+        if self.direct:
+            return _differences(self.Y[rows], self.X[columns], self.dtype)
+        if self.local:
+            return self._local_tile(rows, columns)
+        u = _product_form(self.Yc[rows], self.y2[rows], self.Xc[columns], self.x2[columns])
+        self._repair(u, rows, columns, self.cut)
+        return u.astype(self.dtype, copy=False)
+
+    def _local_tile(self, rows: Any, columns: slice) -> Array:
+        centre = np.mean(self.Y[rows], axis=0, dtype=np.float64)
+        Yc, y2 = _centred(self.Y[rows], centre, self.working)
+        Xc, x2 = _centred(self.X[columns], centre, self.working)
+        u = _product_form(Yc, y2, Xc, x2)
+        self._repair(u, rows, columns, self._cut(float(y2.max())))
+        return u.astype(self.dtype, copy=False)
+
+    def _repair(self, u: Array, rows: Any, columns: slice, cut: float) -> None:
+        if cut <= 0.0:
+            return
+        r, c = np.nonzero(u < cut)
+        Y, X = self.Y[rows], self.X[columns]
+        chunk = max(1, _REPAIR_ENTRIES // X.shape[1])
+        for start in range(0, r.size, chunk):
+            i, j = r[start : start + chunk], c[start : start + chunk]
+            u[i, j] = aligned_distances(Y[i], X[j])
+
+
+def aligned_distances(Y: Any, X: Any) -> Array:
+    """|y_j - x_j|^2 row by row, from differences, in float64."""
+    if is_sparse(Y) or is_sparse(X):
+        gap = Y - X
+        if is_sparse(gap):
+            return np.asarray(gap.multiply(gap).sum(axis=1), dtype=np.float64).ravel()
+        gap = np.asarray(gap)
+    else:
+        gap = np.subtract(Y, X, dtype=np.float64)
+    return np.asarray(np.einsum("ij,ij->i", gap, gap))
+
+
+def squared_norms(X: Any) -> Array:
+    """|x_i|^2 in float64."""
+    if is_sparse(X):
+        return np.asarray(X.multiply(X).sum(axis=1), dtype=np.float64).ravel()
+    return np.asarray(np.einsum("ij,ij->i", X, X, dtype=np.float64))
+
+
+def spatial_order(Y: Array, leaf: int) -> Array:
+    """A permutation that puts neighbours together: halve along the widest axis down to leaves."""
+    order = np.arange(Y.shape[0])
+    pending = [(0, Y.shape[0])]
+    while pending:
+        start, stop = pending.pop()
+        if stop - start <= leaf:
+            continue
+        part = Y[order[start:stop]]
+        axis = int(np.argmax(part.max(axis=0) - part.min(axis=0)))
+        # cut at a multiple of the leaf size, so that tiles and leaves coincide
+        half = leaf * max(1, round((stop - start) / (2 * leaf)))
+        order[start:stop] = order[start:stop][np.argpartition(part[:, axis], half - 1)]
+        pending += [(start, start + half), (start + half, stop)]
+    return order
+
+
+def _centred(X: Any, centre: Any, dtype: Any) -> tuple[Any, Array]:
+    """Centred points in the working type and their squared norms."""
+    Xc = X.astype(dtype) if is_sparse(X) else np.subtract(X, centre, dtype=dtype)
+    return Xc, squared_norms(Xc).astype(dtype, copy=False)
+
+
+def _product_form(Y: Any, y2: Array, X: Any, x2: Array) -> Array:
+    u = Y @ X.T
+    u = u.toarray() if is_sparse(u) else np.asarray(u)
+    u *= -2.0
+    u += y2[:, None]
+    u += x2
+    return np.asarray(np.maximum(u, 0.0, out=u))
+
+
+def _differences(Y: Array, X: Array, dtype: Any) -> Array:
+    """Squared distances by coordinates; differences of float32 are exact enough in float32."""
+    gap = np.subtract(Y[:, :1], X[:, 0], dtype=dtype)
+    u = np.square(gap, out=gap)
+    for k in range(1, X.shape[1]):
+        gap = np.subtract(Y[:, k, None], X[:, k], dtype=dtype)
+        u += np.square(gap, out=gap)
+    return np.asarray(u)

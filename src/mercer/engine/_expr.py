@@ -1,0 +1,332 @@
+"""Profiles as expressions: what `profile(u)` builds, evaluated with its first two derivatives.
+
+A kernel states its profile once, in ordinary arithmetic. Called with a `Var` the arithmetic is
+recorded as a small tree, and the tree is what every engine runs: on arrays of any array-API
+library, on order-2 jets for derivatives, in log space (`_log.py`), and as the tape of the compiled
+core. All nodes are values: immutable, comparable, hashable.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from mercer._array import namespace
+from mercer._errors import DerivativeError
+
+
+class Expr:
+    """A node of a profile; arithmetic on nodes, and NumPy's exp, log, sqrt..., build new nodes."""
+
+    def __add__(self, other: Any) -> Expr:
+        return add(self, as_expr(other))
+
+    def __radd__(self, other: Any) -> Expr:
+        return add(as_expr(other), self)
+
+    def __mul__(self, other: Any) -> Expr:
+        return multiply(self, as_expr(other))
+
+    def __rmul__(self, other: Any) -> Expr:
+        return multiply(as_expr(other), self)
+
+    def __sub__(self, other: Any) -> Expr:
+        return add(self, multiply(Const(-1.0), as_expr(other)))
+
+    def __rsub__(self, other: Any) -> Expr:
+        return add(as_expr(other), multiply(Const(-1.0), self))
+
+    def __neg__(self) -> Expr:
+        return multiply(Const(-1.0), self)
+
+    def __truediv__(self, other: Any) -> Expr:
+        return multiply(self, power(as_expr(other), -1.0))
+
+    def __rtruediv__(self, other: Any) -> Expr:
+        return multiply(as_expr(other), power(self, -1.0))
+
+    def __pow__(self, exponent: Any) -> Expr:
+        return power(self, float(exponent))
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        build = _UFUNCS.get(ufunc.__name__)
+        if build is None or method != "__call__" or kwargs:
+            return NotImplemented
+        return build(*(as_expr(i) for i in inputs))
+
+
+@dataclass(frozen=True)
+class Var(Expr):
+    """Variable number `index` of a program; `nonnegative` for squared distances and norms."""
+
+    index: int
+    nonnegative: bool = False
+
+
+@dataclass(frozen=True)
+class Const(Expr):
+    """A number."""
+
+    value: float
+
+
+@dataclass(frozen=True)
+class Add(Expr):
+    """The sum of two nodes."""
+
+    left: Expr
+    right: Expr
+
+
+@dataclass(frozen=True)
+class Mul(Expr):
+    """The product of two nodes."""
+
+    left: Expr
+    right: Expr
+
+
+@dataclass(frozen=True)
+class LogAddExp(Expr):
+    """log(exp(left) + exp(right)), without overflow: the sum of two profiles in log space."""
+
+    left: Expr
+    right: Expr
+
+
+@dataclass(frozen=True)
+class Cut(Expr):
+    """`body` where `gate` >= 0, else `outside`, with derivatives from the side it is on."""
+
+    gate: Expr
+    body: Expr
+    outside: float = 0.0
+
+
+@dataclass(frozen=True)
+class Unary(Expr):
+    """A function of one node, known by its first derivatives."""
+
+    arg: Expr
+
+    def derivatives(self, x: Any, order: int) -> tuple[Any, ...]:
+        """Return (f(x), f'(x), f''(x)) up to the given order."""
+        raise NotImplementedError  # pragma: no cover
+
+
+@dataclass(frozen=True)
+class Exp(Unary):
+    """The exponential."""
+
+    def derivatives(self, x: Any, order: int) -> tuple[Any, ...]:
+        f = namespace(x).exp(x)
+        return (f, f, f)[: order + 1]
+
+
+@dataclass(frozen=True)
+class Log(Unary):
+    """The natural logarithm."""
+
+    def derivatives(self, x: Any, order: int) -> tuple[Any, ...]:
+        f = namespace(x).log(x)
+        if order == 0:
+            return (f,)
+        inverse = 1.0 / x
+        return (f, inverse, -inverse * inverse)[: order + 1]
+
+
+@dataclass(frozen=True)
+class Pow(Unary):
+    """A constant power; whole powers by multiplication, so that any sign is allowed."""
+
+    exponent: float
+
+    def derivatives(self, x: Any, order: int) -> tuple[Any, ...]:
+        p = self.exponent
+        f = (_raise(x, p),)
+        if order >= 1:
+            f += (p * _raise(x, p - 1.0),)
+        if order >= 2:
+            f += (p * (p - 1.0) * _raise(x, p - 2.0),)
+        return f
+
+
+@dataclass(frozen=True)
+class Matern(Unary):
+    """Matern profile of w = z^2 for nu = 3/2 or 5/2, by the recursion M_nu' ~ -M_(nu-1).
+
+    (1 + z) e^-z and (1 + z + z^2/3) e^-z. The chain rule through z = sqrt(w) would give inf - inf
+    at w = 0, where the derivatives are finite (the second of nu = 3/2 is not).
+    """
+
+    nu: float
+
+    def derivatives(self, x: Any, order: int) -> tuple[Any, ...]:
+        xp = namespace(x)
+        z = xp.sqrt(x)
+        e = xp.exp(-z)
+        if self.nu == 1.5:
+            chain = ((1.0 + z) * e, -0.5 * e)
+            return chain[: order + 1] if order < 2 else (*chain, 0.25 * e / z)
+        chain = ((1.0 + z + x / 3.0) * e, (-1.0 / 6.0) * (1.0 + z) * e)
+        return chain[: order + 1] if order < 2 else (*chain, e / 12.0)
+
+
+@dataclass(frozen=True)
+class LogMatern(Unary):
+    """The logarithm of `Matern`, finite where the profile itself underflows."""
+
+    nu: float
+
+    def derivatives(self, x: Any, order: int) -> tuple[Any, ...]:
+        xp = namespace(x)
+        z = xp.sqrt(x)
+        if self.nu == 1.5:
+            q = 1.0 + z
+            ratios = (-0.5 / q, 0.25 / (z * q) if order == 2 else 0.0)  # k'/k and k''/k
+        else:
+            q = 1.0 + z + x / 3.0
+            ratios = (-(1.0 + z) / (6.0 * q), 1.0 / (12.0 * q))
+        value = xp.log(q) - z
+        return (value, ratios[0], ratios[1] - ratios[0] * ratios[0])[: order + 1]
+
+
+@dataclass(frozen=True)
+class Opaque(Unary):
+    """A user's profile that could not be recorded: a function of arrays, and its derivatives."""
+
+    function: Callable[[Any], Any]
+    slopes: Callable[[Any], tuple[Any, Any]] | None = None
+
+    def derivatives(self, x: Any, order: int) -> tuple[Any, ...]:
+        if order == 0:
+            return (self.function(x),)
+        if self.slopes is None:
+            raise DerivativeError(
+                "this profile uses functions mercer cannot differentiate; write it with "
+                "arithmetic, exp, log, sqrt and powers, or add a method profile_derivatives(u) "
+                "that returns (k'(u), k''(u))"
+            )
+        return (self.function(x), *self.slopes(x))[: order + 1]
+
+
+def as_expr(value: Any) -> Expr:
+    """A node as it is, a number as a constant."""
+    return value if isinstance(value, Expr) else Const(float(value))
+
+
+def add(a: Expr, b: Expr) -> Expr:
+    """a + b, constants folded and kept on the left."""
+    if isinstance(a, Const) and isinstance(b, Const):
+        return Const(a.value + b.value)
+    if isinstance(b, Const):
+        a, b = b, a
+    if isinstance(a, Const) and a.value == 0.0:
+        return b
+    if isinstance(a, Const) and isinstance(b, Add) and isinstance(b.left, Const):
+        return add(Const(a.value + b.left.value), b.right)
+    return Add(a, b)
+
+
+def multiply(a: Expr, b: Expr) -> Expr:
+    """a * b, constants folded and kept on the left."""
+    if isinstance(a, Const) and isinstance(b, Const):
+        return Const(a.value * b.value)
+    if isinstance(b, Const):
+        a, b = b, a
+    if isinstance(a, Const) and a.value == 1.0:
+        return b
+    if isinstance(a, Const) and isinstance(b, Mul) and isinstance(b.left, Const):
+        return multiply(Const(a.value * b.left.value), b.right)
+    return Mul(a, b)
+
+
+def power(a: Expr, p: float) -> Expr:
+    """a ** p."""
+    if isinstance(a, Const):
+        return Const(a.value**p)
+    if p == 0.0:
+        return Const(1.0)
+    return a if p == 1.0 else Pow(a, p)
+
+
+def exp(a: Expr) -> Expr:
+    """exp(a)."""
+    return Const(math.exp(a.value)) if isinstance(a, Const) else Exp(a)
+
+
+def log(a: Expr) -> Expr:
+    """log(a)."""
+    return Const(math.log(a.value)) if isinstance(a, Const) else Log(a)
+
+
+def substitute(expr: Expr, replacements: Sequence[Expr]) -> Expr:
+    """The expression with variable number i replaced by `replacements[i]`."""
+    match expr:
+        case Var(index=i):
+            return replacements[i]
+        case Const():
+            return expr
+        case Add(left=a, right=b):
+            return add(substitute(a, replacements), substitute(b, replacements))
+        case Mul(left=a, right=b):
+            return multiply(substitute(a, replacements), substitute(b, replacements))
+        case Cut(gate=g, body=b, outside=c):
+            return Cut(substitute(g, replacements), substitute(b, replacements), c)
+        case Unary(arg=a):
+            return _rebuild(expr, substitute(a, replacements))
+    raise TypeError(f"not a profile expression: {expr!r}")  # pragma: no cover
+
+
+def _rebuild(node: Expr, arg: Expr) -> Expr:
+    if isinstance(node, Exp):
+        return exp(arg)
+    if isinstance(node, Log):
+        return log(arg)
+    if isinstance(node, Pow):
+        return power(arg, node.exponent)
+    if isinstance(arg, Const) and isinstance(node, Unary):
+        return Const(float(node.derivatives(np.asarray(arg.value), 0)[0]))
+    fields = {name: getattr(node, name) for name in node.__dataclass_fields__}  # type: ignore[attr-defined]
+    return type(node)(**{**fields, "arg": arg})
+
+
+_UFUNCS: dict[str, Callable[..., Expr]] = {
+    "add": add,
+    "multiply": multiply,
+    "subtract": lambda a, b: a - b,
+    "divide": lambda a, b: a / b,
+    "negative": lambda a: -a,
+    "exp": exp,
+    "log": log,
+    "sqrt": lambda a: power(a, 0.5),
+    "square": lambda a: power(a, 2.0),
+    "reciprocal": lambda a: power(a, -1.0),
+    "power": lambda a, p: power(a, p.value) if isinstance(p, Const) else exp(p * log(a)),
+    "maximum": lambda a, b: Cut(a, a) if b == Const(0.0) else Cut(b, b),
+}
+
+
+def _raise(x: Any, p: float) -> Any:
+    """x ** p, by multiplication or square roots where those are exact or faster."""
+    if p == 0.0:
+        return 1.0
+    if p < 0.0:
+        return 1.0 / _raise(x, -p)
+    if p == int(p) and p <= 64:
+        result, base, n = None, x, int(p)
+        while n:
+            if n & 1:
+                result = base if result is None else result * base
+            n >>= 1
+            base = base * base if n else base
+        return result
+    if p == 0.5:
+        return namespace(x).sqrt(x)
+    if p == 1.5:
+        return x * namespace(x).sqrt(x)
+    return x**p

@@ -1,0 +1,107 @@
+"""Derivatives of k(x, y) in its two arguments, pair by pair, written out because asked for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from mercer._array import Array, is_sparse
+from mercer._errors import DerivativeError
+from mercer._threads import map_threads
+from mercer.engine._fields import direction
+from mercer.engine._maps import apply_all, pull_all
+from mercer.engine._pairs import Pairs
+from mercer.engine._plan import n_columns, n_rows, pieces
+from mercer.engine._program import Distance, Dot, Norm, Program, Variable
+from mercer.engine._tiles import tile_jet, without_cusps
+
+
+def input_gradient(program: Program, X: Any, Y: Any) -> Array:
+    """d k(x_i, y_j) / d x_i, shape (n, m, d)."""
+    return _derivative(program, X, Y, mixed=False)
+
+
+def input_mixed(program: Program, X: Any, Y: Any) -> Array:
+    """d^2 k(x_i, y_j) / d x_i d y_j', shape (n, m, d, d)."""
+    return _derivative(program, X, Y, mixed=True)
+
+
+def require_derivatives(program: Program) -> None:
+    """Raise unless the kernel has derivatives in its arguments."""
+    if not program.has_derivatives:
+        raise DerivativeError(
+            "this kernel is known by its values only (a function of blocks, or a precomputed "
+            "matrix), so it has no derivatives; use a kernel with a profile"
+        )
+
+
+def _derivative(program: Program, X: Any, Y: Any, *, mixed: bool) -> Array:
+    require_derivatives(program)
+    pairs = Pairs(program, Y, X)
+    n, m, dim = n_rows(X), n_rows(Y), n_columns(X)
+    out = np.zeros((n, m, dim, dim) if mixed else (n, m, dim), dtype=pairs.dtype)
+
+    def job(rows: slice) -> None:
+        inputs = pairs.tile(rows, slice(0, m))
+        shape = (rows.stop - rows.start, m)
+        jet = tile_jet(program, inputs, 2 if mixed else 1, shape)
+        jet, at_cusp = without_cusps(program, jet, inputs)
+        directions = [_directions(v, X[rows], Y) for v in program.variables]
+        if mixed:
+            _add_mixed(out[rows], program, jet, directions, dim)
+            if at_cusp is not None:
+                out[rows][at_cusp] = np.nan  # the derivative does not exist there
+        else:
+            _add_gradient(out[rows], program, jet, directions, dim)
+
+    per_row = max(1, m * dim * (dim if mixed else 1))
+    map_threads(job, list(pieces(n, max(1, (1 << 18) // per_row))))
+    return out
+
+
+def _directions(v: Variable, X: Any, Y: Any) -> tuple[Array, Array]:
+    """d v / d z_x and d v / d z_y for every pair, shape (rows, m, p)."""
+    x, y = (_dense(apply_all(getattr(v, "maps", ()), Z)) for Z in (X, Y))
+    row, column = x[:, None, :], y[None, :, :]
+    alpha, beta = direction(v)
+    by_x = alpha * row + beta * column
+    match v:
+        case Distance():
+            by_y = -by_x
+        case Dot():
+            by_y = row + 0.0 * column
+        case Norm(of="column"):
+            by_y = 2.0 * column + 0.0 * row
+        case _:
+            by_y = 0.0 * by_x
+    return by_x + 0.0 * column, by_y
+
+
+def _add_gradient(out: Array, program: Program, jet: Any, directions: Any, dim: int) -> None:
+    for v, kind in enumerate(program.variables):
+        if not isinstance(jet.first[v], int):
+            part = jet.first[v][..., None] * directions[v][0]
+            out += pull_all(kind.maps, part, dim)  # type: ignore[union-attr]
+
+
+def _add_mixed(out: Array, program: Program, jet: Any, directions: Any, dim: int) -> None:
+    for v, kind in enumerate(program.variables):
+        curvature = {Distance: -2.0, Dot: 1.0}.get(type(kind), 0.0)
+        if curvature and not isinstance(jet.first[v], int):
+            p = directions[v][0].shape[-1]
+            identity = curvature * jet.first[v][..., None, None] * np.eye(p)
+            out += _pull_both(kind, kind, identity, dim)
+        for w, other in enumerate(program.variables):
+            if not isinstance(jet.second[v][w], int):
+                outer = directions[v][0][..., :, None] * directions[w][1][..., None, :]
+                out += _pull_both(kind, other, jet.second[v][w][..., None, None] * outer, dim)
+
+
+def _pull_both(kind: Any, other: Any, T: Array, dim: int) -> Array:
+    T = pull_all(other.maps, T, dim)
+    return np.swapaxes(pull_all(kind.maps, np.swapaxes(T, -1, -2), dim), -1, -2)
+
+
+def _dense(Z: Any) -> Array:
+    return np.asarray(Z.toarray() if is_sparse(Z) else Z, dtype=np.float64)

@@ -1,0 +1,71 @@
+"""The loop over tiles that every kernel sum is: queries in parallel, points in order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from mercer._array import Array
+from mercer._threads import map_threads
+from mercer.engine._fields import Moments
+from mercer.engine._jets import Jet
+from mercer.engine._pairs import Pairs
+from mercer.engine._plan import Plan, cut, n_rows
+from mercer.engine._program import Program
+from mercer.engine._shift import finite, merged, raise_shift
+from mercer.engine._tiles import from_log, log_jet, tile_jet
+
+AddTile = Callable[[list[Moments], Jet, list[Any], Any, slice], None]
+"""add(moments, jet, inputs, rows, columns): add one tile to the moments of its queries."""
+
+Finish = Callable[[Any, list[Moments], Array], None]
+"""finish(rows, moments, shift): turn the complete moments of some queries into results."""
+
+
+class TileLoop:
+    """Evaluate a program on all tiles between points X and queries Y."""
+
+    def __init__(
+        self, program: Program, X: Any, Y: Any, plan: Plan, *, order: int, shifted: bool
+    ) -> None:
+        self.program, self.plan, self.order = program, plan, order
+        self.shifted = shifted and program.log_profile is not None
+        self.pairs = Pairs(program, X, Y, shifted=self.shifted)
+        self.n, self.m = n_rows(X), n_rows(Y)
+
+    def run(self, lists: int, add: AddTile, finish: Finish) -> None:
+        """Sum `lists` sets of moments for every query."""
+        tiles = self.plan.row_tiles(self.m, self.pairs.order(self.plan.rows))
+        chunks = self.plan.chunks(self.m, self.n)
+        if len(chunks) == 1:
+            map_threads(lambda rows: finish(rows, *self._sum(rows, chunks[0], lists, add)), tiles)
+            return
+        jobs = [(rows, chunk) for rows in tiles for chunk in chunks]
+        sums = map_threads(lambda job: self._sum(job[0], job[1], lists, add), jobs)
+        for i, rows in enumerate(tiles):
+            finish(rows, *merged(sums[i * len(chunks) : (i + 1) * len(chunks)]))
+
+    def _sum(
+        self, rows: Any, chunk: slice, lists: int, add: AddTile
+    ) -> tuple[list[Moments], Array]:
+        moments: list[Moments] = [{} for _ in range(lists)]
+        length = count(rows)
+        shift = np.full(length, -np.inf if self.shifted else 0.0)
+        for columns in cut(chunk, self.plan.columns):
+            inputs = self.pairs.tile(rows, columns)
+            shape = (length, columns.stop - columns.start)
+            if self.shifted:
+                log = log_jet(self.program, inputs, self.order, shape)
+                shift = raise_shift(moments, shift, log.value)
+                jet = from_log(log, finite(shift)[:, None])
+            else:
+                jet = tile_jet(self.program, inputs, self.order, shape)
+            add(moments, jet, inputs, rows, columns)
+        return moments, shift
+
+
+def count(rows: Any) -> int:
+    """The number of queries in a slice or an index array."""
+    return rows.stop - rows.start if isinstance(rows, slice) else len(rows)

@@ -1,0 +1,232 @@
+"""Linear maps of points, applied before a kernel looks at them: scales, columns, matrices.
+
+Each map is a value with two actions: `apply` takes points (rows) to where the kernel measures, and
+`pull` takes gradients there back to the original coordinates (multiplication by the transpose).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from mercer._array import Array, as_points, as_vector, frozen, is_sparse
+from mercer._errors import InputError
+
+
+class Map:
+    """A linear map of points, immutable and hashable by its array."""
+
+    array: Array
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if hasattr(self, "array"):
+            raise AttributeError(f"{type(self).__name__} is immutable")
+        object.__setattr__(self, name, value)
+
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other) and np.array_equal(self.array, other.array)  # type: ignore[attr-defined]
+
+    def __hash__(self) -> int:
+        return hash((type(self), self.array.shape, self.array.tobytes()))
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.array.tolist()})"
+
+    def __reduce__(self) -> Any:
+        return type(self), (np.array(self.array),)
+
+    def __copy__(self) -> Map:
+        return self
+
+    def __deepcopy__(self, memo: Any) -> Map:
+        return self
+
+    @property
+    def in_dim(self) -> int | None:
+        """The number of columns it needs, None for any number that is large enough."""
+        raise NotImplementedError  # pragma: no cover
+
+    def out_dim(self, in_dim: int) -> int:
+        """The number of columns it gives."""
+        raise NotImplementedError  # pragma: no cover
+
+    def check(self, columns: int, name: str) -> None:
+        """Raise unless points with this many columns can be mapped."""
+        if self.in_dim is not None and columns != self.in_dim:
+            raise InputError(
+                f"{name} has {columns} features, but the kernel's {type(self).__name__} "
+                f"needs {self.in_dim}"
+            )
+
+    def apply(self, X: Any) -> Any:
+        """Map the rows of X."""
+        raise NotImplementedError  # pragma: no cover
+
+    def pull(self, G: Array, in_dim: int) -> Array:
+        """Take gradients (last axis) back to the `in_dim` original coordinates."""
+        raise NotImplementedError  # pragma: no cover
+
+
+class Scales(Map):
+    """Divide each coordinate by its own length: x -> x / s.
+
+    Parameters
+    ----------
+    lengths : array_like of shape (d,)
+        Positive lengths s, one per column.
+
+    Examples
+    --------
+    >>> import mercer as mc
+    >>> k = mc.Gaussian(1.0).transform(mc.Scales([1.0, 10.0]))
+    >>> k([[0.0, 0.0]], [[1.0, 10.0]]).round(4)
+    array([[0.3679]])
+    """
+
+    def __init__(self, lengths: Any) -> None:
+        lengths = as_vector(lengths, "lengths").astype(np.float64)
+        if lengths.size == 0 or np.any(lengths <= 0):
+            raise InputError(f"lengths must all be > 0, got {lengths.tolist()}")
+        self.array = frozen(lengths)
+
+    @property
+    def in_dim(self) -> int | None:
+        """The number of lengths."""
+        return self.array.size
+
+    def out_dim(self, in_dim: int) -> int:
+        """As many columns as go in."""
+        return in_dim
+
+    def apply(self, X: Any) -> Any:
+        """Divide the columns; sparse stays sparse."""
+        if is_sparse(X):
+            return X.multiply(1.0 / self.array[None, :]).tocsr()
+        return X / self.array.astype(X.dtype)
+
+    def pull(self, G: Array, in_dim: int) -> Array:
+        """Divide the gradient's coordinates."""
+        return np.asarray(G / self.array.astype(G.dtype))
+
+
+class Columns(Map):
+    """Keep only some columns: the kernel does not see the others.
+
+    Parameters
+    ----------
+    indices : array_like of int
+        Column numbers >= 0, each at most once.
+
+    Examples
+    --------
+    >>> import mercer as mc
+    >>> k = mc.Gaussian(1.0).transform(mc.Columns([0])) * mc.Linear().transform(mc.Columns([1]))
+    >>> k([[0.0, 2.0]], [[0.0, 3.0]])
+    array([[6.]])
+    """
+
+    def __init__(self, indices: Any) -> None:
+        array = np.asarray(indices)
+        if array.ndim != 1 or array.size == 0 or array.dtype.kind not in "iu":
+            raise InputError(f"indices must be a list of column numbers, got {indices!r}")
+        if np.any(array < 0) or np.unique(array).size != array.size:
+            raise InputError(f"indices must be >= 0 and distinct, got {array.tolist()}")
+        self.array = frozen(array.astype(np.intp))
+
+    @property
+    def in_dim(self) -> int | None:
+        """Any number of columns that holds the largest index."""
+        return None
+
+    def out_dim(self, in_dim: int) -> int:
+        """As many columns as are kept."""
+        return self.array.size
+
+    def check(self, columns: int, name: str) -> None:
+        """Raise if a column is asked for that is not there."""
+        if columns <= self.array.max():
+            raise InputError(
+                f"{name} has {columns} features, but the kernel looks at column "
+                f"{int(self.array.max())}"
+            )
+
+    def apply(self, X: Any) -> Any:
+        """Select the columns."""
+        return X[:, self.array]
+
+    def pull(self, G: Array, in_dim: int) -> Array:
+        """Put the gradient in its columns, zero elsewhere."""
+        out = np.zeros((*G.shape[:-1], in_dim), dtype=G.dtype)
+        out[..., self.array] = G
+        return out
+
+
+class Matrix(Map):
+    """Apply a matrix: x -> A x, so that squared distances become (x-y)' A'A (x-y).
+
+    Parameters
+    ----------
+    A : array_like of shape (p, d)
+
+    Examples
+    --------
+    >>> import mercer as mc
+    >>> k = mc.Linear().transform(mc.Matrix([[1.0, 1.0]]))
+    >>> k([[1.0, 2.0]], [[3.0, 4.0]])
+    array([[21.]])
+    """
+
+    def __init__(self, A: Any) -> None:
+        A = as_points(A, "A")
+        if is_sparse(A):
+            raise InputError("A must be dense; use A.toarray()")
+        self.array = frozen(A.astype(np.float64))
+
+    @property
+    def in_dim(self) -> int | None:
+        """The number of columns of A."""
+        return int(self.array.shape[1])
+
+    def out_dim(self, in_dim: int) -> int:
+        """The number of rows of A."""
+        return int(self.array.shape[0])
+
+    def apply(self, X: Any) -> Any:
+        """Multiply the rows of X by A transposed."""
+        if is_sparse(X):
+            raise InputError(
+                "a Matrix makes sparse points dense; apply it first, X @ A.T, or use X.toarray()"
+            )
+        return X @ self.array.T.astype(X.dtype)
+
+    def pull(self, G: Array, in_dim: int) -> Array:
+        """Multiply by A transposed on the gradient side."""
+        return np.asarray(G @ self.array.astype(G.dtype))
+
+
+Maps = tuple[Map, ...]
+
+
+def apply_all(maps: Maps, X: Any) -> Any:
+    """Apply the maps in order."""
+    for step in maps:
+        X = step.apply(X)
+    return X
+
+
+def pull_all(maps: Maps, G: Array, in_dim: int) -> Array:
+    """Pull a gradient back through all the maps, last to first."""
+    dims = [in_dim]
+    for step in maps:
+        dims.append(step.out_dim(dims[-1]))
+    for step, dim in zip(reversed(maps), reversed(dims[:-1]), strict=True):
+        G = step.pull(G, dim)
+    return G
+
+
+def check_all(maps: Maps, columns: int, name: str) -> None:
+    """Raise unless points with this many columns go through all the maps."""
+    for step in maps:
+        step.check(columns, name)
+        columns = step.out_dim(columns)

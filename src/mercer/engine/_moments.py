@@ -1,0 +1,99 @@
+"""Moments of the points under kernel weights: what fixed-point and Newton steps are made of."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from mercer._array import Array, is_sparse
+from mercer._errors import DerivativeError
+from mercer.engine._coef import Coef
+from mercer.engine._expr import Const
+from mercer.engine._fields import Moments, add_moments
+from mercer.engine._jets import Jet
+from mercer.engine._loop import TileLoop
+from mercer.engine._plan import n_columns, plan
+from mercer.engine._program import Distance, Program
+from mercer.engine._tiles import scaled, without_cusps
+
+_EUCLIDEAN = Program((Distance(),), Const(0.0))  # only its variable is looked at
+
+
+@dataclass(frozen=True)
+class WeightedMoments:
+    """Sums over points with weights w_i = a_i g(u_i); true sums are these times exp(shift).
+
+    Attributes
+    ----------
+    weight : sum of w_i, shape (m,)
+    first : sum of w_i (x_i - y), shape (m, d): the mean-shift vector is first / weight
+    second : sum of w_i (x_i - y)(x_i - y)', shape (m, d, d); None if not asked for
+    shift : logarithm of the scale of each query, shape (m,)
+    """
+
+    weight: Array
+    first: Array
+    second: Array | None
+    shift: Array
+
+
+def moments(
+    program: Program,
+    X: Any,
+    Y: Any,
+    coef: Coef,
+    *,
+    derivative: int = 1,
+    scatter: bool = False,
+    shifted: bool = False,
+) -> WeightedMoments:
+    """Moments of the points about each query, in the original coordinates.
+
+    The weights are the profile (`derivative=0`) or its first or second derivative in the squared
+    distance or inner product, times the coefficients: of one element, or of element j for query j.
+    Points that coincide with the query at a cusp are left out.
+    """
+    if program.kind not in ("radial", "dot"):
+        raise DerivativeError(
+            f"moments need a kernel of one squared distance or inner product, not a "
+            f"{program.kind} one"
+        )
+    dim, single = n_columns(Y), coef.shape[1] == 1
+    tiles = plan(4 + 4 * derivative, 8 * dim * (dim if scatter else 1))
+    loop = TileLoop(program, X, Y, tiles, order=derivative, shifted=shifted)
+    weight, first = np.empty(loop.m), np.empty((loop.m, dim))
+    second = np.empty((loop.m, dim, dim)) if scatter else None
+    shifts = np.zeros(loop.m)
+    middle = 0.0 if is_sparse(X) else np.mean(X, axis=0, dtype=np.float64)
+
+    def add(sums: list[Moments], jet: Jet, inputs: list[Any], rows: Any, columns: slice) -> None:
+        jet, _ = without_cusps(program, jet, inputs)
+        A = coef.tile(columns, slice(None) if single else rows)
+        W = scaled(_weights(jet, derivative), A.T.astype(jet.value.dtype, copy=False))
+        points = X[columns] if is_sparse(X) else (X[columns] - middle).astype(jet.value.dtype)
+        add_moments(sums[0], _EUCLIDEAN, W, [points], 2 if scatter else 1)
+
+    def finish(rows: Any, sums: list[Moments], shift: Array) -> None:
+        part = sums[0]
+        y = np.asarray(Y[rows].toarray() if is_sparse(Y) else Y[rows] - middle, dtype=np.float64)
+        s, m1 = part[("sum", 0)], part[("first", 0)]
+        shifts[rows], weight[rows] = shift, s
+        first[rows] = m1 - s[:, None] * y
+        if second is not None:
+            cross = m1[:, :, None] * y[:, None, :]
+            square = s[:, None, None] * y[:, :, None] * y[:, None, :]
+            second[rows] = (
+                part[("second", 0, 0)] - cross - np.swapaxes(cross, 1, 2) + square
+            )
+
+    loop.run(1, add, finish)
+    return WeightedMoments(weight, first, second, shifts)
+
+
+def _weights(jet: Jet, derivative: int) -> Jet:
+    """The chosen weights in the place where `add_moments` reads them."""
+    W = (jet.value, *(jet.first[:1]), *(row[0] for row in jet.second[:1]))[derivative]
+    W = np.zeros_like(jet.value) if isinstance(W, int) else W
+    return Jet(W, (W,), ((W,),))

@@ -1,0 +1,128 @@
+"""The variables of a program between two sets of points, prepared once and read tile by tile."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from mercer._array import Array, is_sparse
+from mercer.engine._cancellation import cut_below
+from mercer.engine._distances import Distances, aligned_distances, squared_norms
+from mercer.engine._maps import Maps, apply_all
+from mercer.engine._program import Block, BlockDiagonal, Distance, Dot, Norm, Program, Variable
+
+
+def tile_dtype(X: Any, Y: Any) -> Any:
+    """float32 where both sets are, else float64 (points that are not numbers included)."""
+    types = {getattr(X, "dtype", None), getattr(Y, "dtype", None)}
+    return np.dtype(np.float32) if types == {np.dtype(np.float32)} else np.dtype(np.float64)
+
+
+class Pairs:
+    """Points X (columns of a tile) and queries Y (rows of a tile) as a program sees them."""
+
+    def __init__(self, program: Program, X: Any, Y: Any, *, shifted: bool = False) -> None:
+        self.program, self.X, self.Y = program, X, Y
+        self.dtype = tile_dtype(X, Y)
+        self._mapped: dict[Maps, tuple[Any, Any]] = {(): (X, Y)}
+        self._distances: dict[int, Distances] = {}
+        for i, v in enumerate(program.variables):
+            if isinstance(v, Distance):
+                rule = partial(cut_below, program, i, str(self.dtype), shifted)
+                self._distances[i] = Distances(*self.mapped(v), self.dtype, rule)
+
+    def mapped(self, v: Variable) -> tuple[Any, Any]:
+        """Points and queries where variable v measures them."""
+        maps: Maps = getattr(v, "maps", ())
+        if maps not in self._mapped:
+            X = apply_all(maps, self.X)
+            self._mapped[maps] = (X, X if self.Y is self.X else apply_all(maps, self.Y))
+        return self._mapped[maps]
+
+    def order(self, tile_rows: int) -> Array | None:
+        """The order in which to cut the queries into tiles; None for the order they have."""
+        orders = (d.order(tile_rows) for d in self._distances.values())
+        return next((o for o in orders if o is not None), None)
+
+    def tile(self, rows: Any, columns: slice) -> list[Any]:
+        """The variables of some queries and points, each broadcastable to (rows, columns)."""
+        return [self._variable(i, v, rows, columns) for i, v in enumerate(self.program.variables)]
+
+    def _variable(self, i: int, v: Variable, rows: Any, columns: slice) -> Any:
+        X, Y = self.mapped(v)
+        match v:
+            case Distance():
+                return self._distances[i].tile(rows, columns)
+            case Dot():
+                return _dots(Y[rows], X[columns], self.dtype)
+            case Norm(of=of):
+                norms = squared_norms(Y[rows] if of == "row" else X[columns])
+                return _oriented(norms, of).astype(self.dtype)
+            case Block(function=f):
+                return np.asarray(f(Y[rows], X[columns]))
+            case BlockDiagonal(of=of, diagonal=f):
+                return _oriented(np.asarray(f(Y[rows] if of == "row" else X[columns])), of)
+
+    def centres(self, rows: Any) -> list[Any]:
+        """For each variable the point about which its moments are taken at these queries.
+
+        Moments of distances are taken about the middle of the data, where products of coordinates
+        do not cancel; inner products need the true origin.
+        """
+        out: list[Any] = []
+        for i, v in enumerate(self.program.variables):
+            X, Y = self.mapped(v)
+            if not isinstance(v, Distance) or is_sparse(X) or is_sparse(Y):
+                out.append(0.0)
+            elif self._distances[i].local:
+                out.append(np.mean(Y[rows], axis=0, dtype=np.float64))
+            else:
+                out.append(np.mean(X, axis=0, dtype=np.float64))
+        return out
+
+
+def aligned(program: Program, X: Any, Y: Any) -> list[Any]:
+    """The variables of the pairs (x_j, y_j), row by row, each of shape (m,)."""
+    dtype = tile_dtype(X, Y)
+    out: list[Any] = []
+    for v in program.variables:
+        x, y = (apply_all(getattr(v, "maps", ()), Z) for Z in (X, Y))
+        match v:
+            case Distance():
+                out.append(aligned_distances(y, x).astype(dtype))
+            case Dot():
+                out.append(_aligned_dots(y, x).astype(dtype))
+            case Norm(of=of):
+                out.append(squared_norms(y if of == "row" else x).astype(dtype))
+            case BlockDiagonal(of=of, diagonal=f):
+                out.append(np.asarray(f(y if of == "row" else x)))
+            case Block(function=f):
+                out.append(_aligned_block(f, y, x))
+    return out
+
+
+def _oriented(vector: Array, of: str) -> Array:
+    return vector[:, None] if of == "row" else vector[None, :]
+
+
+def _dots(Y: Any, X: Any, dtype: Any) -> Array:
+    t = Y @ X.T
+    return np.asarray(t.toarray() if is_sparse(t) else t, dtype=dtype)
+
+
+def _aligned_dots(Y: Any, X: Any) -> Array:
+    if is_sparse(Y) or is_sparse(X):
+        products = Y.multiply(X) if is_sparse(Y) else X.multiply(Y)
+        return np.asarray(products.sum(axis=1), dtype=np.float64).ravel()
+    return np.asarray(np.einsum("ij,ij->i", Y, X, dtype=np.float64))
+
+
+def _aligned_block(function: Any, Y: Any, X: Any) -> Array:
+    """A function of blocks, one pair at a time; the only form it promises to have."""
+    values: Sequence[Any] = [
+        np.asarray(function(Y[j : j + 1], X[j : j + 1]))[0, 0] for j in range(len(Y))
+    ]
+    return np.asarray(values, dtype=np.float64)

@@ -1,0 +1,75 @@
+"""How a call is cut into tiles: sizes from the memory allowed, never from the number of points."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from mercer._config import get_options
+from mercer._threads import thread_count
+
+_ROWS, _COLUMNS = 256, 1024  # a float64 tile of 2 MiB, and sums of at most 1,024 terms
+_SMALLEST = 8
+_FEW_TILES = 8  # below this many tiles of queries the points are split as well
+_CHUNK = 32 * _COLUMNS
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Tile sizes, and the pieces of work that may run at the same time.
+
+    Nothing here but the tile size depends on the number of threads, and that only under a tight
+    `working_memory`; partial sums are added in a fixed order.
+    """
+
+    rows: int
+    columns: int
+
+    def row_tiles(self, m: int, order: Any) -> list[Any]:
+        """Slices of the queries, or of their spatial order where one is given."""
+        slices = list(pieces(m, self.rows))
+        return slices if order is None else [order[s] for s in slices]
+
+    def chunks(self, m: int, n: int) -> list[slice]:
+        """Slices of the points that are summed apart, so that few queries still use all cores."""
+        if -(-m // self.rows) >= _FEW_TILES:
+            return [slice(0, n)]
+        return list(pieces(n, _CHUNK))
+
+
+def plan(arrays: int, bytes_per_row: int = 0) -> Plan:
+    """A plan for `arrays` temporaries per tile and accumulators of `bytes_per_row` per query."""
+    budget = get_options().working_memory * 2**20 / thread_count()
+    rows, columns = _ROWS, _COLUMNS
+    while rows > _SMALLEST and rows * (columns * 8 * arrays + bytes_per_row) > budget:
+        rows //= 2
+    while columns > _SMALLEST and rows * columns * 8 * arrays > budget:
+        columns //= 2
+    return Plan(rows, columns)
+
+
+def pieces(n: int, size: int) -> Iterator[slice]:
+    """Slices of at most `size` that cover range(n)."""
+    return (slice(i, min(i + size, n)) for i in range(0, n, size))
+
+
+def cut(piece: slice, size: int) -> Iterator[slice]:
+    """Slices of at most `size` that cover a slice."""
+    return (
+        slice(i, min(i + size, piece.stop)) for i in range(piece.start, piece.stop, size)
+    )
+
+
+def n_rows(X: Any) -> int:
+    """The number of points, of whatever kind they are."""
+    shape = getattr(X, "shape", None)
+    return int(shape[0]) if shape is not None else len(X)
+
+
+def n_columns(X: Any) -> int:
+    """The number of features; 0 for points that are not vectors."""
+    shape = np.shape(X) if getattr(X, "shape", None) is None else X.shape
+    return int(shape[1]) if len(shape) == 2 else 0

@@ -1,0 +1,199 @@
+"""Programs: what an engine runs. Variables measured between two points, and a profile of them.
+
+    k(x, y) = profile(v_1(x, y), ..., v_g(x, y))
+
+A radial kernel has one variable, a squared distance; a dot-product kernel one inner product;
+sums and products of kernels of different kinds, metrics or columns have several. The engine never
+sees a Kernel.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from mercer.engine._expr import Const, Expr, Var, substitute
+from mercer.engine._jets import at_zero
+from mercer.engine._log import log_expr
+from mercer.engine._maps import Maps
+
+
+@dataclass(frozen=True)
+class Distance:
+    """u = |Ax - Ay|^2."""
+
+    maps: Maps = ()
+
+
+@dataclass(frozen=True)
+class Dot:
+    """t = <Ax, Ay>."""
+
+    maps: Maps = ()
+
+
+@dataclass(frozen=True)
+class Norm:
+    """|Ax|^2 of the point (`of="column"`) or of the query (`of="row"`)."""
+
+    of: str
+    maps: Maps = ()
+
+
+@dataclass(frozen=True)
+class Block:
+    """Any function of two blocks of points: the only way in for points that are not vectors."""
+
+    function: Callable[[Any, Any], Any]
+    diagonal: Callable[[Any], Any]
+
+
+@dataclass(frozen=True)
+class BlockDiagonal:
+    """f(x, x) of a `Block`, for the point (`of="column"`) or the query (`of="row"`)."""
+
+    of: str
+    diagonal: Callable[[Any], Any]
+
+
+Variable = Distance | Dot | Norm | Block | BlockDiagonal
+
+
+@dataclass(frozen=True)
+class Program:
+    """A profile of variables."""
+
+    variables: tuple[Variable, ...]
+    profile: Expr
+
+    @cached_property
+    def log_profile(self) -> Expr | None:
+        """log k as an expression, None where k is not positive by its form."""
+        return log_expr(self.profile)
+
+    @property
+    def kind(self) -> str:
+        """`radial`, `dot`, `constant` (no variable) or `mixed` (everything else)."""
+        if not self.variables:
+            return "constant"
+        names = {Distance: "radial", Dot: "dot"}
+        return names.get(type(self.variables[0]), "mixed") if len(self.variables) == 1 else "mixed"
+
+    @property
+    def has_derivatives(self) -> bool:
+        """Whether every variable can be differentiated in the points."""
+        return not any(isinstance(v, Block | BlockDiagonal) for v in self.variables)
+
+    @cached_property
+    def corner(self) -> tuple[tuple[float, float], ...]:
+        """For each variable the first and second derivative of the profile at zero."""
+        jet = at_zero(self.profile, len(self.variables))
+        return tuple(
+            (_number(jet.first[v]), _number(jet.second[v][v])) for v in range(len(self.variables))
+        )
+
+    @cached_property
+    def cusps(self) -> tuple[bool, ...]:
+        """For each variable: is the slope of the profile infinite at zero distance (Laplace)?"""
+        return tuple(
+            isinstance(v, Distance) and not math.isfinite(corner[0])
+            for v, corner in zip(self.variables, self.corner, strict=True)
+        )
+
+    @cached_property
+    def diagonal(self) -> Program:
+        """k(x, x) as a program in the query alone."""
+        return _diagonal(self, "row")
+
+    def __add__(self, other: Program) -> Program:
+        variables, left, right = _merge(self, other)
+        return Program(variables, left + right)
+
+    def __mul__(self, other: Program) -> Program:
+        variables, left, right = _merge(self, other)
+        return Program(variables, left * right)
+
+    def normalised(self) -> Program:
+        """k(x, y) / sqrt(k(x, x) k(y, y))."""
+        roots = _diagonal(self, "row") * _diagonal(self, "column")
+        return self * Program(roots.variables, roots.profile**-0.5)
+
+    def mapped(self, maps: Maps) -> Program:
+        """The program on mapped points, k(Ax, Ay)."""
+        moved: list[Variable] = []
+        for v in self.variables:
+            match v:
+                case Distance(maps=m):
+                    moved.append(Distance(maps + m))
+                case Dot(maps=m):
+                    moved.append(Dot(maps + m))
+                case Norm(of=of, maps=m):
+                    moved.append(Norm(of, maps + m))
+                case _:
+                    moved.append(_mapped_block(v, maps))
+        return Program(tuple(moved), self.profile)
+
+
+def variable(v: Distance | Dot | Norm, index: int = 0) -> Var:
+    """The expression node that stands for a variable."""
+    return Var(index, nonnegative=not isinstance(v, Dot))
+
+
+def _number(slope: Any) -> float:
+    return float(slope.item()) if hasattr(slope, "item") else float(slope)
+
+
+def _merge(a: Program, b: Program) -> tuple[tuple[Variable, ...], Expr, Expr]:
+    """Bring two programs onto one list of variables; equal variables are computed once."""
+    variables = list(a.variables)
+    moved: list[Expr] = []
+    for v in b.variables:
+        if v not in variables:
+            variables.append(v)
+        moved.append(_node(v, variables.index(v)))
+    return tuple(variables), a.profile, substitute(b.profile, moved)
+
+
+def _node(v: Variable, index: int) -> Expr:
+    return Var(index, nonnegative=isinstance(v, Distance | Norm))
+
+
+def _diagonal(program: Program, of: str) -> Program:
+    variables: list[Variable] = []
+    nodes: list[Expr] = []
+    for v in program.variables:
+        match v:
+            case Distance():
+                nodes.append(Const(0.0))
+                continue
+            case Dot(maps=maps) | Norm(maps=maps):
+                single: Variable = Norm(of, maps)
+            case Block(diagonal=f) | BlockDiagonal(diagonal=f):
+                single = BlockDiagonal(of, f)
+        if single not in variables:
+            variables.append(single)
+        nodes.append(_node(single, variables.index(single)))
+    return Program(tuple(variables), substitute(program.profile, nodes))
+
+
+@dataclass(frozen=True)
+class _Mapped:
+    """A block function behind linear maps, comparable by value."""
+
+    function: Callable[..., Any]
+    maps: Maps
+
+    def __call__(self, *blocks: Any) -> Any:
+        from_maps = blocks
+        for step in self.maps:
+            from_maps = tuple(step.apply(b) for b in from_maps)
+        return self.function(*from_maps)
+
+
+def _mapped_block(v: Block | BlockDiagonal, maps: Maps) -> Variable:
+    if isinstance(v, Block):
+        return Block(_Mapped(v.function, maps), _Mapped(v.diagonal, maps))
+    return BlockDiagonal(v.of, _Mapped(v.diagonal, maps))

@@ -1,0 +1,132 @@
+"""What a point is: each kernel says which sets of points it accepts."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from mercer._array import as_points, frozen, is_sparse
+from mercer._errors import DomainError, InputError
+
+
+class Domain(ABC):
+    """A set of points, and how a collection of them is checked."""
+
+    @abstractmethod
+    def points(self, X: Any, name: str) -> Any:
+        """Return X as the engine takes it, or raise."""
+
+    @property
+    def base(self) -> Domain:
+        """The kind of points this is a part of: vectors, row numbers or objects."""
+        return self
+
+    @property
+    def is_vector(self) -> bool:
+        """Whether points are vectors, so that maps of coordinates make sense."""
+        return isinstance(self.base, Vectors | Anything)
+
+    def meet(self, other: Domain) -> Domain:
+        """The domain of a sum or product of kernels on this domain and another."""
+        if isinstance(self, Anything):
+            return other
+        if isinstance(other, Anything) or self == other:
+            return self
+        if self.base != other.base:
+            raise DomainError(
+                f"kernels on {self} and on {other} cannot be combined: their points differ"
+            )
+        if self.base in (self, other):
+            return other if self == self.base else self
+        return Both(self, other)
+
+
+@dataclass(frozen=True)
+class Vectors(Domain):
+    """Rows of a numeric matrix, dense or CSR."""
+
+    def points(self, X: Any, name: str) -> Any:
+        """A finite float matrix; dense ones come back as read-only views."""
+        X = as_points(X, name)
+        return X if is_sparse(X) else frozen(X)
+
+
+@dataclass(frozen=True)
+class RowIds(Domain):
+    """The numbers 0, ..., size - 1: rows of a precomputed matrix."""
+
+    size: int
+
+    def points(self, X: Any, name: str) -> Any:
+        """Integers in range, of shape (n,); a single column is taken as one."""
+        ids = np.asarray(X)
+        if ids.ndim == 2 and ids.shape[1] == 1:
+            ids = ids[:, 0]
+        if ids.ndim != 1 or ids.size == 0 or ids.dtype.kind not in "iu":
+            raise DomainError(
+                f"{name} must be a list of row numbers (points of a precomputed kernel), got "
+                f"dtype {ids.dtype} and shape {ids.shape}"
+            )
+        if ids.min() < 0 or ids.max() >= self.size:
+            raise DomainError(
+                f"{name} must hold row numbers in 0..{self.size - 1}, got "
+                f"{int(ids.min())}..{int(ids.max())}"
+            )
+        return frozen(ids.astype(np.intp))
+
+
+@dataclass(frozen=True)
+class Objects(Domain):
+    """Any Python objects; the kernel's function makes sense of them.
+
+    Examples
+    --------
+    >>> import mercer as mc
+    >>> k = mc.FromFunction(lambda A, B: [[float(a[0] == b[0]) for b in B] for a in A],
+    ...                     domain=mc.Objects())
+    >>> k(["ab", "cd"], ["ax"])
+    array([[1.],
+           [0.]])
+    """
+
+    def points(self, X: Any, name: str) -> Any:
+        """A one-dimensional array of the objects."""
+        if isinstance(X, str | bytes) or not hasattr(X, "__len__"):
+            raise DomainError(f"{name} must be a list of points, got {type(X).__name__}")
+        if len(X) == 0:
+            raise InputError(f"{name} has no points: at least one is needed")
+        if isinstance(X, np.ndarray) and X.ndim == 1:
+            return frozen(X)
+        out = np.empty(len(X), dtype=object)
+        for i, x in enumerate(X):
+            out[i] = x
+        return frozen(out)
+
+
+@dataclass(frozen=True)
+class Anything(Domain):
+    """Whatever the other side of a sum or product accepts; on its own, vectors."""
+
+    def points(self, X: Any, name: str) -> Any:
+        """Vectors, for want of anything else."""
+        return Vectors().points(X, name)
+
+
+@dataclass(frozen=True)
+class Both(Domain):
+    """Points that lie in two parts of the same set."""
+
+    left: Domain
+    right: Domain
+
+    def points(self, X: Any, name: str) -> Any:
+        """What both accept."""
+        return self.right.points(self.left.points(X, name), name)
+
+    @property
+    def base(self) -> Domain:
+        """The set both are parts of."""
+        return self.left.base

@@ -1,0 +1,105 @@
+"""What is known to be true of a kernel, and how sums and products carry it on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+
+class Definiteness(Enum):
+    """Which quadratic forms sum_ij a_i a_j k(x_i, x_j) are never negative.
+
+    Examples
+    --------
+    >>> import mercer as mc
+    >>> mc.Epanechnikov().flags.definiteness.name
+    'INDEFINITE'
+    """
+
+    POSITIVE = "all of them"
+    CONDITIONAL = "those whose coefficients sum to zero"
+    INDEFINITE = "not all, even among coefficients that sum to zero"
+    UNKNOWN = "nothing is claimed"
+
+
+@dataclass(frozen=True)
+class Flags:
+    """Claims about a kernel; None where nothing is claimed. Every claim is tested on lattices.
+
+    Attributes
+    ----------
+    definiteness : Definiteness
+    convex_profile : bool or None
+        The profile is convex: what makes the fixed point of a pre-image descend (SPEC D6).
+    completely_monotone : bool or None
+        The profile is a mixture of exp(-t u): positive definite in every dimension (SPEC A18).
+    characteristic : bool or None
+        Mean embeddings of different distributions differ.
+
+    Examples
+    --------
+    >>> import mercer as mc
+    >>> mc.Gaussian(1.0).flags.completely_monotone
+    True
+    >>> (mc.Gaussian(1.0) + mc.Linear()).flags.is_positive_definite
+    True
+    """
+
+    definiteness: Definiteness = Definiteness.UNKNOWN
+    convex_profile: bool | None = None
+    completely_monotone: bool | None = None
+    characteristic: bool | None = None
+
+    @property
+    def is_positive_definite(self) -> bool | None:
+        """True or False where it is known, else None."""
+        if self.definiteness is Definiteness.UNKNOWN:
+            return None
+        return self.definiteness is Definiteness.POSITIVE
+
+    def plus(self, other: Flags, *, same_kind: bool) -> Flags:
+        """The flags of a sum; `same_kind` when both profiles have the same variable."""
+        return Flags(
+            _sum_definiteness(self.definiteness, other.definiteness),
+            _both(self.convex_profile, other.convex_profile) if same_kind else None,
+            _both(self.completely_monotone, other.completely_monotone) if same_kind else None,
+            # the squared MMD of a sum is the sum of the squared MMDs
+            self._and_pd(other) or other._and_pd(self) or None,
+        )
+
+    def times(self, other: Flags, *, same_kind: bool, constant: bool, stationary: bool) -> Flags:
+        """The flags of a product; `constant` when one factor is a positive constant."""
+        monotone = _both(self.completely_monotone, other.completely_monotone)
+        monotone = monotone if same_kind else None
+        convex = monotone or (_both(self.convex_profile, other.convex_profile) and constant)
+        both_pd = (self.is_positive_definite and other.is_positive_definite) or False
+        definiteness = Definiteness.POSITIVE if both_pd else Definiteness.UNKNOWN
+        if constant:
+            definiteness = _sum_definiteness(self.definiteness, other.definiteness)
+        characteristic = constant or (both_pd and stationary)
+        return Flags(
+            definiteness,
+            convex or None,
+            monotone,
+            # the spectral measure of a product is a convolution: full support carries over
+            (characteristic and (self.characteristic or other.characteristic)) or None,
+        )
+
+    def _and_pd(self, other: Flags) -> bool:
+        return bool(self.characteristic and other.is_positive_definite)
+
+
+POSITIVE_DEFINITE = Flags(Definiteness.POSITIVE)
+
+
+def _both(a: bool | None, b: bool | None) -> bool | None:
+    return True if a and b else None
+
+
+def _sum_definiteness(a: Definiteness, b: Definiteness) -> Definiteness:
+    pair = {a, b}
+    if pair == {Definiteness.POSITIVE}:
+        return Definiteness.POSITIVE
+    if pair <= {Definiteness.POSITIVE, Definiteness.CONDITIONAL}:
+        return Definiteness.CONDITIONAL
+    return Definiteness.UNKNOWN

@@ -1,0 +1,154 @@
+"""Kernels known by their values: any function of two blocks of points, and precomputed matrices."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from mercer._array import Array, as_points, frozen, is_sparse
+from mercer._errors import InputError
+from mercer.engine import Block, Program, Var
+from mercer.kernels._domain import Domain, RowIds, Vectors
+from mercer.kernels._flags import Definiteness, Flags
+from mercer.kernels._kernel import Kernel
+
+
+@dataclass(frozen=True)
+class FromFunction(Kernel):
+    """k(x, y) from a Python function of two blocks of points.
+
+    The slowest kind of kernel, and without derivatives; but any points will do. Nothing is claimed
+    about its definiteness: `mercer.testing.check_kernel` looks.
+
+    Parameters
+    ----------
+    function : callable
+        Takes blocks of n and m points, returns an (n, m) matrix; k must be symmetric.
+    domain : Domain, optional
+        What points are; the default is rows of a numeric matrix, `Objects()` is anything.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import mercer as mc
+    >>> k = mc.FromFunction(lambda X, Y: np.minimum(X, Y.T))
+    >>> k([[1.0], [3.0]], [[2.0]])
+    array([[1.],
+           [2.]])
+    """
+
+    function: Callable[[Any, Any], Any]
+    domain: Domain = Vectors()  # type: ignore[assignment]  # noqa: RUF009
+
+    def __post_init__(self) -> None:
+        if not callable(self.function):
+            raise InputError(f"function must be callable, got {type(self.function).__name__}")
+
+    def lower(self) -> Program:
+        """One variable: the function itself."""
+        return Program((Block(_Checked(self.function), _Diagonal(self.function)),), Var(0))
+
+
+@dataclass(frozen=True)
+class _Checked:
+    """The function, its result checked."""
+
+    function: Callable[[Any, Any], Any]
+
+    def __call__(self, X: Any, Y: Any) -> Array:
+        K = np.asarray(self.function(X, Y), dtype=np.float64)
+        expected = (X.shape[0], Y.shape[0])
+        if K.shape != expected:
+            raise InputError(f"the kernel function returned shape {K.shape}, not {expected}")
+        if not np.isfinite(K).all():
+            raise InputError("the kernel function returned NaN or infinity")
+        return K
+
+
+@dataclass(frozen=True)
+class _Diagonal:
+    """k(x, x), one point at a time, because the function promises only blocks."""
+
+    function: Callable[[Any, Any], Any]
+
+    def __call__(self, X: Any) -> Array:
+        checked = _Checked(self.function)
+        return np.array([checked(X[i : i + 1], X[i : i + 1])[0, 0] for i in range(X.shape[0])])
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Precomputed(Kernel):
+    """k(i, j) = K[i, j] from a given symmetric matrix; points are row numbers.
+
+    Parameters
+    ----------
+    K : array_like of shape (n, n)
+        Symmetric.
+    definite : bool or None, default=None
+        Whether K is claimed to be positive definite; None claims nothing.
+
+    Examples
+    --------
+    >>> import mercer as mc
+    >>> k = mc.Precomputed([[2.0, 1.0], [1.0, 2.0]])
+    >>> k([0, 1], [1])
+    array([[1.],
+           [2.]])
+    """
+
+    K: Any
+    definite: bool | None = None
+
+    def __post_init__(self) -> None:
+        K = as_points(self.K, "K")
+        if is_sparse(K):
+            raise InputError("K must be dense; use K.toarray()")
+        if K.shape[0] != K.shape[1]:
+            raise InputError(f"K must be square, got shape {K.shape}")
+        gap = float(np.abs(K - K.T).max())
+        if gap > 1e-8 * float(np.abs(K).max()):
+            raise InputError(f"K must be symmetric, but |K - K'| reaches {gap:.3g}; use (K + K') / 2")
+        object.__setattr__(self, "K", frozen(K))
+
+    @property
+    def flags(self) -> Flags:  # type: ignore[override]
+        """What was claimed."""
+        known = {
+            True: Definiteness.POSITIVE,
+            False: Definiteness.INDEFINITE,
+            None: Definiteness.UNKNOWN,
+        }
+        return Flags(known[self.definite])
+
+    @property
+    def domain(self) -> Domain:
+        """The row numbers."""
+        return RowIds(self.K.shape[0])
+
+    def lower(self) -> Program:
+        """One variable: a look into the matrix."""
+        return Program((Block(_Lookup(self.K), _Lookup(self.K)),), Var(0))
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Precomputed):
+            return NotImplemented
+        return self.definite == other.definite and np.array_equal(self.K, other.K)
+
+    def __hash__(self) -> int:
+        return hash((self.K.shape, self.K.tobytes(), self.definite))
+
+    def __repr__(self) -> str:
+        return f"Precomputed({self.K.tolist()}, definite={self.definite})"
+
+
+class _Lookup:
+    """K[i, j] for blocks of row numbers, or K[i, i] for one."""
+
+    def __init__(self, K: Array) -> None:
+        self.K = K
+
+    def __call__(self, rows: Array, columns: Array | None = None) -> Array:
+        return self.K[rows, rows] if columns is None else self.K[np.ix_(rows, columns)]

@@ -1,0 +1,403 @@
+"""Kernels and their algebra: constants, sums, products and linear maps of points."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from mercer import engine
+from mercer._array import Array, positive, real
+from mercer._errors import InputError, UnavailableError
+from mercer.engine import Const, Map, Program, check_all, n_columns
+from mercer.kernels._domain import Anything, Domain, Vectors
+from mercer.kernels._flags import Definiteness, Flags
+from mercer.kernels._measures import (
+    Convolution,
+    LinearImage,
+    MixingMeasure,
+    Mixture,
+    PointMass,
+    ScaleMixture,
+    SpectralMeasure,
+)
+
+
+class Kernel(ABC):
+    """A symmetric function k(x, y) of two points; an immutable value.
+
+    Kernels are frozen dataclasses whose fields are their parameters. They add, multiply and scale
+    by positive numbers; `transform` changes what they see of a point. Calling one gives the Gram
+    matrix.
+
+    See Also
+    --------
+    Radial : a profile of the squared distance.
+    DotProduct : a profile of the inner product.
+
+    Examples
+    --------
+    >>> import mercer as mc
+    >>> k = mc.Gaussian(2.0) + 0.5 * mc.Linear()
+    >>> k([[0.0], [2.0]])
+    array([[1.        , 0.60653066],
+           [0.60653066, 3.        ]])
+    >>> k == eval(repr(k), vars(mc))
+    True
+    """
+
+    flags: Flags = Flags()
+
+    @abstractmethod
+    def lower(self) -> Program:
+        """Return the program that an engine runs; called once, see `program`."""
+
+    @property
+    def domain(self) -> Domain:
+        """The set on which the kernel is defined."""
+        return Vectors()
+
+    @cached_property
+    def program(self) -> Program:
+        """The program of the engine: variables and a profile of them."""
+        return self.lower()
+
+    def __call__(self, X: Any, Y: Any = None) -> Array:
+        """Return the Gram matrix k(x_i, y_j), shape (n, m); Y defaults to X."""
+        X, Y = self._two(X, Y)
+        return engine.gram(self.program, X, Y)
+
+    def diag(self, X: Any) -> Array:
+        """Return k(x_i, x_i), shape (n,), without the Gram matrix."""
+        return engine.diagonal(self.program, self.points(X))
+
+    def gradient(self, X: Any, Y: Any = None) -> Array:
+        """Return the gradient of k(x_i, y_j) in x_i, shape (n, m, d).
+
+        Where a kernel has a cusp (Laplace at x = y) the gradient does not exist, and the symmetric
+        derivative, zero, is returned.
+        """
+        X, Y = self._two(X, Y)
+        return engine.input_gradient(self.program, X, Y)
+
+    def mixed_derivative(self, X: Any, Y: Any = None) -> Array:
+        """Return the matrix of d^2 k(x_i, y_j) / dx_i dy_j', shape (n, m, d, d).
+
+        NaN where it does not exist (kernels with a cusp, at x = y).
+        """
+        X, Y = self._two(X, Y)
+        return engine.input_mixed(self.program, X, Y)
+
+    def points(self, X: Any, name: str = "X") -> Any:
+        """Return X checked and as the engine takes it, or raise an error that says what is wrong."""
+        X = self.domain.points(X, name)
+        for v in self.program.variables:
+            check_all(getattr(v, "maps", ()), n_columns(X), name)
+        return X
+
+    def _two(self, X: Any, Y: Any) -> tuple[Any, Any]:
+        X = self.points(X, "X")
+        if Y is None:
+            return X, X
+        Y = self.points(Y, "Y")
+        check_same_columns(X, Y)
+        return X, Y
+
+    def transform(self, point_map: Map) -> Transformed:
+        """Return the kernel on mapped points, k(Ax, Ay): see `Scales`, `Columns`, `Matrix`."""
+        return Transformed(self, point_map)
+
+    def mixing_measure(self) -> MixingMeasure:
+        """Return mu with profile k(u) = int exp(-u t) dmu(t), for completely monotone profiles."""
+        raise UnavailableError(f"{self!r} has no completely monotone profile, so no mixing measure")
+
+    def spectral_measure(self, dim: int) -> SpectralMeasure:
+        """Return Lambda with k(x, y) = int exp(-i <w, x - y>) dLambda(w) on R^dim (Bochner)."""
+        raise UnavailableError(f"{self!r} has no known spectral measure")
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return the parameters by name; those of kernels inside as `name__parameter`."""
+        names = getattr(self, "__dataclass_fields__", {})
+        params = {name: getattr(self, name) for name in names}
+        if deep:
+            for name, value in list(params.items()):
+                if isinstance(value, Kernel):
+                    inner = value.get_params(deep=True)
+                    params |= {f"{name}__{key}": inner[key] for key in inner}
+        return params
+
+    def replace(self, **params: Any) -> Kernel:
+        """Return the kernel with some parameters changed, nested ones as `name__parameter`."""
+        own: dict[str, Any] = {}
+        nested: dict[str, dict[str, Any]] = {}
+        for key, value in params.items():
+            name, _, rest = key.partition("__")
+            if name not in self.get_params(deep=False):
+                known = ", ".join(self.get_params(deep=True)) or "none"
+                raise InputError(f"{type(self).__name__} has no parameter {key!r}; it has {known}")
+            if rest:
+                nested.setdefault(name, {})[rest] = value
+            else:
+                own[name] = value
+        for name, changes in nested.items():
+            own[name] = own.get(name, getattr(self, name)).replace(**changes)
+        return replace(self, **own)  # type: ignore[type-var]
+
+    def __sklearn_clone__(self) -> Kernel:
+        return self
+
+    def __getstate__(self) -> dict[str, Any]:
+        return self.get_params(deep=False)
+
+    def __add__(self, other: Any) -> Kernel:
+        other = as_kernel(other, "+")
+        return NotImplemented if other is None else Sum(self, other)
+
+    def __radd__(self, other: Any) -> Kernel:
+        other = as_kernel(other, "+")
+        return NotImplemented if other is None else Sum(other, self)
+
+    def __mul__(self, other: Any) -> Kernel:
+        other = as_kernel(other, "*")
+        return NotImplemented if other is None else Product(self, other)
+
+    def __rmul__(self, other: Any) -> Kernel:
+        other = as_kernel(other, "*")
+        return NotImplemented if other is None else Product(other, self)
+
+    def __sub__(self, other: Any) -> Kernel:
+        raise InputError(
+            "the difference of two kernels is in general not a kernel; subtract elements instead"
+        )
+
+    def __rsub__(self, other: Any) -> Kernel:
+        return self.__sub__(other)
+
+    def __neg__(self) -> Kernel:
+        raise InputError("minus a kernel is not a kernel; negate elements instead")
+
+
+def as_kernel(value: Any, operation: str) -> Kernel | None:
+    """A kernel as it is, a positive number as a constant kernel, None for anything else."""
+    if isinstance(value, Kernel):
+        return value
+    if np.ndim(value) != 0 or isinstance(value, str | bool) or value is None:
+        return None
+    number = real(value, "the number")
+    if number <= 0:
+        raise InputError(f"kernel {operation} number needs a number > 0, got {number!r}")
+    return Constant(number)
+
+
+def check_same_columns(X: Any, Y: Any, names: tuple[str, str] = ("X", "Y")) -> None:
+    """Raise unless two sets of points have the same number of features."""
+    a, b = n_columns(X), n_columns(Y)
+    if a != b:
+        raise InputError(f"{names[0]} has {a} features, but {names[1]} has {b}")
+
+
+@dataclass(frozen=True)
+class Constant(Kernel):
+    """k(x, y) = c: the kernel of an intercept.
+
+    Parameters
+    ----------
+    value : float
+        The constant c > 0.
+
+    Examples
+    --------
+    >>> import mercer as mc
+    >>> mc.Linear() + 1.0
+    Linear() + Constant(value=1.0)
+    """
+
+    value: float
+
+    flags = Flags(Definiteness.POSITIVE, True, True, False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "value", positive(self.value, "value"))
+
+    @property
+    def domain(self) -> Domain:
+        """Any points."""
+        return Anything()
+
+    def lower(self) -> Program:
+        """A program without variables."""
+        return Program((), Const(self.value))
+
+    def mixing_measure(self) -> MixingMeasure:
+        """All mass at t = 0."""
+        return PointMass(0.0, self.value)
+
+    def spectral_measure(self, dim: int) -> SpectralMeasure:
+        """All mass at w = 0."""
+        return ScaleMixture(self.mixing_measure(), dim)
+
+
+@dataclass(frozen=True)
+class Sum(Kernel):
+    """k(x, y) = left(x, y) + right(x, y); written `left + right`.
+
+    Examples
+    --------
+    >>> import mercer as mc
+    >>> k = mc.Gaussian(1.0) + mc.Linear()
+    >>> k.replace(left__length_scale=3.0)
+    Gaussian(length_scale=3.0) + Linear()
+    """
+
+    left: Kernel
+    right: Kernel
+
+    def __post_init__(self) -> None:
+        self.left.domain.meet(self.right.domain)
+
+    @property
+    def flags(self) -> Flags:  # type: ignore[override]
+        """What the summands give."""
+        same = _same_kind(self.left, self.right)
+        return self.left.flags.plus(self.right.flags, same_kind=same)
+
+    @property
+    def domain(self) -> Domain:
+        """The domain of both."""
+        return self.left.domain.meet(self.right.domain)
+
+    def lower(self) -> Program:
+        """The sum of the programs."""
+        return self.left.program + self.right.program
+
+    def mixing_measure(self) -> MixingMeasure:
+        """The sum of the measures, where both profiles are of the same distance."""
+        _require_same(self)
+        return self.left.mixing_measure() + self.right.mixing_measure()
+
+    def spectral_measure(self, dim: int) -> SpectralMeasure:
+        """A mixture."""
+        return Mixture(self.left.spectral_measure(dim), self.right.spectral_measure(dim))
+
+    def __repr__(self) -> str:
+        right = f"({self.right!r})" if isinstance(self.right, Sum) else repr(self.right)
+        return f"{self.left!r} + {right}"
+
+
+@dataclass(frozen=True)
+class Product(Kernel):
+    """k(x, y) = left(x, y) right(x, y); written `left * right`, or `2.0 * k` with a number.
+
+    Examples
+    --------
+    >>> import mercer as mc
+    >>> 2.0 * mc.Gaussian(1.0)
+    2.0 * Gaussian(length_scale=1.0)
+    """
+
+    left: Kernel
+    right: Kernel
+
+    def __post_init__(self) -> None:
+        self.left.domain.meet(self.right.domain)
+
+    @property
+    def flags(self) -> Flags:  # type: ignore[override]
+        """What the factors give."""
+        return self.left.flags.times(
+            self.right.flags,
+            same_kind=_same_kind(self.left, self.right),
+            constant=isinstance(self.left, Constant) or isinstance(self.right, Constant),
+            stationary=_is_stationary(self.left) and _is_stationary(self.right),
+        )
+
+    @property
+    def domain(self) -> Domain:
+        """The domain of both."""
+        return self.left.domain.meet(self.right.domain)
+
+    def lower(self) -> Program:
+        """The product of the programs."""
+        return self.left.program * self.right.program
+
+    def mixing_measure(self) -> MixingMeasure:
+        """The convolution of the measures, where both profiles are of the same distance."""
+        _require_same(self)
+        return self.left.mixing_measure() * self.right.mixing_measure()
+
+    def spectral_measure(self, dim: int) -> SpectralMeasure:
+        """A convolution: a draw is the sum of two draws."""
+        return Convolution(self.left.spectral_measure(dim), self.right.spectral_measure(dim))
+
+    def __repr__(self) -> str:
+        if isinstance(self.left, Constant) and not isinstance(self.right, Constant):
+            left = repr(self.left.value)
+        else:
+            left = f"({self.left!r})" if isinstance(self.left, Sum) else repr(self.left)
+        tight = isinstance(self.right, Sum | Product)
+        return f"{left} * ({self.right!r})" if tight else f"{left} * {self.right!r}"
+
+
+@dataclass(frozen=True)
+class Transformed(Kernel):
+    """k(Ax, Ay) for a linear map A; written `kernel.transform(map)`.
+
+    Examples
+    --------
+    >>> import mercer as mc
+    >>> mc.Gaussian(1.0).transform(mc.Columns([0, 2]))
+    Gaussian(length_scale=1.0).transform(Columns([0, 2]))
+    """
+
+    kernel: Kernel
+    point_map: Map
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.point_map, Map):
+            raise InputError(
+                f"transform takes Scales, Columns or Matrix, got {type(self.point_map).__name__}"
+            )
+        if not self.kernel.domain.is_vector:
+            raise InputError(f"{self.kernel!r} has points that are not vectors: nothing to map")
+
+    @property
+    def flags(self) -> Flags:  # type: ignore[override]
+        """Those of the kernel; it stays characteristic only where the map loses nothing."""
+        inner = self.kernel.flags
+        keeps = isinstance(self.point_map, engine.Scales)
+        return inner if keeps else replace(inner, characteristic=None)
+
+    def lower(self) -> Program:
+        """The program on mapped points."""
+        return self.kernel.program.mapped((self.point_map,))
+
+    def mixing_measure(self) -> MixingMeasure:
+        """That of the kernel: the profile is the same."""
+        return self.kernel.mixing_measure()
+
+    def spectral_measure(self, dim: int) -> SpectralMeasure:
+        """The image of the measure under the transposed map."""
+        inner = self.kernel.spectral_measure(self.point_map.out_dim(dim))
+        return LinearImage(inner, self.point_map, dim)
+
+    def __repr__(self) -> str:
+        inner = repr(self.kernel)
+        inner = f"({inner})" if isinstance(self.kernel, Sum | Product) else inner
+        return f"{inner}.transform({self.point_map!r})"
+
+
+def _same_kind(a: Kernel, b: Kernel) -> bool:
+    """Whether both profiles are functions of the same variable (or of none)."""
+    return len({*a.program.variables, *b.program.variables}) <= 1
+
+
+def _is_stationary(k: Kernel) -> bool:
+    return all(isinstance(v, engine.Distance) for v in k.program.variables)
+
+
+def _require_same(k: Sum | Product) -> None:
+    if not _same_kind(k.left, k.right):
+        raise UnavailableError(f"{k!r} is not a profile of one squared distance")

@@ -1,0 +1,358 @@
+"""Measures behind kernels: mixing measures of profiles, and spectral measures of kernels on R^d.
+
+A completely monotone profile is a mixture of Gaussians, k(u) = int exp(-u t) dmu(t). Its spectral
+measure in any dimension follows: w given t is normal with variance 2t, so draws, and for the three
+families below densities, come from mu alone.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from mercer._array import Array, as_points
+from mercer._errors import InputError, UnavailableError
+from mercer._random import as_generator
+from mercer.engine import Map
+
+
+class MixingMeasure(ABC):
+    """A positive measure mu on t >= 0 with k(u) = int exp(-u t) dmu(t)."""
+
+    @property
+    @abstractmethod
+    def mass(self) -> float:
+        """The total mass, k(0)."""
+
+    @abstractmethod
+    def density(self, t: Any) -> Array:
+        """The density of mu at t > 0."""
+
+    @abstractmethod
+    def draw(self, size: int, rng: np.random.Generator) -> Array:
+        """Independent draws from mu / mass."""
+
+    @abstractmethod
+    def spectral_density(self, squared: Array, dim: int) -> Array:
+        """Density at |w|^2 = squared of the spectral measure in dimension dim."""
+
+    def sample(self, size: int, random_state: Any = None) -> Array:
+        """Return independent draws from mu / mass, shape (size,)."""
+        return self.draw(size, as_generator(random_state))
+
+    def __add__(self, other: MixingMeasure) -> MixingMeasure:
+        return _MixingSum(self, other)
+
+    def __mul__(self, other: MixingMeasure) -> MixingMeasure:
+        return _MixingConvolution(self, other)
+
+
+@dataclass(frozen=True)
+class PointMass(MixingMeasure):
+    """All mass at one t: the Gaussian profile exp(-u t), or a constant for t = 0."""
+
+    t: float
+    weight: float = 1.0
+
+    @property
+    def mass(self) -> float:
+        """The weight."""
+        return self.weight
+
+    def density(self, t: Any) -> Array:
+        """There is none."""
+        raise UnavailableError(f"this measure is a point mass at t = {self.t!r}: no density")
+
+    def draw(self, size: int, rng: np.random.Generator) -> Array:
+        """Always t."""
+        return np.full(size, self.t)
+
+    def spectral_density(self, squared: Array, dim: int) -> Array:
+        """Normal with variance 2t."""
+        if self.t == 0.0:
+            raise UnavailableError("a constant has its spectral measure at w = 0: no density")
+        log = -squared / (4 * self.t) - 0.5 * dim * math.log(4 * math.pi * self.t)
+        return self.weight * np.exp(log)
+
+
+@dataclass(frozen=True)
+class GammaMixing(MixingMeasure):
+    """Gamma law of t with given shape and rate: the profile (1 + u / rate)^-shape."""
+
+    shape: float
+    rate: float
+    weight: float = 1.0
+
+    @property
+    def mass(self) -> float:
+        """The weight."""
+        return self.weight
+
+    def density(self, t: Any) -> Array:
+        """rate^p t^(p-1) exp(-rate t) / Gamma(p)."""
+        t, p = np.asarray(t, dtype=np.float64), self.shape
+        log = p * math.log(self.rate) + (p - 1) * np.log(t) - self.rate * t - math.lgamma(p)
+        return self.weight * np.exp(log)
+
+    def draw(self, size: int, rng: np.random.Generator) -> Array:
+        """Gamma draws."""
+        return rng.gamma(self.shape, 1.0 / self.rate, size)
+
+    def spectral_density(self, squared: Array, dim: int) -> Array:
+        """A Bessel function: int t^(nu-1) exp(-ct - b/t) dt = 2 (b/c)^(nu/2) K_nu(2 sqrt(bc))."""
+        from scipy.special import kve
+
+        c, nu = self.rate, self.shape - dim / 2
+        z = np.sqrt(squared * c)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            log = (
+                self.shape * math.log(c)
+                - math.lgamma(self.shape)
+                - 0.5 * dim * math.log(4 * math.pi)
+                + math.log(2.0)
+                + 0.5 * nu * np.log(squared / (4 * c))
+                + np.log(kve(nu, z))
+                - z
+            )
+            out = self.weight * np.exp(log)
+        return np.where(squared > 0, out, self._at_zero(dim))
+
+    def _at_zero(self, dim: int) -> float:
+        nu, c = self.shape - dim / 2, self.rate
+        if nu <= 0:
+            return math.inf
+        log = math.lgamma(nu) - math.lgamma(self.shape) - 0.5 * dim * math.log(4 * math.pi / c)
+        return self.weight * math.exp(log)
+
+
+@dataclass(frozen=True)
+class InverseGammaMixing(MixingMeasure):
+    """1/t has a Gamma law: Matern profiles (shape nu, scale nu / (2 l^2)), Laplace at nu = 1/2."""
+
+    shape: float
+    scale: float
+    weight: float = 1.0
+
+    @property
+    def mass(self) -> float:
+        """The weight."""
+        return self.weight
+
+    def density(self, t: Any) -> Array:
+        """scale^a t^(-a-1) exp(-scale / t) / Gamma(a)."""
+        t, a = np.asarray(t, dtype=np.float64), self.shape
+        log = a * math.log(self.scale) - (a + 1) * np.log(t) - self.scale / t - math.lgamma(a)
+        return self.weight * np.exp(log)
+
+    def draw(self, size: int, rng: np.random.Generator) -> Array:
+        """Reciprocals of Gamma draws."""
+        return self.scale / rng.gamma(self.shape, 1.0, size)
+
+    def spectral_density(self, squared: Array, dim: int) -> Array:
+        """A multivariate Student law."""
+        a, b = self.shape, self.scale
+        log = (
+            a * math.log(b)
+            + math.lgamma(a + dim / 2)
+            - math.lgamma(a)
+            - 0.5 * dim * math.log(4 * math.pi)
+            - (a + dim / 2) * np.log(b + squared / 4)
+        )
+        return self.weight * np.exp(log)
+
+
+@dataclass(frozen=True)
+class _MixingSum(MixingMeasure):
+    left: MixingMeasure
+    right: MixingMeasure
+
+    @property
+    def mass(self) -> float:
+        return self.left.mass + self.right.mass
+
+    def density(self, t: Any) -> Array:
+        return self.left.density(t) + self.right.density(t)
+
+    def draw(self, size: int, rng: np.random.Generator) -> Array:
+        from_left = rng.random(size) * self.mass < self.left.mass
+        left, right = self.left.draw(size, rng), self.right.draw(size, rng)
+        return np.where(from_left, left, right)
+
+    def spectral_density(self, squared: Array, dim: int) -> Array:
+        left = self.left.spectral_density(squared, dim)
+        return left + self.right.spectral_density(squared, dim)
+
+
+@dataclass(frozen=True)
+class _MixingConvolution(MixingMeasure):
+    """The law of t_1 + t_2; a point mass only moves or scales the other measure."""
+
+    left: MixingMeasure
+    right: MixingMeasure
+
+    @property
+    def mass(self) -> float:
+        return self.left.mass * self.right.mass
+
+    def density(self, t: Any) -> Array:
+        for point, other in ((self.left, self.right), (self.right, self.left)):
+            if isinstance(point, PointMass):
+                t = np.asarray(t, dtype=np.float64)
+                inside = t > point.t
+                safe = np.where(inside, t - point.t, 1.0)
+                return np.where(inside, point.mass * other.density(safe), 0.0)
+        raise UnavailableError("the mixing measure of this product has no closed density; sample it")
+
+    def draw(self, size: int, rng: np.random.Generator) -> Array:
+        return self.left.draw(size, rng) + self.right.draw(size, rng)
+
+    def spectral_density(self, squared: Array, dim: int) -> Array:
+        left, right = self.left, self.right
+        if isinstance(left, PointMass) and isinstance(right, PointMass):
+            both = PointMass(left.t + right.t, left.weight * right.weight)
+            return both.spectral_density(squared, dim)
+        for point, other in ((left, right), (right, left)):
+            if isinstance(point, PointMass) and point.t == 0.0:
+                return point.mass * other.spectral_density(squared, dim)
+        raise UnavailableError("the spectral density of this product has no closed form; sample it")
+
+
+class SpectralMeasure(ABC):
+    """A finite measure Lambda on R^dim with k(x, y) = int exp(-i <w, x - y>) dLambda(w)."""
+
+    dim: int
+
+    @property
+    @abstractmethod
+    def mass(self) -> float:
+        """The total mass, k(x, x)."""
+
+    @abstractmethod
+    def _density(self, w: Array) -> Array:
+        """The density at the rows of w."""
+
+    @abstractmethod
+    def draw(self, size: int, rng: np.random.Generator) -> Array:
+        """Draws from Lambda / mass, shape (size, dim)."""
+
+    def density(self, w: Any) -> Array:
+        """Return the density of Lambda at the rows of w, shape (n,); it integrates to the mass."""
+        w = as_points(w, "w")
+        if w.shape[1] != self.dim:
+            raise InputError(f"w must have {self.dim} columns, got {w.shape[1]}")
+        return self._density(w.astype(np.float64))
+
+    def sample(self, size: int, random_state: Any = None) -> Array:
+        """Return independent frequencies from Lambda / mass, shape (size, dim)."""
+        return self.draw(size, as_generator(random_state))
+
+
+@dataclass(frozen=True)
+class ScaleMixture(SpectralMeasure):
+    """w is normal with variance 2t, t from a mixing measure."""
+
+    mixing: MixingMeasure
+    dim: int
+
+    @property
+    def mass(self) -> float:
+        """That of the mixing measure."""
+        return self.mixing.mass
+
+    def _density(self, w: Array) -> Array:
+        return self.mixing.spectral_density(np.einsum("ij,ij->i", w, w), self.dim)
+
+    def draw(self, size: int, rng: np.random.Generator) -> Array:
+        """A scale for each draw, then a normal vector."""
+        scale = np.sqrt(2.0 * self.mixing.draw(size, rng))
+        return scale[:, None] * rng.standard_normal((size, self.dim))
+
+
+@dataclass(frozen=True)
+class Mixture(SpectralMeasure):
+    """The sum of two measures."""
+
+    left: SpectralMeasure
+    right: SpectralMeasure
+
+    @property
+    def dim(self) -> int:  # type: ignore[override]
+        """That of both."""
+        return self.left.dim
+
+    @property
+    def mass(self) -> float:
+        """The sum of the masses."""
+        return self.left.mass + self.right.mass
+
+    def _density(self, w: Array) -> Array:
+        return self.left._density(w) + self.right._density(w)
+
+    def draw(self, size: int, rng: np.random.Generator) -> Array:
+        """From either, by its mass."""
+        from_left = rng.random(size) * self.mass < self.left.mass
+        left, right = self.left.draw(size, rng), self.right.draw(size, rng)
+        return np.where(from_left[:, None], left, right)
+
+
+@dataclass(frozen=True)
+class Convolution(SpectralMeasure):
+    """The law of the sum of two independent draws; a radial product keeps its density."""
+
+    left: SpectralMeasure
+    right: SpectralMeasure
+
+    @property
+    def dim(self) -> int:  # type: ignore[override]
+        """That of both."""
+        return self.left.dim
+
+    @property
+    def mass(self) -> float:
+        """The product of the masses."""
+        return self.left.mass * self.right.mass
+
+    def _density(self, w: Array) -> Array:
+        for point, other in ((self.left, self.right), (self.right, self.left)):
+            if isinstance(point, ScaleMixture) and isinstance(point.mixing, PointMass):
+                if point.mixing.t == 0.0:
+                    return point.mass * other._density(w)
+        if isinstance(self.left, ScaleMixture) and isinstance(self.right, ScaleMixture):
+            return ScaleMixture(self.left.mixing * self.right.mixing, self.dim)._density(w)
+        raise UnavailableError("the spectral density of this product has no closed form; sample it")
+
+    def draw(self, size: int, rng: np.random.Generator) -> Array:
+        """The sum of a draw from each."""
+        return self.left.draw(size, rng) + self.right.draw(size, rng)
+
+
+@dataclass(frozen=True)
+class LinearImage(SpectralMeasure):
+    """The image of a measure under the transpose of a linear map of points."""
+
+    inner: SpectralMeasure
+    point_map: Map
+    dim: int
+
+    @property
+    def mass(self) -> float:
+        """Unchanged."""
+        return self.inner.mass
+
+    def _density(self, w: Array) -> Array:
+        A = self.point_map.pull(np.eye(self.inner.dim), self.dim)
+        if A.shape[0] != A.shape[1] or np.linalg.matrix_rank(A) < self.dim:
+            raise UnavailableError(
+                "the map is not invertible, so the spectral measure lies on a subspace and has no "
+                "density; sample it"
+            )
+        inner = self.inner._density(np.linalg.solve(A.T, w.T).T)
+        return inner / abs(float(np.linalg.det(A)))
+
+    def draw(self, size: int, rng: np.random.Generator) -> Array:
+        """Draws of the inner measure, pulled back."""
+        return self.point_map.pull(self.inner.draw(size, rng), self.dim)

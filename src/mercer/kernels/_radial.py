@@ -1,0 +1,407 @@
+"""Radial kernels: a profile of the squared distance u = |x - y|^2."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from mercer._array import non_negative, positive
+from mercer._errors import InputError, UnavailableError
+from mercer.engine import Const, Cut, Distance, Expr, Opaque, Program, Var
+from mercer.engine import Matern as MaternProfile
+from mercer.kernels._flags import Definiteness, Flags
+from mercer.kernels._kernel import Kernel
+from mercer.kernels._measures import (
+    GammaMixing,
+    InverseGammaMixing,
+    MixingMeasure,
+    PointMass,
+    ScaleMixture,
+    SpectralMeasure,
+)
+
+_MONOTONE = Flags(Definiteness.POSITIVE, True, True, True)
+
+
+class Radial(Kernel):
+    """k(x, y) = profile(|x - y|^2). One method makes a radial kernel.
+
+    Write the profile in arithmetic, `np.exp`, `np.log`, `np.sqrt` and powers, and its derivatives,
+    its logarithm and the fast paths follow. A profile that needs other functions still works; give
+    it a method `profile_derivatives(u)` that returns (k'(u), k''(u)) where derivatives are wanted.
+
+    Examples
+    --------
+    >>> from dataclasses import dataclass
+    >>> import mercer as mc
+    >>> @dataclass(frozen=True)
+    ... class Cauchy(mc.Radial):
+    ...     scale: float = 1.0
+    ...     def profile(self, u):
+    ...         return 1 / (1 + u / self.scale**2)
+    >>> k = Cauchy(2.0)
+    >>> k([[0.0]], [[2.0]])
+    array([[0.5]])
+    >>> k.gradient([[0.0]], [[2.0]])
+    array([[[0.25]]])
+    """
+
+    @abstractmethod
+    def profile(self, u: Any) -> Any:
+        """Return k as a function of u = |x - y|^2."""
+
+    def lower(self) -> Program:
+        """One squared distance, and the recorded profile."""
+        return Program((Distance(),), recorded(self, Var(0, nonnegative=True)))
+
+    def spectral_measure(self, dim: int) -> SpectralMeasure:
+        """Normal frequencies whose variance follows the mixing measure."""
+        return ScaleMixture(self.mixing_measure(), dim)
+
+
+def recorded(kernel: Any, variable: Var) -> Expr:
+    """The profile as an expression, or as an opaque function where it cannot be recorded."""
+    derivatives = getattr(kernel, "profile_derivatives", None)
+    if derivatives is not None:
+        return Opaque(variable, kernel.profile, derivatives)
+    try:
+        result = kernel.profile(variable)
+    except TypeError:  # a function that knows only arrays
+        return Opaque(variable, kernel.profile)
+    return result if isinstance(result, Expr) else Const(float(result))
+
+
+@dataclass(frozen=True)
+class Gaussian(Radial):
+    """Gaussian kernel k(x, y) = exp(-|x - y|^2 / (2 s^2)).
+
+    Parameters
+    ----------
+    length_scale : float
+        The standard deviation s > 0.
+
+    See Also
+    --------
+    median_scale : a length scale from the data.
+
+    References
+    ----------
+    SPEC A2; other parametrisations: `from_gamma`, `from_width`.
+
+    Examples
+    --------
+    >>> import mercer as mc
+    >>> mc.Gaussian(1.0)([[0.0, 0.0]], [[1.0, 1.0]]).round(4)
+    array([[0.3679]])
+    """
+
+    length_scale: float = 1.0
+
+    flags = _MONOTONE
+
+    def __post_init__(self) -> None:
+        _check_scale(self)
+
+    @classmethod
+    def from_gamma(cls, gamma: float) -> Gaussian:
+        """Return exp(-gamma |x - y|^2), as scikit-learn writes it: s = 1 / sqrt(2 gamma)."""
+        return cls(float(1.0 / np.sqrt(2.0 * positive(gamma, "gamma"))))
+
+    @classmethod
+    def from_width(cls, width: float) -> Gaussian:
+        """Return exp(-|x - y|^2 / width^2): s = width / sqrt(2)."""
+        return cls(float(positive(width, "width") / np.sqrt(2.0)))
+
+    @property
+    def gamma(self) -> float:
+        """1 / (2 s^2)."""
+        return 0.5 / self.length_scale**2
+
+    def profile(self, u: Any) -> Any:
+        """exp(-u / (2 s^2))."""
+        return np.exp(-self.gamma * u)
+
+    def mixing_measure(self) -> MixingMeasure:
+        """All mass at t = 1 / (2 s^2)."""
+        return PointMass(self.gamma)
+
+
+@dataclass(frozen=True)
+class Laplace(Radial):
+    """Laplace (exponential) kernel k(x, y) = exp(-|x - y| / l), with the Euclidean distance.
+
+    Its slope at x = y is infinite in u, so elements have cusps at their points.
+
+    Parameters
+    ----------
+    length_scale : float
+        The length l > 0.
+
+    References
+    ----------
+    SPEC A5; other parametrisations: `from_gamma`, `from_rate`. scikit-learn's
+    `laplacian_kernel` uses the sum of absolute differences and is a different kernel for d > 1.
+
+    Examples
+    --------
+    >>> import mercer as mc
+    >>> mc.Laplace(2.0)([[0.0, 0.0]], [[3.0, 4.0]]).round(4)
+    array([[0.0821]])
+    """
+
+    length_scale: float = 1.0
+
+    flags = _MONOTONE
+
+    def __post_init__(self) -> None:
+        _check_scale(self)
+
+    @classmethod
+    def from_gamma(cls, gamma: float) -> Laplace:
+        """Return exp(-gamma |x - y|): l = 1 / gamma."""
+        return cls(1.0 / positive(gamma, "gamma"))
+
+    @classmethod
+    def from_rate(cls, rate: float, bandwidth: float) -> Laplace:
+        """Return exp(-rate |x - y| / bandwidth): l = bandwidth / rate."""
+        return cls(positive(bandwidth, "bandwidth") / positive(rate, "rate"))
+
+    def profile(self, u: Any) -> Any:
+        """exp(-sqrt(u) / l)."""
+        return np.exp(-np.sqrt(u) / self.length_scale)
+
+    def mixing_measure(self) -> MixingMeasure:
+        """The Levy law, inverse Gamma with shape 1/2 and scale 1 / (4 l^2)."""
+        return InverseGammaMixing(0.5, 0.25 / self.length_scale**2)
+
+
+@dataclass(frozen=True)
+class Matern(Radial):
+    """Matern kernel: how smooth its functions are is set by nu.
+
+    With z = sqrt(2 nu) |x - y| / l: exp(-z) for nu = 1/2 (which is `Laplace`), (1 + z) exp(-z) for
+    nu = 3/2 and (1 + z + z^2 / 3) exp(-z) for nu = 5/2.
+
+    Parameters
+    ----------
+    nu : {0.5, 1.5, 2.5}
+    length_scale : float
+        The length l > 0.
+
+    Examples
+    --------
+    >>> import mercer as mc
+    >>> mc.Matern(1.5, 2.0)([[0.0]], [[1.0]]).round(4)
+    array([[0.7849]])
+    """
+
+    nu: float = 1.5
+    length_scale: float = 1.0
+
+    flags = _MONOTONE
+
+    def __post_init__(self) -> None:
+        if self.nu not in (0.5, 1.5, 2.5):
+            raise InputError(f"nu must be 0.5, 1.5 or 2.5, got {self.nu!r}")
+        object.__setattr__(self, "nu", float(self.nu))
+        _check_scale(self)
+
+    def profile(self, u: Any) -> Any:
+        """The profile of w = 2 nu u / l^2."""
+        w = (2.0 * self.nu / self.length_scale**2) * u
+        return np.exp(-np.sqrt(w)) if self.nu == 0.5 else MaternProfile(w, self.nu)
+
+    def mixing_measure(self) -> MixingMeasure:
+        """Inverse Gamma with shape nu and scale nu / (2 l^2)."""
+        return InverseGammaMixing(self.nu, 0.5 * self.nu / self.length_scale**2)
+
+
+@dataclass(frozen=True)
+class RationalQuadratic(Radial):
+    """Rational quadratic kernel k(x, y) = (1 + |x - y|^2 / (2 alpha l^2))^-alpha.
+
+    A mixture of Gaussians of all scales; for large alpha the Gaussian of length scale l.
+
+    Parameters
+    ----------
+    alpha : float
+        Exponent > 0.
+    length_scale : float
+        The length l > 0.
+
+    Examples
+    --------
+    >>> import mercer as mc
+    >>> mc.RationalQuadratic(1.0, 1.0)([[0.0]], [[2.0]]).round(4)
+    array([[0.3333]])
+    """
+
+    alpha: float = 1.0
+    length_scale: float = 1.0
+
+    flags = _MONOTONE
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "alpha", positive(self.alpha, "alpha"))
+        _check_scale(self)
+
+    def profile(self, u: Any) -> Any:
+        """(1 + u / (2 alpha l^2))^-alpha."""
+        return (1.0 + u / (2.0 * self.alpha * self.length_scale**2)) ** -self.alpha
+
+    def mixing_measure(self) -> MixingMeasure:
+        """Gamma with shape alpha and rate 2 alpha l^2."""
+        return GammaMixing(self.alpha, 2.0 * self.alpha * self.length_scale**2)
+
+
+@dataclass(frozen=True)
+class InverseMultiquadric(Radial):
+    """Inverse multiquadric kernel k(x, y) = (c + |x - y|^2)^-p, also called inverse quadratic.
+
+    Parameters
+    ----------
+    c : float
+        Offset > 0; a squared length.
+    p : float
+        Exponent > 0.
+
+    References
+    ----------
+    SPEC A3.
+
+    Examples
+    --------
+    >>> import mercer as mc
+    >>> mc.InverseMultiquadric(1.0, 0.5)([[0.0]], [[0.0], [3.0]]).round(4)
+    array([[1.    , 0.3162]])
+    """
+
+    c: float = 1.0
+    p: float = 0.5
+
+    flags = _MONOTONE
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "c", positive(self.c, "c"))
+        object.__setattr__(self, "p", positive(self.p, "p"))
+
+    def profile(self, u: Any) -> Any:
+        """(c + u)^-p."""
+        return (self.c + u) ** -self.p
+
+    def mixing_measure(self) -> MixingMeasure:
+        """Gamma with shape p and rate c, of mass c^-p."""
+        return GammaMixing(self.p, self.c, self.c**-self.p)
+
+
+@dataclass(frozen=True)
+class Epanechnikov(Radial):
+    """Epanechnikov kernel k(x, y) = c - |x - y|^2 inside the window |x - y|^2 <= rho, else 0.
+
+    Neither positive definite nor conditionally so, for any c and rho: elements have no norm. Mean
+    shift and pre-images use only its slope. With c = rho (the default) the profile is continuous and
+    convex, which is what makes them descend.
+
+    Parameters
+    ----------
+    c : float
+        Height > 0 at distance zero.
+    rho : float or None
+        Squared radius > 0 of the window; None means c.
+
+    References
+    ----------
+    SPEC A4, ERRATA 000-3 and 000-4.
+
+    Examples
+    --------
+    >>> import mercer as mc
+    >>> mc.Epanechnikov(1.0)([[0.0]], [[0.5], [2.0]])
+    array([[0.75, 0.  ]])
+    """
+
+    c: float = 1.0
+    rho: float | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "c", positive(self.c, "c"))
+        if self.rho is not None:
+            object.__setattr__(self, "rho", positive(self.rho, "rho"))
+
+    @property
+    def flags(self) -> Flags:  # type: ignore[override]
+        """Indefinite; convex only where the profile does not jump."""
+        return Flags(Definiteness.INDEFINITE, self._window == self.c, False, None)
+
+    @property
+    def _window(self) -> float:
+        return self.c if self.rho is None else self.rho
+
+    def profile(self, u: Any) -> Any:
+        """c - u for u <= rho, else 0."""
+        return Cut(self._window - u, self.c - u)
+
+    def mixing_measure(self) -> MixingMeasure:
+        """There is none."""
+        raise UnavailableError("the Epanechnikov profile is not completely monotone")
+
+
+@dataclass(frozen=True)
+class NegativeDistance(Radial):
+    """Negative distance kernel k(x, y) = c - |x - y|^p.
+
+    Conditionally positive definite exactly for 0 < p <= 2: differences of mean embeddings have a
+    norm (at p = 1 it is the energy distance), single features have not.
+
+    Parameters
+    ----------
+    p : float
+        Exponent > 0.
+    c : float
+        Offset >= 0.
+
+    References
+    ----------
+    SPEC A6, ERRATA 000-9.
+
+    Examples
+    --------
+    >>> import mercer as mc
+    >>> mc.NegativeDistance()([[0.0]], [[2.0]])
+    array([[-2.]])
+    """
+
+    p: float = 1.0
+    c: float = 0.0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "p", positive(self.p, "p"))
+        object.__setattr__(self, "c", non_negative(self.c, "c"))
+
+    @property
+    def flags(self) -> Flags:  # type: ignore[override]
+        """Conditional up to p = 2; the profile -u^(p/2) is convex there too."""
+        conditional = self.p <= 2.0
+        kind = Definiteness.CONDITIONAL if conditional else Definiteness.INDEFINITE
+        return Flags(kind, conditional, False, None)
+
+    def profile(self, u: Any) -> Any:
+        """c - u^(p/2)."""
+        return self.c - u ** (self.p / 2.0)
+
+    def mixing_measure(self) -> MixingMeasure:
+        """There is none."""
+        raise UnavailableError("the profile c - u^(p/2) is not completely monotone")
+
+
+def _check_scale(kernel: Any) -> None:
+    scale = kernel.length_scale
+    if np.ndim(scale) == 1:
+        raise InputError(
+            "length_scale must be a single number; for one length per column write "
+            f"{type(kernel).__name__}(...).transform(Scales(lengths))"
+        )
+    object.__setattr__(kernel, "length_scale", positive(scale, "length_scale"))

@@ -1,0 +1,432 @@
+"""Elements of a reproducing kernel Hilbert space, psi = sum_i a_i k(x_i, .)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from mercer import engine
+from mercer._array import Array, as_vector, as_weights, frozen, is_sparse, real
+from mercer._errors import InputError, SpaceError
+from mercer.engine import Coef, Dense, Fields, Selection, n_columns, n_rows, pieces, stack
+from mercer.kernels import Kernel, check_same_columns
+
+_BLOCK = 4096  # queries whose values are held at once in an inner product
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Element:
+    """psi = sum_i a_i k(x_i, .), or a batch of b such elements that share their points.
+
+    Elements are values: they are evaluated, added, scaled, measured and brought back, never changed.
+    A batch keeps its coefficients in whatever form is short (one entry per element for features, a
+    product of thin matrices for projections), so that a batch of a hundred thousand costs no more
+    than its points.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    points : array_like of shape (n, d), or whatever the kernel's domain holds
+    coef : array_like of shape (n,) for one element, (n, b) for a batch
+
+    Attributes
+    ----------
+    kernel : Kernel
+    points : the points x_i, checked
+    batch : int or None
+        The number of elements, None for a single one.
+
+    See Also
+    --------
+    feature : the elements k(x_j, .) themselves.
+    mean_embedding : the mean of features.
+
+    Examples
+    --------
+    >>> import mercer as mc
+    >>> psi = mc.Element(mc.Gaussian(1.0), [[0.0], [2.0]], [1.0, -1.0])
+    >>> psi([[0.0], [1.0]]).round(4)
+    array([0.8647, 0.    ])
+    >>> round(float(psi.norm()), 4)
+    1.315
+    """
+
+    kernel: Kernel
+    points: Any
+    coef: Any
+    batch: int | None = None
+
+    def __post_init__(self) -> None:
+        if isinstance(self.coef, engine.Dense | Selection | engine.LowRank | engine.Stacked):
+            return  # built inside, from parts that were checked
+        points = self.kernel.points(self.points, "points")
+        coef = np.asarray(self.coef)
+        if coef.ndim not in (1, 2) or coef.shape[0] != n_rows(points):
+            raise InputError(
+                f"coef must have shape ({n_rows(points)},) or ({n_rows(points)}, b) for "
+                f"{n_rows(points)} points, got {coef.shape}"
+            )
+        batch = coef.shape[1] if coef.ndim == 2 else None
+        if batch == 0:
+            raise InputError("coef has no columns: a batch needs at least one element")
+        flat = as_vector(coef.reshape(-1), "coef")
+        object.__setattr__(self, "points", points)
+        object.__setattr__(self, "batch", batch)
+        object.__setattr__(self, "coef", Dense(frozen(flat.reshape(n_rows(points), -1))))
+
+    # --- evaluate -----------------------------------------------------------------------------
+
+    def __call__(self, Y: Any) -> Array:
+        """Return psi(y_j), shape (m,); every element of a batch at every point, (m, b)."""
+        return self._single(self.fields(Y).value)
+
+    def gradient(self, Y: Any) -> Array:
+        """Return the gradient of psi at the rows of Y, shape (m, d) or (m, b, d).
+
+        At a cusp (a point of a Laplace-type element) the gradient does not exist; the term of that
+        point is left out, which gives the symmetric derivative.
+        """
+        return self._single(self.fields(Y, order=1).gradient)
+
+    def hessian(self, Y: Any) -> Array:
+        """Return the Hessian of psi at the rows of Y, shape (m, d, d) or (m, b, d, d).
+
+        NaN at a cusp, where there is none.
+        """
+        fields = self.fields(Y, order=2)
+        hessian = np.array(fields.hessian)
+        if fields.cusp is not None:
+            hessian[fields.cusp != 0] = np.nan
+        return self._single(hessian)
+
+    def fields(
+        self, Y: Any, *, order: int = 0, paired: bool = False, shifted: bool = False
+    ) -> Fields:
+        """Return values and derivatives up to `order` as the engine gives them.
+
+        With `paired`, element j of the batch is taken at row j of Y only. With `shifted`, sums come
+        with a logarithmic scale per query, so that directions survive where values underflow.
+        """
+        Y = self.queries(Y)
+        if order:
+            engine.require_derivatives(self.kernel.program)
+        if paired and n_rows(Y) != self.coef.shape[1]:
+            raise InputError(
+                f"paired evaluation needs one query per element: {self.coef.shape[1]} elements, "
+                f"{n_rows(Y)} queries"
+            )
+        return engine.fields(
+            self.kernel.program, self.points, Y, self.coef,
+            order=order, paired=paired, shifted=shifted,
+        )
+
+    def queries(self, Y: Any) -> Any:
+        """Return Y checked as points at which this element can be evaluated."""
+        Y = self.kernel.points(Y, "Y")
+        check_same_columns(self.points, Y, ("the element's points", "Y"))
+        return Y
+
+    # --- combine ------------------------------------------------------------------------------
+
+    def __len__(self) -> int:
+        if self.batch is None:
+            raise TypeError("a single element has no length; a batch has")
+        return self.batch
+
+    def __getitem__(self, index: Any) -> Element:
+        """Return one element of a batch, or a smaller batch."""
+        if self.batch is None:
+            raise TypeError("a single element cannot be indexed; a batch can")
+        if isinstance(index, int | np.integer):
+            if not -self.batch <= index < self.batch:
+                raise IndexError(f"element {index} of a batch of {self.batch}")
+            one = self.coef.columns(np.array([index]))
+            return _element(self.kernel, self.points, one, None)._trimmed()
+        chosen = np.arange(self.batch)[index]
+        if chosen.ndim != 1 or chosen.size == 0:
+            raise IndexError("a batch is indexed by a number, a slice, or a list of numbers")
+        part = self.coef.columns(chosen)
+        return _element(self.kernel, self.points, part, chosen.size)._trimmed()
+
+    def __add__(self, other: Any) -> Element:
+        if not isinstance(other, Element):
+            return NotImplemented
+        self._same_space(other)
+        batch = self._joint_batch(other)
+        mine, theirs = self._spread(batch), other._spread(batch)
+        if self.points is other.points and isinstance(mine, Dense) and isinstance(theirs, Dense):
+            added = Dense(mine.array + theirs.array)
+            return _element(self.kernel, self.points, added, batch)
+        points = _concatenated(self.points, other.points)
+        return _element(self.kernel, points, stack([mine, theirs]), batch)
+
+    def __radd__(self, other: Any) -> Element:
+        if isinstance(other, int | float) and other == 0:
+            return self  # so that sum() works
+        return NotImplemented
+
+    def __sub__(self, other: Any) -> Element:
+        return self + (-other) if isinstance(other, Element) else NotImplemented
+
+    def __neg__(self) -> Element:
+        return self * -1.0
+
+    def __mul__(self, factor: Any) -> Element:
+        """Multiply by a number, or each element of a batch by its own."""
+        if isinstance(factor, Element | Kernel):
+            return NotImplemented
+        if np.ndim(factor) == 0:
+            scaled = self.coef.scale(real(factor, "the factor"))
+        else:
+            scaled = self.coef.scale(as_vector(factor, "the factors", self.coef.shape[1]))
+            if self.batch is None:
+                raise InputError("a single element is multiplied by a single number")
+        return _element(self.kernel, self.points, scaled, self.batch)
+
+    __rmul__ = __mul__
+    __array_ufunc__ = None  # so that a NumPy number or vector on the left leaves it to us
+
+    def __truediv__(self, divisor: Any) -> Element:
+        divisor = np.asarray(divisor, dtype=np.float64)
+        if np.any(divisor == 0):
+            raise InputError("division of an element by zero")
+        return self * (1.0 / divisor)
+
+    def combine(self, weights: Any) -> Element:
+        """Return the elements sum_j W[j, l] psi_j of a batch, for W of shape (b,) or (b, b')."""
+        W = np.asarray(weights)
+        if self.batch is None or W.ndim not in (1, 2) or W.shape[0] != self.batch:
+            raise InputError(f"weights must have one row per element of a batch, got {W.shape}")
+        W = as_vector(W.reshape(-1), "weights").reshape(self.batch, -1)
+        batch = W.shape[1] if np.ndim(weights) == 2 else None
+        return _element(self.kernel, self.points, self.coef.combine(W), batch)
+
+    def merge(self) -> Element:
+        """Return the same element with equal points merged and points of zero weight dropped."""
+        points, groups = _unique(self.points)
+        coef = self.coef.merged(groups, n_rows(points))
+        if isinstance(coef, Dense):
+            used = np.flatnonzero(np.any(coef.array != 0, axis=1))
+            used = used if used.size else np.array([0])
+            points, coef = points[used], Dense(coef.array[used])
+        return _element(self.kernel, points, coef, self.batch)
+
+    # --- measure ------------------------------------------------------------------------------
+
+    def inner(self, other: Element) -> Any:
+        """Return <psi, phi> = a' K b: a number, or (b,), (b',), (b, b') where batches are involved."""
+        self._same_space(other)
+        total: Any = 0.0
+        small, large = (self, other) if n_rows(self.points) <= n_rows(other.points) else (other, self)
+        for rows in pieces(n_rows(small.points), _BLOCK):
+            values = large.fields(small.points[rows]).value  # (rows, b of large)
+            total = total + small.coef.rows(rows).weigh(values.astype(np.float64))
+        table = np.asarray(total)  # (b of large, b of small)
+        table = table if large is self else table.T
+        return _squeezed(table, self.batch, other.batch)
+
+    def norm(self) -> Any:
+        """Return sqrt(<psi, psi>): a number, or one per element of a batch.
+
+        NaN where the square is negative beyond rounding: there the kernel is not positive definite
+        and the element has no norm.
+        """
+        squared, size = self._squared_norm()
+        return _root(squared, size, self.batch)
+
+    def distance(self, other: Element) -> Any:
+        """Return |psi - phi|, element by element where batches are involved."""
+        return (self - other).norm()
+
+    def _squared_norm(self) -> tuple[Array, Array]:
+        """sum_ij a_i a_j k(x_i, x_j) per element, and the size of its terms (for rounding)."""
+        squared = np.zeros(self.coef.shape[1])
+        size = np.zeros(self.coef.shape[1])
+        blocks = _blocks(self)
+        for i, (points, coef) in enumerate(blocks):
+            for j, (other, weights) in enumerate(blocks[: i + 1]):
+                part = _paired_inner(self.kernel, points, coef, other, weights)
+                part = part if i == j else 2.0 * part
+                squared += part
+                size += np.abs(part)
+        return squared, size
+
+    # --- helpers ------------------------------------------------------------------------------
+
+    def _single(self, array: Any) -> Array:
+        return array[:, 0] if self.batch is None else array  # type: ignore[no-any-return]
+
+    def _same_space(self, other: Element) -> None:
+        if self.kernel != other.kernel:
+            raise SpaceError(
+                f"the elements live in different spaces: of {self.kernel!r} and of {other.kernel!r}"
+            )
+        check_same_columns(self.points, other.points, ("one element", "the other"))
+
+    def _joint_batch(self, other: Element) -> int | None:
+        if self.batch is not None and other.batch is not None and self.batch != other.batch:
+            raise InputError(f"batches of {self.batch} and {other.batch} elements do not match")
+        return self.batch if self.batch is not None else other.batch
+
+    def _spread(self, batch: int | None) -> Coef:
+        """Coefficients for a batch; a single element is repeated, as a product of rank one."""
+        if batch is None or self.batch is not None:
+            return self.coef  # type: ignore[no-any-return]
+        column = self.coef.tile(slice(None), slice(None))
+        return engine.LowRank(column, np.ones((1, batch), dtype=column.dtype))
+
+    def _trimmed(self) -> Element:
+        """A selection keeps only the points it selects."""
+        if not isinstance(self.coef, Selection):
+            return self
+        rows, index = np.unique(self.coef.index, return_inverse=True)
+        coef = Selection(index.reshape(-1), self.coef.value, rows.size)
+        return _element(self.kernel, self.points[rows], coef, self.batch)
+
+    def __repr__(self) -> str:
+        what = "Element" if self.batch is None else f"batch of {self.batch} Elements"
+        dim = n_columns(self.points)
+        where = f" in {dim} dimensions" if dim else ""
+        return f"<{what} of {self.kernel!r} on {n_rows(self.points)} points{where}>"
+
+
+def feature(kernel: Kernel, X: Any) -> Element:
+    """Return the batch of features k(x_j, .), one for each row of X.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    X : array_like of shape (b, d), or whatever the kernel's domain holds
+
+    Returns
+    -------
+    Element
+        A batch of b elements that costs b numbers beyond its points.
+
+    Examples
+    --------
+    >>> import mercer as mc
+    >>> phi = mc.feature(mc.Gaussian(1.0), [[0.0], [1.0], [5.0]])
+    >>> len(phi), phi.norm()
+    (3, array([1., 1., 1.]))
+    """
+    points = kernel.points(X)
+    n = n_rows(points)
+    dtype = engine.tile_dtype(points, points)
+    coef = Selection(np.arange(n), np.ones(n, dtype=dtype), n)
+    return _element(kernel, points, coef, n)
+
+
+def mean_embedding(kernel: Kernel, X: Any, weights: Any = None) -> Element:
+    """Return the mean of features, mu = sum_i w_i k(x_i, .) with weights that sum to one.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    X : array_like of shape (n, d), or whatever the kernel's domain holds
+    weights : array_like of shape (n,), optional
+        Weights >= 0, scaled to sum to one; equal by default.
+
+    Returns
+    -------
+    Element
+
+    Examples
+    --------
+    The distance of two mean embeddings is the maximum mean discrepancy of the samples.
+
+    >>> import mercer as mc
+    >>> k = mc.Gaussian(1.0)
+    >>> P, Q = [[0.0], [1.0]], [[4.0], [5.0]]
+    >>> witness = mc.mean_embedding(k, P) - mc.mean_embedding(k, Q)
+    >>> round(float(witness.norm()), 4)
+    1.2652
+    """
+    points = kernel.points(X)
+    w = as_weights(weights, n_rows(points))
+    return _element(kernel, points, Dense(frozen(w[:, None])), None)
+
+
+def _element(kernel: Kernel, points: Any, coef: Coef, batch: int | None) -> Element:
+    return Element(kernel, points, coef, batch)
+
+
+def _blocks(psi: Element) -> list[tuple[Any, Coef]]:
+    """The element as a sum of blocks with coefficients of one form each."""
+    if isinstance(psi.coef, engine.Stacked):
+        return [(psi.points[rows], part) for rows, part in psi.coef.blocks()]
+    return [(psi.points, psi.coef)]
+
+
+def _paired_inner(kernel: Kernel, X: Any, A: Coef, Y: Any, B: Coef) -> Array:
+    """diag(A' K(X, Y) B): the inner product of element j of one batch with element j of another."""
+    program = kernel.program
+    if isinstance(A, Selection):
+        values = engine.fields(program, Y, X[A.index], B, paired=True).value
+        return np.asarray(A.value * values, dtype=np.float64)
+    if isinstance(B, Selection):
+        return _paired_inner(kernel, Y, B, X, A)
+    if isinstance(A, engine.LowRank) or isinstance(B, engine.LowRank):
+        (L, R), (M, S) = _factors(A), _factors(B)
+        table = _table(program, X, Dense(L), Y, Dense(M))  # (r, s)
+        return np.asarray(np.einsum("rb,rb->b", R, table @ S))
+    total = np.zeros(A.shape[1])
+    for rows in pieces(n_rows(X), _BLOCK):
+        values = engine.fields(program, Y, X[rows], B).value
+        total += np.einsum("ib,ib->b", A.array[rows], values, dtype=np.float64)
+    return total
+
+
+def _factors(C: Coef) -> tuple[Array, Array]:
+    if isinstance(C, engine.LowRank):
+        return C.left, C.right
+    assert isinstance(C, Dense)
+    return C.array, np.eye(C.shape[1], dtype=C.dtype)
+
+
+def _table(program: Any, X: Any, A: Dense, Y: Any, B: Dense) -> Array:
+    """A' K(X, Y) B for thin matrices."""
+    total = np.zeros((A.shape[1], B.shape[1]))
+    for rows in pieces(n_rows(X), _BLOCK):
+        values = engine.fields(program, Y, X[rows], B).value
+        total += A.array[rows].T @ values.astype(np.float64)
+    return total
+
+
+def _squeezed(table: Array, rows: int | None, columns: int | None) -> Any:
+    """Drop the axes of single elements."""
+    out = table if columns is not None else table[:, 0]
+    return out if rows is not None else out[0]
+
+
+def _root(squared: Array, size: Array, batch: int | None) -> Any:
+    """Square roots; zero where the square is negative by rounding, NaN where by more."""
+    slack = 1e-10 * size
+    root = np.sqrt(np.maximum(squared, 0.0))
+    root = np.where(squared < -slack, np.nan, root)
+    return root if batch is not None else root[0]
+
+
+def _concatenated(X: Any, Y: Any) -> Any:
+    if is_sparse(X) or is_sparse(Y):
+        from scipy.sparse import csr_array, vstack
+
+        return csr_array(vstack([X, Y], format="csr"))
+    return frozen(np.concatenate([X, Y]))
+
+
+def _unique(points: Any) -> tuple[Any, Array]:
+    """Distinct points, in the order in which they first appear, and where each went."""
+    if is_sparse(points):
+        return points, np.arange(n_rows(points))
+    if points.dtype == object:
+        first: dict[Any, int] = {}
+        groups = np.array([first.setdefault(p, len(first)) for p in points])
+        return points[np.unique(groups, return_index=True)[1]], groups
+    _, index, inverse = np.unique(points, axis=0, return_index=True, return_inverse=True)
+    rank = np.empty(index.size, dtype=np.intp)
+    order = np.argsort(index)
+    rank[order] = np.arange(index.size)
+    return points[index[order]], rank[inverse.reshape(-1)]

@@ -1,0 +1,125 @@
+"""Affine subspaces of a reproducing kernel Hilbert space."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from mercer._array import Array, positive, positive_int
+from mercer._errors import InputError
+from mercer.engine import Dense, LowRank
+from mercer.space._element import Element
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Subspace:
+    """The affine subspace origin + span(directions).
+
+    Centring is an origin, never a changed kernel, so no mean is ever lost.
+
+    Parameters
+    ----------
+    origin : Element
+        A single element.
+    directions : Element
+        A batch of r *orthonormal* elements; `Subspace.span` makes them so.
+
+    See Also
+    --------
+    Subspace.span : from any elements.
+
+    Examples
+    --------
+    >>> import mercer as mc
+    >>> k = mc.Linear()
+    >>> plane = mc.Subspace.span(mc.Element(k, [[0.0, 1.0]], [1.0]), mc.feature(k, [[2.0, 0.0]]))
+    >>> shadow = plane.project(mc.feature(k, [[3.0, 4.0]]))
+    >>> shadow([[1.0, 0.0], [0.0, 1.0]])
+    array([[3.],
+           [1.]])
+    >>> plane.distance(mc.feature(k, [[3.0, 4.0]]))
+    array([3.])
+    """
+
+    origin: Element
+    directions: Element
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.origin, Element) or self.origin.batch is not None:
+            raise InputError("origin must be a single element")
+        if not isinstance(self.directions, Element) or self.directions.batch is None:
+            raise InputError("directions must be a batch of elements")
+        self.origin._same_space(self.directions)
+
+    @classmethod
+    def span(cls, origin: Element, elements: Element, *, tol: float = 1e-10) -> Subspace:
+        """Return origin + span(elements), for a batch of any elements.
+
+        Directions come from the eigenvectors of the Gram matrix of the elements, the strongest
+        first; those with an eigenvalue below `tol` times the largest are dropped as dependent.
+        """
+        positive(tol, "tol")
+        if elements.batch is None:
+            raise InputError("elements must be a batch; psi.combine(np.eye(1)) makes one of one")
+        G = np.asarray(elements.inner(elements))
+        values, vectors = np.linalg.eigh(0.5 * (G + G.T))
+        values, vectors = values[::-1], vectors[:, ::-1]
+        keep = values > tol * max(float(values[0]), 0.0)
+        if not keep.any():
+            raise InputError("the elements are all zero: they span nothing")
+        return cls(origin, elements.combine(vectors[:, keep] / np.sqrt(values[keep])))
+
+    @property
+    def dim(self) -> int:
+        """The number of directions."""
+        return len(self.directions)
+
+    def truncate(self, dim: int) -> Subspace:
+        """Return the subspace of the first `dim` directions."""
+        if positive_int(dim, "dim") > self.dim:
+            raise InputError(f"dim must be at most {self.dim}, got {dim}")
+        return Subspace(self.origin, self.directions[:dim])
+
+    def coordinates(self, psi: Element) -> Array:
+        """Return <psi - origin, f_l>, shape (r,) for one element, (b, r) for a batch."""
+        of_origin = self.directions.inner(self.origin)
+        return np.asarray(psi.inner(self.directions) - of_origin)
+
+    def element(self, coordinates: Any) -> Element:
+        """Return origin + sum_l c_l f_l, for coordinates of shape (r,) or (b, r)."""
+        c = np.asarray(coordinates, dtype=np.float64)
+        if c.ndim not in (1, 2) or c.shape[-1] != self.dim:
+            raise InputError(f"coordinates must have {self.dim} columns, got shape {c.shape}")
+        c = np.atleast_2d(c)
+        batch = c.shape[0] if np.ndim(coordinates) == 2 else None
+        f, o = self.directions, self.origin
+        if f.points is o.points and isinstance(f.coef, Dense) and isinstance(o.coef, Dense):
+            left = np.concatenate([f.coef.array, o.coef.array], axis=1)
+            right = np.concatenate([c.T, np.ones((1, c.shape[0]))])
+            return Element(f.kernel, f.points, LowRank(left, right), batch)
+        moved = f.coef.combine(c.T) if not isinstance(f.coef, Dense) else LowRank(f.coef.array, c.T)
+        along = Element(f.kernel, f.points, moved, batch or 1)
+        total = along + o
+        return total if batch is not None else Element(f.kernel, total.points, total.coef, None)
+
+    def project(self, psi: Element) -> Element:
+        """Return the element of the subspace nearest to psi, or one for each of a batch."""
+        return self.element(self.coordinates(psi))
+
+    def distance(self, psi: Element) -> Any:
+        """Return the distance of psi to the subspace: its reconstruction error.
+
+        From Pythagoras, |psi - origin|^2 - |coordinates|^2, so a distance below about 1e-8 of the
+        norm is rounding.
+        """
+        c = self.coordinates(psi)
+        offset = psi.distance(self.origin)
+        squared = offset**2 - np.sum(c**2, axis=-1)
+        return np.sqrt(np.maximum(squared, 0.0))
+
+    def __repr__(self) -> str:
+        return f"<Subspace of dimension {self.dim} through {self.origin!r}>"
+
+
