@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -144,12 +143,11 @@ def _as_float(X: Any, name: str) -> Array:
 
 def _check_frame(X: Any, name: str) -> None:
     """A data frame with text columns is refused by the names of those columns."""
-    dtypes = getattr(X, "dtypes", None)
-    columns = getattr(X, "columns", None)
-    if columns is None or not isinstance(dtypes, Sequence) and not hasattr(dtypes, "__iter__"):
+    if not hasattr(X, "columns") or not hasattr(X, "dtypes"):
         return
-    bad = [str(c) for c, t in zip(columns, dtypes, strict=True) if "float" not in str(t).lower()
-           and "int" not in str(t).lower() and "bool" not in str(t).lower()]
+    numeric = ("float", "int", "bool")
+    kinds = zip(X.columns, X.dtypes, strict=True)
+    bad = [str(c) for c, kind in kinds if not any(n in str(kind).lower() for n in numeric)]
     if bad:
         raise InputError(f"{name} has columns that are not numeric: {', '.join(bad)}; encode them")
 

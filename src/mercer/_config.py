@@ -22,6 +22,12 @@ class Options:
         MiB that temporary tiles of one call may take, over all its threads together.
     n_jobs : int or None
         Threads; None means all cores this process may run on, negative counts back from them.
+
+    Examples
+    --------
+    >>> import mercer as mc
+    >>> mc.Options()
+    Options(working_memory=128.0, n_jobs=None)
     """
 
     working_memory: float = 128.0

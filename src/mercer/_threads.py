@@ -8,6 +8,7 @@ other load on the machine BLAS threads under a tile loop cost a factor of five.
 from __future__ import annotations
 
 import os
+import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -28,8 +29,12 @@ _inside = threading.local()
 
 
 def available_cores() -> int:
-    """The number of cores this process may run on; one inside a joblib or pool worker process."""
-    if "LOKY_WORKER" in os.environ or "JOBLIB_SPAWNED_PROCESS" in os.environ:
+    """The number of cores this process may run on; one inside a worker of joblib or a pool.
+
+    Such workers are started because there are several of them, so each takes one core.
+    """
+    multiprocessing = sys.modules.get("multiprocessing")  # loaded in every such worker
+    if multiprocessing is not None and multiprocessing.parent_process() is not None:
         return 1
     affinity = getattr(os, "sched_getaffinity", None)
     return len(affinity(0)) if affinity is not None else (os.cpu_count() or 1)

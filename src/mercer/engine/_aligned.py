@@ -8,8 +8,8 @@ import numpy as np
 
 from mercer._array import Array, is_sparse
 from mercer.engine._fields import Fields, Moments, gradient_of, hessian_of
-from mercer.engine._pairs import aligned, tile_dtype
 from mercer.engine._maps import apply_all
+from mercer.engine._pairs import aligned, tile_dtype
 from mercer.engine._plan import n_columns, n_rows
 from mercer.engine._program import Distance, Program
 from mercer.engine._shift import finite

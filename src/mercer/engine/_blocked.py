@@ -24,7 +24,7 @@ from mercer.engine._fields import (
 )
 from mercer.engine._jets import Jet
 from mercer.engine._loop import TileLoop, count
-from mercer.engine._pairs import Pairs
+from mercer.engine._pairs import Pairs, tile_dtype
 from mercer.engine._plan import n_columns, n_rows, pieces, plan
 from mercer.engine._program import Program
 from mercer.engine._shift import mixed, side_by_side, total
@@ -37,7 +37,7 @@ def gram(program: Program, X: Any, Y: Any) -> Array:
     """The matrix k(x_i, y_j), shape (n, m); exactly symmetric when Y is X."""
     pairs = Pairs(program, Y, X)  # rows of the result are the rows of a tile
     n, m = n_rows(X), n_rows(Y)
-    p = plan(arrays=4)
+    p = plan(4, pairs.dtype)
     order = pairs.order(p.rows)
     out = np.empty((n, m), dtype=pairs.dtype)
     symmetric = X is Y and order is None
@@ -96,7 +96,8 @@ class _FieldSums:
         self.batch = 1 if paired else coef.shape[1]
         self.dim = n_columns(Y)
         per_row = 8 * self.batch * sum(max(1, self.dim) ** k for k in range(order + 1))
-        tiles = plan(4 + 4 * order * max(1, len(program.variables)), 4 * per_row)
+        arrays = 4 + 4 * order * max(1, len(program.variables))
+        tiles = plan(arrays, tile_dtype(X, Y), 4 * per_row)
         self.loop = TileLoop(program, X, Y, tiles, order=order, shifted=shifted)
         self.out = self._allocate()
 
@@ -174,9 +175,7 @@ class _FieldSums:
 
         slopes = tuple(a[:, 0] if self.paired else a for a in self.out.get("slopes", ()))
         shift = self.out["shift"]
-        return Fields(
-            pack("value"), pack("gradient"), pack("hessian"), slopes, pack("cusp"), shift
-        )
+        return Fields(pack("value"), pack("gradient"), pack("hessian"), slopes, pack("cusp"), shift)
 
 
 def _selected_fields(

@@ -1,4 +1,4 @@
-"""How far an error in a squared distance moves a profile: the rule behind the cancellation bound."""
+"""How far an error in a squared distance moves a profile: behind the cancellation bound."""
 
 from __future__ import annotations
 
@@ -56,9 +56,7 @@ def _scan(
     return cut
 
 
-def _relative_change(
-    program: Program, inputs: list[Array], index: int
-) -> tuple[Array, Array]:
+def _relative_change(program: Program, inputs: list[Array], index: int) -> tuple[Array, Array]:
     """|dk| / k per unit of u, and where k is large enough to matter at all."""
     if program.log_profile is not None:
         jet = evaluate(program.log_profile, inputs, order=1)

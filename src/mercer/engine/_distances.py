@@ -11,6 +11,7 @@ each tile of neighbours is centred on its own mean, so that rho is small.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -57,9 +58,9 @@ class Distances:
             self.local = True
 
     def _prepare(self, centre: Any) -> None:
-        self.Xc, self.x2 = _centred(self.X, centre, self.working)
-        self.Yc, self.y2 = _centred(self.Y, centre, self.working)
-        self.radius2 = float(self.y2.max())
+        self.Xc = _centred(self.X, centre, self.working)
+        self.Yc = self.Xc if self.Y is self.X else _centred(self.Y, centre, self.working)
+        self.radius2 = float(self.Yc.norms.max())
         self.cut = self._cut(self.radius2)
 
     def _cut(self, radius2: float) -> float:
@@ -77,16 +78,15 @@ class Distances:
             return _differences(self.Y[rows], self.X[columns], self.dtype)
         if self.local:
             return self._local_tile(rows, columns)
-        u = _product_form(self.Yc[rows], self.y2[rows], self.Xc[columns], self.x2[columns])
+        u = _product_form(self.Yc.part(rows), self.Xc.part(columns))
         self._repair(u, rows, columns, self.cut)
         return u.astype(self.dtype, copy=False)
 
     def _local_tile(self, rows: Any, columns: slice) -> Array:
         centre = np.mean(self.Y[rows], axis=0, dtype=np.float64)
-        Yc, y2 = _centred(self.Y[rows], centre, self.working)
-        Xc, x2 = _centred(self.X[columns], centre, self.working)
-        u = _product_form(Yc, y2, Xc, x2)
-        self._repair(u, rows, columns, self._cut(float(y2.max())))
+        Y = _centred(self.Y[rows], centre, self.working)
+        u = _product_form(Y, _centred(self.X[columns], centre, self.working))
+        self._repair(u, rows, columns, self._cut(float(Y.norms.max())))
         return u.astype(self.dtype, copy=False)
 
     def _repair(self, u: Array, rows: Any, columns: slice, cut: float) -> None:
@@ -136,18 +136,28 @@ def spatial_order(Y: Array, leaf: int) -> Array:
     return order
 
 
-def _centred(X: Any, centre: Any, dtype: Any) -> tuple[Any, Array]:
-    """Centred points in the working type and their squared norms."""
-    Xc = X.astype(dtype) if is_sparse(X) else np.subtract(X, centre, dtype=dtype)
-    return Xc, squared_norms(Xc).astype(dtype, copy=False)
+@dataclass(frozen=True)
+class _Centred:
+    """Centred points and their squared norms, in the working type."""
+
+    points: Any
+    norms: Array
+
+    def part(self, rows: Any) -> _Centred:
+        return _Centred(self.points[rows], self.norms[rows])
 
 
-def _product_form(Y: Any, y2: Array, X: Any, x2: Array) -> Array:
-    u = Y @ X.T
+def _centred(X: Any, centre: Any, dtype: Any) -> _Centred:
+    points = X.astype(dtype) if is_sparse(X) else np.subtract(X, centre, dtype=dtype)
+    return _Centred(points, squared_norms(points).astype(dtype, copy=False))
+
+
+def _product_form(Y: _Centred, X: _Centred) -> Array:
+    u = Y.points @ X.points.T
     u = u.toarray() if is_sparse(u) else np.asarray(u)
     u *= -2.0
-    u += y2[:, None]
-    u += x2
+    u += Y.norms[:, None]
+    u += X.norms
     return np.asarray(np.maximum(u, 0.0, out=u))
 
 

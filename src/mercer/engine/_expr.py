@@ -147,7 +147,7 @@ class Pow(Unary):
 
     def derivatives(self, x: Any, order: int) -> tuple[Any, ...]:
         p = self.exponent
-        f = (_raise(x, p),)
+        f: tuple[Any, ...] = (_raise(x, p),)
         if order >= 1:
             f += (p * _raise(x, p - 1.0),)
         if order >= 2:

@@ -79,9 +79,7 @@ def add_moments(
         _add_second(moments, program, weights.second, coordinates)
 
 
-def _add_second(
-    moments: Moments, program: Program, second: Any, coordinates: list[Any]
-) -> None:
+def _add_second(moments: Moments, program: Program, second: Any, coordinates: list[Any]) -> None:
     kinds = program.variables
     for v in range(len(kinds)):
         for w in range(v, len(kinds)):

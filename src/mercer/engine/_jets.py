@@ -24,33 +24,37 @@ class Jet:
 
 def evaluate(expr: Expr, inputs: Sequence[Any], order: int = 0) -> Jet:
     """Evaluate the expression, and its derivatives in the inputs up to `order` (0, 1 or 2)."""
-    memo: dict[int, Jet] = {}
+    return _visit(expr, inputs, order, {})
 
-    def visit(node: Expr) -> Jet:
-        if id(node) not in memo:
-            memo[id(node)] = jet(node)
-        return memo[id(node)]
 
-    def jet(node: Expr) -> Jet:
-        match node:
-            case Var(index=i):
-                return _jet_of(inputs[i], order, len(inputs), i)
-            case Const(value=c):
-                return _jet_of(c, order, len(inputs), None)
-            case Add(left=a, right=b):
-                return _combine(visit(a), visit(b), _plus, order)
-            case Mul(left=a, right=b):
-                return _product(visit(a), visit(b), order)
-            case LogAddExp(left=a, right=b):
-                return _log_add_exp(visit(a), visit(b), order)
-            case Cut(gate=g, body=b, outside=c):
-                return _cut(visit(g).value, visit(b), c, order)
-            case Unary(arg=a):
-                inner = visit(a)
-                return _chain(node.derivatives(inner.value, order), inner, order)
-        raise TypeError(f"not a profile expression: {node!r}")  # pragma: no cover
+def _visit(node: Expr, inputs: Sequence[Any], order: int, memo: dict[int, Jet]) -> Jet:
+    """The jet of a node, each node once. (Not a closure: a cycle would keep the tiles alive.)"""
+    if id(node) not in memo:
+        memo[id(node)] = _jet(node, inputs, order, memo)
+    return memo[id(node)]
 
-    return visit(expr)
+
+def _jet(node: Expr, inputs: Sequence[Any], order: int, memo: dict[int, Jet]) -> Jet:
+    match node:
+        case Var(index=i):
+            return _jet_of(inputs[i], order, len(inputs), i)
+        case Const(value=c):
+            return _jet_of(c, order, len(inputs), None)
+        case Add(left=a, right=b):
+            return _sum(_visit(a, inputs, order, memo), _visit(b, inputs, order, memo))
+        case Mul(left=a, right=b):
+            left, right = _visit(a, inputs, order, memo), _visit(b, inputs, order, memo)
+            return _product(left, right, order)
+        case LogAddExp(left=a, right=b):
+            left, right = _visit(a, inputs, order, memo), _visit(b, inputs, order, memo)
+            return _log_add_exp(left, right, order)
+        case Cut(gate=g, body=b, outside=c):
+            gate = _visit(g, inputs, 0, {}).value
+            return _cut(gate, _visit(b, inputs, order, memo), c)
+        case Unary(arg=a):
+            inner = _visit(a, inputs, order, memo)
+            return _chain(node.derivatives(inner.value, order), inner, order)
+    raise TypeError(f"not a profile expression: {node!r}")  # pragma: no cover
 
 
 @lru_cache(maxsize=1024)
@@ -78,10 +82,10 @@ def _times(a: Any, b: Any) -> Any:
     return 0 if _is_zero(a) or _is_zero(b) else a * b
 
 
-def _combine(a: Jet, b: Jet, f: Callable[[Any, Any], Any], order: int) -> Jet:
-    first = tuple(map(f, a.first, b.first))
-    second = tuple(tuple(map(f, ra, rb)) for ra, rb in zip(a.second, b.second, strict=True))
-    return Jet(f(a.value, b.value), first, second)
+def _sum(a: Jet, b: Jet) -> Jet:
+    first = tuple(map(_plus, a.first, b.first))
+    second = tuple(tuple(map(_plus, ra, rb)) for ra, rb in zip(a.second, b.second, strict=True))
+    return Jet(a.value + b.value, first, second)
 
 
 def _symmetric(n: int, entry: Callable[[int, int], Any]) -> tuple[tuple[Any, ...], ...]:
@@ -91,9 +95,7 @@ def _symmetric(n: int, entry: Callable[[int, int], Any]) -> tuple[tuple[Any, ...
 
 def _product(a: Jet, b: Jet, order: int) -> Jet:
     n = len(a.first)
-    first = tuple(
-        _plus(_times(a.first[v], b.value), _times(a.value, b.first[v])) for v in range(n)
-    )
+    first = tuple(_plus(_times(a.first[v], b.value), _times(a.value, b.first[v])) for v in range(n))
 
     def entry(v: int, w: int) -> Any:
         cross = _plus(_times(a.first[v], b.first[w]), _times(a.first[w], b.first[v]))
@@ -110,9 +112,7 @@ def _chain(f: tuple[Any, ...], a: Jet, order: int) -> Jet:
     first = tuple(_times(f[1], d) for d in a.first)
 
     def entry(v: int, w: int) -> Any:
-        return _plus(
-            _times(f[2], _times(a.first[v], a.first[w])), _times(f[1], a.second[v][w])
-        )
+        return _plus(_times(f[2], _times(a.first[v], a.first[w])), _times(f[1], a.second[v][w]))
 
     return Jet(f[0], first, _symmetric(n, entry) if order == 2 else ())
 
@@ -138,7 +138,7 @@ def _log_add_exp(a: Jet, b: Jet, order: int) -> Jet:
     return Jet(value, first, _symmetric(n, entry) if order == 2 else ())
 
 
-def _cut(gate: Any, body: Jet, outside: float, order: int) -> Jet:
+def _cut(gate: Any, body: Jet, outside: float) -> Jet:
     xp = namespace(gate, body.value)
     inside = gate >= 0
 

@@ -25,7 +25,7 @@ class Map:
         object.__setattr__(self, name, value)
 
     def __eq__(self, other: object) -> bool:
-        return type(self) is type(other) and np.array_equal(self.array, other.array)  # type: ignore[attr-defined]
+        return type(self) is type(other) and np.array_equal(self.array, other.array)
 
     def __hash__(self) -> int:
         return hash((type(self), self.array.shape, self.array.tobytes()))

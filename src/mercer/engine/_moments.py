@@ -14,6 +14,7 @@ from mercer.engine._expr import Const
 from mercer.engine._fields import Moments, add_moments
 from mercer.engine._jets import Jet
 from mercer.engine._loop import TileLoop
+from mercer.engine._pairs import tile_dtype
 from mercer.engine._plan import n_columns, plan
 from mercer.engine._program import Distance, Program
 from mercer.engine._tiles import scaled, without_cusps
@@ -61,7 +62,8 @@ def moments(
             f"{program.kind} one"
         )
     dim, single = n_columns(Y), coef.shape[1] == 1
-    tiles = plan(4 + 4 * derivative, 8 * dim * (dim if scatter else 1))
+    per_row = 32 * dim * (dim if scatter else 1)
+    tiles = plan(4 + 4 * derivative, tile_dtype(X, Y), per_row)
     loop = TileLoop(program, X, Y, tiles, order=derivative, shifted=shifted)
     weight, first = np.empty(loop.m), np.empty((loop.m, dim))
     second = np.empty((loop.m, dim, dim)) if scatter else None
@@ -84,9 +86,7 @@ def moments(
         if second is not None:
             cross = m1[:, :, None] * y[:, None, :]
             square = s[:, None, None] * y[:, :, None] * y[:, None, :]
-            second[rows] = (
-                part[("second", 0, 0)] - cross - np.swapaxes(cross, 1, 2) + square
-            )
+            second[rows] = part[("second", 0, 0)] - cross - np.swapaxes(cross, 1, 2) + square
 
     loop.run(1, add, finish)
     return WeightedMoments(weight, first, second, shifts)

@@ -11,10 +11,10 @@ import numpy as np
 from mercer._config import get_options
 from mercer._threads import thread_count
 
-_ROWS, _COLUMNS = 256, 1024  # a float64 tile of 2 MiB, and sums of at most 1,024 terms
+_ROWS, _TILE = 256, 1 << 20  # a tile of 1 MiB stays in cache; sums of at most 1,024 terms
 _SMALLEST = 8
 _FEW_TILES = 8  # below this many tiles of queries the points are split as well
-_CHUNK = 32 * _COLUMNS
+_CHUNK = 1 << 15
 
 
 @dataclass(frozen=True)
@@ -40,13 +40,14 @@ class Plan:
         return list(pieces(n, _CHUNK))
 
 
-def plan(arrays: int, bytes_per_row: int = 0) -> Plan:
+def plan(arrays: int, dtype: Any, bytes_per_row: int = 0) -> Plan:
     """A plan for `arrays` temporaries per tile and accumulators of `bytes_per_row` per query."""
     budget = get_options().working_memory * 2**20 / thread_count()
-    rows, columns = _ROWS, _COLUMNS
-    while rows > _SMALLEST and rows * (columns * 8 * arrays + bytes_per_row) > budget:
+    size = np.dtype(dtype).itemsize
+    rows, columns = _ROWS, _TILE // (_ROWS * size)
+    while rows > _SMALLEST and rows * (columns * size * arrays + bytes_per_row) > budget:
         rows //= 2
-    while columns > _SMALLEST and rows * columns * 8 * arrays > budget:
+    while columns > _SMALLEST and rows * columns * size * arrays > budget:
         columns //= 2
     return Plan(rows, columns)
 
@@ -58,9 +59,7 @@ def pieces(n: int, size: int) -> Iterator[slice]:
 
 def cut(piece: slice, size: int) -> Iterator[slice]:
     """Slices of at most `size` that cover a slice."""
-    return (
-        slice(i, min(i + size, piece.stop)) for i in range(piece.start, piece.stop, size)
-    )
+    return (slice(i, min(i + size, piece.stop)) for i in range(piece.start, piece.stop, size))
 
 
 def n_rows(X: Any) -> int:

@@ -32,7 +32,7 @@ def merged(parts: list[tuple[list[Moments], Array]]) -> tuple[list[Moments], Arr
 
 def raise_shift(moments: list[Moments], shift: Array, log: Array) -> Array:
     """Move to the larger of the old shift and the tile's, rescaling what was summed so far."""
-    high = np.maximum(shift, log.max(axis=1).astype(np.float64))
+    high: Array = np.maximum(shift, log.max(axis=1).astype(np.float64))
     if np.array_equal(high, shift):
         return shift
     scale = factor(shift, high)
@@ -74,6 +74,7 @@ def total(parts: list[Fields]) -> Fields:
 
 def mixed(inner: Fields, B: Array) -> Fields:
     """The fields of linear combinations of the elements: the batch axis times B."""
+
     def mix(a: Array | None) -> Any:
         if a is None:
             return None
@@ -81,7 +82,11 @@ def mixed(inner: Fields, B: Array) -> Fields:
 
     slopes = tuple(mix(s) for s in inner.slopes)
     return Fields(
-        mix(inner.value), mix(inner.gradient), mix(inner.hessian), slopes, mix(inner.cusp),
+        mix(inner.value),
+        mix(inner.gradient),
+        mix(inner.hessian),
+        slopes,
+        mix(inner.cusp),
         inner.shift,
     )
 

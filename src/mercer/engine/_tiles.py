@@ -33,9 +33,7 @@ def from_log(log: Jet, shift: Array) -> Jet:
     g = range(len(log.first))
     # where the weight is zero its derivatives are, whatever the slope of the logarithm
     first = tuple(_weighted(w, log.first[v]) for v in g)
-    second = tuple(
-        tuple(_weighted(w, _second(log, v, u)) for u in g) for v in g if log.second
-    )
+    second = tuple(tuple(_weighted(w, _second(log, v, u)) for u in g) for v in g if log.second)
     return Jet(w, first, second)
 
 
@@ -66,6 +64,7 @@ def without_cusps(program: Program, jet: Jet, inputs: list[Any]) -> tuple[Jet, A
 
 def scaled(jet: Jet, factor: Array) -> Jet:
     """Every entry times a coefficient."""
+
     def times(a: Any) -> Any:
         return a if isinstance(a, int) else a * factor
 

@@ -1,1 +1,5 @@
-"""."""
+"""scikit-learn estimators over the methods, and the base that lets them hold immutable kernels."""
+
+from mercer.estimators._base import KernelEstimator
+
+__all__ = ["KernelEstimator"]

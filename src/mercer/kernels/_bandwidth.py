@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from mercer.engine import Distance, Program, Var, pieces
 _SQUARED_DISTANCE = Program((Distance(),), Var(0, nonnegative=True))
 _BINS = 4096
 _COLLECT = 1 << 20  # pairs that are few enough to be sorted
+_SLACK = 1e-12  # of a sum of weights: rounding
 
 
 def median_scale(
@@ -134,108 +136,84 @@ def _raw_weights(weights: Any, n: int) -> Array:
 
 def _median_distance(X: Any, w: Array) -> float:
     """Weighted median over pairs, by histograms that close in on it; memory for blocks only."""
-    low, high = 0.0, _upper_bound(X)
-    total = _Tally.run(X, w, lambda u, p, tally: tally.add_weight(p))
-    if total.weight == 0.0:
+    half = 0.5 * sum(float(p.sum()) for _, p in _pairs(X, w))
+    if half == 0.0:
         raise InputError("all points are equal: there is no median distance; give a length scale")
-    below, levels = 0.0, []
+    low, high = 0.0, _upper_bound(X)
+    below, bins = 0.0, list[_Bin]()
     while True:
-        scale = _BINS / (high - low) if high > low else 0.0
-        levels.append((low, scale))
-        tally = _Tally.run(X, w, _binned(levels))
-        cumulative = below + np.cumsum(tally.histogram)
-        at = int(np.searchsorted(cumulative, 0.5 * total.weight * (1 - 1e-12)))
-        at = min(at, _BINS - 1)
-        below = cumulative[at] - tally.histogram[at]
-        levels[-1] = (low, scale, at)
-        width = (high - low) / _BINS
-        low, high = low + at * width, low + (at + 1) * width
-        if tally.counts[at] <= _COLLECT or width <= 1e-14 * high:
-            break
-    return _exact(X, w, levels, below, 0.5 * total.weight)
+        scale = _BINS / (high - low)
+        weights, counts = _histogram(_inside(X, w, bins), low, scale)
+        at = _first_reaching(below + np.cumsum(weights), half)
+        below += float(weights[:at].sum())
+        bins.append(_Bin(low, scale, at))
+        low, high = low + at / scale, low + (at + 1) / scale
+        if counts[at] <= _COLLECT or high - low <= 1e-14 * high:
+            return _select(X, w, bins, half - below)
 
 
-def _exact(X: Any, w: Array, levels: list[Any], below: float, half: float) -> float:
-    inside = _Tally.run(X, w, _collected(levels))
-    order = np.argsort(inside.values, kind="stable")
-    u, cumulative = inside.values[order], below + np.cumsum(inside.weights[order])
-    i = min(int(np.searchsorted(cumulative, half * (1 - 1e-12))), u.size - 1)
+def _select(X: Any, w: Array, bins: list[_Bin], rest: float) -> float:
+    """The distance at which the weight inside the bins reaches `rest`; the mean of two at a tie."""
+    parts = list(_inside(X, w, bins))
+    u, p = (np.concatenate(column) for column in zip(*parts, strict=True))
+    order = np.argsort(u, kind="stable")
+    u, cumulative = u[order], np.cumsum(p[order])
+    i = _first_reaching(cumulative, rest)
     median = float(np.sqrt(u[i]))
-    if cumulative[i] > half * (1 + 1e-12):
+    if cumulative[i] > rest * (1 + _SLACK):
         return median
-    above = _Tally.run(X, w, lambda v, p, tally: tally.lower(v, float(u[i])))
-    return 0.5 * (median + float(np.sqrt(above.least))) if np.isfinite(above.least) else median
+    later = (v[v > u[i]].min(initial=np.inf) for v, _ in _pairs(X, w))
+    return 0.5 * (median + float(np.sqrt(min(later))))
 
 
-class _Tally:
-    """What one sweep over all pairs of distinct points collects."""
+@dataclass(frozen=True)
+class _Bin:
+    """Bin number `chosen` of a histogram that starts at `low` with `scale` bins per unit."""
 
-    def __init__(self) -> None:
-        self.weight = 0.0
-        self.histogram = np.zeros(_BINS)
-        self.counts = np.zeros(_BINS, dtype=np.int64)
-        self.values = np.empty(0)
-        self.weights = np.empty(0)
-        self.least = np.inf
+    low: float
+    scale: float
+    chosen: int
 
-    @classmethod
-    def run(cls, X: Any, w: Array, visit: Callable[[Array, Array, _Tally], None]) -> _Tally:
-        tally = cls()
-        for u, p in _pairs(X, w):
-            visit(u, p, tally)
-        return tally
-
-    def add_weight(self, p: Array) -> None:
-        self.weight += float(p.sum())
-
-    def bin(self, index: Array, p: Array) -> None:
-        self.histogram += np.bincount(index, weights=p, minlength=_BINS)
-        self.counts += np.bincount(index, minlength=_BINS)
-
-    def collect(self, u: Array, p: Array) -> None:
-        self.values = np.concatenate([self.values, u])
-        self.weights = np.concatenate([self.weights, p])
-
-    def lower(self, u: Array, floor: float) -> None:
-        later = u[u > floor]
-        if later.size:
-            self.least = min(self.least, float(later.min()))
+    def holds(self, u: Array) -> Array:
+        return np.asarray(_index(u, self.low, self.scale) == self.chosen)
 
 
 def _pairs(X: Any, w: Array) -> Iterator[tuple[Array, Array]]:
     """Squared distances and weights of the pairs i < j of distinct points, block by block."""
     for rows in pieces(X.shape[0], 512):
         u = engine.gram(_SQUARED_DISTANCE, X[rows], X[rows.start :])
-        keep = (u > 0) & np.tri(*u.shape, dtype=bool).__invert__()
-        i, j = np.nonzero(keep)
-        yield u[keep].astype(np.float64), w[rows][i] * w[rows.start :][j]
+        i, j = np.nonzero(np.triu(u, k=1))
+        yield u[i, j].astype(np.float64), w[rows][i] * w[rows.start :][j]
+
+
+def _inside(X: Any, w: Array, bins: list[_Bin]) -> Iterator[tuple[Array, Array]]:
+    """The pairs that fall into every one of the nested bins."""
+    for u, p in _pairs(X, w):
+        for chosen in bins:
+            keep = chosen.holds(u)
+            u, p = u[keep], p[keep]
+        yield u, p
+
+
+def _histogram(
+    pairs: Iterator[tuple[Array, Array]], low: float, scale: float
+) -> tuple[Array, Array]:
+    """Weight and number of the pairs in each bin."""
+    weights, counts = np.zeros(_BINS), np.zeros(_BINS, dtype=np.int64)
+    for u, p in pairs:
+        index = _index(u, low, scale)
+        weights += np.bincount(index, weights=p, minlength=_BINS)
+        counts += np.bincount(index, minlength=_BINS)
+    return weights, counts
 
 
 def _index(u: Array, low: float, scale: float) -> Array:
     return np.clip((u - low) * scale, 0, _BINS - 1).astype(np.intp)
 
 
-def _binned(levels: list[Any]) -> Callable[[Array, Array, _Tally], None]:
-    def visit(u: Array, p: Array, tally: _Tally) -> None:
-        u, p = _narrowed(u, p, levels[:-1])
-        tally.bin(_index(u, *levels[-1]), p)
-
-    return visit
-
-
-def _collected(levels: list[Any]) -> Callable[[Array, Array, _Tally], None]:
-    def visit(u: Array, p: Array, tally: _Tally) -> None:
-        tally.collect(*_narrowed(u, p, levels))
-
-    return visit
-
-
-def _narrowed(u: Array, p: Array, levels: list[Any]) -> tuple[Array, Array]:
-    """The pairs that fell into the chosen bin of every earlier level."""
-    for low, scale, at in levels:
-        inside = _index(u, low, scale) == at
-        u, p = u[inside], p[inside]
-    return u, p
+def _first_reaching(cumulative: Array, level: float) -> int:
+    """The first index at which a cumulative sum reaches a level, up to rounding."""
+    return min(int(np.searchsorted(cumulative, level * (1 - _SLACK))), cumulative.size - 1)
 
 
 def _upper_bound(X: Any) -> float:

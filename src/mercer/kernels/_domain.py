@@ -86,7 +86,7 @@ class Objects(Domain):
     --------
     >>> import mercer as mc
     >>> k = mc.FromFunction(lambda A, B: [[float(a[0] == b[0]) for b in B] for a in A],
-    ...                     domain=mc.Objects())
+    ...                     on=mc.Objects())
     >>> k(["ab", "cd"], ["ax"])
     array([[1.],
            [0.]])

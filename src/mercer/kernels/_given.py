@@ -27,7 +27,7 @@ class FromFunction(Kernel):
     ----------
     function : callable
         Takes blocks of n and m points, returns an (n, m) matrix; k must be symmetric.
-    domain : Domain, optional
+    on : Domain, optional
         What points are; the default is rows of a numeric matrix, `Objects()` is anything.
 
     Examples
@@ -41,11 +41,16 @@ class FromFunction(Kernel):
     """
 
     function: Callable[[Any, Any], Any]
-    domain: Domain = Vectors()  # type: ignore[assignment]  # noqa: RUF009
+    on: Domain | None = None
 
     def __post_init__(self) -> None:
         if not callable(self.function):
             raise InputError(f"function must be callable, got {type(self.function).__name__}")
+
+    @property
+    def domain(self) -> Domain:
+        """What points were said to be."""
+        return Vectors() if self.on is None else self.on
 
     def lower(self) -> Program:
         """One variable: the function itself."""
@@ -110,7 +115,9 @@ class Precomputed(Kernel):
             raise InputError(f"K must be square, got shape {K.shape}")
         gap = float(np.abs(K - K.T).max())
         if gap > 1e-8 * float(np.abs(K).max()):
-            raise InputError(f"K must be symmetric, but |K - K'| reaches {gap:.3g}; use (K + K') / 2")
+            raise InputError(
+                f"K must be symmetric, but |K - K'| reaches {gap:.3g}; use (K + K') / 2"
+            )
         object.__setattr__(self, "K", frozen(K))
 
     @property

@@ -92,7 +92,7 @@ class Kernel(ABC):
         return engine.input_mixed(self.program, X, Y)
 
     def points(self, X: Any, name: str = "X") -> Any:
-        """Return X checked and as the engine takes it, or raise an error that says what is wrong."""
+        """Return X checked and as the engine takes it, or raise."""
         X = self.domain.points(X, name)
         for v in self.program.variables:
             check_all(getattr(v, "maps", ()), n_columns(X), name)

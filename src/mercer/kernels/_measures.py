@@ -76,7 +76,7 @@ class PointMass(MixingMeasure):
         if self.t == 0.0:
             raise UnavailableError("a constant has its spectral measure at w = 0: no density")
         log = -squared / (4 * self.t) - 0.5 * dim * math.log(4 * math.pi * self.t)
-        return self.weight * np.exp(log)
+        return np.asarray(self.weight * np.exp(log))
 
 
 @dataclass(frozen=True)
@@ -95,8 +95,8 @@ class GammaMixing(MixingMeasure):
     def density(self, t: Any) -> Array:
         """rate^p t^(p-1) exp(-rate t) / Gamma(p)."""
         t, p = np.asarray(t, dtype=np.float64), self.shape
-        log = p * math.log(self.rate) + (p - 1) * np.log(t) - self.rate * t - math.lgamma(p)
-        return self.weight * np.exp(log)
+        log: Array = p * math.log(self.rate) + (p - 1) * np.log(t) - self.rate * t - math.lgamma(p)
+        return np.asarray(self.weight * np.exp(log))
 
     def draw(self, size: int, rng: np.random.Generator) -> Array:
         """Gamma draws."""
@@ -145,8 +145,10 @@ class InverseGammaMixing(MixingMeasure):
     def density(self, t: Any) -> Array:
         """scale^a t^(-a-1) exp(-scale / t) / Gamma(a)."""
         t, a = np.asarray(t, dtype=np.float64), self.shape
-        log = a * math.log(self.scale) - (a + 1) * np.log(t) - self.scale / t - math.lgamma(a)
-        return self.weight * np.exp(log)
+        log: Array = (
+            a * math.log(self.scale) - (a + 1) * np.log(t) - self.scale / t - math.lgamma(a)
+        )
+        return np.asarray(self.weight * np.exp(log))
 
     def draw(self, size: int, rng: np.random.Generator) -> Array:
         """Reciprocals of Gamma draws."""
@@ -162,7 +164,7 @@ class InverseGammaMixing(MixingMeasure):
             - 0.5 * dim * math.log(4 * math.pi)
             - (a + dim / 2) * np.log(b + squared / 4)
         )
-        return self.weight * np.exp(log)
+        return np.asarray(self.weight * np.exp(log))
 
 
 @dataclass(frozen=True)
@@ -205,7 +207,9 @@ class _MixingConvolution(MixingMeasure):
                 inside = t > point.t
                 safe = np.where(inside, t - point.t, 1.0)
                 return np.where(inside, point.mass * other.density(safe), 0.0)
-        raise UnavailableError("the mixing measure of this product has no closed density; sample it")
+        raise UnavailableError(
+            "the mixing measure of this product has no closed density; sample it"
+        )
 
     def draw(self, size: int, rng: np.random.Generator) -> Array:
         return self.left.draw(size, rng) + self.right.draw(size, rng)
@@ -318,9 +322,8 @@ class Convolution(SpectralMeasure):
 
     def _density(self, w: Array) -> Array:
         for point, other in ((self.left, self.right), (self.right, self.left)):
-            if isinstance(point, ScaleMixture) and isinstance(point.mixing, PointMass):
-                if point.mixing.t == 0.0:
-                    return point.mass * other._density(w)
+            if isinstance(point, ScaleMixture) and point.mixing == PointMass(0.0, point.mass):
+                return point.mass * other._density(w)
         if isinstance(self.left, ScaleMixture) and isinstance(self.right, ScaleMixture):
             return ScaleMixture(self.left.mixing * self.right.mixing, self.dim)._density(w)
         raise UnavailableError("the spectral density of this product has no closed form; sample it")

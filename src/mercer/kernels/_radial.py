@@ -302,8 +302,8 @@ class Epanechnikov(Radial):
     """Epanechnikov kernel k(x, y) = c - |x - y|^2 inside the window |x - y|^2 <= rho, else 0.
 
     Neither positive definite nor conditionally so, for any c and rho: elements have no norm. Mean
-    shift and pre-images use only its slope. With c = rho (the default) the profile is continuous and
-    convex, which is what makes them descend.
+    shift and pre-images use only its slope. With c = rho (the default) the profile is continuous
+    and convex, which is what makes them descend.
 
     Parameters
     ----------

@@ -13,17 +13,16 @@ from mercer._errors import InputError, SpaceError
 from mercer.engine import Coef, Dense, Fields, Selection, n_columns, n_rows, pieces, stack
 from mercer.kernels import Kernel, check_same_columns
 
-_BLOCK = 4096  # queries whose values are held at once in an inner product
+_VALUES = 1 << 20  # values of a batch that are held at once in an inner product
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Element:
     """psi = sum_i a_i k(x_i, .), or a batch of b such elements that share their points.
 
-    Elements are values: they are evaluated, added, scaled, measured and brought back, never changed.
-    A batch keeps its coefficients in whatever form is short (one entry per element for features, a
-    product of thin matrices for projections), so that a batch of a hundred thousand costs no more
-    than its points.
+    Elements are values: evaluated, added, scaled and measured, never changed. A batch keeps its
+    coefficients in whatever form is short (one entry per element for features, a product of thin
+    matrices for projections), so that a batch of a hundred thousand costs no more than its points.
 
     Parameters
     ----------
@@ -118,8 +117,13 @@ class Element:
                 f"{n_rows(Y)} queries"
             )
         return engine.fields(
-            self.kernel.program, self.points, Y, self.coef,
-            order=order, paired=paired, shifted=shifted,
+            self.kernel.program,
+            self.points,
+            Y,
+            self.coef,
+            order=order,
+            paired=paired,
+            shifted=shifted,
         )
 
     def queries(self, Y: Any) -> Any:
@@ -189,10 +193,10 @@ class Element:
     __array_ufunc__ = None  # so that a NumPy number or vector on the left leaves it to us
 
     def __truediv__(self, divisor: Any) -> Element:
-        divisor = np.asarray(divisor, dtype=np.float64)
-        if np.any(divisor == 0):
+        d: Any = np.asarray(divisor, dtype=np.float64)
+        if np.any(d == 0):
             raise InputError("division of an element by zero")
-        return self * (1.0 / divisor)
+        return self.__mul__(1.0 / d)
 
     def combine(self, weights: Any) -> Element:
         """Return the elements sum_j W[j, l] psi_j of a batch, for W of shape (b,) or (b, b')."""
@@ -216,15 +220,12 @@ class Element:
     # --- measure ------------------------------------------------------------------------------
 
     def inner(self, other: Element) -> Any:
-        """Return <psi, phi> = a' K b: a number, or (b,), (b',), (b, b') where batches are involved."""
+        """Return <psi, phi> = a' K b: a number, or shape (b,), (b',) or (b, b') with batches."""
         self._same_space(other)
-        total: Any = 0.0
-        small, large = (self, other) if n_rows(self.points) <= n_rows(other.points) else (other, self)
-        for rows in pieces(n_rows(small.points), _BLOCK):
-            values = large.fields(small.points[rows]).value  # (rows, b of large)
-            total = total + small.coef.rows(rows).weigh(values.astype(np.float64))
-        table = np.asarray(total)  # (b of large, b of small)
-        table = table if large is self else table.T
+        if other.coef.shape[1] <= self.coef.shape[1]:  # evaluate the smaller batch
+            table = _weighed_values(self, other).T
+        else:
+            table = _weighed_values(other, self)
         return _squeezed(table, self.batch, other.batch)
 
     def norm(self) -> Any:
@@ -368,28 +369,41 @@ def _paired_inner(kernel: Kernel, X: Any, A: Coef, Y: Any, B: Coef) -> Array:
         return np.asarray(A.value * values, dtype=np.float64)
     if isinstance(B, Selection):
         return _paired_inner(kernel, Y, B, X, A)
-    if isinstance(A, engine.LowRank) or isinstance(B, engine.LowRank):
-        (L, R), (M, S) = _factors(A), _factors(B)
-        table = _table(program, X, Dense(L), Y, Dense(M))  # (r, s)
-        return np.asarray(np.einsum("rb,rb->b", R, table @ S))
+    if isinstance(A, engine.LowRank) and isinstance(B, engine.LowRank):
+        table = _table(program, X, Dense(A.left), Y, Dense(B.left))
+        return np.asarray(np.einsum("rb,rb->b", A.right, table @ B.right))
     total = np.zeros(A.shape[1])
-    for rows in pieces(n_rows(X), _BLOCK):
+    for rows in pieces(n_rows(X), _rows_for(A.shape[1])):
         values = engine.fields(program, Y, X[rows], B).value
-        total += np.einsum("ib,ib->b", A.array[rows], values, dtype=np.float64)
+        total += np.einsum("ib,ib->b", A.tile(rows, slice(None)), values, dtype=np.float64)
     return total
 
 
-def _factors(C: Coef) -> tuple[Array, Array]:
-    if isinstance(C, engine.LowRank):
-        return C.left, C.right
-    assert isinstance(C, Dense)
-    return C.array, np.eye(C.shape[1], dtype=C.dtype)
+def _weighed_values(weighing: Element, evaluated: Element) -> Array:
+    """Inner products from the values of one batch at the points of the other, (b', b)."""
+    total = np.zeros((evaluated.coef.shape[1], weighing.coef.shape[1]))
+    size = _rows_for(evaluated.coef.shape[1])
+    for points, coef in _blocks(weighing):
+        if isinstance(coef, Selection):
+            for part in pieces(coef.index.size, size):
+                values = evaluated.fields(points[coef.index[part]]).value
+                total[:, part] += (values * coef.value[part, None]).T
+            continue
+        for rows in pieces(n_rows(points), size):
+            values = evaluated.fields(points[rows]).value
+            total += coef.rows(rows).weigh(values.astype(np.float64))
+    return total
+
+
+def _rows_for(batch: int) -> int:
+    """How many queries of a batch are evaluated at once."""
+    return max(16, _VALUES // batch)
 
 
 def _table(program: Any, X: Any, A: Dense, Y: Any, B: Dense) -> Array:
     """A' K(X, Y) B for thin matrices."""
     total = np.zeros((A.shape[1], B.shape[1]))
-    for rows in pieces(n_rows(X), _BLOCK):
+    for rows in pieces(n_rows(X), _rows_for(B.shape[1])):
         values = engine.fields(program, Y, X[rows], B).value
         total += A.array[rows].T @ values.astype(np.float64)
     return total

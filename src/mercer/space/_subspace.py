@@ -121,5 +121,3 @@ class Subspace:
 
     def __repr__(self) -> str:
         return f"<Subspace of dimension {self.dim} through {self.origin!r}>"
-
-

@@ -1,0 +1,74 @@
+# Everything runs in .venv, which is made on the first call and brought up to date when
+# pyproject.toml, CMakeLists.txt or native/ change. `make PYTHON=python3.13 test` picks the interpreter.
+
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+PIP    := $(BIN)/python -m pip --disable-pip-version-check install --quiet --progress-bar off
+STAMP  := $(VENV)/.installed
+DOCS   := $(VENV)/.docs
+NATIVE := $(shell find native -type f 2>/dev/null)
+
+# The build runs inside .venv (no isolation) with a build tree of its own, so that a change compiles in
+# seconds.
+, := ,
+install = PATH="$(CURDIR)/$(BIN):$$PATH" $(PIP) --no-build-isolation \
+    --log build/install.log -Cbuild-dir=build/native --editable ".[$(1)]"
+
+.DEFAULT_GOAL := help
+.PHONY: help env run test test-all lint format bench docs spec clean
+
+help:  ## show this text
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+
+env: $(STAMP)  ## make or refresh .venv and build the compiled core
+
+run: $(STAMP)  ## build, install and run the demonstration
+	$(BIN)/python examples/demo.py
+
+test: $(STAMP)  ## the test suite without the slow tests
+	$(BIN)/python -m pytest
+
+test-all: $(STAMP)  ## the whole test suite
+	$(BIN)/python -m pytest -m "slow or not slow"
+
+lint: $(STAMP)  ## style, types and layers
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-cache
+
+format: $(STAMP)  ## rewrite files in the project's style
+	$(BIN)/ruff check --fix-only .
+	$(BIN)/ruff format .
+
+bench: $(STAMP)  ## measure against other libraries
+	@if [ -f benchmarks/__main__.py ]; then $(call install,dev$(,)bench) && $(BIN)/python -m benchmarks; \
+	else echo "No benchmark exists yet."; fi
+
+docs: $(DOCS)  ## build the documentation into build/docs (warnings are errors)
+	$(BIN)/python -m sphinx -W --keep-going -b html docs build/docs
+
+spec: $(STAMP)  ## write docs/spec.md from docs/spec.toml and the tests
+	$(BIN)/python tools/spec.py
+
+clean:  ## remove the environment and everything built
+	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(STAMP): pyproject.toml CMakeLists.txt $(NATIVE)
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(PIP) $$($(BIN)/python -c "import tomllib; \
+	    print(*tomllib.load(open('pyproject.toml', 'rb'))['build-system']['requires'])")
+	command -v cmake >/dev/null || $(PIP) cmake ninja
+	@mkdir -p build && rm -f build/install.log
+	$(call install,dev)
+	@$(BIN)/python -c "import mercer._core as c; print('compiled core:', c.describe())" 2>/dev/null || { \
+	    grep -E 'error|FAILED' build/install.log | head -20; \
+	    echo "The compiled core could not be built (build/install.log says why):"; \
+	    echo "mercer runs on NumPy alone, more slowly."; }
+	@touch $@
+
+$(DOCS): $(STAMP) pyproject.toml
+	$(call install,dev$(,)docs)
+	@touch $@

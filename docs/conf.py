@@ -1,0 +1,91 @@
+"""Sphinx configuration."""
+
+import re
+import shutil
+from pathlib import Path
+
+import mercer
+
+HERE = Path(__file__).parent
+
+project = "mercer"
+author = "the mercer developers"
+copyright = "the mercer developers"
+version = release = mercer.__version__
+
+extensions = [
+    "myst_nb",
+    "numpydoc",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "sphinx.ext.mathjax",
+]
+templates_path = ["_templates"]
+exclude_patterns = ["_templates"]
+html_theme = "furo"
+html_title = "mercer"
+html_static_path: list[str] = []
+
+# Pages: Markdown; those with a kernel header are notebooks and are executed.
+myst_enable_extensions = ["amsmath", "colon_fence", "deflist", "dollarmath"]
+myst_heading_anchors = 3
+nb_execution_mode = "force"  # a cache would not notice that mercer changed
+nb_execution_raise_on_error = True
+nb_execution_timeout = 300
+
+# Reference: one page per public name, written from its docstring.
+autosummary_generate = True
+autodoc_typehints = "none"
+numpydoc_show_class_members = False
+numpydoc_class_members_toctree = False
+
+GROUPS = {
+    "kernels": "Kernels",
+    "space": "Elements and subspaces",
+    "preimages": "Pre-images",
+    "methods": "Methods",
+    "estimators": "Estimators",
+    "linalg": "Linear algebra",
+    "engine": "Kernel sums",
+    "theory": "Theory",
+    "": "Everything else",
+}
+
+
+def list_public_names() -> str:
+    """The public names as autosummary tables, one per layer that defines them."""
+    tables: dict[str, list[str]] = {key: [] for key in GROUPS}
+    for name in mercer.__all__:
+        if name.startswith("__"):
+            continue
+        parts = (getattr(getattr(mercer, name), "__module__", None) or "").split(".")
+        layer = parts[1] if len(parts) > 1 and parts[1] in GROUPS else ""
+        tables[layer].append(name)
+    lines: list[str] = []
+    for key, names in tables.items():
+        if names:
+            lines += [f"## {GROUPS[key]}", "", "```{eval-rst}", ".. currentmodule:: mercer", ""]
+            lines += [".. autosummary::", "   :toctree: api", ""]
+            lines += [f"   {name}" for name in names] + ["```", ""]
+    return "\n".join(lines)
+
+
+# docs/api.md includes this page; docs/generated/ is not kept under version control.
+shutil.rmtree(HERE / "generated", ignore_errors=True)
+(HERE / "generated").mkdir()
+(HERE / "generated" / "names.md").write_text(f"# Names\n\n{list_public_names()}", encoding="utf-8")
+
+
+def escape_bars(_app, _what, _name, _obj, _options, lines: list[str]) -> None:
+    """In docstrings |x - y| is a norm, never a reStructuredText substitution."""
+    in_example = False
+    for i, line in enumerate(lines):
+        in_example = line.lstrip().startswith(">>>") or (in_example and bool(line.strip()))
+        if not in_example:
+            parts = re.split(r"(`+[^`]*`+)", line)  # leave `code` alone
+            lines[i] = "".join(p if p.startswith("`") else p.replace("|", "\\|") for p in parts)
+
+
+def setup(app) -> None:
+    """Run after numpydoc, which listens to the same event."""
+    app.connect("autodoc-process-docstring", escape_bars, priority=900)

@@ -1,0 +1,145 @@
+"""What is public is what `mercer.__all__` says, documented, and light to import."""
+
+import importlib.metadata
+import inspect
+import json
+import re
+import subprocess
+import sys
+import types
+from pathlib import Path
+
+import pytest
+
+import mercer
+
+SOURCE = Path(mercer.__file__).parent
+
+# Everything else under mercer is private: `_x.py`, or a package that starts with an underscore.
+PUBLIC_MODULES = {
+    "engine", "kernels", "linalg", "space", "preimages", "methods", "theory", "estimators",
+    "io", "plot", "report", "datasets", "testing", "cli", "reproduce",
+}  # fmt: skip
+
+# What `import mercer` may load besides the standard library, and what it must not.
+LIGHT = {"mercer", "numpy", "scipy", "threadpoolctl"}
+HEAVY = (
+    "scipy.fft", "scipy.integrate", "scipy.interpolate", "scipy.linalg", "scipy.optimize",
+    "scipy.signal", "scipy.sparse.csgraph", "scipy.sparse.linalg", "scipy.spatial",
+    "scipy.special", "scipy.stats",
+)  # fmt: skip
+
+
+def public_objects():
+    """Names in `__all__` that are classes or functions."""
+    found = [(name, getattr(mercer, name, None)) for name in mercer.__all__]
+    return [
+        pytest.param(obj, id=name)
+        for name, obj in found
+        if inspect.isclass(obj) or inspect.isroutine(obj)
+    ]
+
+
+def order(name: str) -> tuple[int, str]:
+    """CONSTANTS, Classes, functions: the order that ruff's RUF022 keeps."""
+    return (0 if name.isupper() else 1 if name[0].isupper() else 2, name)
+
+
+def test_every_public_name_is_there():
+    missing = [name for name in mercer.__all__ if not hasattr(mercer, name)]
+    assert missing == []
+
+
+def test_names_are_sorted_and_unique():
+    assert list(mercer.__all__) == sorted(set(mercer.__all__), key=order)
+
+
+def test_nothing_public_is_left_out():
+    extra = [
+        name
+        for name, value in vars(mercer).items()
+        if not name.startswith("_")
+        and not isinstance(value, types.ModuleType)
+        and name not in mercer.__all__
+    ]
+    assert extra == []
+
+
+def test_dir_lists_the_surface():
+    assert set(mercer.__all__) <= set(dir(mercer))
+
+
+def test_unknown_names_raise_attribute_error():
+    with pytest.raises(AttributeError, match="no_such_name"):
+        mercer.no_such_name  # noqa: B018
+
+
+def test_modules_are_private():
+    exposed = [
+        path.relative_to(SOURCE).as_posix()
+        for path in sorted(SOURCE.rglob("*.py"))
+        if not _is_private(path.relative_to(SOURCE))
+    ]
+    assert exposed == []
+
+
+def _is_private(path: Path) -> bool:
+    first, *rest = path.with_suffix("").parts
+    if not first.startswith("_") and first not in PUBLIC_MODULES:
+        return False
+    return all(part.startswith("_") for part in rest[-1:])
+
+
+@pytest.mark.parametrize("obj", public_objects())
+def test_public_objects_are_documented_with_an_example(obj):
+    doc = inspect.getdoc(obj) or ""
+    assert doc, "no docstring"
+    if not (inspect.isclass(obj) and issubclass(obj, BaseException)):
+        assert re.search(r"^Examples\n-{8}$", doc, re.MULTILINE), "no Examples section"
+        assert ">>> " in doc, "the Examples section has no example"
+
+
+@pytest.mark.parametrize("obj", public_objects())
+def test_public_objects_name_a_module_that_users_can_import(obj):
+    assert obj.__module__.split(".")[0] == "mercer"
+
+
+def test_version_is_that_of_the_distribution():
+    assert mercer.__version__ == importlib.metadata.version("mercer")
+
+
+def test_citation_names_the_version():
+    citation = Path(__file__).resolve().parent.parent / "CITATION.cff"
+    assert f"\nversion: {mercer.__version__}\n" in citation.read_text(encoding="utf-8")
+
+
+def test_package_is_typed():
+    assert (SOURCE / "py.typed").exists()
+
+
+@pytest.fixture(scope="module")
+def loaded() -> set[str]:
+    """Modules that `import mercer` adds to a fresh interpreter."""
+    code = (
+        "import json, sys; before = set(sys.modules); import mercer; "
+        "print(json.dumps(sorted(set(sys.modules) - before)))"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stderr == ""
+    return set(json.loads(run.stdout))
+
+
+def test_import_loads_only_light_packages(loaded):
+    roots = {name.split(".")[0] for name in loaded}
+    assert {r for r in roots if r not in sys.stdlib_module_names} - LIGHT == set()
+
+
+def test_import_leaves_heavy_parts_of_scipy_alone(loaded):
+    assert [name for name in loaded if name in HEAVY] == []
+
+
+def test_import_leaves_estimators_and_edges_alone(loaded):
+    edges = {"estimators", "plot", "report", "datasets", "testing", "cli", "reproduce"}
+    assert {name for name in loaded if name.startswith("mercer.")} & {
+        f"mercer.{edge}" for edge in edges
+    } == set()
