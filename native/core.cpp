@@ -1,47 +1,316 @@
-// mercer._core: the compiled part of the engine.
+// mercer._core: the border between Python and the compiled kernels.
+//
+// Everything that comes from Python is checked here; everything behind it trusts its task. Objects
+// hold packed copies of points and coefficients; their methods release the interpreter lock and may
+// be called from several threads at once.
+#include <cstdint>
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <limits>
+#include <memory>
+#include <stdexcept>
 #include <string>
+#include <vector>
 
 #include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
+
+#include "task.hpp"
+
+mercer::Table mercer_table_baseline();
+#ifdef MERCER_X86
+mercer::Table mercer_table_avx2();
+mercer::Table mercer_table_avx512();
+#endif
 
 namespace nb = nanobind;
+using namespace mercer;
 
 namespace {
+
+// --- which instruction set ---------------------------------------------------------------------------
+
+std::vector<Table> supported() {
+    std::vector<Table> tables{mercer_table_baseline()};
+#ifdef MERCER_X86
+    __builtin_cpu_init();
+    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
+        tables.push_back(mercer_table_avx2());
+    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
+        __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512bw"))
+        tables.push_back(mercer_table_avx512());
+#endif
+    return tables;
+}
+
+Table find(const std::string& name) {
+    const std::vector<Table> tables = supported();
+    std::string known;
+    for (const Table& t : tables) {
+        if (name == t.name) return t;
+        known += std::string(known.empty() ? "" : ", ") + t.name;
+    }
+    if (name.empty()) return tables.back();
+    throw std::invalid_argument("instruction set '" + name + "' is not available here; there are " + known);
+}
+
+std::vector<std::string> instruction_sets() {
+    std::vector<std::string> names;
+    for (const Table& t : supported()) names.push_back(t.name);
+    return names;
+}
+
+// --- memory -----------------------------------------------------------------------------------------
+
+struct Free {
+    void operator()(void* p) const { std::free(p); }
+};
+
+template <class T> class Buffer {  // aligned to cache lines, zeroed
+public:
+    explicit Buffer(std::size_t count = 0) {
+        const std::size_t bytes = (count * sizeof(T) + 127) / 64 * 64;
+        memory_.reset(static_cast<T*>(std::aligned_alloc(64, bytes)));
+        if (!memory_) throw std::bad_alloc();
+        std::memset(memory_.get(), 0, bytes);
+    }
+    T* data() { return memory_.get(); }
+    const T* data() const { return memory_.get(); }
+
+private:
+    std::unique_ptr<T, Free> memory_;
+};
+
+void require(bool condition, const char* message) {
+    if (!condition) throw std::invalid_argument(message);
+}
+
+// --- tapes ------------------------------------------------------------------------------------------
+
+using StepTuple = std::tuple<int, int, int, int, double, double, double>;
+
+Tape make_tape(const std::vector<StepTuple>& steps, int result) {
+    require(steps.size() <= static_cast<std::size_t>(max_steps), "the tape is too long");
+    Tape tape{};
+    auto is_slot = [](int i) { return i >= 0 && i < max_slots; };
+    for (const auto& [op, out, x, y, a, b, p] : steps) {
+        require(op >= 0 && op <= static_cast<int>(Op::cut), "unknown step");
+        require(is_slot(out) && is_slot(x) && is_slot(y), "no such slot");
+        tape.steps[tape.count++] = {static_cast<Op>(op), out, x, y, a, b, p};
+    }
+    require(is_slot(result), "no such slot");
+    tape.result = result;
+    return tape;
+}
+
+// --- points and sums ----------------------------------------------------------------------------------
+
+template <class T> using Matrix = nb::ndarray<const T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+template <class T> using Output = nb::ndarray<T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+
+template <class T> void call_sum(const Table& t, const SumTask<T>& task);
+template <> void call_sum(const Table& t, const SumTask<double>& task) { t.sum_d(task); }
+template <> void call_sum(const Table& t, const SumTask<float>& task) { t.sum_f(task); }
+std::size_t scratch_for(const Table& t, const SumTask<double>& task) { return t.sum_scratch_d(task); }
+std::size_t scratch_for(const Table& t, const SumTask<float>& task) { return t.sum_scratch_f(task); }
+std::size_t scratch_for(const Table& t, const GramTask<double>& task) { return t.gram_scratch_d(task); }
+std::size_t scratch_for(const Table& t, const GramTask<float>& task) { return t.gram_scratch_f(task); }
+void call_gram(const Table& t, const GramTask<double>& task) { t.gram_d(task); }
+void call_gram(const Table& t, const GramTask<float>& task) { t.gram_f(task); }
+
+// Points, a profile and coefficients, packed for one instruction set.
+template <class T> class Program {
+public:
+    Program(Matrix<T> X, std::vector<StepTuple> steps, int result, int form, const std::string& isa)
+        : table_(find(isa)), tape_(make_tape(steps, result)), form_(static_cast<Form>(form)),
+          n_(X.shape(0)), dim_(static_cast<int>(X.shape(1))) {
+        require(n_ > 0 && dim_ > 0, "points must have rows and columns");
+        require(form >= 0 && form <= 2, "unknown form");
+        const int S = table_.group;
+        groups_ = (n_ + S - 1) / S;
+        coordinates_ = Buffer<T>(groups_ * S * dim_);
+        norms_ = Buffer<T>(groups_ * S);
+        const T factor = form_ == Form::product ? T(-2) : T(1);
+        for (std::size_t i = 0; i < groups_ * S; ++i) {
+            const T* x = X.data() + std::min(i, n_ - 1) * dim_;
+            T norm = 0;
+            for (int k = 0; k < dim_; ++k) {
+                coordinates_.data()[(i / S * dim_ + k) * S + i % S] = factor * x[k];
+                norm += x[k] * x[k];
+            }
+            norms_.data()[i] = norm;
+        }
+    }
+
+    // Bounding boxes of blocks of points; only worth while when the points are sorted in space.
+    void set_boxes(Matrix<T> X, double cutoff) {
+        require(X.shape(0) == n_ && X.shape(1) == static_cast<std::size_t>(dim_), "other points");
+        require(form_ != Form::dot, "boxes need distances");
+        const std::size_t block = table_.block, blocks = (n_ + block - 1) / block;
+        boxes_ = Buffer<T>(blocks * 2 * dim_);
+        for (std::size_t b = 0; b < blocks; ++b)
+            for (int k = 0; k < dim_; ++k) {
+                T low = std::numeric_limits<T>::infinity(), high = -low;
+                for (std::size_t i = b * block; i < std::min(n_, (b + 1) * block); ++i) {
+                    low = std::min(low, X(i, k));
+                    high = std::max(high, X(i, k));
+                }
+                boxes_.data()[b * 2 * dim_ + k] = low;
+                boxes_.data()[b * 2 * dim_ + dim_ + k] = high;
+            }
+        has_boxes_ = true;
+        cutoff_ = cutoff;
+    }
+
+    void set_coef(int kind, Matrix<T> A) {
+        require(kind >= 0 && kind < kinds, "no such kind of weight");
+        require(A.shape(0) == n_, "coefficients must have one row per point");
+        const std::size_t S = table_.group, columns = A.shape(1), total = groups_ * S;
+        require(columns > 0, "coefficients must have columns");
+        coef_[kind] = Buffer<T>(total * columns);
+        T* to = coef_[kind].data();
+        for (std::size_t first = 0; first < columns; first += S) {
+            const std::size_t width = std::min(S, columns - first);
+            for (std::size_t i = 0; i < n_; ++i)
+                for (std::size_t c = 0; c < width; ++c) to[i * width + c] = A(i, first + c);
+            to += total * width;
+        }
+        columns_[kind] = static_cast<int>(columns);
+    }
+
+    void set_corners(bool zero_first, bool zero_second) {
+        zero_first_ = zero_first;
+        zero_second_ = zero_second;
+    }
+
+    void sums(Matrix<T> Y, std::vector<Output<double>> outs) const {
+        require(Y.shape(1) == static_cast<std::size_t>(dim_), "queries have another dimension");
+        SumTask<T> task{};
+        task.points = points();
+        int given = 0;
+        for (int t = 0; t < kinds; ++t) {
+            task.coef[t] = {columns_[t], coef_[t].data()};
+            if (!columns_[t]) continue;
+            require(given < static_cast<int>(outs.size()), "one output per kind of weight");
+            require(outs[given].shape(0) == Y.shape(0) &&
+                    outs[given].shape(1) == static_cast<std::size_t>(columns_[t]), "output shape");
+            task.out[t] = outs[given++].data();
+        }
+        require(given > 0, "set_coef first");
+        task.tape = tape_;
+        task.form = form_;
+        task.cutoff = cutoff_;
+        task.zero_first = zero_first_;
+        task.zero_second = zero_second_;
+        task.queries = Y.data();
+        task.m = Y.shape(0);
+        if (task.m == 0) return;
+        nb::gil_scoped_release release;
+        Buffer<char> scratch(scratch_for(table_, task));
+        task.scratch = scratch.data();
+        call_sum(table_, task);
+    }
+
+    void gram(Matrix<T> Y, Output<T> out, std::size_t first, std::size_t last) const {
+        require(Y.shape(1) == static_cast<std::size_t>(dim_), "queries have another dimension");
+        require(out.shape(0) == n_ && out.shape(1) == Y.shape(0), "output shape");
+        const std::size_t S = table_.group;
+        require(first % S == 0 && first <= last && last <= n_, "rows must start at a group");
+        require(last == n_ || last % S == 0, "rows must end at a group");
+        GramTask<T> task{points(), tape_, form_, Y.data(), Y.shape(0), first / S,
+                         (last + S - 1) / S, out.data(), nullptr};
+        if (task.m == 0) return;
+        nb::gil_scoped_release release;
+        Buffer<char> scratch(scratch_for(table_, task));
+        task.scratch = scratch.data();
+        call_gram(table_, task);
+    }
+
+    int group() const { return table_.group; }
+
+private:
+    Points<T> points() const {
+        return {n_, groups_, dim_, coordinates_.data(), norms_.data(),
+                has_boxes_ ? boxes_.data() : nullptr};
+    }
+
+    Table table_;
+    Tape tape_;
+    Form form_;
+    std::size_t n_, groups_;
+    int dim_;
+    Buffer<T> coordinates_, norms_, boxes_, coef_[kinds];
+    int columns_[kinds] = {};
+    bool has_boxes_ = false, zero_first_ = false, zero_second_ = false;
+    double cutoff_ = std::numeric_limits<double>::infinity();
+};
+
+template <class T> void bind_program(nb::module_& m, const char* name) {
+    nb::class_<Program<T>>(m, name)
+        .def(nb::init<Matrix<T>, std::vector<StepTuple>, int, int, const std::string&>())
+        .def("set_boxes", &Program<T>::set_boxes)
+        .def("set_coef", &Program<T>::set_coef)
+        .def("set_corners", &Program<T>::set_corners)
+        .def("sums", &Program<T>::sums)
+        .def("gram", &Program<T>::gram)
+        .def_prop_ro("group", &Program<T>::group);
+}
+
+template <class T> using Vector = nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+template <class T> using OutVector = nb::ndarray<T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+
+template <class T, class F> void elementwise(Vector<T> x, OutVector<T> y, F f) {
+    require(x.shape(0) == y.shape(0), "input and output must have equal length");
+    nb::gil_scoped_release release;
+    f(x.data(), y.data(), x.shape(0));
+}
+
+// --- description ------------------------------------------------------------------------------------
 
 std::string compiler() {
 #if defined(__clang__)
     return "clang " __clang_version__;
 #elif defined(__GNUC__)
     return "gcc " __VERSION__;
-#elif defined(_MSC_VER)
-    return "msvc " + std::to_string(_MSC_VER);
 #else
     return "unknown compiler";
 #endif
 }
 
-std::string standard() {
-#if defined(_MSVC_LANG)
-    const long value = _MSVC_LANG;
-#else
-    const long value = __cplusplus;
+std::string describe() {
+    std::string text = compiler() + ", C++" + std::to_string(__cplusplus / 100 % 100);
+#if !defined(NDEBUG)
+    text += ", assertions on";
 #endif
-    return "C++" + std::to_string(value / 100 % 100);
+    text += ", instruction sets:";
+    for (const std::string& name : instruction_sets()) text += " " + name;
+    return text;
 }
-
-std::string optimisation() {
-#if defined(NDEBUG)
-    return "release";
-#else
-    return "assertions on";
-#endif
-}
-
-std::string describe() { return compiler() + ", " + standard() + ", " + optimisation(); }
 
 }  // namespace
 
 NB_MODULE(_core, m) {
     m.doc() = "The compiled part of mercer's engine.";
-    m.def("describe", &describe, "Compiler, C++ standard and build type, as one line of text.");
+    m.def("describe", &describe, "Compiler, C++ standard and instruction sets, as one line of text.");
+    m.def("instruction_sets", &instruction_sets, "Usable here, the best one last.");
+    bind_program<double>(m, "Program64");
+    bind_program<float>(m, "Program32");
+    m.attr("MAX_SLOTS") = max_slots;
+    m.attr("MAX_STEPS") = max_steps;
+    m.def("exp64", [](Vector<double> x, OutVector<double> y, const std::string& isa) {
+        elementwise<double>(x, y, find(isa).exp_d);
+    });
+    m.def("exp32", [](Vector<float> x, OutVector<float> y, const std::string& isa) {
+        elementwise<float>(x, y, find(isa).exp_f);
+    });
+    m.def("log64", [](Vector<double> x, OutVector<double> y, const std::string& isa) {
+        elementwise<double>(x, y, find(isa).log_d);
+    });
+    m.def("log32", [](Vector<float> x, OutVector<float> y, const std::string& isa) {
+        elementwise<float>(x, y, find(isa).log_f);
+    });
 }

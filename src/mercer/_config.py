@@ -11,6 +11,8 @@ from typing import Any
 from mercer._array import positive
 from mercer._errors import InputError
 
+ENGINES = ("native", "blocked")
+
 
 @dataclass(frozen=True)
 class Options:
@@ -22,22 +24,27 @@ class Options:
         MiB that temporary tiles of one call may take, over all its threads together.
     n_jobs : int or None
         Threads; None means all cores this process may run on, negative counts back from them.
+    engine : {None, "native", "blocked"}
+        Which engine sums; None chooses by shape and kernel (see `mercer.engine`).
 
     Examples
     --------
     >>> import mercer as mc
     >>> mc.Options()
-    Options(working_memory=128.0, n_jobs=None)
+    Options(working_memory=128.0, n_jobs=None, engine=None)
     """
 
     working_memory: float = 128.0
     n_jobs: int | None = None
+    engine: str | None = None
 
     def __post_init__(self) -> None:
         positive(self.working_memory, "working_memory")
         jobs = self.n_jobs
         if jobs is not None and (isinstance(jobs, bool) or not isinstance(jobs, int) or jobs == 0):
             raise InputError(f"n_jobs must be None or a non-zero integer, got {jobs!r}")
+        if self.engine not in (None, *ENGINES):
+            raise InputError(f"engine must be None or one of {ENGINES}, got {self.engine!r}")
 
 
 _current: ContextVar[Options] = ContextVar("mercer_options", default=Options())
@@ -62,7 +69,8 @@ def options(**changes: Any) -> Iterator[Options]:
     Parameters
     ----------
     **changes
-        `working_memory` in MiB (> 0), `n_jobs` (None, or a non-zero integer).
+        `working_memory` in MiB (> 0), `n_jobs` (None, or a non-zero integer), `engine` (None,
+        `native` or `blocked`).
 
     Examples
     --------

@@ -4,8 +4,8 @@ The engine knows programs (variables and a profile of them) and coefficients; ne
 """
 
 from mercer.engine._aligned import diagonal
-from mercer.engine._blocked import fields, gram
 from mercer.engine._coef import Coef, Dense, LowRank, Selection, Stacked, stack
+from mercer.engine._dispatch import fields, gram
 from mercer.engine._expr import Const, Cut, Expr, Matern, Opaque, Var
 from mercer.engine._fields import Fields
 from mercer.engine._inputs import input_gradient, input_mixed, require_derivatives

@@ -12,8 +12,7 @@ import numpy as np
 
 from mercer._array import Array, is_sparse
 from mercer._threads import map_threads
-from mercer.engine._aligned import aligned_fields
-from mercer.engine._coef import Coef, Dense, LowRank, Selection, Stacked
+from mercer.engine._coef import Coef, Dense, LowRank
 from mercer.engine._fields import (
     Fields,
     Moments,
@@ -27,10 +26,7 @@ from mercer.engine._loop import TileLoop, count
 from mercer.engine._pairs import Pairs, tile_dtype
 from mercer.engine._plan import n_columns, n_rows, pieces, plan
 from mercer.engine._program import Program
-from mercer.engine._shift import mixed, side_by_side, total
 from mercer.engine._tiles import scaled, tile_jet, without_cusps
-
-_SELECTED = 64  # elements of a Selection that are differentiated at once
 
 
 def gram(program: Program, X: Any, Y: Any) -> Array:
@@ -60,29 +56,13 @@ def fields(
     program: Program,
     X: Any,
     Y: Any,
-    coef: Coef,
+    coef: Dense | LowRank,
     *,
     order: int = 0,
     paired: bool = False,
     shifted: bool = False,
 ) -> Fields:
-    """Sums over points of coef times kernel, and derivatives in the query up to `order`.
-
-    Every element at every query, shape (m, b, ...); or, if `paired`, element j at query j only.
-    """
-    if isinstance(coef, Stacked):
-        parts = [
-            fields(program, X[rows], Y, part, order=order, paired=paired, shifted=shifted)
-            for rows, part in coef.blocks()
-        ]
-        return total(parts)
-    if isinstance(coef, Selection):
-        if paired:
-            return aligned_fields(program, X[coef.index], Y, coef.value, order, shifted)
-        return _selected_fields(program, X, Y, coef, order, shifted)
-    if isinstance(coef, LowRank) and not paired:
-        inner = fields(program, X, Y, Dense(coef.left), order=order, shifted=shifted)
-        return mixed(inner, coef.right)
+    """Dense coefficients at every query, or dense or low-rank ones of element j at query j."""
     return _FieldSums(program, X, Y, coef, order, paired, shifted).fields()
 
 
@@ -176,18 +156,3 @@ class _FieldSums:
         slopes = tuple(a[:, 0] if self.paired else a for a in self.out.get("slopes", ()))
         shift = self.out["shift"]
         return Fields(pack("value"), pack("gradient"), pack("hessian"), slopes, pack("cusp"), shift)
-
-
-def _selected_fields(
-    program: Program, X: Any, Y: Any, coef: Selection, order: int, shifted: bool
-) -> Fields:
-    """All queries against elements that are single features."""
-    if order == 0 and not shifted:
-        value = gram(program, Y, X[coef.index])
-        value *= coef.value.astype(value.dtype)
-        return Fields(value, None, None, (), None, np.zeros(n_rows(Y)))
-    blocks = []
-    for part in pieces(coef.index.shape[0], _SELECTED):
-        points, values = X[coef.index[part]], np.diag(coef.value[part])
-        blocks.append(fields(program, points, Y, Dense(values), order=order, shifted=shifted))
-    return side_by_side(blocks)

@@ -65,7 +65,7 @@ class Distances:
 
     def _cut(self, radius2: float) -> float:
         """Distances below this are recomputed; beyond radius^2 the error is relative to them."""
-        error = _BOUND * float(np.finfo(self.working).eps) * radius2
+        error = bound_on_error(radius2, self.working)
         return min(self.cut_rule(error, radius2), radius2) if radius2 > 0.0 else 0.0
 
     def order(self, tile_rows: int) -> Array | None:
@@ -98,6 +98,11 @@ class Distances:
         for start in range(0, r.size, chunk):
             i, j = r[start : start + chunk], c[start : start + chunk]
             u[i, j] = aligned_distances(Y[i], X[j])
+
+
+def bound_on_error(radius2: float, dtype: Any) -> float:
+    """How far the product form of a squared distance may be off, for queries of this radius."""
+    return _BOUND * float(np.finfo(dtype).eps) * radius2
 
 
 def aligned_distances(Y: Any, X: Any) -> Array:

@@ -46,6 +46,22 @@ class Fields:
     cusp: Array | None
     shift: Array
 
+    def first_elements(self, count: int) -> Fields:
+        """The fields of the first elements of the batch."""
+
+        def cut(a: Any) -> Any:
+            return None if a is None else a[:, :count]
+
+        slopes = tuple(cut(s) for s in self.slopes)
+        return Fields(
+            cut(self.value),
+            cut(self.gradient),
+            cut(self.hessian),
+            slopes,
+            cut(self.cusp),
+            self.shift,
+        )
+
 
 def direction(v: Variable) -> tuple[float, float]:
     """(alpha, beta) of D_v = alpha z + beta z_i."""

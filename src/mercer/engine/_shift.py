@@ -105,3 +105,24 @@ def side_by_side(blocks: list[Fields]) -> Fields:
     names = ("value", "gradient", "hessian")
     value, gradient, hessian = (join([getattr(p, name) for p in blocks]) for name in names)
     return Fields(value, gradient, hessian, slopes, join([p.cusp for p in blocks]), high)
+
+
+def replaced(fields: Fields, rows: Array, other: Fields) -> Fields:
+    """Fields with some of their rows taken from another computation."""
+
+    def put(a: Any, b: Any) -> Any:
+        if a is None:
+            return None
+        out = np.array(a)
+        out[rows] = b
+        return out
+
+    slopes = tuple(put(a, b) for a, b in zip(fields.slopes, other.slopes, strict=True))
+    return Fields(
+        put(fields.value, other.value),
+        put(fields.gradient, other.gradient),
+        put(fields.hessian, other.hessian),
+        slopes,
+        put(fields.cusp, other.cusp),
+        put(fields.shift, other.shift),
+    )

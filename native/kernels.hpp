@@ -1,0 +1,340 @@
+// The two kernels everything runs on, for one instruction set: weighted sums and Gram matrices.
+//
+// Queries are the lanes of vectors; a panel is `panel_vectors` of them. Points come in groups. Both
+// halves of a sum are the same small product, sum_k V[k] s[k]' of a panel of vectors and a group of
+// numbers, held in registers:
+//     distances   k runs over coordinates,  V = queries,  s = points
+//     sums        k runs over points,       V = weights,  s = coefficients
+// In between the tape of the profile runs on the registers' worth of distances.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+
+#include "simd.hpp"
+#include "tape.hpp"
+#include "task.hpp"
+
+namespace MERCER_ISA {
+
+using mercer::Coefficients;
+using mercer::Form;
+using mercer::GramTask;
+using mercer::kinds;
+using mercer::Points;
+using mercer::SumTask;
+
+constexpr int V = MERCER_PANEL_VECTORS;  // vectors of queries
+constexpr int S = MERCER_GROUP;          // points, or columns of coefficients
+constexpr int block = 16 * S;            // points whose weights stay in the first-level cache
+template <class T> constexpr int panel = V * lanes<T>;
+
+template <class T> struct Tile {
+    Vec<T> v[S][V];
+};
+
+// acc[s][v] += sum_k vectors[k][v] * numbers[k][s]
+template <class T, int COLUMNS>
+inline void product(const T* vectors, const T* numbers, std::size_t length, Vec<T> (*acc)[V]) {
+    Vec<T> sum[COLUMNS][V];
+    for (int s = 0; s < COLUMNS; ++s)
+        for (int v = 0; v < V; ++v) sum[s][v] = acc[s][v];
+    for (std::size_t k = 0; k < length; ++k) {
+        Vec<T> y[V];
+        for (int v = 0; v < V; ++v) y[v] = load(vectors + k * panel<T> + v * lanes<T>);
+        for (int s = 0; s < COLUMNS; ++s)
+            for (int v = 0; v < V; ++v) sum[s][v] += y[v] * numbers[k * COLUMNS + s];
+    }
+    for (int s = 0; s < COLUMNS; ++s)
+        for (int v = 0; v < V; ++v) acc[s][v] = sum[s][v];
+}
+
+template <class T>
+inline void differences(const T* vectors, const T* numbers, std::size_t length, Tile<T>& tile) {
+    Vec<T> sum[S][V] = {};
+    for (std::size_t k = 0; k < length; ++k) {
+        Vec<T> y[V];
+        for (int v = 0; v < V; ++v) y[v] = load(vectors + k * panel<T> + v * lanes<T>);
+        for (int s = 0; s < S; ++s)
+            for (int v = 0; v < V; ++v) {
+                const Vec<T> gap = y[v] - numbers[k * S + s];
+                sum[s][v] += gap * gap;
+            }
+    }
+    for (int s = 0; s < S; ++s)
+        for (int v = 0; v < V; ++v) tile.v[s][v] = sum[s][v];
+}
+
+// The variable of the profile between a panel of queries and a group of points.
+template <class T>
+inline void measure(Form form, const T* panel_coordinates, const T* panel_norms,
+                    const Points<T>& points, std::size_t group, Tile<T>& tile) {
+    const T* x = points.coordinates + group * S * points.dim;
+    if (form == Form::difference) {
+        differences<T>(panel_coordinates, x, points.dim, tile);
+        return;
+    }
+    for (int s = 0; s < S; ++s)
+        for (int v = 0; v < V; ++v) {
+            tile.v[s][v] = form == Form::dot
+                ? Vec<T>{}
+                : load(panel_norms + v * lanes<T>) + points.norms[group * S + s];
+        }
+    product<T, S>(panel_coordinates, x, points.dim, tile.v);
+    if (form == Form::product)
+        for (int s = 0; s < S; ++s)
+            for (int v = 0; v < V; ++v) tile.v[s][v] = larger<T>(tile.v[s][v], Vec<T>{});
+}
+
+// Queries of one panel, coordinate by coordinate; lanes beyond the last repeat it.
+template <class T>
+inline void pack_panel(const T* queries, std::size_t m, std::size_t first, int dim, T* coordinates,
+                       T* norms) {
+    for (int lane = 0; lane < panel<T>; ++lane) {
+        const T* y = queries + std::min(first + lane, m - 1) * dim;
+        T norm = 0;
+        for (int k = 0; k < dim; ++k) {
+            coordinates[k * panel<T> + lane] = y[k];
+            norm += y[k] * y[k];
+        }
+        norms[lane] = norm;
+    }
+}
+
+template <class T> inline T* carve(void*& scratch, std::size_t count) {
+    // every piece starts on a cache line
+    const std::size_t bytes = (count * sizeof(T) + 63) / 64 * 64;
+    T* piece = static_cast<T*>(scratch);
+    scratch = static_cast<char*>(scratch) + bytes;
+    return piece;
+}
+
+template <class T> std::size_t padded(std::size_t count) { return (count * sizeof(T) + 63) / 64 * 64; }
+
+// Is the box of a block of points farther from the box of a panel than the cutoff?
+template <class T>
+inline bool far_apart(const T* box, const T* low, const T* high, int dim, double cutoff) {
+    double total = 0;
+    for (int k = 0; k < dim; ++k) {
+        const double gap = std::max({0.0, double(box[k]) - double(high[k]),
+                                     double(low[k]) - double(box[dim + k])});
+        total += gap * gap;
+    }
+    return total > cutoff;
+}
+
+template <class T>
+inline void panel_box(const T* coordinates, int dim, T* low, T* high) {
+    for (int k = 0; k < dim; ++k) {
+        const T* y = coordinates + k * panel<T>;
+        low[k] = *std::min_element(y, y + panel<T>);
+        high[k] = *std::max_element(y, y + panel<T>);
+    }
+}
+
+template <class T, int COLUMNS>
+inline void add_columns(const T* weights, const T* coef, std::size_t length, double* out) {
+    Vec<T> acc[COLUMNS][V] = {};
+    product<T, COLUMNS>(weights, coef, length, acc);
+    for (int s = 0; s < COLUMNS; ++s)
+        for (int v = 0; v < V; ++v)
+            for (int i = 0; i < lanes<T>; ++i)
+                out[s * panel<T> + v * lanes<T> + i] += static_cast<double>(acc[s][v][i]);
+}
+
+// out[c][lane] += sum over the points of a block of weights[point][lane] * coef[point][c]
+template <class T>
+inline void add_sums(const T* weights, const Coefficients<T>& coef, std::size_t first,
+                     std::size_t length, std::size_t total, double* out) {
+    // coefficients: one run of `total` points per group of columns, each with its own width
+    const T* base = coef.packed;
+    int done = 0;
+    for (; done + S <= coef.columns; done += S, base += total * S)
+        add_columns<T, S>(weights, base + first * S, length, out + done * panel<T>);
+    const T* rest = base + first * (coef.columns - done);
+    double* to = out + done * panel<T>;
+    switch (coef.columns - done) {
+    case 1: add_columns<T, 1>(weights, rest, length, to); break;
+    case 2: add_columns<T, 2>(weights, rest, length, to); break;
+    case 3: add_columns<T, 3>(weights, rest, length, to); break;
+#if MERCER_GROUP > 4
+    case 4: add_columns<T, 4>(weights, rest, length, to); break;
+    case 5: add_columns<T, 5>(weights, rest, length, to); break;
+    case 6: add_columns<T, 6>(weights, rest, length, to); break;
+    case 7: add_columns<T, 7>(weights, rest, length, to); break;
+#endif
+    default: break;
+    }
+}
+
+// Weights of one group of points for a panel of queries, stored point by point.
+template <class T, int ORDER>
+inline void weigh(const SumTask<T>& task, const Tile<T>& tile, T* const* weights, int point) {
+    constexpr int N = S * V;
+    Slots<T, N, ORDER> slots;
+    const Vec<T>* u = &tile.v[0][0];
+    for (int i = 0; i < N; ++i) {
+        slots.value[0][i] = u[i];
+        if constexpr (ORDER > 0) slots.first[0][i] = fill(T(1));
+        if constexpr (ORDER > 1) slots.second[0][i] = Vec<T>{};
+    }
+    run<T, N, ORDER>(task.tape, slots);
+    const int r = task.tape.result;
+    T* to = weights[0] + point * panel<T>;
+    for (int i = 0; i < N; ++i) store(to + i * lanes<T>, slots.value[r][i]);
+    if constexpr (ORDER > 0) {
+        to = weights[1] + point * panel<T>;
+        for (int i = 0; i < N; ++i) {
+            const Vec<T> d = slots.first[r][i];
+            store(to + i * lanes<T>, task.zero_first ? (u[i] == T(0) ? Vec<T>{} : d) : d);
+        }
+    }
+    if constexpr (ORDER > 1) {
+        to = weights[2] + point * panel<T>;
+        for (int i = 0; i < N; ++i) {
+            const Vec<T> d = slots.second[r][i];
+            store(to + i * lanes<T>, task.zero_second ? (u[i] == T(0) ? Vec<T>{} : d) : d);
+        }
+    }
+    if (task.coef[3].columns) {
+        to = weights[3] + point * panel<T>;
+        for (int i = 0; i < N; ++i)
+            store(to + i * lanes<T>, u[i] == T(0) ? fill(T(1)) : Vec<T>{});
+    }
+}
+
+// Points that are worked on for all panels before the next: what fits the second-level cache.
+template <class T> inline std::size_t stretch_of(const SumTask<T>& task) {
+    std::size_t per_point = task.points.dim + 1;
+    for (int t = 0; t < kinds; ++t) per_point += task.coef[t].columns;
+    const std::size_t fits = (std::size_t{256} << 10) / (per_point * sizeof(T));
+    return std::max<std::size_t>(block, fits / block * block);
+}
+
+template <class T> struct SumScratch {
+    T *coordinates, *norms, *low, *high, *weights[kinds];
+    double* sums[kinds];
+};
+
+template <class T> std::size_t sum_scratch(const SumTask<T>& task) {
+    const std::size_t panels = (task.m + panel<T> - 1) / panel<T>;
+    const std::size_t dim = task.points.dim;
+    std::size_t bytes = panels * (padded<T>(dim * panel<T>) + padded<T>(panel<T>) + 2 * padded<T>(dim));
+    for (int t = 0; t < kinds; ++t) {
+        bytes += padded<T>(block * panel<T>);
+        bytes += panels * padded<double>(task.coef[t].columns * panel<T>);
+    }
+    return bytes;
+}
+
+template <class T, int ORDER> void sum_order(const SumTask<T>& task) {
+    const std::size_t panels = (task.m + panel<T> - 1) / panel<T>;
+    const int dim = task.points.dim;
+    void* scratch = task.scratch;
+    T* weights[kinds];
+    for (int t = 0; t < kinds; ++t) weights[t] = carve<T>(scratch, block * panel<T>);
+    // panel by panel: coordinates, norms, box, sums; found again by the same arithmetic
+    const std::size_t pc = padded<T>(dim * panel<T>) / sizeof(T);
+    const std::size_t pn = padded<T>(panel<T>) / sizeof(T), pb = padded<T>(dim) / sizeof(T);
+    T* coordinates = carve<T>(scratch, panels * pc);
+    T* norms = carve<T>(scratch, panels * pn);
+    T* low = carve<T>(scratch, panels * pb);
+    T* high = carve<T>(scratch, panels * pb);
+    double* sums[kinds];
+    std::size_t width[kinds];
+    for (int t = 0; t < kinds; ++t) {
+        width[t] = padded<double>(task.coef[t].columns * panel<T>) / sizeof(double);
+        sums[t] = carve<double>(scratch, panels * width[t]);
+        std::fill(sums[t], sums[t] + panels * width[t], 0.0);
+    }
+    for (std::size_t p = 0; p < panels; ++p) {
+        pack_panel<T>(task.queries, task.m, p * panel<T>, dim, coordinates + p * pc, norms + p * pn);
+        panel_box<T>(coordinates + p * pc, dim, low + p * pb, high + p * pb);
+    }
+    const std::size_t total = task.points.groups * S, stretch = stretch_of(task);
+    for (std::size_t start = 0; start < total; start += stretch) {
+        const std::size_t stop = std::min(total, start + stretch);
+        for (std::size_t p = 0; p < panels; ++p)
+            for (std::size_t first = start; first < stop; first += block) {
+                if (task.points.box && far_apart(task.points.box + first / block * 2 * dim,
+                                                 low + p * pb, high + p * pb, dim, task.cutoff))
+                    continue;
+                const std::size_t length = std::min<std::size_t>(block, stop - first);
+                for (std::size_t i = 0; i < length; i += S) {
+                    Tile<T> tile;
+                    measure(task.form, coordinates + p * pc, norms + p * pn, task.points,
+                            (first + i) / S, tile);
+                    weigh<T, ORDER>(task, tile, weights, static_cast<int>(i));
+                }
+                for (int t = 0; t < kinds; ++t)
+                    if (task.coef[t].columns)
+                        add_sums(weights[t], task.coef[t], first, length, total,
+                                 sums[t] + p * width[t]);
+            }
+    }
+    for (int t = 0; t < kinds; ++t)
+        for (std::size_t q = 0; q < task.m; ++q)
+            for (int c = 0; c < task.coef[t].columns; ++c)
+                task.out[t][q * task.coef[t].columns + c] =
+                    sums[t][q / panel<T> * width[t] + c * panel<T> + q % panel<T>];
+}
+
+template <class T> void sum(const SumTask<T>& task) {
+    if (task.coef[2].columns) sum_order<T, 2>(task);
+    else if (task.coef[1].columns) sum_order<T, 1>(task);
+    else sum_order<T, 0>(task);
+}
+
+template <class T> std::size_t gram_scratch(const GramTask<T>& task) {
+    return padded<T>(task.points.dim * panel<T>) + padded<T>(panel<T>);
+}
+
+template <class T> void gram(const GramTask<T>& task) {
+    constexpr int N = S * V;
+    constexpr std::size_t rows_at_once = 8;  // groups of rows per panel: what the caches hold
+    void* scratch = task.scratch;
+    T* coordinates = carve<T>(scratch, task.points.dim * panel<T>);
+    T* norms = carve<T>(scratch, panel<T>);
+    for (std::size_t top = task.first; top < task.last; top += rows_at_once)
+        for (std::size_t q = 0; q < task.m; q += panel<T>) {
+            pack_panel<T>(task.queries, task.m, q, task.points.dim, coordinates, norms);
+            const std::size_t width = std::min<std::size_t>(panel<T>, task.m - q);
+            for (std::size_t g = top; g < std::min(top + rows_at_once, task.last); ++g) {
+                Tile<T> tile;
+                measure(task.form, coordinates, norms, task.points, g, tile);
+                Slots<T, N, 0> slots;
+                const Vec<T>* u = &tile.v[0][0];
+                for (int i = 0; i < N; ++i) slots.value[0][i] = u[i];
+                run<T, N, 0>(task.tape, slots);
+                const Vec<T>* k = slots.value[task.tape.result];
+                for (int s = 0; s < S && g * S + s < task.points.n; ++s) {
+                    T* to = task.out + (g * S + s) * task.m + q;
+                    if (width == static_cast<std::size_t>(panel<T>))
+                        for (int v = 0; v < V; ++v) store(to + v * lanes<T>, k[s * V + v]);
+                    else
+                        std::memcpy(to, &k[s * V], width * sizeof(T));
+                }
+            }
+        }
+}
+
+template <class T, Vec<T> (*F)(Vec<T>)> void each(const T* x, T* y, std::size_t n) {
+    std::size_t i = 0;
+    for (; i + lanes<T> <= n; i += lanes<T>) store(y + i, F(load(x + i)));
+    if (i < n) {
+        T tail[lanes<T>] = {};
+        std::copy(x + i, x + n, tail);
+        store(tail, F(load<T>(tail)));
+        std::copy(tail, tail + (n - i), y + i);
+    }
+}
+
+inline mercer::Table table(const char* name) {
+    return {name, MERCER_VECTOR_BYTES, V, S, block,
+            &sum_scratch<double>, &sum_scratch<float>, &sum<double>, &sum<float>,
+            &gram_scratch<double>, &gram_scratch<float>, &gram<double>, &gram<float>,
+            &each<double, &exponential>, &each<float, &exponential>,
+            &each<double, &logarithm<double>>, &each<float, &logarithm<float>>};
+}
+
+}  // namespace MERCER_ISA

@@ -1,0 +1,108 @@
+// What is handed to the compiled kernels: plain structures, no ownership, no Python.
+#pragma once
+
+#include <cstddef>
+
+namespace mercer {
+
+// A profile as a tape of elementary steps on slots; slot 0 holds the variable. `a` and `b` are
+// applied to the argument first: every function is f(a x + b).
+enum class Op : int {
+    linear,      // a x + b
+    exponential, // exp(a x + b)
+    logarithm,   // log(a x + b)
+    power,       // (a x + b)^p
+    root,        // sqrt(a x + b)
+    inverse,     // 1 / (a x + b)
+    inverse_root,// (a x + b)^(-1/2)
+    whole_power, // (a x + b)^p, p = 1, 2, 3, ...
+    matern3,     // (1 + z) exp(-z), z = sqrt(a x + b)
+    matern5,     // (1 + z + z^2/3) exp(-z)
+    add,         // a x + b y
+    multiply,    // a x y
+    cut,         // y where a x + b >= 0, else 0
+};
+
+struct Step {
+    Op op;
+    int out, x, y;
+    double a, b, p;
+};
+
+constexpr int max_slots = 8;
+constexpr int max_steps = 24;
+constexpr int kinds = 4;  // weights: profile, first and second derivative, indicator of u = 0
+
+struct Tape {
+    Step steps[max_steps];
+    int count;
+    int result;  // slot of the value
+};
+
+enum class Form : int {
+    dot,        // <x, y>
+    product,    // |x|^2 + |y|^2 - 2 <x, y>, points centred so that it is accurate enough
+    difference, // sum of squared differences
+};
+
+// Points in groups of `group`, coordinate by coordinate: coordinates[g][k][i]. Coefficients of the
+// same groups, column group by column group, are laid out for the second product.
+template <class T> struct Points {
+    std::size_t n, groups;  // n points, padded with repetitions of the last to groups * group
+    int dim;
+    const T* coordinates;
+    const T* norms;      // squared norms (product form)
+    const T* box;        // per block of points: dim lower, dim upper bounds; null if not skipping
+};
+
+template <class T> struct Coefficients {
+    int columns;
+    const T* packed;  // per block of points, per group of columns: values[point][column]
+};
+
+template <class T> struct SumTask {
+    Points<T> points;
+    Coefficients<T> coef[kinds];  // columns = 0 where a kind of weight is not wanted
+    Tape tape;
+    Form form;
+    double cutoff;        // skip blocks of points farther than this (squared); infinity: none
+    bool zero_first, zero_second;  // drop derivatives where u = 0 (cusps and corners)
+    const T* queries;     // (m, dim), centred like the points
+    std::size_t m;
+    double* out[kinds];   // (m, columns)
+    void* scratch;        // see scratch_bytes
+};
+
+template <class T> struct GramTask {
+    Points<T> points;     // rows of the result
+    Tape tape;
+    Form form;
+    const T* queries;     // (m, dim): columns of the result
+    std::size_t m;
+    std::size_t first, last;  // groups of points to do
+    T* out;               // (n, m)
+    void* scratch;
+};
+
+// One instruction set's kernels.
+struct Table {
+    const char* name;
+    int vector_bytes;
+    int panel_vectors;   // vectors of queries worked on at once
+    int group;           // points, and columns of coefficients, worked on at once
+    int block;           // points whose weights are in cache at once
+    std::size_t (*sum_scratch_d)(const SumTask<double>&);
+    std::size_t (*sum_scratch_f)(const SumTask<float>&);
+    void (*sum_d)(const SumTask<double>&);
+    void (*sum_f)(const SumTask<float>&);
+    std::size_t (*gram_scratch_d)(const GramTask<double>&);
+    std::size_t (*gram_scratch_f)(const GramTask<float>&);
+    void (*gram_d)(const GramTask<double>&);
+    void (*gram_f)(const GramTask<float>&);
+    void (*exp_d)(const double*, double*, std::size_t);
+    void (*exp_f)(const float*, float*, std::size_t);
+    void (*log_d)(const double*, double*, std::size_t);
+    void (*log_f)(const float*, float*, std::size_t);
+};
+
+}  // namespace mercer

@@ -1,0 +1,153 @@
+"""Which engine does what.
+
+| engine  | runs                                                                              |
+|---------|-----------------------------------------------------------------------------------|
+| native  | profiles of one distance or inner product the core knows, dense points of at most |
+|         | 200 dimensions, elements against all queries                                      |
+| blocked | everything else: several variables, functions of blocks, opaque profiles, sparse  |
+|         | points, more dimensions (where BLAS is the limit), one element per query          |
+
+`options(engine="native")` or `"blocked"` overrides the choice; asking for `native` where it cannot
+run is an error.
+"""
+
+from __future__ import annotations
+
+import warnings
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from mercer._array import Array, is_sparse
+from mercer._config import get_options
+from mercer._errors import InputError, MercerWarning
+from mercer.engine import _blocked, _native
+from mercer.engine._aligned import aligned_fields
+from mercer.engine._coef import Coef, Dense, LowRank, Selection, Stacked
+from mercer.engine._fields import Fields
+from mercer.engine._plan import n_columns, n_rows, pieces
+from mercer.engine._program import Program
+from mercer.engine._shift import mixed, replaced, side_by_side, total
+
+NATIVE_DIMENSIONS = 200  # above it BLAS does the work, and does it better
+_NATIVE_COLUMNS = 1024  # coefficient columns of one native sum of derivatives
+_SELECTED = 64  # elements of a Selection that are differentiated at once
+_LOST = {"float32": 1e-30, "float64": 1e-290}  # kernel sums below have lost their digits
+
+
+def gram(program: Program, X: Any, Y: Any) -> Array:
+    """The matrix k(x_i, y_j), shape (n, m); exactly symmetric when Y is X."""
+    return (
+        _native.gram(program, X, Y) if _use_native(program, X, Y) else _blocked.gram(program, X, Y)
+    )
+
+
+def fields(
+    program: Program,
+    X: Any,
+    Y: Any,
+    coef: Coef,
+    *,
+    order: int = 0,
+    paired: bool = False,
+    shifted: bool = False,
+) -> Fields:
+    """Sums over points of coef times kernel, and derivatives in the query up to `order`.
+
+    Every element at every query, shape (m, b, ...); or, if `paired`, element j at query j only.
+    """
+    if isinstance(coef, Stacked):
+        parts = [
+            fields(program, X[rows], Y, part, order=order, paired=paired, shifted=shifted)
+            for rows, part in coef.blocks()
+        ]
+        return total(parts)
+    if isinstance(coef, Selection):
+        if paired:
+            return aligned_fields(program, X[coef.index], Y, coef.value, order, shifted)
+        return _selected_fields(program, X, Y, coef, order, shifted)
+    if isinstance(coef, LowRank) and not paired:
+        inner = fields(program, X, Y, Dense(coef.left), order=order, shifted=shifted)
+        return mixed(inner, coef.right)
+    if isinstance(coef, Dense) and not paired and _use_native(program, X, Y):
+        return _native_fields(program, X, Y, coef, order, shifted)
+    return _blocked.fields(program, X, Y, coef, order=order, paired=paired, shifted=shifted)
+
+
+def _native_fields(
+    program: Program, X: Any, Y: Any, coef: Dense, order: int, shifted: bool
+) -> Fields:
+    per_element = sum(n_columns(X) ** k for k in range(order + 1)) if order else 1
+    if order == 2 and per_element > _NATIVE_COLUMNS:
+        return _blocked.fields(program, X, Y, coef, order=order, shifted=shifted)
+    if order and coef.shape[1] * per_element > _NATIVE_COLUMNS:
+        size = max(1, _NATIVE_COLUMNS // per_element)
+        parts = [coef.columns(part) for part in pieces(coef.shape[1], size)]
+        return side_by_side([fields(program, X, Y, p, order=order, shifted=shifted) for p in parts])
+    if not shifted or program.log_profile is None:
+        return _native.fields(program, X, Y, coef.array, order=order)
+    return _with_lost_rows(program, X, Y, coef, order)
+
+
+def _with_lost_rows(program: Program, X: Any, Y: Any, coef: Dense, order: int) -> Fields:
+    """Unshifted sums, and the rows whose kernel values underflow or overflow done again."""
+    ones = np.ones((n_rows(X), 1), dtype=coef.dtype)
+    result = _native.fields(program, X, Y, np.hstack([coef.array, ones]), order=order)
+    mass = result.value[:, -1]
+    lost = np.flatnonzero(~((mass > _LOST[str(mass.dtype)]) & np.isfinite(mass)))
+    result = result.first_elements(coef.shape[1])
+    if lost.size == 0:
+        return result
+    again = _blocked.fields(program, X, Y[lost], coef, order=order, shifted=True)
+    return replaced(result, lost, again)
+
+
+def _selected_fields(
+    program: Program, X: Any, Y: Any, coef: Selection, order: int, shifted: bool
+) -> Fields:
+    """All queries against elements that are single features."""
+    if order == 0 and not shifted:
+        value = gram(program, Y, X[coef.index])
+        value *= coef.value.astype(value.dtype)
+        return Fields(value, None, None, (), None, np.zeros(n_rows(Y)))
+    blocks = []
+    for part in pieces(coef.index.shape[0], _SELECTED):
+        points, values = X[coef.index[part]], np.diag(coef.value[part])
+        blocks.append(fields(program, points, Y, Dense(values), order=order, shifted=shifted))
+    return side_by_side(blocks)
+
+
+def _use_native(program: Program, X: Any, Y: Any) -> bool:
+    wanted = get_options().engine
+    if wanted == "blocked":
+        return False
+    possible = _native.can_run(program) and not is_sparse(X) and not is_sparse(Y)
+    if wanted == "native":
+        if not possible or _native.core() is None:
+            raise InputError("the native engine cannot run this; use options(engine=None)")
+        return True
+    if not possible or _dimensions(program, X) > NATIVE_DIMENSIONS:
+        return False
+    if _native.core() is None:
+        _say_that_nothing_is_compiled()
+        return False
+    return True
+
+
+def _dimensions(program: Program, X: Any) -> int:
+    dim = n_columns(X)
+    for step in program.variables[0].maps:  # type: ignore[union-attr]
+        dim = step.out_dim(dim)
+    return dim
+
+
+@lru_cache(maxsize=1)
+def _say_that_nothing_is_compiled() -> None:
+    """Once per process."""
+    warnings.warn(
+        "mercer was installed without its compiled core, so kernel sums run on NumPy, several "
+        "times slower; install a C++17 compiler and then mercer again",
+        MercerWarning,
+        stacklevel=2,
+    )

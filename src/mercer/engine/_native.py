@@ -1,0 +1,185 @@
+"""The native engine: sums and Gram matrices by the compiled core, for profiles of one variable.
+
+Points and coefficients are packed once; threads then work through tiles of queries. Everything that
+needs more than sums against a matrix (gradients, Hessians) is such a sum against coordinates.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from mercer._array import Array
+from mercer._threads import map_threads
+from mercer.engine._cancellation import cut_below
+from mercer.engine._distances import bound_on_error, squared_norms
+from mercer.engine._fields import Fields, Moments, gradient_of, hessian_of
+from mercer.engine._maps import apply_all
+from mercer.engine._pairs import tile_dtype
+from mercer.engine._plan import n_columns, n_rows, pieces
+from mercer.engine._program import Distance, Program
+from mercer.engine._tape import tape
+
+_DIRECT = 4  # dimensions up to which differences cost no more than the product form
+_WORK = 4e9  # elementary steps of one task: a fraction of a second
+_PARTS = 1 << 17  # points summed apart when there are few queries
+_FEW_QUERIES = 512
+_PANELS, _TILE = 48, 480  # tiles of queries are whole panels of every instruction set
+_COINCIDE = 3  # the kind of weight that is 1 where point and query coincide, else 0
+
+
+@lru_cache(maxsize=1)
+def core() -> Any:
+    """The compiled module, or None where it was not built."""
+    try:
+        return importlib.import_module("mercer._core")
+    except ImportError:
+        return None
+
+
+def instruction_set() -> str:
+    """The instruction set forced by the environment variable MERCER_ISA; empty for the best."""
+    return os.environ.get("MERCER_ISA", "")
+
+
+def can_run(program: Program) -> bool:
+    """Whether the core knows this program: one distance or inner product, and a taped profile."""
+    return program.kind in ("radial", "dot") and tape(program.profile) is not None
+
+
+@dataclass(frozen=True)
+class _Prepared:
+    """Points and queries where the program measures them, ready for the core."""
+
+    points: Array
+    queries: Array
+    form: int  # 0 inner product, 1 product form of the distance, 2 differences
+
+
+def gram(program: Program, X: Any, Y: Any) -> Array:
+    """The matrix k(x_i, y_j), shape (n, m)."""
+    ready = _prepare(program, X, Y)
+    compiled = _compiled(program, ready.points, ready.form)
+    out = np.empty((n_rows(X), n_rows(Y)), dtype=ready.points.dtype)
+    per_row = n_rows(Y) * (ready.points.shape[1] + 16)
+    rows = max(1, int(_WORK / 8 / per_row) // (8 * compiled.group)) * 8 * compiled.group
+    parts = list(pieces(n_rows(X), min(rows, 64 * compiled.group)))
+    map_threads(lambda p: compiled.gram(ready.queries, out, p.start, p.stop), parts)
+    return out
+
+
+def fields(program: Program, X: Any, Y: Any, A: Array, *, order: int = 0) -> Fields:
+    """Every element at every query, as the blocked engine gives it, unshifted."""
+    ready = _prepare(program, X, Y)
+    batch, dtype, shift = A.shape[1], tile_dtype(X, Y), np.zeros(n_rows(Y))
+    about = ready.points.mean(axis=0, dtype=np.float64) if program.kind == "radial" else 0.0
+    z = (ready.points - about).astype(dtype, copy=False) if order else ready.points
+    weighed = {kind: _features(A, z, kind) for kind in range(order + 1)}
+    if order and any(program.cusps):
+        weighed[_COINCIDE] = weighed[0]
+    sums = _sums(program, ready, weighed)
+    value = sums[0].astype(dtype, copy=False)
+    if order == 0:
+        return Fields(value, None, None, (), None, shift)
+    queries, dim = [(ready.queries - about).astype(np.float64)], n_columns(Y)
+    moments = [_moments(sums, b, batch, z.shape[1]) for b in range(batch)]
+    gradient = np.stack([gradient_of(program, part, queries, dim) for part in moments], axis=1)
+    hessian = None
+    if order == 2:
+        each = [hessian_of(program, part, queries, dim) for part in moments]
+        hessian = np.stack(each, axis=1).astype(dtype, copy=False)
+    slope = np.stack([part[("sum", 0)] for part in moments], axis=1)
+    cusp = sums[_COINCIDE].astype(dtype, copy=False) if _COINCIDE in sums else None
+    return Fields(value, gradient.astype(dtype, copy=False), hessian, (slope,), cusp, shift)
+
+
+def _prepare(program: Program, X: Any, Y: Any) -> _Prepared:
+    """Map and centre, and choose the form of the distance that is accurate enough."""
+    (variable,) = program.variables
+    dtype = tile_dtype(X, Y)
+    maps = variable.maps  # type: ignore[union-attr]
+    x = _contiguous(apply_all(maps, X), dtype)
+    y = x if Y is X else _contiguous(apply_all(maps, Y), dtype)
+    if not isinstance(variable, Distance):
+        return _Prepared(x, y, 0)
+    if x.shape[1] <= _DIRECT:
+        return _Prepared(x, y, 2)
+    centre = x.mean(axis=0, dtype=np.float64)
+    radius2 = float(squared_norms(y - centre).max())
+    error = bound_on_error(radius2, dtype)
+    if radius2 and cut_below(program, 0, str(dtype), False, error, radius2) > 0.0:
+        return _Prepared(x, y, 2)
+    xc = (x - centre).astype(dtype)
+    return _Prepared(xc, xc if Y is X else (y - centre).astype(dtype), 1)
+
+
+def _contiguous(X: Any, dtype: Any) -> Array:
+    return np.ascontiguousarray(X, dtype=dtype)
+
+
+def _compiled(program: Program, points: Array, form: int) -> Any:
+    lowered = tape(program.profile)
+    assert lowered is not None
+    steps, result = lowered
+    kind = core().Program32 if points.dtype == np.float32 else core().Program64
+    return kind(points, list(steps), result, form, instruction_set())
+
+
+def _sums(program: Program, ready: _Prepared, weighed: dict[int, Array]) -> dict[int, Array]:
+    """Sums of each kind of weight against its coefficients, in float64."""
+    n, m = n_rows(ready.points), n_rows(ready.queries)
+    parts = list(pieces(n, _PARTS)) if m <= _FEW_QUERIES else [slice(0, n)]
+    columns = sum(A.shape[1] for A in weighed.values()) + ready.points.shape[1] + 16
+    rows = int(_WORK / (columns * (parts[0].stop - parts[0].start))) // _PANELS * _PANELS
+    tiles = list(pieces(m, min(_TILE, max(_PANELS, rows))))
+    smooth = all(np.isfinite(program.corner[0]))
+
+    def pack(part: slice) -> Any:
+        compiled = _compiled(program, ready.points[part], ready.form)
+        for kind, A in weighed.items():
+            compiled.set_coef(kind, np.ascontiguousarray(A[part]))
+        compiled.set_corners(program.cusps[0], not smooth)
+        return compiled
+
+    def run(job: tuple[Any, slice, list[Array]]) -> None:
+        compiled, tile, out = job
+        compiled.sums(ready.queries[tile], [total[tile] for total in out])
+
+    packed = map_threads(pack, parts)
+    totals = [[np.empty((m, A.shape[1])) for A in weighed.values()] for _ in parts]
+    jobs = [(p, tile, out) for p, out in zip(packed, totals, strict=True) for tile in tiles]
+    map_threads(run, jobs)
+    return {kind: sum(out[1:], out[0]) for kind, *out in zip(weighed, *totals, strict=True)}
+
+
+def _features(A: Array, z: Array, order: int) -> Array:
+    """Coefficients for derivative `order`: a, then a z, then a z z' for each element."""
+    A = A.astype(z.dtype, copy=False)
+    if order == 0:
+        return A
+    blocks = [A[:, :, None], A[:, :, None] * z[:, None, :]]
+    if order == 2:
+        outer = (z[:, :, None] * z[:, None, :])[:, *np.triu_indices(z.shape[1])]
+        blocks.append(A[:, :, None] * outer[:, None, :])
+    return np.concatenate(blocks, axis=2).reshape(len(A), -1)
+
+
+def _moments(sums: dict[int, Array], b: int, batch: int, p: int) -> Moments:
+    """What the sums say about element b, in the form `_fields` reads."""
+    first = sums[1].reshape(len(sums[1]), batch, -1)[:, b]
+    out: Moments = {("value",): sums[0][:, b], ("sum", 0): first[:, 0], ("first", 0): first[:, 1:]}
+    if 2 in sums:
+        second = sums[2].reshape(len(sums[2]), batch, -1)[:, b]
+        rows, columns = np.triu_indices(p)
+        outer = np.empty((len(second), p, p))
+        outer[:, rows, columns] = second[:, 1 + p :]
+        outer[:, columns, rows] = second[:, 1 + p :]
+        out[("sum", 0, 0)] = second[:, 0]
+        out[("left", 0, 0)] = second[:, 1 : 1 + p]
+        out[("second", 0, 0)] = outer
+    return out

@@ -1,0 +1,55 @@
+"""Coefficients of the polynomials in native/simd.hpp, from first principles. Needs mpmath.
+
+Each function is interpolated at Chebyshev nodes in 60 digits, which is within a small factor of the
+best polynomial, and the coefficients are rounded to the working type.
+"""
+
+import mpmath as mp
+import numpy as np
+
+mp.mp.dps = 60
+
+
+def interpolant(f, low, high, degree):
+    """Monomial coefficients, lowest first, of the interpolant at Chebyshev nodes."""
+    nodes = [
+        (low + high) / 2 + (high - low) / 2 * mp.cos(mp.pi * (2 * i + 1) / (2 * (degree + 1)))
+        for i in range(degree + 1)
+    ]
+    A = mp.matrix(degree + 1, degree + 1)
+    b = mp.matrix(degree + 1, 1)
+    for i, x in enumerate(nodes):
+        b[i] = f(x)
+        for j in range(degree + 1):
+            A[i, j] = x**j
+    return list(mp.lu_solve(A, b))
+
+
+def show(name, coefficients, dtype):
+    print(name)
+    for j in reversed(range(len(coefficients))):
+        value = float(dtype(float(coefficients[j])))
+        print(f"  [{j}] {value.hex()}{'f' if dtype is np.float32 else ''}")
+
+
+def exp_tail(r):
+    """(exp(r) - 1 - r) / r^2."""
+    return mp.nsum(lambda j: r**j / mp.factorial(j + 2), [0, 40])
+
+
+def log_tail(z):
+    """(2 atanh(s) / s - 2) / z with z = s^2."""
+    s = mp.sqrt(z)
+    return (2 * mp.atanh(s) / s - 2) / z if z else mp.mpf(2) / 3
+
+
+half = mp.log(2) / 2 * (1 + mp.mpf(2) ** -20)
+edge = ((mp.sqrt(2) - 1) / (mp.sqrt(2) + 1)) ** 2 * (1 + mp.mpf(2) ** -20)
+show("exp, float64", interpolant(exp_tail, -half, half, 9), np.float64)
+show("exp, float32", interpolant(exp_tail, -half, half, 4), np.float32)
+show("log, float64", interpolant(log_tail, mp.mpf(0), edge, 7), np.float64)
+show("log, float32", interpolant(log_tail, mp.mpf(0), edge, 3), np.float32)
+ln2 = mp.log(2)
+for bits, dtype in ((42, np.float64), (15, np.float32)):
+    head = mp.floor(ln2 * mp.mpf(2) ** bits) / mp.mpf(2) ** bits
+    print(f"log 2 to {bits} bits: {float(head).hex()}, rest {float(dtype(float(ln2 - head))).hex()}")
