@@ -8,10 +8,10 @@ from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from typing import Any
 
-from mercer._array import positive
+from mercer._array import non_negative, positive
 from mercer._errors import InputError
 
-ENGINES = ("native", "blocked")
+ENGINES = ("spectral", "native", "blocked")
 
 
 @dataclass(frozen=True)
@@ -24,22 +24,28 @@ class Options:
         MiB that temporary tiles of one call may take, over all its threads together.
     n_jobs : int or None
         Threads; None means all cores this process may run on, negative counts back from them.
-    engine : {None, "native", "blocked"}
+    engine : {None, "spectral", "native", "blocked"}
         Which engine sums; None chooses by shape and kernel (see `mercer.engine`).
+    tolerance : float
+        The error a sum may have, as a share of sum_i |a_i| k(x, x). Above 0 it lets far points be
+        left out and, in at most three dimensions, sums be done by frequencies; 0 asks for sums that
+        are right to rounding.
 
     Examples
     --------
     >>> import mercer as mc
     >>> mc.Options()
-    Options(working_memory=128.0, n_jobs=None, engine=None)
+    Options(working_memory=128.0, n_jobs=None, engine=None, tolerance=0.0)
     """
 
     working_memory: float = 128.0
     n_jobs: int | None = None
     engine: str | None = None
+    tolerance: float = 0.0
 
     def __post_init__(self) -> None:
         positive(self.working_memory, "working_memory")
+        non_negative(self.tolerance, "tolerance")
         jobs = self.n_jobs
         if jobs is not None and (isinstance(jobs, bool) or not isinstance(jobs, int) or jobs == 0):
             raise InputError(f"n_jobs must be None or a non-zero integer, got {jobs!r}")
@@ -70,7 +76,7 @@ def options(**changes: Any) -> Iterator[Options]:
     ----------
     **changes
         `working_memory` in MiB (> 0), `n_jobs` (None, or a non-zero integer), `engine` (None,
-        `native` or `blocked`).
+        `spectral`, `native` or `blocked`), `tolerance` (>= 0).
 
     Examples
     --------

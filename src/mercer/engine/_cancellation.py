@@ -28,10 +28,10 @@ def cut_below(
     """
     if error == 0.0 or not math.isfinite(error) or not math.isfinite(largest):
         return largest if error else 0.0
-    return _scan(program, index, dtype, shifted, _rounded(error), _rounded(largest))
+    return _scan(program, index, dtype, shifted, rounded_up(error), rounded_up(largest))
 
 
-def _rounded(x: float) -> float:
+def rounded_up(x: float) -> float:
     """Up to the next quarter octave, so that the cached scan serves all similar tiles."""
     return float(2.0 ** (math.ceil(4.0 * math.log2(x)) / 4.0))
 

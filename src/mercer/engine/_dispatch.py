@@ -1,14 +1,16 @@
 """Which engine does what.
 
-| engine  | runs                                                                              |
-|---------|-----------------------------------------------------------------------------------|
-| native  | profiles of one distance or inner product the core knows, dense points of at most |
-|         | 200 dimensions, elements against all queries                                      |
-| blocked | everything else: several variables, functions of blocks, opaque profiles, sparse  |
-|         | points, more dimensions (where BLAS is the limit), one element per query          |
+| engine   | runs                                                                             |
+|----------|----------------------------------------------------------------------------------|
+| spectral | smooth radial profiles in at most 3 dimensions, where `options(tolerance=...)`   |
+|          | allows an error, the frequency grid meets it, and it is forecast to be faster    |
+| native   | profiles of one distance or inner product the core knows, dense points of at     |
+|          | most 200 dimensions, elements against all queries                                |
+| blocked  | everything else: several variables, functions of blocks, opaque profiles, sparse |
+|          | points, more dimensions (where BLAS is the limit), one element per query         |
 
-`options(engine="native")` or `"blocked"` overrides the choice; asking for `native` where it cannot
-run is an error.
+`options(engine=...)` with one of these names overrides the choice, for the calls inside the block;
+naming an engine that cannot run a call is an error.
 """
 
 from __future__ import annotations
@@ -20,18 +22,25 @@ from typing import Any
 import numpy as np
 
 from mercer._array import Array, is_sparse
-from mercer._config import get_options
+from mercer._config import get_options, options
 from mercer._errors import InputError, MercerWarning
-from mercer.engine import _blocked, _native
+from mercer.engine import _blocked, _native, _spectral
 from mercer.engine._aligned import aligned_fields
 from mercer.engine._coef import Coef, Dense, LowRank, Selection, Stacked
 from mercer.engine._fields import Fields
 from mercer.engine._plan import n_columns, n_rows, pieces
 from mercer.engine._program import Program
 from mercer.engine._shift import mixed, replaced, side_by_side, total
+from mercer.engine._spectral import Grid
 
 NATIVE_DIMENSIONS = 200  # above it BLAS does the work, and does it better
 _NATIVE_COLUMNS = 1024  # coefficient columns of one native sum of derivatives
+_SPECTRAL_PAIRS = 1e7  # fewer are summed before a grid is made
+_NO_SPECTRUM = (
+    "the spectral engine cannot run this: it needs finufft (extra `fast`), dense points of at most "
+    "3 dimensions, a smooth radial kernel, and a tolerance that a frequency grid can meet; "
+    "use options(engine=None)"
+)
 _SELECTED = 64  # elements of a Selection that are differentiated at once
 _LOST = {"float32": 1e-30, "float64": 1e-290}  # kernel sums below have lost their digits
 
@@ -70,8 +79,12 @@ def fields(
     if isinstance(coef, LowRank) and not paired:
         inner = fields(program, X, Y, Dense(coef.left), order=order, shifted=shifted)
         return mixed(inner, coef.right)
-    if isinstance(coef, Dense) and not paired and _use_native(program, X, Y):
-        return _native_fields(program, X, Y, coef, order, shifted)
+    if isinstance(coef, Dense) and not paired:
+        grid = _spectral_grid(program, X, Y, coef, order)
+        if grid is not None:
+            return _spectral_fields(program, X, Y, coef, order, shifted, grid)
+        if _use_native(program, X, Y):
+            return _native_fields(program, X, Y, coef, order, shifted)
     return _blocked.fields(program, X, Y, coef, order=order, paired=paired, shifted=shifted)
 
 
@@ -103,6 +116,60 @@ def _with_lost_rows(program: Program, X: Any, Y: Any, coef: Dense, order: int) -
     return replaced(result, lost, again)
 
 
+def _spectral_fields(
+    program: Program, X: Any, Y: Any, coef: Dense, order: int, shifted: bool, grid: Grid
+) -> Fields:
+    """By frequencies; where relative accuracy is wanted (`shifted`), small sums are done again.
+
+    The error is bounded by a share of the largest sum, not of each: in the tails a ratio of two
+    tiny numbers would be noise.
+    """
+    result = _spectral.fields(program, X, Y, coef.array, grid, order=order)
+    if not shifted:
+        return result
+    assert result.bound is not None
+    noisy = np.any(np.abs(result.value) < 1e3 * result.bound, axis=1)
+    rows = np.flatnonzero(noisy)
+    if rows.size == 0:
+        return result
+    with options(engine="native" if _native.core() is not None else "blocked", tolerance=0.0):
+        again = fields(program, X, Y[rows], coef, order=order, shifted=True)
+    return replaced(result, rows, again)
+
+
+def _spectral_grid(program: Program, X: Any, Y: Any, coef: Dense, order: int) -> Grid | None:
+    """The grid of frequencies to use, or None if this call is not for the spectral engine."""
+    wanted, tolerance = get_options().engine, get_options().tolerance
+    if wanted not in (None, "spectral"):
+        return None
+    possible = (
+        program.kind == "radial"
+        and not (is_sparse(X) or is_sparse(Y))
+        and _dimensions(program, X) <= 3
+        and all(np.isfinite(program.corner[0]))
+        and _spectral.finufft() is not None
+    )
+    if wanted is None and (not possible or tolerance == 0.0 or _few_pairs(X, Y)):
+        return None
+    grid = None
+    if possible:
+        low, high = _spectral.box_of(program, X, Y)
+        grid = _spectral.grid_for(program, low, high, max(tolerance, 1e-12))
+    if wanted == "spectral":
+        if grid is None:
+            raise InputError(_NO_SPECTRUM)
+        return grid
+    if grid is None:
+        return None
+    n, m, batch = n_rows(X), n_rows(Y), coef.shape[1]
+    forecast = _spectral.seconds_needed(grid, n, m, batch, order)
+    return grid if forecast < _native.seconds_needed(program, X, Y, batch, order) else None
+
+
+def _few_pairs(X: Any, Y: Any) -> bool:
+    return float(n_rows(X)) * n_rows(Y) < _SPECTRAL_PAIRS
+
+
 def _selected_fields(
     program: Program, X: Any, Y: Any, coef: Selection, order: int, shifted: bool
 ) -> Fields:
@@ -122,6 +189,8 @@ def _use_native(program: Program, X: Any, Y: Any) -> bool:
     wanted = get_options().engine
     if wanted == "blocked":
         return False
+    if wanted == "spectral":
+        raise InputError(_NO_SPECTRUM)
     possible = _native.can_run(program) and not is_sparse(X) and not is_sparse(Y)
     if wanted == "native":
         if not possible or _native.core() is None:

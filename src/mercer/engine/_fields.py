@@ -37,6 +37,8 @@ class Fields:
     cusp : the sum of the coefficients of the points that coincide with the query, where the
         slope is infinite (their terms are left out of the derivatives); None for smooth profiles
     shift : the logarithm of the scale of each query, shape (m,)
+    bound : from the spectral engine (which gives no slopes): a bound on the error of the values of
+        each element, shape (b,); None where the error is rounding
     """
 
     value: Array
@@ -45,6 +47,7 @@ class Fields:
     slopes: tuple[Array, ...]
     cusp: Array | None
     shift: Array
+    bound: Array | None = None
 
     def first_elements(self, count: int) -> Fields:
         """The fields of the first elements of the batch."""

@@ -11,10 +11,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+from mercer._array import Array
 from mercer.engine._expr import Const, Expr, Var, substitute
 from mercer.engine._jets import at_zero
 from mercer.engine._log import log_expr
@@ -60,14 +61,20 @@ class BlockDiagonal:
 
 
 Variable = Distance | Dot | Norm | Block | BlockDiagonal
+Spectrum = Callable[[Array, int], Array]
 
 
 @dataclass(frozen=True)
 class Program:
-    """A profile of variables."""
+    """A profile of variables.
+
+    `spectrum`, where it is known, gives the spectral density of a radial program: a function of the
+    squared frequencies |w|^2 and the dimension of the (mapped) points.
+    """
 
     variables: tuple[Variable, ...]
     profile: Expr
+    spectrum: Spectrum | None = field(default=None, compare=False)
 
     @cached_property
     def log_profile(self) -> Expr | None:
@@ -110,11 +117,11 @@ class Program:
 
     def __add__(self, other: Program) -> Program:
         variables, left, right = _merge(self, other)
-        return Program(variables, left + right)
+        return Program(variables, left + right, _added(self, other, variables))
 
     def __mul__(self, other: Program) -> Program:
         variables, left, right = _merge(self, other)
-        return Program(variables, left * right)
+        return Program(variables, left * right, _scaled(self, other))
 
     def normalised(self) -> Program:
         """k(x, y) / sqrt(k(x, x) k(y, y))."""
@@ -134,12 +141,7 @@ class Program:
                     moved.append(Norm(of, maps + m))
                 case _:
                     moved.append(_mapped_block(v, maps))
-        return Program(tuple(moved), self.profile)
-
-
-def variable(v: Distance | Dot | Norm, index: int = 0) -> Var:
-    """The expression node that stands for a variable."""
-    return Var(index, nonnegative=not isinstance(v, Dot))
+        return Program(tuple(moved), self.profile, self.spectrum)
 
 
 def _number(slope: Any) -> float:
@@ -155,6 +157,24 @@ def _merge(a: Program, b: Program) -> tuple[tuple[Variable, ...], Expr, Expr]:
             variables.append(v)
         moved.append(_node(v, variables.index(v)))
     return tuple(variables), a.profile, substitute(b.profile, moved)
+
+
+def _added(a: Program, b: Program, variables: tuple[Variable, ...]) -> Spectrum | None:
+    """Spectra of the same distance add; a constant has its mass at zero and no density."""
+    f, g = a.spectrum, b.spectrum
+    if f is None or g is None or len(variables) != 1:
+        return None
+    return lambda squared, dim: f(squared, dim) + g(squared, dim)
+
+
+def _scaled(a: Program, b: Program) -> Spectrum | None:
+    """A constant factor scales a spectrum; other products have none in closed form."""
+    for constant, other in ((a, b), (b, a)):
+        spectrum = other.spectrum
+        if isinstance(constant.profile, Const) and spectrum is not None:
+            c = constant.profile.value
+            return lambda squared, dim: c * spectrum(squared, dim)
+    return None
 
 
 def _node(v: Variable, index: int) -> Expr:

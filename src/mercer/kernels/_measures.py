@@ -119,6 +119,7 @@ class GammaMixing(MixingMeasure):
                 - z
             )
             out = self.weight * np.exp(log)
+        out = np.where(z > 700.0 + abs(nu), 0.0, out)  # far below underflow, where kve gives up
         return np.where(squared > 0, out, self._at_zero(dim))
 
     def _at_zero(self, dim: int) -> float:

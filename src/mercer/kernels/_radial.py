@@ -54,8 +54,13 @@ class Radial(Kernel):
         """Return k as a function of u = |x - y|^2."""
 
     def lower(self) -> Program:
-        """One squared distance, and the recorded profile."""
-        return Program((Distance(),), recorded(self, Var(0, nonnegative=True)))
+        """One squared distance, the recorded profile, and the spectral density if it is known."""
+        profile = recorded(self, Var(0, nonnegative=True))
+        try:
+            spectrum = self.mixing_measure().spectral_density
+        except UnavailableError:
+            return Program((Distance(),), profile)
+        return Program((Distance(),), profile, spectrum)
 
     def spectral_measure(self, dim: int) -> SpectralMeasure:
         """Normal frequencies whose variance follows the mixing measure."""
