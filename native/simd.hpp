@@ -57,6 +57,11 @@ template <> inline Vec<float> root<float>(Vec<float> x) {
     return x;
 }
 
+#ifdef __AVX512F__
+}  // namespace MERCER_ISA
+#include "simd_avx512.hpp"
+namespace MERCER_ISA {
+#else
 // exp(x) = 2^n exp(r) with n the integer nearest x / log 2 and |r| <= log(2) / 2. The rounding shift
 // leaves n in the low bits of t, from where it moves to the exponent. Below the smallest normal
 // number the result is 0. Coefficients: tools/coefficients.py.
@@ -107,6 +112,7 @@ inline Vec<float> exponential(Vec<float> x) {
     p = x < low ? Vec<float>{} : p;
     return x > 88.7228394f ? fill(std::numeric_limits<float>::infinity()) : p;
 }
+#endif
 
 // log(x) = e log 2 + log(m), m in [sqrt(1/2), sqrt(2)), by the series of atanh in s = (m-1)/(m+1).
 // log(0) = -inf; negative arguments give NaN.
@@ -158,5 +164,11 @@ template <class T> inline Vec<T> logarithm(Vec<T> x) {
     y = x < T(0) ? fill(std::numeric_limits<T>::quiet_NaN()) : y;
     return x == infinity ? fill(infinity) : y;
 }
+
+#ifndef __AVX512F__
+template <class T> inline Vec<T> power(Vec<T> x, T exponent) {
+    return exponential(exponent * logarithm<T>(x));
+}
+#endif
 
 }  // namespace MERCER_ISA

@@ -32,7 +32,7 @@ template <class T, int ORDER> inline Three<T> unary(const Step& s, Vec<T> x) {
         break;
     case Op::power: {
         const T p = static_cast<T>(s.p);
-        r.f = exponential(p * logarithm<T>(x));
+        r.f = power(x, p);
         if (ORDER > 0) { const Vec<T> q = one / x; r.d = p * r.f * q; r.dd = (p - 1) * r.d * q; }
         break;
     }

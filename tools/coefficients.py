@@ -53,3 +53,27 @@ ln2 = mp.log(2)
 for bits, dtype in ((42, np.float64), (15, np.float32)):
     head = mp.floor(ln2 * mp.mpf(2) ** bits) / mp.mpf(2) ** bits
     print(f"log 2 to {bits} bits: {float(head).hex()}, rest {float(dtype(float(ln2 - head))).hex()}")
+
+# --- powers on AVX-512: log2 by a table of sixteen, then exp2 ---------------------------------------
+
+
+def log2_tail(r):
+    """log2(1 + r) / r."""
+    return mp.nsum(lambda j: (-r) ** j / (j + 1), [0, 60]) / mp.log(2)
+
+
+def exp2_tail(f):
+    """(2^f - 1) / f."""
+    return mp.expm1(f * mp.log(2)) / f if f else mp.log(2)
+
+
+reach = mp.mpf(1) / 32 * (1 + mp.mpf(2) ** -20)
+show("log2, float64", interpolant(log2_tail, -reach, reach, 6), np.float64)
+show("log2, float32", interpolant(log2_tail, -reach, reach, 3), np.float32)
+show("exp2, float64", interpolant(exp2_tail, -mp.mpf(1) / 2, mp.mpf(1) / 2, 9), np.float64)
+show("exp2, float32", interpolant(exp2_tail, -mp.mpf(1) / 2, mp.mpf(1) / 2, 4), np.float32)
+for dtype in (np.float64, np.float32):
+    centres = [dtype(1 / (1 + (j + 0.5) / 16)) for j in range(16)]
+    logs = [dtype(float(-mp.log(mp.mpf(float(c))) / mp.log(2))) for c in centres]
+    print("reciprocals", ", ".join(float(c).hex() for c in centres))
+    print("logarithms", ", ".join(float(c).hex() for c in logs))
