@@ -1,0 +1,187 @@
+"""`check_algebra`: sums, products, numbers and maps of points, nested and mixed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from mercer._array import Array
+from mercer._errors import DerivativeError, InputError
+from mercer._random import as_generator
+from mercer.engine import Map
+from mercer.kernels import Columns, Kernel, Matrix, Scales
+from mercer.testing._claims import check_claims
+from mercer.testing._lattice import DIMENSIONS, cloud, dimensions
+from mercer.testing._report import agree, fail, require
+
+_TOL = 1e-12
+
+
+def check_algebra(kernels: Sequence[Kernel], *, random_state: Any = 0) -> None:
+    """Raise an AssertionError unless sums, products, multiples and maps of kernels are true.
+
+    Each kernel is taken with the next two in the list (the first after the last): sums and
+    products commute, associate and distribute; numbers scale; maps of points compose; gradients
+    follow the sum and product rules; differences and negative numbers are refused; and the claims
+    of each composite hold on lattices.
+
+    Parameters
+    ----------
+    kernels : sequence of Kernel
+        At least one, on vectors, with a number of columns that suits all.
+    random_state : int, Generator, RandomState or None, default=0
+
+    Raises
+    ------
+    AssertionError
+        With a sentence that names the law and the size of the violation.
+
+    Examples
+    --------
+    >>> import mercer as mc
+    >>> from mercer.testing import check_algebra
+    >>> check_algebra([mc.Gaussian(1.0), mc.Linear(), mc.Laplace(2.0)])
+    """
+    kernels = list(kernels)
+    require(kernels, kernels, "there are no kernels to combine")
+    d = _common_dimension(kernels)
+    rng = as_generator(random_state)
+    for i, a in enumerate(kernels):
+        b, c = kernels[(i + 1) % len(kernels)], kernels[(i + 2) % len(kernels)]
+        X = cloud(a + b + c, d, rng)
+        Y = X[::-1] * 0.8
+        _check_ring(a, b, c, X, Y)
+        _check_numbers(a, X, Y)
+        _check_maps(a, b, X, Y, rng)
+        _check_rules(a, b, X, Y)
+        for composite in (
+            (a + b) * c,
+            2.0 * a + 0.5,
+            (a * b + c).transform(Scales(np.arange(d) + 0.5)),
+        ):
+            check_claims(composite, composite.flags, dims=(d,))
+
+
+def _common_dimension(kernels: list[Kernel]) -> int:
+    shared = set(DIMENSIONS)
+    for k in kernels:
+        shared &= set(dimensions(k))
+    require(shared, kernels, f"they have no number of columns among {DIMENSIONS} in common")
+    return 3 if 3 in shared else min(shared)
+
+
+def _check_ring(a: Kernel, b: Kernel, c: Kernel, X: Array, Y: Array) -> None:
+    A, B, C = (k(X, Y) for k in (a, b, c))
+    laws = {
+        "a + b": (a + b, A + B),
+        "a + b = b + a": (b + a, A + B),
+        "a * b": (a * b, A * B),
+        "a * b = b * a": (b * a, A * B),
+        "(a + b) + c": ((a + b) + c, A + B + C),
+        "a + (b + c)": (a + (b + c), A + B + C),
+        "(a * b) * c": ((a * b) * c, A * B * C),
+        "a * (b * c)": (a * (b * c), A * B * C),
+        "(a + b) * c": ((a + b) * c, A * C + B * C),
+        "a * c + b * c": (a * c + b * c, A * C + B * C),
+        "(a * b + c) * (a + 1)": ((a * b + c) * (a + 1.0), (A * B + C) * (A + 1.0)),
+        "sum([a, b, c])": (b + a + c, A + B + C),
+    }
+    size = _largest(A, B, C)
+    for law, (kernel, expected) in laws.items():
+        agree(kernel, law, kernel(X, Y), expected, tol=_TOL, size=max(size, size**3))
+        agree(
+            kernel,
+            f"{law}, diagonal,",
+            kernel.diag(X),
+            np.diag(kernel(X)),
+            tol=_TOL,
+            size=max(size, size**3),
+        )
+
+
+def _check_numbers(a: Kernel, X: Array, Y: Array) -> None:
+    A = a(X, Y)
+    size = _largest(A) + 1.0
+    for kernel, expected in (
+        (3.0 * a, 3.0 * A),
+        (a * 3.0, 3.0 * A),
+        (np.float64(3.0) * a, 3.0 * A),
+        (a + 2.0, A + 2.0),
+        (2 + a, A + 2.0),
+        (2.0 * (0.5 * a), A),
+        ((a + 1.0) * 2.0, 2.0 * A + 2.0),
+    ):
+        agree(kernel, "its value", kernel(X, Y), expected, tol=_TOL, size=4.0 * size)
+    refused: dict[str, Callable[[], Any]] = {
+        "a - b": lambda: a - a,
+        "-a": lambda: -a,
+        "-1 * a": lambda: -1.0 * a,
+        "0 * a": lambda: 0.0 * a,
+        "a + (-1)": lambda: a + -1.0,
+        "1 - a": lambda: 1.0 - a,
+        "nan * a": lambda: float("nan") * a,
+    }
+    for what, broken in refused.items():
+        try:
+            broken()
+        except InputError:
+            continue
+        fail(a, f"{what} is not refused with an InputError, but need not be a kernel")
+
+
+def _check_maps(a: Kernel, b: Kernel, X: Array, Y: Array, rng: np.random.Generator) -> None:
+    d = X.shape[1]
+    lengths = rng.uniform(0.5, 2.0, d)
+    M = rng.normal(size=(d, d)) / np.sqrt(d)
+    order = rng.permutation(d)
+    maps: list[tuple[Map, Callable[[Array], Array]]] = [
+        (Scales(lengths), lambda Z: Z / lengths),
+        (Matrix(M), lambda Z: Z @ M.T),
+        (Columns(order), lambda Z: Z[:, order]),
+    ]
+    for point_map, action in maps:
+        moved = a.transform(point_map)
+        size = _largest(a(action(X)), a(action(Y)))
+        agree(moved, "k(Ax, Ay)", moved(X, Y), a(action(X), action(Y)), tol=1e-10, size=size)
+        twice = moved.transform(Scales(lengths))
+        expected = a(action(X / lengths), action(Y / lengths))
+        agree(twice, "k(A(Bx), A(By))", twice(X, Y), expected, tol=1e-10, size=_largest(expected))
+        both, apart = (a + b).transform(point_map), moved + b.transform(point_map)
+        agree(both, "a map of a sum", both(X, Y), apart(X, Y), tol=1e-10, size=_largest(apart(X)))
+        both, apart = (a * b).transform(point_map), moved * b.transform(point_map)
+        agree(
+            both, "a map of a product", both(X, Y), apart(X, Y), tol=1e-10, size=_largest(apart(X))
+        )
+
+
+def _check_rules(a: Kernel, b: Kernel, X: Array, Y: Array) -> None:
+    """Gradients and mixed derivatives of sums and products."""
+    try:
+        da, db = a.gradient(X, Y), b.gradient(X, Y)
+    except DerivativeError:
+        return
+    A, B = a(X, Y)[..., None], b(X, Y)[..., None]
+    size = _largest(da, db) + _largest(A, B)
+    agree(a + b, "the sum rule", (a + b).gradient(X, Y), da + db, tol=1e-11, size=size)
+    product = A * db + B * da
+    agree(a * b, "the product rule", (a * b).gradient(X, Y), product, tol=1e-11, size=size**2)
+    total = a.mixed_derivative(X, Y) + b.mixed_derivative(X, Y)
+    actual = (a + b).mixed_derivative(X, Y)
+    smooth = np.isfinite(total)
+    require(
+        np.array_equal(smooth, np.isfinite(actual)), a + b, "its cusps are not those of a and b"
+    )
+    agree(
+        a + b,
+        "the sum rule, twice",
+        actual[smooth],
+        total[smooth],
+        tol=1e-11,
+        size=_largest(total[smooth]),
+    )
+
+
+def _largest(*arrays: Any) -> float:
+    return max(float(np.abs(a).max()) for a in arrays)

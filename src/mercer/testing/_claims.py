@@ -1,0 +1,226 @@
+"""The claims in `Flags`, tried on lattices and on grids of the profile's variable."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from mercer._array import Array
+from mercer._errors import DerivativeError
+from mercer.engine import Distance, Dot, Jet, evaluate
+from mercer.kernels import Definiteness, Flags, Kernel
+from mercer.testing._lattice import DIMENSIONS, accepts, dimensions, lattices, natural_scale, placed
+from mercer.testing._report import fail, require
+
+_SLACK = 1e-10  # times the trace
+_NOISE = 5e-14  # relative rounding error of a profile: (1 + u)^-50 is not good to the last digit
+_ORDERS = 8  # differences of a completely monotone profile that must alternate in sign
+
+
+def check_claims(
+    kernel: Kernel, claims: Flags, points: Any = None, dims: tuple[int, ...] = DIMENSIONS
+) -> None:
+    """Try every claim; what is not claimed is not tried."""
+    check_definiteness(kernel, claims.definiteness, points, dims)
+    if claims.characteristic:
+        _check_separates(kernel, dims)
+    variables = kernel.program.variables
+    if len(variables) == 1 and isinstance(variables[0], Distance | Dot):
+        _check_projective(kernel, claims.definiteness, isinstance(variables[0], Dot))
+        _check_convex(kernel, claims.convex_profile)
+        _check_monotone(kernel, claims.completely_monotone, isinstance(variables[0], Distance))
+    elif variables and (claims.convex_profile or claims.completely_monotone):
+        fail(kernel, "claims a convex or monotone profile, but is no profile of one variable")
+
+
+def check_definiteness(
+    kernel: Kernel, claim: Definiteness, points: Any, dims: tuple[int, ...]
+) -> None:
+    """Quadratic forms on lattices: never negative, or negative somewhere, as claimed."""
+    if claim is Definiteness.UNKNOWN:
+        return
+    sets = [*lattices(kernel, dims), *([] if points is None else [points])]
+    grams = [(X, np.asarray(kernel(X), dtype=np.float64)) for X in sets]
+    grams = [(X, K) for X, K in grams if np.isfinite(K).all()]  # exp(<x, y>) overflows far out
+    require(grams, kernel, "there are no points to try its definiteness on; pass `points`")
+    refuted = False
+    for X, K in grams:
+        centred = claim is not Definiteness.POSITIVE
+        least, allowed = smallest_eigenvalue(K, centred=centred)
+        if claim is Definiteness.INDEFINITE:
+            refuted = refuted or least < -allowed
+        elif not least >= -allowed:
+            what = "conditionally positive" if centred else "positive"
+            fail(
+                kernel,
+                f"claims to be {what} definite, but the {'centred ' if centred else ''}Gram matrix "
+                f"of {K.shape[0]} points{_where(X)} has the eigenvalue {least:.3g}, where "
+                f"{-allowed:.3g} is allowed",
+            )
+    if claim is Definiteness.INDEFINITE and not refuted:
+        fail(
+            kernel,
+            "claims to be indefinite, but no lattice shows a negative quadratic form with "
+            "coefficients that sum to zero; claim nothing, or pass `points` that show it",
+        )
+
+
+def smallest_eigenvalue(K: Array, *, centred: bool) -> tuple[float, float]:
+    """The smallest eigenvalue of K or of HKH, and how far below zero rounding may put it."""
+    K = 0.5 * (K + K.T)
+    n, largest = K.shape[0], float(np.abs(K).max())
+    if centred:
+        K = K - K.mean(axis=0)
+        K = K - K.mean(axis=1, keepdims=True)
+    allowed = _SLACK * float(np.abs(np.diag(K)).sum()) + 1e-14 * n * largest
+    return float(np.linalg.eigvalsh(0.5 * (K + K.T))[0]), allowed
+
+
+def _check_separates(kernel: Kernel, dims: tuple[int, ...]) -> None:
+    """A characteristic kernel gives every signed measure of total mass zero a positive norm."""
+    for d in dimensions(kernel, dims):
+        X = placed(kernel, d, {1: 14, 2: 5, 3: 3}.get(d, 2), 2.0 * natural_scale(kernel, d))
+        if X is None or len(X) < 3:
+            continue
+        K = np.asarray(kernel(X), dtype=np.float64)
+        basis = np.linalg.qr(np.column_stack([np.ones(len(X)), np.eye(len(X))[:, 1:]]))[0][:, 1:]
+        least = float(np.linalg.eigvalsh(basis.T @ K @ basis)[0])
+        if not least > _SLACK * float(np.trace(K)):
+            fail(
+                kernel,
+                f"claims to be characteristic, but on {len(X)} distinct points{_where(X)} two "
+                f"distributions have embeddings at a squared distance of {least:.3g}",
+            )
+
+
+def profile_jet(kernel: Kernel, u: Array, order: int) -> Jet:
+    """The profile of a kernel of one variable, and its derivatives."""
+    with np.errstate(all="ignore"):
+        return evaluate(kernel.program.profile, [u], order)
+
+
+def profile_grids(kernel: Kernel) -> list[Array]:
+    """Grids of the variable: even and logarithmic for distances, even ones for inner products."""
+    dims = dimensions(kernel, (*DIMENSIONS, 4, 6))
+    unit = natural_scale(kernel, dims[0]) ** 2 if dims else 1.0
+    variable = kernel.program.variables[0]
+    steps = unit * np.array([0.02, 0.2, 1.0, 5.0])
+    if isinstance(variable, Distance):
+        even = [step * np.arange(60) for step in steps]
+        return [*even, unit * np.logspace(-5.0, 4.0, 120)]
+    grids = (step * (np.arange(61) - 30) for step in steps[:3])
+    return [t for t in (_attained(kernel, t, dims) for t in grids) if t.size > 2]
+
+
+def _attained(kernel: Kernel, t: Array, dims: list[int]) -> Array:
+    """Inner products <x, y> up to |x|^2 of the points in the kernel's domain."""
+    unit = np.eye(dims[0])[:1] if dims else np.eye(1)
+    return t[[v == 0 or accepts(kernel, np.sqrt(abs(v)) * unit) for v in t]]
+
+
+def _check_projective(kernel: Kernel, claim: Definiteness, projective: bool) -> None:
+    """f >= 0, f' >= 0 and f' + t f'' >= 0 for t >= 0: what positive definiteness needs."""
+    if not projective or claim is not Definiteness.POSITIVE:
+        return
+    for t in profile_grids(kernel):
+        t = t[t >= 0]
+        try:
+            jet = profile_jet(kernel, t, 2)
+        except DerivativeError:
+            return
+        f, first, second = (
+            np.broadcast_to(np.asarray(a, np.float64), t.shape)
+            for a in (jet.value, jet.first[0], jet.second[0][0])
+        )
+        for law, values in {"f": f, "f'": first, "f' + t f''": first + t * second}.items():
+            least = float(np.nan_to_num(values, posinf=0.0).min())
+            if least < -1e-12 * float(np.nanmax(np.abs(f))):
+                fail(
+                    kernel,
+                    f"claims to be positive definite, but {law} of its profile falls to "
+                    f"{least:.3g} at a positive inner product",
+                )
+
+
+def _check_convex(kernel: Kernel, claim: bool | None) -> None:
+    if claim is None:
+        return
+    worst, where = 0.0, 0.0
+    for u in profile_grids(kernel):
+        f = np.broadcast_to(np.asarray(profile_jet(kernel, u, 0).value, np.float64), u.shape)
+        gap, slope = np.diff(u), np.diff(f) / np.diff(u)
+        noise = _NOISE * np.maximum(np.abs(f[1:]), np.abs(f[:-1])) / gap
+        bend = np.diff(slope) + noise[1:] + noise[:-1]
+        bend = bend / (np.abs(slope[1:]) + np.abs(slope[:-1]) + noise[1:] + noise[:-1] + 1e-300)
+        i = int(np.argmin(bend))
+        if bend[i] < worst:
+            worst, where = float(bend[i]), float(u[i + 1])
+    if claim and worst < 0.0:
+        fail(
+            kernel,
+            f"claims a convex profile, but its slope falls at {where:.4g} by {-worst:.3g} of its "
+            "size",
+        )
+    if not claim and not worst < 0.0:
+        fail(kernel, "claims a profile that is not convex, but its slope rises on every grid")
+    if claim:
+        _check_signs(kernel, {2: 1.0}, "convex")
+
+
+def _check_monotone(kernel: Kernel, claim: bool | None, radial: bool) -> None:
+    if claim is None:
+        return
+    if not radial:
+        require(not claim, kernel, "claims complete monotonicity, which is for radial profiles")
+        return
+    worst, law = 0.0, ""
+    for u in profile_grids(kernel)[:-1]:
+        f = np.broadcast_to(np.asarray(profile_jet(kernel, u, 0).value, np.float64), u.shape)
+        difference, noise = f, _NOISE * float(np.abs(f).max())
+        for order in range(_ORDERS + 1):
+            least = float(difference.min()) / float(np.abs(f).max())
+            if difference.min() < -noise and least < worst:
+                worst, law = least, f"difference {order} with step {u[1] - u[0]:.3g}"
+            difference, noise = -np.diff(difference), 2.0 * noise
+    if claim and law:
+        fail(
+            kernel,
+            f"claims a completely monotone profile, but {law} has the wrong sign, by {-worst:.3g} "
+            "of the profile",
+        )
+    if not claim and not law:
+        fail(kernel, "claims a profile that is not completely monotone, but no grid shows it")
+    if claim:
+        _check_signs(kernel, {0: 1.0, 1: -1.0, 2: 1.0}, "completely monotone")
+
+
+def _check_signs(kernel: Kernel, signs: dict[int, float], claim: str) -> None:
+    """The signs of the profile and of its derivatives, where it has them."""
+    for u in profile_grids(kernel):
+        u = u[np.abs(u) > 0]
+        try:
+            jet = profile_jet(kernel, u, 2)
+        except DerivativeError:
+            return
+        chain = [np.broadcast_to(a, u.shape) for a in (jet.value, jet.first[0], jet.second[0][0])]
+        with np.errstate(invalid="ignore"):
+            size = sum(np.abs(a) * np.abs(u) ** i for i, a in enumerate(chain))
+        for order, sign in signs.items():
+            bad = sign * chain[order] * np.abs(u) ** order < -1e-12 * size
+            if bad.any():
+                i = int(np.flatnonzero(bad)[0])
+                fail(
+                    kernel,
+                    f"claims a {claim} profile, but its derivative of order {order} is "
+                    f"{float(chain[order][i]):.3g} at {float(u[i]):.4g}",
+                )
+
+
+def _where(X: Any) -> str:
+    shape = np.shape(X)
+    if len(shape) != 2 or shape[0] < 2:
+        return ""
+    steps = np.diff(np.unique(np.asarray(X)[:, -1]))
+    step = f", step {steps.min():.3g}" if steps.size else ""
+    return f" in {shape[1]} dimensions{step}"

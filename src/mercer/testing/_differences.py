@@ -1,0 +1,61 @@
+"""Derivatives against central differences, where the differences can be trusted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from mercer._array import Array
+from mercer.testing._report import agree, fail
+
+_TRUST = 1e-4
+
+
+def central(f: Callable[[Array], Array], X: Array, h: float) -> Array:
+    """(f(X + h e_k) - f(X - h e_k)) / 2h for every coordinate k, along a new last axis."""
+    parts = []
+    for k in range(X.shape[1]):
+        step = np.zeros(X.shape[1])
+        step[k] = h
+        parts.append((f(X + step) - f(X - step)) / (2.0 * h))
+    return np.stack(parts, axis=-1)
+
+
+def agree_with_differences(
+    subject: Any,
+    law: str,
+    actual: Array,
+    f: Callable[[Array], Array],
+    X: Array,
+    length: float,
+    size: float = 0.0,
+) -> None:
+    """Fail unless `actual` is the derivative of f, moved along all rows of X at once.
+
+    Two steps are compared first: near a kink or a jump they disagree, and no derivative is asked
+    for. Most must agree, so that the check cannot become empty. NaN is a fair answer for a matrix
+    of derivatives (the last two axes) of which some do not exist. `size` is what f is made of,
+    where that is more than its values.
+    """
+    h = 1e-3 * length
+    coarse, fine = central(f, X, h), central(f, X, 0.5 * h)
+    unit = (float(np.abs(f(X)).max()) + size) / length
+    settled = np.abs(coarse - fine) <= _TRUST * (np.abs(fine) + unit)
+    pair = (-1, -2)
+    missing = np.isnan(actual).all(axis=pair, keepdims=True) & ~settled.all(pair, keepdims=True)
+    known = settled[~np.broadcast_to(missing, settled.shape)]
+    if missing.mean() > 0.5 or known.mean() < 0.7:
+        fail(
+            subject,
+            f"{law} cannot be checked: {missing.mean():.0%} do not exist, and differences settle "
+            f"at {known.mean():.0%} of the others",
+        )
+    kept = settled & ~missing
+    expected, doubt = ((4.0 * fine - coarse) / 3.0)[kept], 2.0 * np.abs(fine - coarse)[kept]
+    largest = float(np.abs(expected).max()) + 1e-3 * unit
+    actual = np.asarray(actual, dtype=np.float64)[kept]
+    nearest = np.clip(actual, expected - doubt, expected + doubt)
+    nearest = np.where(np.isnan(actual), expected, nearest)
+    agree(subject, law, actual, nearest, tol=1e-6, size=largest)

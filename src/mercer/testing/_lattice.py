@@ -1,0 +1,117 @@
+"""Points on which laws are tried: lattices, because random clouds hide what is wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from mercer._array import Array, positive, positive_int
+from mercer._errors import InputError
+from mercer.kernels import Kernel
+from mercer.testing._report import require
+
+DIMENSIONS = (1, 2, 3, 5)
+_SIDES = {1: 14, 2: 5, 3: 4, 4: 3, 5: 2, 6: 2}
+_STEPS = (0.1, 0.3, 0.7, 1.6, 4.0)  # in units of the kernel's own length
+_OFFSET = (0.31, -0.17, 0.43, 0.29, -0.23, 0.37)  # no lattice point at the origin
+
+
+def lattice(d: int, side: int, step: float = 1.0) -> Array:
+    """Return the points step (i_1, ..., i_d) with whole numbers 0 <= i < side.
+
+    A kernel that is not positive definite shows it on regular points long before it does on random
+    ones.
+
+    Parameters
+    ----------
+    d : int
+        Dimension >= 1.
+    side : int
+        Points per axis >= 1.
+    step : float
+        Spacing > 0.
+
+    Returns
+    -------
+    array of shape (side**d, d)
+
+    Examples
+    --------
+    >>> from mercer.testing import lattice
+    >>> lattice(2, 2, 0.5)
+    array([[0. , 0. ],
+           [0. , 0.5],
+           [0.5, 0. ],
+           [0.5, 0.5]])
+    """
+    d, side = positive_int(d, "d"), positive_int(side, "side")
+    axes = np.meshgrid(*[np.arange(side, dtype=np.float64)] * d, indexing="ij")
+    return positive(step, "step") * np.stack([a.ravel() for a in axes], axis=1)
+
+
+def accepts(kernel: Kernel, X: Any) -> bool:
+    """Whether X lies in the domain of the kernel."""
+    try:
+        kernel.points(X)
+    except InputError:
+        return False
+    return True
+
+
+def dimensions(kernel: Kernel, wanted: tuple[int, ...] = DIMENSIONS) -> list[int]:
+    """The dimensions among `wanted` in which the kernel takes points."""
+    if not kernel.domain.is_vector:
+        return []
+    return [d for d in wanted if any(accepts(kernel, s * _base(d)) for s in (1.0, 1e-2))]
+
+
+def natural_scale(kernel: Kernel, d: int) -> float:
+    """The distance at which features move half as far apart as they ever could; 1 if none."""
+    r = np.logspace(-4.0, 4.0, 161)
+    x = _base(d)
+    X = x + r[:, None] * (np.ones(d) / np.sqrt(d))
+    try:
+        with np.errstate(all="ignore"):
+            here, there, between = kernel.diag(x)[0], kernel.diag(X), kernel(x, X)[0]
+            far = here + there - 2.0 * between > 0.5 * (np.abs(here) + np.abs(there))
+    except InputError:  # a bounded domain, or overflow
+        return 1.0
+    crossings = np.flatnonzero(far[1:] & ~far[:-1])
+    return float(r[crossings[0] + 1]) if crossings.size else 1.0
+
+
+def lattices(kernel: Kernel, wanted: tuple[int, ...] = DIMENSIONS) -> Iterator[Array]:
+    """Lattices about the origin, in every dimension the kernel takes, at several scales."""
+    for d in dimensions(kernel, wanted):
+        length = natural_scale(kernel, d)
+        for step in _STEPS:
+            X = placed(kernel, d, _SIDES.get(d, 2), step * length)
+            if X is not None:
+                yield X
+
+
+def placed(kernel: Kernel, d: int, side: int, step: float) -> Array | None:
+    """A lattice around the origin, or beside it where the kernel wants that; None if nowhere."""
+    X = lattice(d, side, step)
+    for start in (-0.5 * (side - 1), 0.5):
+        moved = np.asarray(X + step * (start + np.abs(_base(d))))
+        if accepts(kernel, moved):
+            return moved
+    return None
+
+
+def cloud(kernel: Kernel, d: int, rng: np.random.Generator) -> Array:
+    """Eight points of the kernel's own size, two of them equal."""
+    X = rng.normal(size=(8, d))
+    X[5] = X[2]
+    spreads = (natural_scale(kernel, d), 0.1, 0.01)
+    tried = (s * Z for s in spreads for Z in (X, np.abs(X)))
+    found = next((Z for Z in tried if accepts(kernel, Z)), None)
+    require(found is not None, kernel, f"takes none of the points tried in {d} dimensions")
+    return np.asarray(found)
+
+
+def _base(d: int) -> Array:
+    return np.resize(np.asarray(_OFFSET), (1, d))

@@ -1,0 +1,96 @@
+"""A kernel is a value: parameters, equality, copies, text, and nothing that can be changed."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from mercer import kernels
+from mercer.engine import Map
+from mercer.kernels import Domain, Kernel
+from mercer.testing._report import fail, require
+
+
+def check_parameters(kernel: Kernel) -> None:
+    """All of the laws of values."""
+    own = kernel.get_params(deep=False)
+    _check_plain_classes(kernel)
+    require(type(kernel)(**own) == kernel, kernel, "is not rebuilt by its own parameters")
+    require(kernel.replace() == kernel, kernel, "replace() without changes gives another kernel")
+    everything = kernel.get_params(deep=True)
+    require(own.items() <= everything.items(), kernel, "get_params(deep=True) leaves out its own")
+    require(kernel.replace(**everything) == kernel, kernel, "replace(**get_params()) changes it")
+    require(kernel != kernel + 1.0, kernel, "equals another kernel")
+    require(kernel.__sklearn_clone__() is kernel, kernel, "a clone is not the kernel itself")
+    _check_same(kernel, type(kernel)(**own), "rebuilt")
+    _check_same(kernel, copy.copy(kernel), "copied")
+    _check_same(kernel, copy.deepcopy(kernel), "deep-copied")
+    if not any(callable(v) and not isinstance(v, Kernel) for _, v in _values(kernel)):
+        _check_same(kernel, _from_text(kernel), "evaluated from its repr")
+        if not any("<locals>" in type(k).__qualname__ for k in _kernels(kernel)):
+            _check_same(kernel, pickle.loads(pickle.dumps(kernel)), "pickled and loaded")
+    _check_frozen(kernel)
+
+
+def _check_same(kernel: Kernel, other: Any, how: str) -> None:
+    require(other == kernel, kernel, f"{how}, it is not equal to itself: {other!r}")
+    require(hash(other) == hash(kernel), kernel, f"{how}, it is equal but its hash differs")
+    require(repr(other) == repr(kernel), kernel, f"{how}, it reads {other!r}")
+    require(other.program.profile is not None, kernel, f"{how}, it no longer works")
+    _check_frozen(other)
+
+
+def _from_text(kernel: Kernel) -> Any:
+    try:
+        return eval(repr(kernel), _namespace(kernel))
+    except Exception as error:  # noqa: BLE001  (whatever it is, the text is not the kernel)
+        fail(kernel, f"its repr cannot be evaluated: {type(error).__name__}, {error}")
+
+
+def _check_frozen(kernel: Kernel) -> None:
+    """No attribute can be set, no array inside written to."""
+    for owner, (name, value) in ((k, item) for k in _kernels(kernel) for item in _own(k)):
+        try:
+            setattr(owner, name, value)
+        except AttributeError:
+            pass
+        else:
+            fail(kernel, f"is not immutable: {type(owner).__name__}.{name} can be set")
+        array = value.array if isinstance(value, Map) else value
+        if isinstance(array, np.ndarray):
+            require(not array.flags.writeable, kernel, f"is not immutable: {name} is writeable")
+
+
+def _check_plain_classes(kernel: Kernel) -> None:
+    for inner in _kernels(kernel):
+        require(
+            "__dataclass_fields__" in vars(type(inner)),
+            inner,
+            "is not a value, so that two equal ones differ; put @dataclass(frozen=True) on "
+            f"{type(inner).__name__}",
+        )
+
+
+def _own(kernel: Kernel) -> list[tuple[str, Any]]:
+    return list(kernel.get_params(deep=False).items())
+
+
+def _kernels(kernel: Kernel) -> Iterator[Kernel]:
+    yield kernel
+    for _, value in _own(kernel):
+        if isinstance(value, Kernel):
+            yield from _kernels(value)
+
+
+def _values(kernel: Kernel) -> Iterator[tuple[str, Any]]:
+    return (item for k in _kernels(kernel) for item in _own(k))
+
+
+def _namespace(kernel: Kernel) -> dict[str, Any]:
+    """What the text of a kernel may name: the public kernels, and the classes it is made of."""
+    names = {name: getattr(kernels, name) for name in kernels.__all__}
+    return names | {type(k).__name__: type(k) for k in _kernels(kernel)} | {"Domain": Domain}

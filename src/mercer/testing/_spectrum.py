@@ -1,0 +1,133 @@
+"""Mixing and spectral measures: masses, transforms, and draws that have the stated law."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from mercer._array import Array
+from mercer._errors import UnavailableError
+from mercer.kernels import Flags, Kernel, MixingMeasure, SpectralMeasure
+from mercer.testing._claims import profile_jet
+from mercer.testing._lattice import cloud, dimensions, natural_scale
+from mercer.testing._report import agree, fail, require
+
+_DRAWS = 4000
+_SIGMAS = 6.0  # a true law fails one time in a billion
+_STEP = 0.01
+_LOG_T = np.arange(-600.0, 600.0, _STEP)  # where the trapezoidal rule is exact to rounding
+
+
+def check_measures(
+    kernel: Kernel, claims: Flags, dims: tuple[int, ...], rng: np.random.Generator
+) -> None:
+    """Whatever measures the kernel offers."""
+    try:
+        mixing = kernel.mixing_measure()
+    except UnavailableError:
+        pass
+    else:
+        _check_mixing(kernel, mixing, rng)
+    for d in dimensions(kernel, tuple(d for d in dims if d <= 3)):
+        try:
+            spectral = kernel.spectral_measure(d)
+        except UnavailableError:
+            return
+        _check_spectral(kernel, spectral, d, rng)
+        _check_density(kernel, spectral, d, claims, rng)
+
+
+def _check_mixing(kernel: Kernel, mu: MixingMeasure, rng: np.random.Generator) -> None:
+    """k(u) = int exp(-u t) dmu(t), by quadrature over the density and by draws."""
+    dims = dimensions(kernel, (1, 2, 3, 4, 5, 6))
+    unit = natural_scale(kernel, dims[0]) ** 2 if dims else 1.0
+    u = unit * np.array([0.0, 0.01, 0.1, 0.5, 1.0, 3.0, 10.0, 100.0])
+    profile = np.asarray(profile_jet(kernel, u, 0).value, np.float64) * np.ones(u.size)
+    agree(kernel, "mass of the mixing measure = k(0)", mu.mass, profile[0], tol=1e-12)
+    t = mu.sample(_DRAWS, rng)
+    require(t.shape == (_DRAWS,), kernel, f"draws of the mixing measure have shape {t.shape}")
+    require(np.all(t >= 0), kernel, "draws of the mixing measure must be >= 0")
+    law = "the draws of the mixing measure"
+    _agree_on_average(kernel, law, np.exp(-np.outer(t, u)), profile, mu.mass, 1.0)
+    try:
+        density = mu.density(np.exp(_LOG_T))
+    except UnavailableError:
+        return
+    require(np.all(density >= 0), kernel, "the density of the mixing measure must be >= 0")
+    _check_mixing_density(kernel, mu, density, t, u, profile)
+
+
+def _check_mixing_density(
+    kernel: Kernel, mu: MixingMeasure, density: Array, t: Array, u: Array, profile: Array
+) -> None:
+    """The density has the profile as its Laplace transform, and the draws as its draws."""
+    weights = density * np.exp(_LOG_T) * _STEP
+    terms = np.array([weights * np.exp(-v * np.exp(_LOG_T)) for v in u])
+    integral, coarse = terms.sum(axis=1), 2.0 * terms[:, ::2].sum(axis=1)
+    if np.all(np.abs(integral - coarse) <= 1e-9 * mu.mass):  # else it is too narrow for the grid
+        law = "the Laplace transform of the mixing density"
+        agree(kernel, law, integral, profile, tol=1e-8)
+    low, high = np.quantile(t, [0.25, 0.75])
+    inside = (t >= low) & (t <= high)
+    ratios = np.where(inside, mu.mass / (mu.density(np.where(inside, t, low)) * (high - low)), 0.0)
+    law = "the mixing density against its draws"
+    _agree_on_average(kernel, law, ratios[:, None], np.ones(1), 1.0)
+
+
+def _check_spectral(
+    kernel: Kernel, measure: SpectralMeasure, d: int, rng: np.random.Generator
+) -> None:
+    """Random Fourier features reproduce the kernel."""
+    X = cloud(kernel, d, rng)
+    agree(
+        kernel, "mass of the spectral measure = k(x, x)", measure.mass, kernel.diag(X)[0], tol=1e-12
+    )
+    w = measure.sample(_DRAWS, rng)
+    require(w.shape == (_DRAWS, d), kernel, f"frequencies have shape {w.shape} in {d} dimensions")
+    cosines = np.cos(w @ (X - X[0]).T)
+    law = f"random Fourier features in {d} dimensions"
+    _agree_on_average(kernel, law, cosines, kernel(X[:1], X)[0], measure.mass, 1.0)
+
+
+def _check_density(
+    kernel: Kernel, measure: SpectralMeasure, d: int, claims: Flags, rng: np.random.Generator
+) -> None:
+    """The density belongs to the draws, and is positive where the kernel is characteristic."""
+    w = measure.sample(_DRAWS, rng)
+    try:
+        density = measure.density(w) / measure.mass
+    except UnavailableError:
+        return
+    require(np.all(density > 0), kernel, f"the spectral density in {d} dimensions is 0 at a draw")
+    _check_law(kernel, measure, w, density)
+    if claims.characteristic:
+        wide = measure.density(3.0 * w)
+        require(np.all(wide > 0), kernel, "claims to be characteristic with a spectral gap")
+    elif claims.characteristic is False and np.all(measure.density(3.0 * w) > 0):
+        fail(kernel, "claims not to be characteristic, but its spectral density is positive")
+
+
+def _check_law(kernel: Kernel, measure: SpectralMeasure, w: Array, density: Array) -> None:
+    """E[g(w) / density(w)] = 1 for any density g: here normal laws well inside the measure's."""
+    centre = np.median(np.abs(w), axis=0)
+    for width in (0.5, 0.2):
+        s = width * centre
+        log_g = -0.5 * np.sum((w / s) ** 2 + np.log(2.0 * np.pi * s**2), axis=1)
+        ratios = np.exp(log_g) / density
+        law = f"the spectral density in {measure.dim} dimensions against its draws"
+        _agree_on_average(kernel, law, ratios[:, None], np.ones(1), 1.0)
+
+
+def _agree_on_average(
+    kernel: Kernel, law: str, draws: Array, expected: Any, mass: float, bound: float | None = None
+) -> None:
+    """The mean of the rows is `expected` within the scatter of rows of at most `bound`."""
+    error = draws.std(axis=0) / np.sqrt(draws.shape[0])
+    gap = np.abs(mass * draws.mean(axis=0) - expected)
+    largest = float(np.abs(draws).max()) if bound is None else bound
+    rare = 7.0 * largest / draws.shape[0]  # Bernstein's term
+    allowed = mass * (_SIGMAS * error + rare)
+    if not np.all(gap <= allowed):
+        i = int(np.argmax(gap / allowed))
+        fail(kernel, f"{law}: off by {gap[i]:.3g}, where chance allows {allowed[i]:.3g}")

@@ -1,0 +1,151 @@
+"""Every kernel, and many made of several, through the public conformance kit."""
+
+import pickle
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+import mercer as mc
+from mercer.testing import awkward_kernels, check_algebra, check_kernel
+
+SINGLE = [
+    mc.Gaussian(1.0),
+    mc.Gaussian(1e-3),
+    mc.Gaussian(1e3),
+    mc.Laplace(1.0),
+    mc.Laplace(0.02),
+    mc.Matern(0.5, 1.0),
+    mc.Matern(1.5, 2.0),
+    mc.Matern(2.5, 0.3),
+    mc.RationalQuadratic(0.1, 1.0),
+    mc.RationalQuadratic(1.0, 2.0),
+    mc.RationalQuadratic(50.0, 0.5),
+    mc.InverseMultiquadric(1.0, 0.5),
+    mc.InverseMultiquadric(2.0, 1.0),
+    mc.InverseMultiquadric(0.5, 10.0),
+    mc.Epanechnikov(1.0),
+    mc.Epanechnikov(1.0, 0.5),
+    mc.Epanechnikov(0.25, 1.0),
+    mc.NegativeDistance(1.0),
+    mc.NegativeDistance(0.5, c=2.0),
+    mc.NegativeDistance(2.0),
+    mc.NegativeDistance(3.0),
+    mc.Linear(),
+    mc.Polynomial(1),
+    mc.Polynomial(2, scale=3.0, offset=0.0),
+    mc.Polynomial(3),
+    mc.Polynomial(4, scale=0.5),
+    mc.Polynomial(7, scale=10.0, offset=2.0),
+    mc.Exponential(1.0),
+    mc.Exponential(20.0),
+    mc.Constant(3.0),
+]
+
+COMPOSITE = [
+    2.5 * mc.Gaussian(1.0),
+    mc.Gaussian(1.0) + 0.5,
+    mc.Gaussian(0.5) + mc.Gaussian(3.0),
+    mc.Gaussian(1.0) * mc.Gaussian(2.0),
+    mc.Gaussian(1.0) * mc.Laplace(2.0),
+    mc.Laplace(1.0) * mc.Matern(1.5, 1.0),
+    mc.RationalQuadratic(1.5, 1.0) * mc.InverseMultiquadric(1.0, 1.0) + 0.1,
+    mc.Gaussian(1.0) + mc.NegativeDistance(1.0),
+    0.3 * mc.NegativeDistance(1.5) + mc.Laplace(1.0) + 2.0,
+    3.0 * mc.Epanechnikov(1.0),
+    mc.Linear() + mc.Polynomial(2) + 1.0,
+    mc.Linear() * mc.Exponential(5.0),
+    mc.Gaussian(1.0) * mc.Linear(),
+    mc.Gaussian(1.0) + mc.Laplace(1.0) * mc.Polynomial(2, scale=4.0),
+    (mc.Gaussian(1.0) + mc.Linear()) * (mc.Laplace(2.0) + 1.0),
+    mc.Gaussian(1.0).transform(mc.Scales([0.3, 3.0])),
+    mc.Laplace(1.0).transform(mc.Scales([0.3, 3.0, 1.0])),
+    mc.Matern(2.5).transform(mc.Columns([1])),
+    mc.Gaussian(1.0).transform(mc.Columns([2, 0])),
+    mc.Laplace(1.0).transform(mc.Matrix([[1.0, 2.0], [-1.0, 0.5]])),
+    mc.Gaussian(1.0).transform(mc.Matrix([[1.0, 1.0, 0.0]])),
+    mc.Polynomial(2).transform(mc.Matrix([[1.0, 2.0], [-1.0, 0.5], [0.0, 1.0]])),
+    mc.Gaussian(1.0).transform(mc.Scales([1.0, 2.0])).transform(mc.Columns([2, 0])),
+    mc.Epanechnikov(1.0).transform(mc.Scales([2.0, 0.5])),
+    mc.NegativeDistance(1.0).transform(mc.Columns([0])) + mc.Gaussian(1.0),
+    mc.Gaussian(1.0).transform(mc.Columns([0])) * mc.Gaussian(2.0).transform(mc.Columns([1, 2])),
+    mc.Gaussian(1.0).transform(mc.Columns([0])) + mc.Linear().transform(mc.Columns([1])),
+    (mc.Gaussian(1.0) * mc.Linear() + 1.0).transform(mc.Scales([1.0, 0.5, 2.0])),
+    mc.Normalised(mc.Linear()),
+    mc.Normalised(mc.Polynomial(3)),
+    mc.Normalised(mc.Exponential(2.0)),
+    mc.Normalised(mc.Linear() + mc.Laplace(1.0)),
+    mc.Normalised(mc.Polynomial(2).transform(mc.Scales([1.0, 2.0]))),
+    mc.Normalised(mc.Gaussian(1.0)) * mc.Normalised(mc.Linear()),
+    mc.Normalised(mc.Normalised(mc.Exponential(2.0)) + mc.Linear()),
+]
+
+
+def name(kernel):
+    return repr(kernel).replace("mercer.", "")
+
+
+@pytest.mark.parametrize("kernel", SINGLE, ids=name)
+def test_single_kernels(kernel):
+    check_kernel(kernel)
+
+
+@pytest.mark.parametrize("kernel", COMPOSITE, ids=name)
+def test_composite_kernels(kernel):
+    check_kernel(kernel)
+
+
+@pytest.mark.parametrize("kernel", awkward_kernels(), ids=name)
+def test_awkward_kernels(kernel):
+    check_kernel(kernel)
+
+
+@pytest.mark.parametrize("kernel", SINGLE[1::2] + awkward_kernels()[::2], ids=name)
+def test_kernels_where_nothing_was_compiled(kernel):
+    with mc.options(engine="blocked"):
+        check_kernel(kernel)
+
+
+def test_every_kernel_class_is_in_the_list():
+    classes = {
+        obj
+        for obj in (getattr(mc, name) for name in mc.__all__)
+        if isinstance(obj, type) and issubclass(obj, mc.Kernel)
+    }
+    abstract = {mc.Kernel, mc.Radial, mc.DotProduct}
+    elsewhere = {mc.FromFunction, mc.Precomputed}  # test_given.py
+    inside = {type(k) for k in SINGLE + COMPOSITE}
+    assert classes - abstract - elsewhere - inside == set()
+
+
+def test_algebra_of_awkward_kernels():
+    check_algebra(awkward_kernels())
+
+
+def test_algebra_of_all_kinds():
+    check_algebra([k for k in SINGLE if "1000" not in repr(k) and "0.001" not in repr(k)][::2])
+
+
+def test_algebra_across_metrics():
+    X = np.ones((1, 3))
+    check_algebra([k for k in COMPOSITE[15:] if _accepts(k, X)] + [mc.Linear(), mc.Gaussian(1.0)])
+
+
+def _accepts(kernel, X):
+    try:
+        kernel.points(X)
+    except mc.InputError:
+        return False
+    return True
+
+
+@pytest.mark.parametrize("kernel", SINGLE + COMPOSITE, ids=name)
+def test_scikit_learn_clone_is_the_kernel_itself(kernel):
+    assert clone(kernel) is kernel
+
+
+def test_pickles_hold_parameters_only():
+    k = mc.Gaussian(1.0) + mc.Linear()
+    before = pickle.dumps(k)
+    k(np.eye(3))  # lowers the kernel to a program, which it keeps
+    assert pickle.dumps(k) == before
