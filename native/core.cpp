@@ -122,6 +122,21 @@ std::size_t scratch_for(const Table& t, const GramTask<float>& task) { return t.
 void call_gram(const Table& t, const GramTask<double>& task) { t.gram_d(task); }
 void call_gram(const Table& t, const GramTask<float>& task) { t.gram_f(task); }
 
+// One function for points and queries, so that a Gram matrix is symmetric to the last bit.
+template <class T> T squared_norm(const T* x, int dim) {
+    T norm = 0;
+    for (int k = 0; k < dim; ++k) norm += x[k] * x[k];
+    return norm;
+}
+
+template <class T> Buffer<T> squared_norms(const Matrix<T>& X) {
+    Buffer<T> norms(X.shape(0));
+    const int dim = static_cast<int>(X.shape(1));
+    for (std::size_t i = 0; i < X.shape(0); ++i)
+        norms.data()[i] = squared_norm(X.data() + i * dim, dim);
+    return norms;
+}
+
 // Points, a profile and coefficients, packed for one instruction set.
 template <class T> class Program {
 public:
@@ -137,12 +152,9 @@ public:
         const T factor = form_ == Form::product ? T(-2) : T(1);
         for (std::size_t i = 0; i < groups_ * S; ++i) {
             const T* x = X.data() + std::min(i, n_ - 1) * dim_;
-            T norm = 0;
-            for (int k = 0; k < dim_; ++k) {
+            for (int k = 0; k < dim_; ++k)
                 coordinates_.data()[(i / S * dim_ + k) * S + i % S] = factor * x[k];
-                norm += x[k] * x[k];
-            }
-            norms_.data()[i] = norm;
+            norms_.data()[i] = squared_norm(x, dim_);
         }
     }
 
@@ -210,6 +222,8 @@ public:
         task.m = Y.shape(0);
         if (task.m == 0) return;
         nb::gil_scoped_release release;
+        const Buffer<T> norms = squared_norms(Y);
+        task.query_norms = norms.data();
         Buffer<char> scratch(scratch_for(table_, task));
         task.scratch = scratch.data();
         call_sum(table_, task);
@@ -221,10 +235,12 @@ public:
         const std::size_t S = table_.group;
         require(first % S == 0 && first <= last && last <= n_, "rows must start at a group");
         require(last == n_ || last % S == 0, "rows must end at a group");
-        GramTask<T> task{points(), tape_, form_, Y.data(), Y.shape(0), first / S,
+        GramTask<T> task{points(), tape_, form_, Y.data(), nullptr, Y.shape(0), first / S,
                          (last + S - 1) / S, out.data(), nullptr};
         if (task.m == 0) return;
         nb::gil_scoped_release release;
+        const Buffer<T> norms = squared_norms(Y);
+        task.query_norms = norms.data();
         Buffer<char> scratch(scratch_for(table_, task));
         task.scratch = scratch.data();
         call_gram(table_, task);

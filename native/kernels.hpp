@@ -50,8 +50,10 @@ inline void product(const T* vectors, const T* numbers, std::size_t length, Vec<
 }
 
 template <class T>
-inline void differences(const T* vectors, const T* numbers, std::size_t length, Tile<T>& tile) {
-    Vec<T> sum[S][V] = {};
+inline void differences(const T* vectors, const T* numbers, std::size_t length, Vec<T> (*acc)[V]) {
+    Vec<T> sum[S][V];
+    for (int s = 0; s < S; ++s)
+        for (int v = 0; v < V; ++v) sum[s][v] = acc[s][v];
     for (std::size_t k = 0; k < length; ++k) {
         Vec<T> y[V];
         for (int v = 0; v < V; ++v) y[v] = load(vectors + k * panel<T> + v * lanes<T>);
@@ -62,42 +64,56 @@ inline void differences(const T* vectors, const T* numbers, std::size_t length, 
             }
     }
     for (int s = 0; s < S; ++s)
-        for (int v = 0; v < V; ++v) tile.v[s][v] = sum[s][v];
+        for (int v = 0; v < V; ++v) acc[s][v] = sum[s][v];
 }
 
-// The variable of the profile between a panel of queries and a group of points.
+// The variable of the profile between a panel of queries and a group of points, coordinates `from`
+// to `to`: begun with the norms, clipped at the end (rounding may make a distance negative).
 template <class T>
 inline void measure(Form form, const T* panel_coordinates, const T* panel_norms,
-                    const Points<T>& points, std::size_t group, Tile<T>& tile) {
-    const T* x = points.coordinates + group * S * points.dim;
-    if (form == Form::difference) {
-        differences<T>(panel_coordinates, x, points.dim, tile);
-        return;
-    }
-    for (int s = 0; s < S; ++s)
-        for (int v = 0; v < V; ++v) {
-            tile.v[s][v] = form == Form::dot
-                ? Vec<T>{}
-                : load(panel_norms + v * lanes<T>) + points.norms[group * S + s];
-        }
-    product<T, S>(panel_coordinates, x, points.dim, tile.v);
-    if (form == Form::product)
+                    const Points<T>& points, std::size_t group, int from, int to, Tile<T>& tile) {
+    if (from == 0)
+        for (int s = 0; s < S; ++s)
+            for (int v = 0; v < V; ++v)
+                tile.v[s][v] = form == Form::product
+                    ? load(panel_norms + v * lanes<T>) + points.norms[group * S + s]
+                    : Vec<T>{};
+    const T* x = points.coordinates + (group * points.dim + from) * S;
+    const T* y = panel_coordinates + from * panel<T>;
+    if (form == Form::difference) differences<T>(y, x, to - from, tile.v);
+    else product<T, S>(y, x, to - from, tile.v);
+    if (form == Form::product && to == points.dim)
         for (int s = 0; s < S; ++s)
             for (int v = 0; v < V; ++v) tile.v[s][v] = larger<T>(tile.v[s][v], Vec<T>{});
 }
 
+// In many dimensions a stretch of coordinates at a time, so that the panel's stay in the first-level
+// cache while a block of points goes by; partial distances wait in `raw`, point by point.
+constexpr int stretch_of_dimensions = 128;
+
+template <class T>
+inline void measure_block(Form form, const T* panel_coordinates, const T* panel_norms,
+                          const Points<T>& points, std::size_t first, std::size_t length, T* raw) {
+    for (int from = 0; from < points.dim; from += stretch_of_dimensions) {
+        const int to = std::min(points.dim, from + stretch_of_dimensions);
+        for (std::size_t i = 0; i < length; i += S) {
+            Tile<T> tile;
+            T* at = raw + i * panel<T>;
+            if (from) std::memcpy(&tile, at, sizeof tile);
+            measure(form, panel_coordinates, panel_norms, points, (first + i) / S, from, to, tile);
+            std::memcpy(at, &tile, sizeof tile);
+        }
+    }
+}
+
 // Queries of one panel, coordinate by coordinate; lanes beyond the last repeat it.
 template <class T>
-inline void pack_panel(const T* queries, std::size_t m, std::size_t first, int dim, T* coordinates,
-                       T* norms) {
+inline void pack_panel(const T* queries, const T* query_norms, std::size_t m, std::size_t first,
+                       int dim, T* coordinates, T* norms) {
     for (int lane = 0; lane < panel<T>; ++lane) {
-        const T* y = queries + std::min(first + lane, m - 1) * dim;
-        T norm = 0;
-        for (int k = 0; k < dim; ++k) {
-            coordinates[k * panel<T> + lane] = y[k];
-            norm += y[k] * y[k];
-        }
-        norms[lane] = norm;
+        const std::size_t row = std::min(first + lane, m - 1);
+        for (int k = 0; k < dim; ++k) coordinates[k * panel<T> + lane] = queries[row * dim + k];
+        norms[lane] = query_norms[row];
     }
 }
 
@@ -248,7 +264,8 @@ template <class T, int ORDER> void sum_order(const SumTask<T>& task) {
         std::fill(sums[t], sums[t] + panels * width[t], 0.0);
     }
     for (std::size_t p = 0; p < panels; ++p) {
-        pack_panel<T>(task.queries, task.m, p * panel<T>, dim, coordinates + p * pc, norms + p * pn);
+        pack_panel<T>(task.queries, task.query_norms, task.m, p * panel<T>, dim,
+                      coordinates + p * pc, norms + p * pn);
         panel_box<T>(coordinates + p * pc, dim, low + p * pb, high + p * pb);
     }
     const std::size_t total = task.points.groups * S, stretch = stretch_of(task);
@@ -260,10 +277,15 @@ template <class T, int ORDER> void sum_order(const SumTask<T>& task) {
                                                  low + p * pb, high + p * pb, dim, task.cutoff))
                     continue;
                 const std::size_t length = std::min<std::size_t>(block, stop - first);
+                const bool many = dim > stretch_of_dimensions;
+                if (many)
+                    measure_block(task.form, coordinates + p * pc, norms + p * pn, task.points,
+                                  first, length, weights[0]);
                 for (std::size_t i = 0; i < length; i += S) {
                     Tile<T> tile;
-                    measure(task.form, coordinates + p * pc, norms + p * pn, task.points,
-                            (first + i) / S, tile);
+                    if (many) std::memcpy(&tile, weights[0] + i * panel<T>, sizeof tile);
+                    else measure(task.form, coordinates + p * pc, norms + p * pn, task.points,
+                                 (first + i) / S, 0, dim, tile);
                     weigh<T, ORDER>(task, tile, weights, static_cast<int>(i));
                 }
                 for (int t = 0; t < kinds; ++t)
@@ -297,11 +319,12 @@ template <class T> void gram(const GramTask<T>& task) {
     T* norms = carve<T>(scratch, panel<T>);
     for (std::size_t top = task.first; top < task.last; top += rows_at_once)
         for (std::size_t q = 0; q < task.m; q += panel<T>) {
-            pack_panel<T>(task.queries, task.m, q, task.points.dim, coordinates, norms);
+            pack_panel<T>(task.queries, task.query_norms, task.m, q, task.points.dim, coordinates,
+                          norms);
             const std::size_t width = std::min<std::size_t>(panel<T>, task.m - q);
             for (std::size_t g = top; g < std::min(top + rows_at_once, task.last); ++g) {
                 Tile<T> tile;
-                measure(task.form, coordinates, norms, task.points, g, tile);
+                measure(task.form, coordinates, norms, task.points, g, 0, task.points.dim, tile);
                 Slots<T, N, 0> slots;
                 const Vec<T>* u = &tile.v[0][0];
                 for (int i = 0; i < N; ++i) slots.value[0][i] = u[i];

@@ -68,6 +68,7 @@ template <class T> struct SumTask {
     double cutoff;        // skip blocks of points farther than this (squared); infinity: none
     bool zero_first, zero_second;  // drop derivatives where u = 0 (cusps and corners)
     const T* queries;     // (m, dim), centred like the points
+    const T* query_norms; // (m,)
     std::size_t m;
     double* out[kinds];   // (m, columns)
     void* scratch;        // see scratch_bytes
@@ -78,6 +79,7 @@ template <class T> struct GramTask {
     Tape tape;
     Form form;
     const T* queries;     // (m, dim): columns of the result
+    const T* query_norms; // (m,)
     std::size_t m;
     std::size_t first, last;  // groups of points to do
     T* out;               // (n, m)

@@ -60,10 +60,17 @@ def test_read_only_points_stay_read_only():
 
 
 def test_values_whose_sum_overflows_are_finite_all_the_same():
-    X = np.full((4, 1), 1.7e308)
-    assert as_points(X) is X
+    a = np.full(4, 1.7e308)
+    assert as_vector(a, "a") is a
     Y = np.full((4, 1), 3e38, dtype=np.float32)
     assert as_points(Y) is Y
+
+
+def test_points_whose_squares_overflow_are_refused():
+    with pytest.raises(mc.InputError, match="rescale"):
+        as_points(np.full((4, 1), 1e200))
+    X = np.full((4, 1), 1e140)
+    assert as_points(X) is X
 
 
 @given(st.integers(-(2**53), 2**53))

@@ -13,6 +13,7 @@ Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 
 _FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
 _EXACT_INTEGERS = 2**53
+_LARGEST = 1e150
 
 
 def is_sparse(X: Any) -> bool:
@@ -36,6 +37,7 @@ def as_points(X: Any, name: str = "X") -> Any:
         )
     _check_nonempty(array.shape, name)
     _check_finite(array, name)
+    _check_squares(array, name)
     return array
 
 
@@ -84,11 +86,11 @@ def real(value: Any, name: str) -> float:
     """Return value as a finite float."""
     if np.ndim(value) != 0:
         raise InputError(f"{name} must be a single number, got shape {np.shape(value)}")
-    if isinstance(value, bool | str | complex) or np.iscomplexobj(value):
+    if isinstance(value, bool | np.bool_ | str | complex) or np.iscomplexobj(value):
         raise InputError(f"{name} must be a real number, got {value!r}")
     try:
         number = float(value)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise InputError(f"{name} must be a real number, got {value!r}") from error
     if not math.isfinite(number):
         raise InputError(f"{name} must be finite, got {number!r}")
@@ -152,6 +154,22 @@ def _check_frame(X: Any, name: str) -> None:
         raise InputError(f"{name} has columns that are not numeric: {', '.join(bad)}; encode them")
 
 
+def _check_squares(array: Array, name: str) -> None:
+    """float64 points must have squared distances (float32 ones are squared in float64)."""
+    with np.errstate(over="ignore"):
+        if array.dtype == np.float32 or np.isfinite(_sum_of_squares(array)):
+            return
+    if float(np.abs(array).max()) > _LARGEST:
+        raise InputError(
+            f"{name} has entries above {_LARGEST:g}, whose squares overflow; rescale it"
+        )
+
+
+def _sum_of_squares(array: Array) -> float:
+    letters = "ij"[: array.ndim]
+    return float(np.einsum(f"{letters},{letters}->", array, array))
+
+
 def _largest_integer(array: Array) -> int:
     return max(abs(int(array.max())), abs(int(array.min())))
 
@@ -164,7 +182,7 @@ def _check_nonempty(shape: tuple[int, ...], name: str) -> None:
 
 def _check_finite(array: Array, name: str) -> None:
     with np.errstate(over="ignore", invalid="ignore"):
-        if np.isfinite(np.sum(array)):  # cheap, and exact when it says yes
+        if np.isfinite(np.sum(array)):  # cheap, and right when it says yes
             return
     finite = np.isfinite(array)
     if finite.all():

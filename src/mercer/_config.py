@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
+from numbers import Integral
 from typing import Any
 
 from mercer._array import non_negative, positive
@@ -47,8 +48,10 @@ class Options:
         positive(self.working_memory, "working_memory")
         non_negative(self.tolerance, "tolerance")
         jobs = self.n_jobs
-        if jobs is not None and (isinstance(jobs, bool) or not isinstance(jobs, int) or jobs == 0):
-            raise InputError(f"n_jobs must be None or a non-zero integer, got {jobs!r}")
+        if jobs is not None:
+            if isinstance(jobs, bool) or not isinstance(jobs, Integral) or jobs == 0:
+                raise InputError(f"n_jobs must be None or a non-zero integer, got {jobs!r}")
+            object.__setattr__(self, "n_jobs", int(jobs))
         if self.engine not in (None, *ENGINES):
             raise InputError(f"engine must be None or one of {ENGINES}, got {self.engine!r}")
 

@@ -11,9 +11,12 @@ import os
 import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import contextmanager, nullcontext
+from contextvars import copy_context
 from typing import Any, TypeVar
+
+import threadpoolctl
 
 from mercer._config import get_options
 
@@ -56,20 +59,26 @@ def map_threads(function: Callable[[T], R], items: Sequence[T]) -> list[R]:
     the number of threads. A nested call runs inline: the pool never waits for itself.
     """
     threads = min(thread_count(), len(items))
-    if threads <= 1 or getattr(_inside, "worker", False):
+    if getattr(_inside, "worker", False):
         return [function(item) for item in items]
+    if threads <= 1:
+        with single_threaded_blas() if thread_count() == 1 else nullcontext():
+            return [function(item) for item in items]
 
     def run(item: T) -> R:
         _inside.worker = True
         return function(item)
 
     with single_threaded_blas():
-        futures = [_pool(threads).submit(run, item) for item in items]
+        pool = _pool(threads)
+        # each job in a copy of the caller's context, so that its options hold there too
+        futures = [pool.submit(copy_context().run, run, item) for item in items]
         try:
             return [future.result() for future in futures]
         finally:
             for future in futures:  # after an error or an interrupt nothing is left running
                 future.cancel()
+            wait(futures)
 
 
 @contextmanager
@@ -79,9 +88,8 @@ def single_threaded_blas() -> Iterator[None]:
     with _lock:
         if _blas_users == 0:
             if _controller is None:  # finding the libraries takes milliseconds: once
-                from threadpoolctl import ThreadpoolController
-
-                _controller = ThreadpoolController()
+                _controller = threadpoolctl.ThreadpoolController()
+            _let_any_thread_control_blas()
             _blas_limit = _controller.limit(limits=1, user_api="blas")
         _blas_users += 1
     try:
@@ -90,8 +98,17 @@ def single_threaded_blas() -> Iterator[None]:
         with _lock:
             _blas_users -= 1
             if _blas_users == 0:
+                _let_any_thread_control_blas()
                 _blas_limit.restore_original_limits()
+                _let_any_thread_control_blas()
                 _blas_limit = None
+
+
+def _let_any_thread_control_blas() -> None:
+    """threadpoolctl lets one thread at a time set limits; here the count above sees to that."""
+    clear = getattr(threadpoolctl.OpenBLASController, "clear_controlling_thread", None)
+    if clear is not None:
+        clear(force=True)
 
 
 def _pool(threads: int) -> ThreadPoolExecutor:

@@ -8,8 +8,7 @@ import numpy as np
 
 from mercer._array import Array, is_sparse
 from mercer.engine._fields import Fields, Moments, gradient_of, hessian_of
-from mercer.engine._maps import apply_all
-from mercer.engine._pairs import aligned, tile_dtype
+from mercer.engine._pairs import aligned, mapped_points, tile_dtype
 from mercer.engine._plan import n_columns, n_rows
 from mercer.engine._program import Distance, Program
 from mercer.engine._shift import finite
@@ -19,7 +18,7 @@ from mercer.engine._tiles import from_log, log_jet, scaled, tile_jet, without_cu
 def diagonal(program: Program, X: Any) -> Array:
     """k(x_i, x_i), shape (n,)."""
     single = program.diagonal
-    jet = tile_jet(single, aligned(single, X, X), 0, (n_rows(X),))
+    jet = tile_jet(single, aligned(single, X, X), 0, (n_rows(X),), tile_dtype(X, X))
     return np.array(jet.value)  # never a view of a broadcast number
 
 
@@ -31,11 +30,11 @@ def aligned_fields(
     m = n_rows(Y)
     shift = np.zeros(m)
     if shifted and program.log_profile is not None:
-        log = log_jet(program, inputs, order, (m,))
+        log = log_jet(program, inputs, order, (m,), tile_dtype(X, Y))
         shift = np.asarray(log.value, dtype=np.float64)
         jet = from_log(log, finite(shift))
     else:
-        jet = tile_jet(program, inputs, order, (m,))
+        jet = tile_jet(program, inputs, order, (m,), tile_dtype(X, Y))
     jet, at_cusp = without_cusps(program, jet, inputs)
     factor = value.astype(jet.value.dtype)
     weights = scaled(jet, factor)
@@ -44,11 +43,11 @@ def aligned_fields(
     cusp = None
     if any(program.cusps):
         cusp = np.zeros_like(factor) if at_cusp is None else np.where(at_cusp, factor, 0)
-    return _derivatives(program, X, Y, weights, cusp, shift)
+    return _derivatives(program, X, Y, weights, cusp, shift, order)
 
 
 def _derivatives(
-    program: Program, X: Any, Y: Any, weights: Any, cusp: Array | None, shift: Array
+    program: Program, X: Any, Y: Any, weights: Any, cusp: Array | None, shift: Array, order: int
 ) -> Fields:
     """Gradients and Hessians about each query's own point, so that nothing cancels.
 
@@ -56,14 +55,14 @@ def _derivatives(
     """
     points, queries = [], []
     for v in program.variables:
-        x, y = (_dense(apply_all(v.maps, Z)) for Z in (X, Y))  # type: ignore[union-attr]
+        x, y = map(_dense, mapped_points(v, X, Y))
         about = x if isinstance(v, Distance) else 0.0
         points.append(x - about)
         queries.append(y - about)
     moments = _moments(weights, points)
     dim, dtype = n_columns(Y), tile_dtype(X, Y)
     gradient = gradient_of(program, moments, queries, dim).astype(dtype)
-    hessian = hessian_of(program, moments, queries, dim).astype(dtype) if weights.second else None
+    hessian = hessian_of(program, moments, queries, dim).astype(dtype) if order == 2 else None
     slopes = tuple(
         np.zeros(n_rows(Y)) if isinstance(w, int) else np.asarray(w, dtype=np.float64)
         for w in weights.first

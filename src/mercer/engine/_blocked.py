@@ -33,22 +33,27 @@ def gram(program: Program, X: Any, Y: Any) -> Array:
     """The matrix k(x_i, y_j), shape (n, m); exactly symmetric when Y is X."""
     pairs = Pairs(program, Y, X)  # rows of the result are the rows of a tile
     n, m = n_rows(X), n_rows(Y)
-    p = plan(4, pairs.dtype)
+    p = plan(4, pairs.dtype, n_columns(X))
     order = pairs.order(p.rows)
     out = np.empty((n, m), dtype=pairs.dtype)
-    symmetric = X is Y and order is None
+    symmetric = X is Y
 
     def job(rows: Any) -> None:
-        last = rows.stop if symmetric else m
+        last = rows.stop if symmetric and order is None else m
         for columns in pieces(last, p.columns):
             shape = (count(rows), columns.stop - columns.start)
-            out[rows, columns] = tile_jet(program, pairs.tile(rows, columns), 0, shape).value
-        if symmetric:
-            out[: rows.start, rows] = out[rows, : rows.start].T
-            block = out[rows, rows]
-            out[rows, rows] = np.tril(block) + np.tril(block, -1).T
+            tile = tile_jet(program, pairs.tile(rows, columns), 0, shape, pairs.dtype)
+            out[rows, columns] = tile.value
+
+    def mirror(rows: slice) -> None:
+        """Copy what is below the diagonal above it."""
+        out[: rows.start, rows] = out[rows, : rows.start].T
+        block = out[rows, rows]
+        out[rows, rows] = np.tril(block) + np.tril(block, -1).T
 
     map_threads(job, p.row_tiles(n, order))
+    if symmetric:
+        map_threads(mirror, p.row_tiles(n, None))
     return out
 
 
@@ -77,7 +82,7 @@ class _FieldSums:
         self.dim = n_columns(Y)
         per_row = 8 * self.batch * sum(max(1, self.dim) ** k for k in range(order + 1))
         arrays = 4 + 4 * order * max(1, len(program.variables))
-        tiles = plan(arrays, tile_dtype(X, Y), 4 * per_row)
+        tiles = plan(arrays, tile_dtype(X, Y), self.dim, 4 * per_row)
         self.loop = TileLoop(program, X, Y, tiles, order=order, shifted=shifted)
         self.out = self._allocate()
 

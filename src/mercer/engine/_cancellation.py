@@ -14,21 +14,31 @@ from mercer.engine._program import Program
 
 _TOLERANCE = {"float32": 5e-6, "float64": 2e-13}
 _DECADES = np.logspace(-36.0, 0.0, 289)
+_CLOSE = 1e-6
 _UNDERFLOW = 750.0  # exp(-750) is 0 in float64
 
 
 def cut_below(
-    program: Program, index: int, dtype: str, shifted: bool, error: float, largest: float
+    program: Program,
+    index: int,
+    dtype: str,
+    error: float,
+    largest: float,
+    *,
+    shifted: bool = False,
+    order: int = 0,
 ) -> float:
     """The distance below which an error of `error` is too much for variable `index`.
 
     Too much is a change of the profile by more than a tolerance relative to the profile itself
     where it is positive (so that far weights keep their digits), else relative to the larger of
-    its size there and at zero. Distances up to `largest` are looked at.
+    its size there and at zero. Distances up to `largest` are looked at. For derivatives of a
+    profile with a corner at zero all close distances count: which points coincide must be exact.
     """
     if error == 0.0 or not math.isfinite(error) or not math.isfinite(largest):
         return largest if error else 0.0
-    return _scan(program, index, dtype, shifted, rounded_up(error), rounded_up(largest))
+    cut = _scan(program, index, dtype, shifted, rounded_up(error), rounded_up(largest))
+    return cut if order == 0 or program.is_smooth else max(cut, _CLOSE * largest)
 
 
 def rounded_up(x: float) -> float:

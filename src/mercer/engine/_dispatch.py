@@ -29,6 +29,7 @@ from mercer.engine._aligned import aligned_fields
 from mercer.engine._coef import Coef, Dense, LowRank, Selection, Stacked
 from mercer.engine._fields import Fields
 from mercer.engine._plan import n_columns, n_rows, pieces
+from mercer.engine._precision import doubled, halved, in_double
 from mercer.engine._program import Program
 from mercer.engine._shift import mixed, replaced, side_by_side, total
 from mercer.engine._spectral import Grid
@@ -47,9 +48,12 @@ _LOST = {"float32": 1e-30, "float64": 1e-290}  # kernel sums below have lost the
 
 def gram(program: Program, X: Any, Y: Any) -> Array:
     """The matrix k(x_i, y_j), shape (n, m); exactly symmetric when Y is X."""
-    return (
-        _native.gram(program, X, Y) if _use_native(program, X, Y) else _blocked.gram(program, X, Y)
-    )
+    if in_double(program, X, Y, 0):
+        same = X is Y
+        X = doubled(X)
+        return gram(program, X, X if same else doubled(Y)).astype(np.float32)
+    run = _native.gram if _use_native(program, X, Y) else _blocked.gram
+    return run(program, X, Y)
 
 
 def fields(
@@ -66,6 +70,9 @@ def fields(
 
     Every element at every query, shape (m, b, ...); or, if `paired`, element j at query j only.
     """
+    if in_double(program, X, Y, order):
+        wide = doubled(X), doubled(Y)
+        return halved(fields(program, *wide, coef, order=order, paired=paired, shifted=shifted))
     if isinstance(coef, Stacked):
         parts = [
             fields(program, X[rows], Y, part, order=order, paired=paired, shifted=shifted)
@@ -146,7 +153,7 @@ def _spectral_grid(program: Program, X: Any, Y: Any, coef: Dense, order: int) ->
         program.kind == "radial"
         and not (is_sparse(X) or is_sparse(Y))
         and _dimensions(program, X) <= 3
-        and all(np.isfinite(program.corner[0]))
+        and program.is_smooth
         and _spectral.finufft() is not None
     )
     if wanted is None and (not possible or tolerance == 0.0 or _few_pairs(X, Y)):

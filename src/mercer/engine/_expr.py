@@ -242,6 +242,12 @@ def multiply(a: Expr, b: Expr) -> Expr:
         return b
     if isinstance(a, Const) and isinstance(b, Mul) and isinstance(b.left, Const):
         return multiply(Const(a.value * b.left.value), b.right)
+    if isinstance(b, Mul) and isinstance(b.left, Const):
+        return multiply(b.left, multiply(a, b.right))
+    if isinstance(a, Mul) and isinstance(a.left, Const):
+        return multiply(a.left, multiply(a.right, b))
+    if isinstance(a, Exp) and isinstance(b, Exp):  # neither factor need be representable
+        return exp(add(a.arg, b.arg))
     return Mul(a, b)
 
 
@@ -251,6 +257,10 @@ def power(a: Expr, p: float) -> Expr:
         return Const(a.value**p)
     if p == 0.0:
         return Const(1.0)
+    if isinstance(a, Exp):
+        return exp(multiply(Const(p), a.arg))
+    if isinstance(a, Mul) and isinstance(a.left, Const) and a.left.value > 0:
+        return multiply(Const(a.left.value**p), power(a.right, p))
     return a if p == 1.0 else Pow(a, p)
 
 
@@ -262,6 +272,19 @@ def exp(a: Expr) -> Expr:
 def log(a: Expr) -> Expr:
     """log(a)."""
     return Const(math.log(a.value)) if isinstance(a, Const) else Log(a)
+
+
+def cut(gate: Any, body: Any) -> Any:
+    """`body` where `gate` >= 0, else 0; of expressions or of arrays."""
+    if isinstance(gate, Expr):
+        return Cut(gate, as_expr(body))
+    xp = namespace(gate)
+    return xp.where(gate >= 0, body, xp.zeros_like(gate))
+
+
+def matern(w: Any, nu: float) -> Any:
+    """The Matern profile of w = z^2 for nu = 3/2 or 5/2; of an expression or of arrays."""
+    return Matern(w, nu) if isinstance(w, Expr) else Matern(Var(0), nu).derivatives(w, 0)[0]
 
 
 def substitute(expr: Expr, replacements: Sequence[Expr]) -> Expr:
@@ -307,7 +330,7 @@ _UFUNCS: dict[str, Callable[..., Expr]] = {
     "square": lambda a: power(a, 2.0),
     "reciprocal": lambda a: power(a, -1.0),
     "power": lambda a, p: power(a, p.value) if isinstance(p, Const) else exp(p * log(a)),
-    "maximum": lambda a, b: Cut(a, a) if b == Const(0.0) else Cut(b, b),
+    "maximum": lambda a, b: b + Cut(a - b, a - b),
 }
 
 

@@ -10,9 +10,10 @@ from mercer._array import Array, is_sparse
 from mercer._errors import DerivativeError
 from mercer._threads import map_threads
 from mercer.engine._fields import direction
-from mercer.engine._maps import apply_all, pull_all
+from mercer.engine._maps import pull_all
 from mercer.engine._pairs import Pairs
 from mercer.engine._plan import n_columns, n_rows, pieces
+from mercer.engine._precision import doubled, in_double
 from mercer.engine._program import Distance, Dot, Norm, Program, Variable
 from mercer.engine._tiles import tile_jet, without_cusps
 
@@ -38,16 +39,20 @@ def require_derivatives(program: Program) -> None:
 
 def _derivative(program: Program, X: Any, Y: Any, *, mixed: bool) -> Array:
     require_derivatives(program)
-    pairs = Pairs(program, Y, X)
+    order = 2 if mixed else 1
+    if in_double(program, Y, X, order):
+        wide = _derivative(program, doubled(X), doubled(Y), mixed=mixed)
+        return wide.astype(np.float32)
+    pairs = Pairs(program, Y, X, order=order)
     n, m, dim = n_rows(X), n_rows(Y), n_columns(X)
     out = np.zeros((n, m, dim, dim) if mixed else (n, m, dim), dtype=pairs.dtype)
 
     def job(rows: slice) -> None:
         inputs = pairs.tile(rows, slice(0, m))
         shape = (rows.stop - rows.start, m)
-        jet = tile_jet(program, inputs, 2 if mixed else 1, shape)
+        jet = tile_jet(program, inputs, order, shape, pairs.dtype)
         jet, at_cusp = without_cusps(program, jet, inputs)
-        directions = [_directions(v, X[rows], Y) for v in program.variables]
+        directions = [_directions(v, pairs, rows) for v in program.variables]
         if mixed:
             _add_mixed(out[rows], program, jet, directions, dim)
             if at_cusp is not None:
@@ -60,9 +65,10 @@ def _derivative(program: Program, X: Any, Y: Any, *, mixed: bool) -> Array:
     return out
 
 
-def _directions(v: Variable, X: Any, Y: Any) -> tuple[Array, Array]:
+def _directions(v: Variable, pairs: Pairs, rows: slice) -> tuple[Array, Array]:
     """d v / d z_x and d v / d z_y for every pair, shape (rows, m, p)."""
-    x, y = (_dense(apply_all(getattr(v, "maps", ()), Z)) for Z in (X, Y))
+    columns_of, rows_of = pairs.mapped(v)
+    x, y = _dense(rows_of[rows]), _dense(columns_of)
     row, column = x[:, None, :], y[None, :, :]
     alpha, beta = direction(v)
     by_x = alpha * row + beta * column

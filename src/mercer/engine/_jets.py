@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -10,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from mercer._array import namespace
+from mercer._errors import DerivativeError
 from mercer.engine._expr import Add, Const, Cut, Expr, LogAddExp, Mul, Unary, Var
 
 
@@ -58,10 +60,20 @@ def _jet(node: Expr, inputs: Sequence[Any], order: int, memo: dict[int, Jet]) ->
 
 
 @lru_cache(maxsize=1024)
-def at_zero(expr: Expr, variables: int) -> Jet:
-    """The jet at u = 0, in float64: is the profile smooth there?"""
-    with np.errstate(all="ignore"):
-        return evaluate(expr, [np.zeros(1) for _ in range(variables)], order=2)
+def corner(expr: Expr, variables: int, index: int) -> tuple[float, float]:
+    """First and second derivative in one variable where it is 0 and all others are 1.
+
+    NaN where the profile has no derivatives.
+    """
+    inputs = [np.ones(1) for _ in range(variables)]
+    inputs[index] = np.zeros(1)
+    try:
+        with np.errstate(all="ignore"):
+            jet = evaluate(expr, inputs, order=2)
+    except DerivativeError:
+        return math.nan, math.nan
+    first, second = jet.first[index], jet.second[index][index]
+    return float(np.ravel(first)[0]), float(np.ravel(second)[0])
 
 
 def _jet_of(value: Any, order: int, n: int, seed: int | None) -> Jet:
@@ -120,9 +132,11 @@ def _chain(f: tuple[Any, ...], a: Jet, order: int) -> Jet:
 def _log_add_exp(a: Jet, b: Jet, order: int) -> Jet:
     xp = namespace(a.value, b.value)
     high = xp.maximum(a.value, b.value)
+    high = xp.where(xp.isfinite(high), high, xp.zeros_like(high))  # both may be log(0)
     p, q = xp.exp(a.value - high), xp.exp(b.value - high)
-    total = p + q
-    value = high + xp.log(total)
+    nothing = p + q == 0
+    total = xp.where(nothing, xp.ones_like(p), p + q)
+    value = xp.where(nothing, xp.full_like(p, -math.inf), high + xp.log(total))
     if order == 0:
         return Jet(value)
     p, q = p / total, q / total

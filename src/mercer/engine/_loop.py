@@ -32,7 +32,7 @@ class TileLoop:
     ) -> None:
         self.program, self.plan, self.order = program, plan, order
         self.shifted = shifted and program.log_profile is not None
-        self.pairs = Pairs(program, X, Y, shifted=self.shifted)
+        self.pairs = Pairs(program, X, Y, order=order, shifted=self.shifted)
         self.n, self.m = n_rows(X), n_rows(Y)
 
     def run(self, lists: int, add: AddTile, finish: Finish) -> None:
@@ -57,11 +57,11 @@ class TileLoop:
             inputs = self.pairs.tile(rows, columns)
             shape = (length, columns.stop - columns.start)
             if self.shifted:
-                log = log_jet(self.program, inputs, self.order, shape)
+                log = log_jet(self.program, inputs, self.order, shape, self.pairs.dtype)
                 shift = raise_shift(moments, shift, log.value)
                 jet = from_log(log, finite(shift)[:, None])
             else:
-                jet = tile_jet(self.program, inputs, self.order, shape)
+                jet = tile_jet(self.program, inputs, self.order, shape, self.pairs.dtype)
             add(moments, jet, inputs, rows, columns)
         return moments, shift
 

@@ -16,6 +16,7 @@ from mercer.engine._jets import Jet
 from mercer.engine._loop import TileLoop
 from mercer.engine._pairs import tile_dtype
 from mercer.engine._plan import n_columns, plan
+from mercer.engine._precision import doubled, in_double
 from mercer.engine._program import Distance, Program
 from mercer.engine._tiles import scaled, without_cusps
 
@@ -61,9 +62,11 @@ def moments(
             f"moments need a kernel of one squared distance or inner product, not a "
             f"{program.kind} one"
         )
+    if in_double(program, X, Y, 2 if scatter else 1):
+        X, Y = doubled(X), doubled(Y)
     dim, single = n_columns(Y), coef.shape[1] == 1
     per_row = 32 * dim * (dim if scatter else 1)
-    tiles = plan(4 + 4 * derivative, tile_dtype(X, Y), per_row)
+    tiles = plan(4 + 4 * derivative, tile_dtype(X, Y), dim, per_row)
     loop = TileLoop(program, X, Y, tiles, order=derivative, shifted=shifted)
     weight, first = np.empty(loop.m), np.empty((loop.m, dim))
     second = np.empty((loop.m, dim, dim)) if scatter else None
@@ -79,7 +82,7 @@ def moments(
 
     def finish(rows: Any, sums: list[Moments], shift: Array) -> None:
         part = sums[0]
-        y = np.asarray(Y[rows].toarray() if is_sparse(Y) else Y[rows] - middle, dtype=np.float64)
+        y = np.asarray(Y[rows].toarray() if is_sparse(Y) else Y[rows], dtype=np.float64) - middle
         s, m1 = part[("sum", 0)], part[("first", 0)]
         shifts[rows], weight[rows] = shift, s
         first[rows] = m1 - s[:, None] * y

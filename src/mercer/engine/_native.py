@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib
 import os
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -16,12 +17,11 @@ import numpy as np
 
 from mercer._array import Array
 from mercer._config import get_options
-from mercer._threads import map_threads
+from mercer._threads import map_threads, thread_count
 from mercer.engine._cancellation import cut_below, rounded_up
 from mercer.engine._distances import aligned_distances, bound_on_error, squared_norms
 from mercer.engine._fields import Fields, Moments, gradient_of, hessian_of
-from mercer.engine._maps import apply_all
-from mercer.engine._pairs import tile_dtype
+from mercer.engine._pairs import mapped_points, tile_dtype
 from mercer.engine._plan import n_columns, n_rows, pieces
 from mercer.engine._program import Distance, Program
 from mercer.engine._reach import extent2, reach, sorted_in_space, worth_sorting
@@ -82,21 +82,29 @@ def gram(program: Program, X: Any, Y: Any) -> Array:
 
 def fields(program: Program, X: Any, Y: Any, A: Array, *, order: int = 0) -> Fields:
     """Every element at every query, as the blocked engine gives it, unshifted."""
-    ready = _sorted(program, _prepare(program, X, Y), order)
+    ready = _sorted(program, _prepare(program, X, Y, order), order)
     A = A if ready.point_order is None else A[ready.point_order]
     batch, dtype, shift = A.shape[1], tile_dtype(X, Y), np.zeros(n_rows(Y))
     about = ready.points.mean(axis=0, dtype=np.float64) if program.kind == "radial" else 0.0
-    z = (ready.points - about).astype(dtype, copy=False) if order else ready.points
-    weighed = {kind: _features(A, z, kind) for kind in range(order + 1)}
-    if order and any(program.cusps):
-        weighed[_COINCIDE] = weighed[0]
+
+    def weighed(part: slice) -> dict[int, Array]:
+        """Coefficients of some points for each kind of weight."""
+        a = A[part].astype(dtype, copy=False)
+        if order == 0:
+            return {0: a}
+        z = (ready.points[part] - about).astype(dtype, copy=False)
+        kinds = {0: a, 1: _features(a, z, 1)}
+        if order == 2:
+            kinds[2] = _features(a, z, 2)
+        return kinds | ({_COINCIDE: a} if any(program.cusps) else {})
+
     sums = _sums(program, ready, weighed)
     value = sums[0].astype(dtype, copy=False)
     if order == 0:
         return Fields(value, None, None, (), None, shift)
     queries = [_unsorted(np.asarray(ready.queries - about, np.float64), ready.query_order)]
-    dim = n_columns(Y)
-    moments = [_moments(sums, b, batch, z.shape[1]) for b in range(batch)]
+    dim, p = n_columns(Y), ready.points.shape[1]
+    moments = [_moments(sums, b, batch, p) for b in range(batch)]
     gradient = np.stack([gradient_of(program, part, queries, dim) for part in moments], axis=1)
     hessian = None
     if order == 2:
@@ -107,13 +115,14 @@ def fields(program: Program, X: Any, Y: Any, A: Array, *, order: int = 0) -> Fie
     return Fields(value, gradient.astype(dtype, copy=False), hessian, (slope,), cusp, shift)
 
 
-def _prepare(program: Program, X: Any, Y: Any) -> _Prepared:
+def _prepare(program: Program, X: Any, Y: Any, order: int = 0) -> _Prepared:
     """Map and centre, and choose the form of the distance that is accurate enough."""
     (variable,) = program.variables
     dtype = tile_dtype(X, Y)
-    maps = variable.maps  # type: ignore[union-attr]
-    x = _contiguous(apply_all(maps, X), dtype)
-    y = x if Y is X else _contiguous(apply_all(maps, Y), dtype)
+    x, y = mapped_points(variable, X, Y)
+    same = y is x
+    x = _contiguous(x, dtype)
+    y = x if same else _contiguous(y, dtype)
     if not isinstance(variable, Distance):
         return _Prepared(x, y, 0)
     if x.shape[1] <= _DIRECT:
@@ -121,10 +130,10 @@ def _prepare(program: Program, X: Any, Y: Any) -> _Prepared:
     centre = x.mean(axis=0, dtype=np.float64)
     radius2 = float(squared_norms(y - centre).max())
     error = bound_on_error(radius2, dtype)
-    if radius2 and cut_below(program, 0, str(dtype), False, error, radius2) > 0.0:
+    if radius2 and cut_below(program, 0, str(dtype), error, radius2, order=order) > 0.0:
         return _Prepared(x, y, 2)
     xc = (x - centre).astype(dtype)
-    return _Prepared(xc, xc if Y is X else (y - centre).astype(dtype), 1)
+    return _Prepared(xc, xc if same else (y - centre).astype(dtype), 1)
 
 
 def _sorted(program: Program, ready: _Prepared, order: int) -> _Prepared:
@@ -155,36 +164,52 @@ def _compiled(program: Program, points: Array, form: int) -> Any:
     return kind(points, list(steps), result, form, instruction_set())
 
 
-def _sums(program: Program, ready: _Prepared, weighed: dict[int, Array]) -> dict[int, Array]:
-    """Sums of each kind of weight against its coefficients, in float64."""
+def _sums(
+    program: Program, ready: _Prepared, weighed: Callable[[slice], dict[int, Array]]
+) -> dict[int, Array]:
+    """Sums of each kind of weight against its coefficients, in float64.
+
+    Points are packed part by part, as many at a time as the memory allows; with few queries the
+    parts are what the threads share.
+    """
     n, m = n_rows(ready.points), n_rows(ready.queries)
-    parts = list(pieces(n, _PARTS)) if m <= _FEW_QUERIES else [slice(0, n)]
-    columns = sum(A.shape[1] for A in weighed.values()) + ready.points.shape[1] + 16
-    rows = int(_WORK / (columns * (parts[0].stop - parts[0].start))) // _PANELS * _PANELS
-    tiles = list(pieces(m, min(_TILE, max(_PANELS, rows))))
-    smooth = all(np.isfinite(program.corner[0]))
+    columns = {kind: A.shape[1] for kind, A in weighed(slice(0, 1)).items()}
+    width = sum(columns.values()) + ready.points.shape[1]
+    fits = int(get_options().working_memory * 2**20 / (2 * 8 * width)) // _LEAF * _LEAF
+    size = min(max(_LEAF, fits), _PARTS if m <= _FEW_QUERIES else n)
+    tiles = list(pieces(m, _tile_rows(width + 16, min(size, n))))
+    totals = {kind: np.zeros((m, c)) for kind, c in columns.items()}
+    rounds = thread_count() if m <= _FEW_QUERIES else 1
 
     def pack(part: slice) -> Any:
         compiled = _compiled(program, ready.points[part], ready.form)
-        for kind, A in weighed.items():
-            compiled.set_coef(kind, np.ascontiguousarray(A[part]))
-        compiled.set_corners(program.cusps[0], not smooth)
+        for kind, A in weighed(part).items():
+            compiled.set_coef(kind, np.ascontiguousarray(A))
+        compiled.set_corners(program.cusps[0], not program.is_smooth)
         if ready.cutoff < np.inf:
             compiled.set_boxes(ready.points[part], ready.cutoff)
         return compiled
 
-    def run(job: tuple[Any, slice, list[Array]]) -> None:
-        compiled, tile, out = job
-        compiled.sums(ready.queries[tile], [total[tile] for total in out])
+    def run(job: tuple[Any, slice]) -> list[Array]:
+        compiled, tile = job
+        out = [np.empty((tile.stop - tile.start, c)) for c in columns.values()]
+        compiled.sums(ready.queries[tile], out)
+        return out
 
-    packed = map_threads(pack, parts)
-    totals = [[np.empty((m, A.shape[1])) for A in weighed.values()] for _ in parts]
-    jobs = [(p, tile, out) for p, out in zip(packed, totals, strict=True) for tile in tiles]
-    map_threads(run, jobs)
-    return {
-        kind: _unsorted(sum(out[1:], out[0]), ready.query_order)
-        for kind, *out in zip(weighed, *totals, strict=True)
-    }
+    parts = list(pieces(n, size))
+    for group in pieces(len(parts), rounds):
+        packed = map_threads(pack, parts[group])
+        jobs = [(compiled, tile) for compiled in packed for tile in tiles]
+        for (_, tile), out in zip(jobs, map_threads(run, jobs), strict=True):
+            for total, part in zip(totals.values(), out, strict=True):
+                total[tile] += part
+    return {kind: _unsorted(total, ready.query_order) for kind, total in totals.items()}
+
+
+def _tile_rows(width: int, points: int) -> int:
+    """Queries of one task: whole panels, and a fraction of a second of work."""
+    rows = int(_WORK / (float(width) * points)) // _PANELS * _PANELS
+    return min(_TILE, max(_PANELS, rows))
 
 
 def _unsorted(total: Array, order: Array | None) -> Array:
@@ -195,16 +220,13 @@ def _unsorted(total: Array, order: Array | None) -> Array:
     return out
 
 
-def _features(A: Array, z: Array, order: int) -> Array:
-    """Coefficients for derivative `order`: a, then a z, then a z z' for each element."""
-    A = A.astype(z.dtype, copy=False)
-    if order == 0:
-        return A
-    blocks = [A[:, :, None], A[:, :, None] * z[:, None, :]]
+def _features(a: Array, z: Array, order: int) -> Array:
+    """For each element a and a z, and for order 2 the distinct entries of a z z'."""
+    blocks = [a[:, :, None], a[:, :, None] * z[:, None, :]]
     if order == 2:
-        outer = (z[:, :, None] * z[:, None, :])[:, *np.triu_indices(z.shape[1])]
-        blocks.append(A[:, :, None] * outer[:, None, :])
-    return np.concatenate(blocks, axis=2).reshape(len(A), -1)
+        rows, columns = np.triu_indices(z.shape[1])
+        blocks.append(a[:, :, None] * (z[:, rows] * z[:, columns])[:, None, :])
+    return np.concatenate(blocks, axis=2).reshape(len(a), -1)
 
 
 def _moments(sums: dict[int, Array], b: int, batch: int, p: int) -> Moments:
@@ -233,8 +255,7 @@ def seconds_needed(program: Program, X: Any, Y: Any, batch: int, order: int) -> 
 
 def _share_in_reach(program: Program, X: Any, Y: Any, order: int) -> float:
     """The share of pairs that a cutoff leaves, from a sample; blocks reach twice as far."""
-    maps = program.variables[0].maps  # type: ignore[union-attr]
-    x, y = apply_all(maps, X), apply_all(maps, Y)
+    x, y = mapped_points(program.variables[0], X, Y)
     largest = extent2(x, y)
     if largest == 0.0:
         return 1.0

@@ -21,26 +21,46 @@ def tile_dtype(X: Any, Y: Any) -> Any:
     return np.dtype(np.float32) if types == {np.dtype(np.float32)} else np.dtype(np.float64)
 
 
+def mapped_points(v: Variable, X: Any, Y: Any) -> tuple[Any, Any]:
+    """Points and queries where variable v measures them.
+
+    Points of a distance are centred before they are mapped: a map rounds, and what it rounds should
+    not depend on where the origin is.
+    """
+    maps: Maps = getattr(v, "maps", ())
+    if not maps:
+        return X, Y
+    if isinstance(v, Distance) and not is_sparse(X) and not is_sparse(Y):
+        centre = np.mean(X, axis=0, dtype=np.float64)
+        same = Y is X
+        X = (X - centre).astype(X.dtype)
+        Y = X if same else (Y - centre).astype(Y.dtype)
+    x = apply_all(maps, X)
+    return x, x if Y is X else apply_all(maps, Y)
+
+
 class Pairs:
     """Points X (columns of a tile) and queries Y (rows of a tile) as a program sees them."""
 
-    def __init__(self, program: Program, X: Any, Y: Any, *, shifted: bool = False) -> None:
+    def __init__(
+        self, program: Program, X: Any, Y: Any, *, order: int = 0, shifted: bool = False
+    ) -> None:
         self.program, self.X, self.Y = program, X, Y
         self.dtype = tile_dtype(X, Y)
-        self._mapped: dict[Maps, tuple[Any, Any]] = {(): (X, Y)}
+        self._mapped: dict[Variable, tuple[Any, Any]] = {}
+        self._means: dict[int, Array] = {}
         self._distances: dict[int, Distances] = {}
         for i, v in enumerate(program.variables):
             if isinstance(v, Distance):
-                rule = partial(cut_below, program, i, str(self.dtype), shifted)
+                name = str(self.dtype)
+                rule = partial(cut_below, program, i, name, shifted=shifted, order=order)
                 self._distances[i] = Distances(*self.mapped(v), self.dtype, rule)
 
     def mapped(self, v: Variable) -> tuple[Any, Any]:
         """Points and queries where variable v measures them."""
-        maps: Maps = getattr(v, "maps", ())
-        if maps not in self._mapped:
-            X = apply_all(maps, self.X)
-            self._mapped[maps] = (X, X if self.Y is self.X else apply_all(maps, self.Y))
-        return self._mapped[maps]
+        if v not in self._mapped:
+            self._mapped[v] = mapped_points(v, self.X, self.Y)
+        return self._mapped[v]
 
     def order(self, tile_rows: int) -> Array | None:
         """The order in which to cut the queries into tiles; None for the order they have."""
@@ -80,7 +100,9 @@ class Pairs:
             elif self._distances[i].local:
                 out.append(np.mean(Y[rows], axis=0, dtype=np.float64))
             else:
-                out.append(np.mean(X, axis=0, dtype=np.float64))
+                if i not in self._means:
+                    self._means[i] = np.asarray(X.mean(axis=0, dtype=np.float64))
+                out.append(self._means[i])
         return out
 
 
@@ -89,7 +111,7 @@ def aligned(program: Program, X: Any, Y: Any) -> list[Any]:
     dtype = tile_dtype(X, Y)
     out: list[Any] = []
     for v in program.variables:
-        x, y = (apply_all(getattr(v, "maps", ()), Z) for Z in (X, Y))
+        x, y = mapped_points(v, X, Y)
         match v:
             case Distance():
                 out.append(aligned_distances(y, x).astype(dtype))

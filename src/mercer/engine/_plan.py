@@ -12,6 +12,7 @@ from mercer._config import get_options
 from mercer._threads import thread_count
 
 _ROWS, _TILE = 256, 1 << 20  # a tile of 1 MiB stays in cache; sums of at most 1,024 terms
+_MANY_DIMENSIONS = 200  # where BLAS does nearly all the work, and likes larger tiles
 _SMALLEST = 8
 _FEW_TILES = 8  # below this many tiles of queries the points are split as well
 _CHUNK = 1 << 15
@@ -40,11 +41,13 @@ class Plan:
         return list(pieces(n, _CHUNK))
 
 
-def plan(arrays: int, dtype: Any, bytes_per_row: int = 0) -> Plan:
+def plan(arrays: int, dtype: Any, dim: int, bytes_per_row: int = 0) -> Plan:
     """A plan for `arrays` temporaries per tile and accumulators of `bytes_per_row` per query."""
     budget = get_options().working_memory * 2**20 / thread_count()
     size = np.dtype(dtype).itemsize
     rows, columns = _ROWS, _TILE // (_ROWS * size)
+    if dim > _MANY_DIMENSIONS:
+        rows, columns = 2 * rows, 2 * columns
     while rows > _SMALLEST and rows * (columns * size * arrays + bytes_per_row) > budget:
         rows //= 2
     while columns > _SMALLEST and rows * columns * size * arrays > budget:

@@ -17,7 +17,7 @@ from typing import Any
 
 from mercer._array import Array
 from mercer.engine._expr import Const, Expr, Var, substitute
-from mercer.engine._jets import at_zero
+from mercer.engine._jets import corner
 from mercer.engine._log import log_expr
 from mercer.engine._maps import Maps
 
@@ -97,17 +97,24 @@ class Program:
     @cached_property
     def corner(self) -> tuple[tuple[float, float], ...]:
         """For each variable the first and second derivative of the profile at zero."""
-        jet = at_zero(self.profile, len(self.variables))
-        return tuple(
-            (_number(jet.first[v]), _number(jet.second[v][v])) for v in range(len(self.variables))
-        )
+        count = len(self.variables)
+        return tuple(corner(self.profile, count, v) for v in range(count))
 
     @cached_property
     def cusps(self) -> tuple[bool, ...]:
         """For each variable: is the slope of the profile infinite at zero distance (Laplace)?"""
         return tuple(
-            isinstance(v, Distance) and not math.isfinite(corner[0])
-            for v, corner in zip(self.variables, self.corner, strict=True)
+            isinstance(v, Distance) and math.isinf(slope)
+            for v, (slope, _) in zip(self.variables, self.corner, strict=True)
+        )
+
+    @cached_property
+    def is_smooth(self) -> bool:
+        """Whether first and second derivatives are finite at zero distance, as for the Gaussian."""
+        return all(
+            math.isfinite(first) and math.isfinite(second)
+            for v, (first, second) in zip(self.variables, self.corner, strict=True)
+            if isinstance(v, Distance)
         )
 
     @cached_property
@@ -142,10 +149,6 @@ class Program:
                 case _:
                     moved.append(_mapped_block(v, maps))
         return Program(tuple(moved), self.profile, self.spectrum)
-
-
-def _number(slope: Any) -> float:
-    return float(slope.item()) if hasattr(slope, "item") else float(slope)
 
 
 def _merge(a: Program, b: Program) -> tuple[tuple[Variable, ...], Expr, Expr]:

@@ -24,8 +24,8 @@ from mercer._array import Array
 from mercer._threads import thread_count
 from mercer.engine._fields import Fields
 from mercer.engine._jets import evaluate
-from mercer.engine._maps import apply_all, pull_all
-from mercer.engine._pairs import tile_dtype
+from mercer.engine._maps import pull_all
+from mercer.engine._pairs import mapped_points, tile_dtype
 from mercer.engine._plan import n_columns, n_rows
 from mercer.engine._program import Distance, Program
 from mercer.engine._reach import reach
@@ -273,7 +273,7 @@ def fields(program: Program, X: Any, Y: Any, A: Array, grid: Grid, *, order: int
     """Every element at every query, with a bound on the error of each element's values."""
     (variable,) = program.variables
     assert isinstance(variable, Distance)
-    x, y = apply_all(variable.maps, X), apply_all(variable.maps, Y)
+    x, y = mapped_points(variable, X, Y)
     dim, dtype, m = x.shape[1], tile_dtype(X, Y), n_rows(Y)
     spectral = transform(grid, x, A)
     firsts = [(k,) for k in range(dim)] if order >= 1 else []
@@ -295,8 +295,7 @@ def fields(program: Program, X: Any, Y: Any, A: Array, grid: Grid, *, order: int
 
 def box_of(program: Program, X: Any, Y: Any) -> tuple[Array, Array]:
     """The box that holds points and queries where the program measures them."""
-    maps = program.variables[0].maps  # type: ignore[union-attr]
-    x, y = apply_all(maps, X), apply_all(maps, Y)
+    x, y = mapped_points(program.variables[0], X, Y)
     low = np.minimum(x.min(axis=0), y.min(axis=0)).astype(np.float64)
     return low, np.maximum(x.max(axis=0), y.max(axis=0)).astype(np.float64)
 

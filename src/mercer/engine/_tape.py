@@ -12,6 +12,7 @@ from functools import lru_cache
 from mercer.engine._expr import Add, Const, Cut, Exp, Expr, Log, Matern, Mul, Pow, Var
 
 MAX_SLOTS, MAX_STEPS = 8, 24  # as in native/task.hpp
+_LARGEST_POWER = 16.0
 
 _OPS = [
     "linear",
@@ -116,6 +117,8 @@ class _Writer:
             if p > 0:
                 return self.function("whole_power", arg, p)
             return self.step("whole_power", self.function("inverse", arg).slot, p=-p)
+        if abs(p) > _LARGEST_POWER:  # where the logarithm must be exact near 1
+            return self.step("exponential", self.function("logarithm", arg).slot, a=p)
         return self.function("power", arg, p)
 
 

@@ -7,23 +7,29 @@ from typing import Any
 import numpy as np
 
 from mercer._array import Array
+from mercer.engine._expr import Expr
 from mercer.engine._jets import Jet, evaluate
 from mercer.engine._program import Distance, Program
 
 
-def tile_jet(program: Program, inputs: list[Any], order: int, shape: tuple[int, ...]) -> Jet:
-    """The profile on a tile, written out to `shape`."""
-    with np.errstate(all="ignore"):
-        jet = evaluate(program.profile, inputs, order)
-    return _written_out(jet, shape, _dtype(inputs))
+def tile_jet(
+    program: Program, inputs: list[Any], order: int, shape: tuple[int, ...], dtype: Any
+) -> Jet:
+    """The profile on a tile, written out to `shape` in the given type."""
+    return _written_out(_quiet(program.profile, inputs, order), shape, dtype)
 
 
-def log_jet(program: Program, inputs: list[Any], order: int, shape: tuple[int, ...]) -> Jet:
-    """The log-profile on a tile, written out to `shape`."""
+def log_jet(
+    program: Program, inputs: list[Any], order: int, shape: tuple[int, ...], dtype: Any
+) -> Jet:
+    """The log-profile on a tile, written out to `shape` in the given type."""
     assert program.log_profile is not None
+    return _written_out(_quiet(program.log_profile, inputs, order), shape, dtype)
+
+
+def _quiet(expr: Expr, inputs: list[Any], order: int) -> Jet:
     with np.errstate(all="ignore"):
-        jet = evaluate(program.log_profile, inputs, order)
-    return _written_out(jet, shape, _dtype(inputs))
+        return evaluate(expr, inputs, order)
 
 
 def from_log(log: Jet, shift: Array) -> Jet:
@@ -43,7 +49,7 @@ def without_cusps(program: Program, jet: Jet, inputs: list[Any]) -> tuple[Jet, A
     There the point does not move the distance to first order, so second-derivative terms vanish;
     an infinite first derivative is a cusp, which the second result marks.
     """
-    if not jet.first or all(np.all(np.isfinite(_corner(program, v))) for v in _distances(program)):
+    if not jet.first or program.is_smooth:
         return jet, None
     first = list(jet.first)
     second = [list(row) for row in jet.second]
@@ -76,11 +82,6 @@ def _distances(program: Program) -> list[int]:
     return [i for i, v in enumerate(program.variables) if isinstance(v, Distance)]
 
 
-def _corner(program: Program, v: int) -> Array:
-    """First and second derivative in variable v at zero distance."""
-    return np.asarray(program.corner[v])
-
-
 def _second(log: Jet, v: int, w: int) -> Any:
     a, b, c = log.second[v][w], log.first[v], log.first[w]
     product = 0 if isinstance(b, int) or isinstance(c, int) else b * c
@@ -94,10 +95,6 @@ def _weighted(w: Array, slope: Any) -> Any:
         return 0
     with np.errstate(invalid="ignore"):
         return np.where(w > 0, w * slope, w.dtype.type(0))
-
-
-def _dtype(inputs: list[Any]) -> Any:
-    return np.result_type(*inputs) if inputs else np.dtype(np.float64)
 
 
 def _written_out(jet: Jet, shape: tuple[int, ...], dtype: Any) -> Jet:
