@@ -128,7 +128,7 @@ def K(rng):
 
 
 def test_precomputed_is_the_matrix(K):
-    k = mc.Precomputed(K, definite=True)
+    k = mc.Precomputed(K, definiteness=mc.Definiteness.POSITIVE)
     assert np.array_equal(k(range(6)), K)
     assert np.array_equal(k([[0], [5]], [3, 3]), K[np.ix_([0, 5], [3, 3])])
     assert np.array_equal(k.diag(np.arange(6)), np.diag(K))
@@ -158,7 +158,7 @@ def test_precomputed_composes(K):
 
 
 def test_precomputed_reads_back(K):
-    k = mc.Precomputed(K.round(3), definite=True)
+    k = mc.Precomputed(K.round(3), definiteness=mc.Definiteness.POSITIVE)
     again = eval(repr(k), vars(mc))
     assert again == k
     assert hash(again) == hash(k)
@@ -190,15 +190,17 @@ def test_equal_matrices_have_equal_hashes():
     assert a != b or hash(a) == hash(b)
 
 
-def test_not_definite_does_not_claim_more_than_that():
-    """-|x - y| is not positive definite, but conditionally: `definite=False` must not deny it."""
+def test_a_conditional_matrix_is_checked_as_one():
+    """-|x - y| is not positive definite, but conditionally."""
     x = np.arange(5.0)[:, None]
-    k = mc.Precomputed(-np.abs(x - x.T), definite=False)
-    assert k.flags.is_positive_definite is False
+    k = mc.Precomputed(-np.abs(x - x.T), definiteness=mc.Definiteness.CONDITIONAL)
+    assert k.flags.is_positive_definite is None
     check_kernel(k, np.arange(5))
+    with pytest.raises(mc.InputError, match="definiteness"):
+        mc.Precomputed(np.eye(2), definiteness=True)
 
 
 def test_precomputed_flags(K):
     assert mc.Precomputed(K).flags.is_positive_definite is None
-    assert mc.Precomputed(K, definite=True).flags.is_positive_definite is True
-    assert mc.Precomputed(K, definite=True).flags.definiteness is mc.Definiteness.POSITIVE
+    positive = mc.Precomputed(K, definiteness=mc.Definiteness.POSITIVE)
+    assert positive.flags.is_positive_definite is True

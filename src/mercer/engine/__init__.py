@@ -6,14 +6,15 @@ The engine knows programs (variables and a profile of them) and coefficients; ne
 from mercer.engine._aligned import diagonal
 from mercer.engine._coef import Coef, Dense, LowRank, Selection, Stacked, stack
 from mercer.engine._dispatch import fields, gram
-from mercer.engine._expr import Const, Cut, Expr, Matern, Opaque, Var
+from mercer.engine._expr import Const, Expr, Opaque, Var, cut, matern
 from mercer.engine._fields import Fields
 from mercer.engine._inputs import input_gradient, input_mixed, require_derivatives
 from mercer.engine._jets import Jet, evaluate
-from mercer.engine._maps import Columns, Map, Maps, Matrix, Scales, check_all
+from mercer.engine._maps import Columns, Map, Maps, Matrix, Scales
 from mercer.engine._moments import WeightedMoments, moments
 from mercer.engine._pairs import tile_dtype
 from mercer.engine._plan import n_columns, n_rows, pieces
+from mercer.engine._precision import doubled
 from mercer.engine._program import Block, Distance, Dot, Norm, Program
 
 __all__ = [
@@ -21,7 +22,6 @@ __all__ = [
     "Coef",
     "Columns",
     "Const",
-    "Cut",
     "Dense",
     "Distance",
     "Dot",
@@ -31,7 +31,6 @@ __all__ = [
     "LowRank",
     "Map",
     "Maps",
-    "Matern",
     "Matrix",
     "Norm",
     "Opaque",
@@ -41,13 +40,15 @@ __all__ = [
     "Stacked",
     "Var",
     "WeightedMoments",
-    "check_all",
+    "cut",
     "diagonal",
+    "doubled",
     "evaluate",
     "fields",
     "gram",
     "input_gradient",
     "input_mixed",
+    "matern",
     "moments",
     "n_columns",
     "n_rows",

@@ -88,7 +88,7 @@ class Scales(Map):
         lengths = as_vector(lengths, "lengths").astype(np.float64)
         if lengths.size == 0 or np.any(lengths <= 0):
             raise InputError(f"lengths must all be > 0, got {lengths.tolist()}")
-        self.array = frozen(lengths)
+        self.array = frozen(lengths + 0.0)
 
     @property
     def in_dim(self) -> int | None:
@@ -181,7 +181,7 @@ class Matrix(Map):
         A = as_points(A, "A")
         if is_sparse(A):
             raise InputError("A must be dense; use A.toarray()")
-        self.array = frozen(A.astype(np.float64))
+        self.array = frozen(A.astype(np.float64) + 0.0)  # no negative zeros: equal, equal hash
 
     @property
     def in_dim(self) -> int | None:
@@ -223,10 +223,3 @@ def pull_all(maps: Maps, G: Array, in_dim: int) -> Array:
     for step, dim in zip(reversed(maps), reversed(dims[:-1]), strict=True):
         G = step.pull(G, dim)
     return G
-
-
-def check_all(maps: Maps, columns: int, name: str) -> None:
-    """Raise unless points with this many columns go through all the maps."""
-    for step in maps:
-        step.check(columns, name)
-        columns = step.out_dim(columns)

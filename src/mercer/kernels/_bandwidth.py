@@ -56,11 +56,10 @@ def median_scale(
     X = as_points(X)
     n = X.shape[0]
     w = np.ones(n) if weights is None else _raw_weights(weights, n)
-    if n_points is not None and n > positive_int(n_points, "n_points"):
-        rows = np.sort(as_generator(random_state).choice(n, n_points, replace=False))
-        X, w = X[rows], w[rows]
     used = np.flatnonzero(w > 0)
-    return _median_distance(X[used], w[used])
+    if n_points is not None and used.size > positive_int(n_points, "n_points"):
+        used = np.sort(as_generator(random_state).choice(used, n_points, replace=False))
+    return _median_distance(X[used].astype(np.float64), w[used])
 
 
 def scott_scale(X: Any, *, weights: Any = None) -> float:
@@ -122,10 +121,10 @@ def _spread(X: Any, weights: Any) -> tuple[float, int, float]:
     n = 1.0 / float(w @ w)
     if n <= 1.0 + 1e-12:
         raise InputError("a bandwidth rule needs at least two points with positive weight")
+    if np.array_equal(X[w > 0].min(axis=0), X[w > 0].max(axis=0)):
+        raise InputError("all points are equal: there is no scale in the data; give one")
     gap = X.astype(np.float64) - w @ X
     variance = float((w @ gap**2).mean()) * n / (n - 1.0)
-    if variance == 0.0:
-        raise InputError("all points are equal: there is no scale in the data; give one")
     return n, X.shape[1], float(np.sqrt(variance))
 
 
@@ -162,8 +161,11 @@ def _select(X: Any, w: Array, bins: list[_Bin], rest: float) -> float:
     median = float(np.sqrt(u[i]))
     if cumulative[i] > rest * (1 + _SLACK):
         return median
-    later = (v[v > u[i]].min(initial=np.inf) for v, _ in _pairs(X, w))
-    return 0.5 * (median + float(np.sqrt(min(later))))
+    if i + 1 < u.size:
+        following = float(u[i + 1])
+    else:  # the first pair beyond the bin
+        following = min(float(v[v > u[i]].min(initial=np.inf)) for v, _ in _pairs(X, w))
+    return 0.5 * (median + float(np.sqrt(following)))
 
 
 @dataclass(frozen=True)

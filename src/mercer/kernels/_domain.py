@@ -10,6 +10,7 @@ import numpy as np
 
 from mercer._array import as_points, frozen, is_sparse
 from mercer._errors import DomainError, InputError
+from mercer.engine import Map
 
 
 class Domain(ABC):
@@ -113,6 +114,27 @@ class Anything(Domain):
     def points(self, X: Any, name: str) -> Any:
         """Vectors, for want of anything else."""
         return Vectors().points(X, name)
+
+
+@dataclass(frozen=True)
+class Mapped(Domain):
+    """Vectors that a map takes into another domain."""
+
+    inner: Domain
+    point_map: Map
+
+    def points(self, X: Any, name: str) -> Any:
+        """Vectors with the columns the map needs, whose images are accepted."""
+        X = Vectors().points(X, name)
+        self.point_map.check(X.shape[1], name)
+        if self.inner not in (Vectors(), Anything()):
+            self.inner.points(self.point_map.apply(X), name)
+        return X
+
+    @property
+    def base(self) -> Domain:
+        """Vectors."""
+        return Vectors()
 
 
 @dataclass(frozen=True)

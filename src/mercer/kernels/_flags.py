@@ -17,7 +17,7 @@ class Definiteness(Enum):
     """
 
     POSITIVE = "all of them"
-    CONDITIONAL = "those whose coefficients sum to zero"
+    CONDITIONAL = "those whose coefficients sum to zero, at least"
     INDEFINITE = "not all, even among coefficients that sum to zero"
     UNKNOWN = "nothing is claimed"
 
@@ -52,10 +52,9 @@ class Flags:
 
     @property
     def is_positive_definite(self) -> bool | None:
-        """True or False where it is known, else None."""
-        if self.definiteness is Definiteness.UNKNOWN:
-            return None
-        return self.definiteness is Definiteness.POSITIVE
+        """True or False where it is known, else None (a conditional kernel may be either)."""
+        known = {Definiteness.POSITIVE: True, Definiteness.INDEFINITE: False}
+        return known.get(self.definiteness)
 
     def plus(self, other: Flags, *, same_kind: bool) -> Flags:
         """The flags of a sum; `same_kind` when both profiles have the same variable."""

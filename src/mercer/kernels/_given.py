@@ -92,8 +92,8 @@ class Precomputed(Kernel):
     ----------
     K : array_like of shape (n, n)
         Symmetric.
-    definite : bool or None, default=None
-        Whether K is claimed to be positive definite; None claims nothing.
+    definiteness : Definiteness, default=Definiteness.UNKNOWN
+        What is claimed of K.
 
     Examples
     --------
@@ -105,7 +105,7 @@ class Precomputed(Kernel):
     """
 
     K: Any
-    definite: bool | None = None
+    definiteness: Definiteness = Definiteness.UNKNOWN
 
     def __post_init__(self) -> None:
         K = as_points(self.K, "K")
@@ -118,17 +118,14 @@ class Precomputed(Kernel):
             raise InputError(
                 f"K must be symmetric, but |K - K'| reaches {gap:.3g}; use (K + K') / 2"
             )
-        object.__setattr__(self, "K", frozen(K))
+        if not isinstance(self.definiteness, Definiteness):
+            raise InputError(f"definiteness must be a Definiteness, got {self.definiteness!r}")
+        object.__setattr__(self, "K", frozen(K.copy() + 0.0))
 
     @property
     def flags(self) -> Flags:  # type: ignore[override]
         """What was claimed."""
-        known = {
-            True: Definiteness.POSITIVE,
-            False: Definiteness.INDEFINITE,
-            None: Definiteness.UNKNOWN,
-        }
-        return Flags(known[self.definite])
+        return Flags(self.definiteness)
 
     @property
     def domain(self) -> Domain:
@@ -142,13 +139,14 @@ class Precomputed(Kernel):
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Precomputed):
             return NotImplemented
-        return self.definite == other.definite and np.array_equal(self.K, other.K)
+        same = self.definiteness == other.definiteness and self.K.dtype == other.K.dtype
+        return same and np.array_equal(self.K, other.K)
 
     def __hash__(self) -> int:
-        return hash((self.K.shape, self.K.tobytes(), self.definite))
+        return hash((self.K.shape, self.K.dtype, self.K.tobytes(), self.definiteness))
 
     def __repr__(self) -> str:
-        return f"Precomputed({self.K.tolist()}, definite={self.definite})"
+        return f"Precomputed({self.K.tolist()}, {self.definiteness})"
 
 
 class _Lookup:

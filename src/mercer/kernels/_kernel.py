@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -10,10 +11,10 @@ from typing import Any
 import numpy as np
 
 from mercer import engine
-from mercer._array import Array, positive, real
+from mercer._array import Array, frozen, positive, real
 from mercer._errors import InputError, UnavailableError
-from mercer.engine import Const, Map, Program, check_all, n_columns
-from mercer.kernels._domain import Anything, Domain, Vectors
+from mercer.engine import Const, Map, Program, n_columns
+from mercer.kernels._domain import Anything, Domain, Mapped, Vectors
 from mercer.kernels._flags import Definiteness, Flags
 from mercer.kernels._measures import (
     Convolution,
@@ -93,10 +94,7 @@ class Kernel(ABC):
 
     def points(self, X: Any, name: str = "X") -> Any:
         """Return X checked and as the engine takes it, or raise."""
-        X = self.domain.points(X, name)
-        for v in self.program.variables:
-            check_all(getattr(v, "maps", ()), n_columns(X), name)
-        return X
+        return self.domain.points(X, name)
 
     def _two(self, X: Any, Y: Any) -> tuple[Any, Any]:
         X = self.points(X, "X")
@@ -120,8 +118,7 @@ class Kernel(ABC):
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the parameters by name; those of kernels inside as `name__parameter`."""
-        names = getattr(self, "__dataclass_fields__", {})
-        params = {name: getattr(self, name) for name in names}
+        params = {name: getattr(self, name) for name in _parameter_names(type(self))}
         if deep:
             for name, value in list(params.items()):
                 if isinstance(value, Kernel):
@@ -143,14 +140,38 @@ class Kernel(ABC):
             else:
                 own[name] = value
         for name, changes in nested.items():
-            own[name] = own.get(name, getattr(self, name)).replace(**changes)
-        return replace(self, **own)  # type: ignore[type-var]
+            inner = own.get(name, getattr(self, name))
+            if not isinstance(inner, Kernel):
+                key = f"{name}__{next(iter(changes))}"
+                raise InputError(f"{name} is not a kernel, so there is no parameter {key!r}")
+            own[name] = inner.replace(**changes)
+        return type(self)(**{**self.get_params(deep=False), **own})
 
     def __sklearn_clone__(self) -> Kernel:
         return self
 
+    def __copy__(self) -> Kernel:
+        return self
+
+    def __deepcopy__(self, memo: Any) -> Kernel:
+        return self
+
+    def __eq__(self, other: object) -> bool:
+        if type(self) is not type(other):
+            return NotImplemented
+        return self.__getstate__() == other.__getstate__()
+
+    def __hash__(self) -> int:
+        return hash((type(self), *sorted(self.__getstate__().items())))
+
     def __getstate__(self) -> dict[str, Any]:
-        return self.get_params(deep=False)
+        return {name: value for name, value in vars(self).items() if name != "program"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        frozen_state = {k: frozen(v) if isinstance(v, np.ndarray) else v for k, v in state.items()}
+        self.__dict__.update(frozen_state)
+
+    __array_ufunc__ = None  # so that a NumPy number on the left leaves it to us
 
     def __add__(self, other: Any) -> Kernel:
         other = as_kernel(other, "+")
@@ -178,6 +199,16 @@ class Kernel(ABC):
 
     def __neg__(self) -> Kernel:
         raise InputError("minus a kernel is not a kernel; negate elements instead")
+
+
+def _parameter_names(kind: type) -> list[str]:
+    """The fields of a dataclass, or the arguments of a plain class."""
+    names = getattr(kind, "__dataclass_fields__", None)
+    if names is not None:
+        return list(names)
+    if kind.__init__ is object.__init__:  # type: ignore[misc]
+        return []
+    return list(inspect.signature(kind).parameters)
 
 
 def as_kernel(value: Any, operation: str) -> Kernel | None:
@@ -369,6 +400,11 @@ class Transformed(Kernel):
         inner = self.kernel.flags
         keeps = isinstance(self.point_map, engine.Scales)
         return inner if keeps else replace(inner, characteristic=None)
+
+    @property
+    def domain(self) -> Domain:
+        """Points that can be mapped into the domain of the kernel."""
+        return Mapped(self.kernel.domain, self.point_map)
 
     def lower(self) -> Program:
         """The program on mapped points."""

@@ -10,8 +10,7 @@ import numpy as np
 
 from mercer._array import non_negative, positive
 from mercer._errors import InputError, UnavailableError
-from mercer.engine import Const, Cut, Distance, Expr, Opaque, Program, Var
-from mercer.engine import Matern as MaternProfile
+from mercer.engine import Const, Distance, Expr, Opaque, Program, Var, cut, matern
 from mercer.kernels._flags import Definiteness, Flags
 from mercer.kernels._kernel import Kernel
 from mercer.kernels._measures import (
@@ -74,9 +73,9 @@ def recorded(kernel: Any, variable: Var) -> Expr:
         return Opaque(variable, kernel.profile, derivatives)
     try:
         result = kernel.profile(variable)
-    except TypeError:  # a function that knows only arrays
+        return result if isinstance(result, Expr) else Const(float(result))
+    except (TypeError, AttributeError, ValueError):  # a function that knows only arrays
         return Opaque(variable, kernel.profile)
-    return result if isinstance(result, Expr) else Const(float(result))
 
 
 @dataclass(frozen=True)
@@ -209,7 +208,7 @@ class Matern(Radial):
     flags = _MONOTONE
 
     def __post_init__(self) -> None:
-        if self.nu not in (0.5, 1.5, 2.5):
+        if np.ndim(self.nu) != 0 or self.nu not in (0.5, 1.5, 2.5):
             raise InputError(f"nu must be 0.5, 1.5 or 2.5, got {self.nu!r}")
         object.__setattr__(self, "nu", float(self.nu))
         _check_scale(self)
@@ -217,7 +216,7 @@ class Matern(Radial):
     def profile(self, u: Any) -> Any:
         """The profile of w = 2 nu u / l^2."""
         w = (2.0 * self.nu / self.length_scale**2) * u
-        return np.exp(-np.sqrt(w)) if self.nu == 0.5 else MaternProfile(w, self.nu)
+        return np.exp(-np.sqrt(w)) if self.nu == 0.5 else matern(w, self.nu)
 
     def mixing_measure(self) -> MixingMeasure:
         """Inverse Gamma with shape nu and scale nu / (2 l^2)."""
@@ -347,7 +346,7 @@ class Epanechnikov(Radial):
 
     def profile(self, u: Any) -> Any:
         """c - u for u <= rho, else 0."""
-        return Cut(self._window - u, self.c - u)
+        return cut(self._window - u, self.c - u)
 
     def mixing_measure(self) -> MixingMeasure:
         """There is none."""

@@ -8,12 +8,14 @@ from typing import Any
 import numpy as np
 
 from mercer import engine
-from mercer._array import Array, as_vector, as_weights, frozen, is_sparse, real
+from mercer._array import Array, as_vector, as_weights, frozen, real
 from mercer._errors import InputError, SpaceError
-from mercer.engine import Coef, Dense, Fields, Selection, n_columns, n_rows, pieces, stack
+from mercer.engine import Coef, Dense, Fields, Selection, n_columns, n_rows, stack
 from mercer.kernels import Kernel, check_same_columns
+from mercer.space._inner import inner_table, squared_norms
+from mercer.space._points import concatenated, unique
 
-_VALUES = 1 << 20  # values of a batch that are held at once in an inner product
+_ROUNDING = 1e-12  # of the sum of the sizes of all terms
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -73,7 +75,8 @@ class Element:
         flat = as_vector(coef.reshape(-1), "coef")
         object.__setattr__(self, "points", points)
         object.__setattr__(self, "batch", batch)
-        object.__setattr__(self, "coef", Dense(frozen(flat.reshape(n_rows(points), -1))))
+        coef = np.array(flat.reshape(n_rows(points), -1))  # a copy: the caller's may change
+        object.__setattr__(self, "coef", Dense(frozen(coef)))
 
     # --- evaluate -----------------------------------------------------------------------------
 
@@ -163,7 +166,7 @@ class Element:
         if self.points is other.points and isinstance(mine, Dense) and isinstance(theirs, Dense):
             added = Dense(mine.array + theirs.array)
             return _element(self.kernel, self.points, added, batch)
-        points = _concatenated(self.points, other.points)
+        points = concatenated(self.points, other.points)
         return _element(self.kernel, points, stack([mine, theirs]), batch)
 
     def __radd__(self, other: Any) -> Element:
@@ -183,17 +186,18 @@ class Element:
             return NotImplemented
         if np.ndim(factor) == 0:
             scaled = self.coef.scale(real(factor, "the factor"))
+        elif self.batch is None:
+            raise InputError("a single element is multiplied by a single number")
         else:
-            scaled = self.coef.scale(as_vector(factor, "the factors", self.coef.shape[1]))
-            if self.batch is None:
-                raise InputError("a single element is multiplied by a single number")
+            scaled = self.coef.scale(as_vector(factor, "the factors", self.batch))
         return _element(self.kernel, self.points, scaled, self.batch)
 
     __rmul__ = __mul__
     __array_ufunc__ = None  # so that a NumPy number or vector on the left leaves it to us
 
     def __truediv__(self, divisor: Any) -> Element:
-        d: Any = np.asarray(divisor, dtype=np.float64)
+        single = np.ndim(divisor) == 0
+        d: Any = real(divisor, "the divisor") if single else as_vector(divisor, "the divisors")
         if np.any(d == 0):
             raise InputError("division of an element by zero")
         return self.__mul__(1.0 / d)
@@ -209,7 +213,7 @@ class Element:
 
     def merge(self) -> Element:
         """Return the same element with equal points merged and points of zero weight dropped."""
-        points, groups = _unique(self.points)
+        points, groups = unique(self.points)
         coef = self.coef.merged(groups, n_rows(points))
         if isinstance(coef, Dense):
             used = np.flatnonzero(np.any(coef.array != 0, axis=1))
@@ -222,10 +226,8 @@ class Element:
     def inner(self, other: Element) -> Any:
         """Return <psi, phi> = a' K b: a number, or shape (b,), (b',) or (b, b') with batches."""
         self._same_space(other)
-        if other.coef.shape[1] <= self.coef.shape[1]:  # evaluate the smaller batch
-            table = _weighed_values(self, other).T
-        else:
-            table = _weighed_values(other, self)
+        one, two = (self.points, self.coef), (other.points, other.coef)
+        table = inner_table(self.kernel.program, one, two)
         return _squeezed(table, self.batch, other.batch)
 
     def norm(self) -> Any:
@@ -234,25 +236,12 @@ class Element:
         NaN where the square is negative beyond rounding: there the kernel is not positive definite
         and the element has no norm.
         """
-        squared, size = self._squared_norm()
+        squared, size = squared_norms(self.kernel.program, self.points, self.coef)
         return _root(squared, size, self.batch)
 
     def distance(self, other: Element) -> Any:
         """Return |psi - phi|, element by element where batches are involved."""
         return (self - other).norm()
-
-    def _squared_norm(self) -> tuple[Array, Array]:
-        """sum_ij a_i a_j k(x_i, x_j) per element, and the size of its terms (for rounding)."""
-        squared = np.zeros(self.coef.shape[1])
-        size = np.zeros(self.coef.shape[1])
-        blocks = _blocks(self)
-        for i, (points, coef) in enumerate(blocks):
-            for j, (other, weights) in enumerate(blocks[: i + 1]):
-                part = _paired_inner(self.kernel, points, coef, other, weights)
-                part = part if i == j else 2.0 * part
-                squared += part
-                size += np.abs(part)
-        return squared, size
 
     # --- helpers ------------------------------------------------------------------------------
 
@@ -354,61 +343,6 @@ def _element(kernel: Kernel, points: Any, coef: Coef, batch: int | None) -> Elem
     return Element(kernel, points, coef, batch)
 
 
-def _blocks(psi: Element) -> list[tuple[Any, Coef]]:
-    """The element as a sum of blocks with coefficients of one form each."""
-    if isinstance(psi.coef, engine.Stacked):
-        return [(psi.points[rows], part) for rows, part in psi.coef.blocks()]
-    return [(psi.points, psi.coef)]
-
-
-def _paired_inner(kernel: Kernel, X: Any, A: Coef, Y: Any, B: Coef) -> Array:
-    """diag(A' K(X, Y) B): the inner product of element j of one batch with element j of another."""
-    program = kernel.program
-    if isinstance(A, Selection):
-        values = engine.fields(program, Y, X[A.index], B, paired=True).value
-        return np.asarray(A.value * values, dtype=np.float64)
-    if isinstance(B, Selection):
-        return _paired_inner(kernel, Y, B, X, A)
-    if isinstance(A, engine.LowRank) and isinstance(B, engine.LowRank):
-        table = _table(program, X, Dense(A.left), Y, Dense(B.left))
-        return np.asarray(np.einsum("rb,rb->b", A.right, table @ B.right))
-    total = np.zeros(A.shape[1])
-    for rows in pieces(n_rows(X), _rows_for(A.shape[1])):
-        values = engine.fields(program, Y, X[rows], B).value
-        total += np.einsum("ib,ib->b", A.tile(rows, slice(None)), values, dtype=np.float64)
-    return total
-
-
-def _weighed_values(weighing: Element, evaluated: Element) -> Array:
-    """Inner products from the values of one batch at the points of the other, (b', b)."""
-    total = np.zeros((evaluated.coef.shape[1], weighing.coef.shape[1]))
-    size = _rows_for(evaluated.coef.shape[1])
-    for points, coef in _blocks(weighing):
-        if isinstance(coef, Selection):
-            for part in pieces(coef.index.size, size):
-                values = evaluated.fields(points[coef.index[part]]).value
-                total[:, part] += (values * coef.value[part, None]).T
-            continue
-        for rows in pieces(n_rows(points), size):
-            values = evaluated.fields(points[rows]).value
-            total += coef.rows(rows).weigh(values.astype(np.float64))
-    return total
-
-
-def _rows_for(batch: int) -> int:
-    """How many queries of a batch are evaluated at once."""
-    return max(16, _VALUES // batch)
-
-
-def _table(program: Any, X: Any, A: Dense, Y: Any, B: Dense) -> Array:
-    """A' K(X, Y) B for thin matrices."""
-    total = np.zeros((A.shape[1], B.shape[1]))
-    for rows in pieces(n_rows(X), _rows_for(B.shape[1])):
-        values = engine.fields(program, Y, X[rows], B).value
-        total += A.array[rows].T @ values.astype(np.float64)
-    return total
-
-
 def _squeezed(table: Array, rows: int | None, columns: int | None) -> Any:
     """Drop the axes of single elements."""
     out = table if columns is not None else table[:, 0]
@@ -417,30 +351,7 @@ def _squeezed(table: Array, rows: int | None, columns: int | None) -> Any:
 
 def _root(squared: Array, size: Array, batch: int | None) -> Any:
     """Square roots; zero where the square is negative by rounding, NaN where by more."""
-    slack = 1e-10 * size
+    slack = _ROUNDING * size
     root = np.sqrt(np.maximum(squared, 0.0))
     root = np.where(squared < -slack, np.nan, root)
     return root if batch is not None else root[0]
-
-
-def _concatenated(X: Any, Y: Any) -> Any:
-    if is_sparse(X) or is_sparse(Y):
-        from scipy.sparse import csr_array, vstack
-
-        return csr_array(vstack([X, Y], format="csr"))
-    return frozen(np.concatenate([X, Y]))
-
-
-def _unique(points: Any) -> tuple[Any, Array]:
-    """Distinct points, in the order in which they first appear, and where each went."""
-    if is_sparse(points):
-        return points, np.arange(n_rows(points))
-    if points.dtype == object:
-        first: dict[Any, int] = {}
-        groups = np.array([first.setdefault(p, len(first)) for p in points])
-        return points[np.unique(groups, return_index=True)[1]], groups
-    _, index, inverse = np.unique(points, axis=0, return_index=True, return_inverse=True)
-    rank = np.empty(index.size, dtype=np.intp)
-    order = np.argsort(index)
-    rank[order] = np.arange(index.size)
-    return points[index[order]], rank[inverse.reshape(-1)]

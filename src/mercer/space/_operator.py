@@ -76,6 +76,8 @@ class Operator:
     def __add__(self, other: Any) -> Operator:
         if not isinstance(other, Operator):
             return NotImplemented
+        self.terms[0].left._same_space(other.terms[0].left)
+        self.terms[0].right._same_space(other.terms[0].right)
         return Operator(self.terms + other.terms)
 
     def __sub__(self, other: Any) -> Operator:

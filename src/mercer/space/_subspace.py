@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from mercer._array import Array, positive, positive_int
+from mercer._array import Array, as_points, positive, positive_int
 from mercer._errors import InputError
 from mercer.engine import Dense, LowRank
 from mercer.space._element import Element
@@ -54,7 +54,7 @@ class Subspace:
         self.origin._same_space(self.directions)
 
     @classmethod
-    def span(cls, origin: Element, elements: Element, *, tol: float = 1e-10) -> Subspace:
+    def span(cls, origin: Element, elements: Element, *, tol: float = 1e-9) -> Subspace:
         """Return origin + span(elements), for a batch of any elements.
 
         Directions come from the eigenvectors of the Gram matrix of the elements, the strongest
@@ -63,13 +63,14 @@ class Subspace:
         positive(tol, "tol")
         if elements.batch is None:
             raise InputError("elements must be a batch; psi.combine(np.eye(1)) makes one of one")
-        G = np.asarray(elements.inner(elements))
-        values, vectors = np.linalg.eigh(0.5 * (G + G.T))
-        values, vectors = values[::-1], vectors[:, ::-1]
+        values, vectors = _gram_eigenpairs(elements)
         keep = values > tol * max(float(values[0]), 0.0)
         if not keep.any():
             raise InputError("the elements are all zero: they span nothing")
-        return cls(origin, elements.combine(vectors[:, keep] / np.sqrt(values[keep])))
+        directions = elements.combine(vectors[:, keep] / np.sqrt(values[keep]))
+        values, vectors = _gram_eigenpairs(directions)
+        # once more, by the nearest orthonormal set: the first pass rounds
+        return cls(origin, directions.combine((vectors / np.sqrt(values)) @ vectors.T))
 
     @property
     def dim(self) -> int:
@@ -89,11 +90,14 @@ class Subspace:
 
     def element(self, coordinates: Any) -> Element:
         """Return origin + sum_l c_l f_l, for coordinates of shape (r,) or (b, r)."""
-        c = np.asarray(coordinates, dtype=np.float64)
-        if c.ndim not in (1, 2) or c.shape[-1] != self.dim:
-            raise InputError(f"coordinates must have {self.dim} columns, got shape {c.shape}")
-        c = np.atleast_2d(c)
-        batch = c.shape[0] if np.ndim(coordinates) == 2 else None
+        single = np.ndim(coordinates) == 1
+        if np.ndim(coordinates) not in (1, 2):
+            shape = np.shape(coordinates)
+            raise InputError(f"coordinates must have {self.dim} columns, got shape {shape}")
+        c = as_points(np.atleast_2d(coordinates), "coordinates").astype(np.float64)
+        if c.shape[1] != self.dim:
+            raise InputError(f"coordinates must have {self.dim} columns, got {c.shape[1]}")
+        batch = None if single else c.shape[0]
         f, o = self.directions, self.origin
         if f.points is o.points and isinstance(f.coef, Dense) and isinstance(o.coef, Dense):
             left = np.concatenate([f.coef.array, o.coef.array], axis=1)
@@ -121,3 +125,10 @@ class Subspace:
 
     def __repr__(self) -> str:
         return f"<Subspace of dimension {self.dim} through {self.origin!r}>"
+
+
+def _gram_eigenpairs(elements: Element) -> tuple[Array, Array]:
+    """Eigenvalues, largest first, and eigenvectors of the matrix of inner products."""
+    G = np.asarray(elements.inner(elements))
+    values, vectors = np.linalg.eigh(0.5 * (G + G.T))
+    return values[::-1], vectors[:, ::-1]

@@ -1,0 +1,140 @@
+"""Preconditioned conjugate gradients for many right-hand sides, one product per iteration."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+
+import numpy as np
+
+from mercer._array import Array
+from mercer.linalg._result import Callback, Status, Step
+from mercer.linalg._woodbury import relative
+
+Product = Callable[[Array], Array]
+
+_PATIENCE = 100  # iterations without a smaller residual after which a column counts as stalled
+_RESTARTS = 5
+_EPS = float(np.finfo(np.float64).eps)
+_ROUNDING = 1e-10  # curvature below minus this share of the largest is no rounding error
+
+
+@dataclass
+class _Active:
+    """The recurrence of the columns still iterated; every array has them last."""
+
+    index: Array
+    A: Array
+    R: Array
+    P: Array
+    rho: Array
+    best: Array
+    since: Array  # iterations since the residual was last smaller than ever before
+
+    def keep(self, mask: Array) -> None:
+        """Retire the other columns."""
+        if not mask.all():
+            for f in fields(self):
+                setattr(self, f.name, getattr(self, f.name)[..., mask])
+
+
+class ConjugateGradients:
+    """Solve M A = B for symmetric M >= 0 and a preconditioner P^-1, both given as products.
+
+    Columns that are done are retired, so that later products are with fewer of them. When the
+    residual of the recurrence is below tol the true one is computed, and the iteration starts again
+    from there if rounding has pulled the two apart.
+
+    Attributes
+    ----------
+    coef : array of shape (n, b)
+        For each column the iterate of smallest residual.
+    residual : true relative residuals, shape (b,)
+    n_iter : iterations of each column, shape (b,)
+    status : array of b Status
+    """
+
+    def __init__(
+        self, product: Product, precondition: Product, B: Array, tol: float, scale: float
+    ) -> None:
+        self.product, self.precondition, self.B, self.tol = product, precondition, B, tol
+        self.scale = scale  # a lower bound of the largest eigenvalue of M, raised as it is seen
+        self.norm = np.linalg.norm(B, axis=0)
+        self.coef = np.zeros_like(B)
+        self.residual = (self.norm > 0).astype(np.float64)
+        self.n_iter = np.zeros(B.shape[1], dtype=np.intp)
+        self.status = np.full(B.shape[1], Status.CONVERGED, dtype=object)
+        self._done = 0
+
+    def run(self, max_iter: int, callback: Callback | None = None) -> None:
+        """Iterate until every column has a status."""
+        columns = np.flatnonzero(self.residual > self.tol)
+        rest = self.B[:, columns]
+        for _ in range(_RESTARTS):
+            if columns.size == 0:
+                return
+            before, start = self.residual[columns], self.coef[:, columns]
+            self._iterate(columns, rest, max_iter, callback)
+            rest = self.B[:, columns] - self.product(self.coef[:, columns])
+            size = relative(rest, self.B[:, columns])
+            worse = size > before  # rounding all the way: a matrix that is singular here
+            self.coef[:, columns[worse]] = start[:, worse]
+            self.residual[columns] = np.where(worse, before, size)
+            again = self._left_behind(columns, before)
+            columns, rest = columns[again], rest[:, again]
+        self.status[columns] = Status.STALLED
+
+    def _left_behind(self, columns: Array, before: Array) -> Array:
+        """Statuses from the true residuals; True for columns in which rounding hid what is left."""
+        small = self.residual[columns] <= self.tol
+        self.status[columns[small]] = Status.CONVERGED
+        claimed = np.array([s is Status.CONVERGED for s in self.status[columns]], dtype=bool)
+        falling = self.residual[columns] < 0.5 * before
+        self.status[columns[claimed & ~small & ~falling]] = Status.STALLED
+        return np.asarray(claimed & ~small & falling)
+
+    def _iterate(self, columns: Array, R: Array, max_iter: int, callback: Callback | None) -> None:
+        """One run of the recurrence from the solutions so far, whose residuals are R."""
+        P = self.precondition(R)
+        rho = np.sum(R * P, axis=0)
+        since = np.zeros(columns.size, dtype=np.intp)
+        now = _Active(columns, self.coef[:, columns], R, P, rho, self.residual[columns], since)
+        while now.index.size and self._done < max_iter:
+            slope, flat = self._step(now)
+            self._retire(now, slope, flat)
+            largest = float(now.best.max(initial=0.0))
+            if callback is not None and callback(Step(self._done, largest)) is True:
+                self.status[now.index] = Status.STOPPED
+                return
+            Z = self.precondition(now.R)
+            rho = np.sum(now.R * Z, axis=0)
+            now.P = Z + (rho / now.rho) * now.P
+            now.rho = rho
+        self.status[now.index] = Status.MAX_ITER
+
+    def _step(self, now: _Active) -> tuple[Array, Array]:
+        """Go down along P; returns P'MP / |P|^2 as a share of |M|, and where it is no more than rounding."""
+        Q = self.product(now.P)
+        curvature = np.sum(now.P * Q, axis=0)
+        size, image = np.linalg.norm(now.P, axis=0), np.linalg.norm(Q, axis=0)
+        self.scale = max(self.scale, float((image / size).max()))
+        flat = ~(curvature > 8.0 * _EPS * self.scale * size**2)  # then the step is rounding too
+        alpha = np.where(flat, 0.0, now.rho / np.where(flat, 1.0, curvature))
+        now.A = now.A + alpha * now.P
+        now.R = now.R - alpha * Q
+        left = np.linalg.norm(now.R, axis=0) / self.norm[now.index]
+        better = left < now.best
+        self.coef[:, now.index[better]] = now.A[:, better]
+        now.best = np.minimum(left, now.best)
+        now.since = np.where(better, 0, now.since + 1)
+        self._done += 1
+        self.n_iter[now.index] = self._done
+        return curvature / (self.scale * size**2), flat
+
+    def _retire(self, now: _Active, slope: Array, flat: Array) -> None:
+        converged = now.best <= self.tol
+        stalled = flat | (now.since >= _PATIENCE)
+        self.status[now.index[stalled]] = Status.STALLED
+        self.status[now.index[slope < -_ROUNDING]] = Status.INDEFINITE
+        self.status[now.index[converged]] = Status.CONVERGED
+        now.keep(~(converged | stalled))

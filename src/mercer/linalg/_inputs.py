@@ -1,0 +1,48 @@
+"""Inputs of this package: points in double precision, right-hand sides, weights."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from mercer._array import Array, as_vector, as_weights
+from mercer._errors import InputError
+from mercer.kernels import Kernel
+
+
+def double_points(kernel: Kernel, X: Any, name: str = "X") -> Any:
+    """Points checked by the kernel; float32 ones become float64, because factorisations must be."""
+    X = kernel.points(X, name)
+    return X.astype(np.float64) if getattr(X, "dtype", None) == np.float32 else X
+
+
+def as_columns(B: Any, n: int, name: str = "B") -> tuple[Array, bool]:
+    """A finite float64 (n, b) matrix, and whether it was a single vector."""
+    array = np.asarray(B)
+    if array.ndim not in (1, 2) or array.shape[0] != n or array.size == 0:
+        raise InputError(f"{name} must have shape ({n},) or ({n}, b), got {array.shape}")
+    flat = as_vector(array.reshape(-1), name).astype(np.float64, copy=False)
+    return flat.reshape(n, -1), array.ndim == 1
+
+
+def raw_weights(weights: Any, n: int) -> Array | None:
+    """Weights >= 0 with a positive sum, as they were given: a 2 is a row that stands twice."""
+    if weights is None:
+        return None
+    as_weights(weights, n)  # raises
+    return as_vector(weights, "weights", n).astype(np.float64)
+
+
+def require_definite(kernel: Kernel, what: str) -> None:
+    """Raise for kernels that are known not to be positive definite."""
+    if kernel.flags.is_positive_definite is False:
+        kind = kernel.flags.definiteness.name.lower()
+        raise InputError(f"{what} needs a positive definite kernel, but {kernel!r} is {kind}")
+
+
+def one_of(value: Any, choices: tuple[str, ...], name: str) -> str:
+    """Return value if it is one of the choices."""
+    if value not in choices:
+        raise InputError(f"{name} must be one of {', '.join(map(repr, choices))}, got {value!r}")
+    return str(value)

@@ -1,0 +1,155 @@
+"""Gram matrices as operators: products with vectors through the engine, never the matrix."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from mercer import engine
+from mercer._array import Array, as_weights
+from mercer.engine import Dense, n_rows
+from mercer.kernels import Kernel
+from mercer.linalg._inputs import as_columns, double_points, raw_weights
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class GramOperator:
+    """S = D^(1/2) (I - 1 w') K (I - w 1') D^(1/2), applied without being written down.
+
+    K is the Gram matrix of the points, D holds the weights and w = weights / sum. Without weights
+    D = I; without centring the projections are left out. Made by `gram_operator`.
+
+    Attributes
+    ----------
+    kernel : Kernel
+    points : the points x_i, checked
+    centred : bool
+    weights : array of shape (n,) or None
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import mercer as mc
+    >>> from mercer import linalg
+    >>> S = linalg.gram_operator(mc.Linear(), [[1.0], [3.0]], centred=True)
+    >>> S.shape, S.diag
+    ((2, 2), array([1., 1.]))
+    >>> S @ np.array([1.0, 0.0])
+    array([ 1., -1.])
+    """
+
+    kernel: Kernel
+    points: Any
+    centred: bool = False
+    weights: Array | None = None
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(n, n)."""
+        return n_rows(self.points), n_rows(self.points)
+
+    @cached_property
+    def diag(self) -> Array:
+        """The diagonal, shape (n,); k(x_i, x_i) unless centred or weighted."""
+        diagonal = self.kernel.diag(self.points).astype(np.float64)
+        if self.centred:
+            mean = self._sum(self._share[:, None])[:, 0]  # of k(x_i, .), at x_i
+            diagonal += self._share @ mean - 2.0 * mean
+        return diagonal if self.weights is None else self.weights * diagonal
+
+    @property
+    def trace(self) -> float:
+        """The sum of the eigenvalues."""
+        return float(self.diag.sum())
+
+    def matmat(self, V: Any) -> Array:
+        """Return S V, shape (n, b): one pass over the kernel for all columns together."""
+        V, _ = as_columns(V, self.shape[0], "V")
+        return self._out(self._sum(self._in(V)))
+
+    def __matmul__(self, V: Any) -> Array:
+        product = self.matmat(V)
+        return product[:, 0] if np.ndim(V) == 1 else product
+
+    def dense(self) -> Array:
+        """Return S written out, shape (n, n)."""
+        S = engine.gram(self.kernel.program, self.points, self.points)
+        S = S.astype(np.float64, copy=False)
+        if self.centred:
+            mean = S @ self._share
+            S -= mean[:, None]
+            S -= mean[None, :]
+            S += self._share @ mean
+        if self._root is not None:
+            S *= self._root[:, None]
+            S *= self._root[None, :]
+        return S
+
+    @cached_property
+    def _share(self) -> Array:
+        return as_weights(self.weights, self.shape[0])
+
+    @cached_property
+    def _root(self) -> Array | None:
+        return None if self.weights is None else np.sqrt(self.weights)
+
+    def _in(self, V: Array) -> Array:
+        """(I - w 1') D^(1/2) V."""
+        U = V if self._root is None else self._root[:, None] * V
+        return U - np.outer(self._share, U.sum(axis=0)) if self.centred else U
+
+    def _out(self, Z: Array) -> Array:
+        """D^(1/2) (I - 1 w') Z, in place."""
+        if self.centred:
+            Z -= self._share @ Z
+        if self._root is not None:
+            Z *= self._root[:, None]
+        return Z
+
+    def _sum(self, U: Array) -> Array:
+        X = self.points
+        value = engine.fields(self.kernel.program, X, X, Dense(U)).value
+        return np.array(value, dtype=np.float64, copy=None)
+
+    def __repr__(self) -> str:
+        centred = "centred " if self.centred else ""
+        weighted = "weighted " if self.weights is not None else ""
+        return f"<{centred}{weighted}GramOperator of {self.kernel!r} on {self.shape[0]} points>"
+
+
+def gram_operator(
+    kernel: Kernel, X: Any, *, centred: bool = False, weights: Any = None
+) -> GramOperator:
+    """Return the Gram matrix of X as an operator, S = D^(1/2) (I - 1 w') K (I - w 1') D^(1/2).
+
+    Parameters
+    ----------
+    kernel : Kernel
+    X : array_like of shape (n, d), or whatever the kernel's domain holds
+        float32 points are taken to float64, in which everything is computed.
+    centred : bool, default=False
+        Subtract the (weighted) mean of the features: I - 1 w' instead of I.
+    weights : array_like of shape (n,), optional
+        Weights >= 0, as they are: D = diag(weights), w = weights / sum. A weight of 2 is the same
+        as a row that stands twice: the eigenvalues other than zero agree.
+
+    Returns
+    -------
+    GramOperator
+        With `shape`, `diag`, `trace`, `matmat(V)` and `@`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import mercer as mc
+    >>> from mercer import linalg
+    >>> S = linalg.gram_operator(mc.Gaussian(1.0), [[0.0], [1.0]])
+    >>> S.matmat(np.eye(2)).round(4)
+    array([[1.    , 0.6065],
+           [0.6065, 1.    ]])
+    """
+    points = double_points(kernel, X)
+    return GramOperator(kernel, points, bool(centred), raw_weights(weights, n_rows(points)))

@@ -1,0 +1,124 @@
+"""What the computations of this package report: why they stopped, and solutions of systems."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any, TypeAlias
+
+from mercer._array import Array
+
+
+class Status(Enum):
+    """Why a computation stopped; the value says it in words, with what to do about it.
+
+    Examples
+    --------
+    >>> from mercer.linalg import Status
+    >>> Status.CONVERGED.ok, Status.MAX_ITER.ok
+    (True, False)
+    >>> print(Status.MAX_ITER.value)
+    stopped at max_iter before reaching tol; raise max_iter or tol
+    """
+
+    SOLVED = "solved directly, to rounding"
+    CONVERGED = "converged: the error is within tol"
+    JITTERED = "solved with jitter on the diagonal: the matrix is singular to rounding"
+    TRUNCATED = "solved where the matrix is not singular to rounding; the rest was left out"
+    COMPLETE = "complete: what is left of the matrix is rounding"
+    MAX_RANK = "stopped at the largest rank allowed, above tol"
+    MAX_ITER = "stopped at max_iter before reaching tol; raise max_iter or tol"
+    STALLED = "stopped: rounding allows no further progress; raise the penalty or tol"
+    INDEFINITE = "stopped: the matrix is not positive definite, beyond rounding"
+    STOPPED = "stopped by the callback"
+
+    @property
+    def ok(self) -> bool:
+        """Whether the result is what was asked for."""
+        return self in _GOOD
+
+
+_GOOD = {
+    Status.SOLVED,
+    Status.CONVERGED,
+    Status.JITTERED,
+    Status.TRUNCATED,
+    Status.COMPLETE,
+}
+
+
+@dataclass(frozen=True)
+class Step:
+    """What a callback is told after each iteration; if it returns True, the iteration stops.
+
+    Attributes
+    ----------
+    n_iter : int
+        Iterations done.
+    residual : float
+        The largest relative residual among what is still iterated.
+
+    Examples
+    --------
+    >>> import mercer as mc
+    >>> from mercer import linalg
+    >>> steps = []
+    >>> X, y = [[0.0], [1.0], [2.0]], [1.0, 0.0, 1.0]
+    >>> _ = linalg.solve(mc.Gaussian(1.0), X, y, 0.1, method="cg", callback=steps.append)
+    >>> steps[-1].residual < 1e-8
+    True
+    """
+
+    n_iter: int
+    residual: float
+
+
+Callback: TypeAlias = Callable[[Step], Any]
+
+
+@dataclass(frozen=True, eq=False)
+class Solution:
+    """The solution of a linear system; with several right-hand sides one entry for each.
+
+    Attributes
+    ----------
+    coef : array of shape (n,) or (n, b)
+        The solution A.
+    residual : float or array of shape (b,)
+        |M A - B| / |B| of each column, from a fresh product with the matrix M, jitter left out.
+    n_iter : int or array of shape (b,)
+        Iterations; 0 for a direct method.
+    jitter : float
+        What was added to the diagonal beyond the penalty because the matrix was not positive
+        definite to rounding; 0 if nothing was.
+    rank : int
+        Eigenvalues that were used: n, or fewer where singular ones were left out.
+    method : str
+        What was done: `cholesky`, `eigen`, `cg` or `woodbury`.
+    status : Status or tuple of b Status
+        Why it stopped.
+
+    Examples
+    --------
+    >>> import mercer as mc
+    >>> from mercer import linalg
+    >>> twice = [[0.0], [0.0], [1.0]]  # a duplicate makes K singular
+    >>> solution = linalg.solve(mc.Gaussian(1.0), twice, [1.0, 1.0, 0.0], penalty=0.0)
+    >>> solution.method, solution.jitter > 0, solution.residual < 1e-6
+    ('cholesky', True, True)
+    """
+
+    coef: Array
+    residual: Any
+    n_iter: Any
+    jitter: float
+    rank: int
+    method: str
+    status: Status | tuple[Status, ...]
+
+    @property
+    def ok(self) -> bool:
+        """Whether every column is what was asked for."""
+        statuses = self.status if isinstance(self.status, tuple) else (self.status,)
+        return all(status.ok for status in statuses)

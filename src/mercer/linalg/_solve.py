@@ -1,0 +1,207 @@
+"""Systems with a kernel matrix plus a penalty.
+
+Which method does what, unless `method` names one:
+
+| points       | method   | what it does                                                        |
+|--------------|----------|---------------------------------------------------------------------|
+| up to 10,000 | cholesky | writes K down once and factors it in place: n^2 numbers, n^3/3 steps |
+| more         | cg       | conjugate gradients on kernel sums, preconditioned by a low-rank    |
+|              |          | factor of K: n r numbers                                            |
+| on request,  | eigen    | eigenpairs of K without those that are zero to rounding: the        |
+| or where K   |          | solution of least norm, (K + penalty I)^+ B; three n^2 matrices     |
+| is not >= 0  |          |                                                                     |
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from mercer._array import Array, non_negative, positive, positive_int
+from mercer._errors import InputError
+from mercer._threads import single_threaded_blas
+from mercer.kernels import Kernel
+from mercer.linalg._conjugate import ConjugateGradients, Product
+from mercer.linalg._direct import Direct, NotDefiniteError, by_cholesky, by_eigen
+from mercer.linalg._inputs import as_columns, one_of
+from mercer.linalg._nystrom import Nystrom, nystrom
+from mercer.linalg._operator import GramOperator, gram_operator
+from mercer.linalg._pivoted import PivotedCholesky, pivoted_cholesky
+from mercer.linalg._result import Callback, Solution, Status
+from mercer.linalg._woodbury import ShiftedLowRank, relative
+
+DIRECT_UP_TO = 10_000
+_METHODS = ("cholesky", "cg", "eigen")
+_PRECONDITIONERS = ("nystrom", "pivoted", "none")
+_MOST = 1 << 26  # numbers that a preconditioner of default rank may hold
+
+
+def solve(
+    kernel: Kernel,
+    X: Any,
+    B: Any,
+    penalty: float,
+    *,
+    weights: Any = None,
+    method: str | None = None,
+    preconditioner: Any = None,
+    tol: float = 1e-8,
+    max_iter: int = 1000,
+    random_state: Any = 0,
+    callback: Callback | None = None,
+) -> Solution:
+    """Solve (K + penalty I) A = B for the Gram matrix K of X.
+
+    With weights the system is (K + penalty D^-1) A = B, D = diag(weights), in the form
+    A = D^(1/2) (D^(1/2) K D^(1/2) + penalty I)^-1 D^(1/2) B that also takes weights of zero: the
+    minimiser of sum_i w_i (b_i - f(x_i))^2 + penalty |f|^2 over f = sum_i a_i k(x_i, .). Everything
+    is computed in float64.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    X : array_like of shape (n, d), or whatever the kernel's domain holds
+    B : array_like of shape (n,) or (n, b)
+        One or many right-hand sides.
+    penalty : float
+        >= 0. At 0 a singular K is normal: the result says what was done about it (`jitter`,
+        `rank`, `status`), and `method="eigen"` gives K^+ B.
+    weights : array_like of shape (n,), optional
+        Weights >= 0; a 2 is the same as a row that stands twice.
+    method : {None, "cholesky", "cg", "eigen"}
+        None takes `cholesky` up to 10,000 points and `cg` above; where the matrix turns out not to
+        be positive definite, `eigen` in place of `cholesky`.
+    preconditioner : {None, "nystrom", "pivoted", "none"} or Nystrom or PivotedCholesky
+        For `cg`: a low-rank approximation of K, from the same X. None is `nystrom`, with
+        landmarks by leverage; the default rank is 4 sqrt(n), at most 1000 and at most 2^26 / n.
+    tol : float, default=1e-8
+        For `cg`: the relative residual |K A + penalty A - B| / |B| at which a column is done.
+    max_iter : int, default=1000
+        For `cg`: the largest number of iterations, each one pass over the kernel for all columns.
+    random_state : int, Generator, RandomState or None, default=0
+        For `cg`: draws the landmarks of the preconditioner.
+    callback : callable, optional
+        For `cg`: called with a `Step` after each iteration; stops it by returning True.
+
+    Returns
+    -------
+    Solution
+        `coef, residual, n_iter, jitter, rank, method, status`. Jitter starts at the rounding error
+        of K, eps trace(K), and grows by tens up to 1e-8 trace(K).
+
+    See Also
+    --------
+    woodbury : for a matrix known by a low-rank factor.
+
+    Examples
+    --------
+    >>> import mercer as mc
+    >>> from mercer import linalg
+    >>> solution = linalg.solve(mc.Gaussian(1.0), [[0.0], [1.0]], [1.0, 2.0], penalty=0.5)
+    >>> solution.coef.round(4)
+    array([0.1525, 1.2717])
+    >>> solution.method, solution.status.name, solution.jitter
+    ('cholesky', 'SOLVED', 0.0)
+    """
+    S = gram_operator(kernel, X, weights=weights)
+    penalty = non_negative(penalty, "penalty")
+    B, single = as_columns(B, S.shape[0])
+    positive(tol, "tol")
+    positive_int(max_iter, "max_iter")
+    if method is not None:
+        one_of(method, _METHODS, "method")
+    root = None if S.weights is None else np.sqrt(S.weights)
+    right = B if root is None else root[:, None] * B
+    if method == "cg" or (method is None and S.shape[0] > DIRECT_UP_TO):
+        with single_threaded_blas():  # threads are for blocks, see `_tall`
+            factor = _factor(S, preconditioner, random_state)
+            solution = _by_cg(S, right, penalty, factor, tol, max_iter, callback)
+    else:
+        solution = _direct(S, right, penalty, method)
+    return _finished(solution, root, single)
+
+
+def _direct(S: GramOperator, B: Array, penalty: float, method: str | None) -> Solution:
+    K = S.dense()
+    if method != "eigen":
+        try:
+            found = by_cholesky(K, B, penalty)
+        except NotDefiniteError:
+            if method == "cholesky":
+                raise InputError(
+                    "the matrix is not positive definite, even with jitter on its diagonal: use "
+                    'method="eigen", or a larger penalty'
+                ) from None
+        else:
+            status = Status.JITTERED if found.jitter else Status.SOLVED
+            return _solution(found, B, "cholesky", status)
+    found = by_eigen(K, B, penalty)
+    status = Status.SOLVED if found.rank == S.shape[0] else Status.TRUNCATED
+    return _solution(found, B, "eigen", status)
+
+
+def _solution(found: Direct, B: Array, method: str, status: Status) -> Solution:
+    b = B.shape[1]
+    residual, n_iter = relative(found.rest, B), np.zeros(b, dtype=np.intp)
+    return Solution(found.coef, residual, n_iter, found.jitter, found.rank, method, (status,) * b)
+
+
+def _by_cg(
+    S: GramOperator,
+    B: Array,
+    penalty: float,
+    factor: tuple[Array, float] | None,
+    tol: float,
+    max_iter: int,
+    callback: Callback | None,
+) -> Solution:
+    n = S.shape[0]
+    precondition: Product = _copy
+    if factor is not None and factor[0].shape[1]:
+        L, trace_error = factor
+        # a shift below the mean of what L leaves out would weigh that too much
+        shift = max(penalty, trace_error / n, 1e-14 * S.trace)
+        precondition = ShiftedLowRank(L, shift).solve
+    scale = float(S.diag.max()) + penalty
+    cg = ConjugateGradients(lambda V: S.matmat(V) + penalty * V, precondition, B, tol, scale)
+    cg.run(max_iter, callback)
+    return Solution(cg.coef, cg.residual, cg.n_iter, 0.0, n, "cg", tuple(cg.status))
+
+
+def _factor(S: GramOperator, given: Any, random_state: Any) -> tuple[Array, float] | None:
+    """A factor L of S ~ L L', and the trace of what it leaves out."""
+    n = S.shape[0]
+    rank = max(1, min(n, 1000, int(4 * np.sqrt(n)), _MOST // n))
+    low: Nystrom | PivotedCholesky
+    if isinstance(given, Nystrom | PivotedCholesky):
+        if given.factor.shape[0] != n:
+            raise InputError(
+                f"the preconditioner is of {given.factor.shape[0]} points, but X has {n}"
+            )
+        low = given
+    elif given is None or one_of(given, _PRECONDITIONERS, "preconditioner") == "nystrom":
+        low = nystrom(S.kernel, S.points, rank, rule="leverage", random_state=random_state)
+    elif given == "pivoted":
+        low = pivoted_cholesky(S.kernel, S.points, max_rank=rank, tol=1e-14)
+    else:
+        return None
+    if S.weights is None:
+        return low.factor, low.trace_error
+    L = np.sqrt(S.weights)[:, None] * low.factor
+    return L, float(S.trace - np.sum(L * L))
+
+
+def _copy(V: Array) -> Array:
+    return V.copy()
+
+
+def _finished(solution: Solution, root: Array | None, single: bool) -> Solution:
+    """Weights put back, and the shape of the right-hand side."""
+    coef = solution.coef if root is None else root[:, None] * solution.coef
+    s = solution
+    residual, n_iter, status = s.residual, s.n_iter, s.status
+    if single:
+        assert isinstance(status, tuple)
+        coef, residual, n_iter, status = coef[:, 0], float(residual[0]), int(n_iter[0]), status[0]
+    return Solution(coef, residual, n_iter, s.jitter, s.rank, s.method, status)

@@ -1,0 +1,106 @@
+"""Inner products of expansions, a' K(X, Y) b, for every form of coefficients and block by block."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from mercer import engine
+from mercer._array import Array
+from mercer.engine import Coef, Dense, Program, Selection, n_rows, pieces
+
+_VALUES = 1 << 20  # values of a batch that are held at once
+
+Expansion = tuple[Any, Coef]
+"""Points and coefficients."""
+
+
+def blocks(points: Any, coef: Coef) -> list[Expansion]:
+    """An expansion as a sum of blocks with coefficients of one form each, points in float64.
+
+    Inner products are float64 whatever the points are: norms of differences must not be noise.
+    """
+    points = engine.doubled(points)
+    if isinstance(coef, engine.Stacked):
+        return [(points[rows], part) for rows, part in coef.blocks()]
+    return [(points, coef)]
+
+
+def inner_table(program: Program, one: Expansion, other: Expansion) -> Array:
+    """<psi_j, phi_l> for every element of two batches, shape (b, b')."""
+    if other[1].shape[1] <= one[1].shape[1]:  # evaluate the smaller batch
+        return _weighed_values(program, one, other).T
+    return _weighed_values(program, other, one)
+
+
+def squared_norms(program: Program, points: Any, coef: Coef) -> tuple[Array, Array]:
+    """<psi_j, psi_j> per element, and the size of its terms, against which rounding is measured."""
+    squared, size = np.zeros(coef.shape[1]), np.zeros(coef.shape[1])
+    parts = blocks(points, coef)
+    for i, one in enumerate(parts):
+        size += _term_sizes(program, *one)
+        for j, other in enumerate(parts[: i + 1]):
+            product = _paired(program, one, other)
+            squared += product if i == j else 2.0 * product
+    return squared, size**2
+
+
+def _term_sizes(program: Program, X: Any, A: Coef) -> Array:
+    """sum_i |a_i| sqrt|k(x_i, x_i)| per element: what rounding is measured against."""
+    length = np.sqrt(np.abs(engine.diagonal(program, X).astype(np.float64)))
+    if isinstance(A, Selection):
+        return np.asarray(np.abs(A.value) * length[A.index], dtype=np.float64)
+    if isinstance(A, engine.LowRank):
+        return np.asarray((length @ np.abs(A.left)) @ np.abs(A.right))
+    assert isinstance(A, Dense)
+    return np.asarray(length @ np.abs(A.array))
+
+
+def _paired(program: Program, one: Expansion, other: Expansion) -> Array:
+    """diag(A' K(X, Y) B): the inner product of element j of one batch with element j of another."""
+    (X, A), (Y, B) = one, other
+    if isinstance(A, Selection):
+        values = engine.fields(program, Y, X[A.index], B, paired=True).value
+        return np.asarray(A.value * values, dtype=np.float64)
+    if isinstance(B, Selection):
+        return _paired(program, other, one)
+    if isinstance(A, engine.LowRank) and isinstance(B, engine.LowRank):
+        table = _table(program, X, Dense(A.left), Y, Dense(B.left))
+        return np.asarray(np.einsum("rb,rb->b", A.right, table @ B.right))
+    total = np.zeros(A.shape[1])
+    for rows in pieces(n_rows(X), _rows_for(A.shape[1])):
+        values = engine.fields(program, Y, X[rows], B).value
+        total += np.einsum("ib,ib->b", A.tile(rows, slice(None)), values, dtype=np.float64)
+    return total
+
+
+def _weighed_values(program: Program, weighing: Expansion, evaluated: Expansion) -> Array:
+    """Inner products from the values of one batch at the points of the other, (b', b)."""
+    X, B = engine.doubled(evaluated[0]), evaluated[1]
+    total = np.zeros((B.shape[1], weighing[1].shape[1]))
+    size = _rows_for(B.shape[1])
+    for points, coef in blocks(*weighing):
+        if isinstance(coef, Selection):
+            for part in pieces(coef.index.size, size):
+                values = engine.fields(program, X, points[coef.index[part]], B).value
+                total[:, part] += (values * coef.value[part, None]).T
+            continue
+        for rows in pieces(n_rows(points), size):
+            values = engine.fields(program, X, points[rows], B).value
+            total += coef.rows(rows).weigh(values)
+    return total
+
+
+def _rows_for(batch: int) -> int:
+    """How many queries of a batch are evaluated at once."""
+    return max(16, _VALUES // batch)
+
+
+def _table(program: Any, X: Any, A: Dense, Y: Any, B: Dense) -> Array:
+    """A' K(X, Y) B for thin matrices."""
+    total = np.zeros((A.shape[1], B.shape[1]))
+    for rows in pieces(n_rows(X), _rows_for(B.shape[1])):
+        values = engine.fields(program, Y, X[rows], B).value
+        total += A.array[rows].T @ values.astype(np.float64)
+    return total
