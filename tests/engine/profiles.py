@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from mercer.engine import Const, Cut, Matern, Var
+from mercer.engine import Const, Var
+from mercer.engine._expr import Cut, Matern
 
 U = Var(0, nonnegative=True)
 T = Var(0)

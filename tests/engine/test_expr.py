@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import mercer as mc
-from mercer.engine import Const, Cut, Expr, Matern, Opaque, Program, Var, evaluate
-from mercer.engine._expr import Pow, substitute
+from mercer.engine import Const, Expr, Opaque, Program, Var, evaluate
+from mercer.engine._expr import Cut, Matern, Pow, substitute
 from mercer.engine._log import log_expr
 from tests.engine.profiles import GRID, U, V, written_out
 

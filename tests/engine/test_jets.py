@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mercer.engine import Cut, Matern, Opaque, Var, evaluate
-from mercer.engine._expr import LogAddExp
+from mercer.engine import Opaque, Var, evaluate
+from mercer.engine._expr import Cut, LogAddExp, Matern
 from mercer.engine._log import log_expr
 from tests.engine.profiles import CLOSED_FORMS, GRID, POSITIVE, T, U, V, written_out
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import mercer as mc
-from mercer.engine import Const, Cut, evaluate
-from mercer.engine._expr import Exp
+from mercer.engine import Const, evaluate
+from mercer.engine._expr import Cut, Exp
 from mercer.engine._log import log_expr
 from tests.engine.profiles import GRID, POSITIVE, T, U, written_out
 

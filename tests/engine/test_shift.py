@@ -122,7 +122,7 @@ def test_far_and_near_rows_in_one_call(rng):
 def test_outside_all_windows_there_is_nothing(rng):
     """A sum that is exactly zero has the value zero whatever its shift is; nothing is NaN."""
     program = engine.Program(
-        (engine.Distance(),), engine.Cut(1.0 - engine.Var(0, True), np.exp(-engine.Var(0, True)))
+        (engine.Distance(),), engine.cut(1.0 - engine.Var(0, True), np.exp(-engine.Var(0, True)))
     )
     X, Y = rng.normal(size=(20, 2)), np.array([[0.0, 0.0], [100.0, 0.0]])
     for coef in (Dense(np.ones((20, 1))), LowRank(np.ones((20, 1)), np.ones((1, 1)))):
