@@ -148,3 +148,16 @@ def test_normalising_does_not_overflow(rng):
     assert (X**2).sum(axis=1).max() > 800
     K = mc.Normalised(mc.Exponential(1.0))(X)
     np.testing.assert_allclose(K, mc.Gaussian(1.0)(X), atol=1e-9)
+
+
+@pytest.mark.parametrize("paired", [False, True])
+def test_points_of_coefficient_zero_do_not_set_the_scale(paired):
+    """The nearest point has no weight; the far one alone must still be heard."""
+    X, Y = np.array([[0.0, 0.0], [100.0, 0.0]]), np.zeros((2, 2))
+    A = np.array([[0.0, 0.0], [1.0, 2.0]])
+    coef = Dense(A if paired else A[:, :1])
+    f = engine.fields(mc.Gaussian(1.0).program, X, Y, coef, order=1, paired=paired, shifted=True)
+    values = f.value if paired else f.value[:, 0]
+    np.testing.assert_allclose(np.log(values) + f.shift, np.log(A[1] if paired else 1.0) - 5000.0)
+    gradient = f.gradient if paired else f.gradient[:, 0]
+    np.testing.assert_allclose(gradient[:, 0] / values, 100.0)

@@ -88,8 +88,12 @@ class _FieldSums:
 
     def fields(self) -> Fields:
         by_element = self.order >= 1 and not self.paired
-        self.loop.run(self.batch if by_element else 1, self._add, self._finish)
+        silent = self._silent if self.paired and isinstance(self.coef, Dense) else None
+        self.loop.run(self.batch if by_element else 1, self._add, self._finish, silent)
         return self._packed()
+
+    def _silent(self, rows: Any, columns: slice) -> Array:
+        return np.asarray(self.coef.tile(columns, rows).T == 0)
 
     def _add(
         self, moments: list[Moments], jet: Jet, inputs: list[Any], rows: Any, columns: slice

@@ -87,12 +87,20 @@ def fields(
         inner = fields(program, X, Y, Dense(coef.left), order=order, shifted=shifted)
         return mixed(inner, coef.right)
     if isinstance(coef, Dense) and not paired:
+        if shifted:
+            X, coef = _heard(X, coef)
         grid = _spectral_grid(program, X, Y, coef, order)
         if grid is not None:
             return _spectral_fields(program, X, Y, coef, order, shifted, grid)
         if _use_native(program, X, Y):
             return _native_fields(program, X, Y, coef, order, shifted)
     return _blocked.fields(program, X, Y, coef, order=order, paired=paired, shifted=shifted)
+
+
+def _heard(X: Any, coef: Dense) -> tuple[Any, Dense]:
+    """Without the points of coefficient zero, which must not set the scale of a shifted sum."""
+    used = np.any(coef.array != 0, axis=1)
+    return (X, coef) if used.all() or not used.any() else (X[used], Dense(coef.array[used]))
 
 
 def _native_fields(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,9 @@ from mercer.engine._tiles import from_log, log_jet, tile_jet
 AddTile = Callable[[list[Moments], Jet, list[Any], Any, slice], None]
 """add(moments, jet, inputs, rows, columns): add one tile to the moments of its queries."""
 
+Silent = Callable[[Any, slice], Array]
+"""silent(rows, columns): which pairs have coefficient zero and must not set the shift."""
+
 Finish = Callable[[Any, list[Moments], Array], None]
 """finish(rows, moments, shift): turn the complete moments of some queries into results."""
 
@@ -35,8 +39,9 @@ class TileLoop:
         self.pairs = Pairs(program, X, Y, order=order, shifted=self.shifted)
         self.n, self.m = n_rows(X), n_rows(Y)
 
-    def run(self, lists: int, add: AddTile, finish: Finish) -> None:
+    def run(self, lists: int, add: AddTile, finish: Finish, silent: Silent | None = None) -> None:
         """Sum `lists` sets of moments for every query."""
+        self.silent = silent
         tiles = self.plan.row_tiles(self.m, self.pairs.order(self.plan.rows))
         chunks = self.plan.chunks(self.m, self.n)
         if len(chunks) == 1:
@@ -58,6 +63,9 @@ class TileLoop:
             shape = (length, columns.stop - columns.start)
             if self.shifted:
                 log = log_jet(self.program, inputs, self.order, shape, self.pairs.dtype)
+                if self.silent is not None:
+                    heard = np.where(self.silent(rows, columns), -np.inf, log.value)
+                    log = replace(log, value=heard.astype(self.pairs.dtype))
                 shift = raise_shift(moments, shift, log.value)
                 jet = from_log(log, finite(shift)[:, None])
             else:
