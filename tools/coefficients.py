@@ -52,7 +52,9 @@ show("log, float32", interpolant(log_tail, mp.mpf(0), edge, 3), np.float32)
 ln2 = mp.log(2)
 for bits, dtype in ((42, np.float64), (15, np.float32)):
     head = mp.floor(ln2 * mp.mpf(2) ** bits) / mp.mpf(2) ** bits
-    print(f"log 2 to {bits} bits: {float(head).hex()}, rest {float(dtype(float(ln2 - head))).hex()}")
+    print(
+        f"log 2 to {bits} bits: {float(head).hex()}, rest {float(dtype(float(ln2 - head))).hex()}"
+    )
 
 # --- powers on AVX-512: log2 by a table of sixteen, then exp2 ---------------------------------------
 
