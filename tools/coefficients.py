@@ -26,6 +26,7 @@ def interpolant(f, low, high, degree):
 
 
 def show(name, coefficients, dtype):
+    """Print coefficients, highest first, as the hexadecimal numbers of the source."""
     print(name)
     for j in reversed(range(len(coefficients))):
         value = float(dtype(float(coefficients[j])))
@@ -56,7 +57,7 @@ for bits, dtype in ((42, np.float64), (15, np.float32)):
         f"log 2 to {bits} bits: {float(head).hex()}, rest {float(dtype(float(ln2 - head))).hex()}"
     )
 
-# --- powers on AVX-512: log2 by a table of sixteen, then exp2 ---------------------------------------
+# --- powers on AVX-512: log2 by a table of sixteen, then exp2
 
 
 def log2_tail(r):

@@ -266,7 +266,7 @@ def _angles(grid: Grid, X: Array) -> list[Array]:
 def _packed(A: Array) -> Array:
     """Pairs of real rows as complex rows."""
     padded = np.concatenate([A, np.zeros_like(A[:1])]) if A.shape[0] % 2 else A
-    return padded[0::2] + 1j * padded[1::2]
+    return np.ascontiguousarray(padded[0::2] + 1j * padded[1::2])
 
 
 def fields(program: Program, X: Any, Y: Any, A: Array, grid: Grid, *, order: int = 0) -> Fields:

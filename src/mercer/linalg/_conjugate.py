@@ -13,7 +13,7 @@ from mercer.linalg._woodbury import relative
 
 Product = Callable[[Array], Array]
 
-_PATIENCE = 100  # iterations without a smaller residual after which a column counts as stalled
+_PATIENCE = 200  # iterations without a smaller residual after which a column counts as stalled
 _RESTARTS = 5
 _EPS = float(np.finfo(np.float64).eps)
 _ROUNDING = 1e-10  # curvature below minus this share of the largest is no rounding error
@@ -58,7 +58,8 @@ class ConjugateGradients:
         self, product: Product, precondition: Product, B: Array, tol: float, scale: float
     ) -> None:
         self.product, self.precondition, self.B, self.tol = product, precondition, B, tol
-        self.scale = scale  # a lower bound of the largest eigenvalue of M, raised as it is seen
+        # a lower bound of the largest eigenvalue of M, raised as larger ones are seen
+        self.scale = max(scale, float(np.finfo(np.float64).tiny))
         self.norm = np.linalg.norm(B, axis=0)
         self.coef = np.zeros_like(B)
         self.residual = (self.norm > 0).astype(np.float64)
@@ -101,8 +102,8 @@ class ConjugateGradients:
         now = _Active(columns, self.coef[:, columns], R, P, rho, self.residual[columns], since)
         while now.index.size and self._done < max_iter:
             slope, flat = self._step(now)
+            largest = float(now.best.max())
             self._retire(now, slope, flat)
-            largest = float(now.best.max(initial=0.0))
             if callback is not None and callback(Step(self._done, largest)) is True:
                 self.status[now.index] = Status.STOPPED
                 return
@@ -113,7 +114,7 @@ class ConjugateGradients:
         self.status[now.index] = Status.MAX_ITER
 
     def _step(self, now: _Active) -> tuple[Array, Array]:
-        """Go down along P; returns P'MP / |P|^2 as a share of |M|, and where it is no more than rounding."""
+        """Go down along P; returns P'MP / |P|^2 over |M|, and where it is no more than rounding."""
         Q = self.product(now.P)
         curvature = np.sum(now.P * Q, axis=0)
         size, image = np.linalg.norm(now.P, axis=0), np.linalg.norm(Q, axis=0)
@@ -132,6 +133,7 @@ class ConjugateGradients:
         return curvature / (self.scale * size**2), flat
 
     def _retire(self, now: _Active, slope: Array, flat: Array) -> None:
+        """Give a status to columns that are done or get nowhere, and go on with the others."""
         converged = now.best <= self.tol
         stalled = flat | (now.since >= _PATIENCE)
         self.status[now.index[stalled]] = Status.STALLED

@@ -18,34 +18,35 @@ _BLOCK = 512
 
 @dataclass(frozen=True, eq=False)
 class Direct:
-    """A solution, how far M A is from B, and what it took."""
+    """A solution A, what M A leaves of B, and the jitter it took."""
 
     coef: Array
     rest: Array
-    jitter: float = 0.0
-    rank: int = 0
+    jitter: float
 
 
 class NotDefiniteError(Exception):
     """The matrix is not positive definite, beyond rounding; K was restored."""
 
 
-def by_cholesky(K: Array, B: Array, penalty: float) -> Direct:
+def by_cholesky(K: Array, B: Array, penalty: float, *, jitter: bool = True) -> Direct:
     """Solve by L L' = K + penalty I, which takes the place of K.
 
     LAPACK writes L into one triangle. The other still holds K, which serves twice: to start again
-    with jitter where the factorisation fails, and to measure the residual.
+    where the factorisation fails, and to measure the residual. Without `jitter` a matrix that is
+    singular to rounding counts as not definite.
     """
     from scipy.linalg.blas import dsymm
-    from scipy.linalg.lapack import dpotrf, dpotrs
+    from scipy.linalg.lapack import dlange, dpocon, dpotrf, dpotrs
 
     check_finite(K)
     diagonal = K.diagonal().copy()
     A = K.T  # the columns LAPACK wants; K is symmetric and stored by rows
-    for jitter in _jitters(diagonal):
-        np.fill_diagonal(A, diagonal + (penalty + jitter))
+    norm = 0.0 if jitter else dlange("1", A)
+    for added in _jitters(diagonal) if jitter else [0.0]:
+        np.fill_diagonal(A, diagonal + (penalty + added))
         L, info = dpotrf(A, lower=1, clean=0, overwrite_a=1)
-        if info == 0:
+        if info == 0 and (jitter or dpocon(L, norm, uplo="L")[0] > len(K) * _EPS):
             break
         _restore(K)
     else:
@@ -54,14 +55,13 @@ def by_cholesky(K: Array, B: Array, penalty: float) -> Direct:
     coef, _ = dpotrs(L, B, lower=1)
     change = diagonal + penalty - L.diagonal()
     product = dsymm(1.0, L, coef, lower=0) + change[:, None] * coef
-    return Direct(np.ascontiguousarray(coef), B - product, jitter, len(K))
+    return Direct(np.ascontiguousarray(coef), B - product, added)
 
 
-def by_eigen(K: Array, B: Array, penalty: float) -> Direct:
-    """Solve by the eigenpairs of K, leaving out what is zero to rounding: (K + penalty I)^+ B.
+def by_eigen(K: Array, B: Array, penalty: float) -> tuple[Array, int]:
+    """(K + penalty I)^+ B by the eigenpairs of K that are not zero to rounding, and their number.
 
-    The solution of least norm among those of least squares. `rest` is what is left in the
-    eigenbasis; K is overwritten.
+    The solution of least norm among those of least squares. K is overwritten.
     """
     from scipy.linalg import eigh
 
@@ -69,11 +69,8 @@ def by_eigen(K: Array, B: Array, penalty: float) -> Direct:
     values, V = eigh(K, overwrite_a=True, check_finite=False, driver="evd")
     values = values + penalty
     keep = np.abs(values) > len(K) * _EPS * np.abs(values).max()
-    parts = V.T @ B
-    scaled = np.zeros_like(parts)
-    scaled[keep] = parts[keep] / values[keep, None]
-    coef = V @ scaled
-    return Direct(coef, V @ (parts - values[:, None] * (V.T @ coef)), 0.0, int(keep.sum()))
+    factors = np.divide(1.0, values, out=np.zeros_like(values), where=keep)
+    return V @ (factors[:, None] * (V.T @ B)), int(keep.sum())
 
 
 def lower_root(W: Array) -> tuple[Array, float]:

@@ -19,7 +19,7 @@ from mercer._array import Array, frozen, positive, positive_int
 from mercer._errors import InputError
 from mercer._random import as_generator
 from mercer._threads import single_threaded_blas
-from mercer.kernels import Kernel
+from mercer.kernels import Definiteness, Kernel
 from mercer.linalg._direct import check_finite
 from mercer.linalg._inputs import one_of
 from mercer.linalg._krylov import BlockLanczos, Sizes
@@ -130,7 +130,8 @@ def eigenpairs(
         n_iter, status = 0, Status.SOLVED
     else:
         with single_threaded_blas():  # threads are for blocks, see `_tall`
-            run = BlockLanczos(S.matmat, n, Sizes.of(n, k), as_generator(random_state))
+            rng = as_generator(random_state)
+            run = BlockLanczos(S.matmat, n, Sizes.of(n, k), rng, _known_trace(S))
             run.run(tol, max_iter, callback)
         values, vectors, n_iter, status = run.values, run.vectors, run.n_iter, run.status
     vectors = signed(vectors)
@@ -138,6 +139,13 @@ def eigenpairs(
     return EigenPairs(
         frozen(values), frozen(vectors), frozen(residuals), n_iter, method or "krylov", status
     )
+
+
+def _known_trace(S: GramOperator) -> float | None:
+    """The trace, where it is the sum of eigenvalues that are known not to be negative."""
+    kind = S.kernel.flags.definiteness
+    conditional = S.centred and kind is Definiteness.CONDITIONAL
+    return S.trace if conditional or kind is Definiteness.POSITIVE else None
 
 
 def _dense(S: GramOperator, k: int) -> tuple[Array, Array]:

@@ -8,7 +8,7 @@ import numpy as np
 
 from mercer._array import Array, as_vector, as_weights
 from mercer._errors import InputError
-from mercer.kernels import Kernel
+from mercer.kernels import Definiteness, Kernel
 
 
 def double_points(kernel: Kernel, X: Any, name: str = "X") -> Any:
@@ -35,10 +35,12 @@ def raw_weights(weights: Any, n: int) -> Array | None:
 
 
 def require_definite(kernel: Kernel, what: str) -> None:
-    """Raise for kernels that are known not to be positive definite."""
-    if kernel.flags.is_positive_definite is False:
-        kind = kernel.flags.definiteness.name.lower()
-        raise InputError(f"{what} needs a positive definite kernel, but {kernel!r} is {kind}")
+    """Raise for kernels that are known not to be positive definite, or only conditionally."""
+    kind = kernel.flags.definiteness
+    if kind in (Definiteness.CONDITIONAL, Definiteness.INDEFINITE):
+        raise InputError(
+            f"{what} needs a positive definite kernel, but {kernel!r} is {kind.name.lower()}"
+        )
 
 
 def one_of(value: Any, choices: tuple[str, ...], name: str) -> str:

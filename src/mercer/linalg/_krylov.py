@@ -14,6 +14,7 @@ from mercer.linalg._tall import combined, weighed
 Product = Callable[[Array], Array]
 
 _EPS = float(np.finfo(np.float64).eps)
+_CHECK, _FEW = 2, 8  # passes of a check for hidden eigenvalues, and vectors it starts from
 
 
 @dataclass(frozen=True)
@@ -46,22 +47,29 @@ class BlockLanczos:
 
     Attributes
     ----------
-    values, vectors : the Ritz pairs found, largest first
+    values, vectors : the Ritz pairs found, largest first, after `run`
     n_iter : products done
     status : Status
     """
 
-    def __init__(self, product: Product, n: int, sizes: Sizes, rng: np.random.Generator) -> None:
-        self.product, self.n, self.sizes, self.rng = product, n, sizes, rng
+    def __init__(
+        self,
+        product: Product,
+        n: int,
+        sizes: Sizes,
+        rng: np.random.Generator,
+        trace: float | None = None,
+    ) -> None:
+        self.product, self.n, self.sizes, self.rng, self.trace = product, n, sizes, rng, trace
         room = min(n, sizes.basis + sizes.block)
         self.Q = np.empty((n, room), order="F")
         self.T = np.zeros((room, room))
         self.size = 0  # basis vectors whose images are known
+        self.block = sizes.block
+        self.next = self._fresh(self.block, np.empty((n, 0)))
         self.n_iter = 0
         self.status = Status.MAX_ITER
-        self.next = self._fresh(min(n, sizes.block), np.empty((n, 0)))
-        self.values = np.empty(0)
-        self.vectors = np.empty((n, 0))
+        self._since, self._level = -1, 0.0  # passes since a check began, sum of the values then
 
     def run(self, tol: float, max_iter: int, callback: Callback | None = None) -> None:
         """Iterate until the wanted pairs have residuals below tol times the largest value."""
@@ -72,7 +80,8 @@ class BlockLanczos:
             theta, Y = theta[::-1], Y[:, ::-1]
             residual = np.linalg.norm(coupling @ Y[last, :wanted], axis=0)
             scale = float(np.abs(theta).max())
-            if self.size >= wanted and residual.max() <= tol * scale:
+            settled = self.size >= wanted and residual.max() <= tol * scale
+            if settled and self._is_complete(theta, tol * scale):
                 self.status = Status.CONVERGED
                 break
             worst = float(residual.max()) / scale if scale > 0 else 0.0
@@ -80,10 +89,36 @@ class BlockLanczos:
                 self.status = Status.STOPPED
             if self.size >= wanted and (self.status is Status.STOPPED or self.n_iter >= max_iter):
                 break
-            if self.size + self.next.shape[1] > self.sizes.basis:
+            if settled and self._since != 1:
+                self._check(theta, Y)
+            elif self.size + self.next.shape[1] > self.sizes.basis:
                 self._restart(theta, Y)
         self.values = theta[:wanted]
         self.vectors = combined(self.Q[:, : self.size], Y[:, :wanted])
+
+    def _is_complete(self, theta: Array, slack: float) -> bool:
+        """Whether no larger eigenvalue can be missing from the values that were found.
+
+        A block of b vectors sees at most b copies of an eigenvalue, so pairs may settle while
+        others are hidden. For an operator S >= 0 a hidden eigenvalue is at most the next Ritz value
+        plus the trace that the basis leaves. Where that is too much, fresh random vectors must not
+        have found anything.
+        """
+        k = self.sizes.wanted
+        if self.size == self.n:
+            return True
+        following = float(theta[k]) if self.size > k else 0.0
+        if self.trace is not None and following + self.trace - theta.sum() <= theta[k - 1] + slack:
+            return True
+        return self._since >= _CHECK and float(theta[:k].sum()) <= self._level + slack
+
+    def _check(self, theta: Array, Y: Array) -> None:
+        """Go on with the settled pairs and a few random vectors, to see if anything is hidden."""
+        k = self.sizes.wanted
+        repeated, self._since, self._level = self._since >= _CHECK, 0, float(theta[:k].sum())
+        self._restart(theta, Y, k)
+        self.block = min(self.n - k, self.sizes.block if repeated else _FEW)
+        self.next = self._fresh(self.block, self.Q[:, :k])
 
     def _extend(self) -> tuple[Array, slice]:
         """Take the next block into the basis; returns C, and where the block stands."""
@@ -91,6 +126,8 @@ class BlockLanczos:
         self.Q[:, last] = self.next
         W = self.product(self.next)
         self.n_iter += 1
+        if self._since >= 0:
+            self._since += 1
         self.size = last.stop
         Q = self.Q[:, : self.size]
         H = weighed(Q, W)
@@ -107,7 +144,7 @@ class BlockLanczos:
 
     def _factored(self, W: Array, Q: Array, scale: float) -> tuple[Array, Array]:
         """W = N C with orthonormal N, completed by random directions where W is deficient."""
-        room = min(self.sizes.block, self.n - self.size)
+        room = min(self.block, self.n - self.size)
         if room == 0:
             return np.empty((self.n, 0)), np.zeros((0, W.shape[1]))
         N, R = np.linalg.qr(W)
@@ -129,10 +166,11 @@ class BlockLanczos:
             N = _orthonormal(N - combined(Q, weighed(Q, N)))
         return N
 
-    def _restart(self, theta: Array, Y: Array) -> None:
+    def _restart(self, theta: Array, Y: Array, keep: int | None = None) -> None:
         """Keep the best Ritz vectors: the wanted ones, and half of the others there is room for."""
-        room = self.sizes.basis - self.next.shape[1]
-        keep = min(room, self.sizes.wanted + (room - self.sizes.wanted) // 2)
+        if keep is None:
+            room = self.sizes.basis - self.next.shape[1]
+            keep = min(room, self.sizes.wanted + (room - self.sizes.wanted) // 2)
         self.Q[:, :keep] = combined(self.Q[:, : self.size], Y[:, :keep])
         self.T[:] = 0.0
         self.T[range(keep), range(keep)] = theta[:keep]

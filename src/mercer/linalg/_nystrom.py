@@ -139,6 +139,8 @@ def _independent(kernel: Kernel, chosen: Landmarks) -> tuple[Landmarks, Array]:
     from scipy.linalg.lapack import dpstrf
 
     Z = chosen.points
+    if n_rows(Z) == 0:
+        return chosen, np.zeros((0, 0))
     W = engine.gram(kernel.program, Z, Z).astype(np.float64)
     length = np.sqrt(np.maximum(W.diagonal(), 0.0))
     length[length == 0.0] = 1.0

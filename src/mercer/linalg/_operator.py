@@ -139,7 +139,8 @@ def gram_operator(
     Returns
     -------
     GramOperator
-        With `shape`, `diag`, `trace`, `matmat(V)` and `@`.
+        With `shape`, `diag`, `trace`, `matmat(V)` and `@`. Products are as exact as
+        `options(tolerance=...)` asks for: to rounding, by default.
 
     Examples
     --------

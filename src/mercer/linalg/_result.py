@@ -29,7 +29,7 @@ class Status(Enum):
     COMPLETE = "complete: what is left of the matrix is rounding"
     MAX_RANK = "stopped at the largest rank allowed, above tol"
     MAX_ITER = "stopped at max_iter before reaching tol; raise max_iter or tol"
-    STALLED = "stopped: rounding allows no further progress; raise the penalty or tol"
+    STALLED = "stopped: no progress any more, as rounding may forbid; raise the penalty or tol"
     INDEFINITE = "stopped: the matrix is not positive definite, beyond rounding"
     STOPPED = "stopped by the callback"
 
@@ -105,8 +105,8 @@ class Solution:
     >>> from mercer import linalg
     >>> twice = [[0.0], [0.0], [1.0]]  # a duplicate makes K singular
     >>> solution = linalg.solve(mc.Gaussian(1.0), twice, [1.0, 1.0, 0.0], penalty=0.0)
-    >>> solution.method, solution.jitter > 0, solution.residual < 1e-6
-    ('cholesky', True, True)
+    >>> solution.coef.round(4), solution.rank, solution.status.name
+    (array([ 0.791 ,  0.791 , -0.9595]), 2, 'TRUNCATED')
     """
 
     coef: Array

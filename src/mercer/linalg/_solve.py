@@ -2,14 +2,16 @@
 
 Which method does what, unless `method` names one:
 
-| points       | method   | what it does                                                        |
-|--------------|----------|---------------------------------------------------------------------|
+| points       | method   | what it does                                                         |
+|--------------|----------|----------------------------------------------------------------------|
 | up to 10,000 | cholesky | writes K down once and factors it in place: n^2 numbers, n^3/3 steps |
-| more         | cg       | conjugate gradients on kernel sums, preconditioned by a low-rank    |
-|              |          | factor of K: n r numbers                                            |
-| on request,  | eigen    | eigenpairs of K without those that are zero to rounding: the        |
-| or where K   |          | solution of least norm, (K + penalty I)^+ B; three n^2 matrices     |
-| is not >= 0  |          |                                                                     |
+| more         | cg       | conjugate gradients on kernel sums, preconditioned by a low-rank     |
+|              |          | factor of K: n r numbers                                             |
+| see below    | eigen    | eigenpairs of K without those that are zero to rounding: the         |
+|              |          | solution of least norm, (K + penalty I)^+ B; three n^2 matrices      |
+
+`eigen` takes the place of `cholesky` where K + penalty I is not positive definite, and where the
+penalty is 0, K is singular to rounding and there are at most 3,000 points (above, jitter is added).
 """
 
 from __future__ import annotations
@@ -23,7 +25,7 @@ from mercer._errors import InputError
 from mercer._threads import single_threaded_blas
 from mercer.kernels import Kernel
 from mercer.linalg._conjugate import ConjugateGradients, Product
-from mercer.linalg._direct import Direct, NotDefiniteError, by_cholesky, by_eigen
+from mercer.linalg._direct import NotDefiniteError, by_cholesky, by_eigen
 from mercer.linalg._inputs import as_columns, one_of
 from mercer.linalg._nystrom import Nystrom, nystrom
 from mercer.linalg._operator import GramOperator, gram_operator
@@ -32,6 +34,7 @@ from mercer.linalg._result import Callback, Solution, Status
 from mercer.linalg._woodbury import ShiftedLowRank, relative
 
 DIRECT_UP_TO = 10_000
+EIGEN_UP_TO = 3_000
 _METHODS = ("cholesky", "cg", "eigen")
 _PRECONDITIONERS = ("nystrom", "pivoted", "none")
 _MOST = 1 << 26  # numbers that a preconditioner of default rank may hold
@@ -65,13 +68,13 @@ def solve(
     B : array_like of shape (n,) or (n, b)
         One or many right-hand sides.
     penalty : float
-        >= 0. At 0 a singular K is normal: the result says what was done about it (`jitter`,
-        `rank`, `status`), and `method="eigen"` gives K^+ B.
+        >= 0. At 0 a singular K is normal: the result says what was done about it (`method`,
+        `rank`, `jitter`, `status`), and `method="eigen"` always gives K^+ B.
     weights : array_like of shape (n,), optional
         Weights >= 0; a 2 is the same as a row that stands twice.
     method : {None, "cholesky", "cg", "eigen"}
-        None takes `cholesky` up to 10,000 points and `cg` above; where the matrix turns out not to
-        be positive definite, `eigen` in place of `cholesky`.
+        None takes `cholesky` up to 10,000 points and `cg` above; `eigen` in place of `cholesky`
+        where the matrix is not positive definite, or singular at penalty 0 (up to 3,000 points).
     preconditioner : {None, "nystrom", "pivoted", "none"} or Nystrom or PivotedCholesky
         For `cg`: a low-rank approximation of K, from the same X. None is `nystrom`, with
         landmarks by leverage; the default rank is 4 sqrt(n), at most 1000 and at most 2^26 / n.
@@ -123,10 +126,11 @@ def solve(
 
 
 def _direct(S: GramOperator, B: Array, penalty: float, method: str | None) -> Solution:
-    K = S.dense()
+    K, n = S.dense(), S.shape[0]
+    exact = method is None and penalty == 0.0 and n <= EIGEN_UP_TO
     if method != "eigen":
         try:
-            found = by_cholesky(K, B, penalty)
+            found = by_cholesky(K, B, penalty, jitter=not exact)
         except NotDefiniteError:
             if method == "cholesky":
                 raise InputError(
@@ -135,16 +139,20 @@ def _direct(S: GramOperator, B: Array, penalty: float, method: str | None) -> So
                 ) from None
         else:
             status = Status.JITTERED if found.jitter else Status.SOLVED
-            return _solution(found, B, "cholesky", status)
-    found = by_eigen(K, B, penalty)
-    status = Status.SOLVED if found.rank == S.shape[0] else Status.TRUNCATED
-    return _solution(found, B, "eigen", status)
+            residual = relative(found.rest, B)
+            return _solution(found.coef, residual, found.jitter, n, "cholesky", status)
+    coef, rank = by_eigen(K, B, penalty)
+    residual = relative(B - S.matmat(coef) - penalty * coef, B)
+    status = Status.SOLVED if rank == n else Status.TRUNCATED
+    return _solution(coef, residual, 0.0, rank, "eigen", status)
 
 
-def _solution(found: Direct, B: Array, method: str, status: Status) -> Solution:
-    b = B.shape[1]
-    residual, n_iter = relative(found.rest, B), np.zeros(b, dtype=np.intp)
-    return Solution(found.coef, residual, n_iter, found.jitter, found.rank, method, (status,) * b)
+def _solution(
+    coef: Array, residual: Array, jitter: float, rank: int, method: str, status: Status
+) -> Solution:
+    b = residual.size
+    n_iter = np.zeros(b, dtype=np.intp)
+    return Solution(coef, residual, n_iter, jitter, rank, method, (status,) * b)
 
 
 def _by_cg(
