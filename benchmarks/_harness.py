@@ -41,7 +41,7 @@ class Settings:
 
     @property
     def rounds(self) -> int:
-        return 2 if self.quick else 7
+        return 2 if self.quick else 5
 
     def size(self, full: int, quick: int) -> int:
         return quick if self.quick else full

@@ -3,8 +3,9 @@
 // Everything that comes from Python is checked here; everything behind it trusts its task. Objects
 // hold packed copies of points and coefficients; their methods release the interpreter lock and may
 // be called from several threads at once.
-#include <cstdint>
 #include <algorithm>
+#include <cmath>
+#include <cstdint>
 #include <cstdlib>
 #include <cstring>
 #include <limits>
@@ -96,13 +97,18 @@ using StepTuple = std::tuple<int, int, int, int, double, double, double>;
 Tape make_tape(const std::vector<StepTuple>& steps, int result) {
     require(steps.size() <= static_cast<std::size_t>(max_steps), "the tape is too long");
     Tape tape{};
+    bool written[max_slots] = {true};  // the variable
     auto is_slot = [](int i) { return i >= 0 && i < max_slots; };
     for (const auto& [op, out, x, y, a, b, p] : steps) {
         require(op >= 0 && op <= static_cast<int>(Op::cut), "unknown step");
         require(is_slot(out) && is_slot(x) && is_slot(y), "no such slot");
+        require(written[x] && written[y], "a slot is read before it is written");
+        if (static_cast<Op>(op) == Op::whole_power)
+            require(p >= 1 && p <= largest_whole_power && p == std::floor(p), "not a whole power");
+        written[out] = true;
         tape.steps[tape.count++] = {static_cast<Op>(op), out, x, y, a, b, p};
     }
-    require(is_slot(result), "no such slot");
+    require(is_slot(result) && written[result], "no such slot");
     tape.result = result;
     return tape;
 }
@@ -213,6 +219,7 @@ public:
             task.out[t] = outs[given++].data();
         }
         require(given > 0, "set_coef first");
+        require(given == static_cast<int>(outs.size()), "one output per kind of weight");
         task.tape = tape_;
         task.form = form_;
         task.cutoff = cutoff_;
@@ -265,24 +272,33 @@ private:
     double cutoff_ = std::numeric_limits<double>::infinity();
 };
 
+// An array of another type or layout is refused: a result in a converted copy would be lost.
+auto array(const char* name) { return nb::arg(name).noconvert(); }
+
 template <class T> void bind_program(nb::module_& m, const char* name) {
     nb::class_<Program<T>>(m, name)
-        .def(nb::init<Matrix<T>, std::vector<StepTuple>, int, int, const std::string&>())
-        .def("set_boxes", &Program<T>::set_boxes)
-        .def("set_coef", &Program<T>::set_coef)
-        .def("set_corners", &Program<T>::set_corners)
-        .def("sums", &Program<T>::sums)
-        .def("gram", &Program<T>::gram)
+        .def(nb::init<Matrix<T>, std::vector<StepTuple>, int, int, const std::string&>(),
+             array("points"), nb::arg("steps"), nb::arg("result"), nb::arg("form"), nb::arg("isa"))
+        .def("set_boxes", &Program<T>::set_boxes, array("points"), nb::arg("cutoff"))
+        .def("set_coef", &Program<T>::set_coef, nb::arg("kind"), array("coef"))
+        .def("set_corners", &Program<T>::set_corners, nb::arg("first"), nb::arg("second"))
+        .def("sums", &Program<T>::sums, array("queries"), array("out"))
+        .def("gram", &Program<T>::gram, array("queries"), array("out"), nb::arg("first"),
+             nb::arg("last"))
         .def_prop_ro("group", &Program<T>::group);
 }
 
 template <class T> using Vector = nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 template <class T> using OutVector = nb::ndarray<T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
-template <class T, class F> void elementwise(Vector<T> x, OutVector<T> y, F f) {
-    require(x.shape(0) == y.shape(0), "input and output must have equal length");
-    nb::gil_scoped_release release;
-    f(x.data(), y.data(), x.shape(0));
+template <class T, class Choose> void bind_function(nb::module_& m, const char* name, Choose of) {
+    auto run = [of](Vector<T> x, OutVector<T> y, const std::string& isa) {
+        require(x.shape(0) == y.shape(0), "input and output must have equal length");
+        const auto f = of(find(isa));
+        nb::gil_scoped_release release;
+        f(x.data(), y.data(), x.shape(0));
+    };
+    m.def(name, run, array("x"), array("out"), nb::arg("isa"));
 }
 
 // --- description ------------------------------------------------------------------------------------
@@ -317,16 +333,8 @@ NB_MODULE(_core, m) {
     bind_program<float>(m, "Program32");
     m.attr("MAX_SLOTS") = max_slots;
     m.attr("MAX_STEPS") = max_steps;
-    m.def("exp64", [](Vector<double> x, OutVector<double> y, const std::string& isa) {
-        elementwise<double>(x, y, find(isa).exp_d);
-    });
-    m.def("exp32", [](Vector<float> x, OutVector<float> y, const std::string& isa) {
-        elementwise<float>(x, y, find(isa).exp_f);
-    });
-    m.def("log64", [](Vector<double> x, OutVector<double> y, const std::string& isa) {
-        elementwise<double>(x, y, find(isa).log_d);
-    });
-    m.def("log32", [](Vector<float> x, OutVector<float> y, const std::string& isa) {
-        elementwise<float>(x, y, find(isa).log_f);
-    });
+    bind_function<double>(m, "exp64", [](const Table& t) { return t.exp_d; });
+    bind_function<float>(m, "exp32", [](const Table& t) { return t.exp_f; });
+    bind_function<double>(m, "log64", [](const Table& t) { return t.log_d; });
+    bind_function<float>(m, "log32", [](const Table& t) { return t.log_f; });
 }

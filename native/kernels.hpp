@@ -84,7 +84,7 @@ inline void measure(Form form, const T* panel_coordinates, const T* panel_norms,
     else product<T, S>(y, x, to - from, tile.v);
     if (form == Form::product && to == points.dim)
         for (int s = 0; s < S; ++s)
-            for (int v = 0; v < V; ++v) tile.v[s][v] = larger<T>(tile.v[s][v], Vec<T>{});
+            for (int v = 0; v < V; ++v) tile.v[s][v] = larger<T>(Vec<T>{}, tile.v[s][v]);
 }
 
 // In many dimensions a stretch of coordinates at a time, so that the panel's stay in the first-level
@@ -288,9 +288,11 @@ template <class T, int ORDER> void sum_order(const SumTask<T>& task) {
                                  (first + i) / S, 0, dim, tile);
                     weigh<T, ORDER>(task, tile, weights, static_cast<int>(i));
                 }
+                // without the padding: a weight there may be infinite
+                const std::size_t used = std::min(length, task.points.n - first);
                 for (int t = 0; t < kinds; ++t)
                     if (task.coef[t].columns)
-                        add_sums(weights[t], task.coef[t], first, length, total,
+                        add_sums(weights[t], task.coef[t], first, used, total,
                                  sums[t] + p * width[t]);
             }
     }

@@ -45,6 +45,7 @@ template <class To, class From> inline To reinterpret(From v) {
     return out;
 }
 
+// Of two, where one may be NaN: it must be the second, and is what comes out.
 template <class T> inline Vec<T> smaller(Vec<T> a, Vec<T> b) { return a < b ? a : b; }
 template <class T> inline Vec<T> larger(Vec<T> a, Vec<T> b) { return a > b ? a : b; }
 
@@ -67,7 +68,7 @@ namespace MERCER_ISA {
 // number the result is 0. Coefficients: tools/coefficients.py.
 inline Vec<double> exponential(Vec<double> x) {
     const Vec<double> low = fill(-708.0), high = fill(709.79);
-    const Vec<double> clamped = smaller<double>(larger<double>(x, low), high);
+    const Vec<double> clamped = smaller<double>(high, larger<double>(low, x));
     const double shift = 0x1.8p52;
     const Vec<double> t = clamped * 0x1.71547652b82fep0 + shift;
     const Vec<double> n = t - shift;
@@ -94,7 +95,7 @@ inline Vec<double> exponential(Vec<double> x) {
 
 inline Vec<float> exponential(Vec<float> x) {
     const Vec<float> low = fill(-86.9f), high = fill(88.73f);
-    const Vec<float> clamped = smaller<float>(larger<float>(x, low), high);
+    const Vec<float> clamped = smaller<float>(high, larger<float>(low, x));
     const float shift = 0x1.8p23f;
     const Vec<float> t = clamped * 0x1.715476p0f + shift;
     const Vec<float> n = t - shift;
@@ -115,7 +116,8 @@ inline Vec<float> exponential(Vec<float> x) {
 #endif
 
 // log(x) = e log 2 + log(m), m in [sqrt(1/2), sqrt(2)), by the series of atanh in s = (m-1)/(m+1).
-// log(0) = -inf; negative arguments give NaN.
+// log(0) = -inf; negative arguments give NaN. Of subnormal ones it stays near that of the smallest
+// normal number.
 template <class T> struct LogConstants;
 template <> struct LogConstants<double> {
     static constexpr int mantissa = 52;
@@ -162,7 +164,7 @@ template <class T> inline Vec<T> logarithm(Vec<T> x) {
     const T infinity = std::numeric_limits<T>::infinity();
     y = x == T(0) ? fill(-infinity) : y;
     y = x < T(0) ? fill(std::numeric_limits<T>::quiet_NaN()) : y;
-    return x == infinity ? fill(infinity) : y;
+    return x < infinity ? y : x;  // infinity and NaN stay what they are
 }
 
 #ifndef __AVX512F__

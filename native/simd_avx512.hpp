@@ -32,9 +32,10 @@ alignas(64) constexpr float logarithms_f[16] = {
 
 constexpr int nearest = _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC;
 
-// 0 below the smallest normal number, infinity above the largest.
+// 0 below the smallest normal number, infinity above the largest. Of a minimum with NaN the second
+// operand comes out.
 inline Vec<double> exponential(Vec<double> x) {
-    const Vec<double> y = _mm512_min_pd(x, fill(720.0));
+    const Vec<double> y = _mm512_min_pd(fill(720.0), x);
     const Vec<double> n = _mm512_roundscale_pd(y * 0x1.71547652b82fep0, nearest);
     Vec<double> r = y - n * 0x1.62e42fefa3800p-1;
     r = r - n * 0x1.ef35793c76730p-45;
@@ -54,7 +55,7 @@ inline Vec<double> exponential(Vec<double> x) {
 }
 
 inline Vec<float> exponential(Vec<float> x) {
-    const Vec<float> y = _mm512_min_ps(x, fill(90.0f));
+    const Vec<float> y = _mm512_min_ps(fill(90.0f), x);
     const Vec<float> n = _mm512_roundscale_ps(y * 0x1.715476p0f, nearest);
     Vec<float> r = y - n * 0x1.62e400p-1f;
     r = r - n * 0x1.7f7d1cp-20f;
@@ -85,7 +86,7 @@ inline Vec<double> power(Vec<double> x, double exponent) {
     p = p * r + 0x1.71547652b82fep+0;
     Vec<double> y = exponent * (p * r + (l + Vec<double>(_mm512_getexp_pd(x))));
     const auto kept = _mm512_cmp_pd_mask(y, fill(-1021.0), _CMP_NLT_UQ);
-    y = _mm512_min_pd(y, fill(1100.0));
+    y = _mm512_min_pd(fill(1100.0), y);
     const Vec<double> n = _mm512_roundscale_pd(y, nearest);
     const Vec<double> f = y - n;
     Vec<double> q = fill(0x1.e5e9f548e5725p-28);
@@ -114,7 +115,7 @@ inline Vec<float> power(Vec<float> x, float exponent) {
     p = p * r + 0x1.715476p+0f;
     Vec<float> y = exponent * (p * r + (l + Vec<float>(_mm512_getexp_ps(x))));
     const auto kept = _mm512_cmp_ps_mask(y, fill(-125.0f), _CMP_NLT_UQ);
-    y = _mm512_min_ps(y, fill(140.0f));
+    y = _mm512_min_ps(fill(140.0f), y);
     const Vec<float> n = _mm512_roundscale_ps(y, nearest);
     const Vec<float> f = y - n;
     Vec<float> q = fill(0x1.5ec866p-10f);

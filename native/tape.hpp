@@ -34,6 +34,11 @@ template <class T, int ORDER> inline Three<T> unary(const Step& s, Vec<T> x) {
         const T p = static_cast<T>(s.p);
         r.f = power(x, p);
         if (ORDER > 0) { const Vec<T> q = one / x; r.d = p * r.f * q; r.dd = (p - 1) * r.d * q; }
+        if (ORDER > 0 && p > 0) {  // 0 / 0 at zero, where the derivatives are 0 or infinite
+            const Vec<T> infinity = fill(std::numeric_limits<T>::infinity());
+            r.d = x == T(0) ? (p > 1 ? Vec<T>{} : infinity) : r.d;
+            r.dd = x == T(0) ? (p > 2 ? Vec<T>{} : p > 1 ? infinity : -infinity) : r.dd;
+        }
         break;
     }
     case Op::root:

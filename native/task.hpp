@@ -15,7 +15,7 @@ enum class Op : int {
     root,        // sqrt(a x + b)
     inverse,     // 1 / (a x + b)
     inverse_root,// (a x + b)^(-1/2)
-    whole_power, // (a x + b)^p, p = 1, 2, 3, ...
+    whole_power, // (a x + b)^p, p = 1, 2, ..., largest_whole_power
     matern3,     // (1 + z) exp(-z), z = sqrt(a x + b)
     matern5,     // (1 + z + z^2/3) exp(-z)
     add,         // a x + b y
@@ -31,6 +31,7 @@ struct Step {
 
 constexpr int max_slots = 8;
 constexpr int max_steps = 24;
+constexpr int largest_whole_power = 64;
 constexpr int kinds = 4;  // weights: profile, first and second derivative, indicator of u = 0
 
 struct Tape {

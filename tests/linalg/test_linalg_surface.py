@@ -38,8 +38,8 @@ def test_everything_is_documented(name):
     doc = inspect.getdoc(thing) or ""
     assert doc
     assert thing.__module__.startswith("mercer.linalg._")
+    assert re.search(r"^Examples\n-{8}$", doc, re.MULTILINE)
     if inspect.isfunction(thing):
-        assert re.search(r"^Examples\n-{8}$", doc, re.MULTILINE)
         assert re.search(r"^Returns\n-{7}$", doc, re.MULTILINE)
 
 

@@ -7,6 +7,7 @@ from numpy.testing import assert_allclose
 import mercer as mc
 from mercer import linalg
 from mercer.linalg import Status
+from mercer.linalg._woodbury import ShiftedLowRank
 from mercer.testing import awkward_kernels
 
 RULES = ("uniform", "kmeans", "leverage", "pivoted")
@@ -145,6 +146,13 @@ def test_dependent_landmarks_are_left_out(rule, rng):
     assert zero.map(np.ones((2, 2))).shape == (2, 0)
 
 
+def test_landmarks_with_small_features_count_too():
+    """Features of length 1 and 1e-9: neither depends on the other."""
+    low = linalg.nystrom(mc.Linear(), np.diag([1.0, 1e-9]), 2, random_state=0)
+    assert low.rank == 2
+    assert_allclose(low.factor @ low.factor.T, np.diag([1.0, 1e-18]), atol=1e-30)
+
+
 def test_better_rules_leave_less(rng):
     """Two dense groups and a sparse one: uniform landmarks miss what is rare."""
     groups = [rng.normal(size=(m, 3)) * s + c for m, s, c in
@@ -274,6 +282,13 @@ def test_woodbury_is_accurate_where_the_plain_formula_is_not(rng):
     L, B = U * s @ V.T, U @ np.ones(6)
     plain = (B - L @ np.linalg.solve(L.T @ L + 1e-6 * np.eye(6), L.T @ B)) / 1e-6
     assert np.abs(U.T @ plain - 1.0 / (s**2 + 1e-6)).max() > 1e-4
+
+
+@pytest.mark.parametrize("shape", [(600, 30), (20, 20), (10, 25)])
+def test_the_preconditioner_is_the_inverse(shape, rng):
+    L, B = rng.normal(size=shape), rng.normal(size=(shape[0], 2))
+    expected = np.linalg.solve(L @ L.T + 0.3 * np.eye(shape[0]), B)
+    assert_allclose(ShiftedLowRank(L, 0.3).solve(B), expected, rtol=1e-8, atol=1e-10)
 
 
 def test_woodbury_refuses():

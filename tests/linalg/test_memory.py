@@ -32,15 +32,15 @@ def X():
 
 def test_operator(X):
     S = linalg.gram_operator(K, X, centred=True, weights=np.ones(N))
-    assert peak(lambda: (S.matmat(np.ones((N, 4))), S.diag)) < 8
+    assert peak(lambda: (S.matmat(np.ones((N, 4))), S.diag)) < 24
 
 
 def test_eigenpairs(X):
-    assert peak(lambda: linalg.eigenpairs(K, X, 5, centred=True, random_state=0)) < 16
+    assert peak(lambda: linalg.eigenpairs(K, X, 5, centred=True, random_state=0)) < 32
 
 
 def test_power_iteration(X):
-    assert peak(lambda: linalg.power_iteration(K, X, random_state=0)) < 8
+    assert peak(lambda: linalg.power_iteration(K, X, random_state=0)) < 32
 
 
 def test_conjugate_gradients(X):
@@ -50,12 +50,12 @@ def test_conjugate_gradients(X):
 
 
 def test_pivoted_cholesky(X):
-    assert peak(lambda: linalg.pivoted_cholesky(K, X, max_rank=40, tol=0.0)) < 12
+    assert peak(lambda: linalg.pivoted_cholesky(K, X, max_rank=40, tol=0.0)) < 24
 
 
 @pytest.mark.parametrize("rule", ["uniform", "leverage", "pivoted"])
 def test_nystrom(rule, X):
-    assert peak(lambda: linalg.nystrom(K, X, 100, rule=rule, random_state=0)) < 24
+    assert peak(lambda: linalg.nystrom(K, X, 100, rule=rule, random_state=0)) < 32
 
 
 def test_cholesky_needs_one_matrix(X):

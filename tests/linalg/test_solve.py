@@ -7,6 +7,7 @@ from numpy.testing import assert_allclose
 import mercer as mc
 from mercer import linalg
 from mercer.linalg import Status
+from mercer.linalg._conjugate import ConjugateGradients
 from mercer.testing import awkward_kernels
 
 METHODS = ("cholesky", "eigen", "cg")
@@ -219,6 +220,16 @@ def test_it_stops_where_rounding_allows_no_more(rng):
     found = linalg.solve(mc.Gaussian(2.0), X, y, 1e-13, method="cg", tol=1e-15, max_iter=3000)
     assert found.status is Status.STALLED
     assert found.residual < 1.0 + 1e-9
+
+
+def test_an_iteration_that_made_things_worse_is_undone():
+    """The true residual has the last word: here the product that gives it is another one."""
+    factors = iter([1e-3, 5.0])
+    cg = ConjugateGradients(lambda V: next(factors) * V, np.copy, np.ones((4, 1)), 1e-8, 1.0)
+    cg.run(10)
+    assert cg.status.tolist() == [Status.STALLED]
+    assert_allclose(cg.coef, 0.0)
+    assert_allclose(cg.residual, 1.0)
 
 
 def test_callbacks_see_each_iteration_and_can_stop(rng):

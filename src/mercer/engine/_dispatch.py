@@ -42,6 +42,8 @@ _NO_SPECTRUM = (
     "3 dimensions, a smooth radial kernel, and a tolerance that a frequency grid can meet; "
     "use options(engine=None)"
 )
+_FINEST = 1e-12  # tolerance of the spectral engine where it is named and none is given
+_NOISE = 1e3  # times the bound on the error: sums below it have no relative accuracy
 _SELECTED = 64  # elements of a Selection that are differentiated at once
 _LOST = {"float32": 1e-30, "float64": 1e-290}  # kernel sums below have lost their digits
 
@@ -78,22 +80,24 @@ def fields(
             fields(program, X[rows], Y, part, order=order, paired=paired, shifted=shifted)
             for rows, part in coef.blocks()
         ]
-        return total(parts)
+        return _again_where_small(program, X, Y, coef, order, shifted, total(parts))
     if isinstance(coef, Selection):
         if paired:
             return aligned_fields(program, X[coef.index], Y, coef.value, order, shifted)
         return _selected_fields(program, X, Y, coef, order, shifted)
     if isinstance(coef, LowRank) and not paired:
         inner = fields(program, X, Y, Dense(coef.left), order=order, shifted=shifted)
-        return mixed(inner, coef.right)
+        return _again_where_small(program, X, Y, coef, order, shifted, mixed(inner, coef.right))
     if isinstance(coef, Dense) and not paired:
         if shifted:
             X, coef = _heard(X, coef)
         grid = _spectral_grid(program, X, Y, coef, order)
         if grid is not None:
-            return _spectral_fields(program, X, Y, coef, order, shifted, grid)
+            result = _spectral.fields(program, X, Y, coef.array, grid, order=order)
+            return _again_where_small(program, X, Y, coef, order, shifted, result)
         if _use_native(program, X, Y):
-            return _native_fields(program, X, Y, coef, order, shifted)
+            result = _native_fields(program, X, Y, coef, order, shifted)
+            return _again_where_small(program, X, Y, coef, order, shifted, result)
     return _blocked.fields(program, X, Y, coef, order=order, paired=paired, shifted=shifted)
 
 
@@ -111,8 +115,8 @@ def _native_fields(
         return _blocked.fields(program, X, Y, coef, order=order, shifted=shifted)
     if order and coef.shape[1] * per_element > _NATIVE_COLUMNS:
         size = max(1, _NATIVE_COLUMNS // per_element)
-        parts = [coef.columns(part) for part in pieces(coef.shape[1], size)]
-        return side_by_side([fields(program, X, Y, p, order=order, shifted=shifted) for p in parts])
+        parts = [Dense(coef.array[:, part]) for part in pieces(coef.shape[1], size)]
+        return side_by_side([_native_fields(program, X, Y, p, order, shifted) for p in parts])
     if not shifted or program.log_profile is None:
         return _native.fields(program, X, Y, coef.array, order=order)
     return _with_lost_rows(program, X, Y, coef, order)
@@ -131,23 +135,21 @@ def _with_lost_rows(program: Program, X: Any, Y: Any, coef: Dense, order: int) -
     return replaced(result, lost, again)
 
 
-def _spectral_fields(
-    program: Program, X: Any, Y: Any, coef: Dense, order: int, shifted: bool, grid: Grid
+def _again_where_small(
+    program: Program, X: Any, Y: Any, coef: Coef, order: int, shifted: bool, result: Fields
 ) -> Fields:
-    """By frequencies; where relative accuracy is wanted (`shifted`), small sums are done again.
+    """Where relative accuracy is wanted (`shifted`), do sums again that a tolerance made noise.
 
-    The error is bounded by a share of the largest sum, not of each: in the tails a ratio of two
+    Their error is bounded by a share of the largest sum, not of each: in the tails a ratio of two
     tiny numbers would be noise.
     """
-    result = _spectral.fields(program, X, Y, coef.array, grid, order=order)
-    if not shifted:
+    if not shifted or result.bound is None:
         return result
-    assert result.bound is not None
-    noisy = np.any(np.abs(result.value) < 1e3 * result.bound, axis=1)
-    rows = np.flatnonzero(noisy)
+    small = np.any(np.abs(result.value) < _NOISE * result.bound, axis=1)
+    rows = np.flatnonzero(small & (result.shift == 0.0))  # rows with a shift were done again
     if rows.size == 0:
         return result
-    with options(engine="native" if _native.core() is not None else "blocked", tolerance=0.0):
+    with options(engine=None, tolerance=0.0):
         again = fields(program, X, Y[rows], coef, order=order, shifted=True)
     return replaced(result, rows, again)
 
@@ -166,19 +168,18 @@ def _spectral_grid(program: Program, X: Any, Y: Any, coef: Dense, order: int) ->
     )
     if wanted is None and (not possible or tolerance == 0.0 or _few_pairs(X, Y)):
         return None
+    most: float = _spectral.MOST_MODES
+    if wanted is None:  # a larger grid would take longer than the sum
+        seconds = _native.seconds_needed(program, X, Y, coef.shape[1], order)
+        size = _dimensions(program, X), n_rows(X), n_rows(Y), coef.shape[1], order
+        most = min(most, _spectral.modes_within(seconds, *size))
     grid = None
-    if possible:
+    if possible and most >= 1:
         low, high = _spectral.box_of(program, X, Y)
-        grid = _spectral.grid_for(program, low, high, max(tolerance, 1e-12))
-    if wanted == "spectral":
-        if grid is None:
-            raise InputError(_NO_SPECTRUM)
-        return grid
-    if grid is None:
-        return None
-    n, m, batch = n_rows(X), n_rows(Y), coef.shape[1]
-    forecast = _spectral.seconds_needed(grid, n, m, batch, order)
-    return grid if forecast < _native.seconds_needed(program, X, Y, batch, order) else None
+        grid = _spectral.grid_for(program, low, high, max(tolerance, _FINEST), most)
+    if wanted == "spectral" and grid is None:
+        raise InputError(_NO_SPECTRUM)
+    return grid
 
 
 def _few_pairs(X: Any, Y: Any) -> bool:

@@ -21,6 +21,7 @@ from mercer._threads import map_threads, thread_count
 from mercer.engine._cancellation import cut_below, rounded_up
 from mercer.engine._distances import aligned_distances, bound_on_error, squared_norms
 from mercer.engine._fields import Fields, Moments, gradient_of, hessian_of
+from mercer.engine._jets import evaluate
 from mercer.engine._pairs import mapped_points, tile_dtype
 from mercer.engine._plan import n_columns, n_rows, pieces
 from mercer.engine._program import Distance, Program
@@ -99,9 +100,9 @@ def fields(program: Program, X: Any, Y: Any, A: Array, *, order: int = 0) -> Fie
         return kinds | ({_COINCIDE: a} if any(program.cusps) else {})
 
     sums = _sums(program, ready, weighed)
-    value = sums[0].astype(dtype, copy=False)
+    value, bound = sums[0].astype(dtype, copy=False), _bound(program, ready, A)
     if order == 0:
-        return Fields(value, None, None, (), None, shift)
+        return Fields(value, None, None, (), None, shift, bound)
     queries = [_unsorted(np.asarray(ready.queries - about, np.float64), ready.query_order)]
     dim, p = n_columns(Y), ready.points.shape[1]
     moments = [_moments(sums, b, batch, p) for b in range(batch)]
@@ -112,7 +113,7 @@ def fields(program: Program, X: Any, Y: Any, A: Array, *, order: int = 0) -> Fie
         hessian = np.stack(each, axis=1).astype(dtype, copy=False)
     slope = np.stack([part[("sum", 0)] for part in moments], axis=1)
     cusp = sums[_COINCIDE].astype(dtype, copy=False) if _COINCIDE in sums else None
-    return Fields(value, gradient.astype(dtype, copy=False), hessian, (slope,), cusp, shift)
+    return Fields(value, gradient.astype(dtype, copy=False), hessian, (slope,), cusp, shift, bound)
 
 
 def _prepare(program: Program, X: Any, Y: Any, order: int = 0) -> _Prepared:
@@ -150,6 +151,15 @@ def _sorted(program: Program, ready: _Prepared, order: int) -> _Prepared:
     points, x = sorted_in_space(x, _LEAF)
     queries, y = sorted_in_space(y, _PANELS)
     return _Prepared(x, y, ready.form, cutoff, points, queries)
+
+
+def _bound(program: Program, ready: _Prepared, A: Array) -> Array | None:
+    """What leaving out far points may change; None if nothing but zeros was left out."""
+    tolerance = get_options().tolerance
+    if tolerance == 0.0 or not ready.cutoff < np.inf:
+        return None
+    at_zero = abs(float(np.ravel(evaluate(program.profile, [np.zeros(1)]).value)[0]))
+    return np.asarray(tolerance * at_zero * np.abs(A).sum(axis=0, dtype=np.float64))
 
 
 def _contiguous(X: Any, dtype: Any) -> Array:

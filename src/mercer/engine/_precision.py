@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from mercer._array import is_sparse
+from mercer._array import Array, is_sparse
 from mercer.engine._cancellation import cut_below
 from mercer.engine._distances import bound_on_error, squared_norms
 from mercer.engine._fields import Fields
@@ -25,7 +25,7 @@ def in_double(program: Program, X: Any, Y: Any, order: int) -> bool:
     """
     if tile_dtype(X, Y) != np.float32:
         return False
-    if order and any(_extreme(d) for pair in program.corner for d in pair):
+    if any(_extreme(d) for pair in program.corner for d in pair[: 2 if order else 1]):
         return True
     return any(
         _distance_needs_double(program, i, X, Y, order)
@@ -57,7 +57,7 @@ def doubled(X: Any) -> Any:
 
 
 def halved(fields: Fields) -> Fields:
-    """Fields in float32; slopes, shifts and bounds stay as they are."""
+    """Fields in float32; slopes and shifts stay as they are, a bound grows by the rounding."""
 
     def cast(a: Any) -> Any:
         return None if a is None else a.astype(np.float32)
@@ -69,4 +69,12 @@ def halved(fields: Fields) -> Fields:
             gradient=cast(fields.gradient),
             hessian=cast(fields.hessian),
             cusp=cast(fields.cusp),
+            bound=with_rounding(fields.bound, fields.value),
         )
+
+
+def with_rounding(bound: Array | None, value: Array) -> Array | None:
+    """A bound on the error of values of shape (m, b) that will be rounded to float32."""
+    if bound is None:
+        return None
+    return np.asarray(bound + np.finfo(np.float32).eps * np.abs(value).max(axis=0))

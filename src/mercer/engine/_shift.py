@@ -66,10 +66,12 @@ def total(parts: list[Fields]) -> Fields:
         )
         return sum(scaled_arrays).astype(arrays[0].dtype)  # type: ignore[union-attr]
 
-    slopes = tuple(add(list(s)) for s in zip(*(p.slopes for p in parts), strict=True))
+    slopes = tuple(add(list(s)) for s in _slopes(parts))
     names = ("value", "gradient", "hessian")
     value, gradient, hessian = (add([getattr(p, name) for p in parts]) for name in names)
-    return Fields(value, gradient, hessian, slopes, add([p.cusp for p in parts]), high)
+    cusp, bounds = add([p.cusp for p in parts]), _bounds(parts)
+    bound = None if bounds is None else np.sum(bounds, axis=0)
+    return Fields(value, gradient, hessian, slopes, cusp, high, bound)
 
 
 def mixed(inner: Fields, B: Array) -> Fields:
@@ -88,6 +90,7 @@ def mixed(inner: Fields, B: Array) -> Fields:
         slopes,
         mix(inner.cusp),
         inner.shift,
+        None if inner.bound is None else inner.bound @ np.abs(B),
     )
 
 
@@ -101,14 +104,29 @@ def side_by_side(blocks: list[Fields]) -> Fields:
         parts = [by_row(a, factor(p.shift, high)) for a, p in zip(arrays, blocks, strict=True)]
         return np.concatenate(parts, axis=1).astype(arrays[0].dtype, copy=False)
 
-    slopes = tuple(join(list(s)) for s in zip(*(p.slopes for p in blocks), strict=True))
+    slopes = tuple(join(list(s)) for s in _slopes(blocks))
     names = ("value", "gradient", "hessian")
     value, gradient, hessian = (join([getattr(p, name) for p in blocks]) for name in names)
-    return Fields(value, gradient, hessian, slopes, join([p.cusp for p in blocks]), high)
+    cusp, bounds = join([p.cusp for p in blocks]), _bounds(blocks)
+    bound = None if bounds is None else np.concatenate(bounds)
+    return Fields(value, gradient, hessian, slopes, cusp, high, bound)
+
+
+def _slopes(parts: list[Fields]) -> list[tuple[Array, ...]]:
+    """The slopes of all parts by variable; none where a part has none (the spectral engine)."""
+    known = all(p.slopes for p in parts)
+    return list(zip(*(p.slopes for p in parts), strict=True)) if known else []
+
+
+def _bounds(parts: list[Fields]) -> list[Array] | None:
+    """The bounds of all parts, zero where a part is right to rounding; None if every part is."""
+    if all(p.bound is None for p in parts):
+        return None
+    return [np.zeros(p.value.shape[1]) if p.bound is None else p.bound for p in parts]
 
 
 def replaced(fields: Fields, rows: Array, other: Fields) -> Fields:
-    """Fields with some of their rows taken from another computation."""
+    """Fields with some of their rows taken from another computation, at least as accurate."""
 
     def put(a: Any, b: Any) -> Any:
         if a is None:
@@ -117,7 +135,7 @@ def replaced(fields: Fields, rows: Array, other: Fields) -> Fields:
         out[rows] = b
         return out
 
-    slopes = tuple(put(a, b) for a, b in zip(fields.slopes, other.slopes, strict=True))
+    slopes = tuple(put(a, b) for a, b in _slopes([fields, other]))
     return Fields(
         put(fields.value, other.value),
         put(fields.gradient, other.gradient),
@@ -125,4 +143,5 @@ def replaced(fields: Fields, rows: Array, other: Fields) -> Fields:
         slopes,
         put(fields.cusp, other.cusp),
         put(fields.shift, other.shift),
+        fields.bound,
     )

@@ -27,6 +27,7 @@ from mercer.engine._jets import evaluate
 from mercer.engine._maps import pull_all
 from mercer.engine._pairs import mapped_points, tile_dtype
 from mercer.engine._plan import n_columns, n_rows
+from mercer.engine._precision import doubled, with_rounding
 from mercer.engine._program import Distance, Program
 from mercer.engine._reach import reach
 
@@ -34,6 +35,7 @@ MOST_MODES, MOST_SAMPLES = 1 << 24, 1 << 22
 _FINEST, _COARSEST = 1e-13, 1e-6  # relative accuracy asked of the transforms
 _MOST_PER_AXIS = 8192
 _CLIP = 2.6  # periods in units of the data range where the profile decays too slowly
+_TRANSFORMS = 0.25  # share of the tolerance that is left to the transforms
 
 
 @lru_cache(maxsize=1)
@@ -71,33 +73,39 @@ class Grid:
         return np.asarray(w.reshape([-1 if k == axis else 1 for k in range(self.weights.ndim)]))
 
 
-def grid_for(program: Program, low: Array, high: Array, tolerance: float) -> Grid | None:
-    """The smallest grid that meets tolerance * k(0) on the box, or None if it is too large."""
+def grid_for(
+    program: Program, low: Array, high: Array, tolerance: float, most: float = MOST_MODES
+) -> Grid | None:
+    """The smallest grid that meets tolerance * k(0) on the box; None beyond `most` modes."""
     extent = np.maximum(high - low, 1e-12 * np.maximum(np.abs(low), np.abs(high)) + 1e-300)
-    centre = 0.5 * (low + high)
-    k0 = float(_profile(program, np.zeros(1))[0])
-    pad2 = reach(program, 0, tolerance / (4.0 * extent.size), 64.0 * float((extent**2).sum()))
+    centre, dim = 0.5 * (low + high), extent.size
+    share = (1.0 - _TRANSFORMS) * tolerance
+    error = share * value_at_zero(program)
+    pad2 = reach(program, 0, share / (4.0 * dim), 64.0 * float((extent**2).sum()))
+    grid = None
     if program.spectrum is not None and math.isfinite(pad2):
-        grid = _from_density(program, centre, extent, math.sqrt(pad2), tolerance * k0)
-        if grid is None or grid.error <= tolerance * k0:
-            return _with_accuracy(grid, tolerance)
-    return _with_accuracy(_from_samples(program, centre, extent, tolerance * k0), tolerance)
-
-
-def _with_accuracy(grid: Grid | None, tolerance: float) -> Grid | None:
+        grid = _from_density(program, centre, extent, math.sqrt(pad2), error, most)
+    if grid is None or grid.error > error:
+        grid = _from_samples(program, centre, extent, error, min(most, MOST_SAMPLES))
     if grid is None:
         return None
-    return replace(grid, accuracy=float(np.clip(0.1 * tolerance, _FINEST, _COARSEST)))
+    accuracy = _TRANSFORMS * tolerance / (2.0 * dim)
+    return replace(grid, accuracy=float(np.clip(accuracy, _FINEST, _COARSEST)))
+
+
+def value_at_zero(program: Program) -> float:
+    """k(x, x) of a radial program."""
+    return float(_profile(program, np.zeros(1))[0])
 
 
 def _from_density(
-    program: Program, centre: Array, extent: Array, pad: float, error: float
+    program: Program, centre: Array, extent: Array, pad: float, error: float, most: float
 ) -> Grid | None:
     """Weights from the spectral density; what is lost is wrapped and missing mass."""
     assert program.spectrum is not None
     dim, period = centre.size, extent + pad
     omega = _tail_frequency(program, error / (4.0 * dim))
-    if np.prod(2.0 * np.ceil(omega * period / (2.0 * math.pi)) + 1.0) > MOST_MODES:
+    if np.prod(2.0 * np.ceil(omega * period / (2.0 * math.pi)) + 1.0) > most:
         return None
     half = np.ceil(omega * period / (2.0 * math.pi)).astype(int)
     axes = [
@@ -109,7 +117,7 @@ def _from_density(
         return None
     periodic = _images(program, period, np.zeros(dim))
     missing = abs(periodic - float(weights.sum()))
-    wrapped = _images(program, period, extent) - float(_profile(program, np.zeros(1))[0])
+    wrapped = _images(program, period, extent) - value_at_zero(program)
     return Grid(centre, period, weights, missing + wrapped)
 
 
@@ -130,20 +138,29 @@ def _outer_sum(axes: list[Array]) -> Array:
     return np.asarray(sum(shaped[1:], shaped[0]))
 
 
-def _from_samples(program: Program, centre: Array, extent: Array, error: float) -> Grid | None:
+def _from_samples(
+    program: Program, centre: Array, extent: Array, error: float, most: float
+) -> Grid | None:
     """Weights by FFT of the profile, on a coordinate that is bent to be periodic outside the box.
 
     For profiles without a known spectral density, or too slow to decay. Differences of points in
     the box stay in the range where the coordinate is straight, so only the number of modes limits
-    the accuracy; it is doubled until the error between the samples is small enough.
+    the accuracy; it is doubled until the error between the samples is small enough. What the
+    longest axis needs by itself is found first: no more is needed to give up early.
     """
-    period, size = _CLIP * extent, 32
-    while size <= _MOST_PER_AXIS and float(size) ** extent.size <= MOST_SAMPLES:
+    period, size, dim = _CLIP * extent, 32, extent.size
+    if dim > 1:
+        longest = [int(np.argmax(extent))]
+        line = _from_samples(program, centre[longest], extent[longest], error, most ** (1.0 / dim))
+        if line is None:
+            return None
+        size = line.weights.size + 1
+    while size <= _MOST_PER_AXIS and float(size) ** dim <= most:
         ticks = [np.arange(size) * (p / size) for p in period]
         bent = [_bent(t, e, p) ** 2 for t, e, p in zip(ticks, extent, period, strict=True)]
         samples = _profile(program, _outer_sum(bent))
         weights = np.fft.fftshift(np.fft.fftn(samples).real / samples.size)
-        weights = weights[(slice(1, None),) * extent.size]  # drop the unpaired highest mode
+        weights = weights[(slice(1, None),) * dim]  # drop the unpaired highest mode
         found = 2.0 * _measured_error(program, Grid(centre, period, weights, 0.0), extent)
         if found <= error:
             return Grid(centre, period, weights, found)
@@ -210,10 +227,13 @@ class SpectralSum:
 
     @property
     def bound(self) -> Array:
-        """A bound on the error of each element's values."""
-        return self.mass * (
-            self.grid.error + self.grid.accuracy * float(np.abs(self.grid.weights).sum())
-        )
+        """A bound on the error of each element's values.
+
+        Each of the two transforms may be off by its accuracy once per dimension.
+        """
+        transforms = 2.0 * self.grid.centre.size * self.grid.accuracy
+        weight = float(np.abs(self.grid.weights).sum())
+        return np.asarray(self.mass * (self.grid.error + transforms * weight))
 
 
 def transform(grid: Grid, X: Array, A: Array) -> SpectralSum:
@@ -273,7 +293,7 @@ def fields(program: Program, X: Any, Y: Any, A: Array, grid: Grid, *, order: int
     """Every element at every query, with a bound on the error of each element's values."""
     (variable,) = program.variables
     assert isinstance(variable, Distance)
-    x, y = mapped_points(variable, X, Y)
+    x, y = mapped_points(variable, doubled(X), doubled(Y))
     dim, dtype, m = x.shape[1], tile_dtype(X, Y), n_rows(Y)
     spectral = transform(grid, x, A)
     firsts = [(k,) for k in range(dim)] if order >= 1 else []
@@ -289,21 +309,23 @@ def fields(program: Program, X: Any, Y: Any, A: Array, grid: Grid, *, order: int
             full[:, :, j, k] = full[:, :, k, j] = part
         half = np.swapaxes(pull_all(variable.maps, full, n_columns(Y)), 2, 3)
         hessian = pull_all(variable.maps, half, n_columns(Y)).astype(dtype, copy=False)
+    bound = with_rounding(spectral.bound, value) if dtype == np.float32 else spectral.bound
     value = value.astype(dtype, copy=False)
-    return Fields(value, gradient, hessian, (), None, np.zeros(m), spectral.bound)
+    return Fields(value, gradient, hessian, (), None, np.zeros(m), bound)
 
 
 def box_of(program: Program, X: Any, Y: Any) -> tuple[Array, Array]:
     """The box that holds points and queries where the program measures them."""
-    x, y = mapped_points(program.variables[0], X, Y)
-    low = np.minimum(x.min(axis=0), y.min(axis=0)).astype(np.float64)
-    return low, np.maximum(x.max(axis=0), y.max(axis=0)).astype(np.float64)
+    x, y = mapped_points(program.variables[0], doubled(X), doubled(Y))
+    return np.minimum(x.min(axis=0), y.min(axis=0)), np.maximum(x.max(axis=0), y.max(axis=0))
 
 
-def seconds_needed(grid: Grid, n: int, m: int, batch: int, order: int) -> float:
-    """A rough forecast of the time `fields` takes, from measurements on two cores."""
-    dim = grid.weights.ndim
+def modes_within(seconds: float, dim: int, n: int, m: int, batch: int, order: int) -> float:
+    """The size of a grid for which `fields` is forecast to take this long; 0 if there is none.
+
+    From measurements on two cores. What it takes to find the grid is counted as one more field.
+    """
     per_point = (0.0, 6e-8, 2e-7, 1e-6)[dim]
     fields_out = batch * (1, 1 + dim, 1 + dim + dim * (dim + 1) // 2)[order]
     pairs = -(-batch // 2) * n + -(-fields_out // 2) * m
-    return 5e-3 + per_point * pairs + 1e-7 * grid.weights.size * (1 + fields_out)
+    return max(0.0, (seconds - 5e-3 - per_point * pairs) / (1e-7 * (1 + fields_out)))

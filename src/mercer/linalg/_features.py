@@ -30,6 +30,15 @@ class FeatureError:
     largest : float
         The largest absolute value.
     n_pairs : int
+
+    Examples
+    --------
+    >>> import mercer as mc
+    >>> from mercer import linalg
+    >>> z = linalg.random_features(mc.Gaussian(1.0), 1, 1000, random_state=0)
+    >>> found = z.error([[0.0], [1.0], [2.0]], n_pairs=50, random_state=0)
+    >>> found.rms <= found.largest < 0.2
+    True
     """
 
     rms: float
@@ -49,6 +58,18 @@ class RandomFeatures:
     kernel : Kernel
     frequencies : array of shape (m, d)
     kind : str
+    mass : float
+        c.
+
+    Examples
+    --------
+    >>> import mercer as mc
+    >>> from mercer import linalg
+    >>> z = linalg.random_features(4.0 * mc.Laplace(1.0), 2, 6, kind="orthogonal", random_state=0)
+    >>> z
+    <6 orthogonal RandomFeatures of 4.0 * Laplace(length_scale=1.0) in 2 dimensions>
+    >>> float((z([[0.5, 1.0]]) ** 2).sum().round(6))
+    4.0
     """
 
     kernel: Kernel

@@ -43,6 +43,18 @@ class Nystrom:
         SOLVED, or TRUNCATED if landmarks were left out.
     triangle : array of shape (r, r)
         Lower triangular T with W = T T', so that L = C T'^-1.
+
+    Examples
+    --------
+    >>> import mercer as mc
+    >>> from mercer import linalg
+    >>> low = linalg.nystrom(mc.Linear(), [[1.0, 0.0], [0.0, 3.0], [2.0, 0.0]], 2, rule="pivoted")
+    >>> low.index, low.trace_error
+    (array([1, 2]), 0.0)
+    >>> z = low.map([[5.0, 0.0], [1.0, 1.0]])
+    >>> z @ z.T
+    array([[25.,  5.],
+           [ 5.,  2.]])
     """
 
     kernel: Kernel

@@ -34,7 +34,16 @@ class PivotedCholesky:
     trace_error : float
         trace(K - L L'), a bound on every other unitarily invariant norm of the error.
     status : Status
-        CONVERGED at tol, COMPLETE where only rounding is left, else MAX_RANK.
+        CONVERGED at tol, COMPLETE where only rounding is left, MAX_RANK, or INDEFINITE where the
+        kernel turns out not to be positive definite.
+
+    Examples
+    --------
+    >>> import mercer as mc
+    >>> from mercer import linalg
+    >>> low = linalg.pivoted_cholesky(mc.Linear(), [[1.0, 0.0], [0.0, 3.0], [2.0, 0.0]], tol=0.0)
+    >>> low.pivots, low.rank, low.trace_error
+    (array([1, 2]), 2, 0.0)
     """
 
     factor: Array

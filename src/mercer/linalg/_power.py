@@ -28,6 +28,14 @@ class EigenPair:
         |S v - lambda v|.
     n_iter : int
     status : Status
+
+    Examples
+    --------
+    >>> import mercer as mc
+    >>> from mercer import linalg
+    >>> pair = linalg.power_iteration(mc.Constant(2.0), [[0.0], [1.0], [2.0]], random_state=0)
+    >>> round(pair.value, 6), pair.n_iter
+    (6.0, 2)
     """
 
     value: float

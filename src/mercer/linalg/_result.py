@@ -86,7 +86,8 @@ class Solution:
     coef : array of shape (n,) or (n, b)
         The solution A.
     residual : float or array of shape (b,)
-        |M A - B| / |B| of each column, from a fresh product with the matrix M, jitter left out.
+        |M A - B| / |B| of each column, from a fresh product with the matrix M, jitter left out
+        (of kernel sums as exact as `options(tolerance=...)` asks for).
     n_iter : int or array of shape (b,)
         Iterations; 0 for a direct method.
     jitter : float
