@@ -37,8 +37,8 @@ class Fields:
     cusp : the sum of the coefficients of the points that coincide with the query, where the
         slope is infinite (their terms are left out of the derivatives); None for smooth profiles
     shift : the logarithm of the scale of each query, shape (m,)
-    bound : where a tolerance was made use of, a bound on the error of the values of each element,
-        shape (b,); None where the error is rounding. The spectral engine gives no slopes
+    bound : where a tolerance was made use of, a bound on the error that makes in the values of each
+        element, shape (b,); None where the error is rounding. The spectral engine gives no slopes
     """
 
     value: Array
