@@ -7,6 +7,7 @@ BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip --disable-pip-version-check install --quiet --progress-bar off
 STAMP  := $(VENV)/.installed
 DOCS   := $(VENV)/.docs
+SANITIZE := build/sanitize
 NATIVE := $(shell find native -type f 2>/dev/null)
 
 # The build runs inside .venv (no isolation) with a build tree of its own, so that a change compiles in
@@ -16,7 +17,7 @@ install = PATH="$(CURDIR)/$(BIN):$$PATH" $(PIP) --no-build-isolation \
     --log build/install.log -Cbuild-dir=build/native --editable ".[$(1)]"
 
 .DEFAULT_GOAL := help
-.PHONY: help env run test test-all lint format bench docs spec clean
+.PHONY: help env run test test-all sanitize lint format bench docs spec clean
 
 help:  ## show this text
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -31,6 +32,13 @@ test: $(STAMP)  ## the test suite without the slow tests
 
 test-all: $(STAMP)  ## the whole test suite
 	$(BIN)/python -m pytest -m "slow or not slow"
+
+# The tests force every instruction set in turn. The interpreter is not ours: its leaks are not looked
+# for, and the sanitizer's library (of GCC) has to be there before it starts.
+sanitize: $(SANITIZE)/.installed  ## the engine tests, the core built with address and undefined-behaviour sanitizers
+	LD_PRELOAD="$$($(CXX) -print-file-name=libasan.so) $$($(CXX) -print-file-name=libstdc++.so)" \
+	    ASAN_OPTIONS=detect_leaks=0:quarantine_size_mb=8 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 \
+	    $(SANITIZE)/bin/python -m pytest tests/engine $(ARGS)
 
 lint: $(STAMP)  ## style, types and layers
 	$(BIN)/ruff check .
@@ -70,6 +78,16 @@ $(STAMP): pyproject.toml CMakeLists.txt $(NATIVE)
 	    grep -E 'error|FAILED' build/install.log | head -20; \
 	    echo "The compiled core could not be built (build/install.log says why):"; \
 	    echo "mercer runs on NumPy alone, more slowly."; }
+	@touch $@
+
+# An environment with another core; everything else it takes from $(VENV).
+$(SANITIZE)/.installed: $(STAMP)
+	$(BIN)/python -m venv --without-pip $(SANITIZE)
+	$(BIN)/python -c "import sysconfig as s; print(s.get_path('purelib'))" \
+	    > $$($(SANITIZE)/bin/python -c "import sysconfig as s; print(s.get_path('purelib'))")/shared.pth
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m pip --python $(SANITIZE)/bin/python install --quiet \
+	    --ignore-installed --no-deps --no-build-isolation --log build/sanitize.log \
+	    -Cbuild-dir=$(SANITIZE)/core -Ccmake.define.MERCER_SANITIZE=ON --editable .
 	@touch $@
 
 $(DOCS): $(STAMP) pyproject.toml
