@@ -18,16 +18,17 @@ namespace MERCER_ISA {
 template <class T> struct VectorOf;
 template <> struct VectorOf<double> {
     typedef double type __attribute__((vector_size(MERCER_VECTOR_BYTES)));
-    typedef std::int64_t bits __attribute__((vector_size(MERCER_VECTOR_BYTES)));
-    using integer = std::int64_t;
+    typedef std::uint64_t bits __attribute__((vector_size(MERCER_VECTOR_BYTES)));
+    typedef std::int64_t integers __attribute__((vector_size(MERCER_VECTOR_BYTES)));
 };
 template <> struct VectorOf<float> {
     typedef float type __attribute__((vector_size(MERCER_VECTOR_BYTES)));
-    typedef std::int32_t bits __attribute__((vector_size(MERCER_VECTOR_BYTES)));
-    using integer = std::int32_t;
+    typedef std::uint32_t bits __attribute__((vector_size(MERCER_VECTOR_BYTES)));
+    typedef std::int32_t integers __attribute__((vector_size(MERCER_VECTOR_BYTES)));
 };
 template <class T> using Vec = typename VectorOf<T>::type;
 template <class T> using Bits = typename VectorOf<T>::bits;
+template <class T> using Integers = typename VectorOf<T>::integers;  // to shift with the sign
 template <class T> constexpr int lanes = MERCER_VECTOR_BYTES / static_cast<int>(sizeof(T));
 
 template <class T> inline Vec<T> load(const T* p) {
@@ -87,7 +88,7 @@ inline Vec<double> exponential(Vec<double> x) {
     p = p * r + 1.0;
     p = p * r + 1.0;
     // two factors, so that results up to the largest number do not overflow on the way
-    const Bits<double> half = (reinterpret<Bits<double>>(t) << 52) + (std::int64_t{1022} << 52);
+    const Bits<double> half = (reinterpret<Bits<double>>(t) << 52) + (std::uint64_t{1022} << 52);
     p = (p * reinterpret<Vec<double>>(half)) * 2.0;
     p = x < low ? Vec<double>{} : p;
     return x > 709.782712893384 ? fill(std::numeric_limits<double>::infinity()) : p;
@@ -108,7 +109,7 @@ inline Vec<float> exponential(Vec<float> x) {
     p = p * r + 0.5f;
     p = p * r + 1.0f;
     p = p * r + 1.0f;
-    const Bits<float> half = (reinterpret<Bits<float>>(t) << 23) + (126 << 23);
+    const Bits<float> half = (reinterpret<Bits<float>>(t) << 23) + (std::uint32_t{126} << 23);
     p = (p * reinterpret<Vec<float>>(half)) * 2.0f;
     p = x < low ? Vec<float>{} : p;
     return x > 88.7228394f ? fill(std::numeric_limits<float>::infinity()) : p;
@@ -121,13 +122,13 @@ inline Vec<float> exponential(Vec<float> x) {
 template <class T> struct LogConstants;
 template <> struct LogConstants<double> {
     static constexpr int mantissa = 52;
-    static constexpr std::int64_t root_half = 0x3fe6a09e667f3bcd, one = 0x3ff0000000000000;
+    static constexpr std::uint64_t root_half = 0x3fe6a09e667f3bcd;
     static constexpr double ln2_high = 0x1.62e42fefa3800p-1, ln2_low = 0x1.ef35793c76730p-45;
     static constexpr double rounding = 0x1.8p52;
 };
 template <> struct LogConstants<float> {
     static constexpr int mantissa = 23;
-    static constexpr std::int32_t root_half = 0x3f3504f3, one = 0x3f800000;
+    static constexpr std::uint32_t root_half = 0x3f3504f3;
     static constexpr float ln2_high = 0x1.62e400p-1f, ln2_low = 0x1.7f7d1cp-20f;
     static constexpr float rounding = 0x1.8p23f;
 };
@@ -152,7 +153,8 @@ inline Vec<float> atanh_tail(Vec<float> z) {
 template <class T> inline Vec<T> logarithm(Vec<T> x) {
     using C = LogConstants<T>;
     const Bits<T> bits = reinterpret<Bits<T>>(x);
-    const Bits<T> e = (bits - C::root_half) >> C::mantissa;
+    const Bits<T> e =
+        reinterpret<Bits<T>>(reinterpret<Integers<T>>(bits - C::root_half) >> C::mantissa);
     const Vec<T> m = reinterpret<Vec<T>>(bits - (e << C::mantissa));
     // the integer e as a number: its low bits beside a large one
     const Vec<T> n =
