@@ -114,6 +114,50 @@ inline Vec<float> exponential(Vec<float> x) {
     p = x < low ? Vec<float>{} : p;
     return x > 88.7228394f ? fill(std::numeric_limits<float>::infinity()) : p;
 }
+
+// 2^x in the same way, with |r| <= 1/2; what is subtracted from x is exact.
+inline Vec<double> two_to(Vec<double> x) {
+    const Vec<double> low = fill(-1021.5), high = fill(1024.0);
+    const Vec<double> clamped = smaller<double>(high, larger<double>(low, x));
+    const double shift = 0x1.8p52;
+    const Vec<double> t = clamped + shift;
+    const Vec<double> r = clamped - (t - shift);
+    Vec<double> p = fill(0x1.e9d3fe3952179p-32);
+    p = p * r + 0x1.e6063f7217bc6p-28;
+    p = p * r + 0x1.b524fae627834p-24;
+    p = p * r + 0x1.62bfd47773353p-20;
+    p = p * r + 0x1.ffcbfc670dcd4p-17;
+    p = p * r + 0x1.430913096fd9fp-13;
+    p = p * r + 0x1.5d87fe78a5276p-10;
+    p = p * r + 0x1.3b2ab6fba1ddap-7;
+    p = p * r + 0x1.c6b08d704a0c2p-5;
+    p = p * r + 0x1.ebfbdff82c598p-3;
+    p = p * r + 0x1.62e42fefa39efp-1;
+    p = p * r + 1.0;
+    const Bits<double> half = (reinterpret<Bits<double>>(t) << 52) + (std::uint64_t{1022} << 52);
+    p = (p * reinterpret<Vec<double>>(half)) * 2.0;
+    p = x < low ? Vec<double>{} : p;
+    return x >= high ? fill(std::numeric_limits<double>::infinity()) : p;
+}
+
+inline Vec<float> two_to(Vec<float> x) {
+    const Vec<float> low = fill(-125.5f), high = fill(128.0f);
+    const Vec<float> clamped = smaller<float>(high, larger<float>(low, x));
+    const float shift = 0x1.8p23f;
+    const Vec<float> t = clamped + shift;
+    const Vec<float> r = clamped - (t - shift);
+    Vec<float> p = fill(0x1.44138ap-13f);
+    p = p * r + 0x1.5f0890p-10f;
+    p = p * r + 0x1.3b2a54p-7f;
+    p = p * r + 0x1.c6af6cp-5f;
+    p = p * r + 0x1.ebfbe0p-3f;
+    p = p * r + 0x1.62e430p-1f;
+    p = p * r + 1.0f;
+    const Bits<float> half = (reinterpret<Bits<float>>(t) << 23) + (std::uint32_t{126} << 23);
+    p = (p * reinterpret<Vec<float>>(half)) * 2.0f;
+    p = x < low ? Vec<float>{} : p;
+    return x >= high ? fill(std::numeric_limits<float>::infinity()) : p;
+}
 #endif
 
 // log(x) = e log 2 + log(m), m in [sqrt(1/2), sqrt(2)), by the series of atanh in s = (m-1)/(m+1).

@@ -1,14 +1,20 @@
 // What AVX-512 does better with its own instructions: exponentials and powers.
 //
 // Scaling by powers of two, exponents and mantissas are single instructions, and a table of sixteen
-// fits one or two registers. log2(x) = e - log2(c) + log2(1 + r) with c near 1/m from the table and
-// r = m c - 1 small; x^p = 2^(p log2 x). Coefficients and table: tools/coefficients.py.
+// fits one or two registers. 2^y = 2^n 2^r with n a multiple of 1/16, whose fraction is looked up,
+// and |r| <= 1/32. log2(x) = e - log2(c) + log2(1 + r) with c near 1/m from the table and
+// r = m c - 1 small; x^p = 2^(p log2 x). Coefficients and tables: tools/coefficients.py.
 #pragma once
 
 #include <immintrin.h>
 
 namespace MERCER_ISA {
 
+alignas(64) constexpr double powers_d[16] = {
+    1.0, 0x1.0b5586cf9890fp0, 0x1.172b83c7d517bp0, 0x1.2387a6e756238p0,
+    0x1.306fe0a31b715p0, 0x1.3dea64c123422p0, 0x1.4bfdad5362a27p0, 0x1.5ab07dd485429p0,
+    0x1.6a09e667f3bcdp0, 0x1.7a11473eb0187p0, 0x1.8ace5422aa0dbp0, 0x1.9c49182a3f090p0,
+    0x1.ae89f995ad3adp0, 0x1.c199bdd85529cp0, 0x1.d5818dcfba487p0, 0x1.ea4afa2a490dap0};
 alignas(64) constexpr double reciprocals_d[16] = {
     0x1.f07c1f07c1f08p-1, 0x1.d41d41d41d41dp-1, 0x1.bacf914c1badp-1, 0x1.a41a41a41a41ap-1,
     0x1.8f9c18f9c18fap-1, 0x1.7d05f417d05f4p-1, 0x1.6c16c16c16c17p-1, 0x1.5c9882b931057p-1,
@@ -19,6 +25,11 @@ alignas(64) constexpr double logarithms_d[16] = {
     0x1.6e221cd9d0cddp-2, 0x1.b47ebf73882a1p-2, 0x1.f7a8568cb06cep-2, 0x1.1bf311e95d00ep-1,
     0x1.3abb3faa02168p-1, 0x1.5848226989d34p-1, 0x1.74b1fd64e0754p-1, 0x1.900e6160002cep-1,
     0x1.aa708f58014d4p-1, 0x1.c3e9ca2e1a055p-1, 0x1.dc899ab3ff56cp-1, 0x1.f45e08bcf0656p-1};
+alignas(64) constexpr float powers_f[16] = {
+    1.0f, 0x1.0b5586p0f, 0x1.172b84p0f, 0x1.2387a6p0f,
+    0x1.306fe0p0f, 0x1.3dea64p0f, 0x1.4bfdaep0f, 0x1.5ab07ep0f,
+    0x1.6a09e6p0f, 0x1.7a1148p0f, 0x1.8ace54p0f, 0x1.9c4918p0f,
+    0x1.ae89fap0f, 0x1.c199bep0f, 0x1.d5818ep0f, 0x1.ea4afap0f};
 alignas(64) constexpr float reciprocals_f[16] = {
     0x1.f07c2p-1f, 0x1.d41d42p-1f, 0x1.bacf92p-1f, 0x1.a41a42p-1f,
     0x1.8f9c18p-1f, 0x1.7d05f4p-1f, 0x1.6c16c2p-1f, 0x1.5c9882p-1f,
@@ -30,43 +41,75 @@ alignas(64) constexpr float logarithms_f[16] = {
     0x1.3abb4p-1f, 0x1.58482p-1f, 0x1.74b1fcp-1f, 0x1.900e62p-1f,
     0x1.aa708ep-1f, 0x1.c3e9cap-1f, 0x1.dc899ep-1f, 0x1.f45e06p-1f};
 
-constexpr int nearest = _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC;
+// A rounding shift leaves sixteen times n in the low bits of t; scaling takes the floor of n. The
+// result is 0 below the smallest normal number, infinity above the largest. Of a minimum with NaN
+// the second operand comes out.
+inline Vec<double> sixteenth_power(Vec<double> t) {
+    return _mm512_permutex2var_pd(_mm512_load_pd(powers_d), _mm512_castpd_si512(t),
+                                  _mm512_load_pd(powers_d + 8));
+}
+inline Vec<float> sixteenth_power(Vec<float> t) {
+    return _mm512_permutexvar_ps(_mm512_castps_si512(t), _mm512_load_ps(powers_f));
+}
 
-// 0 below the smallest normal number, infinity above the largest. Of a minimum with NaN the second
-// operand comes out.
 inline Vec<double> exponential(Vec<double> x) {
     const Vec<double> y = _mm512_min_pd(fill(720.0), x);
-    const Vec<double> n = _mm512_roundscale_pd(y * 0x1.71547652b82fep0, nearest);
+    const Vec<double> t = y * 0x1.71547652b82fep0 + 0x1.8p48;
+    const Vec<double> n = t - 0x1.8p48;
     Vec<double> r = y - n * 0x1.62e42fefa3800p-1;
     r = r - n * 0x1.ef35793c76730p-45;
-    Vec<double> p = fill(0x1.af389eea54156p-26);
-    p = p * r + 0x1.28917c9f3a495p-22;
-    p = p * r + 0x1.71de0db2eb873p-19;
-    p = p * r + 0x1.a019b914881bap-16;
-    p = p * r + 0x1.a01a01a7c2f2cp-13;
-    p = p * r + 0x1.6c16c17889f3cp-10;
-    p = p * r + 0x1.11111111109b5p-7;
-    p = p * r + 0x1.5555555553d68p-5;
-    p = p * r + 0x1.5555555555556p-3;
-    p = p * r + 0.5;
-    p = p * r + 1.0;
-    p = p * r + 1.0;
+    Vec<double> p = fill(0x1.6c17ed4ce9ff6p-10);
+    p = p * r + 0x1.11123cf2011fdp-7;
+    p = p * r + 0x1.55555554e9466p-5;
+    p = p * r + 0x1.555555547d375p-3;
+    p = p * r + 0x1.0000000000001p-1;
+    p = p * r + 0x1.0000000000003p+0;
+    const Vec<double> power = sixteenth_power(t);
+    p = power * (p * r) + power;
     return _mm512_maskz_scalef_pd(_mm512_cmp_pd_mask(x, fill(-708.0), _CMP_NLT_UQ), p, n);
 }
 
 inline Vec<float> exponential(Vec<float> x) {
     const Vec<float> y = _mm512_min_ps(fill(90.0f), x);
-    const Vec<float> n = _mm512_roundscale_ps(y * 0x1.715476p0f, nearest);
+    const Vec<float> t = y * 0x1.715476p0f + 0x1.8p19f;
+    const Vec<float> n = t - 0x1.8p19f;
     Vec<float> r = y - n * 0x1.62e400p-1f;
     r = r - n * 0x1.7f7d1cp-20f;
-    Vec<float> p = fill(0x1.6d10fcp-10f);
-    p = p * r + 0x1.120b62p-7f;
-    p = p * r + 0x1.55551ap-5f;
-    p = p * r + 0x1.5554dep-3f;
-    p = p * r + 0.5f;
+    Vec<float> p = fill(0x1.5556dep-3f);
+    p = p * r + 0x1.0001ecp-1f;
     p = p * r + 1.0f;
-    p = p * r + 1.0f;
+    const Vec<float> power = sixteenth_power(t);
+    p = power * (p * r) + power;
     return _mm512_maskz_scalef_ps(_mm512_cmp_ps_mask(x, fill(-86.9f), _CMP_NLT_UQ), p, n);
+}
+
+inline Vec<double> two_to(Vec<double> x) {
+    const Vec<double> y = _mm512_min_pd(fill(1100.0), x);
+    const Vec<double> t = y + 0x1.8p48;
+    const Vec<double> n = t - 0x1.8p48;
+    const Vec<double> r = y - n;
+    Vec<double> p = fill(0x1.430a1d090daa3p-13);
+    p = p * r + 0x1.5d897e528c1cbp-10;
+    p = p * r + 0x1.3b2ab6fb41212p-7;
+    p = p * r + 0x1.c6b08d6f2a284p-5;
+    p = p * r + 0x1.ebfbdff82c590p-3;
+    p = p * r + 0x1.62e42fefa39f3p-1;
+    const Vec<double> power = sixteenth_power(t);
+    p = power * (p * r) + power;
+    return _mm512_maskz_scalef_pd(_mm512_cmp_pd_mask(x, fill(-1021.5), _CMP_NLT_UQ), p, n);
+}
+
+inline Vec<float> two_to(Vec<float> x) {
+    const Vec<float> y = _mm512_min_ps(fill(140.0f), x);
+    const Vec<float> t = y + 0x1.8p19f;
+    const Vec<float> n = t - 0x1.8p19f;
+    const Vec<float> r = y - n;
+    Vec<float> p = fill(0x1.c6b29ap-5f);
+    p = p * r + 0x1.ebff92p-3f;
+    p = p * r + 0x1.62e430p-1f;
+    const Vec<float> power = sixteenth_power(t);
+    p = power * (p * r) + power;
+    return _mm512_maskz_scalef_ps(_mm512_cmp_ps_mask(x, fill(-125.5f), _CMP_NLT_UQ), p, n);
 }
 
 inline Vec<double> power(Vec<double> x, double exponent) {
@@ -84,23 +127,7 @@ inline Vec<double> power(Vec<double> x, double exponent) {
     p = p * r + 0x1.ec709dc3e82a2p-2;
     p = p * r - 0x1.71547652e0a35p-1;
     p = p * r + 0x1.71547652b82fep+0;
-    Vec<double> y = exponent * (p * r + (l + Vec<double>(_mm512_getexp_pd(x))));
-    const auto kept = _mm512_cmp_pd_mask(y, fill(-1021.0), _CMP_NLT_UQ);
-    y = _mm512_min_pd(fill(1100.0), y);
-    const Vec<double> n = _mm512_roundscale_pd(y, nearest);
-    const Vec<double> f = y - n;
-    Vec<double> q = fill(0x1.e5e9f548e5725p-28);
-    q = q * f + 0x1.b6571de2f2351p-24;
-    q = q * f + 0x1.62bfe46117445p-20;
-    q = q * f + 0x1.ffcb76789860fp-17;
-    q = q * f + 0x1.430913037846p-13;
-    q = q * f + 0x1.5d87fe908f88ap-10;
-    q = q * f + 0x1.3b2ab6fba385fp-7;
-    q = q * f + 0x1.c6b08d7044119p-5;
-    q = q * f + 0x1.ebfbdff82c59p-3;
-    q = q * f + 0x1.62e42fefa39f7p-1;
-    q = q * f + 1.0;
-    return _mm512_maskz_scalef_pd(kept, q, n);
+    return two_to(exponent * (p * r + (l + Vec<double>(_mm512_getexp_pd(x)))));
 }
 
 inline Vec<float> power(Vec<float> x, float exponent) {
@@ -113,18 +140,7 @@ inline Vec<float> power(Vec<float> x, float exponent) {
     p = p * r + 0x1.ecba88p-2f;
     p = p * r - 0x1.715476p-1f;
     p = p * r + 0x1.715476p+0f;
-    Vec<float> y = exponent * (p * r + (l + Vec<float>(_mm512_getexp_ps(x))));
-    const auto kept = _mm512_cmp_ps_mask(y, fill(-125.0f), _CMP_NLT_UQ);
-    y = _mm512_min_ps(fill(140.0f), y);
-    const Vec<float> n = _mm512_roundscale_ps(y, nearest);
-    const Vec<float> f = y - n;
-    Vec<float> q = fill(0x1.5ec866p-10f);
-    q = q * f + 0x1.3cbf6p-7f;
-    q = q * f + 0x1.c6afeep-5f;
-    q = q * f + 0x1.ebfa4cp-3f;
-    q = q * f + 0x1.62e43p-1f;
-    q = q * f + 1.0f;
-    return _mm512_maskz_scalef_ps(kept, q, n);
+    return two_to(exponent * (p * r + (l + Vec<float>(_mm512_getexp_ps(x)))));
 }
 
 }  // namespace MERCER_ISA

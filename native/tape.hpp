@@ -22,17 +22,18 @@ template <class T, int ORDER> inline Three<T> unary(const Step& s, Vec<T> x) {
     case Op::linear:
         r = {x, one, Vec<T>{}};
         break;
-    case Op::exponential:
-        r.f = exponential(x);
+    case Op::exponential:  // of a power of two: see `apply`
+        r.f = two_to(x);
         r.d = r.dd = r.f;
         break;
     case Op::logarithm:
         r.f = logarithm<T>(x);
         if (ORDER > 0) { r.d = one / x; r.dd = -r.d * r.d; }
         break;
-    case Op::power: {
+    case Op::power:
+    case Op::large_power: {
         const T p = static_cast<T>(s.p);
-        r.f = power(x, p);
+        r.f = s.op == Op::power ? power(x, p) : exponential(p * logarithm<T>(x));
         if (ORDER > 0) { const Vec<T> q = one / x; r.d = p * r.f * q; r.dd = (p - 1) * r.d * q; }
         if (ORDER > 0 && p > 0) {  // 0 / 0 at zero, where the derivatives are 0 or infinite
             const Vec<T> infinity = fill(std::numeric_limits<T>::infinity());
@@ -91,11 +92,14 @@ template <class T, int N, int ORDER> struct Slots {
 
 template <class T, int N, int ORDER, Op OP>
 inline void apply(const Step& s, Slots<T, N, ORDER>& t) {
-    const T a = static_cast<T>(s.a), b = static_cast<T>(s.b);
+    // exp(a x + b) = 2^(a' x + b'), whose argument needs no reduction beyond its own fraction
+    constexpr double unit = OP == Op::exponential ? 0x1.71547652b82fep0 : 1.0;
+    const T inner = static_cast<T>(s.a * unit), b = static_cast<T>(s.b * unit);
+    const T a = static_cast<T>(s.a);
     Step step = s;
     step.op = OP;  // a constant for the compiler: one loop per function
     for (int i = 0; i < N; ++i) {
-        const Three<T> r = unary<T, ORDER>(step, a * t.value[s.x][i] + b);
+        const Three<T> r = unary<T, ORDER>(step, inner * t.value[s.x][i] + b);
         if constexpr (ORDER > 1) {
             const Vec<T> x1 = a * t.first[s.x][i], x2 = a * t.second[s.x][i];
             t.second[s.out][i] = r.dd * x1 * x1 + r.d * x2;
@@ -138,6 +142,7 @@ template <class T, int N, int ORDER> inline void run(const Tape& tape, Slots<T, 
         case Op::exponential: apply<T, N, ORDER, Op::exponential>(s, t); break;
         case Op::logarithm: apply<T, N, ORDER, Op::logarithm>(s, t); break;
         case Op::power: apply<T, N, ORDER, Op::power>(s, t); break;
+        case Op::large_power: apply<T, N, ORDER, Op::large_power>(s, t); break;
         case Op::root: apply<T, N, ORDER, Op::root>(s, t); break;
         case Op::inverse: apply<T, N, ORDER, Op::inverse>(s, t); break;
         case Op::inverse_root: apply<T, N, ORDER, Op::inverse_root>(s, t); break;

@@ -5,6 +5,7 @@ import pytest
 
 import mercer as mc
 from mercer.engine._native import core
+from mercer.engine._tape import _OPS
 from tests.engine.isas import ISAS, compiled, core_program, each_isa, forced
 
 pytestmark = compiled
@@ -69,16 +70,16 @@ def test_arrays_that_may_not_be_written_are_read(points, dtype):
     "step",
     [
         (-1, 1, 0, 0, 1.0, 0.0, 0.0),
-        (13, 1, 0, 0, 1.0, 0.0, 0.0),
+        (len(_OPS), 1, 0, 0, 1.0, 0.0, 0.0),
         (1, 8, 0, 0, 1.0, 0.0, 0.0),
         (1, -1, 0, 0, 1.0, 0.0, 0.0),
         (1, 1, 8, 0, 1.0, 0.0, 0.0),
-        (10, 1, 0, -1, 1.0, 0.0, 0.0),
-        (10, 1, 0, 2, 1.0, 0.0, 0.0),  # a slot nobody wrote
-        (7, 1, 0, 0, 1.0, 0.0, 0.0),  # whole powers
-        (7, 1, 0, 0, 1.0, 0.0, 2.5),
-        (7, 1, 0, 0, 1.0, 0.0, 1e300),
-        (7, 1, 0, 0, 1.0, 0.0, np.nan),
+        (_OPS.index("add"), 1, 0, -1, 1.0, 0.0, 0.0),
+        (_OPS.index("add"), 1, 0, 2, 1.0, 0.0, 0.0),  # a slot nobody wrote
+        (_OPS.index("whole_power"), 1, 0, 0, 1.0, 0.0, 0.0),
+        (_OPS.index("whole_power"), 1, 0, 0, 1.0, 0.0, 2.5),
+        (_OPS.index("whole_power"), 1, 0, 0, 1.0, 0.0, 1e300),
+        (_OPS.index("whole_power"), 1, 0, 0, 1.0, 0.0, np.nan),
         (1, 1, 0, 0, 1.0, 0.0),
         ("exp", 1, 0, 0, 1.0, 0.0, 0.0),
         None,

@@ -19,6 +19,7 @@ _OPS = [
     "exponential",
     "logarithm",
     "power",
+    "large_power",
     "root",
     "inverse",
     "inverse_root",
@@ -118,7 +119,7 @@ class _Writer:
                 return self.function("whole_power", arg, p)
             return self.step("whole_power", self.function("inverse", arg).slot, p=-p)
         if abs(p) > _LARGEST_POWER:  # where the logarithm must be exact near 1
-            return self.step("exponential", self.function("logarithm", arg).slot, a=p)
+            return self.function("large_power", arg, p)
         return self.function("power", arg, p)
 
 
