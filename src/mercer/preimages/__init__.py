@@ -1,0 +1,1 @@
+"""Pre-images: the way back from feature space to data space."""

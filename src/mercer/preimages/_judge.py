@@ -1,0 +1,136 @@
+"""When a search has ended: arrived, left for infinity, or at the end of what rounding allows."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import numpy as np
+
+from mercer import engine
+from mercer._array import Array, is_sparse
+from mercer.engine import n_rows, pieces
+from mercer.preimages._bounds import coefficient_sizes
+from mercer.preimages._problem import Problem
+from mercer.preimages._result import Status
+from mercer.preimages._state import State
+
+_BULK = 1e-4  # of sum |a_i| k(0): objectives above are not tails
+_STILL = 1e-6  # of the kernel's own length: fixed-point steps below are no steps
+_NEAR = 1e-3  # of k(0): kernel values above mean that a point of the element is near
+_TAIL = 1e6  # times the objective: sizes of its terms above are those of other places
+_FAR = 1e8  # times the extent of the points: nothing is found beyond
+_ROUNDING = 8 * np.finfo(float).eps
+
+
+class Judge:
+    """Says of every row whether it goes on (None) or with which status it stops."""
+
+    def __init__(self, problem: Problem, tol: float) -> None:
+        self.problem, self.tol = problem, tol
+        self.radial = problem.program.kind == "radial"
+
+    def __call__(self, state: State, owners: Array) -> tuple[Array, Array]:
+        """Statuses, None for rows that go on, and gradients relative to what they are small to."""
+        verdict = np.full(len(owners), None, dtype=object)
+        norm = state.gradient_norm
+        residual = norm / self.problem.scale(state, owners)
+        broken = ~(np.isfinite(state.value) & np.isfinite(state.gradient).all(axis=1))
+        small = (residual <= self.tol) & ~broken
+        if self.radial and small.any():
+            arrived, gone = self._tails(state[small], owners[small])
+            rows = np.flatnonzero(small)
+            verdict[rows[arrived]] = Status.CONVERGED
+            verdict[rows[gone]] = Status.ESCAPED
+        else:
+            verdict[small] = Status.CONVERGED
+        if state.cusp is not None:
+            verdict[small & (state.cusp > 0)] = Status.AT_POINT
+        verdict[self._gone_far(state.points)] = Status.ESCAPED
+        verdict[broken] = Status.UNDEFINED
+        return verdict, np.where(broken, 0.0, residual)
+
+    def level(self, rise: Array, new: State, old: State, owners: Array) -> Array:
+        """Steps whose change is rounding, but that make the gradient smaller."""
+        # the largest kernel value is of order one in the units of the shift, unless it is a tail
+        size = old.terms if old.terms is not None else self._sizes[owners]
+        slack = _ROUNDING * np.minimum(size, _TAIL * np.abs(old.value))
+        falling = new.gradient_norm < old.gradient_norm
+        return np.asarray((rise <= slack) & falling)
+
+    def stalled(self, state: State, owners: Array) -> Array:
+        """The status of rows that cannot be moved."""
+        residual = state.gradient_norm / self.problem.scale(state, owners)
+        out = np.full(len(owners), Status.STALLED, dtype=object)
+        # the objective is flat to rounding where its gradient is below the root of it
+        out[residual <= max(self.tol, 1e-8)] = Status.CONVERGED
+        return out
+
+    def _tails(self, state: State, owners: Array) -> tuple[Array, Array]:
+        """Of rows with a tiny gradient: which have arrived, and which have left.
+
+        A tiny gradient proves nothing in the tails. A row has arrived if the objective is not tiny,
+        or the fixed-point step is, or a point of the element is near; it has left if psi <= 0 and
+        none is.
+        """
+        size = self._sizes[owners]
+        bulk = np.abs(state.objective) >= _BULK * size
+        local = np.abs(state.value * state.stiffness) if state.stiffness is not None else 0.0
+        still = np.sum(state.gradient**2, axis=1) < _STILL**2 * local
+        arrived = bulk | still
+        open_rows = np.flatnonzero(~arrived)
+        gone = np.zeros(len(owners), dtype=bool)
+        if open_rows.size:
+            nearness = self._nearness(state.points[open_rows])
+            arrived[open_rows[nearness >= _NEAR]] = True
+            left = (nearness < _NEAR) & (state.value[open_rows] >= 0)
+            gone[open_rows[left]] = True
+        return arrived, gone
+
+    def _nearness(self, points: Array) -> Array:
+        """The largest kernel value between each row and the points of the element, over k(0)."""
+        nearest = nearest_point(self.problem, points)
+        own = engine.diagonal(self.problem.program, points)
+        pairs = np.array(
+            [
+                engine.gram(self.problem.program, points[j : j + 1], nearest[j : j + 1])[0, 0]
+                for j in range(len(points))
+            ]
+        )
+        return np.abs(pairs) / np.maximum(np.abs(own), np.finfo(float).tiny)
+
+    def _gone_far(self, points: Array) -> Array:
+        middle, extent = self._extent
+        return np.linalg.norm(points - middle, axis=1) > _FAR * extent
+
+    @cached_property
+    def _sizes(self) -> Array:
+        """sum_i |a_i| k(0) per element."""
+        points = self.problem.psi.points
+        top = float(np.abs(engine.diagonal(self.problem.program, points[:1]))[0])
+        return np.atleast_1d(coefficient_sizes(self.problem.psi)) * top
+
+    @cached_property
+    def _extent(self) -> tuple[Array, float]:
+        points = self.problem.psi.points
+        if is_sparse(points):
+            middle = np.asarray(points.mean(axis=0)).reshape(-1)
+            return middle, float(np.sqrt(points.multiply(points).sum(axis=1).max())) + 1.0
+        middle = points.mean(axis=0)
+        spread = float(np.max(np.linalg.norm(points - middle, axis=1)))
+        return middle, max(spread, 1.0 + float(np.linalg.norm(middle)))
+
+
+def nearest_point(problem: Problem, points: Array) -> Array:
+    """The point of the element nearest to each row, as the kernel measures distances."""
+    X = problem.psi.points
+    out = np.empty_like(points)
+    for rows in pieces(len(points), max(1, (1 << 22) // n_rows(X))):
+        values = engine.gram(_distance(problem), points[rows], X)
+        out[rows] = X[np.argmin(values, axis=1)]
+    return out
+
+
+def _distance(problem: Problem) -> engine.Program:
+    """The squared distance that the kernel measures."""
+    (variable,) = problem.program.variables
+    return engine.Program((variable,), engine.Var(0, nonnegative=True))

@@ -1,0 +1,220 @@
+"""What a pre-image minimises: the distance in feature space, the angle, a projected distance."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from mercer import engine
+from mercer._array import Array
+from mercer.engine import Dense, LowRank, Program
+from mercer.preimages._state import State, by_row
+from mercer.space import Element, Subspace
+
+
+class Objective(ABC):
+    """A function of x for each element of a batch, with derivatives.
+
+    Where the kernel is radial, values and derivatives come with a logarithmic scale per row (see
+    `State.shift`), so that the way downhill is known where every kernel value underflows.
+    """
+
+    max_order: int = 2  # derivatives that are available
+
+    @abstractmethod
+    def at(self, psi: Element, points: Array, owners: Array, order: int) -> State:
+        """The objective of element owners[j] at row j of points."""
+
+
+@dataclass(frozen=True)
+class Nearest(Objective):
+    """Minimise k(x, x)/2 - psi(x), which is |k(x, .) - psi|^2 / 2 up to a constant.
+
+    For radial kernels k(x, x) is constant and left out.
+
+    References
+    ----------
+    SPEC C1, C2, C6.
+
+    Examples
+    --------
+    >>> import mercer as mc
+    >>> psi = mc.Element(mc.Polynomial(2, offset=0.0), [[1.0, 0.0]], [4.0])
+    >>> mc.preimage(psi, problem=mc.Nearest(), start=[[1.0, 1.0]]).points.round(6)
+    array([[2., 0.]])
+    """
+
+    def at(self, psi: Element, points: Array, owners: Array, order: int) -> State:
+        """Values, gradients and Hessians of k(x, x)/2 - psi(x)."""
+        sums = _sums(psi, points, owners, order)
+        if sums.radial:
+            return sums.state(points, -1.0)
+        own = _self_sums(psi.kernel.program, points, order)
+        value = 0.5 * own.value - sums.value
+        if not order:
+            return State(points, value, shift=sums.shift)
+        gradient = 0.5 * own.gradient - sums.gradient
+        hessian = 0.5 * own.hessian - sums.hessian if order == 2 else None
+        size = np.linalg.norm(own.gradient, axis=1) / 2 + np.linalg.norm(sums.gradient, axis=1)
+        stiffness = own.slope if psi.kernel.program.kind == "dot" else None
+        terms = 0.5 * np.abs(own.value) + np.abs(sums.value)
+        return State(points, value, gradient, hessian, stiffness, sums.shift, size, terms)
+
+
+@dataclass(frozen=True)
+class Collinear(Objective):
+    """Minimise -psi(x) / sqrt(k(x, x)): the angle between k(x, .) and psi.
+
+    The same minimisers as `Nearest` for radial kernels. Only the direction of psi matters, so the
+    length of x is not determined by kernels that are homogeneous.
+
+    References
+    ----------
+    SPEC C7.
+
+    Examples
+    --------
+    >>> import mercer as mc
+    >>> psi = mc.Element(mc.Polynomial(2), [[1.0, 0.0]], [7.0])
+    >>> mc.preimage(psi, problem=mc.Collinear(), start=[[0.5, 0.5]]).points.round(5)
+    array([[1., 0.]])
+    """
+
+    max_order = 1
+
+    def at(self, psi: Element, points: Array, owners: Array, order: int) -> State:
+        """Values and gradients of -psi(x) k(x, x)^(-1/2)."""
+        sums = _sums(psi, points, owners, order)
+        if sums.radial:
+            return sums.state(points, -1.0)
+        own = _self_sums(psi.kernel.program, points, order)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            root = np.where(own.value > 0, own.value, np.nan) ** -0.5
+        value = -sums.value * root
+        if not order:
+            return State(points, value, shift=sums.shift)
+        turned = by_row(own.gradient, 0.5 * sums.value * root**3)
+        gradient = turned - by_row(sums.gradient, root)
+        size = np.linalg.norm(turned, axis=1) + np.linalg.norm(by_row(sums.gradient, root), axis=1)
+        return State(points, value, gradient, None, None, sums.shift, size, 2.0 * np.abs(value))
+
+
+@dataclass(frozen=True, eq=False)
+class Projected(Objective):
+    """Minimise |P(k(x, .) - psi)|^2 / 2, P the projection onto the directions of a subspace.
+
+    The substitution of Rathi, Dambreville and Tannenbaum (2006): where psi is itself a projection,
+    the part of k(x, .) outside the subspace is not held against x.
+
+    Parameters
+    ----------
+    plane : Subspace
+
+    References
+    ----------
+    SPEC D14.
+
+    Examples
+    --------
+    >>> import mercer as mc
+    >>> k = mc.Linear()
+    >>> plane = mc.Subspace.span(mc.Element(k, [[0.0, 0.0]], [1.0]), mc.feature(k, [[1.0, 0.0]]))
+    >>> psi = plane.project(mc.feature(k, [[3.0, 4.0]]))
+    >>> mc.preimage(psi, problem=mc.Projected(plane), start=[[0.0, 5.0]]).points.round(6)
+    array([[3., 5.]])
+    """
+
+    plane: Subspace
+    max_order = 1
+
+    def at(self, psi: Element, points: Array, owners: Array, order: int) -> State:
+        """Values and gradients of sum_l (f_l(x) - <f_l, psi>)^2 / 2."""
+        f = self.plane.directions
+        wanted = np.atleast_2d(_coordinates(self.plane, psi))[owners]
+        gap = f(points) - wanted
+        value = 0.5 * np.sum(gap**2, axis=1)
+        shift = np.zeros(len(points))
+        if not order:
+            return State(points, value, shift=shift)
+        left = f.coef.tile(slice(None), slice(None))
+        mixed = Element(f.kernel, f.points, LowRank(left, gap.T), len(points))
+        gradient = np.asarray(mixed.fields(points, order=1, paired=True).gradient, dtype=float)
+        apart = np.abs(gap) + np.abs(wanted)
+        size = np.linalg.norm(gradient, axis=1) * (1 + apart.sum(axis=1))
+        reach = np.sqrt(np.maximum(f.kernel.diag(points), 0.0)) * np.linalg.norm(wanted, axis=1)
+        terms = np.sum(gap**2 + wanted**2, axis=1)
+        return State(points, value, gradient, None, None, shift, np.maximum(size, reach), terms)
+
+
+def _coordinates(plane: Subspace, psi: Element) -> Array:
+    """<f_l, psi>, shape (b, r)."""
+    return np.asarray(psi.inner(plane.directions))
+
+
+@dataclass(frozen=True)
+class _Sums:
+    """psi and its derivatives at the points; true values are these times exp(shift)."""
+
+    value: Any
+    gradient: Any
+    hessian: Any
+    slope: Any  # sum of coefficients times the derivative of the profile; None if several variables
+    cusp: Any  # coefficients of points that coincide with the query, where the slope is infinite
+    shift: Array
+    radial: bool
+
+    def state(self, points: Array, sign: float) -> State:
+        """The objective sign * psi of a radial kernel."""
+
+        def times(array: Any) -> Any:
+            return None if array is None else sign * array
+
+        stiffness = None if self.slope is None else 2.0 * sign * self.slope
+        return State(
+            points,
+            times(self.value),
+            times(self.gradient),
+            times(self.hessian),
+            stiffness,
+            self.shift,
+            cusp=self.cusp,
+        )
+
+
+def _sums(psi: Element, points: Array, owners: Array, order: int) -> _Sums:
+    """Paired sums; one element for all rows runs unpaired, which every engine can do."""
+    distances = [isinstance(v, engine.Distance) for v in psi.kernel.program.variables]
+    radial = all(distances)
+    single = psi.coef.shape[1] == 1
+    whole = single or (len(owners) == psi.coef.shape[1] and np.array_equal(owners, _all(owners)))
+    coef = psi.coef if whole else psi.coef.columns(owners)
+    part = Element(psi.kernel, psi.points, coef, coef.shape[1])
+    f = part.fields(points, order=order, paired=not single, shifted=radial)
+
+    def pick(array: Any) -> Any:
+        return None if array is None else np.asarray(array[:, 0] if single else array, dtype=float)
+
+    slope = pick(f.slopes[0]) if len(distances) == 1 and order and f.slopes else None
+    gradient, hessian, cusp = pick(f.gradient), pick(f.hessian), pick(f.cusp)
+    return _Sums(pick(f.value), gradient, hessian, slope, cusp, f.shift, radial)
+
+
+def _all(owners: Array) -> Array:
+    return np.arange(len(owners))
+
+
+def _self_sums(program: Program, points: Array, order: int) -> _Sums:
+    """k(x, x) and its derivatives in x, as a program in the query alone."""
+    one = Dense(np.ones((1, 1)))
+    f = engine.fields(program.diagonal, points[:1], points, one, order=order)
+    slope = f.slopes[0][:, 0] if order and len(f.slopes) == 1 else None
+
+    def pick(array: Any) -> Any:
+        return None if array is None else array[:, 0]
+
+    return _Sums(
+        pick(f.value), pick(f.gradient), pick(f.hessian), slope, None, np.zeros(len(points)), False
+    )

@@ -1,0 +1,287 @@
+"""The verb: bring elements back to data space."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from mercer import engine
+from mercer._array import Array, is_sparse, positive_int
+from mercer._errors import InputError
+from mercer.engine import n_columns, pieces
+from mercer.kernels import Definiteness
+from mercer.preimages._candidates import Candidates
+from mercer.preimages._certify import certify, undecided
+from mercer.preimages._constraint import as_constraint
+from mercer.preimages._descent import Callback, Descent
+from mercer.preimages._fixed_point import FixedPoint
+from mercer.preimages._lbfgs import LBFGS
+from mercer.preimages._newton import Newton
+from mercer.preimages._objective import Nearest, Objective
+from mercer.preimages._problem import Problem
+from mercer.preimages._result import Certificate, Found, History, PreImage
+from mercer.preimages._solver import Solver
+from mercer.preimages._starts import default_starts, given_starts
+from mercer.space import Element
+
+_BYTES = 1 << 26  # of arrays with one row per search that a block may hold
+_NEWTON_DIMENSIONS = 20  # above it a Hessian per step costs more than it saves
+_STARTS = 2
+
+
+def preimage(
+    psi: Element,
+    solver: Solver | None = None,
+    *,
+    problem: Objective | None = None,
+    start: Any = None,
+    n_starts: int | None = None,
+    domain: Any = None,
+    fixed: Any = None,
+    random_state: Any = None,
+    eigenvalues: bool | None = None,
+    history: bool = False,
+    callback: Callback | None = None,
+) -> PreImage:
+    r"""Return the points whose features are nearest to psi: argmin_x \|k(x, .) - psi\|^2.
+
+    For most elements there is no exact pre-image, and the objective k(x, x)/2 - psi(x) has several
+    local minimisers. The result says how near the point is, why the search stopped, and what is
+    proved about it.
+
+    Parameters
+    ----------
+    psi : Element
+        One element or a batch; a batch is worked on in blocks of bounded memory.
+    solver : Solver, optional
+        `FixedPoint`, `Newton`, `LBFGS`, `GradientDescent`, `MM`, `ClosedForm`, `Distances`,
+        `Candidates`, `Global`, or a fitted `LearnedMap`. By default `Newton` up to 20 dimensions
+        and `LBFGS` above; `FixedPoint` for kernels with cusps or cuts and inside a `domain`;
+        `Candidates` for kernels without derivatives.
+    problem : Objective, optional
+        `Nearest()` by default; `Collinear()` or `Projected(plane)`.
+    start : array_like of shape (d,), (b, d) or (s, b, d), optional
+        Where to start, instead of the default: the noisy input, if there is one. With s starts per
+        element the best end is kept.
+    n_starts : int, optional
+        Without `start`: the weighted mean of the points and the best `n_starts` - 1 of the points
+        that lie apart; 2 by default.
+    domain : Box, Ball or Simplex, optional
+        Where the pre-image must lie.
+    fixed : array_like of shape (d,) or (b, d), optional
+        Values of coordinates that are held, NaN for those that are free: what imputation needs.
+    random_state : int, Generator, RandomState or None
+        For the choice of starts among more than 2,048 points.
+    eigenvalues : bool, optional
+        Whether the certificate computes Hessians; by default up to 64 dimensions.
+    history : bool
+        Whether to keep the paths.
+    callback : callable, optional
+        Called with a `linalg.Step` after each iteration of a block; True stops.
+
+    Returns
+    -------
+    PreImage
+
+    References
+    ----------
+    SPEC C, D, E.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import mercer as mc
+    >>> X = np.random.default_rng(0).normal(size=(100, 2))
+    >>> back = mc.preimage(mc.mean_embedding(mc.Gaussian(2.0), X))
+    >>> back
+    <PreImage of 1: 1 CONVERGED>
+    >>> back.certificate
+    <Certificate: 1 PROVED_MINIMUM>
+
+    A point that is missing its second coordinate:
+
+    >>> psi = mc.mean_embedding(mc.Gaussian(0.3), [[0.0, 0.0], [1.0, 1.0], [2.0, 4.0]])
+    >>> mc.preimage(psi, fixed=[1.0, np.nan]).points.round(4)
+    array([[1., 1.]])
+    """
+    if not isinstance(psi, Element):
+        raise InputError(f"psi must be an Element, got {type(psi).__name__}")
+    objective = Nearest() if problem is None else problem
+    if not isinstance(objective, Objective):
+        raise InputError("problem must be Nearest(), Collinear() or Projected(plane)")
+    batch = _as_batch(psi)
+    vectors = bool(psi.kernel.domain.is_vector)
+    dim = n_columns(batch.points) if vectors else 0
+    constraint = as_constraint(domain, fixed, len(batch), dim)
+    whole = Problem(batch, objective, constraint)
+    chosen = _chosen(whole) if solver is None else solver
+    if not isinstance(chosen, Solver):
+        raise InputError(
+            f"solver must be a solver such as Newton(), got {chosen!r}; "
+            "a LearnedMap must be fitted first"
+        )
+    starts = None
+    if chosen.needs_start:
+        engine.require_derivatives(psi.kernel.program)
+        if start is not None:
+            starts = given_starts(start, len(batch), dim)
+    elif start is not None or n_starts is not None:
+        raise InputError(f"{type(chosen).__name__} does not iterate, so it takes no start")
+    count = _STARTS if n_starts is None else positive_int(n_starts, "n_starts")
+    chosen = chosen.prepare(batch)
+    norms = _norms(batch)
+    size = _block(chosen, dim, count if starts is None else starts.shape[0])
+    parts = []
+    for rows in pieces(len(batch), size):
+        part = _part(whole, rows)
+        found = _solved(part, chosen, starts, rows, count, random_state, history, callback)
+        parts.append(_judged(part, found, norms[rows], eigenvalues, vectors))
+    return _joined(parts, psi)
+
+
+def _as_batch(psi: Element) -> Element:
+    """The element as a batch, its points in float64."""
+    points = engine.doubled(psi.points) if psi.kernel.domain.is_vector else psi.points
+    return Element(psi.kernel, points, psi.coef, psi.coef.shape[1])
+
+
+def _chosen(problem: Problem) -> Solver:
+    """The documented default."""
+    program = problem.program
+    if not program.has_derivatives or not problem.kernel.domain.is_vector:
+        return Candidates()
+    simple = program.kind in ("radial", "dot") and isinstance(problem.objective, Nearest)
+    if simple and (any(program.cusps) or problem.constraint.region is not None):
+        return FixedPoint()
+    if problem.objective.max_order == 2 and problem.dim <= _NEWTON_DIMENSIONS:
+        return Newton()
+    return LBFGS()
+
+
+def _part(whole: Problem, rows: slice) -> Problem:
+    if rows.start == 0 and rows.stop == len(whole.psi):
+        return whole
+    index = np.arange(rows.start, rows.stop)
+    psi = Element(whole.kernel, whole.psi.points, whole.psi.coef.columns(index), len(index))
+    return replace(whole, psi=psi, constraint=whole.constraint.part(rows))
+
+
+def _solved(
+    problem: Problem,
+    solver: Solver,
+    starts: Array | None,
+    rows: slice,
+    count: int,
+    random_state: Any,
+    history: bool,
+    callback: Callback | None,
+) -> Found:
+    if not isinstance(solver, Descent):
+        return solver.solve(problem, None if starts is None else starts[:, rows])
+    begin = default_starts(problem, count, random_state) if starts is None else starts[:, rows]
+    return solver.solve(problem, begin, history=history, callback=callback)
+
+
+def _block(solver: Solver, dim: int, starts: int) -> int:
+    """How many elements are worked on at once."""
+    order = getattr(solver, "order", 1)
+    per_row = dim * (16 + 2 * getattr(solver, "pairs", 0)) + (4 * dim**2 if order == 2 else 0)
+    return int(np.clip(_BYTES // (8 * max(1, per_row) * starts), 16, 8192))
+
+
+def _norms(psi: Element) -> Array:
+    """|psi| per element; NaN where the kernel has no norm."""
+    if psi.kernel.flags.definiteness is Definiteness.INDEFINITE:
+        return np.full(len(psi), np.nan)
+    return np.asarray(psi.norm(), dtype=float)
+
+
+def _judged(
+    problem: Problem, found: Found, norms: Array, eigenvalues: bool | None, vectors: bool
+) -> PreImage:
+    """Add to what a solver found what is true of it whoever found it."""
+    psi, owners = problem.psi, np.arange(problem.batch)
+    smooth = vectors and problem.program.has_derivatives
+    if smooth:
+        state = problem.at(found.points, owners, 1)
+        gradient = state.gradient_norm
+        certificate = _certificate(problem, found.points, eigenvalues)
+    else:
+        gradient = np.full(problem.batch, np.nan)
+        certificate = undecided(problem.batch)
+    own, value = _self_and_value(psi, found.points)
+    objective = state.objective if smooth else 0.5 * own - value
+    if smooth and isinstance(problem.objective, Nearest) and problem.program.kind == "radial":
+        objective = 0.5 * own - value
+    squared = norms**2 + own - 2.0 * value
+    slack = 1e-12 * (norms**2 + np.abs(own))
+    distance = np.sqrt(np.where(squared < -slack, np.nan, np.maximum(squared, 0.0)))
+    return PreImage(
+        found.points,
+        distance,
+        objective,
+        gradient,
+        found.status,
+        found.n_iter,
+        found.n_evaluations,
+        certificate,
+        found.history,
+    )
+
+
+def _certificate(problem: Problem, points: Array, eigenvalues: bool | None) -> Certificate:
+    """Proofs are about the unconstrained distance problem."""
+    if not problem.constraint.is_free or not isinstance(problem.objective, Nearest):
+        return undecided(problem.batch)
+    return certify(problem.psi, points, eigenvalues=eigenvalues)
+
+
+def _self_and_value(psi: Element, points: Any) -> tuple[Array, Array]:
+    """k(x, x) and psi(x), element by element."""
+    checked = psi.kernel.points(points, "points")
+    own = np.asarray(engine.diagonal(psi.kernel.program, checked), dtype=float)
+    value = psi.fields(checked, paired=True).value
+    return own, np.asarray(value, dtype=float)
+
+
+def _joined(parts: list[PreImage], psi: Element) -> PreImage:
+    """One result from those of the blocks, points in the type of the element's."""
+
+    def join(name: str) -> Array:
+        return np.concatenate([getattr(p, name) for p in parts])
+
+    points: Any
+    if isinstance(parts[0].points, np.ndarray):
+        points = join("points")
+        if not is_sparse(psi.points) and getattr(psi.points, "dtype", None) == np.float32:
+            points = points.astype(np.float32)
+    else:
+        points = [x for p in parts for x in p.points]
+    names = ("verdict", "radius", "min_eigenvalue")
+    proofs = (np.concatenate([getattr(p.certificate, name) for p in parts]) for name in names)
+    rest = ("distance", "objective", "gradient_norm", "status", "n_iter", "n_evaluations")
+    return PreImage(
+        points,
+        *(join(name) for name in rest),
+        Certificate(*proofs),
+        _joined_history([p.history for p in parts]),
+    )
+
+
+def _joined_history(parts: list[History | None]) -> History | None:
+    known = [h for h in parts if h is not None]
+    if not known:
+        return None
+    length = max(h.objective.shape[0] for h in known)
+
+    def join(name: str) -> Array:
+        padded = []
+        for h in known:
+            array = getattr(h, name)
+            missing = np.full((length - array.shape[0], *array.shape[1:]), np.nan)
+            padded.append(np.concatenate([array, missing]))
+        return np.concatenate(padded, axis=1)
+
+    return History(join("points"), join("objective"), join("gradient_norm"))

@@ -1,0 +1,203 @@
+"""What a pre-image comes with: where, how near, why it stopped, and what is proved about it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+import numpy as np
+
+from mercer._array import Array
+
+
+class Status(Enum):
+    """Why the search for a pre-image stopped; the value says it in words, with what to do.
+
+    Examples
+    --------
+    >>> import mercer as mc
+    >>> psi = mc.Element(mc.Gaussian(1.0), [[0.0], [0.5]], [0.5, 0.5])
+    >>> back = mc.preimage(psi)
+    >>> back.status[0].ok, back.status[0].value
+    (True, 'converged: the gradient is within tol of zero')
+    """
+
+    CONVERGED = "converged: the gradient is within tol of zero"
+    AT_POINT = "converged: at a point of the element, where the kernel has a cusp"
+    COMPUTED = "computed by a formula; the gradient tells how far from stationary it is"
+    CHOSEN = "the best of the candidates"
+    PROVED = "proved to be within the stated gap of the global optimum"
+    ESCAPED = "escaped: psi <= 0 along the path, so there is no minimiser here; try another start"
+    STALLED = "stopped: rounding forbids further descent; the gradient is above tol"
+    MAX_ITER = "stopped at max_iter; raise max_iter, or tol"
+    UNDEFINED = "undefined: the step is 0/0; use safeguard=True or another start"
+    STOPPED = "stopped by the callback"
+
+    @property
+    def ok(self) -> bool:
+        """Whether the point is what the solver promises."""
+        return self in _GOOD
+
+
+_GOOD = {Status.CONVERGED, Status.AT_POINT, Status.COMPUTED, Status.CHOSEN, Status.PROVED}
+
+
+class Verdict(Enum):
+    """What is known about a point; see `Certificate`.
+
+    Examples
+    --------
+    >>> import mercer as mc
+    >>> psi = mc.Element(mc.Gaussian(1.0), [[0.0], [0.5]], [0.5, 0.5])
+    >>> mc.preimage(psi).certificate.verdict[0].name
+    'PROVED_MINIMUM'
+    """
+
+    PROVED_MINIMUM = "a local minimiser lies within `radius` of the point: proved, with rounding"
+    POSITIVE_DEFINITE = "the Hessian is positive definite here, beyond rounding"
+    NOT_A_MINIMUM = "not a local minimiser: proved"
+    UNDECIDED = "nothing is proved"
+
+
+@dataclass(frozen=True, eq=False)
+class Certificate:
+    """What is proved about each pre-image.
+
+    With smallest Hessian eigenvalue >= m > 0, Hessian Lipschitz constant M and gradient g, the
+    condition |g| M / m^2 <= 1/2 (Newton-Kantorovich) proves that the ball of `radius` about the
+    point holds a local minimiser, and no other critical point.
+
+    Attributes
+    ----------
+    verdict : object array of `Verdict`, shape (b,)
+    radius : array of shape (b,)
+        Radius of the ball that holds the true minimiser; NaN where none is proved.
+    min_eigenvalue : array of shape (b,)
+        A lower bound on the smallest eigenvalue of the Hessian of the objective, rounding included;
+        NaN where it was not computed.
+
+    See Also
+    --------
+    certify : the same for any points.
+
+    Examples
+    --------
+    >>> import mercer as mc
+    >>> psi = mc.Element(mc.Gaussian(1.0), [[0.0], [0.5]], [0.5, 0.5])
+    >>> bool(mc.preimage(psi).certificate.radius[0] < 1e-7)
+    True
+    """
+
+    verdict: Array
+    radius: Array
+    min_eigenvalue: Array
+
+    def __repr__(self) -> str:
+        names = [v.name for v in self.verdict.tolist()]
+        counts = {name: names.count(name) for name in dict.fromkeys(names)}
+        return f"<Certificate: {', '.join(f'{n} {name}' for name, n in counts.items())}>"
+
+
+@dataclass(frozen=True, eq=False)
+class PreImage:
+    """Pre-images of one element or a batch; everything has one row per element.
+
+    Attributes
+    ----------
+    points : array of shape (b, d), or row ids or a list for kernels on other objects
+    distance : array of shape (b,)
+        |k(x, .) - psi|, the distance in feature space; NaN where the kernel has no norm.
+    objective : array of shape (b,)
+        k(x, x) / 2 - psi(x), or what the problem minimises.
+    gradient_norm : array of shape (b,)
+        Norm of its gradient over the coordinates that are free; NaN without derivatives. At a cusp
+        the smallest norm among the subgradients.
+    status : object array of `Status`, shape (b,)
+    n_iter : array of shape (b,)
+    n_evaluations : array of shape (b,)
+        Kernel sums at a point (value and derivatives at once) that the search took.
+    certificate : Certificate
+    history : History or None
+        The path, where it was asked for.
+
+    Examples
+    --------
+    >>> import mercer as mc
+    >>> back = mc.preimage(mc.Element(mc.Linear(), [[1.0, 0.0], [0.0, 2.0]], [0.5, 0.5]))
+    >>> back.points, back.distance.round(12)
+    (array([[0.5, 1. ]]), array([0.]))
+    """
+
+    points: Any
+    distance: Array
+    objective: Array
+    gradient_norm: Array
+    status: Array
+    n_iter: Array
+    n_evaluations: Array
+    certificate: Certificate
+    history: History | None = None
+
+    def __len__(self) -> int:
+        return len(self.status)
+
+    @property
+    def ok(self) -> Array:
+        """Whether each search ended as its solver promises, shape (b,)."""
+        return np.array([s.ok for s in self.status.tolist()])
+
+    def __repr__(self) -> str:
+        names = [s.name for s in self.status.tolist()]
+        counts = {name: names.count(name) for name in dict.fromkeys(names)}
+        said = ", ".join(f"{n} {name}" for name, n in counts.items())
+        return f"<PreImage of {len(self)}: {said}>"
+
+
+@dataclass(frozen=True, eq=False)
+class History:
+    """The path of every search: lists with one entry per iteration, NaN once a row has stopped.
+
+    Attributes
+    ----------
+    points : array of shape (t, b, d)
+    objective : array of shape (t, b)
+    gradient_norm : array of shape (t, b)
+
+    Examples
+    --------
+    >>> import mercer as mc
+    >>> psi = mc.mean_embedding(mc.Gaussian(1.0), [[0.0], [1.0], [1.5]])
+    >>> path = mc.preimage(psi, start=[[3.0]], history=True).history
+    >>> bool((path.objective[1:] <= path.objective[:-1]).all())
+    True
+    """
+
+    points: Array
+    objective: Array
+    gradient_norm: Array
+
+
+@dataclass(frozen=True, eq=False)
+class Found:
+    """What a solver returns to the verb: rows in the order of the problem's elements."""
+
+    points: Any
+    status: Array
+    n_iter: Array
+    n_evaluations: Array
+    history: History | None = None
+
+
+def statuses(status: Status, count: int) -> Array:
+    """The same status for every row."""
+    out = np.empty(count, dtype=object)
+    out[:] = status
+    return out
+
+
+def found_by_formula(points: Any, status: Status = Status.COMPUTED) -> Found:
+    """Points that came without iterating."""
+    count = len(points)
+    zeros = np.zeros(count, dtype=int)
+    return Found(points, statuses(status, count), zeros, zeros)

@@ -1,0 +1,80 @@
+"""The objective at a set of points, with a logarithmic scale per row."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+
+from mercer._array import Array
+
+
+@dataclass(frozen=True)
+class State:
+    """Value and derivatives of the objective at each row; true ones are these times exp(shift).
+
+    Attributes
+    ----------
+    points : (m, d)
+    value : (m,)
+    gradient, hessian : (m, d), (m, d, d); None if not asked for
+    stiffness : (m,) or None
+        What the fixed point divides by: x - gradient / stiffness is its step. -2 sum a_i k'(u_i)
+        for radial kernels, f'(|x|^2) for kernels of the inner product.
+    shift : (m,)
+    size : (m,) or None
+        The size of the parts of the gradient, against which it is small; None where a bound that
+        holds everywhere is used instead.
+    terms : (m,) or None
+        The size of the parts of the value, which sets its rounding; None where that is known for
+        the whole element.
+    cusp : (m,) or None
+        Coefficients of points of the element that coincide with the row, at an infinite slope.
+    """
+
+    points: Array
+    value: Array
+    gradient: Any = None
+    hessian: Any = None
+    stiffness: Any = None
+    shift: Any = None
+    size: Any = None
+    terms: Any = None
+    cusp: Any = None
+
+    def __getitem__(self, rows: Any) -> State:
+        parts = {f.name: getattr(self, f.name) for f in fields(self)}
+        return State(**{k: None if v is None else v[rows] for k, v in parts.items()})
+
+    def updated(self, rows: Array, other: State) -> State:
+        """A copy in which some rows are those of another state."""
+        out = {}
+        for f in fields(self):
+            mine, theirs = getattr(self, f.name), getattr(other, f.name)
+            if mine is not None:
+                mine = np.array(mine)
+                mine[rows] = theirs
+            out[f.name] = mine
+        return State(**out)
+
+    def rise_from(self, old: State) -> Array:
+        """The change of the objective since `old`, in units of exp(old.shift)."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            grown = self.value * np.exp(np.where(self.value == 0, 0.0, self.shift - old.shift))
+            return np.asarray(grown - old.value)
+
+    @property
+    def objective(self) -> Array:
+        """The true value."""
+        return self.value * np.exp(self.shift)
+
+    @property
+    def gradient_norm(self) -> Array:
+        """The true norm of the gradient."""
+        return np.linalg.norm(self.gradient, axis=1) * np.exp(self.shift)
+
+
+def by_row(array: Array, factor: Array) -> Array:
+    """Each row times its own number."""
+    return array * factor.reshape(-1, *(1,) * (array.ndim - 1))
