@@ -102,6 +102,7 @@ Tape make_tape(const std::vector<StepTuple>& steps, int result) {
     for (const auto& [op, out, x, y, a, b, p] : steps) {
         require(op >= 0 && op <= static_cast<int>(Op::cut), "unknown step");
         require(is_slot(out) && is_slot(x) && is_slot(y), "no such slot");
+        require(out > 0, "the variable's slot is not written to");
         require(written[x] && written[y], "a slot is read before it is written");
         if (static_cast<Op>(op) == Op::whole_power)
             require(p >= 1 && p <= largest_whole_power && p == std::floor(p), "not a whole power");

@@ -23,86 +23,83 @@ using mercer::GramTask;
 using mercer::kinds;
 using mercer::Points;
 using mercer::SumTask;
+using mercer::TransformTask;
 
 constexpr int V = MERCER_PANEL_VECTORS;  // vectors of queries
 constexpr int S = MERCER_GROUP;          // points, or columns of coefficients
 constexpr int block = 16 * S;            // points whose weights stay in the first-level cache
 template <class T> constexpr int panel = V * lanes<T>;
 
-template <class T> struct Tile {
-    Vec<T> v[S][V];
-};
+// What one group of numbers makes of a panel: sum_k vectors[k][v] * numbers[k][s], in registers.
+template <class T, int COLUMNS> using Sums = Vec<T>[COLUMNS][V];
 
-// acc[s][v] += sum_k vectors[k][v] * numbers[k][s]
-template <class T, int COLUMNS>
-inline void product(const T* vectors, const T* numbers, std::size_t length, Vec<T> (*acc)[V]) {
-    Vec<T> sum[COLUMNS][V];
-    for (int s = 0; s < COLUMNS; ++s)
-        for (int v = 0; v < V; ++v) sum[s][v] = acc[s][v];
+template <class T, int COLUMNS, Form FORM = Form::dot>
+[[gnu::always_inline]] inline void product(const T* vectors, const T* numbers, std::size_t length,
+                                           Sums<T, COLUMNS>& sum) {
     for (std::size_t k = 0; k < length; ++k) {
         Vec<T> y[V];
         for (int v = 0; v < V; ++v) y[v] = load(vectors + k * panel<T> + v * lanes<T>);
         for (int s = 0; s < COLUMNS; ++s)
-            for (int v = 0; v < V; ++v) sum[s][v] += y[v] * numbers[k * COLUMNS + s];
+            for (int v = 0; v < V; ++v)
+                if constexpr (FORM == Form::difference) {
+                    const Vec<T> gap = y[v] - numbers[k * COLUMNS + s];
+                    sum[s][v] += gap * gap;
+                } else {
+                    sum[s][v] += y[v] * numbers[k * COLUMNS + s];
+                }
     }
-    for (int s = 0; s < COLUMNS; ++s)
-        for (int v = 0; v < V; ++v) acc[s][v] = sum[s][v];
-}
-
-template <class T>
-inline void differences(const T* vectors, const T* numbers, std::size_t length, Vec<T> (*acc)[V]) {
-    Vec<T> sum[S][V];
-    for (int s = 0; s < S; ++s)
-        for (int v = 0; v < V; ++v) sum[s][v] = acc[s][v];
-    for (std::size_t k = 0; k < length; ++k) {
-        Vec<T> y[V];
-        for (int v = 0; v < V; ++v) y[v] = load(vectors + k * panel<T> + v * lanes<T>);
-        for (int s = 0; s < S; ++s)
-            for (int v = 0; v < V; ++v) {
-                const Vec<T> gap = y[v] - numbers[k * S + s];
-                sum[s][v] += gap * gap;
-            }
-    }
-    for (int s = 0; s < S; ++s)
-        for (int v = 0; v < V; ++v) acc[s][v] = sum[s][v];
 }
 
 // The variable of the profile between a panel of queries and a group of points, coordinates `from`
 // to `to`: begun with the norms, clipped at the end (rounding may make a distance negative).
-template <class T>
-inline void measure(Form form, const T* panel_coordinates, const T* panel_norms,
-                    const Points<T>& points, std::size_t group, int from, int to, Tile<T>& tile) {
-    if (from == 0)
-        for (int s = 0; s < S; ++s)
-            for (int v = 0; v < V; ++v)
-                tile.v[s][v] = form == Form::product
-                    ? load(panel_norms + v * lanes<T>) + points.norms[group * S + s]
-                    : Vec<T>{};
-    const T* x = points.coordinates + (group * points.dim + from) * S;
-    const T* y = panel_coordinates + from * panel<T>;
-    if (form == Form::difference) differences<T>(y, x, to - from, tile.v);
-    else product<T, S>(y, x, to - from, tile.v);
-    if (form == Form::product && to == points.dim)
-        for (int s = 0; s < S; ++s)
-            for (int v = 0; v < V; ++v) tile.v[s][v] = larger<T>(Vec<T>{}, tile.v[s][v]);
+template <class T, Form FORM>
+inline void measure(const T* panel_coordinates, const T* panel_norms, const Points<T>& points,
+                    std::size_t group, int from, int to, T* out) {
+    Sums<T, S> sum;
+    for (int s = 0; s < S; ++s)
+        for (int v = 0; v < V; ++v) {
+            if (from) sum[s][v] = load(out + (s * V + v) * lanes<T>);
+            else if (FORM != Form::product) sum[s][v] = Vec<T>{};
+            else sum[s][v] = load(panel_norms + v * lanes<T>) + points.norms[group * S + s];
+        }
+    product<T, S, FORM>(panel_coordinates + from * panel<T>,
+                        points.coordinates + (group * points.dim + from) * S, to - from, sum);
+    const bool clipped = FORM == Form::product && to == points.dim;
+    for (int s = 0; s < S; ++s)
+        for (int v = 0; v < V; ++v)
+            store(out + (s * V + v) * lanes<T>,
+                  clipped ? larger<T>(Vec<T>{}, sum[s][v]) : sum[s][v]);
 }
 
-// In many dimensions a stretch of coordinates at a time, so that the panel's stay in the first-level
-// cache while a block of points goes by; partial distances wait in `raw`, point by point.
+// Groups of points, panel by panel in `out`. In many dimensions a stretch of coordinates at a time, so
+// that the panel's stay in the first-level cache while the points go by; partial distances wait in
+// `out`.
 constexpr int stretch_of_dimensions = 128;
 
-template <class T>
-inline void measure_block(Form form, const T* panel_coordinates, const T* panel_norms,
-                          const Points<T>& points, std::size_t first, std::size_t length, T* raw) {
+template <class T, Form FORM>
+inline void measure_all(const T* panel_coordinates, const T* panel_norms, const Points<T>& points,
+                        std::size_t first, std::size_t last, T* out) {
     for (int from = 0; from < points.dim; from += stretch_of_dimensions) {
         const int to = std::min(points.dim, from + stretch_of_dimensions);
-        for (std::size_t i = 0; i < length; i += S) {
-            Tile<T> tile;
-            T* at = raw + i * panel<T>;
-            if (from) std::memcpy(&tile, at, sizeof tile);
-            measure(form, panel_coordinates, panel_norms, points, (first + i) / S, from, to, tile);
-            std::memcpy(at, &tile, sizeof tile);
-        }
+        for (std::size_t g = first; g < last; ++g)
+            measure<T, FORM>(panel_coordinates, panel_norms, points, g, from, to,
+                             out + (g - first) * S * panel<T>);
+    }
+}
+
+template <class T>
+inline void measure_groups(Form form, const T* panel_coordinates, const T* panel_norms,
+                           const Points<T>& points, std::size_t first, std::size_t last, T* out) {
+    switch (form) {
+    case Form::dot:
+        measure_all<T, Form::dot>(panel_coordinates, panel_norms, points, first, last, out);
+        break;
+    case Form::product:
+        measure_all<T, Form::product>(panel_coordinates, panel_norms, points, first, last, out);
+        break;
+    case Form::difference:
+        measure_all<T, Form::difference>(panel_coordinates, panel_norms, points, first, last, out);
+        break;
     }
 }
 
@@ -150,12 +147,14 @@ inline void panel_box(const T* coordinates, int dim, T* low, T* high) {
 
 template <class T, int COLUMNS>
 inline void add_columns(const T* weights, const T* coef, std::size_t length, double* out) {
-    Vec<T> acc[COLUMNS][V] = {};
-    product<T, COLUMNS>(weights, coef, length, acc);
+    Sums<T, COLUMNS> sum;
     for (int s = 0; s < COLUMNS; ++s)
-        for (int v = 0; v < V; ++v)
-            for (int i = 0; i < lanes<T>; ++i)
-                out[s * panel<T> + v * lanes<T> + i] += static_cast<double>(acc[s][v][i]);
+        for (int v = 0; v < V; ++v) sum[s][v] = Vec<T>{};
+    product<T, COLUMNS>(weights, coef, length, sum);
+    T part[COLUMNS * panel<T>];
+    for (int s = 0; s < COLUMNS; ++s)
+        for (int v = 0; v < V; ++v) store(part + (s * V + v) * lanes<T>, sum[s][v]);
+    for (int i = 0; i < COLUMNS * panel<T>; ++i) out[i] += static_cast<double>(part[i]);
 }
 
 // out[c][lane] += sum over the points of a block of weights[point][lane] * coef[point][c]
@@ -185,38 +184,25 @@ inline void add_sums(const T* weights, const Coefficients<T>& coef, std::size_t 
 
 // Weights of one group of points for a panel of queries, stored point by point.
 template <class T, int ORDER>
-inline void weigh(const SumTask<T>& task, const Tile<T>& tile, T* const* weights, int point) {
-    constexpr int N = S * V;
-    Slots<T, N, ORDER> slots;
-    const Vec<T>* u = &tile.v[0][0];
-    for (int i = 0; i < N; ++i) {
-        slots.value[0][i] = u[i];
-        if constexpr (ORDER > 0) slots.first[0][i] = fill(T(1));
-        if constexpr (ORDER > 1) slots.second[0][i] = Vec<T>{};
+inline void weigh(const SumTask<T>& task, T* u, T* const* weights, std::size_t point) {
+    constexpr int N = S * panel<T>;
+    alignas(64) T spare[mercer::max_slots][ORDER + 1][N];
+    Slots<T, ORDER> slots;
+    for (int i = 0; i < mercer::max_slots; ++i)
+        for (int t = 0; t <= ORDER; ++t)
+            slots.at[i][t] = i && i == task.tape.result ? weights[t] + point * panel<T> : spare[i][t];
+    slots.at[0][0] = u;
+    for (int t = 1; t <= ORDER; ++t) std::fill(spare[0][t], spare[0][t] + N, T(t == 1));
+    run<T, ORDER>(task.tape, slots, S * V);
+    for (int t = 0; t <= ORDER; ++t) {
+        T* to = weights[t] + point * panel<T>;
+        if (task.tape.result == 0) std::memcpy(to, slots.at[0][t], N * sizeof(T));
+        if (t && (t == 1 ? task.zero_first : task.zero_second))
+            for (int i = 0; i < N; ++i) to[i] = u[i] == T(0) ? T(0) : to[i];
     }
-    run<T, N, ORDER>(task.tape, slots);
-    const int r = task.tape.result;
-    T* to = weights[0] + point * panel<T>;
-    for (int i = 0; i < N; ++i) store(to + i * lanes<T>, slots.value[r][i]);
-    if constexpr (ORDER > 0) {
-        to = weights[1] + point * panel<T>;
-        for (int i = 0; i < N; ++i) {
-            const Vec<T> d = slots.first[r][i];
-            store(to + i * lanes<T>, task.zero_first ? (u[i] == T(0) ? Vec<T>{} : d) : d);
-        }
-    }
-    if constexpr (ORDER > 1) {
-        to = weights[2] + point * panel<T>;
-        for (int i = 0; i < N; ++i) {
-            const Vec<T> d = slots.second[r][i];
-            store(to + i * lanes<T>, task.zero_second ? (u[i] == T(0) ? Vec<T>{} : d) : d);
-        }
-    }
-    if (task.coef[3].columns) {
-        to = weights[3] + point * panel<T>;
+    if (task.coef[3].columns)
         for (int i = 0; i < N; ++i)
-            store(to + i * lanes<T>, u[i] == T(0) ? fill(T(1)) : Vec<T>{});
-    }
+            weights[3][point * panel<T> + i] = u[i] == T(0) ? T(1) : T(0);
 }
 
 // Points that are worked on for all panels before the next: what fits the second-level cache.
@@ -227,17 +213,12 @@ template <class T> inline std::size_t stretch_of(const SumTask<T>& task) {
     return std::max<std::size_t>(block, fits / block * block);
 }
 
-template <class T> struct SumScratch {
-    T *coordinates, *norms, *low, *high, *weights[kinds];
-    double* sums[kinds];
-};
-
 template <class T> std::size_t sum_scratch(const SumTask<T>& task) {
     const std::size_t panels = (task.m + panel<T> - 1) / panel<T>;
     const std::size_t dim = task.points.dim;
     std::size_t bytes = panels * (padded<T>(dim * panel<T>) + padded<T>(panel<T>) + 2 * padded<T>(dim));
+    bytes += (kinds + 1) * padded<T>(block * panel<T>);
     for (int t = 0; t < kinds; ++t) {
-        bytes += padded<T>(block * panel<T>);
         bytes += panels * padded<double>(task.coef[t].columns * panel<T>);
     }
     return bytes;
@@ -249,6 +230,8 @@ template <class T, int ORDER> void sum_order(const SumTask<T>& task) {
     void* scratch = task.scratch;
     T* weights[kinds];
     for (int t = 0; t < kinds; ++t) weights[t] = carve<T>(scratch, block * panel<T>);
+    T* distances = carve<T>(scratch, block * panel<T>);
+    if (ORDER == 0 && !task.coef[3].columns) distances = weights[0];  // nobody asks for them again
     // panel by panel: coordinates, norms, box, sums; found again by the same arithmetic
     const std::size_t pc = padded<T>(dim * panel<T>) / sizeof(T);
     const std::size_t pn = padded<T>(panel<T>) / sizeof(T), pb = padded<T>(dim) / sizeof(T);
@@ -277,17 +260,12 @@ template <class T, int ORDER> void sum_order(const SumTask<T>& task) {
                                                  low + p * pb, high + p * pb, dim, task.cutoff))
                     continue;
                 const std::size_t length = std::min<std::size_t>(block, stop - first);
-                const bool many = dim > stretch_of_dimensions;
-                if (many)
-                    measure_block(task.form, coordinates + p * pc, norms + p * pn, task.points,
-                                  first, length, weights[0]);
-                for (std::size_t i = 0; i < length; i += S) {
-                    Tile<T> tile;
-                    if (many) std::memcpy(&tile, weights[0] + i * panel<T>, sizeof tile);
-                    else measure(task.form, coordinates + p * pc, norms + p * pn, task.points,
-                                 (first + i) / S, 0, dim, tile);
-                    weigh<T, ORDER>(task, tile, weights, static_cast<int>(i));
-                }
+                measure_groups(task.form, coordinates + p * pc, norms + p * pn, task.points,
+                               first / S, (first + length) / S, distances);
+                if (distances == weights[0]) evaluate(task.tape, weights[0], length * V);
+                else
+                    for (std::size_t i = 0; i < length; i += S)
+                        weigh<T, ORDER>(task, distances + i * panel<T>, weights, i);
                 // without the padding: a weight there may be infinite
                 const std::size_t used = std::min(length, task.points.n - first);
                 for (int t = 0; t < kinds; ++t)
@@ -309,37 +287,58 @@ template <class T> void sum(const SumTask<T>& task) {
     else sum_order<T, 0>(task);
 }
 
+constexpr std::size_t rows_at_once = 8;  // groups of rows per panel: what the caches hold
+
 template <class T> std::size_t gram_scratch(const GramTask<T>& task) {
-    return padded<T>(task.points.dim * panel<T>) + padded<T>(panel<T>);
+    return padded<T>(task.points.dim * panel<T>) + padded<T>(panel<T>) +
+           padded<T>(rows_at_once * S * panel<T>);
 }
 
 template <class T> void gram(const GramTask<T>& task) {
-    constexpr int N = S * V;
-    constexpr std::size_t rows_at_once = 8;  // groups of rows per panel: what the caches hold
     void* scratch = task.scratch;
     T* coordinates = carve<T>(scratch, task.points.dim * panel<T>);
     T* norms = carve<T>(scratch, panel<T>);
-    for (std::size_t top = task.first; top < task.last; top += rows_at_once)
-        for (std::size_t q = 0; q < task.m; q += panel<T>) {
-            pack_panel<T>(task.queries, task.query_norms, task.m, q, task.points.dim, coordinates,
-                          norms);
-            const std::size_t width = std::min<std::size_t>(panel<T>, task.m - q);
-            for (std::size_t g = top; g < std::min(top + rows_at_once, task.last); ++g) {
-                Tile<T> tile;
-                measure(task.form, coordinates, norms, task.points, g, 0, task.points.dim, tile);
-                Slots<T, N, 0> slots;
-                const Vec<T>* u = &tile.v[0][0];
-                for (int i = 0; i < N; ++i) slots.value[0][i] = u[i];
-                run<T, N, 0>(task.tape, slots);
-                const Vec<T>* k = slots.value[task.tape.result];
-                for (int s = 0; s < S && g * S + s < task.points.n; ++s) {
-                    T* to = task.out + (g * S + s) * task.m + q;
-                    if (width == static_cast<std::size_t>(panel<T>))
-                        for (int v = 0; v < V; ++v) store(to + v * lanes<T>, k[s * V + v]);
-                    else
-                        std::memcpy(to, &k[s * V], width * sizeof(T));
-                }
+    T* values = carve<T>(scratch, rows_at_once * S * panel<T>);
+    for (std::size_t q = 0; q < task.m; q += panel<T>) {
+        pack_panel<T>(task.queries, task.query_norms, task.m, q, task.points.dim, coordinates, norms);
+        const std::size_t width = std::min<std::size_t>(panel<T>, task.m - q);
+        for (std::size_t top = task.first; top < task.last; top += rows_at_once) {
+            const std::size_t end = std::min(top + rows_at_once, task.last);
+            measure_groups(task.form, coordinates, norms, task.points, top, end, values);
+            evaluate(task.tape, values, (end - top) * S * V);
+            for (std::size_t row = top * S; row < std::min(end * S, task.points.n); ++row) {
+                const T* from = values + (row - top * S) * panel<T>;
+                T* to = task.out + row * task.m + q;
+                if (width < panel<T>) std::copy(from, from + width, to);
+                else
+                    for (int v = 0; v < V; ++v) store(to + v * lanes<T>, load(from + v * lanes<T>));
             }
+        }
+    }
+}
+
+// A tile of inner products to values of the profile, in place; distances need the norms as well.
+template <class T> void transform(const TransformTask<T>& task) {
+    constexpr std::size_t piece = 8 * S * panel<T>;  // stays in the first-level cache
+    alignas(64) T u[piece];
+    for (std::size_t row = 0; row < task.rows; ++row)
+        for (std::size_t first = 0; first < task.columns; first += piece) {
+            const std::size_t length = std::min(piece, task.columns - first);
+            T* values = task.values + row * task.stride + first;
+            if (task.row_norms) {
+                const T* norms = task.column_norms + first;
+                const T norm = task.row_norms[row];
+                for (std::size_t i = 0; i < length; ++i) {
+                    const T distance = (norm + norms[i]) - T(2) * values[i];
+                    u[i] = T(0) > distance ? T(0) : distance;  // NaN stays
+                }
+            } else {
+                std::memcpy(u, values, length * sizeof(T));
+            }
+            const std::size_t vectors = (length + lanes<T> - 1) / lanes<T>;
+            std::fill(u + length, u + vectors * lanes<T>, T(0));
+            evaluate(task.tape, u, vectors);
+            std::memcpy(values, u, length * sizeof(T));
         }
 }
 
@@ -358,6 +357,7 @@ inline mercer::Table table(const char* name) {
     return {name, MERCER_VECTOR_BYTES, V, S, block,
             &sum_scratch<double>, &sum_scratch<float>, &sum<double>, &sum<float>,
             &gram_scratch<double>, &gram_scratch<float>, &gram<double>, &gram<float>,
+            &transform<double>, &transform<float>,
             &each<double, &exponential>, &each<float, &exponential>,
             &each<double, &logarithm<double>>, &each<float, &logarithm<float>>};
 }

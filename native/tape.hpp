@@ -83,40 +83,42 @@ template <class T, int ORDER> inline Three<T> unary(const Step& s, Vec<T> x) {
     return r;
 }
 
-// Slots of N vectors each, for value and derivatives.
-template <class T, int N, int ORDER> struct Slots {
-    Vec<T> value[mercer::max_slots][N];
-    Vec<T> first[ORDER > 0 ? mercer::max_slots : 1][N];
-    Vec<T> second[ORDER > 1 ? mercer::max_slots : 1][N];
+// Where each slot's value and derivatives are: arrays of vectors, aligned to cache lines.
+template <class T, int ORDER> struct Slots {
+    T* at[mercer::max_slots][ORDER + 1];
 };
 
-template <class T, int N, int ORDER, Op OP>
-inline void apply(const Step& s, Slots<T, N, ORDER>& t) {
+template <class T, int ORDER, Op OP>
+inline void apply(const Step& s, const Slots<T, ORDER>& t, std::size_t count) {
     // exp(a x + b) = 2^(a' x + b'), whose argument needs no reduction beyond its own fraction
     constexpr double unit = OP == Op::exponential ? 0x1.71547652b82fep0 : 1.0;
     const T inner = static_cast<T>(s.a * unit), b = static_cast<T>(s.b * unit);
     const T a = static_cast<T>(s.a);
     Step step = s;
     step.op = OP;  // a constant for the compiler: one loop per function
-    for (int i = 0; i < N; ++i) {
-        const Three<T> r = unary<T, ORDER>(step, inner * t.value[s.x][i] + b);
-        if constexpr (ORDER > 1) {
-            const Vec<T> x1 = a * t.first[s.x][i], x2 = a * t.second[s.x][i];
-            t.second[s.out][i] = r.dd * x1 * x1 + r.d * x2;
+    T *x[ORDER + 1], *out[ORDER + 1];  // copies, which what is stored cannot change
+    for (int k = 0; k <= ORDER; ++k) { x[k] = t.at[s.x][k]; out[k] = t.at[s.out][k]; }
+    for (std::size_t i = 0; i < count * lanes<T>; i += lanes<T>) {
+        const Three<T> r = unary<T, ORDER>(step, inner * load(x[0] + i) + b);
+        if constexpr (ORDER > 0) {
+            const Vec<T> x1 = a * load(x[1] + i);
+            if constexpr (ORDER > 1)
+                store(out[2] + i, r.dd * x1 * x1 + r.d * (a * load(x[2] + i)));
+            store(out[1] + i, r.d * x1);
         }
-        if constexpr (ORDER > 0) t.first[s.out][i] = r.d * (a * t.first[s.x][i]);
-        t.value[s.out][i] = r.f;
+        store(out[0] + i, r.f);
     }
 }
 
-template <class T, int N, int ORDER>
-inline void apply_binary(const Step& s, Slots<T, N, ORDER>& t) {
+template <class T, int ORDER>
+inline void apply_binary(const Step& s, const Slots<T, ORDER>& t, std::size_t count) {
     const T a = static_cast<T>(s.a), b = static_cast<T>(s.b);
-    for (int i = 0; i < N; ++i) {
-        const Vec<T> x = t.value[s.x][i], y = t.value[s.y][i];
+    T *const *left = t.at[s.x], *const *right = t.at[s.y], *const *out = t.at[s.out];
+    for (std::size_t i = 0; i < count * lanes<T>; i += lanes<T>) {
+        const Vec<T> x = load(left[0] + i), y = load(right[0] + i);
         Vec<T> x1{}, y1{}, x2{}, y2{};
-        if constexpr (ORDER > 0) { x1 = t.first[s.x][i]; y1 = t.first[s.y][i]; }
-        if constexpr (ORDER > 1) { x2 = t.second[s.x][i]; y2 = t.second[s.y][i]; }
+        if constexpr (ORDER > 0) { x1 = load(left[1] + i); y1 = load(right[1] + i); }
+        if constexpr (ORDER > 1) { x2 = load(left[2] + i); y2 = load(right[2] + i); }
         Vec<T> v{}, d{}, dd{};
         if (s.op == Op::add) {
             v = a * x + b * y; d = a * x1 + b * y1; dd = a * x2 + b * y2;
@@ -128,29 +130,51 @@ inline void apply_binary(const Step& s, Slots<T, N, ORDER>& t) {
             const auto inside = (a * x + b) >= T(0);
             v = inside ? y : Vec<T>{}; d = inside ? y1 : Vec<T>{}; dd = inside ? y2 : Vec<T>{};
         }
-        t.value[s.out][i] = v;
-        if constexpr (ORDER > 0) t.first[s.out][i] = d;
-        if constexpr (ORDER > 1) t.second[s.out][i] = dd;
+        store(out[0] + i, v);
+        if constexpr (ORDER > 0) store(out[1] + i, d);
+        if constexpr (ORDER > 1) store(out[2] + i, dd);
     }
 }
 
-template <class T, int N, int ORDER> inline void run(const Tape& tape, Slots<T, N, ORDER>& t) {
+template <class T, int ORDER>
+inline void run(const Tape& tape, const Slots<T, ORDER>& t, std::size_t count) {
     for (int i = 0; i < tape.count; ++i) {
         const Step& s = tape.steps[i];
         switch (s.op) {
-        case Op::linear: apply<T, N, ORDER, Op::linear>(s, t); break;
-        case Op::exponential: apply<T, N, ORDER, Op::exponential>(s, t); break;
-        case Op::logarithm: apply<T, N, ORDER, Op::logarithm>(s, t); break;
-        case Op::power: apply<T, N, ORDER, Op::power>(s, t); break;
-        case Op::large_power: apply<T, N, ORDER, Op::large_power>(s, t); break;
-        case Op::root: apply<T, N, ORDER, Op::root>(s, t); break;
-        case Op::inverse: apply<T, N, ORDER, Op::inverse>(s, t); break;
-        case Op::inverse_root: apply<T, N, ORDER, Op::inverse_root>(s, t); break;
-        case Op::whole_power: apply<T, N, ORDER, Op::whole_power>(s, t); break;
-        case Op::matern3: apply<T, N, ORDER, Op::matern3>(s, t); break;
-        case Op::matern5: apply<T, N, ORDER, Op::matern5>(s, t); break;
-        default: apply_binary<T, N, ORDER>(s, t); break;
+        case Op::linear: apply<T, ORDER, Op::linear>(s, t, count); break;
+        case Op::exponential: apply<T, ORDER, Op::exponential>(s, t, count); break;
+        case Op::logarithm: apply<T, ORDER, Op::logarithm>(s, t, count); break;
+        case Op::power: apply<T, ORDER, Op::power>(s, t, count); break;
+        case Op::large_power: apply<T, ORDER, Op::large_power>(s, t, count); break;
+        case Op::root: apply<T, ORDER, Op::root>(s, t, count); break;
+        case Op::inverse: apply<T, ORDER, Op::inverse>(s, t, count); break;
+        case Op::inverse_root: apply<T, ORDER, Op::inverse_root>(s, t, count); break;
+        case Op::whole_power: apply<T, ORDER, Op::whole_power>(s, t, count); break;
+        case Op::matern3: apply<T, ORDER, Op::matern3>(s, t, count); break;
+        case Op::matern5: apply<T, ORDER, Op::matern5>(s, t, count); break;
+        default: apply_binary<T, ORDER>(s, t, count); break;
         }
+    }
+}
+
+// The value alone, in place: one step on everything at once, several on a few vectors at a time.
+template <class T> inline void evaluate(const Tape& tape, T* u, std::size_t count) {
+    constexpr std::size_t few = 24;  // of each slot
+    if (tape.count == 1 && tape.steps[0].out == tape.result) {
+        Slots<T, 0> slots{};
+        slots.at[tape.steps[0].x][0] = slots.at[tape.steps[0].y][0] = slots.at[tape.result][0] = u;
+        run<T, 0>(tape, slots, count);
+        return;
+    }
+    alignas(64) T spare[mercer::max_slots][few * lanes<T>];
+    for (std::size_t first = 0; first < count; first += few) {
+        const std::size_t some = count - first < few ? count - first : few;
+        T* values = u + first * lanes<T>;
+        Slots<T, 0> slots{};
+        for (int i = 1; i < mercer::max_slots; ++i) slots.at[i][0] = spare[i];
+        slots.at[0][0] = values;
+        run<T, 0>(tape, slots, some);
+        if (tape.result) std::memcpy(values, spare[tape.result], some * lanes<T> * sizeof(T));
     }
 }
 

@@ -88,6 +88,13 @@ template <class T> struct GramTask {
     void* scratch;
 };
 
+template <class T> struct TransformTask {
+    Tape tape;
+    T* values;            // (rows, columns), rows `stride` apart: inner products, then the profile
+    std::size_t rows, columns, stride;
+    const T *row_norms, *column_norms;  // squared norms for distances; null for inner products
+};
+
 // One instruction set's kernels.
 struct Table {
     const char* name;
@@ -103,6 +110,8 @@ struct Table {
     std::size_t (*gram_scratch_f)(const GramTask<float>&);
     void (*gram_d)(const GramTask<double>&);
     void (*gram_f)(const GramTask<float>&);
+    void (*transform_d)(const TransformTask<double>&);
+    void (*transform_f)(const TransformTask<float>&);
     void (*exp_d)(const double*, double*, std::size_t);
     void (*exp_f)(const float*, float*, std::size_t);
     void (*log_d)(const double*, double*, std::size_t);

@@ -73,6 +73,7 @@ def test_arrays_that_may_not_be_written_are_read(points, dtype):
         (len(_OPS), 1, 0, 0, 1.0, 0.0, 0.0),
         (1, 8, 0, 0, 1.0, 0.0, 0.0),
         (1, -1, 0, 0, 1.0, 0.0, 0.0),
+        (1, 0, 0, 0, 1.0, 0.0, 0.0),  # the slot of the variable
         (1, 1, 8, 0, 1.0, 0.0, 0.0),
         (_OPS.index("add"), 1, 0, -1, 1.0, 0.0, 0.0),
         (_OPS.index("add"), 1, 0, 2, 1.0, 0.0, 0.0),  # a slot nobody wrote
