@@ -1,0 +1,318 @@
+"""The objective of a pre-image and its models, at any points: what a teacher draws."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from mercer import engine
+from mercer._array import Array
+from mercer._config import options
+from mercer._errors import DerivativeError, InputError
+from mercer.engine import n_columns
+from mercer.preimages._bounds import coefficient_sizes
+from mercer.preimages._objective import Nearest
+from mercer.preimages._state import State
+from mercer.space import Element
+
+_ROUNDING = 1e-12  # of the sum of the sizes of all terms
+
+
+def preimage_objective(psi: Element, X: Any) -> Array:
+    """Return k(x, x)/2 - psi(x) at the rows of X: what a pre-image minimises.
+
+    It is half the squared distance |k(x, .) - psi|^2 in feature space, less |psi|^2 / 2.
+
+    Parameters
+    ----------
+    psi : Element
+        One element.
+    X : array_like of shape (m, d), or whatever the kernel's domain holds
+
+    Returns
+    -------
+    array of shape (m,)
+
+    References
+    ----------
+    SPEC C1, C2, C6.
+
+    Examples
+    --------
+    >>> import mercer as mc
+    >>> psi = mc.Element(mc.Gaussian(1.0), [[0.0], [2.0]], [1.0, 1.0])
+    >>> values = mc.preimage_objective(psi, [[0.0], [1.0], [2.0]])
+    >>> values.round(4)
+    array([-0.6353, -0.7131, -0.6353])
+    >>> distances = mc.feature(psi.kernel, [[0.0], [1.0], [2.0]]).distance(psi)
+    >>> (distances**2 / 2 - psi.norm() ** 2 / 2).round(4)
+    array([-0.6353, -0.7131, -0.6353])
+    """
+    _single(psi)
+    X = psi.queries(X)
+    own = engine.diagonal(psi.kernel.program, X)
+    return np.asarray(0.5 * own - psi(X))
+
+
+def preimage_gradient(psi: Element, X: Any) -> Array:
+    """Return the gradient of k(x, x)/2 - psi(x) at the rows of X.
+
+    2 sum a_i k'(u_i) (x_i - x) for a radial kernel, f'(|x|^2) x - sum a_i f'(<x, x_i>) x_i for one
+    of the inner product. At a cusp the term of that point is left out.
+
+    Parameters
+    ----------
+    psi : Element
+        One element.
+    X : array_like of shape (m, d)
+
+    Returns
+    -------
+    array of shape (m, d)
+
+    References
+    ----------
+    SPEC C2, C6, ERRATA 000-1.
+
+    Examples
+    --------
+    >>> import mercer as mc
+    >>> psi = mc.Element(mc.Gaussian(2.0), [[0.0]], [1.0])
+    >>> mc.preimage_gradient(psi, [[2.0]]).round(4)
+    array([[0.3033]])
+    """
+    state = _state(psi, X, 1)
+    return np.asarray(state.gradient * np.exp(state.shift)[:, None])
+
+
+def preimage_hessian(psi: Element, X: Any) -> Array:
+    """Return the Hessian of k(x, x)/2 - psi(x) at the rows of X.
+
+    -2 sum a_i (k'(u_i) I + 2 k''(u_i) (x_i - x)(x_i - x)') for a radial kernel,
+    f' I + 2 f'' x x' - sum a_i f''_i x_i x_i' for one of the inner product. NaN at a cusp.
+
+    Parameters
+    ----------
+    psi : Element
+        One element.
+    X : array_like of shape (m, d)
+
+    Returns
+    -------
+    array of shape (m, d, d)
+
+    References
+    ----------
+    SPEC C3, C6.
+
+    Examples
+    --------
+    >>> import mercer as mc
+    >>> psi = mc.Element(mc.Gaussian(2.0), [[0.0, 0.0]], [1.0])
+    >>> mc.preimage_hessian(psi, [[0.0, 0.0]])
+    array([[[0.25, 0.  ],
+            [0.  , 0.25]]])
+    """
+    state = _state(psi, X, 2)
+    hessian = state.hessian * np.exp(state.shift)[:, None, None]
+    if state.cusp is not None:
+        hessian[state.cusp != 0] = np.nan
+    return np.asarray(hessian + 0.0)  # no negative zeros
+
+
+@dataclass(frozen=True, eq=False)
+class Surrogate:
+    """A quadratic q(x) = value + <gradient, x - at> + curvature |x - at|^2 / 2; see `surrogate`.
+
+    Attributes
+    ----------
+    at : array of shape (d,)
+        Where it touches the objective.
+    value : float
+    gradient : array of shape (d,)
+    curvature : float
+        Its Hessian is curvature times the identity.
+
+    Examples
+    --------
+    >>> import mercer as mc
+    >>> psi = mc.Element(mc.Gaussian(1.0), [[0.0], [2.0]], [1.0, 1.0])
+    >>> q = mc.surrogate(psi, [0.5])
+    >>> q([[0.5]]).round(4), mc.preimage_objective(psi, [[0.5]]).round(4)
+    (array([-0.7071]), array([-0.7071]))
+    """
+
+    at: Array
+    value: float
+    gradient: Array
+    curvature: float
+
+    def __call__(self, X: Any) -> Array:
+        """Return q at the rows of X, shape (m,)."""
+        step = np.atleast_2d(np.asarray(X, dtype=float)) - self.at
+        bent = 0.5 * self.curvature * np.sum(step * step, axis=1)
+        return np.asarray(self.value + step @ self.gradient + bent)
+
+    @property
+    def minimiser(self) -> Array:
+        """Where q is stationary: the fixed-point step. NaN where q is linear."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            step = self.gradient / self.curvature
+        return np.asarray(np.where(np.isfinite(step), self.at - step, np.nan))
+
+    @property
+    def is_minimum(self) -> bool:
+        """Whether q has a minimum there; else it is a maximum (or q is linear)."""
+        return self.curvature > 0
+
+
+def surrogate(psi: Element, at: Any) -> Surrogate:
+    """Return the quadratic that the fixed point minimises instead of k(x, x)/2 - psi(x).
+
+    For a radial kernel, with u_i = |at - x_i|^2, each k is replaced by its tangent in u:
+
+        q(x) = k(0)/2 - sum a_i (k(u_i) + k'(u_i) (|x - x_i|^2 - u_i)),
+
+    of Hessian -2 sum a_i k'(u_i) I. For a kernel f(<x, y>) likewise f by its tangent, of Hessian
+    f'(|at|^2) I; the constant of the literature is corrected. Its stationary point is the
+    fixed-point step. It lies above the objective for a_i >= 0 and convex radial profiles only (see
+    `is_majorised`).
+
+    Parameters
+    ----------
+    psi : Element
+        One element, of a kernel of one distance or inner product without a map.
+    at : array_like of shape (d,)
+
+    Returns
+    -------
+    Surrogate
+
+    References
+    ----------
+    SPEC D5, D7, ERRATA 000-5, 000-6.
+
+    Examples
+    --------
+    >>> import mercer as mc
+    >>> psi = mc.Element(mc.Gaussian(1.0), [[0.0], [2.0]], [1.0, 1.0])
+    >>> q = mc.surrogate(psi, [0.5])
+    >>> q.is_minimum, q.minimiser.round(4)
+    (True, array([0.5379]))
+    """
+    at = np.asarray(at, dtype=float)
+    if at.ndim != 1:
+        raise InputError(f"at must be one point, of shape (d,), got shape {at.shape}")
+    program = psi.kernel.program
+    maps: Any = getattr(program.variables[0], "maps", ()) if program.variables else ()
+    if program.kind not in ("radial", "dot") or maps:
+        raise DerivativeError(
+            f"the surrogate needs a profile of one distance or inner product, without a map, and "
+            f"{psi.kernel!r} is none; transform the points instead"
+        )
+    state = _state(psi, at[None, :], 1)
+    scale = float(np.exp(state.shift[0]))
+    value = float(preimage_objective(psi, at[None, :])[0])
+    gradient = np.asarray(state.gradient[0]) * scale
+    return Surrogate(at, value, gradient, float(state.stiffness[0]) * scale)
+
+
+def is_majorised(psi: Element, at: Any, X: Any) -> Array:
+    """Whether the surrogate at one point lies above the objective at others, up to rounding.
+
+    It does everywhere if a_i >= 0 and the profile of a radial kernel is convex, which is why the
+    fixed point then descends (majorise, minimise). It need not for negative a_i, for Epanechnikov
+    with c > rho, or for kernels of the inner product.
+
+    Parameters
+    ----------
+    psi : Element
+        One element.
+    at : array_like of shape (d,)
+    X : array_like of shape (m, d)
+
+    Returns
+    -------
+    array of bool, shape (m,)
+
+    References
+    ----------
+    SPEC D6, ERRATA 000-4, 000-6.
+
+    Examples
+    --------
+    >>> import mercer as mc
+    >>> psi = mc.Element(mc.Gaussian(1.0), [[0.0], [2.0]], [1.0, 1.0])
+    >>> mc.is_majorised(psi, [0.5], [[0.0], [1.0], [9.0]])
+    array([ True,  True,  True])
+    >>> mc.is_majorised(-psi, [0.5], [[0.0], [1.0], [9.0]])
+    array([False, False, False])
+    """
+    q, values = surrogate(psi, at), preimage_objective(psi, X)
+    X = np.asarray(psi.queries(X), dtype=float)
+    own = np.abs(engine.diagonal(psi.kernel.program, X))
+    # sizes of the terms: sum |a_i k(x_i, x)| <= |a|_1 max k, and those of the quadratic
+    points = np.abs(engine.diagonal(psi.kernel.program, psi.points)).max()
+    size = own + coefficient_sizes(psi)[0] * (np.sqrt(own * points) + points) + np.abs(q(X))
+    return np.asarray(values <= q(X) + _ROUNDING * size)
+
+
+def newton_gap(psi: Element, X: Any) -> Array:
+    """Return how far the Newton step from each point ends from the fixed-point step.
+
+    Zero where the profile is linear in u near all distances: for Epanechnikov the two are the same
+    map, wherever no point lies on the edge of the window and the weights inside do not sum to zero.
+
+    Parameters
+    ----------
+    psi : Element
+        One element.
+    X : array_like of shape (m, d)
+
+    Returns
+    -------
+    array of shape (m,)
+        |Newton step - fixed-point step|; NaN where one of them does not exist.
+
+    References
+    ----------
+    SPEC D1, D4, ERRATA 000-2.
+
+    Examples
+    --------
+    >>> import mercer as mc
+    >>> points, a = [[0.0], [0.5], [1.2]], [1.0, 2.0, 1.0]
+    >>> mc.newton_gap(mc.Element(mc.Epanechnikov(1.0), points, a), [[0.4]]).round(12)
+    array([0.])
+    >>> mc.newton_gap(mc.Element(mc.Gaussian(1.0), points, a), [[0.4]]).round(4)
+    array([0.0237])
+    """
+    state = _state(psi, X, 2)
+    if state.stiffness is None:
+        raise DerivativeError(
+            f"the fixed point needs a profile of one distance or inner product, and "
+            f"{psi.kernel!r} is none"
+        )
+    out = np.full(len(state.points), np.nan)
+    for j, (g, H) in enumerate(zip(state.gradient, state.hessian, strict=True)):
+        if np.isfinite(H).all() and np.linalg.matrix_rank(H) == len(g) and state.stiffness[j]:
+            out[j] = np.linalg.norm(np.linalg.solve(H, g) - g / state.stiffness[j])
+    return out if state.cusp is None else np.where(state.cusp != 0, np.nan, out)
+
+
+def _single(psi: Element) -> None:
+    if psi.batch is not None:
+        raise InputError(f"one element is needed, not a batch of {psi.batch}; index it")
+
+
+def _state(psi: Element, X: Any, order: int) -> State:
+    """Derivatives of the objective at the rows of X."""
+    _single(psi)
+    X = np.asarray(engine.doubled(psi.queries(X)))
+    engine.require_derivatives(psi.kernel.program)
+    if n_columns(X) == 0:
+        raise InputError("derivatives need points that are vectors")
+    with options(tolerance=0.0):  # sums over frequencies come without stiffness
+        return Nearest().at(psi, X, np.zeros(len(X), dtype=int), order)
