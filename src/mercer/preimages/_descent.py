@@ -15,7 +15,7 @@ import numpy as np
 
 from mercer._array import Array, positive, positive_int
 from mercer.linalg import Step
-from mercer.preimages._judge import Judge, nearest_point
+from mercer.preimages._judge import Judge
 from mercer.preimages._problem import Problem, best_of
 from mercer.preimages._result import Found, History, Status
 from mercer.preimages._solver import Solver
@@ -185,9 +185,9 @@ class _Walk:
 
     def _snapped(self, state: State, active: Array) -> State:
         """Where the kernel has cusps minimisers may be points of the element: try the nearest."""
-        if not any(self.problem.program.cusps) or not self.problem.constraint.is_free:
+        if not self.problem.has_point_cusps or not self.problem.constraint.is_free:
             return state
-        points = nearest_point(self.problem, state.points)
+        points = self.problem.nearest_point(state.points)
         tried = self._at(points, active)
         better = tried.rise_from(state) < 0
         return state.updated(np.flatnonzero(better), tried[better]) if better.any() else state
@@ -225,11 +225,11 @@ def steepest(problem: Problem, state: State) -> Array:
     if state.stiffness is not None:
         step = fixed_point_step(problem, replace(state, stiffness=np.abs(state.stiffness)))
         step = problem.shortened(step, state)
-        fine = np.isfinite(step).all(axis=1)
+        fine = np.isfinite(step).all(axis=1, keepdims=True)
     else:
-        step, fine = np.zeros_like(state.gradient), np.zeros(len(state.points), dtype=bool)
+        step, fine = np.zeros_like(state.gradient), np.zeros((len(state.points), 1), dtype=bool)
     norm = np.linalg.norm(state.gradient, axis=1, keepdims=True)
     with np.errstate(divide="ignore", invalid="ignore"):
         unit = np.nan_to_num(-state.gradient / norm)
     length = np.maximum(1e-3 * np.linalg.norm(state.points, axis=1, keepdims=True), 1e-3)
-    return np.where(fine[:, None], step, unit * length)
+    return np.where(fine, step, unit * length)

@@ -8,11 +8,11 @@ import numpy as np
 
 from mercer import engine
 from mercer._array import Array, is_sparse
-from mercer.engine import n_rows, pieces
 from mercer.preimages._bounds import coefficient_sizes
 from mercer.preimages._problem import Problem
 from mercer.preimages._result import Status
 from mercer.preimages._state import State
+from mercer.space import feature
 
 _BULK = 1e-4  # of sum |a_i| k(0): objectives above are not tails
 _STILL = 1e-6  # of the kernel's own length: fixed-point steps below are no steps
@@ -44,7 +44,7 @@ class Judge:
         else:
             verdict[small] = Status.CONVERGED
         if state.cusp is not None:
-            verdict[small & (state.cusp > 0)] = Status.AT_POINT
+            verdict[small & (state.cusp > 0) & ~broken] = Status.AT_POINT
         verdict[self._gone_far(state.points)] = Status.ESCAPED
         verdict[broken] = Status.UNDEFINED
         return verdict, np.where(broken, 0.0, residual)
@@ -88,19 +88,14 @@ class Judge:
 
     def _nearness(self, points: Array) -> Array:
         """The largest kernel value between each row and the points of the element, over k(0)."""
-        nearest = nearest_point(self.problem, points)
-        own = engine.diagonal(self.problem.program, points)
-        pairs = np.array(
-            [
-                engine.gram(self.problem.program, points[j : j + 1], nearest[j : j + 1])[0, 0]
-                for j in range(len(points))
-            ]
-        )
-        return np.abs(pairs) / np.maximum(np.abs(own), np.finfo(float).tiny)
+        nearest = self.problem.nearest_point(points)
+        own = np.abs(engine.diagonal(self.problem.program, points))
+        pairs = np.abs(feature(self.problem.kernel, nearest).fields(points, paired=True).value)
+        return np.asarray(pairs / np.maximum(own, np.finfo(float).tiny))
 
     def _gone_far(self, points: Array) -> Array:
         middle, extent = self._extent
-        return np.linalg.norm(points - middle, axis=1) > _FAR * extent
+        return np.asarray(np.linalg.norm(points - middle, axis=1) > _FAR * extent)
 
     @cached_property
     def _sizes(self) -> Array:
@@ -118,19 +113,3 @@ class Judge:
         middle = points.mean(axis=0)
         spread = float(np.max(np.linalg.norm(points - middle, axis=1)))
         return middle, max(spread, 1.0 + float(np.linalg.norm(middle)))
-
-
-def nearest_point(problem: Problem, points: Array) -> Array:
-    """The point of the element nearest to each row, as the kernel measures distances."""
-    X = problem.psi.points
-    out = np.empty_like(points)
-    for rows in pieces(len(points), max(1, (1 << 22) // n_rows(X))):
-        values = engine.gram(_distance(problem), points[rows], X)
-        out[rows] = X[np.argmin(values, axis=1)]
-    return out
-
-
-def _distance(problem: Problem) -> engine.Program:
-    """The squared distance that the kernel measures."""
-    (variable,) = problem.program.variables
-    return engine.Program((variable,), engine.Var(0, nonnegative=True))

@@ -23,8 +23,8 @@ class MM(Descent):
     r"""Minimise a majorant that touches the objective at x, and repeat.
 
     Radial kernels with a convex profile: terms with a_i > 0 lie below their tangent parabolas,
-    those with a_i < 0 are bent by at most c = sup of the largest eigenvalue of the Hessian of the kernel
-    (2 exp(-3/2) / s^2 for the Gaussian), so
+    those with a_i < 0 are bent by at most c, the sup of the largest eigenvalue of the Hessian of
+    the kernel (2 exp(-3/2) / s^2 for the Gaussian), so
 
         x <- x - gradient / (-2 sum_{a_i > 0} a_i k'(u_i) + c sum_{a_i < 0} \|a_i\|).
 

@@ -13,7 +13,7 @@ from mercer._errors import InputError
 from mercer.engine import n_columns, pieces
 from mercer.kernels import Definiteness
 from mercer.preimages._candidates import Candidates
-from mercer.preimages._certify import certify, undecided
+from mercer.preimages._certify import certify
 from mercer.preimages._constraint import as_constraint
 from mercer.preimages._descent import Callback, Descent
 from mercer.preimages._fixed_point import FixedPoint
@@ -21,7 +21,7 @@ from mercer.preimages._lbfgs import LBFGS
 from mercer.preimages._newton import Newton
 from mercer.preimages._objective import Nearest, Objective
 from mercer.preimages._problem import Problem
-from mercer.preimages._result import Certificate, Found, History, PreImage
+from mercer.preimages._result import Certificate, Found, History, PreImage, undecided
 from mercer.preimages._solver import Solver
 from mercer.preimages._starts import default_starts, given_starts
 from mercer.space import Element
@@ -153,9 +153,10 @@ def _chosen(problem: Problem) -> Solver:
     if not program.has_derivatives or not problem.kernel.domain.is_vector:
         return Candidates()
     simple = program.kind in ("radial", "dot") and isinstance(problem.objective, Nearest)
-    if simple and (any(program.cusps) or problem.constraint.region is not None):
+    rough = any(program.cusps) or problem.constraint.region is not None
+    if simple and rough:
         return FixedPoint()
-    if problem.objective.max_order == 2 and problem.dim <= _NEWTON_DIMENSIONS:
+    if problem.objective.max_order == 2 and problem.dim <= _NEWTON_DIMENSIONS and not rough:
         return Newton()
     return LBFGS()
 
@@ -259,13 +260,21 @@ def _joined(parts: list[PreImage], psi: Element) -> PreImage:
             points = points.astype(np.float32)
     else:
         points = [x for p in parts for x in p.points]
-    names = ("verdict", "radius", "min_eigenvalue")
-    proofs = (np.concatenate([getattr(p.certificate, name) for p in parts]) for name in names)
-    rest = ("distance", "objective", "gradient_norm", "status", "n_iter", "n_evaluations")
+    certificate = Certificate(
+        *(
+            np.concatenate([getattr(p.certificate, name) for p in parts])
+            for name in ("verdict", "radius", "min_eigenvalue")
+        )
+    )
     return PreImage(
         points,
-        *(join(name) for name in rest),
-        Certificate(*proofs),
+        join("distance"),
+        join("objective"),
+        join("gradient_norm"),
+        join("status"),
+        join("n_iter"),
+        join("n_evaluations"),
+        certificate,
         _joined_history([p.history for p in parts]),
     )
 

@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 
 from mercer import engine
-from mercer._array import Array
-from mercer.engine import Program, n_columns
+from mercer._array import Array, is_sparse
+from mercer.engine import Program, n_columns, n_rows, pieces
 from mercer.kernels import Kernel
 from mercer.preimages._bounds import cusp_slope, gradient_bound
 from mercer.preimages._constraint import Constraint
 from mercer.preimages._objective import Objective
 from mercer.preimages._state import State
-from mercer.space import Element
+from mercer.space import Element, feature
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,36 +76,57 @@ class Problem:
 
     def precondition(self, gradient: Array) -> Array:
         """The gradient in the metric of a kernel k(Ax, Ay): times (A'A)^+."""
-        return gradient if self._inverse_metric is None else gradient @ self._inverse_metric
+        inverse = self._inverse_metric
+        return gradient if inverse is None else gradient @ inverse
 
     def shortened(self, step: Array, state: State) -> Array:
-        """Steps where psi <= 0 cut to the kernel's own length: longer ones jump over minimisers."""
-        length = self._length
+        """Steps where psi <= 0, cut to the kernel's own length or half the way to the nearest point.
+
+        Longer ones jump over minimisers.
+        """
         norm = np.linalg.norm(self._image(step), axis=1)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            factor = np.where((state.value >= 0) & (norm > length), length / norm, 1.0)
-        return step * factor[:, None]
+        long = np.flatnonzero((state.value >= 0) & (norm > self._length) & np.isfinite(norm))
+        if not long.size:
+            return step
+        points = state.points[long]
+        gap = np.linalg.norm(self._image(points - self.nearest_point(points)), axis=1)
+        limit = np.maximum(self._length, 0.5 * gap)
+        factor = np.ones(len(step))
+        factor[long] = np.minimum(1.0, limit / norm[long])
+        return np.asarray(step * factor[:, None])
+
+    def nearest_point(self, points: Array) -> Array:
+        """The point of the element nearest to each row, as a radial kernel measures distances."""
+        X = self.psi.points
+        variables = self.program.variables if self.program.kind == "radial" else (engine.Distance(),)
+        distance = Program(variables, engine.Var(0, nonnegative=True))
+        out = np.empty_like(points)
+        for rows in pieces(len(points), max(1, (1 << 22) // n_rows(X))):
+            nearest = np.argmin(engine.gram(distance, points[rows], X), axis=1)
+            out[rows] = X[nearest].toarray() if is_sparse(X) else X[nearest]
+        return out
 
     @cached_property
     def _length(self) -> float:
         """sqrt(-k(0) / 2 k'(0)), the length scale of a Gaussian; infinite where there is none."""
         if self.program.kind != "radial":
             return np.inf
-        jet = engine.evaluate(self.program.profile, [np.zeros(1)], 1)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            squared = -0.5 * np.asarray(jet.value) / np.asarray(jet.first[0])
-        scale = float(np.ravel(squared)[0])
-        return float(np.sqrt(scale)) if np.isfinite(scale) and scale > 0 else np.inf
+        slope = self.program.corner[0][0]
+        top = float(np.ravel(engine.evaluate(self.program.profile, [np.zeros(1)]).value)[0])
+        if not (np.isfinite(slope) and slope < 0 < top):
+            return np.inf
+        return float(np.sqrt(-0.5 * top / slope))
 
     def _image(self, vectors: Array) -> Array:
         """Vectors where the kernel measures them, A v."""
         for step in getattr(self.program.variables[0], "maps", ()):
-            vectors = step.apply(vectors)
+            vectors = np.asarray(step.apply(vectors))
         return vectors
 
     @cached_property
     def _inverse_metric(self) -> Array | None:
-        if not getattr(self.program.variables[0], "maps", ()):
+        single = len(self.program.variables) == 1
+        if not single or not getattr(self.program.variables[0], "maps", ()):
             return None
         image = self._image(np.eye(self.dim))
         return np.asarray(np.linalg.pinv(image @ image.T, hermitian=True))
@@ -116,17 +137,43 @@ class Problem:
         return np.maximum(bound, np.finfo(float).tiny)
 
     @cached_property
-    def _cusp_slope(self) -> float:
-        return cusp_slope(self.program)
+    def has_point_cusps(self) -> bool:
+        """Whether the objective has cusps, and only at points of the element."""
+        cusps = [v for v, c in zip(self.program.variables, self.program.cusps, strict=True) if c]
+        plain = self.program.kind == "radial" or all(v == engine.Distance() for v in cusps)
+        return bool(cusps) and plain
 
     def _shrunk(self, state: State) -> State:
-        """Take from the gradient at a cusp what the cusp can balance (Vardi and Zhang)."""
-        weight = np.maximum(state.cusp, 0.0) * self._cusp_slope * np.exp(-state.shift)
-        norm = np.linalg.norm(state.gradient, axis=1)
+        """Take from the gradient at a cusp what the cusp can balance (Vardi and Zhang).
+
+        Near a point x_j with a_j > 0 the objective is F + <R, h> + a_j eta |Ah|.
+        """
+        rows = np.flatnonzero(state.cusp > 0)
+        if not rows.size or not self.has_point_cusps:
+            return state
+        eta = self._cusp_slopes(state.points[rows])
+        weight = state.cusp[rows] * eta * np.exp(-state.shift[rows])
+        R = state.gradient[rows]
+        norm = np.sqrt(np.maximum(np.sum(R * self.precondition(R), axis=1), 0.0))
         with np.errstate(divide="ignore", invalid="ignore"):
-            keep = np.where(norm > 0, np.maximum(0.0, 1.0 - weight / norm), 0.0)
-        keep = np.where(weight > 0, keep, 1.0)
-        return replace(state, gradient=state.gradient * keep[:, None])
+            keep = np.where(norm > weight, 1.0 - weight / norm, 0.0)
+        gradient = np.array(state.gradient)
+        gradient[rows] = R * keep[:, None]
+        return replace(state, gradient=gradient)
+
+    def _cusp_slopes(self, points: Array) -> Array:
+        """eta = lim (k(x, x) - (k(x, x + h) + k(x, x - h)) / 2) / |h|, extrapolated to h = 0."""
+        if self.program.kind == "radial":
+            return np.full(len(points), cusp_slope(self.program))
+        own, phi = self.kernel.diag(points), feature(self.kernel, points)
+        h = np.zeros_like(points)
+        h[:, 0] = 1e-5 * (1.0 + np.linalg.norm(points, axis=1))
+
+        def slope(step: Array) -> Array:
+            sides = [phi.fields(points + t * step, paired=True).value for t in (1.0, -1.0)]
+            return np.asarray((own - 0.5 * (sides[0] + sides[1])) / step[:, 0])
+
+        return 2.0 * slope(0.5 * h) - slope(h)
 
 
 def best_of(problem: Problem, points: Array, starts: int) -> tuple[Array, Array]:

@@ -29,7 +29,7 @@ class Status(Enum):
     CHOSEN = "the best of the candidates"
     PROVED = "proved to be within the stated gap of the global optimum"
     ESCAPED = "escaped: psi <= 0 along the path, so there is no minimiser here; try another start"
-    STALLED = "stopped: rounding forbids further descent; the gradient is above tol"
+    STALLED = "stopped: no step descends, by rounding or at a kink; the gradient is above tol"
     MAX_ITER = "stopped at max_iter; raise max_iter, or tol"
     UNDEFINED = "undefined: the step is 0/0; use safeguard=True or another start"
     STOPPED = "stopped by the callback"
@@ -201,3 +201,9 @@ def found_by_formula(points: Any, status: Status = Status.COMPUTED) -> Found:
     count = len(points)
     zeros = np.zeros(count, dtype=int)
     return Found(points, statuses(status, count), zeros, zeros)
+
+
+def undecided(count: int) -> Certificate:
+    """A certificate that proves nothing."""
+    verdict = np.full(count, Verdict.UNDECIDED, dtype=object)
+    return Certificate(verdict, np.full(count, np.nan), np.full(count, np.nan))

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from scipy.spatial.distance import cdist
 
 from mercer import engine
 from mercer._array import Array, as_points, is_sparse
@@ -44,7 +43,8 @@ def default_starts(problem: Problem, count: int, random_state: Any) -> Array:
     mean = _weighted_mean(problem)
     starts = [chosen[k] for k in range(chosen.shape[0])]
     if count > 1:
-        starts.append(np.where(np.isfinite(mean).all(axis=1)[:, None], mean, chosen[0]))
+        known = np.isfinite(mean).all(axis=1, keepdims=True)
+        starts.append(np.where(known, mean, chosen[0]))
     return np.stack(starts[:count])
 
 
@@ -62,7 +62,9 @@ def _apart(X: Array, values: Array, count: int) -> Array:
     Far means farther than half the root mean squared distance of the points from their mean; where
     no such point is left, the best one comes again.
     """
-    limit = 0.25 * float(np.mean(np.sum((X - X.mean(axis=0)) ** 2, axis=1)))
+    Z = X - X.mean(axis=0)
+    squares = np.sum(Z**2, axis=1)
+    limit = 0.25 * float(np.mean(squares))
     left = np.array(values, dtype=float)
     out = np.empty((count, values.shape[1], X.shape[1]))
     for k in range(count):
@@ -70,8 +72,9 @@ def _apart(X: Array, values: Array, count: int) -> Array:
         best = np.argmax(np.where(none, values, left), axis=0)
         out[k] = X[best]
         if k + 1 < count:
-            gap = cdist(X, X[best], "sqeuclidean")
+            gap = squares[:, None] + squares[best] - 2.0 * Z @ Z[best].T
             left[gap <= limit] = -np.inf
+            left[best, np.arange(len(best))] = -np.inf
     return out
 
 

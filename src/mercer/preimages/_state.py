@@ -44,12 +44,13 @@ class State:
     cusp: Any = None
 
     def __getitem__(self, rows: Any) -> State:
-        parts = {f.name: getattr(self, f.name) for f in fields(self)}
-        return State(**{k: None if v is None else v[rows] for k, v in parts.items()})
+        parts: dict[str, Any] = {f.name: getattr(self, f.name) for f in fields(self)}
+        cut: dict[str, Any] = {k: None if v is None else v[rows] for k, v in parts.items()}
+        return State(**cut)
 
     def updated(self, rows: Array, other: State) -> State:
         """A copy in which some rows are those of another state."""
-        out = {}
+        out: dict[str, Any] = {}
         for f in fields(self):
             mine, theirs = getattr(self, f.name), getattr(other, f.name)
             if mine is not None:
@@ -67,12 +68,12 @@ class State:
     @property
     def objective(self) -> Array:
         """The true value."""
-        return self.value * np.exp(self.shift)
+        return np.asarray(self.value * np.exp(self.shift))
 
     @property
     def gradient_norm(self) -> Array:
         """The true norm of the gradient."""
-        return np.linalg.norm(self.gradient, axis=1) * np.exp(self.shift)
+        return np.asarray(np.linalg.norm(self.gradient, axis=1) * np.exp(self.shift))
 
 
 def by_row(array: Array, factor: Array) -> Array:

@@ -13,7 +13,7 @@ from mercer._errors import InputError, SpaceError
 from mercer.engine import Coef, Dense, Fields, Selection, n_columns, n_rows, stack
 from mercer.kernels import Kernel, check_same_columns
 from mercer.space._inner import inner_table, squared_norms
-from mercer.space._points import concatenated, unique
+from mercer.space._points import concatenated, same, unique
 
 _ROUNDING = 1e-12  # of the sum of the sizes of all terms
 
@@ -163,7 +163,11 @@ class Element:
         self._same_space(other)
         batch = self._joint_batch(other)
         mine, theirs = self._spread(batch), other._spread(batch)
-        if self.points is other.points and isinstance(mine, Dense) and isinstance(theirs, Dense):
+        if (
+            same(self.points, other.points)
+            and isinstance(mine, Dense)
+            and isinstance(theirs, Dense)
+        ):
             added = Dense(mine.array + theirs.array)
             return _element(self.kernel, self.points, added, batch)
         points = concatenated(self.points, other.points)

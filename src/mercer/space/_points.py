@@ -19,6 +19,19 @@ def concatenated(X: Any, Y: Any) -> Any:
     return frozen(np.concatenate([X, Y]))
 
 
+def same(X: Any, Y: Any) -> bool:
+    """Whether two collections are one: the same object, or views of the same memory."""
+    if X is Y:
+        return True
+    if not (isinstance(X, np.ndarray) and isinstance(Y, np.ndarray)):
+        return False
+    return _layout(X) == _layout(Y)
+
+
+def _layout(X: Array) -> tuple[Any, ...]:
+    return X.ctypes.data, X.shape, X.strides, X.dtype
+
+
 def unique(points: Any) -> tuple[Any, Array]:
     """Distinct points, in the order in which they first appear, and where each went."""
     if is_sparse(points) or points.dtype == object:

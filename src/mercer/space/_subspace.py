@@ -11,6 +11,7 @@ from mercer._array import Array, as_points, positive, positive_int
 from mercer._errors import InputError
 from mercer.engine import Dense, LowRank
 from mercer.space._element import Element
+from mercer.space._points import same
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -99,7 +100,7 @@ class Subspace:
             raise InputError(f"coordinates must have {self.dim} columns, got {c.shape[1]}")
         batch = None if single else c.shape[0]
         f, o = self.directions, self.origin
-        if f.points is o.points and isinstance(f.coef, Dense) and isinstance(o.coef, Dense):
+        if same(f.points, o.points) and isinstance(f.coef, Dense) and isinstance(o.coef, Dense):
             left = np.concatenate([f.coef.array, o.coef.array], axis=1)
             right = np.concatenate([c.T, np.ones((1, c.shape[0]))])
             return Element(f.kernel, f.points, LowRank(left, right), batch)
