@@ -1,0 +1,180 @@
+"""The closed-form pre-image of Honeine and Richard: a matrix, once, for every element."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from mercer import engine
+from mercer._array import Array, is_sparse, non_negative, positive
+from mercer._errors import InputError
+from mercer._threads import single_threaded_blas
+from mercer.engine import Coef, n_rows
+from mercer.kernels import Kernel
+from mercer.preimages._problem import Problem
+from mercer.preimages._result import Found, found_by_formula
+from mercer.preimages._solver import Solver
+from mercer.space import Element
+
+_MANY = 10_000  # points whose Gram matrix is still factorised: 800 MB, minutes
+_NEGATIVE = 1e-8  # an eigenvalue below minus this share of the largest is not rounding
+
+
+@dataclass(frozen=True)
+class ClosedForm(Solver):
+    """x = X^+ (P - penalty K^+) g: the pre-image by a linear map of the coefficients.
+
+    X holds the points as rows, P = XX' their inner products, K their Gram matrix, g the
+    coefficients of the element. A linear map of feature space is fitted that keeps the inner
+    products of the points, |P - K A'A K|^2 / 2 + penalty tr(A'A K), and x is the point whose inner
+    products with the points are, in least squares, those of the image of the element. No
+    iterations, no start, and a batch is one matrix product.
+
+    It is an approximation: nothing is minimised in feature space (the distance that `preimage`
+    reports says how near it came). Since X^+ P = X', the pre-image is X'g - penalty X^+ K^+ g; with
+    penalty 0 it is the combination X'g of the points itself, for which nothing is factorised and
+    any number of points will do. That is the exact answer for the linear kernel, and a good start
+    for other solvers where the coefficients sum to one.
+
+    Parameters
+    ----------
+    penalty : float, default=0.0
+        Weight >= 0 of the regulariser. Above 0 the Gram matrix is factorised (n^2 memory and n^3
+        time once, up to 10,000 points), and the kernel must be positive definite.
+    positive_part : bool, default=False
+        False is the formula as it was published. With more points than dimensions P - penalty K^+
+        then has negative eigenvalues, which no real map can produce; True takes the true minimiser
+        of the fit, the positive part of P - penalty K^+ (on the range of K).
+    centred : bool, default=False
+        Measure inner products from the mean of the points instead of the origin: translated points
+        give translated pre-images, and coefficients that sum to less than one shrink towards the
+        mean. Without penalty it changes nothing where coefficients sum to one (features, means, the
+        projections of centred kernel PCA). Not the default, because X'g is then no longer exact for
+        the linear kernel.
+    tol : float, default=1e-12
+        Eigenvalues of K below tol times the largest count as zero. Gram matrices are singular as a
+        rule (duplicates, smooth kernels), so K^+ is a truncated pseudo-inverse.
+
+    See Also
+    --------
+    Distances : from distances instead of inner products.
+
+    References
+    ----------
+    SPEC D11 (equations (6)-(9) of Honeine and Richard, 2011, corrected: ERRATA 001-1 to 001-3).
+
+    Examples
+    --------
+    >>> import mercer as mc
+    >>> psi = mc.Element(mc.Gaussian(1.0), [[0.0, 0.0], [1.0, 0.0], [0.0, 2.0]], [0.5, 0.25, 0.25])
+    >>> mc.preimage(psi, mc.ClosedForm()).points
+    array([[0.25, 0.5 ]])
+    >>> mc.preimage(psi, mc.ClosedForm(penalty=0.1)).points.round(4)
+    array([[0.2584, 0.4907]])
+    """
+
+    penalty: float = 0.0
+    positive_part: bool = False
+    centred: bool = False
+    tol: float = 1e-12
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "penalty", non_negative(self.penalty, "penalty"))
+        object.__setattr__(self, "tol", positive(self.tol, "tol"))
+
+    def prepare(self, psi: Element) -> Solver:
+        """Factorise once for all elements on the points of psi."""
+        X = dense_points(psi, "ClosedForm")
+        shift = X.mean(axis=0) if self.centred else np.zeros(X.shape[1])
+        with single_threaded_blas():  # factorisations with threads stall on a busy machine
+            weights = self._weights(psi.kernel, X, X - shift if self.centred else X)
+        return _Linear(psi.points, weights, shift)
+
+    def solve(self, problem: Problem, starts: Any) -> Found:
+        """Apply the map to the coefficients of every element."""
+        return self.prepare(problem.psi).solve(problem, starts)
+
+    def _weights(self, kernel: Kernel, X: Array, Z: Array) -> Array:
+        """M' of shape (n, d), where x = M g; Z are the points measured from the shift."""
+        if self.penalty == 0.0:
+            return Z
+        d, V = _range(kernel, X, self.tol)
+        left, s, right = _svd(Z)
+        if not self.positive_part:
+            solved = V @ ((V.T @ left) / d[:, None])
+            return np.asarray(Z - self.penalty * (solved / s) @ right)
+        root = V.T @ Z  # on the range of K, P is root root'
+        values, U = np.linalg.eigh(root @ root.T - np.diag(self.penalty / d))
+        W = V @ U[:, values > 0]
+        return np.asarray((W * values[values > 0]) @ ((W.T @ left) / s) @ right)
+
+
+@dataclass(frozen=True, eq=False)
+class _Linear(Solver):
+    """x_j = shift + M g_j for elements on the given points."""
+
+    points: Any = field(repr=False)
+    weights: Array = field(repr=False)
+    shift: Array
+
+    def solve(self, problem: Problem, starts: Any) -> Found:
+        """One product for the whole batch."""
+        check_prepared(self.points, problem.psi)
+        found = self.apply(problem.psi.coef)
+        return found_by_formula(problem.constraint.project(found, np.arange(problem.batch)))
+
+    def apply(self, coef: Coef) -> Array:
+        """The pre-images of coefficients of shape (n, b), never written out if they are not."""
+        return np.ascontiguousarray(coef.weigh(self.weights).T) + self.shift
+
+
+def dense_points(psi: Element, name: str) -> Array:
+    """The points of an element as a float64 matrix, or raise."""
+    X = psi.points
+    if is_sparse(X):
+        raise InputError(f"{name} needs dense points; use X.toarray()")
+    if not psi.kernel.domain.is_vector:
+        raise InputError(
+            f"{name} needs points that are vectors; for {psi.kernel!r} use Candidates()"
+        )
+    return np.asarray(X, dtype=np.float64)
+
+
+def check_prepared(points: Any, psi: Element) -> None:
+    """Raise where a solver that was prepared for some points meets an element on others."""
+    same = psi.points is points or (
+        np.shape(psi.points) == np.shape(points) and np.array_equal(psi.points, points)
+    )
+    if not same:
+        raise InputError("the solver was prepared for other points; prepare it for this element")
+
+
+def _range(kernel: Kernel, X: Array, tol: float) -> tuple[Array, Array]:
+    """Eigenvalues of the Gram matrix that are not zero, and their vectors."""
+    from scipy.linalg import eigh
+
+    n = n_rows(X)
+    if n > _MANY:
+        raise InputError(
+            f"a penalty needs the eigenvalues of the {n} x {n} Gram matrix, at most {_MANY} "
+            "points; use penalty=0.0, which needs none, or FixedPoint()"
+        )
+    K = np.asarray(engine.gram(kernel.program, X, X), dtype=np.float64)
+    values, vectors = eigh(K, overwrite_a=True, driver="evd")
+    top = float(values[-1])
+    if values[0] < -_NEGATIVE * max(top, 0.0):
+        raise InputError(
+            f"ClosedForm with a penalty needs a positive definite kernel, but the Gram matrix has "
+            f"the eigenvalue {values[0]:.3g}; use penalty=0.0"
+        )
+    keep = values > tol * top
+    return values[keep], vectors[:, keep]
+
+
+def _svd(Z: Array) -> tuple[Array, Array, Array]:
+    """The singular value decomposition of Z without singular values that are zero to rounding."""
+    left, s, right = np.linalg.svd(Z, full_matrices=False)
+    keep = s > max(Z.shape) * np.finfo(np.float64).eps * s.max(initial=0.0)
+    return left[:, keep], s[keep], right[keep]
