@@ -1,0 +1,245 @@
+"""The pre-image by regression: learn the way back from coordinates in a subspace to the data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from mercer._array import Array, is_sparse, positive
+from mercer._errors import InputError
+from mercer._threads import map_threads, single_threaded_blas
+from mercer.kernels import Gaussian, Kernel, median_scale
+from mercer.preimages._problem import Problem
+from mercer.preimages._result import Found, found_by_formula
+from mercer.preimages._solver import Solver
+from mercer.space import Element, Subspace, feature
+
+_MANY = 10_000  # training points whose Gram matrix is still factorised: 800 MB, minutes
+_GRID = 10.0 ** np.arange(2.0, -12.5, -0.5)  # penalties that are tried, as shares of the largest
+_NEGATIVE = 1e-8  # an eigenvalue below minus this share of the largest is not rounding
+
+
+@dataclass(frozen=True)
+class LearnedMap:
+    """Kernel ridge regression from feature space to the data: fitted once, then a formula.
+
+    With C the coordinates of the features of training points X in a subspace and l a kernel on
+    coordinates, the pre-image of an element with coordinates c is
+
+        x = m + sum_i l(c, c_i) w_i,   w = (L + penalty I)^-1 (X - m),   L_ij = l(c_i, c_j),
+
+    with the intercept m, which is not penalised, such that the weights w sum to zero: no mean is
+    lost, and shifted data give shifted pre-images. The kernel on coordinates is one of its own: its
+    length scale belongs to the subspace, not to the data. What comes back is a regression, a smooth
+    map near the training points; nothing is minimised in feature space.
+
+    Parameters
+    ----------
+    kernel : Kernel or None
+        The kernel l; None means a Gaussian whose length scale is the median distance of C.
+    penalty : float or None
+        Added to the diagonal of L (so it belongs to a sum of squares, not to a mean). None takes
+        the one with the smallest leave-one-out error on a logarithmic grid, which needs no
+        refitting: with G = (L + penalty I)^-1 and g = G1, the error at a point that was left out is
+        w_i / (G_ii - g_i^2 / 1'G1). It asks for the training data as they are: where coordinates
+        can tell their noise, the noise comes back, and a larger penalty, fewer coordinates or
+        clean training points are needed to remove it.
+
+    See Also
+    --------
+    FittedMap : what `fit` returns; `preimage` takes it as a solver.
+
+    References
+    ----------
+    SPEC D14. G. Bakir, J. Weston and B. Scholkopf, Learning to find pre-images, 2004.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import mercer as mc
+    >>> k = mc.Gaussian(1.0)
+    >>> t = np.linspace(0.0, np.pi, 40)
+    >>> X = np.column_stack([np.cos(t), np.sin(t)])
+    >>> plane = mc.Subspace.span(mc.mean_embedding(k, X), mc.feature(k, X)).truncate(4)
+    >>> way_back = mc.LearnedMap().fit(plane)
+    >>> psi = plane.project(mc.feature(k, [[0.7, 0.8]]))
+    >>> mc.preimage(psi, way_back).points.round(2)
+    array([[0.66, 0.74]])
+    """
+
+    kernel: Kernel | None = None
+    penalty: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.kernel is not None and not isinstance(self.kernel, Kernel):
+            raise InputError(f"kernel must be a Kernel or None, got {type(self.kernel).__name__}")
+        if self.penalty is not None:
+            object.__setattr__(self, "penalty", positive(self.penalty, "penalty"))
+
+    def fit(self, plane: Subspace | Element, points: Any = None) -> FittedMap:
+        """Learn the map from a subspace back to the data.
+
+        Parameters
+        ----------
+        plane : Subspace or Element
+            Where coordinates are taken. A batch of elements stands for the subspace through their
+            mean that they span.
+        points : array_like of shape (n, d), optional
+            Training data X, at most 10,000 points; by default the distinct points on which the
+            subspace is written.
+
+        Returns
+        -------
+        FittedMap
+        """
+        plane = _as_plane(plane)
+        X = _training_points(plane, points)
+        C = np.asarray(plane.coordinates(feature(plane.origin.kernel, X)), dtype=np.float64)
+        kernel = _default_kernel(C) if self.kernel is None else self.kernel
+        middle = X.mean(axis=0)
+        with single_threaded_blas():  # threads are for the grid
+            ridge = _Ridge.of(kernel, C, X - middle)
+        penalty = ridge.best_penalty() if self.penalty is None else self.penalty
+        intercept, weights = ridge.coefficients(penalty)
+        error = ridge.leave_one_out(penalty)
+        fitted = Element(kernel, C, weights)
+        return FittedMap(plane, kernel, penalty, error, fitted, middle + intercept)
+
+
+@dataclass(frozen=True, eq=False)
+class FittedMap(Solver):
+    """A learned way back from a subspace to the data; a solver for `preimage`.
+
+    Attributes
+    ----------
+    plane : Subspace
+        Where coordinates are taken. Elements outside it are projected onto it.
+    kernel : Kernel
+        The kernel on coordinates.
+    penalty : float
+        The penalty that was given or chosen.
+    loo_error : float
+        Root of the mean squared distance between a training point and its prediction from the
+        others; NaN if there is only one.
+    map : Element
+        The batch of d functions of the coordinates, one per column of the data.
+    intercept : array of shape (d,)
+        Added to what the functions give.
+
+    See Also
+    --------
+    LearnedMap : what makes one.
+
+    Examples
+    --------
+    >>> import mercer as mc
+    >>> k = mc.Linear()
+    >>> plane = mc.Subspace.span(mc.mean_embedding(k, [[1.0], [2.0]]), mc.feature(k, [[1.0]]))
+    >>> way_back = mc.LearnedMap(mc.Linear(), penalty=1e-9).fit(plane, [[0.0], [1.0], [5.0]])
+    >>> way_back.predict([[2.0]]).round(6)
+    array([[3.5]])
+    """
+
+    plane: Subspace
+    kernel: Kernel
+    penalty: float
+    loo_error: float
+    map: Element = field(repr=False)
+    intercept: Array = field(repr=False)
+
+    def predict(self, coordinates: Any) -> Array:
+        """Return the data points of coordinates of shape (b, r), shape (b, d)."""
+        return np.asarray(self.intercept + self.map(coordinates))
+
+    def solve(self, problem: Problem, starts: Any) -> Found:
+        """Coordinates of every element, then the map."""
+        if problem.dim != self.intercept.size:
+            raise InputError(
+                f"the map was fitted to {self.intercept.size} features, the elements have "
+                f"{problem.dim}"
+            )
+        x = self.predict(self.plane.coordinates(problem.psi))
+        return found_by_formula(problem.constraint.project(x, np.arange(problem.batch)))
+
+
+def _as_plane(plane: Subspace | Element) -> Subspace:
+    if isinstance(plane, Subspace):
+        return plane
+    if not isinstance(plane, Element) or plane.batch is None:
+        raise InputError(
+            f"plane must be a Subspace or a batch of elements, got {type(plane).__name__}"
+        )
+    mean = plane.combine(np.full(plane.batch, 1.0 / plane.batch))
+    return Subspace.span(mean, plane)
+
+
+def _training_points(plane: Subspace, points: Any) -> Array:
+    """The training data in float64, checked."""
+    kernel = plane.origin.kernel
+    if not kernel.domain.is_vector:
+        raise InputError(f"points of {kernel!r} are not vectors: use Candidates()")
+    given = points is not None
+    X = kernel.points(points if given else plane.directions.points)
+    if is_sparse(X):
+        raise InputError("a learned map needs dense points; use X.toarray()")
+    X = np.asarray(X, dtype=np.float64)
+    X = X if given else np.unique(X, axis=0)
+    if len(X) > _MANY:
+        raise InputError(
+            f"a learned map needs the eigenvalues of an n x n matrix, at most {_MANY} training "
+            f"points, got {len(X)}; pass a sample of them as `points`"
+        )
+    return X
+
+
+def _default_kernel(C: Array) -> Kernel:
+    """A Gaussian of the median distance; of length 1 where all coordinates are equal."""
+    same = np.array_equal(C.min(axis=0), C.max(axis=0))
+    return Gaussian(1.0 if same else median_scale(C))
+
+
+@dataclass(frozen=True, eq=False)
+class _Ridge:
+    """Ridge regression with an intercept, for every penalty from one eigendecomposition."""
+
+    values: Array  # eigenvalues of L, increasing and not negative
+    vectors: Array
+    targets: Array  # V'Y
+    ones: Array  # V'1
+
+    @classmethod
+    def of(cls, kernel: Kernel, C: Array, Y: Array) -> _Ridge:
+        """Decompose L."""
+        from scipy.linalg import eigh
+
+        L = np.asarray(kernel(C), dtype=np.float64)
+        values, V = eigh(L, overwrite_a=True, driver="evd")
+        if values[0] < -_NEGATIVE * max(float(values[-1]), 0.0):
+            raise InputError(f"regression needs a positive definite kernel; {kernel!r} is not")
+        return cls(np.maximum(values, 0.0), V, V.T @ Y, V.sum(axis=0))
+
+    def coefficients(self, penalty: float) -> tuple[Array, Array]:
+        """The intercept m = 1'GY / 1'G1, and the weights G(Y - 1m)."""
+        G = 1.0 / (self.values + penalty)
+        m = (G * self.ones) @ self.targets / (G @ self.ones**2)
+        rest = self.targets - np.outer(self.ones, m)
+        return m, self.vectors @ (G[:, None] * rest)
+
+    def leave_one_out(self, penalty: float) -> float:
+        """Root mean square error at points that were left out."""
+        if len(self.values) == 1:
+            return float("nan")
+        G = 1.0 / (self.values + penalty)
+        column = self.vectors @ (G * self.ones)
+        diagonal = self.vectors**2 @ G - column**2 / (G @ self.ones**2)
+        weights = self.coefficients(penalty)[1]
+        return float(np.sqrt(np.mean(np.sum(weights**2, axis=1) / diagonal**2)))
+
+    def best_penalty(self) -> float:
+        """The penalty of the grid with the smallest error, the largest of equals."""
+        top = max(float(self.values[-1]), np.finfo(np.float64).tiny)
+        grid = [float(share * top) for share in _GRID]
+        errors = map_threads(self.leave_one_out, grid)
+        return grid[int(np.argmin(errors))]
