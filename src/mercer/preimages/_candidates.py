@@ -1,0 +1,118 @@
+"""The best of given points: a pre-image for every kernel there is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from mercer._array import Array
+from mercer._errors import InputError
+from mercer.engine import doubled, n_columns, n_rows, pieces
+from mercer.kernels import check_same_columns
+from mercer.preimages._objective import Collinear, Nearest
+from mercer.preimages._problem import Problem
+from mercer.preimages._result import Found, Status, statuses
+from mercer.preimages._solver import Solver
+from mercer.space import Element
+
+_VALUES = 1 << 20  # values of a batch, or coordinates, that are held at once
+
+
+@dataclass(frozen=True, eq=False)
+class Candidates(Solver):
+    """For each element the candidate c with the smallest k(c, c) / 2 - psi(c).
+
+    That is the candidate whose feature is nearest to psi. Nothing is asked of the kernel but its
+    values: strings, sets, graphs and rows of a precomputed matrix have pre-images this way.
+    Every candidate is looked at, in blocks. Among equals the first is taken.
+
+    Under a constraint the candidates are moved to the nearest points that meet it, before they are
+    compared.
+
+    Parameters
+    ----------
+    points : array_like or list of points of the kernel's domain, optional
+        The candidates; by default the points of the elements.
+
+    References
+    ----------
+    SPEC C1; C7 for the problem `Collinear`.
+
+    Examples
+    --------
+    >>> import mercer as mc
+    >>> def common(A, B):
+    ...     return [[float(len(set(a) & set(b))) for b in B] for a in A]
+    >>> k = mc.FromFunction(common, on=mc.Objects())
+    >>> psi = mc.mean_embedding(k, ["kernel", "colonel", "journal"])
+    >>> mc.preimage(psi, mc.Candidates(["nel", "dog", "journalist"])).points
+    ['nel']
+    """
+
+    points: Any = None
+
+    def prepare(self, psi: Element) -> Solver:
+        """Check the candidates, and measure them, once."""
+        kernel = psi.kernel
+        points = psi.points if self.points is None else kernel.points(self.points, "the candidates")
+        check_same_columns(psi.points, points, ("the element's points", "the candidates"))
+        points = doubled(points)
+        return _Ready(points, np.asarray(kernel.diag(points), dtype=np.float64))
+
+    def solve(self, problem: Problem, starts: Any) -> Found:
+        """The best candidate of every element."""
+        return self.prepare(problem.psi).solve(problem, starts)
+
+
+@dataclass(frozen=True, eq=False)
+class _Ready(Solver):
+    """Candidates with their k(c, c)."""
+
+    points: Any = field(repr=False)
+    diagonal: Array = field(repr=False)
+
+    def solve(self, problem: Problem, starts: Any) -> Found:
+        """Compare block by block."""
+        count, b = n_rows(self.points), problem.batch
+        plain = isinstance(problem.objective, Nearest | Collinear) and problem.constraint.is_free
+        score = self._plain if plain else self._in_pairs
+        per_candidate = b if plain else b * max(1, n_columns(self.points))
+        best, index = np.full(b, np.inf), np.zeros(b, dtype=np.intp)
+        for rows in pieces(count, max(1, _VALUES // per_candidate)):
+            found = score(problem, rows)
+            found = np.where(np.isnan(found), np.inf, found)
+            at = np.argmin(found, axis=0)
+            value = found[at, np.arange(b)]
+            better = value < best
+            best, index = np.where(better, value, best), np.where(better, at + rows.start, index)
+        if np.isinf(best).any():
+            raise InputError("the objective is finite at no candidate; give others")
+        looked = np.full(b, count)
+        chosen = statuses(Status.CHOSEN, b)
+        return Found(self._taken(problem, index), chosen, np.zeros(b, dtype=int), looked)
+
+    def _plain(self, problem: Problem, rows: slice) -> Array:
+        """Scores of some candidates for every element, from values alone."""
+        value = np.asarray(problem.psi.fields(self.points[rows]).value, dtype=np.float64)
+        own = self.diagonal[rows, None]
+        if isinstance(problem.objective, Nearest):
+            return 0.5 * own - value
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.asarray(-value / np.sqrt(np.where(own > 0, own, np.nan)))
+
+    def _in_pairs(self, problem: Problem, rows: slice) -> Array:
+        """The same, where each element has candidates of its own or another objective."""
+        size, b = rows.stop - rows.start, problem.batch
+        owners = np.tile(np.arange(b), size)
+        points = self.points[np.repeat(np.arange(rows.start, rows.stop), b)]
+        points = problem.constraint.project(points, owners)
+        return problem.objective.at(problem.psi, points, owners, 0).objective.reshape(size, b)
+
+    def _taken(self, problem: Problem, index: Array) -> Any:
+        """The chosen points: rows of an array, or a list of objects."""
+        taken = self.points[index]
+        if getattr(taken, "dtype", None) is not None and taken.dtype.kind in "OUS":
+            return list(taken)
+        return problem.constraint.project(taken, np.arange(problem.batch))
