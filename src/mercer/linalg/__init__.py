@@ -1,5 +1,6 @@
 """Linear algebra on kernel matrices: solves, eigenpairs and low rank, mostly without the matrix."""
 
+from mercer._progress import Step
 from mercer.linalg._eigen import EigenPairs, eigenpairs
 from mercer.linalg._features import FeatureError, RandomFeatures, random_features
 from mercer.linalg._landmarks import leverage_scores
@@ -7,7 +8,7 @@ from mercer.linalg._nystrom import Nystrom, nystrom
 from mercer.linalg._operator import GramOperator, gram_operator
 from mercer.linalg._pivoted import PivotedCholesky, pivoted_cholesky
 from mercer.linalg._power import EigenPair, power_iteration
-from mercer.linalg._result import Solution, Status, Step
+from mercer.linalg._result import Solution, Status
 from mercer.linalg._solve import solve
 from mercer.linalg._woodbury import woodbury
 

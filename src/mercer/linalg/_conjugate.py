@@ -8,7 +8,8 @@ from dataclasses import dataclass, fields
 import numpy as np
 
 from mercer._array import Array
-from mercer.linalg._result import Callback, Status, Step
+from mercer._progress import Callback, Step
+from mercer.linalg._result import Status
 from mercer.linalg._woodbury import relative
 
 Product = Callable[[Array], Array]

@@ -17,6 +17,7 @@ import numpy as np
 
 from mercer._array import Array, frozen, positive, positive_int
 from mercer._errors import InputError
+from mercer._progress import Callback
 from mercer._random import as_generator
 from mercer._threads import single_threaded_blas
 from mercer.kernels import Definiteness, Kernel
@@ -25,7 +26,7 @@ from mercer.linalg._inputs import one_of
 from mercer.linalg._krylov import BlockLanczos, Sizes
 from mercer.linalg._operator import GramOperator, gram_operator
 from mercer.linalg._power import signed
-from mercer.linalg._result import Callback, Status
+from mercer.linalg._result import Status
 
 DENSE_UP_TO = 1_500
 _DENSE_AT_MOST = 10_000

@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 
 from mercer._array import Array, frozen, positive, positive_int
+from mercer._progress import Callback, Step
 from mercer._random import as_generator
 from mercer.kernels import Kernel
 from mercer.linalg._operator import gram_operator
-from mercer.linalg._result import Callback, Status, Step
+from mercer.linalg._result import Status
 
 
 @dataclass(frozen=True, eq=False)

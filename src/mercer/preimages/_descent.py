@@ -7,14 +7,13 @@ A solver only says where to go (`direction`). The loop walks there if the object
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from mercer._array import Array, positive, positive_int
-from mercer.linalg import Step
+from mercer._progress import Callback, Step
 from mercer.preimages._judge import Judge
 from mercer.preimages._problem import Problem, best_of
 from mercer.preimages._result import Found, History, Status
@@ -23,8 +22,6 @@ from mercer.preimages._state import State
 
 _ARMIJO = 1e-4
 _HALVINGS = 40
-
-Callback = Callable[[Step], Any]
 
 
 @dataclass(frozen=True)

@@ -10,12 +10,13 @@ import numpy as np
 from mercer import engine
 from mercer._array import Array, is_sparse, positive_int
 from mercer._errors import InputError
+from mercer._progress import Callback
 from mercer.engine import n_columns, pieces
 from mercer.kernels import Definiteness
 from mercer.preimages._candidates import Candidates
 from mercer.preimages._certify import certify
 from mercer.preimages._constraint import as_constraint
-from mercer.preimages._descent import Callback, Descent
+from mercer.preimages._descent import Descent
 from mercer.preimages._fixed_point import FixedPoint
 from mercer.preimages._lbfgs import LBFGS
 from mercer.preimages._newton import Newton

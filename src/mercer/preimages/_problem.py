@@ -77,7 +77,7 @@ class Problem:
     def precondition(self, gradient: Array) -> Array:
         """The gradient in the metric of a kernel k(Ax, Ay): times (A'A)^+."""
         inverse = self._inverse_metric
-        return gradient if inverse is None else gradient @ inverse
+        return gradient if inverse is None else np.asarray(gradient @ inverse)
 
     def shortened(self, step: Array, state: State) -> Array:
         """Steps where psi <= 0, cut to the kernel's own length or half the way to the nearest point.

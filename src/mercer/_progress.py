@@ -1,0 +1,36 @@
+"""Progress of long work: what callbacks are told, the same everywhere."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+
+@dataclass(frozen=True)
+class Step:
+    """What a callback is told after each iteration; if it returns True, the iteration stops.
+
+    Attributes
+    ----------
+    n_iter : int
+        Iterations done.
+    residual : float
+        The largest relative residual among what is still iterated.
+
+    Examples
+    --------
+    >>> import mercer as mc
+    >>> from mercer import linalg
+    >>> steps = []
+    >>> X, y = [[0.0], [1.0], [2.0]], [1.0, 0.0, 1.0]
+    >>> _ = linalg.solve(mc.Gaussian(1.0), X, y, 0.1, method="cg", callback=steps.append)
+    >>> steps[-1].residual < 1e-8
+    True
+    """
+
+    n_iter: int
+    residual: float
+
+
+Callback: TypeAlias = Callable[[Step], Any]
