@@ -5,6 +5,15 @@ from mercer.preimages._candidates import Candidates
 from mercer.preimages._certify import WeylTest, certify, is_convex_at, weyl_test
 from mercer.preimages._closed_form import ClosedForm
 from mercer.preimages._constraint import Ball, Box, Simplex
+from mercer.preimages._diagnostics import (
+    Surrogate,
+    is_majorised,
+    newton_gap,
+    preimage_gradient,
+    preimage_hessian,
+    preimage_objective,
+    surrogate,
+)
 from mercer.preimages._distances import Distances
 from mercer.preimages._fixed_point import FixedPoint
 from mercer.preimages._gradient import GradientDescent
@@ -41,14 +50,21 @@ __all__ = [
     "Simplex",
     "Solver",
     "Status",
+    "Surrogate",
     "Verdict",
     "WeylTest",
     "certify",
     "gradient_bound",
     "hessian_lipschitz",
     "is_convex_at",
+    "is_majorised",
     "lipschitz",
+    "newton_gap",
     "preimage",
+    "preimage_gradient",
+    "preimage_hessian",
+    "preimage_objective",
     "procrustes",
+    "surrogate",
     "weyl_test",
 ]

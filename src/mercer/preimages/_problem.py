@@ -134,7 +134,7 @@ class Problem:
     @cached_property
     def _bounds(self) -> Array:
         bound = np.asarray(gradient_bound(self.psi), dtype=float)
-        return np.maximum(bound, np.finfo(float).tiny)
+        return np.asarray(np.maximum(bound, np.finfo(float).tiny))
 
     @cached_property
     def has_point_cusps(self) -> bool:
