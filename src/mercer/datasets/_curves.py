@@ -1,0 +1,146 @@
+"""Curves in the plane, with the distance to them."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+
+import numpy as np
+
+from mercer._array import Array
+
+_GRID = 4096  # parameters among which the nearest point of a curve is looked for
+_BISECTIONS = 50
+
+
+class Curve(ABC):
+    """A curve c(t) for t in [low, high]."""
+
+    low: float
+    high: float
+
+    @abstractmethod
+    def at(self, t: Array) -> Array:
+        """c(t), shape (m, 2)."""
+
+    @abstractmethod
+    def distance(self, X: Array) -> Array:
+        """The distance of each point to the curve, shape (m,)."""
+
+    def path(self, count: int) -> Array:
+        """Points along the curve, in order, both ends among them."""
+        return self.at(np.linspace(self.low, self.high, count))
+
+
+@dataclass(frozen=True)
+class Square(Curve):
+    """The boundary of [-1, 1]^2; t is the length along it from (-1, -1), anticlockwise."""
+
+    low = 0.0
+    high = 8.0
+
+    def at(self, t: Array) -> Array:
+        """One coordinate rises and falls as the other, a side later."""
+        x = np.clip(np.abs(np.mod(t + 1.0, 8.0) - 4.0) - 2.0, -1.0, 1.0)
+        y = np.clip(np.abs(np.mod(t - 1.0, 8.0) - 4.0) - 2.0, -1.0, 1.0)
+        return np.column_stack([-x, -y])
+
+    def normal(self, t: Array) -> Array:
+        """The unit normal of the side, outward."""
+        sides = np.array([[0.0, -1.0], [1.0, 0.0], [0.0, 1.0], [-1.0, 0.0]])
+        return np.asarray(sides[np.minimum(t // 2.0, 3.0).astype(int)])
+
+    def distance(self, X: Array) -> Array:
+        """Inside the nearest side, outside the nearest point of the square."""
+        over = np.abs(X) - 1.0
+        outside = np.linalg.norm(np.maximum(over, 0.0), axis=1)
+        return np.asarray(outside + np.maximum(-over.max(axis=1), 0.0))
+
+
+@dataclass(frozen=True)
+class Circle(Curve):
+    """The unit circle; t is the angle."""
+
+    low = 0.0
+    high = 2.0 * np.pi
+
+    def at(self, t: Array) -> Array:
+        """(cos t, sin t)."""
+        return np.column_stack([np.cos(t), np.sin(t)])
+
+    def distance(self, X: Array) -> Array:
+        """||x| - 1|."""
+        return np.asarray(np.abs(np.linalg.norm(X, axis=1) - 1.0))
+
+
+class Smooth(Curve):
+    """A smooth curve, whose distance is found on a grid of parameters and made exact from there."""
+
+    @abstractmethod
+    def velocity(self, t: Array) -> Array:
+        """c'(t), shape (m, 2)."""
+
+    def distance(self, X: Array) -> Array:
+        """By bisection of <c(t) - x, c'(t)> about the nearest point of the grid."""
+        from scipy.spatial import cKDTree
+
+        grid = np.linspace(self.low, self.high, _GRID)
+        nearest = cKDTree(self.at(grid)).query(X)[1]
+        low, high = grid[np.maximum(nearest - 1, 0)], grid[np.minimum(nearest + 1, _GRID - 1)]
+        for _ in range(_BISECTIONS):
+            t = 0.5 * (low + high)
+            past = np.sum((self.at(t) - X) * self.velocity(t), axis=1) > 0
+            low, high = np.where(past, low, t), np.where(past, t, high)
+        return np.asarray(np.linalg.norm(self.at(0.5 * (low + high)) - X, axis=1))
+
+
+@dataclass(frozen=True)
+class Parabola(Smooth):
+    """(t, t^2) for |t| <= 1."""
+
+    low = -1.0
+    high = 1.0
+
+    def at(self, t: Array) -> Array:
+        """(t, t^2)."""
+        return np.column_stack([t, t**2])
+
+    def velocity(self, t: Array) -> Array:
+        """(1, 2t)."""
+        return np.column_stack([np.ones_like(t), 2.0 * t])
+
+
+@dataclass(frozen=True)
+class Spiral(Smooth):
+    """r (cos t, sin t) with r = 0.07 t + shift, three turns."""
+
+    shift: float
+    low = 0.0
+    high = 6.0 * np.pi
+
+    def at(self, t: Array) -> Array:
+        """r (cos t, sin t)."""
+        r = 0.07 * t + self.shift
+        return np.column_stack([r * np.cos(t), r * np.sin(t)])
+
+    def velocity(self, t: Array) -> Array:
+        """r' (cos t, sin t) + r (-sin t, cos t)."""
+        r, c, s = 0.07 * t + self.shift, np.cos(t), np.sin(t)
+        return np.column_stack([0.07 * c - r * s, 0.07 * s + r * c])
+
+
+@dataclass(frozen=True)
+class Sine(Smooth):
+    """(t, 0.8 sin 2t) + (shift, shift), two periods."""
+
+    shift: float
+    low = 0.0
+    high = 2.0 * np.pi
+
+    def at(self, t: Array) -> Array:
+        """(t, 0.8 sin 2t), shifted."""
+        return np.column_stack([t, 0.8 * np.sin(2.0 * t)]) + self.shift
+
+    def velocity(self, t: Array) -> Array:
+        """(1, 1.6 cos 2t)."""
+        return np.column_stack([np.ones_like(t), 1.6 * np.cos(2.0 * t)])
