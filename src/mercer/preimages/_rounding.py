@@ -18,7 +18,7 @@ from mercer import engine
 from mercer._array import Array, is_sparse
 from mercer.engine import Coef, Distance, Dot, Jet, Norm, Program, Var, n_columns, n_rows, pieces
 from mercer.preimages._bounds import coefficient_sizes, mapped, spectral_norms
-from mercer.preimages._suprema import largest_derivatives
+from mercer.preimages._suprema import gates, largest_derivatives
 from mercer.space import Element
 
 EPS = float(np.finfo(float).eps)
@@ -229,7 +229,10 @@ def _jet(program: Program, values: list[Array], cusp: Array) -> Jet:
 def _spread(
     program: Program, values: list[Array], errors: list[Array], jet: Jet, cusp: Array
 ) -> Jet:
-    """How far the derivatives move when each variable moves by its error."""
+    """How far the derivatives move when each variable moves by its error.
+
+    Infinite where that may cross the edge of a window, on which there are none.
+    """
     g = range(len(values))
     first = [np.zeros(cusp.shape) for _ in g]
     second = [[np.zeros(cusp.shape) for _ in g] for _ in g]
@@ -238,7 +241,12 @@ def _spread(
             moved = values[v] + sign * errors[v]
             if isinstance(program.variables[v], Distance | Norm):
                 moved = np.maximum(moved, 0.0)
-            other = _jet(program, [moved if w == v else values[w] for w in g], cusp)
+            inputs = [moved if w == v else values[w] for w in g]
+            other = _jet(program, inputs, cusp)
+            for gate in gates(program.profile):
+                sides = [engine.evaluate(gate, at).value >= 0 for at in (values, inputs)]
+                crossing = np.where(sides[0] != sides[1], np.inf, 0.0)
+                first[v], second[v][v] = first[v] + crossing, second[v][v] + crossing
             for a in g:
                 first[a] += np.abs(other.first[a] - jet.first[a])
                 for b in g:

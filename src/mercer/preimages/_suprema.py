@@ -80,7 +80,7 @@ def largest_curvature(profile: Expr) -> float:
         return np.asarray(np.maximum(np.abs(2.0 * first), np.abs(along)))
 
     sup = _supremum(curvature)
-    return math.inf if any(_jumps(profile, gate, sup) for gate in _gates(profile)) else sup
+    return math.inf if any(_jumps(profile, gate, sup) for gate in gates(profile)) else sup
 
 
 @lru_cache(maxsize=256)
@@ -95,14 +95,14 @@ def largest_upward(profile: Expr) -> float:
     return _supremum(upward)
 
 
-def _gates(node: Any) -> Iterator[Expr]:
+def gates(node: Any) -> Iterator[Expr]:
     """The gates of every cut in an expression."""
     if not isinstance(node, Expr) or not is_dataclass(node):
         return
     if hasattr(node, "gate"):
         yield node.gate
     for f in fields(node):
-        yield from _gates(getattr(node, f.name))
+        yield from gates(getattr(node, f.name))
 
 
 def _jumps(profile: Expr, gate: Expr, sup: float) -> bool:
