@@ -24,10 +24,10 @@ def main(order: dict[str, Any]) -> dict[str, Any]:
     with mercer.options(engine=order["engine"]):
         _sum(kernel, *data(500, dim, "float64"))  # threads and imports are there from now on
         for _ in range(order["repeats"]):
-            _forget_peak()
-            before = _status("VmRSS")
+            forget_peak()
+            before = status("VmRSS")
             seconds, output = _sum(kernel, *large)
-            growth = max(growth, _status("VmHWM") - before - output)
+            growth = max(growth, status("VmHWM") - before - output)
             times["large"].append(seconds)
             times["small"].append(_sum(kernel, *small)[0])
     return {
@@ -44,7 +44,7 @@ def _sum(kernel: mercer.Kernel, X: Any, Y: Any, A: Any) -> tuple[float, int]:
     return time.perf_counter() - start, value.nbytes
 
 
-def _status(name: str) -> int:
+def status(name: str) -> int:
     """A figure of this process in bytes; the kernel counts in KiB."""
     for line in _STATUS.read_text().splitlines():
         if line.startswith(f"{name}:"):
@@ -52,7 +52,7 @@ def _status(name: str) -> int:
     raise RuntimeError(f"{name} is not known here; this needs Linux")
 
 
-def _forget_peak() -> None:
+def forget_peak() -> None:
     """Let VmHWM start again from what is resident now; refused, it errs against us."""
     with contextlib.suppress(OSError):
         Path("/proc/self/clear_refs").write_text("5")
