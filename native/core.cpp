@@ -276,6 +276,51 @@ private:
 // An array of another type or layout is refused: a result in a converted copy would be lost.
 auto array(const char* name) { return nb::arg(name).noconvert(); }
 
+template <class T> using Vector = nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+template <class T> using OutVector = nb::ndarray<T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+template <class T> using Tile = nb::ndarray<T, nb::ndim<2>, nb::device::cpu>;
+
+void call_transform(const Table& t, const TransformTask<double>& task) { t.transform_d(task); }
+void call_transform(const Table& t, const TransformTask<float>& task) { t.transform_f(task); }
+
+// A profile applied to tiles of inner products that BLAS made.
+class Profile {
+public:
+    Profile(std::vector<StepTuple> steps, int result, const std::string& isa)
+        : table_(find(isa)), tape_(make_tape(steps, result)) {}
+
+    template <class T> void of_products(Tile<T> values) const { run<T>(values, nullptr, nullptr); }
+
+    template <class T>
+    void of_distances(Tile<T> values, Vector<T> row_norms, Vector<T> column_norms) const {
+        require(row_norms.shape(0) == values.shape(0), "one norm per row");
+        require(column_norms.shape(0) == values.shape(1), "one norm per column");
+        run<T>(values, row_norms.data(), column_norms.data());
+    }
+
+private:
+    template <class T> void run(Tile<T>& values, const T* row_norms, const T* column_norms) const {
+        const std::size_t rows = values.shape(0), columns = values.shape(1);
+        if (rows == 0 || columns == 0) return;
+        require(columns == 1 || values.stride(1) == 1, "the numbers of a row must be neighbours");
+        require(rows == 1 || values.stride(0) >= static_cast<std::int64_t>(columns), "rows overlap");
+        const TransformTask<T> task{tape_, values.data(), rows, columns,
+                                    static_cast<std::size_t>(rows == 1 ? 0 : values.stride(0)),
+                                    row_norms, column_norms};
+        nb::gil_scoped_release release;
+        call_transform(table_, task);
+    }
+
+    Table table_;
+    Tape tape_;
+};
+
+template <class T> void bind_profile(nb::class_<Profile>& profile) {
+    profile.def("of_products", &Profile::of_products<T>, array("values"))
+        .def("of_distances", &Profile::of_distances<T>, array("values"), array("row_norms"),
+             array("column_norms"));
+}
+
 template <class T> void bind_program(nb::module_& m, const char* name) {
     nb::class_<Program<T>>(m, name)
         .def(nb::init<Matrix<T>, std::vector<StepTuple>, int, int, const std::string&>(),
@@ -288,9 +333,6 @@ template <class T> void bind_program(nb::module_& m, const char* name) {
              nb::arg("last"))
         .def_prop_ro("group", &Program<T>::group);
 }
-
-template <class T> using Vector = nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-template <class T> using OutVector = nb::ndarray<T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
 template <class T, class Choose> void bind_function(nb::module_& m, const char* name, Choose of) {
     auto run = [of](Vector<T> x, OutVector<T> y, const std::string& isa) {
@@ -332,6 +374,11 @@ NB_MODULE(_core, m) {
     m.def("instruction_sets", &instruction_sets, "Usable here, the best one last.");
     bind_program<double>(m, "Program64");
     bind_program<float>(m, "Program32");
+    nb::class_<Profile> profile(m, "Profile");
+    profile.def(nb::init<std::vector<StepTuple>, int, const std::string&>(), nb::arg("steps"),
+                nb::arg("result"), nb::arg("isa"));
+    bind_profile<double>(profile);
+    bind_profile<float>(profile);
     m.attr("MAX_SLOTS") = max_slots;
     m.attr("MAX_STEPS") = max_steps;
     bind_function<double>(m, "exp64", [](const Table& t) { return t.exp_d; });

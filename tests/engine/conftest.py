@@ -3,7 +3,7 @@
 import pytest
 
 import mercer as mc
-from mercer.engine._native import core
+from mercer.engine._compiled import core
 
 compiled = pytest.mark.skipif(core() is None, reason="the compiled core was not built")
 

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 import numpy as np
 import pytest
 
-from mercer.engine._native import core
+from mercer.engine._compiled import core
 
 ISAS = core().instruction_sets() if core() is not None else []
 

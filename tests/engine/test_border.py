@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import mercer as mc
-from mercer.engine._native import core
+from mercer.engine._compiled import core
 from mercer.engine._tape import _OPS
 from tests.engine.isas import ISAS, compiled, core_program, each_isa, forced
 

@@ -17,6 +17,7 @@ from mercer.engine import (
     Selection,
     Stacked,
     _blocked,
+    _compiled,
     _dispatch,
     _native,
     _spectral,
@@ -54,11 +55,11 @@ def ran(monkeypatch):
 def without_core(monkeypatch):
     """As if nothing had been compiled."""
     monkeypatch.setitem(sys.modules, "mercer._core", None)
-    _native.core.cache_clear()
+    _compiled.core.cache_clear()
     _dispatch._say_that_nothing_is_compiled.cache_clear()
     yield
     monkeypatch.undo()
-    _native.core.cache_clear()
+    _compiled.core.cache_clear()
     _dispatch._say_that_nothing_is_compiled.cache_clear()
 
 

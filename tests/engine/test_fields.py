@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import mercer as mc
 from mercer import engine
 from mercer.engine import Dense
-from mercer.engine._native import can_run, core
+from mercer.engine._compiled import can_run, core
 from tests import naive
 from tests.engine.cases import (
     FORMS,

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 import mercer as mc
 from mercer import engine
 from mercer.engine import Dense, Var
+from mercer.engine._compiled import can_run, core
 from mercer.engine._expr import Cut, LogAddExp, Matern, Opaque
-from mercer.engine._native import can_run, core
 from mercer.engine._tape import _OPS, MAX_SLOTS, MAX_STEPS, tape
 from tests.engine.cases import PROGRAMS, TOLERANCE, assert_close, case, coefficients, looped
 from tests.engine.isas import ISAS, compiled, core_program, each_isa, forced

@@ -1,7 +1,8 @@
 """The blocked engine: kernel sums and Gram matrices on NumPy tiles, for every program.
 
 Works for any kernel and any number of dimensions, and is the fallback where nothing was compiled.
-Tiles run on the thread pool; each accumulates in float64.
+Where the core is there and one pass of it makes values of a BLAS product, it does. Tiles run on the
+thread pool; each accumulates in float64.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from mercer.engine._fields import (
 )
 from mercer.engine._jets import Jet
 from mercer.engine._loop import TileLoop, count
-from mercer.engine._pairs import Pairs, tile_dtype
+from mercer.engine._pairs import Pairs
 from mercer.engine._plan import n_columns, n_rows, pieces, plan
 from mercer.engine._program import Program
 from mercer.engine._tiles import scaled, tile_jet, without_cusps
@@ -33,7 +34,7 @@ def gram(program: Program, X: Any, Y: Any) -> Array:
     """The matrix k(x_i, y_j), shape (n, m); exactly symmetric when Y is X."""
     pairs = Pairs(program, Y, X)  # rows of the result are the rows of a tile
     n, m = n_rows(X), n_rows(Y)
-    p = plan(4, pairs.dtype, n_columns(X))
+    p = plan(1 if pairs.one_pass else 4, pairs.dtype, n_columns(X))
     order = pairs.order(p.rows)
     out = np.empty((n, m), dtype=pairs.dtype)
     symmetric = X is Y
@@ -41,6 +42,9 @@ def gram(program: Program, X: Any, Y: Any) -> Array:
     def job(rows: Any) -> None:
         last = rows.stop if symmetric and order is None else m
         for columns in pieces(last, p.columns):
+            if pairs.one_pass:
+                pairs.values(rows, columns, out[rows, columns])
+                continue
             shape = (count(rows), columns.stop - columns.start)
             tile = tile_jet(program, pairs.tile(rows, columns), 0, shape, pairs.dtype)
             out[rows, columns] = tile.value
@@ -51,7 +55,7 @@ def gram(program: Program, X: Any, Y: Any) -> Array:
         block = out[rows, rows]
         out[rows, rows] = np.tril(block) + np.tril(block, -1).T
 
-    map_threads(job, p.row_tiles(n, order))
+    map_threads(job, p.row_tiles(n, order)[::-1])  # of a symmetric matrix the longest first
     if symmetric:
         map_threads(mirror, p.row_tiles(n, None))
     return out
@@ -82,8 +86,16 @@ class _FieldSums:
         self.dim = n_columns(Y)
         per_row = 8 * self.batch * sum(max(1, self.dim) ** k for k in range(order + 1))
         arrays = 4 + 4 * order * max(1, len(program.variables))
-        tiles = plan(arrays, tile_dtype(X, Y), self.dim, 4 * per_row)
-        self.loop = TileLoop(program, X, Y, tiles, order=order, shifted=shifted)
+        self.loop = TileLoop(
+            program,
+            X,
+            Y,
+            order=order,
+            shifted=shifted,
+            arrays=arrays,
+            bytes_per_row=4 * per_row,
+            values_only=order == 0 and not paired,
+        )
         self.out = self._allocate()
 
     def fields(self) -> Fields:

@@ -7,10 +7,12 @@
 | native   | profiles of one distance or inner product the core knows, dense points of at     |
 |          | most 200 dimensions, elements against all queries                                |
 | blocked  | everything else: several variables, functions of blocks, opaque profiles, sparse |
-|          | points, more dimensions (where BLAS is the limit), one element per query         |
+|          | points, more dimensions (BLAS products, then a pass of the core over them), one  |
+|          | element per query                                                                |
 
 `options(engine=...)` with one of these names overrides the choice, for the calls inside the block;
-naming an engine that cannot run a call is an error.
+naming an engine that cannot run a call is an error. A blocked engine that is named runs on NumPy
+alone.
 """
 
 from __future__ import annotations
@@ -27,6 +29,7 @@ from mercer._errors import InputError, MercerWarning
 from mercer.engine import _blocked, _native, _spectral
 from mercer.engine._aligned import aligned_fields
 from mercer.engine._coef import Coef, Dense, LowRank, Selection, Stacked
+from mercer.engine._compiled import can_run, core
 from mercer.engine._fields import Fields
 from mercer.engine._plan import n_columns, n_rows, pieces
 from mercer.engine._precision import doubled, halved, in_double
@@ -207,14 +210,14 @@ def _use_native(program: Program, X: Any, Y: Any) -> bool:
         return False
     if wanted == "spectral":
         raise InputError(_NO_SPECTRUM)
-    possible = _native.can_run(program) and not is_sparse(X) and not is_sparse(Y)
+    possible = can_run(program) and not is_sparse(X) and not is_sparse(Y)
     if wanted == "native":
-        if not possible or _native.core() is None:
+        if not possible or core() is None:
             raise InputError("the native engine cannot run this; use options(engine=None)")
         return True
     if not possible or _dimensions(program, X) > NATIVE_DIMENSIONS:
         return False
-    if _native.core() is None:
+    if core() is None:
         _say_that_nothing_is_compiled()
         return False
     return True

@@ -82,6 +82,16 @@ class Distances:
         self._repair(u, rows, columns, self.cut)
         return u.astype(self.dtype, copy=False)
 
+    @property
+    def plain(self) -> bool:
+        """Whether the product form about one centre is all there is to a tile."""
+        return not (self.direct or self.local or self.sparse) and self.cut <= 0.0
+
+    def products(self, rows: Any, columns: slice, out: Any = None) -> tuple[Array, Array, Array]:
+        """Inner products of a tile about the centre, and the squared norms of rows and columns."""
+        Y, X = self.Yc.part(rows), self.Xc.part(columns)
+        return np.matmul(Y.points, X.points.T, out=out), Y.norms, X.norms
+
     def _local_tile(self, rows: Any, columns: slice) -> Array:
         centre = np.mean(self.Y[rows], axis=0, dtype=np.float64)
         Y = _centred(self.Y[rows], centre, self.working)

@@ -177,8 +177,11 @@ def _outer(a: Array, b: Array) -> Array:
 
 
 def accumulate(moments: Moments, key: tuple[Any, ...], part: Array) -> None:
-    """Add an array to the moments under a key."""
-    moments[key] = moments[key] + part if key in moments else part
+    """Add an array to the moments under a key, which may keep it."""
+    if key in moments:
+        moments[key] += part
+    else:
+        moments[key] = part
 
 
 def _is_zero(W: Any) -> bool:

@@ -13,7 +13,7 @@ from mercer._threads import map_threads
 from mercer.engine._fields import Moments
 from mercer.engine._jets import Jet
 from mercer.engine._pairs import Pairs
-from mercer.engine._plan import Plan, cut, n_rows
+from mercer.engine._plan import cut, n_columns, n_rows, plan
 from mercer.engine._program import Program
 from mercer.engine._shift import finite, merged, raise_shift
 from mercer.engine._tiles import from_log, log_jet, tile_jet
@@ -29,15 +29,31 @@ Finish = Callable[[Any, list[Moments], Array], None]
 
 
 class TileLoop:
-    """Evaluate a program on all tiles between points X and queries Y."""
+    """Evaluate a program on all tiles between points X and queries Y.
+
+    `arrays` and `bytes_per_row` say what a tile needs, as in `plan`; with `values_only` the values
+    are all that `add` reads, and makes no arrays as large.
+    """
 
     def __init__(
-        self, program: Program, X: Any, Y: Any, plan: Plan, *, order: int, shifted: bool
+        self,
+        program: Program,
+        X: Any,
+        Y: Any,
+        *,
+        order: int,
+        shifted: bool,
+        arrays: int,
+        bytes_per_row: int,
+        values_only: bool = False,
     ) -> None:
-        self.program, self.plan, self.order = program, plan, order
+        self.program, self.order = program, order
         self.shifted = shifted and program.log_profile is not None
         self.pairs = Pairs(program, X, Y, order=order, shifted=self.shifted)
         self.n, self.m = n_rows(X), n_rows(Y)
+        self._one_pass = values_only and not self.shifted and self.pairs.one_pass
+        arrays = 1 if self._one_pass else arrays
+        self.plan = plan(arrays, self.pairs.dtype, n_columns(Y), bytes_per_row)
 
     def run(self, lists: int, add: AddTile, finish: Finish, silent: Silent | None = None) -> None:
         """Sum `lists` sets of moments for every query."""
@@ -59,6 +75,9 @@ class TileLoop:
         length = count(rows)
         shift = np.full(length, -np.inf if self.shifted else 0.0)
         for columns in cut(chunk, self.plan.columns):
+            if self._one_pass:
+                add(moments, Jet(self.pairs.values(rows, columns)), [], rows, columns)
+                continue
             inputs = self.pairs.tile(rows, columns)
             shape = (length, columns.stop - columns.start)
             if self.shifted:

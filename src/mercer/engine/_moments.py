@@ -14,8 +14,7 @@ from mercer.engine._expr import Const
 from mercer.engine._fields import Moments, add_moments
 from mercer.engine._jets import Jet
 from mercer.engine._loop import TileLoop
-from mercer.engine._pairs import tile_dtype
-from mercer.engine._plan import n_columns, plan
+from mercer.engine._plan import n_columns
 from mercer.engine._precision import doubled, in_double
 from mercer.engine._program import Distance, Program
 from mercer.engine._tiles import scaled, without_cusps
@@ -66,8 +65,15 @@ def moments(
         X, Y = doubled(X), doubled(Y)
     dim, single = n_columns(Y), coef.shape[1] == 1
     per_row = 32 * dim * (dim if scatter else 1)
-    tiles = plan(4 + 4 * derivative, tile_dtype(X, Y), dim, per_row)
-    loop = TileLoop(program, X, Y, tiles, order=derivative, shifted=shifted)
+    loop = TileLoop(
+        program,
+        X,
+        Y,
+        order=derivative,
+        shifted=shifted,
+        arrays=4 + 4 * derivative,
+        bytes_per_row=per_row,
+    )
     weight, first = np.empty(loop.m), np.empty((loop.m, dim))
     second = np.empty((loop.m, dim, dim)) if scatter else None
     shifts = np.zeros(loop.m)

@@ -6,11 +6,8 @@ needs more than sums against a matrix (gradients, Hessians) is such a sum agains
 
 from __future__ import annotations
 
-import importlib
-import os
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -19,6 +16,7 @@ from mercer._array import Array
 from mercer._config import get_options
 from mercer._threads import map_threads, thread_count
 from mercer.engine._cancellation import cut_below, rounded_up
+from mercer.engine._compiled import core, instruction_set
 from mercer.engine._distances import aligned_distances, bound_on_error, squared_norms
 from mercer.engine._fields import Fields, Moments, gradient_of, hessian_of
 from mercer.engine._jets import evaluate
@@ -36,25 +34,6 @@ _PANELS, _TILE = 48, 480  # tiles of queries are whole panels of every instructi
 _LEAF = 64  # sorted points come in leaves of this size: blocks of the core are multiples
 _SAMPLED = 4096  # pairs from which the share within reach is estimated
 _COINCIDE = 3  # the kind of weight that is 1 where point and query coincide, else 0
-
-
-@lru_cache(maxsize=1)
-def core() -> Any:
-    """The compiled module, or None where it was not built."""
-    try:
-        return importlib.import_module("mercer._core")
-    except ImportError:
-        return None
-
-
-def instruction_set() -> str:
-    """The instruction set forced by the environment variable MERCER_ISA; empty for the best."""
-    return os.environ.get("MERCER_ISA", "")
-
-
-def can_run(program: Program) -> bool:
-    """Whether the core knows this program: one distance or inner product, and a taped profile."""
-    return program.kind in ("radial", "dot") and tape(program.profile) is not None
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ import numpy as np
 
 from mercer._array import Array, is_sparse
 from mercer.engine._cancellation import cut_below
+from mercer.engine._compiled import profile_of_tiles
 from mercer.engine._distances import Distances, aligned_distances, squared_norms
 from mercer.engine._maps import Maps, apply_all
 from mercer.engine._program import Block, BlockDiagonal, Distance, Dot, Norm, Program, Variable
@@ -55,6 +56,7 @@ class Pairs:
                 name = str(self.dtype)
                 rule = partial(cut_below, program, i, name, shifted=shifted, order=order)
                 self._distances[i] = Distances(*self.mapped(v), self.dtype, rule)
+        self._profile = profile_of_tiles(program)
 
     def mapped(self, v: Variable) -> tuple[Any, Any]:
         """Points and queries where variable v measures them."""
@@ -70,6 +72,28 @@ class Pairs:
     def tile(self, rows: Any, columns: slice) -> list[Any]:
         """The variables of some queries and points, each broadcastable to (rows, columns)."""
         return [self._variable(i, v, rows, columns) for i, v in enumerate(self.program.variables)]
+
+    @property
+    def one_pass(self) -> bool:
+        """Whether a tile of values is a BLAS product and one pass of the core over it."""
+        if self._profile is None:
+            return False
+        (v,) = self.program.variables
+        if isinstance(v, Distance):
+            return self._distances[0].plain and self._distances[0].working == self.dtype
+        return all(not is_sparse(Z) and Z.dtype == self.dtype for Z in self.mapped(v))
+
+    def values(self, rows: slice, columns: slice, out: Array | None = None) -> Array:
+        """The profile on a tile, where one pass is enough; in `out` if that is given."""
+        (v,) = self.program.variables
+        if isinstance(v, Distance):
+            tile, *norms = self._distances[0].products(rows, columns, out)
+            self._profile.of_distances(tile, *norms)
+        else:
+            X, Y = self.mapped(v)
+            tile = np.matmul(Y[rows], X[columns].T, out=out)
+            self._profile.of_products(tile)
+        return tile
 
     def _variable(self, i: int, v: Variable, rows: Any, columns: slice) -> Any:
         X, Y = self.mapped(v)

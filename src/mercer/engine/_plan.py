@@ -13,6 +13,7 @@ from mercer._threads import thread_count
 
 _ROWS, _TILE = 256, 1 << 20  # a tile of 1 MiB stays in cache; sums of at most 1,024 terms
 _MANY_DIMENSIONS = 200  # where BLAS does nearly all the work, and likes larger tiles
+_LARGE = 640, 4096  # and, where each is gone over but once, still larger ones
 _SMALLEST = 8
 _FEW_TILES = 8  # below this many tiles of queries the points are split as well
 _CHUNK = 1 << 15
@@ -47,7 +48,7 @@ def plan(arrays: int, dtype: Any, dim: int, bytes_per_row: int = 0) -> Plan:
     size = np.dtype(dtype).itemsize
     rows, columns = _ROWS, _TILE // (_ROWS * size)
     if dim > _MANY_DIMENSIONS:
-        rows, columns = 2 * rows, 2 * columns
+        rows, columns = _LARGE if arrays == 1 else (2 * rows, 2 * columns)
     while rows > _SMALLEST and rows * (columns * size * arrays + bytes_per_row) > budget:
         rows //= 2
     while columns > _SMALLEST and rows * columns * size * arrays > budget:
