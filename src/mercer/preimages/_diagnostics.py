@@ -134,6 +134,11 @@ class Surrogate:
     gradient : array of shape (d,)
     curvature : float
         Its Hessian is curvature times the identity.
+    minimiser : array of shape (d,)
+        Where q is stationary: the fixed-point step, also where value and derivatives underflow. NaN
+        where q is constant.
+    is_minimum : bool
+        Whether q has a minimum there; else it is a maximum, or q is constant.
 
     Examples
     --------
@@ -148,24 +153,14 @@ class Surrogate:
     value: float
     gradient: Array
     curvature: float
+    minimiser: Array
+    is_minimum: bool
 
     def __call__(self, X: Any) -> Array:
         """Return q at the rows of X, shape (m,)."""
         step = np.atleast_2d(np.asarray(X, dtype=float)) - self.at
         bent = 0.5 * self.curvature * np.sum(step * step, axis=1)
         return np.asarray(self.value + step @ self.gradient + bent)
-
-    @property
-    def minimiser(self) -> Array:
-        """Where q is stationary: the fixed-point step. NaN where q is linear."""
-        with np.errstate(divide="ignore", invalid="ignore"):
-            step = self.gradient / self.curvature
-        return np.asarray(np.where(np.isfinite(step), self.at - step, np.nan))
-
-    @property
-    def is_minimum(self) -> bool:
-        """Whether q has a minimum there; else it is a maximum (or q is linear)."""
-        return self.curvature > 0
 
 
 def surrogate(psi: Element, at: Any) -> Surrogate:
@@ -213,10 +208,18 @@ def surrogate(psi: Element, at: Any) -> Surrogate:
             f"{psi.kernel!r} is none; transform the points instead"
         )
     state = _state(psi, at[None, :], 1)
+    gradient, curvature = np.asarray(state.gradient[0]), float(state.stiffness[0])
+    with np.errstate(divide="ignore", invalid="ignore"):
+        minimiser = at - gradient / np.float64(curvature)
     scale = float(np.exp(state.shift[0]))
-    value = float(preimage_objective(psi, at[None, :])[0])
-    gradient = np.asarray(state.gradient[0]) * scale
-    return Surrogate(at, value, gradient, float(state.stiffness[0]) * scale)
+    return Surrogate(
+        at,
+        float(preimage_objective(psi, at[None, :])[0]),
+        gradient * scale,
+        curvature * scale,
+        np.where(np.isfinite(minimiser), minimiser, np.nan),
+        curvature > 0,
+    )
 
 
 def is_majorised(psi: Element, at: Any, X: Any) -> Array:
