@@ -10,12 +10,14 @@
 #include <cstring>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <vector>
 
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
@@ -206,8 +208,14 @@ public:
         zero_second_ = zero_second;
     }
 
-    void sums(Matrix<T> Y, std::vector<Output<double>> outs) const {
+    // Weighted sums at the queries; with `pair` each weight times the coefficient of its pair.
+    void sums(Matrix<T> Y, std::vector<Output<double>> outs, std::optional<Matrix<T>> pair) const {
         require(Y.shape(1) == static_cast<std::size_t>(dim_), "queries have another dimension");
+        if (pair) {
+            require(pair->shape(0) == n_, "pairs must have one row per point");
+            require(pair->shape(1) % panel() == 0 && pair->shape(1) >= Y.shape(0),
+                    "pairs must have whole panels of queries");
+        }
         SumTask<T> task{};
         task.points = points();
         int given = 0;
@@ -228,6 +236,8 @@ public:
         task.zero_second = zero_second_;
         task.queries = Y.data();
         task.m = Y.shape(0);
+        task.pair = pair ? pair->data() : nullptr;
+        task.pair_stride = pair ? pair->shape(1) : 0;
         if (task.m == 0) return;
         nb::gil_scoped_release release;
         const Buffer<T> norms = squared_norms(Y);
@@ -255,6 +265,7 @@ public:
     }
 
     int group() const { return table_.group; }
+    std::size_t panel() const { return table_.panel_vectors * table_.vector_bytes / sizeof(T); }
 
 private:
     Points<T> points() const {
@@ -328,10 +339,12 @@ template <class T> void bind_program(nb::module_& m, const char* name) {
         .def("set_boxes", &Program<T>::set_boxes, array("points"), nb::arg("cutoff"))
         .def("set_coef", &Program<T>::set_coef, nb::arg("kind"), array("coef"))
         .def("set_corners", &Program<T>::set_corners, nb::arg("first"), nb::arg("second"))
-        .def("sums", &Program<T>::sums, array("queries"), array("out"))
+        .def("sums", &Program<T>::sums, array("queries"), array("out"),
+             array("pair").none() = nb::none())
         .def("gram", &Program<T>::gram, array("queries"), array("out"), nb::arg("first"),
              nb::arg("last"))
-        .def_prop_ro("group", &Program<T>::group);
+        .def_prop_ro("group", &Program<T>::group)
+        .def_prop_ro("panel", &Program<T>::panel);
 }
 
 template <class T, class Choose> void bind_function(nb::module_& m, const char* name, Choose of) {

@@ -205,6 +205,16 @@ inline void weigh(const SumTask<T>& task, T* u, T* const* weights, std::size_t p
             weights[3][point * panel<T> + i] = u[i] == T(0) ? T(1) : T(0);
 }
 
+// Weights of a block times the coefficients of its pairs.
+template <class T>
+inline void scale(T* weights, const T* pair, std::size_t stride, std::size_t length) {
+    for (std::size_t i = 0; i < length; ++i)
+        for (int v = 0; v < V; ++v) {
+            T* w = weights + i * panel<T> + v * lanes<T>;
+            store(w, load(w) * load(pair + i * stride + v * lanes<T>));
+        }
+}
+
 // Points that are worked on for all panels before the next: what fits the second-level cache.
 template <class T> inline std::size_t stretch_of(const SumTask<T>& task) {
     std::size_t per_point = task.points.dim + 1;
@@ -268,10 +278,12 @@ template <class T, int ORDER> void sum_order(const SumTask<T>& task) {
                         weigh<T, ORDER>(task, distances + i * panel<T>, weights, i);
                 // without the padding: a weight there may be infinite
                 const std::size_t used = std::min(length, task.points.n - first);
-                for (int t = 0; t < kinds; ++t)
-                    if (task.coef[t].columns)
-                        add_sums(weights[t], task.coef[t], first, used, total,
-                                 sums[t] + p * width[t]);
+                const std::size_t at = first * task.pair_stride + p * panel<T>;
+                for (int t = 0; t < kinds; ++t) {
+                    if (!task.coef[t].columns) continue;
+                    if (task.pair) scale(weights[t], task.pair + at, task.pair_stride, used);
+                    add_sums(weights[t], task.coef[t], first, used, total, sums[t] + p * width[t]);
+                }
             }
     }
     for (int t = 0; t < kinds; ++t)

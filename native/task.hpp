@@ -72,6 +72,8 @@ template <class T> struct SumTask {
     const T* queries;     // (m, dim), centred like the points
     const T* query_norms; // (m,)
     std::size_t m;
+    const T* pair;        // a coefficient for every pair, (n, pair_stride) with whole panels of
+    std::size_t pair_stride;  // queries; null: 1 for all
     double* out[kinds];   // (m, columns)
     void* scratch;        // see scratch_bytes
 };

@@ -101,7 +101,33 @@ def fields(
         if _use_native(program, X, Y):
             result = _native_fields(program, X, Y, coef, order, shifted)
             return _again_where_small(program, X, Y, coef, order, shifted, result)
+    if paired and _use_native(program, X, Y) and not _is_wide(X, order):
+        return _paired_fields(program, X, Y, coef, order, shifted)
     return _blocked.fields(program, X, Y, coef, order=order, paired=paired, shifted=shifted)
+
+
+def _is_wide(X: Any, order: int) -> bool:
+    """Whether a sum of second derivatives has more columns than the core should get."""
+    return order == 2 and n_columns(X) ** 2 > _NATIVE_COLUMNS
+
+
+def _paired_fields(
+    program: Program, X: Any, Y: Any, coef: Dense | LowRank, order: int, shifted: bool
+) -> Fields:
+    """Unshifted sums; where relative accuracy is wanted, rows that underflow are done again."""
+    result = _native.paired_fields(program, X, Y, coef, order=order)
+    if not shifted or program.log_profile is None:
+        return result
+    largest = np.abs(result.value).astype(np.float64)
+    for slope in result.slopes:
+        largest = np.maximum(largest, np.abs(slope))
+    lost = np.flatnonzero(~((largest > _LOST[str(result.value.dtype)]) & np.isfinite(largest)))
+    if lost.size == 0:
+        return result
+    part = coef.columns(lost)
+    assert isinstance(part, Dense | LowRank)
+    again = _blocked.fields(program, X, Y[lost], part, order=order, paired=True, shifted=True)
+    return replaced(result, lost, again)
 
 
 def _heard(X: Any, coef: Dense) -> tuple[Any, Dense]:

@@ -16,6 +16,7 @@ from mercer._array import Array
 from mercer._config import get_options
 from mercer._threads import map_threads, thread_count
 from mercer.engine._cancellation import cut_below, rounded_up
+from mercer.engine._coef import Coef
 from mercer.engine._compiled import core, instruction_set
 from mercer.engine._distances import aligned_distances, bound_on_error, squared_norms
 from mercer.engine._fields import Fields, Moments, gradient_of, hessian_of
@@ -64,7 +65,26 @@ def fields(program: Program, X: Any, Y: Any, A: Array, *, order: int = 0) -> Fie
     """Every element at every query, as the blocked engine gives it, unshifted."""
     ready = _sorted(program, _prepare(program, X, Y, order), order)
     A = A if ready.point_order is None else A[ready.point_order]
-    batch, dtype, shift = A.shape[1], tile_dtype(X, Y), np.zeros(n_rows(Y))
+    return _fields(program, Y, ready, A, None, order)
+
+
+def paired_fields(program: Program, X: Any, Y: Any, coef: Coef, *, order: int = 0) -> Fields:
+    """Element j at query j, unshifted: the coefficients are those of pairs, made tile by tile."""
+    ready = _prepare(program, X, Y, order)
+    ones = np.ones((n_rows(X), 1), dtype=ready.points.dtype)
+    f = _fields(program, Y, ready, ones, coef, order)
+
+    def only(array: Any) -> Any:
+        return None if array is None else array[:, 0]
+
+    slopes = tuple(s[:, 0] for s in f.slopes)
+    return Fields(only(f.value), only(f.gradient), only(f.hessian), slopes, only(f.cusp), f.shift)
+
+
+def _fields(
+    program: Program, Y: Any, ready: _Prepared, A: Array, pairs: Coef | None, order: int
+) -> Fields:
+    batch, dtype, shift = A.shape[1], ready.points.dtype, np.zeros(n_rows(Y))
     about = ready.points.mean(axis=0, dtype=np.float64) if program.kind == "radial" else 0.0
 
     def weighed(part: slice) -> dict[int, Array]:
@@ -78,7 +98,7 @@ def fields(program: Program, X: Any, Y: Any, A: Array, *, order: int = 0) -> Fie
             kinds[2] = _features(a, z, 2)
         return kinds | ({_COINCIDE: a} if any(program.cusps) else {})
 
-    sums = _sums(program, ready, weighed)
+    sums = _sums(program, ready, weighed, pairs)
     value, bound = sums[0].astype(dtype, copy=False), _bound(program, ready, A)
     if order == 0:
         return Fields(value, None, None, (), None, shift, bound)
@@ -154,35 +174,40 @@ def _compiled(program: Program, points: Array, form: int) -> Any:
 
 
 def _sums(
-    program: Program, ready: _Prepared, weighed: Callable[[slice], dict[int, Array]]
+    program: Program,
+    ready: _Prepared,
+    weighed: Callable[[slice], dict[int, Array]],
+    pairs: Coef | None,
 ) -> dict[int, Array]:
     """Sums of each kind of weight against its coefficients, in float64.
 
     Points are packed part by part, as many at a time as the memory allows; with few queries the
     parts are what the threads share.
     """
-    n, m = n_rows(ready.points), n_rows(ready.queries)
+    n, m, dtype = n_rows(ready.points), n_rows(ready.queries), ready.points.dtype
     columns = {kind: A.shape[1] for kind, A in weighed(slice(0, 1)).items()}
     width = sum(columns.values()) + ready.points.shape[1]
+    width += 0 if pairs is None else _TILE * thread_count()
     fits = int(get_options().working_memory * 2**20 / (2 * 8 * width)) // _LEAF * _LEAF
     size = min(max(_LEAF, fits), _PARTS if m <= _FEW_QUERIES else n)
-    tiles = list(pieces(m, _tile_rows(width + 16, min(size, n))))
+    tiles = list(pieces(m, _tile_rows(sum(columns.values()) + ready.points.shape[1] + 16, size)))
     totals = {kind: np.zeros((m, c)) for kind, c in columns.items()}
     rounds = thread_count() if m <= _FEW_QUERIES else 1
 
-    def pack(part: slice) -> Any:
+    def pack(part: slice) -> tuple[slice, Any]:
         compiled = _compiled(program, ready.points[part], ready.form)
         for kind, A in weighed(part).items():
             compiled.set_coef(kind, np.ascontiguousarray(A))
         compiled.set_corners(program.cusps[0], not program.is_smooth)
         if ready.cutoff < np.inf:
             compiled.set_boxes(ready.points[part], ready.cutoff)
-        return compiled
+        return part, compiled
 
-    def run(job: tuple[Any, slice]) -> list[Array]:
-        compiled, tile = job
+    def run(job: tuple[tuple[slice, Any], slice]) -> list[Array]:
+        (part, compiled), tile = job
         out = [np.empty((tile.stop - tile.start, c)) for c in columns.values()]
-        compiled.sums(ready.queries[tile], out)
+        each = None if pairs is None else _padded(pairs.tile(part, tile), compiled.panel, dtype)
+        compiled.sums(ready.queries[tile], out, each)
         return out
 
     parts = list(pieces(n, size))
@@ -193,6 +218,13 @@ def _sums(
             for total, part in zip(totals.values(), out, strict=True):
                 total[tile] += part
     return {kind: _unsorted(total, ready.query_order) for kind, total in totals.items()}
+
+
+def _padded(A: Array, panel: int, dtype: Any) -> Array:
+    """The coefficients of pairs with whole panels of queries."""
+    missing = -A.shape[1] % panel
+    A = np.pad(A, ((0, 0), (0, missing))) if missing else A
+    return np.ascontiguousarray(A, dtype=dtype)
 
 
 def _tile_rows(width: int, points: int) -> int:
