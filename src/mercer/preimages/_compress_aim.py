@@ -1,0 +1,264 @@
+"""What a compression aims at: an element, its projections on spans of features, their gradients.
+
+For points Z with W = k(Z, Z) and F = psi(Z), the projection of psi on the span of the features of Z
+has the coefficients B = W^-1 F, and its squared norm is what Z explains of psi,
+
+    E(Z) = tr(F' W^-1 F),        |psi - P psi|^2 = |psi|^2 - E(Z),
+    dE / dz_i = 2 sum_l B_il grad r_l(z_i),        r = psi - P psi.
+
+For a batch everything is summed over its elements.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from mercer import engine
+from mercer._array import Array, frozen, is_sparse
+from mercer._errors import InputError
+from mercer.engine import Coef, Dense, LowRank, Program, Stacked, n_rows, pieces
+from mercer.kernels import Kernel
+from mercer.space import Element
+
+_RIDGE = 1e-12  # on the scaled W while points move: keeps coefficients finite where points meet
+DEPENDENT = 1e-13  # of k(z, z): a feature whose distance to the others is smaller is left out
+_INDEFINITE = 1e-6  # of k(z, z): below minus this is no rounding
+_EPS = float(np.finfo(np.float64).eps)
+_VALUES = 1 << 22  # numbers of a batch that are held at once
+_CANDIDATES = 1 << 24  # values of a batch at candidates that are held at once
+_TRIED = 4096  # candidates, where there are more points
+
+
+@dataclass(frozen=True, eq=False)
+class Fit:
+    """Points that are independent to rounding, the coefficients of the projection, its gain."""
+
+    points: Any
+    kept: Array  # which of the points that were given
+    coef: Array  # (r, b)
+    explained: Array  # (b,), of the returned coefficients
+
+
+@dataclass(frozen=True, eq=False)
+class Move:
+    """E at some points, with a small ridge, and its gradient in them."""
+
+    points: Array
+    value: float
+    gradient: Array  # (m, d)
+    weight: Array  # (m,): sum_l B_il^2, the size of each coefficient
+
+
+@dataclass(frozen=True, eq=False)
+class Aim:
+    """The element to be approximated: a batch with distinct points in float64.
+
+    `guide` explains the same: sum_l |P psi_l|^2 is that of `psi` for every projection P, with no
+    more elements than the coefficients have rank.
+    """
+
+    psi: Element
+    guide: Element
+    squared: Array  # |psi_l|^2
+
+    @classmethod
+    def at(cls, psi: Element) -> Aim:
+        """The aim of compressing psi, which has distinct points."""
+        points = engine.doubled(psi.points)
+        batch = Element(psi.kernel, points, psi.coef, psi.coef.shape[1])
+        coef = guiding(psi.coef)
+        guide = Element(psi.kernel, points, coef, coef.shape[1])
+        norms = np.asarray(batch.norm(), dtype=np.float64)
+        if np.isnan(norms).any():
+            raise InputError(
+                f"psi has no norm, because {psi.kernel!r} is not positive definite on its points: "
+                "there is no projection to compress it to"
+            )
+        return cls(batch, guide, norms**2)
+
+    @property
+    def kernel(self) -> Kernel:
+        """The kernel of the space."""
+        return self.psi.kernel
+
+    @property
+    def program(self) -> Program:
+        """Its program."""
+        return self.psi.kernel.program
+
+    @property
+    def points(self) -> Any:
+        """The points of psi."""
+        return self.psi.points
+
+    @cached_property
+    def total(self) -> float:
+        """sum_l |psi_l|^2."""
+        return float(self.squared.sum())
+
+    @cached_property
+    def weight(self) -> Array:
+        """The size of the coefficients of each point, (sum_l a_il^2)^(1/2)."""
+        coef, n = self.guide.coef, n_rows(self.points)
+        out = np.empty(n)
+        for rows in pieces(n, max(1, _VALUES // coef.shape[1])):
+            tile = np.asarray(coef.tile(rows, slice(None)), dtype=np.float64)
+            out[rows] = np.sqrt(np.einsum("il,il->i", tile, tile))
+        return out
+
+    @cached_property
+    def spread(self) -> float:
+        """The root mean squared distance of the points from their mean."""
+        X = self.points
+        mean = np.asarray(X.mean(axis=0)).reshape(-1)
+        squares = X.power(2).sum() if is_sparse(X) else np.sum((X - mean) ** 2)
+        squares = squares / n_rows(X) - (mean @ mean if is_sparse(X) else 0.0)
+        return float(np.sqrt(max(squares, 0.0)))
+
+    def candidates(self, n_points: int, rng: np.random.Generator) -> Array:
+        """Rows among which points are looked for: all, or some drawn at random of many."""
+        n = n_rows(self.points)
+        most = max(4 * n_points, min(_TRIED, _CANDIDATES // self.guide.coef.shape[1]))
+        return np.arange(n) if n <= most else np.sort(rng.choice(n, most, replace=False))
+
+    def values(self, Z: Any) -> Array:
+        """The guide at Z, shape (m, b)."""
+        return np.asarray(self.guide.fields(Z).value, dtype=np.float64)
+
+    def gram(self, Z: Any) -> tuple[Array, Array]:
+        """W scaled to a unit diagonal, and the roots of its diagonal."""
+        W = np.asarray(engine.gram(self.program, Z, Z), dtype=np.float64)
+        if not np.isfinite(W).all():
+            raise InputError("kernel values overflow at the points; scale the data down")
+        length = np.sqrt(np.maximum(W.diagonal(), 0.0))
+        length[length == 0.0] = 1.0
+        return W / length[:, None] / length, length
+
+    def fit(self, Z: Any) -> Fit:
+        """Project psi on the features of Z; those that depend on others are left out."""
+        from scipy.linalg import solve_triangular
+        from scipy.linalg.lapack import dpstrf
+
+        W, length = self.gram(Z)
+        T, order, rank, _ = dpstrf(W, tol=max(DEPENDENT, len(W) * _EPS), lower=1)
+        kept = np.asarray(order[:rank] - 1, dtype=np.intp)
+        T = np.tril(T[:rank, :rank])
+        self._check_rest(W, T, kept)
+        kept, place = np.sort(kept), np.argsort(np.argsort(kept))
+        W, length, Z = W[np.ix_(kept, kept)], length[kept], Z[kept]
+        F = np.asarray(self.psi.fields(Z).value, dtype=np.float64) / length[:, None]
+        coef, rest = np.zeros_like(F), F
+        for _ in range(2):  # once more on what is left, because W may be nearly singular
+            y = solve_triangular(T, rest[place], lower=True)
+            coef[place] += solve_triangular(T, y, lower=True, trans=1)
+            rest = F - W @ coef
+        explained = np.einsum("jl,jl->l", coef, F + rest)  # 2 b'F - b'W b
+        return Fit(Z, kept, coef / length[:, None], explained)
+
+    def ridge_coef(self, W: Array, F: Array) -> tuple[Array, Array]:
+        """The root T of the scaled W with its ridge, and its solution for scaled values F."""
+        from scipy.linalg import cho_solve
+        from scipy.linalg.lapack import dpotrf
+
+        T, info = dpotrf(W + _ridge(len(W)) * np.eye(len(W)), lower=1)
+        if info:
+            raise InputError(f"{self.kernel!r} is not positive definite on the points it met")
+        return T, cho_solve((T, True), F)
+
+    def move(self, Z: Array) -> Move:
+        """E and its gradient at Z."""
+        W, length = self.gram(Z)
+        wide = len(self.guide) > len(Z)  # then elements are combined before they are differentiated
+        f = self.guide.fields(Z, order=0 if wide else 1)
+        scaled = np.asarray(f.value, dtype=np.float64) / length[:, None]
+        B = self.ridge_coef(W, scaled)[1]
+        value = float(np.einsum("jl,jl->", B, scaled))
+        B /= length[:, None]
+        mine = Element(self.kernel, Z, Dense(B), len(self.guide))
+        slope = _pulled(self.guide, Z, B, f.gradient) - _pulled(mine, Z, B)
+        weight = np.einsum("jl,jl->j", B, B)
+        return Move(Z, value, 2.0 * slope - self._ridge_slope(Z, weight), weight)
+
+    def _ridge_slope(self, Z: Array, weight: Array) -> Any:
+        """The ridge is scaled by k(z, z), which moves with z unless the kernel is radial."""
+        if all(isinstance(v, engine.Distance) for v in self.program.variables):
+            return 0.0
+        one = Dense(np.ones((1, 1)))
+        own = engine.fields(self.program.diagonal, Z[:1], Z, one, order=1)
+        return _ridge(len(Z)) * weight[:, None] * np.asarray(own.gradient)[:, 0]
+
+    def check_definite(self, left: Array, own: Array) -> None:
+        """Raise where what features leave of others is negative beyond rounding."""
+        if np.any(left < -_INDEFINITE * np.abs(own)) or np.any(own < 0):
+            raise InputError(
+                f"{self.kernel!r} is not positive definite on the points of psi: there is no "
+                "projection to compress it to"
+            )
+
+    def _check_rest(self, W: Array, T: Array, kept: Array) -> None:
+        from scipy.linalg import solve_triangular
+
+        L = solve_triangular(T, W[kept], lower=True)
+        left = W.diagonal() - np.einsum("ij,ij->j", L, L)
+        self.check_definite(left, np.ones(len(W)))
+
+
+def _ridge(size: int) -> float:
+    return max(_RIDGE, 8 * size * _EPS)
+
+
+def _pulled(phi: Element, Z: Array, B: Array, gradient: Any = None) -> Array:
+    """sum_l B_il grad phi_l(z_i), shape (m, d)."""
+    if gradient is None and len(phi) <= len(Z):
+        gradient = phi.fields(Z, order=1).gradient
+    if gradient is None:
+        return np.asarray(phi.combine(B.T).fields(Z, order=1, paired=True).gradient, dtype=float)
+    return np.asarray(np.einsum("jl,jld->jd", B, gradient))
+
+
+def merged(psi: Element) -> Element:
+    """psi with equal points merged; products of thin matrices stay so."""
+    psi = Element(psi.kernel, psi.points, _unstacked(psi.coef), psi.batch)
+    try:
+        return psi.merge()
+    except TypeError:  # objects that cannot be compared
+        return psi
+
+
+def _unstacked(coef: Coef) -> Coef:
+    """Stacked products of thin matrices as one product, where that is thinner."""
+    if not isinstance(coef, Stacked) or not all(isinstance(p, LowRank) for p in coef.parts):
+        return coef
+    parts = [p for p in coef.parts if isinstance(p, LowRank)]
+    ranks = [p.left.shape[1] for p in parts]
+    if sum(ranks) >= coef.shape[1]:
+        return coef
+    left = np.zeros((coef.shape[0], sum(ranks)))
+    ends = np.cumsum([0, *ranks])
+    for (rows, part), start, stop in zip(coef.blocks(), ends[:-1], ends[1:], strict=True):
+        left[rows, start:stop] = part.left  # type: ignore[union-attr]
+    return LowRank(left, np.vstack([p.right for p in parts]))
+
+
+def guiding(coef: Coef) -> Coef:
+    """Coefficients C with C C' = A A' and fewer columns, where A has more than its rank.
+
+    By A' = Q R: A A' = R' R.
+    """
+    n, b = coef.shape
+    if isinstance(coef, LowRank) and coef.left.shape[1] < b:
+        R = np.linalg.qr(np.asarray(coef.right, dtype=np.float64).T, mode="r")
+        return Dense(frozen(coef.left @ R.T))
+    if isinstance(coef, Dense) and n < b:
+        R = np.linalg.qr(np.asarray(coef.array, dtype=np.float64).T, mode="r")
+        return Dense(frozen(R.T))
+    return coef
+
+
+def dense(points: Any) -> Array:
+    """Points written out."""
+    return np.asarray(points.toarray() if is_sparse(points) else points, dtype=np.float64)
