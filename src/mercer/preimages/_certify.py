@@ -34,9 +34,8 @@ from mercer.space import Element
 __all__ = ["WeylTest", "certify", "is_convex_at", "weyl_test"]
 
 _WHOLE = 64  # dimensions up to which Hessians are written out
-_NUMBERS = 1 << 22  # in the Hessians of one block
+_NUMBERS = 1 << 22  # in the Hessians, or gradients, of one block
 _WHOLE_MAP = 1000  # columns up to which a map is multiplied out to see whether it is onto
-_OPEN = (Verdict.UNDECIDED, Verdict.POSITIVE_DEFINITE)
 
 
 def is_convex_at(psi: Element, X: Any) -> Array:
@@ -122,7 +121,7 @@ def certify(psi: Element, X: Any, *, eigenvalues: bool | None = None) -> Certifi
         try:
             parts = [
                 _certificate(_part(psi, rows), X[rows], _rows(M, rows), whole)
-                for rows in pieces(len(X), max(1, _NUMBERS // X.shape[1] ** 2))
+                for rows in pieces(len(X), max(1, _NUMBERS // X.shape[1] ** (1 + whole)))
             ]
         except DerivativeError:  # of a profile that cannot be differentiated
             return undecided(len(X))
@@ -170,8 +169,11 @@ def _certificate(
         sums = all_sums(psi, X)
         facts = _facts_of_values(norm, H, sums.gradient_error, sums.hessian_error)
         return _decided(psi, X, facts, M, cusp)
-    result = _decided(psi, X, _facts_of_values(norm, H, *errors), M, cusp)
-    rows = np.flatnonzero([v in _OPEN for v in result[0].tolist()])
+    facts = _facts_of_values(norm, H, *errors)
+    result = _decided(psi, X, facts, M, cusp)
+    near = norm * M < 0.5 * ((facts.low + facts.high) / 2) ** 2  # proved, but for rounding
+    rows = np.flatnonzero((near & (result[0] == Verdict.POSITIVE_DEFINITE)) | (facts.low <= 0))
+    rows = rows[result[0][rows] != Verdict.NOT_A_MINIMUM]
     if rows.size:
         again = _certificate(
             _part(psi, rows), X[rows], M if M.size == 1 else M[rows], True, quick=False

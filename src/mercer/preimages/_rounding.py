@@ -16,13 +16,14 @@ import numpy as np
 
 from mercer import engine
 from mercer._array import Array, is_sparse
+from mercer._threads import map_threads
 from mercer.engine import Coef, Distance, Dot, Jet, Norm, Program, Var, n_columns, n_rows, pieces
 from mercer.preimages._bounds import coefficient_sizes, mapped, spectral_norms
 from mercer.preimages._suprema import gates, largest_derivatives
 from mercer.space import Element
 
 EPS = float(np.finfo(float).eps)
-_TILE = 1 << 18  # pairs in memory at a time
+_TILE = 1 << 16  # pairs of one tile
 _EXACT_BELOW = 1e-7  # of the squared radius: where slopes are infinite, closer ones are differences
 
 
@@ -55,13 +56,16 @@ def row_sums(program: Program, X: Any, Y: Any, coef: Coef, paired: bool) -> RowS
     n, m = n_rows(X), n_rows(Y)
     out = np.zeros((7, m))
     e = (n + n_columns(Y) + 2000) * EPS
-    height = max(1, min(m, _TILE // min(n, 1024)))
-    for rows in pieces(m, height):
+    height = max(1, min(m, _TILE // min(n, 512)))
+
+    def add(rows: slice) -> None:
         for columns in pieces(n, max(1, _TILE // height)):
             A = coef.tile(columns, rows if paired else slice(0, 1)).T.astype(np.float64)
             if A.any():
                 A = np.broadcast_to(A, (rows.stop - rows.start, A.shape[1]))
                 out[:, rows] += _tile_sums(program, measured, X, Y, A, rows, columns, e)
+
+    map_threads(add, list(pieces(m, height)))
     return RowSums(*np.where(np.isnan(out), np.inf, out))
 
 
@@ -94,7 +98,9 @@ class _Measured:
 
     kind: Any
     norm: float  # of the map A
-    points: Array  # |A x_i|, about the middle for distances
+    x: Any  # A x_i, about the middle for distances
+    y: Any
+    points: Array  # their lengths
     queries: Array
     dim: int
     exact_near: bool
@@ -104,9 +110,10 @@ class _Measured:
         """Of the points X and queries Y."""
         sparse = is_sparse(X) or is_sparse(Y)
         middle = X.mean(axis=0) if isinstance(v, Distance) and not sparse else 0.0
-        points, queries = (_lengths(v.maps, Z if sparse else Z - middle) for Z in (X, Y))
+        x, y = (mapped(v.maps, Z if sparse else Z - middle) for Z in (X, Y))
         norm = spectral_norms(Program((v,), Var(0)), n_columns(Y))[0]
-        return cls(v, norm, points, queries, n_columns(Y), not program.is_smooth)
+        sizes = _lengths(x), _lengths(y)
+        return cls(v, norm, x, y, *sizes, n_columns(Y), not program.is_smooth)
 
     @property
     def farthest(self) -> float:
@@ -119,10 +126,15 @@ class _Measured:
         moves = isinstance(self.kind, Distance) or getattr(self.kind, "of", "") == "row"
         return 2.0 * self.norm**2 if moves else 0.0
 
-    def values(self, X: Any, Y: Any) -> Array:
+    def values(self, X: Any, Y: Any, rows: slice, columns: slice) -> Array:
         """The variable for all pairs of some queries and points."""
+        if isinstance(self.kind, Distance) and not self.exact_near:
+            product = self.y[rows] @ self.x[columns].T
+            product = product.toarray() if is_sparse(product) else product
+            squares = self.queries[rows, None] ** 2 + self.points[None, columns] ** 2
+            return np.asarray(np.maximum(squares - 2.0 * product, 0.0))
         node = Var(0, nonnegative=not isinstance(self.kind, Dot))
-        return engine.gram(Program((self.kind,), node), Y, X)
+        return engine.gram(Program((self.kind,), node), Y[rows], X[columns])
 
     def parts(self, rows: slice) -> Array:
         """A bound on the coordinates that make up its gradient, shape (r, 1)."""
@@ -144,9 +156,9 @@ class _Measured:
         return self.parts(rows)
 
     def error(self, value: Array, rows: slice, columns: slice) -> Array:
-        """A bound on its error, broadcastable to (r, c)."""
+        """A bound on its error, here and in the engine together, broadcastable to (r, c)."""
         y, x = self.queries[rows, None], self.points[None, columns]
-        f = (self.dim + 8) * EPS
+        f = 2 * (self.dim + 8) * EPS
         match self.kind:
             case Distance():
                 radius2 = (y + self.farthest) ** 2
@@ -168,7 +180,7 @@ def _tile_sums(
     e: float,
 ) -> Array:
     """The seven sums of one tile, shape (7, r)."""
-    values = [at.values(X[columns], Y[rows]) for at in measured]
+    values = [at.values(X, Y, rows, columns) for at in measured]
     errors = [at.error(u, rows, columns) for at, u in zip(measured, values, strict=True)]
     cusp = _cusps(program, values, A.shape)
     jet = _jet(program, values, cusp)
@@ -254,8 +266,7 @@ def _spread(
     return Jet(0.0, tuple(first), tuple(map(tuple, second)))
 
 
-def _lengths(maps: Any, Z: Any) -> Array:
-    """|A z| of each row."""
-    Z = mapped(maps, Z)
+def _lengths(Z: Any) -> Array:
+    """|z| of each row."""
     squared = Z.multiply(Z).sum(axis=1) if is_sparse(Z) else np.sum(Z * Z, axis=1)
     return np.sqrt(np.asarray(squared, dtype=np.float64).reshape(-1))
