@@ -27,7 +27,6 @@ def problem(kernel: Any, X: Any, a: Any, region: Any = None, held: Any = None) -
 
 
 def objective(p: Problem, x: Any) -> Any:
-    """The first element's objective, by the engine."""
     value = -np.asarray(p.psi(np.atleast_2d(x)))[:, 0]
     if all(isinstance(v, Distance) for v in p.program.variables):
         return value
@@ -321,9 +320,9 @@ def test_a_coordinate_held_off_the_points(index: int, value: float, rng: Any) ->
 
 
 def test_a_point_at_the_origin_of_a_linear_kernel() -> None:
-    found = Global().solve(problem(mc.Linear(), [[0.0]], [1.0]), None)
-    assert found.status[0] is Status.PROVED
-    assert abs(found.points[0, 0]) < 1e-3
+    (found,) = minima(problem(mc.Linear(), [[0.0]], [1.0]))
+    assert found.status is Status.PROVED
+    assert abs(found.point[0]) < 1e-3
 
 
 def test_a_coordinate_the_kernel_does_not_see(rng: Any) -> None:
@@ -352,8 +351,7 @@ def test_the_budget_of_boxes_is_kept(rng: Any) -> None:
     assert found.n_boxes < 300 + 2100
     assert found.lower < found.upper - 1e-9
     holds(p, found, float(objective(p, rng.normal(size=(5000, 3))).min()))
-    status = Global(gap=1e-9, max_boxes=300).solve(p, None).status[0]
-    assert status is Status.MAX_ITER
+    assert Global(gap=1e-9, max_boxes=300).solve(p, None).status[0] is Status.MAX_ITER
 
 
 def test_a_gap_below_rounding_is_not_claimed() -> None:
