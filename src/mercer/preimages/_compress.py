@@ -13,7 +13,7 @@ from mercer._progress import Callback
 from mercer._random import as_generator
 from mercer.engine import Dense, n_rows
 from mercer.kernels import Definiteness, Kernel
-from mercer.preimages._compress_aim import Aim, Fit, merged
+from mercer.preimages._compress_aim import Aim, Fit, largest, merged
 from mercer.preimages._compress_choose import backward
 from mercer.preimages._compress_methods import Chosen, Compressor, Greedy, Pruning, Task
 from mercer.preimages._compress_result import Compressed, Outcome
@@ -102,12 +102,13 @@ def compress(
     if n_rows(short.points) <= most and not level:
         return _exact(short)
     _require_definite(psi.kernel)
-    aim = Aim.at(short)
-    if aim.total == 0.0:
+    scale = largest(short.coef)
+    aim = Aim.at(short / scale) if scale else None  # so that no square overflows
+    if aim is None or aim.total == 0.0:
         return _zero(short)
     task = Task(aim, min(most, n_rows(short.points)), level, rng, callback)
     chosen = (_default(short) if method is None else method).choose(task)
-    result = _finished(short, task, chosen, tol is not None)
+    result = _finished(short, scale, task, chosen, tol is not None)
     if result.status is Outcome.ABOVE_TOL and n_rows(short.points) <= most:
         return _exact(short)
     return result
@@ -128,7 +129,7 @@ def _require_definite(kernel: Kernel) -> None:
         )
 
 
-def _finished(psi: Element, task: Task, chosen: Chosen, toled: bool) -> Compressed:
+def _finished(psi: Element, scale: float, task: Task, chosen: Chosen, toled: bool) -> Compressed:
     """Round the points to the type of psi's, prune them to tol, solve, and measure the error."""
     aim, Z = task.aim, chosen.points
     single = getattr(psi.points, "dtype", None) == np.float32
@@ -143,13 +144,14 @@ def _finished(psi: Element, task: Task, chosen: Chosen, toled: bool) -> Compress
     points = fit.points.astype(np.float32) if single else fit.points
     if isinstance(points, np.ndarray):
         points = frozen(points)
-    element = Element(psi.kernel, points, Dense(frozen(fit.coef)), psi.batch)
+    element = Element(psi.kernel, points, Dense(frozen(scale * fit.coef)), psi.batch)
     error = _errors(aim, fit, chosen.own)
     with np.errstate(divide="ignore", invalid="ignore"):
         relative = np.where(aim.squared > 0, error / np.sqrt(aim.squared), 0.0)
     total = float(np.sqrt(np.sum(error**2) / aim.total))
     status = _status(task, chosen, n_rows(points), total, toled)
-    return Compressed(element, _shaped(error, psi), _shaped(relative, psi), status, chosen.n_iter)
+    errors = _shaped(scale * error, psi), _shaped(relative, psi)
+    return Compressed(element, *errors, status, chosen.n_iter)
 
 
 def _relative(aim: Aim, fit: Fit) -> float:

@@ -229,6 +229,16 @@ def merged(psi: Element) -> Element:
         return psi
 
 
+def largest(coef: Coef) -> float:
+    """A power of two near the largest coefficient (for products a bound); 0 if all are zero."""
+    if isinstance(coef, Stacked):
+        return max(largest(part) for part in coef.parts)
+    if isinstance(coef, LowRank):
+        return largest(Dense(coef.left)) * largest(Dense(coef.right))
+    size = float(np.abs(coef.array if isinstance(coef, Dense) else coef.value).max())
+    return float(2.0 ** np.floor(np.log2(size))) if size > 0 else 0.0
+
+
 def _unstacked(coef: Coef) -> Coef:
     """Stacked products of thin matrices as one product, where that is thinner."""
     if not isinstance(coef, Stacked) or not all(isinstance(p, LowRank) for p in coef.parts):

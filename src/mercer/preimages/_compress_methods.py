@@ -19,6 +19,7 @@ from mercer.preimages._compress_choose import backward, forward
 from mercer.preimages._compress_refine import ascend
 
 _LEAST_POOL = 16
+_FREE = 1e-11  # of k(x, x): candidates that depend on the points so far are not taken
 _COMPLETE = 1e-15  # of |psi|^2: what is left is rounding
 _RULES = ("pivoted", "leverage", "kmeans", "uniform")
 
@@ -238,4 +239,4 @@ def _gains(aim: Aim, X: Array, values: Array, own: Array, Z: Array) -> Array:
         left, rest = own - np.einsum("ji,ji->i", V, V), values - C.T @ B
     with np.errstate(divide="ignore", invalid="ignore"):
         gain = np.einsum("il,il->i", rest, rest) / left
-    return np.where(left > 1e-8 * np.abs(own), gain, -np.inf)
+    return np.where(left > _FREE * np.abs(own), gain, -np.inf)

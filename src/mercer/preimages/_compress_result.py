@@ -24,7 +24,7 @@ class Outcome(Enum):
     EXACT = "exact: psi has no more distinct points than were asked for"
     WITHIN_TOL = "the relative error is within tol"
     N_POINTS = "n_points points are used; more would lower the error"
-    COMPLETE = "complete: more points would add nothing but rounding"
+    COMPLETE = "complete: what other points would add is lost in rounding"
     ABOVE_TOL = "n_points points are not enough for tol; raise n_points or tol"
     STOPPED = "stopped by the callback"
 
