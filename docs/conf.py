@@ -32,6 +32,7 @@ myst_heading_anchors = 3
 nb_execution_mode = "force"  # a cache would not notice that mercer changed
 nb_execution_raise_on_error = True
 nb_execution_timeout = 300
+nb_render_markdown_format = "myst"
 
 # Reference: one page per public name, written from its docstring.
 autosummary_generate = True

@@ -290,9 +290,12 @@ auto array(const char* name) { return nb::arg(name).noconvert(); }
 template <class T> using Vector = nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 template <class T> using OutVector = nb::ndarray<T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 template <class T> using Tile = nb::ndarray<T, nb::ndim<2>, nb::device::cpu>;
+template <class T> using Norms = std::optional<Vector<T>>;
 
 void call_transform(const Table& t, const TransformTask<double>& task) { t.transform_d(task); }
 void call_transform(const Table& t, const TransformTask<float>& task) { t.transform_f(task); }
+void call_weigh(const Table& t, const WeighTask<double>& task) { t.weigh_d(task); }
+void call_weigh(const Table& t, const WeighTask<float>& task) { t.weigh_f(task); }
 
 // A profile applied to tiles of inner products that BLAS made.
 class Profile {
@@ -300,26 +303,43 @@ public:
     Profile(std::vector<StepTuple> steps, int result, const std::string& isa)
         : table_(find(isa)), tape_(make_tape(steps, result)) {}
 
-    template <class T> void of_products(Tile<T> values) const { run<T>(values, nullptr, nullptr); }
+    // Values of the profile; of inner products where there are no norms, else of distances.
+    template <class T> void values(Tile<T> tile, Norms<T> rows, Norms<T> columns) const {
+        const TransformTask<T> task = task_of<T>(tile, rows, columns);
+        if (task.rows == 0 || task.columns == 0) return;
+        nb::gil_scoped_release release;
+        call_transform(table_, task);
+    }
 
+    // Slopes times the coefficients of pairs; sums over rows are added to `values` and `slopes`.
     template <class T>
-    void of_distances(Tile<T> values, Vector<T> row_norms, Vector<T> column_norms) const {
-        require(row_norms.shape(0) == values.shape(0), "one norm per row");
-        require(column_norms.shape(0) == values.shape(1), "one norm per column");
-        run<T>(values, row_norms.data(), column_norms.data());
+    void weigh(Tile<T> tile, Norms<T> rows, Norms<T> columns, Matrix<T> pair,
+               OutVector<double> values, OutVector<double> slopes) const {
+        const TransformTask<T> task = task_of<T>(tile, rows, columns);
+        require(pair.shape(0) == task.rows && pair.shape(1) == task.columns, "one pair per entry");
+        require(values.shape(0) == task.columns && slopes.shape(0) == task.columns,
+                "one sum per column");
+        if (task.rows == 0 || task.columns == 0) return;
+        nb::gil_scoped_release release;
+        call_weigh(table_, WeighTask<T>{task, pair.data(), task.columns, values.data(),
+                                        slopes.data()});
     }
 
 private:
-    template <class T> void run(Tile<T>& values, const T* row_norms, const T* column_norms) const {
-        const std::size_t rows = values.shape(0), columns = values.shape(1);
-        if (rows == 0 || columns == 0) return;
-        require(columns == 1 || values.stride(1) == 1, "the numbers of a row must be neighbours");
-        require(rows == 1 || values.stride(0) >= static_cast<std::int64_t>(columns), "rows overlap");
-        const TransformTask<T> task{tape_, values.data(), rows, columns,
-                                    static_cast<std::size_t>(rows == 1 ? 0 : values.stride(0)),
-                                    row_norms, column_norms};
-        nb::gil_scoped_release release;
-        call_transform(table_, task);
+    template <class T>
+    TransformTask<T> task_of(Tile<T>& tile, const Norms<T>& row, const Norms<T>& column) const {
+        const std::size_t rows = tile.shape(0), columns = tile.shape(1);
+        require(row.has_value() == column.has_value(), "norms of rows and columns, or neither");
+        require(!row || row->shape(0) == rows, "one norm per row");
+        require(!column || column->shape(0) == columns, "one norm per column");
+        if (rows && columns) {
+            require(columns == 1 || tile.stride(1) == 1, "the numbers of a row must be neighbours");
+            require(rows == 1 || tile.stride(0) >= static_cast<std::int64_t>(columns),
+                    "rows overlap");
+        }
+        return {tape_, tile.data(), rows, columns,
+                static_cast<std::size_t>(rows <= 1 ? 0 : tile.stride(0)),
+                row ? row->data() : nullptr, column ? column->data() : nullptr};
     }
 
     Table table_;
@@ -327,9 +347,11 @@ private:
 };
 
 template <class T> void bind_profile(nb::class_<Profile>& profile) {
-    profile.def("of_products", &Profile::of_products<T>, array("values"))
-        .def("of_distances", &Profile::of_distances<T>, array("values"), array("row_norms"),
-             array("column_norms"));
+    profile
+        .def("values", &Profile::values<T>, array("tile"), array("row_norms").none() = nb::none(),
+             array("column_norms").none() = nb::none())
+        .def("weigh", &Profile::weigh<T>, array("tile"), array("row_norms").none(),
+             array("column_norms").none(), array("pair"), array("values"), array("slopes"));
 }
 
 template <class T> void bind_program(nb::module_& m, const char* name) {

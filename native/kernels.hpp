@@ -14,6 +14,7 @@
 #include "simd.hpp"
 #include "tape.hpp"
 #include "task.hpp"
+#include "tiles.hpp"
 
 namespace MERCER_ISA {
 
@@ -23,7 +24,6 @@ using mercer::GramTask;
 using mercer::kinds;
 using mercer::Points;
 using mercer::SumTask;
-using mercer::TransformTask;
 
 constexpr int V = MERCER_PANEL_VECTORS;  // vectors of queries
 constexpr int S = MERCER_GROUP;          // points, or columns of coefficients
@@ -329,31 +329,6 @@ template <class T> void gram(const GramTask<T>& task) {
     }
 }
 
-// A tile of inner products to values of the profile, in place; distances need the norms as well.
-template <class T> void transform(const TransformTask<T>& task) {
-    constexpr std::size_t piece = 8 * S * panel<T>;  // stays in the first-level cache
-    alignas(64) T u[piece];
-    for (std::size_t row = 0; row < task.rows; ++row)
-        for (std::size_t first = 0; first < task.columns; first += piece) {
-            const std::size_t length = std::min(piece, task.columns - first);
-            T* values = task.values + row * task.stride + first;
-            if (task.row_norms) {
-                const T* norms = task.column_norms + first;
-                const T norm = task.row_norms[row];
-                for (std::size_t i = 0; i < length; ++i) {
-                    const T distance = (norm + norms[i]) - T(2) * values[i];
-                    u[i] = T(0) > distance ? T(0) : distance;  // NaN stays
-                }
-            } else {
-                std::memcpy(u, values, length * sizeof(T));
-            }
-            const std::size_t vectors = (length + lanes<T> - 1) / lanes<T>;
-            std::fill(u + length, u + vectors * lanes<T>, T(0));
-            evaluate(task.tape, u, vectors);
-            std::memcpy(values, u, length * sizeof(T));
-        }
-}
-
 template <class T, Vec<T> (*F)(Vec<T>)> void each(const T* x, T* y, std::size_t n) {
     std::size_t i = 0;
     for (; i + lanes<T> <= n; i += lanes<T>) store(y + i, F(load(x + i)));
@@ -369,7 +344,7 @@ inline mercer::Table table(const char* name) {
     return {name, MERCER_VECTOR_BYTES, V, S, block,
             &sum_scratch<double>, &sum_scratch<float>, &sum<double>, &sum<float>,
             &gram_scratch<double>, &gram_scratch<float>, &gram<double>, &gram<float>,
-            &transform<double>, &transform<float>,
+            &transform<double>, &transform<float>, &weigh_pairs<double>, &weigh_pairs<float>,
             &each<double, &exponential>, &each<float, &exponential>,
             &each<double, &logarithm<double>>, &each<float, &logarithm<float>>};
 }

@@ -97,6 +97,14 @@ template <class T> struct TransformTask {
     const T *row_norms, *column_norms;  // squared norms for distances; null for inner products
 };
 
+// The same for sums of one element per column: values become slopes of the profile times `pair`.
+template <class T> struct WeighTask {
+    TransformTask<T> tile;
+    const T* pair;        // (rows, columns), rows `pair_stride` apart: coefficients
+    std::size_t pair_stride;
+    double *values, *slopes;  // (columns,): sums of the profile and of its slope times `pair`
+};
+
 // One instruction set's kernels.
 struct Table {
     const char* name;
@@ -114,6 +122,8 @@ struct Table {
     void (*gram_f)(const GramTask<float>&);
     void (*transform_d)(const TransformTask<double>&);
     void (*transform_f)(const TransformTask<float>&);
+    void (*weigh_d)(const WeighTask<double>&);
+    void (*weigh_f)(const WeighTask<float>&);
     void (*exp_d)(const double*, double*, std::size_t);
     void (*exp_f)(const float*, float*, std::size_t);
     void (*log_d)(const double*, double*, std::size_t);

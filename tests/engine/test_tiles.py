@@ -50,10 +50,10 @@ def test_the_profile_on_a_tile(name, isa, dtype, rows, columns, margin, seed):
     r, c = rng.uniform(2, 4, size=rows).astype(dtype), rng.uniform(2, 4, size=columns).astype(dtype)
     profile = core_profile(kernel, isa)
     if kernel.program.kind == "dot":
-        profile.of_products(tile)
+        profile.values(tile)
         u = products
     else:
-        profile.of_distances(tile, r, c)
+        profile.values(tile, r, c)
         u = r[:, None].astype(float) + c.astype(float) - 2 * products
     expected = evaluate(kernel.program.profile, [u]).value
     np.testing.assert_allclose(tile, expected, rtol=20 * TOLERANCE[dtype], atol=TOLERANCE[dtype])
@@ -66,7 +66,7 @@ def test_the_profile_on_a_tile(name, isa, dtype, rows, columns, margin, seed):
 def test_rounding_overflow_and_nan(dtype, isa):
     tile = np.array([[1.0 + 1e-6, 1.0, -np.inf, np.inf, np.nan]] * 5, dtype=dtype)
     norms = np.ones(5, dtype)
-    core_profile(mc.Gaussian(1.0), isa).of_distances(tile, norms, norms)
+    core_profile(mc.Gaussian(1.0), isa).values(tile, norms, norms)
     np.testing.assert_array_equal(tile, [[1.0, 1.0, 0.0, 1.0, np.nan]] * 5)
 
 
@@ -87,10 +87,10 @@ def test_what_does_not_fit_is_refused():
         (tile[0], norms[:4], norms),
     ):
         with pytest.raises(wrong):
-            profile.of_distances(*arguments)
+            profile.values(*arguments)
     for values in (tile.T, tile.astype(int), None):
         with pytest.raises(wrong):
-            profile.of_products(values)
+            profile.values(values)
     with pytest.raises(wrong):
         core().Profile([], 0, "none such")
 

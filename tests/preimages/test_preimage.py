@@ -18,7 +18,9 @@ SMOOTH = [
     mc.Polynomial(3, offset=0.5), mc.Exponential(2.0), mc.Gaussian(1.0) + mc.Linear(),
     mc.Gaussian(2.0) * mc.Polynomial(2),
 ]  # fmt: skip
-CUSPS = [mc.Laplace(1.0), mc.NegativeDistance(), mc.Matern(0.5, 2.0)]
+CUSPS = [
+    mc.Laplace(1.0), mc.NegativeDistance(), mc.NegativeDistance(0.7), mc.Matern(0.5, 2.0),
+]  # fmt: skip
 ROUGH = [*CUSPS, mc.Epanechnikov(4.0)]
 
 
@@ -151,6 +153,41 @@ def test_where_psi_is_negative_there_is_nothing_to_find(X):
 def test_an_unbounded_objective_is_reported(X):
     back = mc.preimage(-mc.mean_embedding(mc.NegativeDistance(), X), start=[[1.0, 1.0]])
     assert back.status[0] is Status.ESCAPED
+
+
+def test_saddles_are_left():
+    psi = mc.Element(mc.Gaussian(1.0), [[0.0], [3.0]], [1.0, 1.0])
+    for solver in (None, mc.FixedPoint(), mc.LBFGS()):
+        back = mc.preimage(psi, solver, start=[1.5])
+        assert back.certificate.verdict[0] is Verdict.PROVED_MINIMUM
+        assert min(abs(back.points[0, 0]), abs(back.points[0, 0] - 3.0)) < 0.1
+    published = mc.preimage(psi, mc.FixedPoint(safeguard=False), start=[1.5])
+    assert published.points[0, 0] == 1.5
+    assert published.certificate.verdict[0] is Verdict.NOT_A_MINIMUM
+
+
+def test_more_starts_are_tried_where_the_first_escape():
+    rng = np.random.default_rng(5)
+    X, a = rng.uniform(-2, 2, (8, 2)), rng.normal(size=8)
+    back = mc.preimage(mc.Element(mc.Gaussian(0.8), X, a))
+    assert back.status[0] is Status.CONVERGED
+
+
+def test_newton_stays_in_its_valley():
+    X = [[-1.4, 0.9], [-0.3, 1.2], [1.3, 1.0], [0.2, -0.1], [-1.1, -1.0], [0.9, -1.3]]
+    psi = mc.Element(mc.Gaussian(0.7), X, [1.0, -0.6, 0.7, 0.5, 0.6, -0.7])
+    one, two = (mc.preimage(psi, s, start=[1.9, 1.2]) for s in (mc.Newton(), mc.FixedPoint()))
+    assert_allclose(one.points, two.points, atol=1e-6)
+
+
+def test_lbfgs_accelerates_on_every_engine(rng):
+    t = rng.uniform(0, 2 * np.pi, 60)
+    X = np.column_stack([np.cos(t), np.sin(t)]) + 0.1 * rng.normal(size=(60, 2))
+    psi = mc.Element(mc.Gaussian(0.3), X, rng.uniform(size=(60, 10)))
+    for engine in (None, "blocked"):
+        with mc.options(engine=engine):
+            quick, slow = (mc.preimage(psi, s, start=X[:10]) for s in (mc.LBFGS(), mc.FixedPoint()))
+        assert quick.n_evaluations.sum() < 0.6 * slow.n_evaluations.sum()
 
 
 # --- starts ---------------------------------------------------------------------------------------
@@ -325,7 +362,8 @@ def test_awkward_kernels(kernel, rng):
     psi = mc.mean_embedding(kernel, rng.normal(size=(12, 3)))
     back = mc.preimage(psi)
     assert np.isfinite(back.points).all()
-    kinks = [v.maps for v, c in zip(kernel.program.variables, kernel.program.cusps, strict=True) if c]
+    program = kernel.program
+    kinks = [v.maps for v, c in zip(program.variables, program.cusps, strict=True) if c]
     assert back.ok.all() or any(kinks)  # cusps along a whole plane are not treated exactly
 
 
@@ -350,7 +388,8 @@ def test_history_is_the_path(X):
     assert path.points.shape == (back.n_iter[0] + 1, 1, 2)
     assert_array_equal(path.points[0], [[3.0, 3.0]])
     assert_array_equal(path.points[-1], back.points)
-    assert_allclose(path.objective[:, 0], -psi(path.points[:, 0]), atol=1e-15)
+    assert_allclose(path.objective[:, 0], 0.5 - psi(path.points[:, 0]), atol=1e-15)
+    assert_allclose(path.objective[-1], back.objective, atol=1e-15)
     assert (np.diff(path.objective[:, 0]) <= 1e-15).all()
     assert mc.preimage(psi).history is None
 

@@ -447,7 +447,7 @@ def test_bad_points_and_queries():
         (lambda psi, batch: psi / 1j, mc.InputError, "real"),
         (lambda psi, batch: psi / np.nan, mc.InputError, "finite"),
         (lambda psi, batch: batch + batch[:3], mc.InputError, "batches of 7 and 3 elements"),
-        (lambda psi, batch: psi.combine(np.ones(1)), mc.InputError, "one row per element of a"),
+        (lambda psi, batch: psi.combine(np.ones(2)), mc.InputError, "one row per element of a"),
         (lambda psi, batch: batch.combine(np.ones(3)), mc.InputError, "one row per element of a"),
         (lambda psi, batch: batch.combine(np.full(7, np.nan)), mc.InputError, "contains NaN"),
         (lambda psi, batch: psi + 1.0, TypeError, "unsupported operand"),

@@ -41,7 +41,7 @@ def test_D1_one_step_is_the_weighted_mean(kernel, X, rng):
     a, x = rng.uniform(size=25), rng.normal(size=(1, 2))
     u = np.sum((x - X) ** 2, axis=1)
     h = 1e-6
-    slope = (kernel(np.sqrt(u + h)[:, None], [[0.0]]) - kernel(np.sqrt(u - h)[:, None], [[0.0]]))
+    slope = kernel(np.sqrt(u + h)[:, None], [[0.0]]) - kernel(np.sqrt(u - h)[:, None], [[0.0]])
     weights = a * slope[:, 0] / (2 * h)
     solver = mc.FixedPoint(max_iter=1, safeguard=False)
     step = mc.preimage(mc.Element(kernel, X, a), solver, start=x).points[0]
@@ -112,7 +112,8 @@ def test_D2_one_step(kernel, X, rng):
 def test_D2_the_published_iteration_cycles_and_ours_ends():
     """ERRATA 000-6: x -> 1/x for the quadratic kernel and one point at 1."""
     psi = mc.Element(mc.Polynomial(2, offset=0.0), [[1.0]], [1.0])
-    naive = mc.preimage(psi, mc.FixedPoint(safeguard=False, max_iter=5), start=[[2.0]], history=True)
+    published = mc.FixedPoint(safeguard=False, max_iter=5)
+    naive = mc.preimage(psi, published, start=[[2.0]], history=True)
     assert_allclose(naive.history.points[:, 0, 0], [2.0, 0.5, 2.0, 0.5, 2.0, 0.5])
     assert naive.status[0] is Status.MAX_ITER
     for solver in (mc.FixedPoint(), mc.MM(), mc.Newton(), mc.LBFGS()):
@@ -169,7 +170,7 @@ def test_D4_newton_falls_back_where_the_hessian_is_not_positive_definite(rng):
 def test_D8_is_monotone_and_ends_at_critical_points(kernel, rng):
     for _ in range(20):
         psi = mc.Element(kernel, rng.normal(size=(10, 2)), rng.uniform(size=10) / 5)
-        back, points, values = path(psi, mc.MM(tol=1e-11), rng.normal(size=(1, 2)))
+        back, _, values = path(psi, mc.MM(tol=1e-11), rng.normal(size=(1, 2)))
         assert rises(values) <= 1e-14
         assert back.status[0] is Status.CONVERGED
 

@@ -26,7 +26,7 @@ import numpy as np
 from mercer._array import Array, is_sparse
 from mercer._config import get_options, options
 from mercer._errors import InputError, MercerWarning
-from mercer.engine import _blocked, _native, _spectral
+from mercer.engine import _blocked, _native, _paired, _spectral
 from mercer.engine._aligned import aligned_fields
 from mercer.engine._coef import Coef, Dense, LowRank, Selection, Stacked
 from mercer.engine._compiled import can_run, core
@@ -101,21 +101,36 @@ def fields(
         if _use_native(program, X, Y):
             result = _native_fields(program, X, Y, coef, order, shifted)
             return _again_where_small(program, X, Y, coef, order, shifted, result)
-    if paired and _use_native(program, X, Y) and not _is_wide(X, order):
-        return _paired_fields(program, X, Y, coef, order, shifted)
+    if paired:
+        by_core = _paired_fields(program, X, Y, coef, order)
+        if by_core is not None:
+            return _lost_rows_again(program, X, Y, coef, order, shifted, by_core)
     return _blocked.fields(program, X, Y, coef, order=order, paired=paired, shifted=shifted)
 
 
-def _is_wide(X: Any, order: int) -> bool:
-    """Whether a sum of second derivatives has more columns than the core should get."""
-    return order == 2 and n_columns(X) ** 2 > _NATIVE_COLUMNS
-
-
 def _paired_fields(
-    program: Program, X: Any, Y: Any, coef: Dense | LowRank, order: int, shifted: bool
+    program: Program, X: Any, Y: Any, coef: Dense | LowRank, order: int
+) -> Fields | None:
+    """Element j at query j, unshifted, by the core; None if that is for the blocked engine."""
+    wide = order == 2 and n_columns(X) ** 2 > _NATIVE_COLUMNS
+    if not wide and _use_native(program, X, Y):
+        return _native.paired_fields(program, X, Y, coef, order=order)
+    dense = not is_sparse(X) and not is_sparse(Y)
+    if order == 1 and dense and core() is not None and can_run(program):
+        return None if get_options().engine is not None else _paired.fields(program, X, Y, coef)
+    return None
+
+
+def _lost_rows_again(
+    program: Program,
+    X: Any,
+    Y: Any,
+    coef: Dense | LowRank,
+    order: int,
+    shifted: bool,
+    result: Fields,
 ) -> Fields:
-    """Unshifted sums; where relative accuracy is wanted, rows that underflow are done again."""
-    result = _native.paired_fields(program, X, Y, coef, order=order)
+    """Where relative accuracy is wanted (`shifted`), rows that underflow are done again."""
     if not shifted or program.log_profile is None:
         return result
     largest = np.abs(result.value).astype(np.float64)

@@ -125,9 +125,9 @@ def gradient_of(program: Program, moments: Moments, queries: list[Array], dim: i
         if ("sum", v) not in moments:
             continue
         alpha, beta = direction(kind)
-        part = alpha * moments[("sum", v)][:, None] * queries[v]
+        part = (alpha * moments[("sum", v)])[:, None] * queries[v]
         if beta:
-            part = part + beta * moments[("first", v)]
+            part += beta * moments[("first", v)]
         total += pull_all(kind.maps, part, dim) if isinstance(kind, Distance | Dot | Norm) else 0.0
     return total
 

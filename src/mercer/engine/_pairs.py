@@ -88,11 +88,29 @@ class Pairs:
         (v,) = self.program.variables
         if isinstance(v, Distance):
             tile, *norms = self._distances[0].products(rows, columns, out)
-            self._profile.of_distances(tile, *norms)
+            self._profile.values(tile, *norms)
         else:
             X, Y = self.mapped(v)
             tile = np.matmul(Y[rows], X[columns].T, out=out)
-            self._profile.of_products(tile)
+            self._profile.values(tile)
+        return tile
+
+    def weigh(
+        self, rows: slice, columns: slice, pair: Array, values: Array, slopes: Array
+    ) -> Array:
+        """Slopes of the profile on a tile times the coefficients of its pairs, in one pass.
+
+        Adds to `values` and `slopes` the sums over the rows of both weights. Here the rows are
+        points and the columns queries.
+        """
+        (v,) = self.program.variables
+        if isinstance(v, Distance):
+            tile, *norms = self._distances[0].products(rows, columns)
+            self._profile.weigh(tile, *norms, pair, values, slopes)
+        else:
+            X, Y = self.mapped(v)
+            tile = np.matmul(Y[rows], X[columns].T)
+            self._profile.weigh(tile, None, None, pair, values, slopes)
         return tile
 
     def _variable(self, i: int, v: Variable, rows: Any, columns: slice) -> Any:

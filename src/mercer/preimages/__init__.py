@@ -4,6 +4,9 @@ from mercer.preimages._bounds import gradient_bound, hessian_lipschitz, lipschit
 from mercer.preimages._candidates import Candidates
 from mercer.preimages._certify import WeylTest, certify, is_convex_at, weyl_test
 from mercer.preimages._closed_form import ClosedForm
+from mercer.preimages._compress import compress
+from mercer.preimages._compress_methods import Compressor, Greedy, Landmarks, Pruning
+from mercer.preimages._compress_result import Compressed, Outcome
 from mercer.preimages._constraint import Ball, Box, Simplex
 from mercer.preimages._diagnostics import (
     Surrogate,
@@ -16,6 +19,7 @@ from mercer.preimages._diagnostics import (
 )
 from mercer.preimages._distances import Distances
 from mercer.preimages._fixed_point import FixedPoint
+from mercer.preimages._global import Global, GlobalMinimum, global_minimum
 from mercer.preimages._gradient import GradientDescent
 from mercer.preimages._lbfgs import LBFGS
 from mercer.preimages._learned import FittedMap, LearnedMap
@@ -37,16 +41,24 @@ __all__ = [
     "Certificate",
     "ClosedForm",
     "Collinear",
+    "Compressed",
+    "Compressor",
     "Distances",
     "FittedMap",
     "FixedPoint",
+    "Global",
+    "GlobalMinimum",
     "GradientDescent",
+    "Greedy",
     "History",
+    "Landmarks",
     "LearnedMap",
     "Nearest",
     "Newton",
+    "Outcome",
     "PreImage",
     "Projected",
+    "Pruning",
     "Simplex",
     "Solver",
     "Status",
@@ -54,6 +66,8 @@ __all__ = [
     "Verdict",
     "WeylTest",
     "certify",
+    "compress",
+    "global_minimum",
     "gradient_bound",
     "hessian_lipschitz",
     "is_convex_at",

@@ -66,7 +66,7 @@ def gradient_bound(psi: Element) -> Any:
     --------
     >>> import mercer as mc
     >>> psi = mc.Element(mc.Gaussian(1.3), [[0.0], [2.0]], [0.5, -0.5])
-    >>> round(mc.gradient_bound(psi), 6)
+    >>> round(mc.preimages.gradient_bound(psi), 6)
     0.466562
     """
     program = psi.kernel.program
@@ -101,7 +101,7 @@ def lipschitz(psi: Element) -> Any:
     --------
     >>> import mercer as mc
     >>> psi = mc.Element(mc.Gaussian(0.5), [[0.0], [2.0]], [1.0, -2.0])
-    >>> round(mc.lipschitz(psi), 6)
+    >>> round(mc.preimages.lipschitz(psi), 6)
     12.0
     """
     return _scaled(psi, _of_kind(psi.kernel.program, largest_curvature), 2)
@@ -134,7 +134,7 @@ def hessian_lipschitz(psi: Element) -> Any:
     --------
     >>> import mercer as mc
     >>> psi = mc.Element(mc.Gaussian(0.5), [[0.0], [2.0]], [1.0, -2.0])
-    >>> round(mc.hessian_lipschitz(psi), 1)
+    >>> round(mc.preimages.hessian_lipschitz(psi), 1)
     33.1
     """
     program = psi.kernel.program

@@ -60,7 +60,7 @@ def is_convex_at(psi: Element, X: Any) -> Array:
 
     >>> import mercer as mc
     >>> psi = mc.Element(mc.Gaussian(1.0), [[0.0]], [1.0])
-    >>> mc.is_convex_at(psi, [[0.0], [0.99], [1.01]])
+    >>> mc.preimages.is_convex_at(psi, [[0.0], [0.99], [1.01]])
     array([ True,  True, False])
     """
     return certify(psi, X).min_eigenvalue > 0

@@ -261,7 +261,7 @@ def guiding(coef: Coef) -> Coef:
     """
     n, b = coef.shape
     if isinstance(coef, LowRank) and coef.left.shape[1] < b:
-        R = np.linalg.qr(np.asarray(coef.right, dtype=np.float64).T, mode="r")
+        R: Any = np.linalg.qr(np.asarray(coef.right, dtype=np.float64).T, mode="r")
         return Dense(frozen(coef.left @ R.T))
     if isinstance(coef, Dense) and n < b:
         R = np.linalg.qr(np.asarray(coef.array, dtype=np.float64).T, mode="r")

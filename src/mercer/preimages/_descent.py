@@ -120,8 +120,9 @@ class _Walk:
             if callback is not None and callback(Step(iteration, float(residual.max()))):
                 self.status[active[going]] = Status.STOPPED
                 return
-            active, state, plain = active[going], state[going], plain[going]
-            memory = self.solver.keep(memory, going)
+            if not going.all():
+                active, state, plain = active[going], state[going], plain[going]
+                memory = self.solver.keep(memory, going)
             new, moved = self._step(state, active, memory, plain)
             self.n_iter[active[moved]] += 1
             stuck = ~moved & plain
@@ -164,6 +165,8 @@ class _Walk:
             good = rise <= _ARMIJO * expected
             good |= self.judge.level(rise, tried, old, self.owners[active[todo]])
             good &= np.any(tried.points != old.points, axis=1)
+            if good.all() and len(todo) == len(active):
+                return tried, good  # the usual case: nothing to copy
             if good.any():
                 new = new.updated(todo[good], tried[good])
                 moved[todo[good]] = True
@@ -194,7 +197,8 @@ class _Walk:
             return
         m, d = self.points.shape
         row = (np.full((m, d), np.nan), np.full(m, np.nan), np.full(m, np.nan))
-        for to, part in zip(row, (state.points, state.objective, state.gradient_norm), strict=True):
+        objective = state.objective + self.problem.offset
+        for to, part in zip(row, (state.points, objective, state.gradient_norm), strict=True):
             to[active] = part
         self.path.append(row)
 

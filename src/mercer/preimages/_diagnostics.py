@@ -43,7 +43,7 @@ def preimage_objective(psi: Element, X: Any) -> Array:
     --------
     >>> import mercer as mc
     >>> psi = mc.Element(mc.Gaussian(1.0), [[0.0], [2.0]], [1.0, 1.0])
-    >>> values = mc.preimage_objective(psi, [[0.0], [1.0], [2.0]])
+    >>> values = mc.preimages.preimage_objective(psi, [[0.0], [1.0], [2.0]])
     >>> values.round(4)
     array([-0.6353, -0.7131, -0.6353])
     >>> distances = mc.feature(psi.kernel, [[0.0], [1.0], [2.0]]).distance(psi)
@@ -80,7 +80,7 @@ def preimage_gradient(psi: Element, X: Any) -> Array:
     --------
     >>> import mercer as mc
     >>> psi = mc.Element(mc.Gaussian(2.0), [[0.0]], [1.0])
-    >>> mc.preimage_gradient(psi, [[2.0]]).round(4)
+    >>> mc.preimages.preimage_gradient(psi, [[2.0]]).round(4)
     array([[0.3033]])
     """
     state = _state(psi, X, 1)
@@ -111,7 +111,7 @@ def preimage_hessian(psi: Element, X: Any) -> Array:
     --------
     >>> import mercer as mc
     >>> psi = mc.Element(mc.Gaussian(2.0), [[0.0, 0.0]], [1.0])
-    >>> mc.preimage_hessian(psi, [[0.0, 0.0]])
+    >>> mc.preimages.preimage_hessian(psi, [[0.0, 0.0]])
     array([[[0.25, 0.  ],
             [0.  , 0.25]]])
     """
@@ -144,8 +144,8 @@ class Surrogate:
     --------
     >>> import mercer as mc
     >>> psi = mc.Element(mc.Gaussian(1.0), [[0.0], [2.0]], [1.0, 1.0])
-    >>> q = mc.surrogate(psi, [0.5])
-    >>> q([[0.5]]).round(4), mc.preimage_objective(psi, [[0.5]]).round(4)
+    >>> q = mc.preimages.surrogate(psi, [0.5])
+    >>> q([[0.5]]).round(4), mc.preimages.preimage_objective(psi, [[0.5]]).round(4)
     (array([-0.7071]), array([-0.7071]))
     """
 
@@ -193,7 +193,7 @@ def surrogate(psi: Element, at: Any) -> Surrogate:
     --------
     >>> import mercer as mc
     >>> psi = mc.Element(mc.Gaussian(1.0), [[0.0], [2.0]], [1.0, 1.0])
-    >>> q = mc.surrogate(psi, [0.5])
+    >>> q = mc.preimages.surrogate(psi, [0.5])
     >>> q.is_minimum, q.minimiser.round(4)
     (True, array([0.5379]))
     """
@@ -248,9 +248,9 @@ def is_majorised(psi: Element, at: Any, X: Any) -> Array:
     --------
     >>> import mercer as mc
     >>> psi = mc.Element(mc.Gaussian(1.0), [[0.0], [2.0]], [1.0, 1.0])
-    >>> mc.is_majorised(psi, [0.5], [[0.0], [1.0], [9.0]])
+    >>> mc.preimages.is_majorised(psi, [0.5], [[0.0], [1.0], [9.0]])
     array([ True,  True,  True])
-    >>> mc.is_majorised(-psi, [0.5], [[0.0], [1.0], [9.0]])
+    >>> mc.preimages.is_majorised(-psi, [0.5], [[0.0], [1.0], [9.0]])
     array([False, False, False])
     """
     q, values = surrogate(psi, at), preimage_objective(psi, X)
@@ -287,9 +287,9 @@ def newton_gap(psi: Element, X: Any) -> Array:
     --------
     >>> import mercer as mc
     >>> points, a = [[0.0], [0.5], [1.2]], [1.0, 2.0, 1.0]
-    >>> mc.newton_gap(mc.Element(mc.Epanechnikov(1.0), points, a), [[0.4]]).round(12)
+    >>> mc.preimages.newton_gap(mc.Element(mc.Epanechnikov(1.0), points, a), [[0.4]]).round(12)
     array([0.])
-    >>> mc.newton_gap(mc.Element(mc.Gaussian(1.0), points, a), [[0.4]]).round(4)
+    >>> mc.preimages.newton_gap(mc.Element(mc.Gaussian(1.0), points, a), [[0.4]]).round(4)
     array([0.0237])
     """
     state = _state(psi, X, 2)

@@ -39,7 +39,7 @@ class FixedPoint(Descent):
     >>> import mercer as mc
     >>> psi = mc.mean_embedding(mc.Gaussian(1.0), [[0.0], [1.0], [5.0]])
     >>> mc.preimage(psi, mc.FixedPoint(), start=[[2.0]]).points.round(6)
-    array([[0.500045]])
+    array([[0.500136]])
     """
 
     safeguard: bool = True

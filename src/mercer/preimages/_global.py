@@ -115,7 +115,7 @@ class GlobalMinimum:
     Examples
     --------
     >>> import mercer as mc
-    >>> from mercer.preimages._global import global_minimum
+    >>> from mercer.preimages import global_minimum
     >>> psi = mc.Element(mc.Gaussian(1.0), [[0.0], [6.0]], [0.9, 1.0])
     >>> (found,) = global_minimum(psi)
     >>> found.upper - found.lower < 2e-6, round(found.upper, 6)
@@ -156,7 +156,7 @@ def global_minimum(
     Examples
     --------
     >>> import mercer as mc
-    >>> from mercer.preimages._global import global_minimum
+    >>> from mercer.preimages import global_minimum
     >>> psi = mc.Element(mc.Laplace(1.0), [[0.0], [1.0]], [2.0, -1.0])
     >>> (found,) = global_minimum(psi, gap=1e-9)
     >>> found.point, round(found.lower, 6), round(found.upper, 6)

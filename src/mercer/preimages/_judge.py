@@ -99,9 +99,11 @@ class Judge:
 
     @cached_property
     def _sizes(self) -> Array:
-        """sum_i |a_i| k(0) per element."""
-        points = self.problem.psi.points
-        top = float(np.abs(engine.diagonal(self.problem.program, points[:1]))[0])
+        """sum_i |a_i| times the largest |k| over the extent of the points, per element."""
+        if not self.radial:
+            return np.atleast_1d(coefficient_sizes(self.problem.psi))
+        u = np.array([0.0, self._extent[1] ** 2])
+        top = float(np.max(np.abs(engine.evaluate(self.problem.program.profile, [u]).value)))
         return np.atleast_1d(coefficient_sizes(self.problem.psi)) * top
 
     @cached_property

@@ -12,6 +12,8 @@ from mercer.preimages._descent import Descent, steepest
 from mercer.preimages._problem import Problem
 from mercer.preimages._state import State
 
+_FAR = 40.0  # logarithm: pairs from places whose values differ by more are of no use
+
 
 @dataclass(frozen=True)
 class LBFGS(Descent):
@@ -65,11 +67,14 @@ class LBFGS(Descent):
 
     def learn(self, memory: Any, rows: Array, old: State, new: State) -> None:
         """Remember a step if the gradient grew along it; forget all after a failure."""
-        s, y = new.points - old.points, new.gradient - old.gradient
+        unit = np.exp(np.clip(old.shift - new.shift, -_FAR, _FAR))  # gradients are in exp(shift)
+        near = np.abs(old.shift - new.shift) < _FAR
+        memory.changes *= unit[:, None, None]
+        memory.inverse /= unit[:, None]
+        s, y = new.points - old.points, new.gradient - unit[:, None] * old.gradient
         product = np.einsum("md,md->m", s, y)
         size = np.linalg.norm(s, axis=1) * np.linalg.norm(y, axis=1)
-        same = old.shift == new.shift  # otherwise the two gradients have different units
-        good = rows & same & (product > 1e-12 * size) & (product > 0)
+        good = rows & near & (product > 1e-12 * size) & (product > 0)
         for array, entry in ((memory.steps, s), (memory.changes, y)):
             array[good, 1:] = array[good, :-1]
             array[good, 0] = entry[good]

@@ -107,7 +107,8 @@ class Projected(Objective):
     """Minimise |P(k(x, .) - psi)|^2 / 2, P the projection onto the directions of a subspace.
 
     The substitution of Rathi, Dambreville and Tannenbaum (2006): where psi is itself a projection,
-    the part of k(x, .) outside the subspace is not held against x.
+    the part of k(x, .) outside the subspace is not held against x. Started at the point whose
+    feature was projected it stays there, because the objective is zero already.
 
     Parameters
     ----------

@@ -22,14 +22,15 @@ from mercer.preimages._lbfgs import LBFGS
 from mercer.preimages._newton import Newton
 from mercer.preimages._objective import Nearest, Objective
 from mercer.preimages._problem import Problem
-from mercer.preimages._result import Certificate, Found, History, PreImage, undecided
+from mercer.preimages._result import Certificate, Found, History, PreImage, Status, undecided
 from mercer.preimages._solver import Solver
 from mercer.preimages._starts import default_starts, given_starts
 from mercer.space import Element
 
 _BYTES = 1 << 26  # of arrays with one row per search that a block may hold
 _NEWTON_DIMENSIONS = 20  # above it a Hessian per step costs more than it saves
-_STARTS = 2
+_STARTS, _MORE_STARTS = 2, 12  # where all of the first lead to infinity
+_BENT = 1e-6  # of the largest curvature: a critical point that bends down by more is left
 
 
 def preimage(
@@ -50,7 +51,8 @@ def preimage(
 
     For most elements there is no exact pre-image, and the objective k(x, x)/2 - psi(x) has several
     local minimisers. The result says how near the point is, why the search stopped, and what is
-    proved about it.
+    proved about it. A search that ends at a saddle leaves it on the side that goes down; one that
+    escapes to infinity from the default starts is begun again from more.
 
     Parameters
     ----------
@@ -165,9 +167,7 @@ def _chosen(problem: Problem) -> Solver:
 def _part(whole: Problem, rows: slice) -> Problem:
     if rows.start == 0 and rows.stop == len(whole.psi):
         return whole
-    index = np.arange(rows.start, rows.stop)
-    psi = Element(whole.kernel, whole.psi.points, whole.psi.coef.columns(index), len(index))
-    return replace(whole, psi=psi, constraint=whole.constraint.part(rows))
+    return _rows_of(whole, np.arange(rows.start, rows.stop))
 
 
 def _solved(
@@ -183,7 +183,49 @@ def _solved(
     if not isinstance(solver, Descent):
         return solver.solve(problem, None if starts is None else starts[:, rows])
     begin = default_starts(problem, count, random_state) if starts is None else starts[:, rows]
-    return solver.solve(problem, begin, history=history, callback=callback)
+    found = solver.solve(problem, begin, history=history, callback=callback)
+    if not solver.guarded:
+        return found
+    if starts is None and count < _MORE_STARTS:
+        lost = np.flatnonzero(found.status == Status.ESCAPED)
+        if lost.size:
+            part = _rows_of(problem, lost)
+            more = default_starts(part, _MORE_STARTS, random_state)
+            found = _again(part, solver, more, found, lost)
+    return _off_saddles(problem, solver, found)
+
+
+def _off_saddles(problem: Problem, solver: Descent, found: Found) -> Found:
+    """Rows that converged where the objective bends down start again on both sides."""
+    stopped = np.flatnonzero(found.status == Status.CONVERGED)
+    curved = problem.objective.max_order == 2 and problem.constraint.is_free
+    if not curved or not stopped.size or problem.dim > _NEWTON_DIMENSIONS:
+        return found
+    values, vectors = np.linalg.eigh(problem.at(found.points[stopped], stopped, 2).hessian)
+    bent = values[:, 0] < -_BENT * np.abs(values).max(axis=1)
+    if not bent.any():
+        return found
+    rows, step = stopped[bent], vectors[bent, :, 0] * problem.nudge
+    starts = found.points[rows] + np.stack([step, -step])
+    return _again(_rows_of(problem, rows), solver, starts, found, rows)
+
+
+def _rows_of(problem: Problem, rows: Array) -> Problem:
+    """The problem of some of the elements."""
+    coef = problem.psi.coef.columns(rows)
+    psi = Element(problem.kernel, problem.psi.points, coef, len(rows))
+    return replace(problem, psi=psi, constraint=problem.constraint.part(rows))
+
+
+def _again(part: Problem, solver: Descent, starts: Array, found: Found, rows: Array) -> Found:
+    """Search again for some rows, from other starts; what was evaluated before counts."""
+    other = solver.solve(part, starts)
+    points, status = np.array(found.points), np.array(found.status)
+    points[rows], status[rows] = other.points, other.status
+    n_iter, n_evaluations = found.n_iter.copy(), found.n_evaluations.copy()
+    n_iter[rows] += other.n_iter
+    n_evaluations[rows] += other.n_evaluations
+    return Found(points, status, n_iter, n_evaluations, found.history)
 
 
 def _block(solver: Solver, dim: int, starts: int) -> int:
@@ -214,9 +256,7 @@ def _judged(
         gradient = np.full(problem.batch, np.nan)
         certificate = undecided(problem.batch)
     own, value = _self_and_value(psi, found.points)
-    objective = state.objective if smooth else 0.5 * own - value
-    if smooth and isinstance(problem.objective, Nearest) and problem.program.kind == "radial":
-        objective = 0.5 * own - value
+    objective = state.objective + problem.offset if smooth else 0.5 * own - value
     squared = norms**2 + own - 2.0 * value
     slack = 1e-12 * (norms**2 + np.abs(own))
     distance = np.sqrt(np.where(squared < -slack, np.nan, np.maximum(squared, 0.0)))

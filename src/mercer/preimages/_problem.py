@@ -12,9 +12,9 @@ from mercer import engine
 from mercer._array import Array, is_sparse
 from mercer.engine import Program, n_columns, n_rows, pieces
 from mercer.kernels import Kernel
-from mercer.preimages._bounds import cusp_slope, gradient_bound
+from mercer.preimages._bounds import coefficient_sizes, cusp_slope, gradient_bound
 from mercer.preimages._constraint import Constraint
-from mercer.preimages._objective import Objective
+from mercer.preimages._objective import Nearest, Objective
 from mercer.preimages._state import State
 from mercer.space import Element, feature
 
@@ -67,6 +67,13 @@ class Problem:
             return state
         return self.constraint.restrict(state, owners)
 
+    @cached_property
+    def offset(self) -> float:
+        """k(x, x)/2 where it is constant and left out of the objective, else 0."""
+        if self.program.kind != "radial" or not isinstance(self.objective, Nearest):
+            return 0.0
+        return 0.5 * float(engine.diagonal(self.program, self.psi.points[:1])[0])
+
     def scale(self, state: State, owners: Array) -> Array:
         """What gradients are compared with, in true units: a bound on them, or their parts."""
         if state.size is not None:
@@ -80,7 +87,7 @@ class Problem:
         return gradient if inverse is None else np.asarray(gradient @ inverse)
 
     def shortened(self, step: Array, state: State) -> Array:
-        """Steps where psi <= 0, cut to the kernel's own length or half the way to the nearest point.
+        """Steps where psi <= 0, cut to the kernel's own length or half the way to a point.
 
         Longer ones jump over minimisers.
         """
@@ -95,10 +102,18 @@ class Problem:
         factor[long] = np.minimum(1.0, limit / norm[long])
         return np.asarray(step * factor[:, None])
 
+    def within_reach(self, step: Array) -> Array:
+        """Steps cut to one and a half times the kernel's own length."""
+        norm = np.linalg.norm(self._image(step), axis=1)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            factor = np.minimum(1.0, 1.5 * self._length / norm)
+        return np.asarray(step * np.nan_to_num(factor, nan=1.0)[:, None])
+
     def nearest_point(self, points: Array) -> Array:
         """The point of the element nearest to each row, as a radial kernel measures distances."""
         X = self.psi.points
-        variables = self.program.variables if self.program.kind == "radial" else (engine.Distance(),)
+        radial = self.program.kind == "radial"
+        variables = self.program.variables if radial else (engine.Distance(),)
         distance = Program(variables, engine.Var(0, nonnegative=True))
         out = np.empty_like(points)
         for rows in pieces(len(points), max(1, (1 << 22) // n_rows(X))):
@@ -117,6 +132,15 @@ class Problem:
             return np.inf
         return float(np.sqrt(-0.5 * top / slope))
 
+    @property
+    def nudge(self) -> float:
+        """A small step: a hundredth of the kernel's length, or of the spread of the points."""
+        if np.isfinite(self._length):
+            return 0.01 * self._length
+        X = self.psi.points
+        X = X.toarray() if is_sparse(X) else X
+        return 0.01 * (float(np.std(X)) or 1.0)
+
     def _image(self, vectors: Array) -> Array:
         """Vectors where the kernel measures them, A v."""
         for step in getattr(self.program.variables[0], "maps", ()):
@@ -134,7 +158,20 @@ class Problem:
     @cached_property
     def _bounds(self) -> Array:
         bound = np.asarray(gradient_bound(self.psi), dtype=float)
+        if not np.isfinite(bound).all():  # infinite at the points: the slope at a typical distance
+            bound = coefficient_sizes(self.psi) * self._typical_slope
         return np.asarray(np.maximum(bound, np.finfo(float).tiny))
+
+    @property
+    def _typical_slope(self) -> float:
+        """2 r |k'(r^2)| at the root mean squared distance of the points from their mean."""
+        if self.program.kind != "radial":
+            return 1.0
+        X = self.psi.points
+        X = self._image(X.toarray() if is_sparse(X) else X)
+        r2 = float(np.mean(np.sum((X - X.mean(axis=0)) ** 2, axis=1))) or 1.0
+        slope = engine.evaluate(self.program.profile, [np.array([r2])], 1).first[0]
+        return float(2.0 * r2**0.5 * abs(np.ravel(slope)[0]))
 
     @cached_property
     def has_point_cusps(self) -> bool:

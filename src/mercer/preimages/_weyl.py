@@ -39,7 +39,7 @@ class WeylTest:
     --------
     >>> import mercer as mc
     >>> psi = mc.Element(mc.Gaussian(1.0), [[0.0], [0.5]], [0.5, 0.5])
-    >>> test = mc.weyl_test(psi, [[0.25], [2.0]])
+    >>> test = mc.preimages.weyl_test(psi, [[0.25], [2.0]])
     >>> test.is_positive_definite
     array([ True, False])
     """
@@ -93,7 +93,7 @@ def weyl_test(psi: Element, X: Any) -> WeylTest:
     --------
     >>> import mercer as mc
     >>> psi = mc.Element(mc.Gaussian(1.0), [[0.0]], [-1.0])
-    >>> mc.weyl_test(psi, [[0.0]]).has_negative_eigenvalue
+    >>> mc.preimages.weyl_test(psi, [[0.0]]).has_negative_eigenvalue
     array([ True])
     """
     psi, X = prepared(psi, X)

@@ -207,11 +207,15 @@ class Element:
         return self.__mul__(1.0 / d)
 
     def combine(self, weights: Any) -> Element:
-        """Return the elements sum_j W[j, l] psi_j of a batch, for W of shape (b,) or (b, b')."""
+        """Return the elements sum_j W[j, l] psi_j of a batch, for W of shape (b,) or (b, b').
+
+        A single element counts as a batch of one: `psi.combine(np.ones((1, m)))` repeats it.
+        """
         W = np.asarray(weights)
-        if self.batch is None or W.ndim not in (1, 2) or W.shape[0] != self.batch:
+        count = 1 if self.batch is None else self.batch
+        if W.ndim not in (1, 2) or W.shape[0] != count:
             raise InputError(f"weights must have one row per element of a batch, got {W.shape}")
-        W = as_vector(W.reshape(-1), "weights").reshape(self.batch, -1)
+        W = as_vector(W.reshape(-1), "weights").reshape(count, -1)
         batch = W.shape[1] if np.ndim(weights) == 2 else None
         return _element(self.kernel, self.points, self.coef.combine(W), batch)
 

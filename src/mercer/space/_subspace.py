@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,9 +10,12 @@ import numpy as np
 
 from mercer._array import Array, as_points, positive, positive_int
 from mercer._errors import InputError
+from mercer._threads import single_threaded_blas
 from mercer.engine import Dense, LowRank
 from mercer.space._element import Element
 from mercer.space._points import same
+
+_SMALL = 1000  # elements
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -71,7 +75,8 @@ class Subspace:
         directions = elements.combine(vectors[:, keep] / np.sqrt(values[keep]))
         values, vectors = _gram_eigenpairs(directions)
         # once more, by the nearest orthonormal set: the first pass rounds
-        return cls(origin, directions.combine((vectors / np.sqrt(values)) @ vectors.T))
+        directions = directions.combine((vectors / np.sqrt(values)) @ vectors.T)
+        return cls(*_on_shared_points(origin, directions))
 
     @property
     def dim(self) -> int:
@@ -128,8 +133,22 @@ class Subspace:
         return f"<Subspace of dimension {self.dim} through {self.origin!r}>"
 
 
+def _on_shared_points(origin: Element, directions: Element) -> tuple[Element, Element]:
+    """The two on one set of distinct points: features minus their mean bring each point thrice."""
+    if same(origin.points, directions.points):
+        return origin, directions
+    r = len(directions)
+    last = np.eye(1, r + 1, r)
+    both = (directions.combine(np.eye(r, r + 1)) + origin.combine(last)).merge()
+    C = both.coef.array
+    kernel = origin.kernel
+    return Element(kernel, both.points, C[:, -1]), Element(kernel, both.points, C[:, :-1])
+
+
 def _gram_eigenpairs(elements: Element) -> tuple[Array, Array]:
     """Eigenvalues, largest first, and eigenvectors of the matrix of inner products."""
     G = np.asarray(elements.inner(elements))
-    values, vectors = np.linalg.eigh(0.5 * (G + G.T))
+    small = len(G) <= _SMALL  # where threads of BLAS cost more than they bring on a busy machine
+    with single_threaded_blas() if small else nullcontext():
+        values, vectors = np.linalg.eigh(0.5 * (G + G.T))
     return values[::-1], vectors[:, ::-1]
