@@ -418,6 +418,8 @@ NB_MODULE(_core, m) {
     m.attr("MAX_STEPS") = max_steps;
     bind_function<double>(m, "exp64", [](const Table& t) { return t.exp_d; });
     bind_function<float>(m, "exp32", [](const Table& t) { return t.exp_f; });
+    bind_function<double>(m, "two_to64", [](const Table& t) { return t.two_to_d; });
+    bind_function<float>(m, "two_to32", [](const Table& t) { return t.two_to_f; });
     bind_function<double>(m, "log64", [](const Table& t) { return t.log_d; });
     bind_function<float>(m, "log32", [](const Table& t) { return t.log_f; });
 }

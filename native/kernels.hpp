@@ -346,6 +346,7 @@ inline mercer::Table table(const char* name) {
             &gram_scratch<double>, &gram_scratch<float>, &gram<double>, &gram<float>,
             &transform<double>, &transform<float>, &weigh_pairs<double>, &weigh_pairs<float>,
             &each<double, &exponential>, &each<float, &exponential>,
+            &each<double, &two_to>, &each<float, &two_to>,
             &each<double, &logarithm<double>>, &each<float, &logarithm<float>>};
 }
 

@@ -126,6 +126,8 @@ struct Table {
     void (*weigh_f)(const WeighTask<float>&);
     void (*exp_d)(const double*, double*, std::size_t);
     void (*exp_f)(const float*, float*, std::size_t);
+    void (*two_to_d)(const double*, double*, std::size_t);
+    void (*two_to_f)(const float*, float*, std::size_t);
     void (*log_d)(const double*, double*, std::size_t);
     void (*log_f)(const float*, float*, std::size_t);
 };

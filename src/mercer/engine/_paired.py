@@ -29,9 +29,7 @@ def fields(program: Program, X: Any, Y: Any, coef: Dense | LowRank) -> Fields | 
         return None
     (variable,) = program.variables
     assert isinstance(variable, Distance | Dot)
-    y, x = pairs.mapped(variable)
-    about = x.mean(axis=0, dtype=np.float64) if isinstance(variable, Distance) else 0.0
-    points = (x - about).astype(pairs.dtype)
+    x, y = pairs.coordinates()
     n, m, dim = n_rows(X), n_rows(Y), n_columns(Y)
     value, slope, gradient = np.zeros(m), np.zeros(m), np.empty((m, dim))
     columns, rows = _tile(m, np.dtype(pairs.dtype).itemsize)
@@ -41,12 +39,12 @@ def fields(program: Program, X: Any, Y: Any, coef: Dense | LowRank) -> Fields | 
         values, slopes = value[queries], slope[queries]
         for part in pieces(n, rows):
             A = np.ascontiguousarray(coef.tile(part, queries), dtype=pairs.dtype)
-            sums = pairs.weigh(part, queries, A, values, slopes).T @ points[part]
+            sums = pairs.weigh(part, queries, A, values, slopes).T @ x[part]
             first = sums.astype(np.float64, copy=False) if first is None else first + sums
         alpha, beta = direction(variable)
         first *= beta  # in place from here on: new arrays of this size cost as much as the sums
         if alpha:
-            first += (y[queries] - about) * (alpha * slopes)[:, None]
+            first += y[queries] * (alpha * slopes)[:, None]
         gradient[queries] = pull_all(variable.maps, first, dim)
 
     map_threads(job, list(pieces(m, columns)))

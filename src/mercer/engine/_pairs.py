@@ -95,6 +95,14 @@ class Pairs:
             self._profile.values(tile)
         return tile
 
+    def coordinates(self) -> tuple[Array, Array]:
+        """Points of rows and of columns where one pass is enough; of distances, about a centre."""
+        (v,) = self.program.variables
+        if isinstance(v, Distance):
+            return self._distances[0].Yc.points, self._distances[0].Xc.points
+        columns, rows = self.mapped(v)
+        return rows, columns
+
     def weigh(
         self, rows: slice, columns: slice, pair: Array, values: Array, slopes: Array
     ) -> Array:

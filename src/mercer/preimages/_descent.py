@@ -18,7 +18,7 @@ from mercer.preimages._judge import Judge
 from mercer.preimages._problem import Problem, best_of
 from mercer.preimages._result import Found, History, Status
 from mercer.preimages._solver import Solver
-from mercer.preimages._state import State
+from mercer.preimages._state import State, row_products
 
 _ARMIJO = 1e-4
 _HALVINGS = 40
@@ -145,8 +145,8 @@ class _Walk:
             return new, np.ones(len(active), dtype=bool)
         if plain.any():
             direction[plain] = steepest(self.problem, state[plain])
-        slope = np.sum(direction * state.gradient, axis=1)
-        uphill = ~(slope < 0) | ~np.isfinite(direction).all(axis=1)
+        slope = row_products(direction, state.gradient)
+        uphill = ~((slope < 0) & (slope > -np.inf))
         if uphill.any():
             direction[uphill] = steepest(self.problem, state[uphill])
         new, moved = self._search(state, active, direction)
@@ -158,13 +158,19 @@ class _Walk:
         t = np.ones(len(active))
         todo = np.arange(len(active))
         for _ in range(_HALVINGS):
-            trial = state.points[todo] + t[todo, None] * direction[todo]
-            tried, old = self._at(trial, active[todo]), state[todo]
+            if len(todo) == len(active):  # nothing to copy
+                old, step = state, direction if (t == 1.0).all() else t[:, None] * direction
+            else:
+                old, step = state[todo], t[todo, None] * direction[todo]
+            tried = self._at(old.points + step, active[todo])
             rise = tried.rise_from(old)
-            expected = np.sum((tried.points - old.points) * old.gradient, axis=1)
+            gap = tried.points - old.points
+            expected = row_products(gap, old.gradient)
             good = rise <= _ARMIJO * expected
-            good |= self.judge.level(rise, tried, old, self.owners[active[todo]])
-            good &= np.any(tried.points != old.points, axis=1)
+            if not good.all():
+                good |= self.judge.level(rise, tried, old, self.owners[active[todo]])
+            if not (expected < 0).all():
+                good &= np.any(gap != 0, axis=1)
             if good.all() and len(todo) == len(active):
                 return tried, good  # the usual case: nothing to copy
             if good.any():
@@ -223,14 +229,17 @@ def fixed_point_step(problem: Problem, state: State) -> Array:
 
 def steepest(problem: Problem, state: State) -> Array:
     """Downhill with the length of the fixed-point step where there is one, else of the gradient."""
-    if state.stiffness is not None:
-        step = fixed_point_step(problem, replace(state, stiffness=np.abs(state.stiffness)))
-        step = problem.shortened(step, state)
-        fine = np.isfinite(step).all(axis=1, keepdims=True)
-    else:
-        step, fine = np.zeros_like(state.gradient), np.zeros((len(state.points), 1), dtype=bool)
-    norm = np.linalg.norm(state.gradient, axis=1, keepdims=True)
+    if state.stiffness is None:
+        return _unit_steps(state)
+    step = fixed_point_step(problem, replace(state, stiffness=np.abs(state.stiffness)))
+    step = problem.shortened(step, state)
+    fine = np.isfinite(row_products(step, state.gradient))
+    return step if fine.all() else np.where(fine[:, None], step, _unit_steps(state))
+
+
+def _unit_steps(state: State) -> Array:
+    """Along the gradient, a thousandth of the way to the origin, or as much."""
     with np.errstate(divide="ignore", invalid="ignore"):
-        unit = np.nan_to_num(-state.gradient / norm)
+        unit = np.nan_to_num(-state.gradient / state.local_norm[:, None])
     length = np.maximum(1e-3 * np.linalg.norm(state.points, axis=1, keepdims=True), 1e-3)
-    return np.where(fine, step, unit * length)
+    return np.asarray(unit * length)

@@ -34,7 +34,7 @@ class Judge:
         verdict = np.full(len(owners), None, dtype=object)
         norm = state.gradient_norm
         residual = norm / self.problem.scale(state, owners)
-        broken = ~(np.isfinite(state.value) & np.isfinite(state.gradient).all(axis=1))
+        broken = ~(np.isfinite(state.value) & np.isfinite(norm))
         small = (residual <= self.tol) & ~broken
         if self.radial and small.any():
             arrived, gone = self._tails(state[small], owners[small])
@@ -75,7 +75,7 @@ class Judge:
         size = self._sizes[owners]
         bulk = np.abs(state.objective) >= _BULK * size
         local = np.abs(state.value * state.stiffness) if state.stiffness is not None else 0.0
-        still = np.sum(state.gradient**2, axis=1) < _STILL**2 * local
+        still = state.local_norm**2 < _STILL**2 * local
         arrived = bulk | still
         open_rows = np.flatnonzero(~arrived)
         gone = np.zeros(len(owners), dtype=bool)
@@ -95,6 +95,8 @@ class Judge:
 
     def _gone_far(self, points: Array) -> Array:
         middle, extent = self._extent
+        if max(points.max(), -points.min()) < 0.5 * _FAR * extent / np.sqrt(points.shape[1]):
+            return np.zeros(len(points), dtype=bool)
         return np.asarray(np.linalg.norm(points - middle, axis=1) > _FAR * extent)
 
     @cached_property

@@ -171,7 +171,8 @@ class _Sums:
         """The objective sign * psi of a radial kernel."""
 
         def times(array: Any) -> Any:
-            return None if array is None else sign * array
+            """In place: the engine's arrays are new."""
+            return None if array is None else np.multiply(array, sign, out=array)
 
         stiffness = None if self.slope is None else 2.0 * sign * self.slope
         return State(

@@ -27,7 +27,7 @@ from mercer.preimages._solver import Solver
 from mercer.preimages._starts import default_starts, given_starts
 from mercer.space import Element
 
-_BYTES = 1 << 26  # of arrays with one row per search that a block may hold
+_BYTES = 1 << 28  # of arrays with one row per search that a block may hold
 _NEWTON_DIMENSIONS = 20  # above it a Hessian per step costs more than it saves
 _STARTS, _MORE_STARTS = 2, 12  # where all of the first lead to infinity
 _BENT = 1e-6  # of the largest curvature: a critical point that bends down by more is left
@@ -255,8 +255,13 @@ def _judged(
     else:
         gradient = np.full(problem.batch, np.nan)
         certificate = undecided(problem.batch)
-    own, value = _self_and_value(psi, found.points)
-    objective = state.objective + problem.offset if smooth else 0.5 * own - value
+    own = np.asarray(psi.kernel.diag(found.points), dtype=float)
+    if smooth and isinstance(problem.objective, Nearest):
+        objective = state.objective + problem.offset
+        value = 0.5 * own - objective
+    else:
+        value = np.asarray(psi.fields(found.points, paired=True).value, dtype=float)
+        objective = state.objective if smooth else 0.5 * own - value
     squared = norms**2 + own - 2.0 * value
     slack = 1e-12 * (norms**2 + np.abs(own))
     distance = np.sqrt(np.where(squared < -slack, np.nan, np.maximum(squared, 0.0)))
@@ -278,14 +283,6 @@ def _certificate(problem: Problem, points: Array, eigenvalues: bool | None) -> C
     if not problem.constraint.is_free or not isinstance(problem.objective, Nearest):
         return undecided(problem.batch)
     return certify(problem.psi, points, eigenvalues=eigenvalues)
-
-
-def _self_and_value(psi: Element, points: Any) -> tuple[Array, Array]:
-    """k(x, x) and psi(x), element by element."""
-    checked = psi.kernel.points(points, "points")
-    own = np.asarray(engine.diagonal(psi.kernel.program, checked), dtype=float)
-    value = psi.fields(checked, paired=True).value
-    return own, np.asarray(value, dtype=float)
 
 
 def _joined(parts: list[PreImage], psi: Element) -> PreImage:

@@ -91,8 +91,11 @@ class Problem:
 
         Longer ones jump over minimisers.
         """
+        above = state.value >= 0
+        if not above.any():
+            return step
         norm = np.linalg.norm(self._image(step), axis=1)
-        long = np.flatnonzero((state.value >= 0) & (norm > self._length) & np.isfinite(norm))
+        long = np.flatnonzero(above & (norm > self._length) & np.isfinite(norm))
         if not long.size:
             return step
         points = state.points[long]
@@ -219,6 +222,8 @@ def best_of(problem: Problem, points: Array, starts: int) -> tuple[Array, Array]
     `points` has shape (s, b, d).
     """
     b = problem.batch
+    if starts == 1:
+        return np.zeros(b, dtype=int), points[0]
     owners = np.tile(np.arange(b), starts)
     value: Any = problem.at(points.reshape(starts * b, -1), owners, 0).objective
     index = np.argmin(np.where(np.isnan(value), np.inf, value).reshape(starts, b), axis=0)

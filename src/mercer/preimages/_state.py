@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -70,10 +71,30 @@ class State:
         """The true value."""
         return np.asarray(self.value * np.exp(self.shift))
 
+    @cached_property
+    def local_norm(self) -> Array:
+        """The norm of the gradient, in units of exp(shift)."""
+        return row_norms(self.gradient)
+
     @property
     def gradient_norm(self) -> Array:
         """The true norm of the gradient."""
-        return np.asarray(np.linalg.norm(self.gradient, axis=1) * np.exp(self.shift))
+        return np.asarray(self.local_norm * np.exp(self.shift))
+
+
+def row_norms(array: Array) -> Array:
+    """The norm of each row, in one pass where nothing overflows."""
+    with np.errstate(over="ignore", under="ignore"):
+        squares = np.einsum("ij,ij->i", array, array)
+    exact = (squares > 1e-280) & (squares < 1e280)
+    if exact.all():
+        return np.asarray(np.sqrt(squares))
+    return np.where(exact, np.sqrt(np.where(exact, squares, 0.0)), np.linalg.norm(array, axis=1))
+
+
+def row_products(a: Array, b: Array) -> Array:
+    """The inner product of each row of a with that of b, in one pass."""
+    return np.asarray(np.einsum("ij,ij->i", a, b))
 
 
 def by_row(array: Array, factor: Array) -> Array:
