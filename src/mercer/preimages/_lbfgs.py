@@ -10,7 +10,7 @@ import numpy as np
 from mercer._array import Array, positive_int
 from mercer.preimages._descent import Descent, steepest
 from mercer.preimages._problem import Problem
-from mercer.preimages._state import State
+from mercer.preimages._state import State, row_norms, row_products
 
 _FAR = 40.0  # logarithm: pairs from places whose values differ by more are of no use
 
@@ -45,69 +45,70 @@ class LBFGS(Descent):
         object.__setattr__(self, "pairs", positive_int(self.pairs, "pairs"))
 
     def memory(self, problem: Problem, rows: int) -> Any:
-        """Steps, changes of the gradient, and how many of them there are."""
-        shape = (rows, self.pairs, problem.dim)
-        return _Pairs(np.zeros(shape), np.zeros(shape), np.zeros((rows, self.pairs)))
+        """No pairs yet."""
+        return []
 
     def direction(self, problem: Problem, state: State, owners: Array, memory: Any) -> Array:
         """The two-loop recursion."""
         if not problem.constraint.is_linear:
             return steepest(problem, state)
-        S, Y, rho = memory.steps, memory.changes, memory.inverse
         q = np.array(state.gradient)
-        alpha = np.zeros(rho.shape)
-        for i in range(self.pairs):  # newest first
-            alpha[:, i] = rho[:, i] * np.einsum("md,md->m", S[:, i], q)
-            q -= alpha[:, i, None] * Y[:, i]
-        r = -_initial(problem, state, memory, q)
-        for i in reversed(range(self.pairs)):
-            beta = -rho[:, i] * np.einsum("md,md->m", Y[:, i], r)
-            r -= (alpha[:, i] - beta)[:, None] * S[:, i]
-        return np.asarray(r)
+        alphas = []
+        for pair in memory:  # newest first
+            alphas.append(pair.inverse * row_products(pair.step, q))
+            q -= alphas[-1][:, None] * pair.change
+        r = _initial(problem, state, memory, q)
+        for pair, alpha in zip(reversed(memory), reversed(alphas), strict=True):
+            r += (alpha - pair.inverse * row_products(pair.change, r))[:, None] * pair.step
+        return np.negative(r, out=r)
 
     def learn(self, memory: Any, rows: Array, old: State, new: State) -> None:
         """Remember a step if the gradient grew along it; forget all after a failure."""
         unit = np.exp(np.clip(old.shift - new.shift, -_FAR, _FAR))  # gradients are in exp(shift)
+        same = bool((unit == 1.0).all())
+        if not same:
+            for pair in memory:
+                pair.change *= unit[:, None]
+                pair.inverse /= unit
+        s = new.points - old.points
+        y = new.gradient - (old.gradient if same else unit[:, None] * old.gradient)
+        product, size = row_products(s, y), row_norms(s) * row_norms(y)
         near = np.abs(old.shift - new.shift) < _FAR
-        memory.changes *= unit[:, None, None]
-        memory.inverse /= unit[:, None]
-        s, y = new.points - old.points, new.gradient - unit[:, None] * old.gradient
-        product = np.einsum("md,md->m", s, y)
-        size = np.linalg.norm(s, axis=1) * np.linalg.norm(y, axis=1)
         good = rows & near & (product > 1e-12 * size) & (product > 0)
-        for array, entry in ((memory.steps, s), (memory.changes, y)):
-            array[good, 1:] = array[good, :-1]
-            array[good, 0] = entry[good]
-        memory.inverse[good, 1:] = memory.inverse[good, :-1]
-        memory.inverse[good, 0] = 1.0 / product[good]
-        memory.inverse[~good] = 0.0
+        for pair in memory:
+            pair.inverse[~good] = 0.0
+        with np.errstate(divide="ignore"):
+            inverse = np.where(good, 1.0 / np.where(good, product, 1.0), 0.0)
+        memory.insert(0, _Pair(s, y, inverse))
+        del memory[self.pairs :]
 
     def keep(self, memory: Any, rows: Array) -> Any:
         """The memory of some rows."""
-        return _Pairs(memory.steps[rows], memory.changes[rows], memory.inverse[rows])
+        return [_Pair(p.step[rows], p.change[rows], p.inverse[rows]) for p in memory]
 
 
 @dataclass
-class _Pairs:
-    """Pairs of every row, the newest first; a pair is in use where its inverse is not zero."""
+class _Pair:
+    """A step of every row and the change of the gradient along it; unused where inverse is 0."""
 
-    steps: Array
-    changes: Array
+    step: Array
+    change: Array
     inverse: Array  # 1 / <step, change>
 
 
-def _initial(problem: Problem, state: State, memory: Any, q: Array) -> Array:
-    """H_0 q: the fixed point's 1 / stiffness where it is positive, else the usual scaling."""
-    used = memory.inverse[:, 0] != 0
-    with np.errstate(divide="ignore", invalid="ignore"):
-        change = np.sum(memory.changes[:, 0] ** 2, axis=1)
-        usual = 1.0 / (memory.inverse[:, 0] * change)
-    scaled = q * np.where(used & np.isfinite(usual), usual, 1.0)[:, None]
-    fresh = np.zeros_like(q)
-    if (~used).any():
-        rows = state[~used]
-        length = np.linalg.norm(steepest(problem, rows), axis=1)
-        norm = np.linalg.norm(rows.gradient, axis=1)
+def _initial(problem: Problem, state: State, memory: list[_Pair], q: Array) -> Array:
+    """H_0 q: the usual scaling by the newest pair, the length of the fixed-point step without."""
+    scale = np.zeros(len(q))
+    used = np.zeros(len(q), dtype=bool)
+    if memory:
+        used = memory[0].inverse != 0
         with np.errstate(divide="ignore", invalid="ignore"):
-            fresh[~used] = q[~used] * np.nan_to_num(length / norm, posinf=0.0)[:, None]
-    return np.where(used[:, None], scaled, fresh)
+            change = row_products(memory[0].change, memory[0].change)
+            scale = np.where(used, 1.0 / (memory[0].inverse * change), 0.0)
+    if not used.all():
+        rows = state[~used]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            ratio = row_norms(steepest(problem, rows)) / rows.local_norm
+        scale[~used] = np.nan_to_num(ratio, posinf=0.0)
+    q *= scale[:, None]
+    return q
