@@ -1,5 +1,6 @@
 """Sphinx configuration."""
 
+import importlib
 import re
 import shutil
 from pathlib import Path
@@ -64,11 +65,20 @@ def list_public_names() -> str:
         tables[layer].append(name)
     lines: list[str] = []
     for key, names in tables.items():
-        if names:
-            lines += [f"## {GROUPS[key]}", "", "```{eval-rst}", ".. currentmodule:: mercer", ""]
-            lines += [".. autosummary::", "   :toctree: api", ""]
-            lines += [f"   {name}" for name in names] + ["```", ""]
+        lines += _table(GROUPS[key], "mercer", names)
+    for module in ("preimages", "linalg", "datasets", "testing"):
+        package = importlib.import_module(f"mercer.{module}")
+        names = [name for name in package.__all__ if name not in mercer.__all__]
+        lines += _table(f"mercer.{module}", f"mercer.{module}", names)
     return "\n".join(lines)
+
+
+def _table(title: str, module: str, names: list[str]) -> list[str]:
+    if not names:
+        return []
+    lines = [f"## {title}", "", "```{eval-rst}", f".. currentmodule:: {module}", ""]
+    lines += [".. autosummary::", "   :toctree: api", ""]
+    return lines + [f"   {name}" for name in names] + ["```", ""]
 
 
 # docs/api.md includes this page; docs/generated/ is not kept under version control.

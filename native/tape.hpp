@@ -110,19 +110,22 @@ inline void apply(const Step& s, const Slots<T, ORDER>& t, std::size_t count) {
     }
 }
 
-template <class T, int ORDER>
+template <class T, int ORDER, Op OP>
 inline void apply_binary(const Step& s, const Slots<T, ORDER>& t, std::size_t count) {
     const T a = static_cast<T>(s.a), b = static_cast<T>(s.b);
-    T *const *left = t.at[s.x], *const *right = t.at[s.y], *const *out = t.at[s.out];
+    T *left[ORDER + 1], *right[ORDER + 1], *out[ORDER + 1];
+    for (int k = 0; k <= ORDER; ++k) {
+        left[k] = t.at[s.x][k]; right[k] = t.at[s.y][k]; out[k] = t.at[s.out][k];
+    }
     for (std::size_t i = 0; i < count * lanes<T>; i += lanes<T>) {
         const Vec<T> x = load(left[0] + i), y = load(right[0] + i);
         Vec<T> x1{}, y1{}, x2{}, y2{};
         if constexpr (ORDER > 0) { x1 = load(left[1] + i); y1 = load(right[1] + i); }
         if constexpr (ORDER > 1) { x2 = load(left[2] + i); y2 = load(right[2] + i); }
         Vec<T> v{}, d{}, dd{};
-        if (s.op == Op::add) {
+        if constexpr (OP == Op::add) {
             v = a * x + b * y; d = a * x1 + b * y1; dd = a * x2 + b * y2;
-        } else if (s.op == Op::multiply) {
+        } else if constexpr (OP == Op::multiply) {
             v = a * x * y;
             d = a * (x1 * y + x * y1);
             dd = a * (x2 * y + T(2) * x1 * y1 + x * y2);
@@ -152,7 +155,9 @@ inline void run(const Tape& tape, const Slots<T, ORDER>& t, std::size_t count) {
         case Op::whole_power: apply<T, ORDER, Op::whole_power>(s, t, count); break;
         case Op::matern3: apply<T, ORDER, Op::matern3>(s, t, count); break;
         case Op::matern5: apply<T, ORDER, Op::matern5>(s, t, count); break;
-        default: apply_binary<T, ORDER>(s, t, count); break;
+        case Op::add: apply_binary<T, ORDER, Op::add>(s, t, count); break;
+        case Op::multiply: apply_binary<T, ORDER, Op::multiply>(s, t, count); break;
+        case Op::cut: apply_binary<T, ORDER, Op::cut>(s, t, count); break;
         }
     }
 }
@@ -166,6 +171,9 @@ template <class T> inline void evaluate(const Tape& tape, T* u, std::size_t coun
         run<T, 0>(tape, slots, count);
         return;
     }
+    bool direct = tape.count > 0;  // is the result written by the last step only? then into place
+    for (int i = 0; i < tape.count; ++i)
+        direct = direct && (tape.steps[i].out == tape.result) == (i == tape.count - 1);
     alignas(64) T spare[mercer::max_slots][few * lanes<T>];
     for (std::size_t first = 0; first < count; first += few) {
         const std::size_t some = count - first < few ? count - first : few;
@@ -173,8 +181,9 @@ template <class T> inline void evaluate(const Tape& tape, T* u, std::size_t coun
         Slots<T, 0> slots{};
         for (int i = 1; i < mercer::max_slots; ++i) slots.at[i][0] = spare[i];
         slots.at[0][0] = values;
+        if (direct) slots.at[tape.result][0] = values;
         run<T, 0>(tape, slots, some);
-        if (tape.result) std::memcpy(values, spare[tape.result], some * lanes<T> * sizeof(T));
+        if (tape.result && !direct) std::memcpy(values, spare[tape.result], some * lanes<T> * sizeof(T));
     }
 }
 

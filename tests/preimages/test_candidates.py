@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
+from scipy import sparse
 
 import mercer as mc
 from mercer.preimages._candidates import Candidates
@@ -138,3 +139,10 @@ def test_candidates_are_checked(rng):
         find(Candidates(np.ones((2, 3))), psi)
     with pytest.raises(mc.InputError, match="the candidates"):
         find(Candidates([[np.nan, 1.0]]), psi)
+
+
+def test_sparse_candidates_stay_sparse(rng):
+    X = sparse.csr_array(rng.normal(size=(12, 4)) * (rng.uniform(size=(12, 4)) < 0.5))
+    back = mc.preimage(mc.mean_embedding(mc.Gaussian(1.0), X), mc.Candidates())
+    assert sparse.issparse(back.points)
+    assert back.points.shape == (1, 4)

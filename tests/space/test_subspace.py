@@ -182,3 +182,15 @@ def test_text(X):
     k = mc.Linear()
     plane = mc.Subspace.span(mc.mean_embedding(k, X), mc.feature(k, X))
     assert repr(plane).startswith("<Subspace of dimension 3 through <Element of Linear()")
+
+
+def test_span_puts_everything_on_one_set_of_points(rng):
+    X = rng.normal(size=(30, 2))
+    k = mc.Gaussian(1.0)
+    mean = mc.mean_embedding(k, X)
+    plane = mc.Subspace.span(mean, mc.feature(k, X) - mean)
+    assert plane.origin.points.shape == plane.directions.points.shape == (30, 2)
+    assert np.shares_memory(plane.origin.points, plane.directions.points)
+    inner = plane.directions.inner(plane.directions)
+    assert np.abs(inner - np.eye(plane.dim)).max() < 1e-10
+    assert plane.origin.distance(mean) < 1e-7

@@ -38,7 +38,7 @@ from mercer.engine._shift import mixed, replaced, side_by_side, total
 from mercer.engine._spectral import Grid
 
 NATIVE_DIMENSIONS = 200  # above it BLAS does the work, and does it better
-_NATIVE_COLUMNS = 1024  # coefficient columns of one native sum of derivatives
+NATIVE_COLUMNS = 1024  # coefficient columns of one native sum of derivatives
 _SPECTRAL_PAIRS = 1e7  # fewer are summed before a grid is made
 _NO_SPECTRUM = (
     "the spectral engine cannot run this: it needs finufft (extra `fast`), dense points of at most "
@@ -48,7 +48,7 @@ _NO_SPECTRUM = (
 _FINEST = 1e-12  # tolerance of the spectral engine where it is named and none is given
 _NOISE = 1e3  # times the bound on the error: sums below it have no relative accuracy
 _SELECTED = 64  # elements of a Selection that are differentiated at once
-_LOST = {"float32": 1e-30, "float64": 1e-290}  # kernel sums below have lost their digits
+LOST = {"float32": 1e-30, "float64": 1e-290}  # kernel sums below have lost their digits
 
 
 def gram(program: Program, X: Any, Y: Any) -> Array:
@@ -57,7 +57,7 @@ def gram(program: Program, X: Any, Y: Any) -> Array:
         same = X is Y
         X = doubled(X)
         return gram(program, X, X if same else doubled(Y)).astype(np.float32)
-    run = _native.gram if _use_native(program, X, Y) else _blocked.gram
+    run = _native.gram if use_native(program, X, Y) else _blocked.gram
     return run(program, X, Y)
 
 
@@ -98,7 +98,7 @@ def fields(
         if grid is not None:
             result = _spectral.fields(program, X, Y, coef.array, grid, order=order)
             return _again_where_small(program, X, Y, coef, order, shifted, result)
-        if _use_native(program, X, Y):
+        if use_native(program, X, Y):
             result = _native_fields(program, X, Y, coef, order, shifted)
             return _again_where_small(program, X, Y, coef, order, shifted, result)
     if paired:
@@ -112,8 +112,8 @@ def _paired_fields(
     program: Program, X: Any, Y: Any, coef: Dense | LowRank, order: int
 ) -> Fields | None:
     """Element j at query j, unshifted, by the core; None if that is for the blocked engine."""
-    wide = order == 2 and n_columns(X) ** 2 > _NATIVE_COLUMNS
-    if not wide and _use_native(program, X, Y):
+    wide = order == 2 and n_columns(X) ** 2 > NATIVE_COLUMNS
+    if not wide and use_native(program, X, Y):
         return _native.paired_fields(program, X, Y, coef, order=order)
     dense = not is_sparse(X) and not is_sparse(Y)
     if order == 1 and dense and core() is not None and can_run(program):
@@ -136,7 +136,7 @@ def _lost_rows_again(
     largest = np.abs(result.value).astype(np.float64)
     for slope in result.slopes:
         largest = np.maximum(largest, np.abs(slope))
-    lost = np.flatnonzero(~((largest > _LOST[str(result.value.dtype)]) & np.isfinite(largest)))
+    lost = np.flatnonzero(~((largest > LOST[str(result.value.dtype)]) & np.isfinite(largest)))
     if lost.size == 0:
         return result
     part = coef.columns(lost)
@@ -155,10 +155,10 @@ def _native_fields(
     program: Program, X: Any, Y: Any, coef: Dense, order: int, shifted: bool
 ) -> Fields:
     per_element = sum(n_columns(X) ** k for k in range(order + 1)) if order else 1
-    if order == 2 and per_element > _NATIVE_COLUMNS:
+    if order == 2 and per_element > NATIVE_COLUMNS:
         return _blocked.fields(program, X, Y, coef, order=order, shifted=shifted)
-    if order and coef.shape[1] * per_element > _NATIVE_COLUMNS:
-        size = max(1, _NATIVE_COLUMNS // per_element)
+    if order and coef.shape[1] * per_element > NATIVE_COLUMNS:
+        size = max(1, NATIVE_COLUMNS // per_element)
         parts = [Dense(coef.array[:, part]) for part in pieces(coef.shape[1], size)]
         return side_by_side([_native_fields(program, X, Y, p, order, shifted) for p in parts])
     if not shifted or program.log_profile is None:
@@ -171,7 +171,7 @@ def _with_lost_rows(program: Program, X: Any, Y: Any, coef: Dense, order: int) -
     ones = np.ones((n_rows(X), 1), dtype=coef.dtype)
     result = _native.fields(program, X, Y, np.hstack([coef.array, ones]), order=order)
     mass = result.value[:, -1]
-    lost = np.flatnonzero(~((mass > _LOST[str(mass.dtype)]) & np.isfinite(mass)))
+    lost = np.flatnonzero(~((mass > LOST[str(mass.dtype)]) & np.isfinite(mass)))
     result = result.first_elements(coef.shape[1])
     if lost.size == 0:
         return result
@@ -245,7 +245,8 @@ def _selected_fields(
     return side_by_side(blocks)
 
 
-def _use_native(program: Program, X: Any, Y: Any) -> bool:
+def use_native(program: Program, X: Any, Y: Any) -> bool:
+    """Whether sums of this program are for the compiled core."""
     wanted = get_options().engine
     if wanted == "blocked":
         return False

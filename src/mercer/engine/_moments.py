@@ -9,12 +9,14 @@ import numpy as np
 
 from mercer._array import Array, is_sparse
 from mercer._errors import DerivativeError
+from mercer.engine import _native
 from mercer.engine._coef import Coef
+from mercer.engine._dispatch import LOST, NATIVE_COLUMNS, use_native
 from mercer.engine._expr import Const
 from mercer.engine._fields import Moments, add_moments
 from mercer.engine._jets import Jet
 from mercer.engine._loop import TileLoop
-from mercer.engine._plan import n_columns
+from mercer.engine._plan import n_columns, n_rows
 from mercer.engine._precision import doubled, in_double
 from mercer.engine._program import Distance, Program
 from mercer.engine._tiles import scaled, without_cusps
@@ -63,6 +65,68 @@ def moments(
         )
     if in_double(program, X, Y, 2 if scatter else 1):
         X, Y = doubled(X), doubled(Y)
+    lost = np.arange(n_rows(Y))
+    found = _by_core(program, X, Y, coef, derivative, scatter)
+    if found is not None:
+        log = shifted and program.log_profile is not None
+        lost = np.flatnonzero(_underflows(found)) if log else lost[:0]
+        if not lost.size:
+            return found
+        Y, coef = Y[lost], coef if coef.shape[1] == 1 else coef.columns(lost)
+    blocked = _blocked(program, X, Y, coef, derivative, scatter, shifted)
+    return blocked if found is None else _replaced(found, lost, blocked)
+
+
+def _by_core(
+    program: Program, X: Any, Y: Any, coef: Coef, derivative: int, scatter: bool
+) -> WeightedMoments | None:
+    """The moments from sums of the native engine, unshifted; None where it cannot or should not."""
+    columns = n_columns(X) ** 2 if scatter else n_columns(X)
+    if columns > NATIVE_COLUMNS or not use_native(program, X, Y):
+        return None
+    sums, about = _native.moment_sums(
+        program, X, Y, coef, derivative=derivative, scatter=scatter
+    )
+    d = n_columns(X)
+    y = np.asarray(Y, dtype=np.float64) - about
+    weight, first = sums[:, 0].copy(), sums[:, 1 : 1 + d]
+    second = None
+    if scatter:
+        rows, cols = np.triu_indices(d)
+        outer = np.empty((len(y), d, d))
+        outer[:, rows, cols] = outer[:, cols, rows] = sums[:, 1 + d :]
+        second = _about(outer, first, weight, y)
+    return WeightedMoments(weight, first - weight[:, None] * y, second, np.zeros(len(y)))
+
+
+def _about(outer: Array, first: Array, weight: Array, y: Array) -> Array:
+    """sum w (x - y)(x - y)' from the moments about another point."""
+    cross = first[:, :, None] * y[:, None, :]
+    square = weight[:, None, None] * y[:, :, None] * y[:, None, :]
+    return np.asarray(outer - cross - np.swapaxes(cross, 1, 2) + square)
+
+
+def _underflows(found: WeightedMoments) -> Array:
+    size = np.maximum(np.abs(found.weight), np.abs(found.first).max(axis=1))
+    return np.asarray(~((size > LOST["float64"]) & np.isfinite(size)))
+
+
+def _replaced(found: WeightedMoments, rows: Array, other: WeightedMoments) -> WeightedMoments:
+    for name in ("weight", "first", "second", "shift"):
+        if getattr(found, name) is not None:
+            getattr(found, name)[rows] = getattr(other, name)
+    return found
+
+
+def _blocked(
+    program: Program,
+    X: Any,
+    Y: Any,
+    coef: Coef,
+    derivative: int,
+    scatter: bool,
+    shifted: bool,
+) -> WeightedMoments:
     dim, single = n_columns(Y), coef.shape[1] == 1
     per_row = 32 * dim * (dim if scatter else 1)
     loop = TileLoop(
@@ -93,9 +157,7 @@ def moments(
         shifts[rows], weight[rows] = shift, s
         first[rows] = m1 - s[:, None] * y
         if second is not None:
-            cross = m1[:, :, None] * y[:, None, :]
-            square = s[:, None, None] * y[:, :, None] * y[:, None, :]
-            second[rows] = part[("second", 0, 0)] - cross - np.swapaxes(cross, 1, 2) + square
+            second[rows] = _about(part[("second", 0, 0)], m1, s, y)
 
     loop.run(1, add, finish)
     return WeightedMoments(weight, first, second, shifts)

@@ -115,6 +115,29 @@ def _fields(
     return Fields(value, gradient.astype(dtype, copy=False), hessian, (slope,), cusp, shift, bound)
 
 
+def moment_sums(
+    program: Program, X: Any, Y: Any, coef: Coef, *, derivative: int, scatter: bool
+) -> tuple[Array, Any]:
+    """Sums of weights, weighted coordinates and (for a scatter) their products, (m, columns).
+
+    Coordinates are about the point that comes second. Weights are a_i times a derivative of the
+    profile: of one element, or of element j at query j.
+    """
+    ready = _prepare(program, X, Y, max(1, derivative))
+    dtype = ready.points.dtype
+    about = np.mean(X, axis=0, dtype=np.float64)
+    single = coef.shape[1] == 1
+
+    def weighed(part: slice) -> dict[int, Array]:
+        rows = part.stop - part.start
+        a = coef.tile(part, slice(None)) if single else np.ones((rows, 1))
+        z = (X[part] - about).astype(dtype, copy=False)
+        return {derivative: _features(a.astype(dtype, copy=False), z, 2 if scatter else 1)}
+
+    sums = _sums(program, ready, weighed, None if single else coef)
+    return sums[derivative], about
+
+
 def _prepare(program: Program, X: Any, Y: Any, order: int = 0) -> _Prepared:
     """Map and centre, and choose the form of the distance that is accurate enough."""
     (variable,) = program.variables

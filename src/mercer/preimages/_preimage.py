@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,7 @@ from mercer.preimages._result import Certificate, Found, History, PreImage, Stat
 from mercer.preimages._solver import Solver
 from mercer.preimages._starts import default_starts, given_starts
 from mercer.space import Element
+from mercer.space._points import concatenated
 
 _BYTES = 1 << 28  # of arrays with one row per search that a block may hold
 _NEWTON_DIMENSIONS = 20  # above it a Hessian per step costs more than it saves
@@ -296,6 +298,8 @@ def _joined(parts: list[PreImage], psi: Element) -> PreImage:
         points = join("points")
         if not is_sparse(psi.points) and getattr(psi.points, "dtype", None) == np.float32:
             points = points.astype(np.float32)
+    elif is_sparse(parts[0].points):
+        points = reduce(concatenated, (p.points for p in parts))
     else:
         points = [x for p in parts for x in p.points]
     certificate = Certificate(
