@@ -84,9 +84,7 @@ def _by_core(
     columns = n_columns(X) ** 2 if scatter else n_columns(X)
     if columns > NATIVE_COLUMNS or not use_native(program, X, Y):
         return None
-    sums, about = _native.moment_sums(
-        program, X, Y, coef, derivative=derivative, scatter=scatter
-    )
+    sums, about = _native.moment_sums(program, X, Y, coef, derivative=derivative, scatter=scatter)
     d = n_columns(X)
     y = np.asarray(Y, dtype=np.float64) - about
     weight, first = sums[:, 0].copy(), sums[:, 1 : 1 + d]
