@@ -20,6 +20,7 @@ from mercer.engine import (
     _compiled,
     _dispatch,
     _native,
+    _paired,
     _spectral,
 )
 from tests.engine.isas import compiled
@@ -29,6 +30,8 @@ RUNS = [
     (_spectral, "fields", "spectral"),
     (_native, "fields", "native"),
     (_native, "gram", "native"),
+    (_native, "paired_fields", "paired native"),
+    (_paired, "fields", "tiles"),
     (_blocked, "fields", "blocked"),
     (_blocked, "gram", "blocked"),
 ]
@@ -125,10 +128,15 @@ def test_sparse_points_are_blocked(ran, rng):
 
 
 @compiled
-def test_one_element_per_query_is_blocked(ran, rng):
-    X = rng.normal(size=(30, 3))
-    engine.fields(mc.Gaussian(1.0).program, X, X, Dense(np.ones((30, 30))), paired=True)
-    assert ran == ["blocked"]
+def test_one_element_per_query(ran, rng):
+    X, wide = rng.normal(size=(30, 3)), rng.normal(size=(30, 220))
+    coef = Dense(np.ones((30, 30)))
+    kernel = mc.Gaussian(15.0)
+    engine.fields(kernel.program, X, X, coef, paired=True)
+    engine.fields(kernel.program, wide, wide, coef, order=1, paired=True)
+    engine.fields(kernel.program, wide, wide, coef, order=2, paired=True)
+    engine.fields((kernel + mc.Linear()).program, X, X, coef, paired=True)
+    assert ran == ["paired native", "tiles", "blocked", "blocked"]
 
 
 @compiled
