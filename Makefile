@@ -34,12 +34,13 @@ test-all: $(STAMP)  ## the whole test suite
 	$(BIN)/python -m pytest -m "slow or not slow"
 
 # The tests force every instruction set in turn. The sanitizer's library (GCC's) must be loaded before
-# the interpreter, whose leaks are not ours; what it says on its way out must not be captured.
+# the interpreter, whose leaks are not ours; what it says on its way out must not be captured. How soon
+# an interrupt is honoured is a matter of speed, which this build has not.
 sanitize: $(SANITIZE)/.installed  ## the engine tests on a core with address and undefined-behaviour sanitizers
 	LD_PRELOAD="$$($(CXX) -print-file-name=libasan.so) $$($(CXX) -print-file-name=libstdc++.so)" \
 	    ASAN_OPTIONS=detect_leaks=0:quarantine_size_mb=8 \
 	    UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 \
-	    $(SANITIZE)/bin/python -m pytest tests/engine --capture=sys -p no:cacheprovider $(ARGS)
+	    $(SANITIZE)/bin/python -m pytest tests/engine -k "not interrupt" --capture=sys -p no:cacheprovider $(ARGS)
 
 lint: $(STAMP)  ## style, types and layers
 	$(BIN)/ruff check .
