@@ -57,7 +57,7 @@ class Newton(Descent):
         top = np.abs(values).max(axis=1, keepdims=True)
         floor = np.maximum(_FLAT * top, np.finfo(float).tiny)
         along = np.einsum("mij,mi->mj", vectors, state.gradient) / np.maximum(np.abs(values), floor)
-        step = problem.within_reach(-np.einsum("mij,mj->mi", vectors, along))
+        step = problem.within_reach(-np.einsum("mij,mj->mi", vectors, along), state)
         bent = (values[:, 0] <= floor[:, 0]) | ~np.isfinite(step).all(axis=1)
         if state.stiffness is not None and bent.any():
             step[bent] = steepest(problem, state[bent])

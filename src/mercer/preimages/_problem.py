@@ -94,23 +94,27 @@ class Problem:
         above = state.value >= 0
         if not above.any():
             return step
+        norm = np.where(above, np.linalg.norm(self._image(step), axis=1), 0.0)
+        return self._cut(step, norm, self._length, state.points)
+
+    def within_reach(self, step: Array, state: State) -> Array:
+        """Steps cut to one and a half times that length, or half the way to a point if longer.
+
+        Newton's method would leave the valley in which it started.
+        """
         norm = np.linalg.norm(self._image(step), axis=1)
-        long = np.flatnonzero(above & (norm > self._length) & np.isfinite(norm))
+        return self._cut(step, norm, 1.5 * self._length, state.points)
+
+    def _cut(self, step: Array, norm: Array, length: float, points: Array) -> Array:
+        """Steps of this norm cut to a length, or to half the way to the nearest point."""
+        long = np.flatnonzero((norm > length) & np.isfinite(norm))
         if not long.size:
             return step
-        points = state.points[long]
-        gap = np.linalg.norm(self._image(points - self.nearest_point(points)), axis=1)
-        limit = np.maximum(self._length, 0.5 * gap)
+        gap = self._image(points[long] - self.nearest_point(points[long]))
+        limit = np.maximum(length, 0.5 * np.linalg.norm(gap, axis=1))
         factor = np.ones(len(step))
         factor[long] = np.minimum(1.0, limit / norm[long])
         return np.asarray(step * factor[:, None])
-
-    def within_reach(self, step: Array) -> Array:
-        """Steps cut to one and a half times the kernel's own length."""
-        norm = np.linalg.norm(self._image(step), axis=1)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            factor = np.minimum(1.0, 1.5 * self._length / norm)
-        return np.asarray(step * np.nan_to_num(factor, nan=1.0)[:, None])
 
     def nearest_point(self, points: Array) -> Array:
         """The point of the element nearest to each row, as a radial kernel measures distances."""
