@@ -23,6 +23,8 @@ from benchmarks._report import Outcome, Row, at_least, at_most
 from benchmarks._resident import forget_peak, status
 from mercer import datasets
 from mercer.preimages import gradient_bound
+from mercer.preimages._constraint import Constraint
+from mercer.preimages._problem import Problem
 
 TITLE = "Pre-images"
 
@@ -185,10 +187,7 @@ def _run_closed_form(psi: mc.Element, settings: Settings, outcome: Outcome) -> N
     outcome.add_figures("closed form", values, bars)
 
 
-def _problem(psi: mc.Element) -> Any:
-    from mercer.preimages._constraint import Constraint
-    from mercer.preimages._problem import Problem
-
+def _problem(psi: mc.Element) -> Problem:
     return Problem(psi, mc.Nearest(), Constraint(None, None))
 
 

@@ -3,9 +3,7 @@
 import pytest
 
 import mercer as mc
-from mercer.engine._compiled import core
-
-compiled = pytest.mark.skipif(core() is None, reason="the compiled core was not built")
+from tests.engine.isas import compiled
 
 
 @pytest.fixture(params=["blocked", pytest.param(None, marks=compiled, id="native")])

@@ -51,6 +51,17 @@ def test_exponentials_to_two_units(dtype, low, high, isa, rng):
 
 
 @each_isa
+@pytest.mark.parametrize(
+    ("dtype", "low", "high"), [("float32", -125, 127), ("float64", -1021, 1023)]
+)
+def test_powers_of_two_to_two_units(dtype, low, high, isa, rng):
+    x = [rng.uniform(low, high, size=20_000), rng.normal(size=10_000), 1e-9 * rng.normal(size=999)]
+    x = np.concatenate(x).astype(dtype)
+    exact = np.exp2(x.astype(np.longdouble))
+    assert ulps(function("two_to", dtype, x, isa), exact).max() < 2.0
+
+
+@each_isa
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_logarithms_to_two_and_a_half_units(dtype, isa, rng):
     info = np.finfo(dtype)

@@ -6,7 +6,9 @@ from numpy.testing import assert_allclose
 
 import mercer as mc
 from mercer.engine import Dense, LowRank, Stacked, fields, moments
-from tests.engine.isas import ISAS
+from mercer.engine._compiled import core
+from mercer.engine._tape import tape
+from tests.engine.isas import ISAS, compiled
 
 KERNELS = [
     mc.Gaussian(1.5), mc.Laplace(1.0), mc.Matern(2.5, 1.0), mc.Polynomial(2), mc.Exponential(3.0),
@@ -88,6 +90,19 @@ def test_rows_that_underflow_keep_their_direction(rng):
                 mc.Gaussian(0.5).program, X, Y, coef, order=1, paired=True, shifted=True
             )
         assert_allclose(got.gradient[5], expected.gradient[5], rtol=1e-9)
+
+
+@compiled
+def test_coefficients_of_pairs_are_checked(rng):
+    X, out = rng.normal(size=(9, 2)), [np.empty((5, 1))]
+    steps, result = tape(mc.Gaussian(1.0).program.profile)
+    program = core().Program64(X, list(steps), result, 2, "")
+    program.set_coef(0, np.ones((9, 1)))
+    width = program.panel
+    program.sums(X[:5], out, np.ones((9, width)))
+    for pair in (np.ones((8, width)), np.ones((9, width - 1)), np.ones((9, width), np.float32)):
+        with pytest.raises((TypeError, ValueError)):
+            program.sums(X[:5], out, pair)
 
 
 def test_small_memory_changes_nothing(rng):

@@ -227,67 +227,6 @@ def test_many_points_are_sampled_for_starts_and_the_seed_counts(rng):
     assert_array_equal(one, two)
 
 
-# --- constraints ----------------------------------------------------------------------------------
-
-
-def test_box_ball_and_simplex_hold(rng):
-    X = rng.normal(size=(30, 3))
-    psi = mc.Element(mc.Gaussian(1.0), X, rng.normal(size=(30, 9)))
-    inside = mc.preimage(psi, domain=mc.Box(-0.2, [0.1, 0.2, np.inf])).points
-    assert (inside >= -0.2).all()
-    assert (inside <= [0.1, 0.2, np.inf]).all()
-    near = mc.preimage(psi, domain=mc.Ball([1.0, 1.0, 1.0], 0.5)).points
-    assert (np.linalg.norm(near - 1.0, axis=1) <= 0.5 + 1e-12).all()
-    parts = mc.preimage(psi, domain=mc.Simplex()).points
-    assert_allclose(parts.sum(axis=1), 1.0, rtol=1e-12)
-    assert (parts >= 0).all()
-
-
-@pytest.mark.parametrize("domain", [mc.Box(-0.4, 0.3), mc.Ball([0.3, 0.1], 0.6), mc.Simplex(0.8)])
-def test_constrained_minima_beat_a_grid(domain, rng):
-    X = rng.normal(size=(30, 2))
-    psi = mc.Element(mc.Gaussian(1.0), X, rng.uniform(size=30))
-    back = mc.preimage(psi, domain=domain, n_starts=4)
-    grid = np.stack(np.meshgrid(*[np.linspace(-1, 1, 201)] * 2), axis=-1).reshape(-1, 2)
-    grid = domain.project(grid, np.ones(grid.shape, dtype=bool))
-    assert back.objective[0] <= (0.5 - psi(grid)).min() + 1e-9
-    assert back.ok.all()
-
-
-@pytest.mark.parametrize("solver", [None, mc.LBFGS(), mc.FixedPoint(), mc.Newton()], ids=repr)
-def test_fixed_coordinates_are_held_and_the_rest_is_stationary(solver, rng):
-    X = rng.normal(size=(30, 3))
-    psi = mc.Element(mc.Gaussian(1.5), X, rng.uniform(size=(30, 2)))
-    held = np.array([[0.5, np.nan, np.nan], [np.nan, np.nan, -0.25]])
-    back = mc.preimage(psi, solver, fixed=held)
-    known = ~np.isnan(held)
-    assert_array_equal(back.points[known], held[known])
-    gradient = _paired_gradient(psi, back.points)
-    assert (np.abs(gradient[~known]) < 1e-8 * gradient_bound(psi).max()).all()
-    assert back.ok.all()
-
-
-def test_everything_fixed_stays(rng):
-    psi = mc.mean_embedding(mc.Gaussian(1.0), rng.normal(size=(5, 2)))
-    back = mc.preimage(psi, fixed=[0.1, 0.2])
-    assert_array_equal(back.points, [[0.1, 0.2]])
-    assert back.status[0] is Status.CONVERGED
-
-
-def test_constraints_are_checked(X):
-    psi = mc.mean_embedding(mc.Gaussian(1.0), X)
-    with pytest.raises(mc.InputError, match="Box, Ball or Simplex"):
-        mc.preimage(psi, domain=(0, 1))
-    with pytest.raises(mc.InputError, match="low <= high"):
-        mc.Box(1.0, 0.0)
-    with pytest.raises(mc.InputError, match="3 coordinates"):
-        mc.preimage(psi, domain=mc.Ball([0.0, 0.0, 0.0], 1.0))
-    with pytest.raises(mc.InputError, match="fixed must have shape"):
-        mc.preimage(psi, fixed=[1.0, np.nan, np.nan])
-    with pytest.raises(mc.InputError, match="outside the ball"):
-        mc.preimage(psi, domain=mc.Ball([0.0, 0.0], 1.0), fixed=[2.0, np.nan])
-
-
 # --- batches and types ----------------------------------------------------------------------------
 
 

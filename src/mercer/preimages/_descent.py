@@ -75,7 +75,7 @@ class Descent(Solver):
         owners = np.tile(np.arange(b), s)
         walk = _Walk(self, problem, starts.reshape(s * b, d).astype(float), owners, history)
         walk.run(callback)
-        index, points = best_of(problem, walk.points.reshape(s, b, d), s)
+        index, points = best_of(problem, walk.points.reshape(s, b, d))
         best = index * b + np.arange(b)
         evaluations = walk.n_evaluations.reshape(s, b).sum(axis=0)
         path = walk.history(best) if history else None

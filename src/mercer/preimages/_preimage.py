@@ -63,7 +63,7 @@ def preimage(
     solver : Solver, optional
         `FixedPoint`, `Newton`, `LBFGS`, `GradientDescent`, `MM`, `ClosedForm`, `Distances`,
         `Candidates`, `Global`, or a fitted `LearnedMap`. By default `Newton` up to 20 dimensions
-        and `LBFGS` above; `FixedPoint` for kernels with cusps or cuts and inside a `domain`;
+        and `LBFGS` above; `FixedPoint` for kernels with cusps and inside a `domain`;
         `Candidates` for kernels without derivatives.
     problem : Objective, optional
         `Nearest()` by default; `Collinear()` or `Projected(plane)`.

@@ -220,12 +220,9 @@ class Problem:
         return 2.0 * slope(0.5 * h) - slope(h)
 
 
-def best_of(problem: Problem, points: Array, starts: int) -> tuple[Array, Array]:
-    """Which of several points per element is best: index of the start, and the points (b, d).
-
-    `points` has shape (s, b, d).
-    """
-    b = problem.batch
+def best_of(problem: Problem, points: Array) -> tuple[Array, Array]:
+    """Of points (s, b, d) the best of each element: the index of its start, and points (b, d)."""
+    starts, b = points.shape[:2]
     if starts == 1:
         return np.zeros(b, dtype=int), points[0]
     owners = np.tile(np.arange(b), starts)

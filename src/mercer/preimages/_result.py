@@ -156,7 +156,9 @@ class PreImage:
 
 @dataclass(frozen=True, eq=False)
 class History:
-    """The path of every search: lists with one entry per iteration, NaN once a row has stopped.
+    """The path of every search: one entry per iteration, NaN once a row has stopped.
+
+    Of the first search, where it was begun again off a saddle or after an escape.
 
     Attributes
     ----------
