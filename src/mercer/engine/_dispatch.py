@@ -5,10 +5,9 @@
 | spectral | smooth radial profiles in at most 3 dimensions, where `options(tolerance=...)`   |
 |          | allows an error, the frequency grid meets it, and it is forecast to be faster    |
 | native   | profiles of one distance or inner product the core knows, dense points of at     |
-|          | most 200 dimensions, elements against all queries                                |
+|          | most 200 dimensions; all elements at all queries, or element j at query j        |
 | blocked  | everything else: several variables, functions of blocks, opaque profiles, sparse |
-|          | points, more dimensions (BLAS products, then a pass of the core over them), one  |
-|          | element per query                                                                |
+|          | points, more dimensions (BLAS products, and a pass of the core over them)        |
 
 `options(engine=...)` with one of these names overrides the choice, for the calls inside the block;
 naming an engine that cannot run a call is an error. A blocked engine that is named runs on NumPy
