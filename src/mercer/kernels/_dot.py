@@ -10,7 +10,7 @@ import numpy as np
 
 from mercer._array import non_negative, positive, positive_int
 from mercer.engine import Dot, Program, Var
-from mercer.kernels._flags import POSITIVE_DEFINITE, Definiteness, Flags
+from mercer.kernels._flags import Definiteness, Flags
 from mercer.kernels._kernel import Kernel
 from mercer.kernels._radial import recorded
 
@@ -52,7 +52,7 @@ class Linear(DotProduct):
     array([[11.]])
     """
 
-    flags = Flags(Definiteness.POSITIVE, True, None, False)
+    flags = Flags(Definiteness.POSITIVE, True, None, False, False)
 
     def profile(self, t: Any) -> Any:
         """t itself."""
@@ -96,7 +96,7 @@ class Polynomial(DotProduct):
     def flags(self) -> Flags:  # type: ignore[override]
         """Positive definite; convex on the whole line for even degrees and degree one."""
         convex = True if self.degree == 1 or self.degree % 2 == 0 else None
-        return Flags(Definiteness.POSITIVE, convex, None, False)
+        return Flags(Definiteness.POSITIVE, convex, None, False, False)
 
     @classmethod
     def from_gamma(cls, degree: int, gamma: float, coef0: float = 1.0) -> Polynomial:
@@ -134,8 +134,8 @@ class Exponential(DotProduct):
 
     @property
     def flags(self) -> Flags:  # type: ignore[override]
-        """Positive definite, convex; characteristic on bounded sets, so nothing is claimed."""
-        return Flags(POSITIVE_DEFINITE.definiteness, True, None, None)
+        """Positive definite, convex, universal; characteristic on bounded sets only."""
+        return Flags(Definiteness.POSITIVE, True, None, None, True)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "scale", positive(self.scale, "scale"))

@@ -35,6 +35,9 @@ class Flags:
         The profile is a mixture of exp(-t u): positive definite in every dimension (SPEC A18).
     characteristic : bool or None
         Mean embeddings of different distributions differ.
+    universal : bool or None
+        On every compact set of points elements come as near as one likes to any continuous
+        function. Implies that Gram matrices of distinct points are not singular.
 
     Examples
     --------
@@ -49,6 +52,7 @@ class Flags:
     convex_profile: bool | None = None
     completely_monotone: bool | None = None
     characteristic: bool | None = None
+    universal: bool | None = None
 
     @property
     def is_positive_definite(self) -> bool | None:
@@ -63,7 +67,9 @@ class Flags:
             _both(self.convex_profile, other.convex_profile) if same_kind else None,
             _both(self.completely_monotone, other.completely_monotone) if same_kind else None,
             # the squared MMD of a sum is the sum of the squared MMDs
-            self._and_pd(other) or other._and_pd(self) or None,
+            _with(self.characteristic, other) or _with(other.characteristic, self) or None,
+            # the space of a sum holds the spaces of both
+            _with(self.universal, other) or _with(other.universal, self) or None,
         )
 
     def times(self, other: Flags, *, same_kind: bool, constant: bool, stationary: bool) -> Flags:
@@ -75,20 +81,20 @@ class Flags:
         definiteness = Definiteness.POSITIVE if both_pd else Definiteness.UNKNOWN
         if constant:
             definiteness = _sum_definiteness(self.definiteness, other.definiteness)
-        characteristic = constant or (both_pd and stationary)
+        carries = constant or (both_pd and stationary)
         return Flags(
             definiteness,
             convex or None,
             monotone,
             # the spectral measure of a product is a convolution: full support carries over
-            (characteristic and (self.characteristic or other.characteristic)) or None,
+            (carries and (self.characteristic or other.characteristic)) or None,
+            (carries and (self.universal or other.universal)) or None,
         )
 
-    def _and_pd(self, other: Flags) -> bool:
-        return bool(self.characteristic and other.is_positive_definite)
 
-
-POSITIVE_DEFINITE = Flags(Definiteness.POSITIVE)
+def _with(claim: bool | None, other: Flags) -> bool:
+    """A claim that adding any positive definite kernel leaves true."""
+    return bool(claim and other.is_positive_definite)
 
 
 def _both(a: bool | None, b: bool | None) -> bool | None:

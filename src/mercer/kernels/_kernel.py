@@ -248,7 +248,7 @@ class Constant(Kernel):
 
     value: float
 
-    flags = Flags(Definiteness.POSITIVE, True, True, False)
+    flags = Flags(Definiteness.POSITIVE, True, True, False, False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "value", positive(self.value, "value"))
@@ -396,10 +396,10 @@ class Transformed(Kernel):
 
     @property
     def flags(self) -> Flags:  # type: ignore[override]
-        """Those of the kernel; it stays characteristic only where the map loses nothing."""
+        """Those of the kernel; characteristic and universal only where the map loses nothing."""
         inner = self.kernel.flags
         keeps = isinstance(self.point_map, engine.Scales)
-        return inner if keeps else replace(inner, characteristic=None)
+        return inner if keeps else replace(inner, characteristic=None, universal=None)
 
     @property
     def domain(self) -> Domain:

@@ -22,7 +22,7 @@ from mercer.kernels._measures import (
     SpectralMeasure,
 )
 
-_MONOTONE = Flags(Definiteness.POSITIVE, True, True, True)
+_MONOTONE = Flags(Definiteness.POSITIVE, True, True, True, True)
 
 
 class Radial(Kernel):

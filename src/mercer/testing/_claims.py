@@ -24,7 +24,9 @@ def check_claims(
     """Try every claim; what is not claimed is not tried."""
     check_definiteness(kernel, claims.definiteness, points, dims)
     if claims.characteristic:
-        _check_separates(kernel, dims)
+        _check_separates(kernel, dims, "characteristic")
+    if claims.universal:
+        _check_separates(kernel, dims, "universal")
     variables = kernel.program.variables
     if len(variables) == 1 and isinstance(variables[0], Distance | Dot):
         _check_projective(kernel, claims.definiteness, isinstance(variables[0], Dot))
@@ -77,20 +79,26 @@ def smallest_eigenvalue(K: Array, *, centred: bool) -> tuple[float, float]:
     return float(np.linalg.eigvalsh(0.5 * (K + K.T))[0]), allowed
 
 
-def _check_separates(kernel: Kernel, dims: tuple[int, ...]) -> None:
-    """A characteristic kernel gives every signed measure of total mass zero a positive norm."""
+def _check_separates(kernel: Kernel, dims: tuple[int, ...], claim: str) -> None:
+    """No signed measure on distinct points has norm zero: none at all for universal kernels, none
+    of total mass zero for characteristic ones.
+    """
     for d in dimensions(kernel, dims):
         X = placed(kernel, d, {1: 14, 2: 5, 3: 3}.get(d, 2), 2.0 * natural_scale(kernel, d))
         if X is None or len(X) < 3:
             continue
         K = np.asarray(kernel(X), dtype=np.float64)
-        basis = np.linalg.qr(np.column_stack([np.ones(len(X)), np.eye(len(X))[:, 1:]]))[0][:, 1:]
+        basis = np.eye(len(X))
+        if claim == "universal":  # features of length one are as independent as the features
+            K = K / np.sqrt(np.outer(np.diag(K), np.diag(K)))
+        else:
+            basis = np.linalg.qr(np.column_stack([np.ones(len(X)), basis[:, 1:]]))[0][:, 1:]
         least = float(np.linalg.eigvalsh(basis.T @ K @ basis)[0])
         if not least > _SLACK * float(np.trace(K)):
             fail(
                 kernel,
-                f"claims to be characteristic, but on {len(X)} distinct points{_where(X)} two "
-                f"distributions have embeddings at a squared distance of {least:.3g}",
+                f"claims to be {claim}, but on {len(X)} distinct points{_where(X)} there is a "
+                f"signed measure whose embedding has the squared norm {least:.3g}",
             )
 
 
