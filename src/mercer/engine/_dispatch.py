@@ -30,6 +30,7 @@ from mercer.engine._aligned import aligned_fields
 from mercer.engine._coef import Coef, Dense, LowRank, Selection, Stacked
 from mercer.engine._compiled import can_run, core
 from mercer.engine._fields import Fields
+from mercer.engine._maps import apply_all
 from mercer.engine._plan import n_columns, n_rows, pieces
 from mercer.engine._precision import doubled, halved, in_double
 from mercer.engine._program import Program
@@ -265,10 +266,8 @@ def use_native(program: Program, X: Any, Y: Any) -> bool:
 
 
 def _dimensions(program: Program, X: Any) -> int:
-    dim = n_columns(X)
-    for step in program.variables[0].maps:  # type: ignore[union-attr]
-        dim = step.out_dim(dim)
-    return dim
+    maps = program.variables[0].maps  # type: ignore[union-attr]
+    return n_columns(apply_all(maps, X[:1])) if maps else n_columns(X)
 
 
 @lru_cache(maxsize=1)

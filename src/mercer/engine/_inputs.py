@@ -32,8 +32,9 @@ def require_derivatives(program: Program) -> None:
     """Raise unless the kernel has derivatives in its arguments."""
     if not program.has_derivatives:
         raise DerivativeError(
-            "this kernel is known by its values only (a function of blocks, or a precomputed "
-            "matrix), so it has no derivatives; use a kernel with a profile"
+            "this kernel is known by its values only (a function of blocks or of coordinates, a "
+            "feature map, or a precomputed matrix), so it has no derivatives; use a kernel with a "
+            "profile"
         )
 
 

@@ -1,12 +1,14 @@
-"""Linear maps of points, applied before a kernel looks at them: scales, columns, matrices.
+"""Maps of points, applied before a kernel looks at them: scales, columns, matrices, features.
 
-Each map is a value with two actions: `apply` takes points (rows) to where the kernel measures, and
-`pull` takes gradients there back to the original coordinates (multiplication by the transpose).
+Each map is a value; `apply` takes points (rows) to where the kernel measures. A linear one also has
+`pull`, which takes gradients there back to the original coordinates (multiplication by the
+transpose). Behind a map that is not linear a kernel has values only.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from abc import ABC, abstractmethod
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -14,9 +16,41 @@ from mercer._array import Array, as_points, as_vector, frozen, is_sparse
 from mercer._errors import InputError
 
 
-class Map:
-    """A linear map of points, immutable and hashable by its array."""
+class Map(ABC):
+    """A map of points: an immutable, hashable value."""
 
+    is_linear: ClassVar[bool] = False
+
+    @property
+    def in_dim(self) -> int | None:
+        """The number of columns it needs, None for any number that is large enough."""
+        return None
+
+    @abstractmethod
+    def apply(self, X: Any) -> Any:
+        """Map the rows of X."""
+
+    def check(self, columns: int, name: str) -> None:
+        """Raise unless points with this many columns can be mapped."""
+        if self.in_dim is not None and columns != self.in_dim:
+            raise InputError(
+                f"{name} has {columns} features, but the kernel's {type(self).__name__} "
+                f"needs {self.in_dim}"
+            )
+
+    def out_dim(self, in_dim: int) -> int:
+        """The number of columns it gives, where it is linear."""
+        raise NotImplementedError  # pragma: no cover
+
+    def pull(self, G: Array, in_dim: int) -> Array:
+        """Take gradients (last axis) back to the `in_dim` original coordinates, where linear."""
+        raise NotImplementedError  # pragma: no cover
+
+
+class LinearMap(Map):
+    """A linear map, known by its array."""
+
+    is_linear = True
     array: Array
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -42,33 +76,8 @@ class Map:
     def __deepcopy__(self, memo: Any) -> Map:
         return self
 
-    @property
-    def in_dim(self) -> int | None:
-        """The number of columns it needs, None for any number that is large enough."""
-        raise NotImplementedError  # pragma: no cover
 
-    def out_dim(self, in_dim: int) -> int:
-        """The number of columns it gives."""
-        raise NotImplementedError  # pragma: no cover
-
-    def check(self, columns: int, name: str) -> None:
-        """Raise unless points with this many columns can be mapped."""
-        if self.in_dim is not None and columns != self.in_dim:
-            raise InputError(
-                f"{name} has {columns} features, but the kernel's {type(self).__name__} "
-                f"needs {self.in_dim}"
-            )
-
-    def apply(self, X: Any) -> Any:
-        """Map the rows of X."""
-        raise NotImplementedError  # pragma: no cover
-
-    def pull(self, G: Array, in_dim: int) -> Array:
-        """Take gradients (last axis) back to the `in_dim` original coordinates."""
-        raise NotImplementedError  # pragma: no cover
-
-
-class Scales(Map):
+class Scales(LinearMap):
     """Divide each coordinate by its own length: x -> x / s.
 
     Parameters
@@ -110,7 +119,7 @@ class Scales(Map):
         return np.asarray(G / self.array.astype(G.dtype))
 
 
-class Columns(Map):
+class Columns(LinearMap):
     """Keep only some columns: the kernel does not see the others.
 
     Parameters
@@ -162,7 +171,7 @@ class Columns(Map):
         return out
 
 
-class Matrix(Map):
+class Matrix(LinearMap):
     """Apply a matrix: x -> A x, so that squared distances become (x-y)' A'A (x-y).
 
     Parameters

@@ -31,7 +31,8 @@ def mapped_points(v: Variable, X: Any, Y: Any) -> tuple[Any, Any]:
     maps: Maps = getattr(v, "maps", ())
     if not maps:
         return X, Y
-    if isinstance(v, Distance) and not is_sparse(X) and not is_sparse(Y):
+    linear = all(step.is_linear for step in maps)
+    if isinstance(v, Distance) and linear and not is_sparse(X) and not is_sparse(Y):
         centre = np.mean(X, axis=0, dtype=np.float64)
         same = Y is X
         X = (X - centre).astype(X.dtype)

@@ -92,7 +92,10 @@ class Program:
     @property
     def has_derivatives(self) -> bool:
         """Whether every variable can be differentiated in the points."""
-        return not any(isinstance(v, Block | BlockDiagonal) for v in self.variables)
+        return all(
+            not isinstance(v, Block | BlockDiagonal) and all(step.is_linear for step in v.maps)
+            for v in self.variables
+        )
 
     @cached_property
     def corner(self) -> tuple[tuple[float, float], ...]:

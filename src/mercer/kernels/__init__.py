@@ -4,6 +4,7 @@ from mercer.engine import Columns, Matrix, Scales
 from mercer.kernels._bandwidth import median_scale, scott_scale, silverman_scale
 from mercer.kernels._domain import Domain, Objects, RowIds, Vectors
 from mercer.kernels._dot import DotProduct, Exponential, Linear, Polynomial
+from mercer.kernels._features import Features, Monomials
 from mercer.kernels._flags import Definiteness, Flags
 from mercer.kernels._given import FromFunction, Precomputed
 from mercer.kernels._kernel import (
@@ -35,6 +36,7 @@ __all__ = [
     "DotProduct",
     "Epanechnikov",
     "Exponential",
+    "Features",
     "Flags",
     "FromFunction",
     "Gaussian",
@@ -45,6 +47,7 @@ __all__ = [
     "Matern",
     "Matrix",
     "MixingMeasure",
+    "Monomials",
     "NegativeDistance",
     "Normalised",
     "Objects",

@@ -118,23 +118,28 @@ class Anything(Domain):
 
 @dataclass(frozen=True)
 class Mapped(Domain):
-    """Vectors that a map takes into another domain."""
+    """Points that a map takes into another domain: vectors, or what the map says it takes."""
 
     inner: Domain
     point_map: Map
 
     def points(self, X: Any, name: str) -> Any:
-        """Vectors with the columns the map needs, whose images are accepted."""
-        X = Vectors().points(X, name)
-        self.point_map.check(X.shape[1], name)
+        """Points the map can be applied to, whose images are accepted."""
+        X = self._taken.points(X, name)
+        if self.is_vector:
+            self.point_map.check(X.shape[1], name)
         if self.inner not in (Vectors(), Anything()):
             self.inner.points(self.point_map.apply(X), name)
         return X
 
     @property
+    def _taken(self) -> Domain:
+        return getattr(self.point_map, "on", None) or Vectors()
+
+    @property
     def base(self) -> Domain:
-        """Vectors."""
-        return Vectors()
+        """What the map takes."""
+        return self._taken.base
 
 
 @dataclass(frozen=True)

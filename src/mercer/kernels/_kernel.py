@@ -105,7 +105,7 @@ class Kernel(ABC):
         return X, Y
 
     def transform(self, point_map: Map) -> Transformed:
-        """Return the kernel on mapped points, k(Ax, Ay): see `Scales`, `Columns`, `Matrix`."""
+        """Return the kernel on mapped points: see `Scales`, `Columns`, `Matrix`, `Features`."""
         return Transformed(self, point_map)
 
     def mixing_measure(self) -> MixingMeasure:
@@ -374,7 +374,7 @@ class Product(Kernel):
 
 @dataclass(frozen=True)
 class Transformed(Kernel):
-    """k(Ax, Ay) for a linear map A; written `kernel.transform(map)`.
+    """k(A(x), A(y)) for a map A of points; written `kernel.transform(map)`.
 
     Examples
     --------
@@ -389,7 +389,8 @@ class Transformed(Kernel):
     def __post_init__(self) -> None:
         if not isinstance(self.point_map, Map):
             raise InputError(
-                f"transform takes Scales, Columns or Matrix, got {type(self.point_map).__name__}"
+                "transform takes a map of points (Scales, Columns, Matrix, Features), got "
+                f"{type(self.point_map).__name__}"
             )
         if not self.kernel.domain.is_vector:
             raise InputError(f"{self.kernel!r} has points that are not vectors: nothing to map")
@@ -416,6 +417,8 @@ class Transformed(Kernel):
 
     def spectral_measure(self, dim: int) -> SpectralMeasure:
         """The image of the measure under the transposed map."""
+        if not self.point_map.is_linear:
+            raise UnavailableError(f"{self!r} is not stationary: its map of points is not linear")
         inner = self.kernel.spectral_measure(self.point_map.out_dim(dim))
         return LinearImage(inner, self.point_map, dim)
 
@@ -431,7 +434,9 @@ def _same_kind(a: Kernel, b: Kernel) -> bool:
 
 
 def _is_stationary(k: Kernel) -> bool:
-    return all(isinstance(v, engine.Distance) for v in k.program.variables)
+    return k.program.has_derivatives and all(
+        isinstance(v, engine.Distance) for v in k.program.variables
+    )
 
 
 def _require_same(k: Sum | Product) -> None:

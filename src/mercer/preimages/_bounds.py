@@ -19,6 +19,7 @@ from mercer.engine import (
     Coef,
     Distance,
     Expr,
+    LinearMap,
     Maps,
     Program,
     Selection,
@@ -184,7 +185,7 @@ def spectral_norms(program: Program, dim: int) -> tuple[float, float]:
         A = mapped(maps, np.eye(dim))  # (d, p)
         values = np.linalg.svd(A, compute_uv=False)
         return float(values[0]), float(values[-1]) if A.shape[1] >= dim else 0.0
-    norms = [_norm(m.array, type(m).__name__) for m in maps]
+    norms = [_norm(m.array, type(m).__name__) for m in maps if isinstance(m, LinearMap)]
     return math.prod(norms), 0.0
 
 

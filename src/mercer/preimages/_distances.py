@@ -129,7 +129,7 @@ class Inverse:
     @classmethod
     def of(cls, kernel: Kernel) -> Inverse:
         """Tabulate the profile of a radial kernel over all distances there are, or raise."""
-        if kernel.program.kind != "radial":
+        if kernel.program.kind != "radial" or not kernel.program.has_derivatives:
             raise InputError(
                 f"Distances needs a radial kernel, a profile of one distance; {kernel!r} is not: "
                 "use another solver"

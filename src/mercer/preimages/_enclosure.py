@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from mercer._array import Array
-from mercer._errors import InputError
 from mercer.engine import Columns, Distance, Dot, Map, Maps, Matrix, Norm, Program, Scales
 from mercer.preimages._intervals import (
     Interval,
@@ -135,7 +134,7 @@ class Terms:
                 for j in range(d):
                     t = plus(t, box[j] * side[None, :, j])
                 return t, [side[None, :, j] for j in self.axes]
-        raise InputError("Global needs kernels of squared distances, inner products and norms")
+        raise AssertionError("checked by Global")  # pragma: no cover
 
     def _squared(self, maps: Maps, z: list[Interval], order: int) -> tuple[Interval, list[Any]]:
         """|A z|^2 and its derivatives 2 A'A z."""
@@ -241,6 +240,7 @@ def _mapped(step: Map, z: list[Any]) -> list[Any]:
             return [times(part, 1.0 / s) for part, s in zip(z, step.array.tolist(), strict=True)]
         case Columns():
             return [z[j] for j in step.array]
+    assert isinstance(step, Matrix)
     image = [_linear(row, z) for row in step.array]
     return [0.0 * z[0] if isinstance(part, int) else part for part in image]
 
@@ -255,6 +255,7 @@ def _pulled(step: Map, z: list[Any], dim: int) -> list[Any]:
             for j, part in zip(step.array.tolist(), z, strict=True):
                 out[j] = part
             return out
+    assert isinstance(step, Matrix)
     return [_linear(row, z) for row in step.array.T]
 
 

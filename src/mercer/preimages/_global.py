@@ -9,7 +9,7 @@ import numpy as np
 
 from mercer._array import Array, is_sparse, positive, positive_int
 from mercer._errors import InputError
-from mercer.engine import Distance, doubled, n_columns
+from mercer.engine import Distance, Dot, Norm, doubled, n_columns
 from mercer.kernels import Definiteness
 from mercer.preimages._boxes import BoxObjective
 from mercer.preimages._constraint import Box, as_constraint
@@ -257,6 +257,12 @@ def _is_radial(program: Any) -> bool:
 def _objective(problem: Problem, j: int, low: Array, high: Array) -> BoxObjective:
     """The terms of element j: equal points merged, positive coefficients first."""
     psi, program = problem.psi, problem.program
+    measured = all(isinstance(v, Distance | Dot | Norm) for v in program.variables)
+    if not measured or not program.has_derivatives:
+        raise InputError(
+            "Global needs kernels of squared distances, inner products and norms of vectors, "
+            f"which {problem.kernel!r} is not; use another solver, such as Candidates()"
+        )
     points = psi.points.toarray() if is_sparse(psi.points) else psi.points
     points = np.asarray(points, dtype=float)
     coef = np.asarray(psi.coef.tile(slice(None), slice(j, j + 1)), dtype=float)[:, 0]

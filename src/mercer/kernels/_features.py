@@ -1,0 +1,155 @@
+"""Explicit feature maps: k(x, y) = <phi(x), phi(y)>, and any other kernel of phi(x) and phi(y)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import combinations_with_replacement
+from typing import Any
+
+import numpy as np
+
+from mercer._array import Array, as_points, is_sparse, non_negative, positive, positive_int
+from mercer._errors import InputError
+from mercer.engine import Map
+from mercer.kernels._domain import Domain
+
+_LARGEST_MAP = 1_000_000  # monomials; more are never wanted, the kernel is the shorter way
+
+
+@dataclass(frozen=True)
+class Features(Map):
+    """Map points by a function: x -> phi(x).
+
+    `Linear().transform(Features(phi))` is the kernel <phi(x), phi(y)>; every other kernel can be
+    put behind phi as well, and stays positive definite. Sums run at the speed of the kernel on the
+    features. There are no derivatives in x: pre-images are found among `Candidates`.
+
+    Parameters
+    ----------
+    function : callable
+        Takes n points, returns a real matrix of shape (n, p); each row may depend on its own point
+        only.
+    on : Domain, optional
+        What points are; the default is rows of a numeric matrix, `Objects()` is anything.
+
+    See Also
+    --------
+    Monomials : the features of polynomial kernels.
+
+    References
+    ----------
+    SPEC A11.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import mercer as mc
+    >>> def moments(X):
+    ...     return np.hstack([X, X**2])
+    >>> k = mc.Linear().transform(mc.Features(moments))
+    >>> k([[1.0], [2.0]], [[3.0]])
+    array([[12.],
+           [42.]])
+    >>> def letters(words):
+    ...     return [[word.count(c) for c in "abc"] for word in words]
+    >>> mc.Gaussian(1.0).transform(mc.Features(letters, on=mc.Objects()))(["aab", "aba"])
+    array([[1., 1.],
+           [1., 1.]])
+    """
+
+    function: Callable[[Any], Any]
+    on: Domain | None = None
+
+    def __post_init__(self) -> None:
+        if not callable(self.function):
+            raise InputError(f"function must be callable, got {type(self.function).__name__}")
+
+    def apply(self, X: Any) -> Any:
+        """The features of the points, checked; float32 points have float32 features."""
+        F = as_points(self.function(X), "the matrix of features")
+        if F.shape[0] != X.shape[0]:
+            raise InputError(
+                f"the feature map returned {F.shape[0]} rows for {X.shape[0]} points; it must "
+                "return one row per point"
+            )
+        return F.astype(np.float32) if X.dtype == np.float32 else F.astype(np.float64)
+
+
+@dataclass(frozen=True)
+class Monomials(Map):
+    """Map x to the weighted monomials whose inner product is (<x, y> / s + c)^p.
+
+    With x_0 = sqrt(s c), the features are sqrt(p! / (a_0! ... a_d!)) s^(-p/2) x_0^a_0 ... x_d^a_d
+    over all exponents that add up to p: C(d + p - 1, p) of them for c = 0, C(d + p, p) otherwise.
+    Monomials without the multinomial weights do not reproduce the kernel.
+
+    Parameters
+    ----------
+    degree : int
+        p >= 1.
+    scale : float
+        s > 0.
+    offset : float
+        c >= 0; at 0 only monomials of degree p appear.
+
+    References
+    ----------
+    SPEC A7 and A11, ERRATA 004-5.
+
+    Examples
+    --------
+    >>> import mercer as mc
+    >>> mc.Monomials(2, offset=0.0).apply([[1.0, 3.0]]).round(4)
+    array([[1.    , 4.2426, 9.    ]])
+    >>> mc.Linear().transform(mc.Monomials(2))([[1.0]], [[2.0]]), mc.Polynomial(2)([[1.0]], [[2.0]])
+    (array([[9.]]), array([[9.]]))
+    """
+
+    degree: int
+    scale: float = 1.0
+    offset: float = 1.0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "degree", positive_int(self.degree, "degree"))
+        object.__setattr__(self, "scale", positive(self.scale, "scale"))
+        object.__setattr__(self, "offset", non_negative(self.offset, "offset"))
+
+    def apply(self, X: Any) -> Array:
+        """The features, shape (n, number of monomials)."""
+        X = as_points(X)
+        if is_sparse(X):
+            raise InputError(
+                "monomials of sparse points are dense; use X.toarray(), or the kernel Polynomial"
+            )
+        if self.offset > 0:
+            constant = np.full((X.shape[0], 1), math.sqrt(self.offset * self.scale), dtype=X.dtype)
+            X = np.hstack([constant, X])
+        chosen, weights = _exponents(X.shape[1], self.degree)
+        F: Array = X[:, chosen[:, 0]]
+        for factor in chosen.T[1:]:
+            F *= X[:, factor]
+        F *= (weights * self.scale ** (-0.5 * self.degree)).astype(X.dtype)
+        return F
+
+
+@lru_cache(maxsize=8)
+def _exponents(variables: int, degree: int) -> tuple[Array, Array]:
+    """For each monomial the variables that are multiplied, and its multinomial weight's root."""
+    count = math.comb(variables + degree - 1, degree)
+    if count > _LARGEST_MAP:
+        raise InputError(
+            f"there are {count} monomials of degree {degree} in {variables} variables; use the "
+            "kernel Polynomial, which needs none of them"
+        )
+    chosen = np.array(list(combinations_with_replacement(range(variables), degree)), dtype=np.intp)
+    roots = [math.sqrt(_multinomial(row)) for row in chosen.tolist()]
+    return chosen, np.array(roots)
+
+
+def _multinomial(row: list[int]) -> int:
+    """p! / (a_1! ... a_d!) for a sorted list of p variables."""
+    repeats = (row.count(v) for v in set(row))
+    return math.factorial(len(row)) // math.prod(math.factorial(a) for a in repeats)
