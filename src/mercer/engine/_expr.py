@@ -140,6 +140,20 @@ class Log(Unary):
 
 
 @dataclass(frozen=True)
+class Tanh(Unary):
+    """The hyperbolic tangent."""
+
+    def derivatives(self, x: Any, order: int) -> tuple[Any, ...]:
+        xp = namespace(x)
+        f = xp.tanh(x)
+        if order == 0:
+            return (f,)
+        e = xp.exp(-2.0 * xp.abs(x))
+        first = 4.0 * e / ((1.0 + e) * (1.0 + e))  # 1 - f^2 would have no digits where |f| is 1
+        return (f, first, -2.0 * f * first)[: order + 1]
+
+
+@dataclass(frozen=True)
 class Pow(Unary):
     """A constant power; whole powers by multiplication, so that any sign is allowed."""
 
@@ -274,6 +288,11 @@ def log(a: Expr) -> Expr:
     return Const(math.log(a.value)) if isinstance(a, Const) else Log(a)
 
 
+def tanh(a: Expr) -> Expr:
+    """tanh(a)."""
+    return Const(math.tanh(a.value)) if isinstance(a, Const) else Tanh(a)
+
+
 def cut(gate: Any, body: Any) -> Any:
     """`body` where `gate` >= 0, else 0; of expressions or of arrays."""
     if isinstance(gate, Expr):
@@ -328,6 +347,7 @@ _UFUNCS: dict[str, Callable[..., Expr]] = {
     "log": log,
     "sqrt": lambda a: power(a, 0.5),
     "square": lambda a: power(a, 2.0),
+    "tanh": tanh,
     "reciprocal": lambda a: power(a, -1.0),
     "power": lambda a, p: power(a, p.value) if isinstance(p, Const) else exp(p * log(a)),
     "maximum": lambda a, b: b + Cut(a - b, a - b),

@@ -18,15 +18,14 @@ from mercer.kernels._kernel import (
 from mercer.kernels._measures import MixingMeasure, SpectralMeasure
 from mercer.kernels._normalised import Normalised
 from mercer.kernels._radial import (
-    Epanechnikov,
     Gaussian,
     InverseMultiquadric,
     Laplace,
     Matern,
-    NegativeDistance,
     Radial,
     RationalQuadratic,
 )
+from mercer.kernels._window import Epanechnikov, NegativeDistance
 
 __all__ = [
     "Columns",

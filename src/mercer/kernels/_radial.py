@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from mercer._array import non_negative, positive
+from mercer._array import positive
 from mercer._errors import InputError, UnavailableError
-from mercer.engine import Const, Distance, Expr, Opaque, Program, Var, cut, matern
+from mercer.engine import Const, Distance, Expr, Opaque, Program, Var, matern
 from mercer.kernels._flags import Definiteness, Flags
 from mercer.kernels._kernel import Kernel
 from mercer.kernels._measures import (
@@ -299,106 +299,6 @@ class InverseMultiquadric(Radial):
     def mixing_measure(self) -> MixingMeasure:
         """Gamma with shape p and rate c, of mass c^-p."""
         return GammaMixing(self.p, self.c, self.c**-self.p)
-
-
-@dataclass(frozen=True)
-class Epanechnikov(Radial):
-    """Epanechnikov kernel k(x, y) = c - |x - y|^2 inside the window |x - y|^2 <= rho, else 0.
-
-    Neither positive definite nor conditionally so, for any c and rho: elements have no norm. Mean
-    shift and pre-images use only its slope. With c = rho (the default) the profile is continuous
-    and convex, which is what makes them descend.
-
-    Parameters
-    ----------
-    c : float
-        Height > 0 at distance zero.
-    rho : float or None
-        Squared radius > 0 of the window; None means c.
-
-    References
-    ----------
-    SPEC A4, ERRATA 000-3 and 000-4.
-
-    Examples
-    --------
-    >>> import mercer as mc
-    >>> mc.Epanechnikov(1.0)([[0.0]], [[0.5], [2.0]])
-    array([[0.75, 0.  ]])
-    """
-
-    c: float = 1.0
-    rho: float | None = None
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "c", positive(self.c, "c"))
-        if self.rho is not None:
-            object.__setattr__(self, "rho", positive(self.rho, "rho"))
-
-    @property
-    def flags(self) -> Flags:  # type: ignore[override]
-        """Indefinite; convex only where the profile does not jump."""
-        return Flags(Definiteness.INDEFINITE, self._window == self.c, False, None)
-
-    @property
-    def _window(self) -> float:
-        return self.c if self.rho is None else self.rho
-
-    def profile(self, u: Any) -> Any:
-        """c - u for u <= rho, else 0."""
-        return cut(self._window - u, self.c - u)
-
-    def mixing_measure(self) -> MixingMeasure:
-        """There is none."""
-        raise UnavailableError("the Epanechnikov profile is not completely monotone")
-
-
-@dataclass(frozen=True)
-class NegativeDistance(Radial):
-    """Negative distance kernel k(x, y) = c - |x - y|^p.
-
-    Conditionally positive definite exactly for 0 < p <= 2: differences of mean embeddings have a
-    norm (at p = 1 it is the energy distance), single features have not.
-
-    Parameters
-    ----------
-    p : float
-        Exponent > 0.
-    c : float
-        Offset >= 0.
-
-    References
-    ----------
-    SPEC A6, ERRATA 000-9.
-
-    Examples
-    --------
-    >>> import mercer as mc
-    >>> mc.NegativeDistance()([[0.0]], [[2.0]])
-    array([[-2.]])
-    """
-
-    p: float = 1.0
-    c: float = 0.0
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "p", positive(self.p, "p"))
-        object.__setattr__(self, "c", non_negative(self.c, "c"))
-
-    @property
-    def flags(self) -> Flags:  # type: ignore[override]
-        """Conditional up to p = 2; the profile -u^(p/2) is convex there too."""
-        conditional = self.p <= 2.0
-        kind = Definiteness.CONDITIONAL if conditional else Definiteness.INDEFINITE
-        return Flags(kind, conditional, False, None)
-
-    def profile(self, u: Any) -> Any:
-        """c - u^(p/2)."""
-        return self.c - u ** (self.p / 2.0)
-
-    def mixing_measure(self) -> MixingMeasure:
-        """There is none."""
-        raise UnavailableError("the profile c - u^(p/2) is not completely monotone")
 
 
 def _check_scale(kernel: Any) -> None:

@@ -1,0 +1,150 @@
+"""Radial kernels that are not positive definite: windows, and powers of the distance."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from mercer._array import non_negative, positive
+from mercer._errors import UnavailableError
+from mercer.engine import cut
+from mercer.kernels._flags import Definiteness, Flags
+from mercer.kernels._measures import MixingMeasure
+from mercer.kernels._radial import Radial
+
+
+@dataclass(frozen=True)
+class Epanechnikov(Radial):
+    """Epanechnikov kernel k(x, y) = c - |x - y|^2 inside the window |x - y|^2 <= rho, else 0.
+
+    Neither positive definite nor conditionally so, for any c and rho: elements have no norm. Mean
+    shift and pre-images use only its slope. With c = rho (the default) the profile is continuous
+    and convex, which is what makes them descend.
+
+    Parameters
+    ----------
+    c : float
+        Height > 0 at distance zero.
+    rho : float or None
+        Squared radius > 0 of the window; None means c.
+
+    References
+    ----------
+    SPEC A4, ERRATA 000-3 and 000-4.
+
+    Examples
+    --------
+    >>> import mercer as mc
+    >>> mc.Epanechnikov(1.0)([[0.0]], [[0.5], [2.0]])
+    array([[0.75, 0.  ]])
+    """
+
+    c: float = 1.0
+    rho: float | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "c", positive(self.c, "c"))
+        if self.rho is not None:
+            object.__setattr__(self, "rho", positive(self.rho, "rho"))
+
+    @property
+    def flags(self) -> Flags:  # type: ignore[override]
+        """Indefinite; convex only where the profile does not jump."""
+        return Flags(Definiteness.INDEFINITE, self._window == self.c, False, None)
+
+    @property
+    def _window(self) -> float:
+        return self.c if self.rho is None else self.rho
+
+    def profile(self, u: Any) -> Any:
+        """c - u for u <= rho, else 0."""
+        return cut(self._window - u, self.c - u)
+
+    def mixing_measure(self) -> MixingMeasure:
+        """There is none."""
+        raise UnavailableError("the Epanechnikov profile is not completely monotone")
+
+
+@dataclass(frozen=True)
+class Uniform(Radial):
+    """Uniform kernel k(x, y) = 1 inside the window |x - y|^2 <= rho, else 0.
+
+    The flat kernel of mean shift, whose steps are plain means of the points in the window: it is
+    minus the slope of `Epanechnikov(c=rho)`, its shadow. Not positive definite: elements have no
+    norm. Its own slope is zero wherever it has one. A pair exactly on the border may fall on either
+    side of it by rounding; choose a rho between two of the distances where that matters.
+
+    Parameters
+    ----------
+    rho : float
+        Squared radius > 0 of the window.
+
+    References
+    ----------
+    SPEC A19, ERRATA 000-T.
+
+    Examples
+    --------
+    >>> import mercer as mc
+    >>> mc.Uniform(1.0)([[0.0]], [[0.5], [2.0]])
+    array([[1., 0.]])
+    """
+
+    rho: float = 1.0
+
+    flags = Flags(Definiteness.INDEFINITE, False, False, None)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "rho", positive(self.rho, "rho"))
+
+    def profile(self, u: Any) -> Any:
+        """1 for u <= rho, else 0; written with u so that the compiled core takes it."""
+        return cut(self.rho - u, 1.0 + 0.0 * u)
+
+
+@dataclass(frozen=True)
+class NegativeDistance(Radial):
+    """Negative distance kernel k(x, y) = c - |x - y|^p.
+
+    Conditionally positive definite exactly for 0 < p <= 2: differences of mean embeddings have a
+    norm (at p = 1 it is the energy distance), single features have not.
+
+    Parameters
+    ----------
+    p : float
+        Exponent > 0.
+    c : float
+        Offset >= 0.
+
+    References
+    ----------
+    SPEC A6, ERRATA 000-9.
+
+    Examples
+    --------
+    >>> import mercer as mc
+    >>> mc.NegativeDistance()([[0.0]], [[2.0]])
+    array([[-2.]])
+    """
+
+    p: float = 1.0
+    c: float = 0.0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "p", positive(self.p, "p"))
+        object.__setattr__(self, "c", non_negative(self.c, "c"))
+
+    @property
+    def flags(self) -> Flags:  # type: ignore[override]
+        """Conditional up to p = 2; the profile -u^(p/2) is convex there too."""
+        conditional = self.p <= 2.0
+        kind = Definiteness.CONDITIONAL if conditional else Definiteness.INDEFINITE
+        return Flags(kind, conditional, False, None)
+
+    def profile(self, u: Any) -> Any:
+        """c - u^(p/2)."""
+        return self.c - u ** (self.p / 2.0)
+
+    def mixing_measure(self) -> MixingMeasure:
+        """There is none."""
+        raise UnavailableError("the profile c - u^(p/2) is not completely monotone")
