@@ -297,6 +297,15 @@ void call_transform(const Table& t, const TransformTask<float>& task) { t.transf
 void call_weigh(const Table& t, const WeighTask<double>& task) { t.weigh_d(task); }
 void call_weigh(const Table& t, const WeighTask<float>& task) { t.weigh_f(task); }
 
+void call_coordinates(const Table& t, const CoordinateTask<double>& task) { t.coordinates_d(task); }
+void call_coordinates(const Table& t, const CoordinateTask<float>& task) { t.coordinates_f(task); }
+
+template <class T> void require_rows(const Tile<T>& tile) {
+    require(tile.shape(1) == 1 || tile.stride(1) == 1, "the numbers of a row must be neighbours");
+    require(tile.shape(0) == 1 || tile.stride(0) >= static_cast<std::int64_t>(tile.shape(1)),
+            "rows overlap");
+}
+
 // A profile applied to tiles of inner products that BLAS made.
 class Profile {
 public:
@@ -332,11 +341,7 @@ private:
         require(row.has_value() == column.has_value(), "norms of rows and columns, or neither");
         require(!row || row->shape(0) == rows, "one norm per row");
         require(!column || column->shape(0) == columns, "one norm per column");
-        if (rows && columns) {
-            require(columns == 1 || tile.stride(1) == 1, "the numbers of a row must be neighbours");
-            require(rows == 1 || tile.stride(0) >= static_cast<std::int64_t>(columns),
-                    "rows overlap");
-        }
+        if (rows && columns) require_rows(tile);
         return {tape_, tile.data(), rows, columns,
                 static_cast<std::size_t>(rows <= 1 ? 0 : tile.stride(0)),
                 row ? row->data() : nullptr, column ? column->data() : nullptr};
@@ -367,6 +372,28 @@ template <class T> void bind_program(nb::module_& m, const char* name) {
              nb::arg("last"))
         .def_prop_ro("group", &Program<T>::group)
         .def_prop_ro("panel", &Program<T>::panel);
+}
+
+// Sums over coordinates between the rows of Y and the rows of X, on a tile.
+template <class T> void bind_coordinates(nb::module_& m) {
+    auto run = [](int kind, Matrix<T> Y, Matrix<T> X, Tile<T> out, const std::string& isa) {
+        require(kind >= 0 && kind <= static_cast<int>(Coordinate::differing), "unknown kind");
+        const std::size_t rows = Y.shape(0), columns = X.shape(0);
+        require(Y.shape(1) == X.shape(1), "queries have another dimension");
+        require(X.shape(1) <= static_cast<std::size_t>(std::numeric_limits<int>::max()),
+                "too many dimensions");
+        require(out.shape(0) == rows && out.shape(1) == columns, "output shape");
+        if (rows == 0 || columns == 0) return;
+        require_rows(out);
+        const CoordinateTask<T> task{static_cast<Coordinate>(kind), Y.data(), rows, X.data(),
+                                     columns, static_cast<int>(X.shape(1)), out.data(),
+                                     static_cast<std::size_t>(rows == 1 ? 0 : out.stride(0))};
+        const Table table = find(isa);
+        nb::gil_scoped_release release;
+        call_coordinates(table, task);
+    };
+    m.def("coordinate_sums", run, nb::arg("kind"), array("queries"), array("points"), array("out"),
+          nb::arg("isa"));
 }
 
 template <class T, class Choose> void bind_function(nb::module_& m, const char* name, Choose of) {
@@ -414,6 +441,8 @@ NB_MODULE(_core, m) {
                 nb::arg("result"), nb::arg("isa"));
     bind_profile<double>(profile);
     bind_profile<float>(profile);
+    bind_coordinates<double>(m);
+    bind_coordinates<float>(m);
     m.attr("MAX_SLOTS") = max_slots;
     m.attr("MAX_STEPS") = max_steps;
     bind_function<double>(m, "exp64", [](const Table& t) { return t.exp_d; });

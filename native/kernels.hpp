@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "coordinates.hpp"
 #include "simd.hpp"
 #include "tape.hpp"
 #include "task.hpp"
@@ -345,6 +346,7 @@ inline mercer::Table table(const char* name) {
             &sum_scratch<double>, &sum_scratch<float>, &sum<double>, &sum<float>,
             &gram_scratch<double>, &gram_scratch<float>, &gram<double>, &gram<float>,
             &transform<double>, &transform<float>, &weigh_pairs<double>, &weigh_pairs<float>,
+            &coordinate_sums<double>, &coordinate_sums<float>,
             &each<double, &exponential>, &each<float, &exponential>,
             &each<double, &two_to>, &each<float, &two_to>,
             &each<double, &logarithm<double>>, &each<float, &logarithm<float>>};

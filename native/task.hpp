@@ -105,6 +105,26 @@ template <class T> struct WeighTask {
     double *values, *slopes;  // (columns,): sums of the profile and of its slope times `pair`
 };
 
+// What is summed over coordinates x, y of two points.
+enum class Coordinate : int {
+    minimum,   // min(x, y)
+    harmonic,  // x y / (x + y), 0 at 0
+    chi2,      // (x - y)^2 / (x + y), 0 at 0
+    differing, // 1 where x != y
+};
+
+// Sums over coordinates between queries (rows) and points (columns).
+template <class T> struct CoordinateTask {
+    Coordinate kind;
+    const T* queries;     // (m, dim)
+    std::size_t m;
+    const T* points;      // (n, dim)
+    std::size_t n;
+    int dim;
+    T* out;               // (m, n), rows `stride` apart
+    std::size_t stride;
+};
+
 // One instruction set's kernels.
 struct Table {
     const char* name;
@@ -124,6 +144,8 @@ struct Table {
     void (*transform_f)(const TransformTask<float>&);
     void (*weigh_d)(const WeighTask<double>&);
     void (*weigh_f)(const WeighTask<float>&);
+    void (*coordinates_d)(const CoordinateTask<double>&);
+    void (*coordinates_f)(const CoordinateTask<float>&);
     void (*exp_d)(const double*, double*, std::size_t);
     void (*exp_f)(const float*, float*, std::size_t);
     void (*two_to_d)(const double*, double*, std::size_t);
