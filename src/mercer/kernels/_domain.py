@@ -8,9 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from mercer._array import as_points, frozen, is_sparse
+from mercer._array import as_points, frozen, is_sparse, positive
 from mercer._errors import DomainError, InputError
-from mercer.engine import Map
+from mercer.engine import Dot, Map, Program, Var, diagonal, doubled
+
+_SQUARED_NORM = Program((Dot(),), Var(0))
 
 
 class Domain(ABC):
@@ -53,6 +55,57 @@ class Vectors(Domain):
         """A finite float matrix; dense ones come back as read-only views."""
         X = as_points(X, name)
         return X if is_sparse(X) else frozen(X)
+
+
+@dataclass(frozen=True)
+class OpenBall(Domain):
+    """Vectors x with |x| < radius: where a power series of <x, y> converges.
+
+    The sphere is left out, and with it all that rounding cannot tell from it: points are refused
+    from |x|^2 >= (1 - (d + 4) eps) radius^2 on, eps that of their type, so that no computed inner
+    product of two points reaches radius^2.
+
+    Parameters
+    ----------
+    radius : float
+        > 0.
+
+    Examples
+    --------
+    >>> import mercer as mc
+    >>> from mercer.kernels import OpenBall
+    >>> class InverseRoot(mc.DotProduct):
+    ...     domain = OpenBall(1.0)
+    ...     def profile(self, t):
+    ...         return (1.0 - t) ** -0.5
+    >>> InverseRoot()([[0.6, 0.0]], [[0.6, 0.5]])
+    array([[1.25]])
+    """
+
+    radius: float
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "radius", positive(self.radius, "radius"))
+
+    def points(self, X: Any, name: str) -> Any:
+        """Vectors inside."""
+        X = Vectors().points(X, name)
+        norms = diagonal(_SQUARED_NORM, doubled(X))
+        eps = float(np.finfo(X.dtype).eps)
+        outside = np.flatnonzero(norms >= (1.0 - (X.shape[1] + 4) * eps) * self.radius**2)
+        if outside.size:
+            row = int(outside[0])
+            raise DomainError(
+                f"{name} must lie inside the ball |x| < {self.radius:.6g}, but row {row} has norm "
+                f"{float(np.sqrt(norms[row])):.6g}; scale the points down, or "
+                "enlarge the ball (the scale of the kernel)"
+            )
+        return X
+
+    @property
+    def base(self) -> Domain:
+        """Vectors."""
+        return Vectors()
 
 
 @dataclass(frozen=True)

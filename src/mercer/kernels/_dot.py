@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from mercer._array import non_negative, positive, positive_int
+from mercer._array import non_negative, positive, positive_int, real
 from mercer.engine import Dot, Program, Var
 from mercer.kernels._flags import Definiteness, Flags
 from mercer.kernels._kernel import Kernel
@@ -148,3 +148,52 @@ class Exponential(DotProduct):
     def profile(self, t: Any) -> Any:
         """exp(t / s)."""
         return np.exp(t / self.scale)
+
+
+@dataclass(frozen=True)
+class Sigmoid(DotProduct):
+    """Sigmoid kernel k(x, y) = tanh(<x, y> / s + c): the neuron of a network taken as a kernel.
+
+    Nothing is claimed about its definiteness, and little can be hoped for. No power series of tanh
+    has non-negative coefficients only, so for no s and c is it positive definite, nor
+    conditionally so, on any set with the origin in its interior. With c < 0 a single point near the
+    origin shows it, k(0, 0) = tanh(c) < 0. Otherwise two near points do, wherever
+    2 a tanh(a + c) > 1 with a = |x|^2 / s. On points that keep clear of both it may do no harm.
+
+    Parameters
+    ----------
+    scale : float
+        s > 0.
+    offset : float
+        c, of any sign.
+
+    References
+    ----------
+    SPEC A8; scikit-learn's parametrisation: `from_gamma`.
+
+    Examples
+    --------
+    >>> import mercer as mc
+    >>> mc.Sigmoid(2.0, 1.0)([[1.0]], [[-2.0], [2.0]]).round(4)
+    array([[0.   , 0.964]])
+    >>> mc.Sigmoid().flags.is_positive_definite is None
+    True
+    """
+
+    scale: float = 1.0
+    offset: float = 0.0
+
+    flags = Flags(Definiteness.UNKNOWN, False, None, None)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "scale", positive(self.scale, "scale"))
+        object.__setattr__(self, "offset", real(self.offset, "offset"))
+
+    @classmethod
+    def from_gamma(cls, gamma: float, coef0: float = 0.0) -> Sigmoid:
+        """Return tanh(gamma <x, y> + coef0), as scikit-learn writes it: s = 1 / gamma."""
+        return cls(1.0 / positive(gamma, "gamma"), coef0)
+
+    def profile(self, t: Any) -> Any:
+        """tanh(t / s + c)."""
+        return np.tanh(t / self.scale + self.offset)

@@ -1,0 +1,185 @@
+"""Power series of the inner product t = <x, y>, with coefficients that are not negative."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from mercer._array import as_vector, positive, positive_int
+from mercer._errors import InputError
+from mercer.kernels._domain import Domain, OpenBall, Vectors
+from mercer.kernels._dot import DotProduct
+from mercer.kernels._flags import Definiteness, Flags
+
+
+@dataclass(frozen=True)
+class Geometric(DotProduct):
+    """Geometric kernel k(x, y) = 1 / (1 - <x, y> / s) on the open ball |x|^2 < s.
+
+    The sum of all powers of <x, y> / s, for s = 1 also called Vovk's infinite polynomial. All
+    coefficients are positive, so it is universal on every compact part of the ball. Points on the
+    sphere or outside are refused.
+
+    Parameters
+    ----------
+    scale : float
+        s > 0, the squared radius of the ball.
+
+    See Also
+    --------
+    VovkPolynomial : finitely many of the powers, on all of R^d.
+
+    References
+    ----------
+    SPEC A8, ERRATA 000-T (the denominator is 1 - <x, y>, without a power).
+
+    Examples
+    --------
+    >>> import mercer as mc
+    >>> mc.Geometric()([[0.5, 0.0]], [[0.4, 0.6]])
+    array([[1.25]])
+    """
+
+    scale: float = 1.0
+
+    flags = Flags(Definiteness.POSITIVE, True, None, None, True)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "scale", positive(self.scale, "scale"))
+
+    @property
+    def domain(self) -> Domain:
+        """The open ball of radius sqrt(s)."""
+        return OpenBall(math.sqrt(self.scale))
+
+    def profile(self, t: Any) -> Any:
+        """1 / (1 - t / s)."""
+        return 1.0 / (1.0 - t / self.scale)
+
+
+@dataclass(frozen=True)
+class VovkPolynomial(DotProduct):
+    """Vovk's real polynomial k(x, y) = 1 + t + ... + t^(p-1) = (1 - t^p) / (1 - t), t = <x, y>.
+
+    Computed as a product, which is exact at t = 1 too.
+
+    Parameters
+    ----------
+    degree : int
+        The number p >= 1 of powers; the highest is p - 1.
+
+    See Also
+    --------
+    Geometric : all powers, on the open unit ball.
+
+    References
+    ----------
+    SPEC A8, ERRATA 000-T (the denominator is 1 - <x, y>, without a power).
+
+    Examples
+    --------
+    >>> import mercer as mc
+    >>> mc.VovkPolynomial(3)([[1.0, 0.0]], [[1.0, 0.0], [2.0, 5.0]])
+    array([[3., 7.]])
+    """
+
+    degree: int = 3
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "degree", positive_int(self.degree, "degree"))
+
+    @property
+    def flags(self) -> Flags:  # type: ignore[override]
+        """Positive definite; convex on the whole line up to t, and where the top power is even."""
+        convex = True if self.degree <= 2 or self.degree % 2 == 1 else None
+        return Flags(Definiteness.POSITIVE, convex, None, False, False)
+
+    def profile(self, t: Any) -> Any:
+        """S_p from S_2m = (1 + t^m) S_m and S_(m+1) = 1 + t S_m, along the binary digits of p."""
+        if self.degree == 1:
+            return 1.0 + 0.0 * t
+        total: Any = 1.0  # S_m
+        power = t  # t^m
+        for digit in f"{self.degree:b}"[1:]:
+            total = (1.0 + power) * total
+            power = power**2
+            if digit == "1":
+                total = 1.0 + t * total
+                power = t * power
+        return total
+
+
+@dataclass(frozen=True, repr=False)
+class Taylor(DotProduct):
+    """Taylor-series kernel k(x, y) = a_0 + a_1 t + ... + a_N t^N, t = <x, y>, with all a_n >= 0.
+
+    A series with infinitely many terms and a closed form f(t) is better written as what it is:
+    subclass `DotProduct`, return f(t) from `profile`, and let `domain` be
+    `mercer.kernels.OpenBall(sqrt(r))`, r the radius of convergence (the example of `OpenBall`
+    does that; `Exponential` and `Geometric` are such kernels). Without a closed form the first
+    coefficients do, and `radius` keeps points where they stand for the whole series.
+
+    Parameters
+    ----------
+    coefficients : sequence of float
+        a_0, ..., a_N >= 0, not all zero; kept as a tuple.
+    radius : float
+        Radius of convergence r > 0 of the series: points must have |x|^2 < r. Infinite by default,
+        which takes all vectors.
+
+    References
+    ----------
+    SPEC A9.
+
+    Examples
+    --------
+    >>> import mercer as mc
+    >>> mc.Taylor([1.0, 0.0, 0.5])([[2.0]], [[-1.0], [1.0]])
+    array([[3., 3.]])
+    >>> mc.Taylor([1.0, 1.0, 1.0], radius=1.0)
+    Taylor(coefficients=(1.0, 1.0, 1.0), radius=1.0)
+    """
+
+    coefficients: tuple[float, ...]
+    radius: float = math.inf
+
+    def __post_init__(self) -> None:
+        a = as_vector(self.coefficients, "coefficients").astype(np.float64)
+        if a.size == 0 or a.min() < 0.0 or a.max() == 0.0:
+            raise InputError(
+                "coefficients must be >= 0, with one > 0 among them, for a positive definite "
+                f"kernel; got {a.tolist()}"
+            )
+        object.__setattr__(self, "coefficients", tuple(a.tolist()))
+        radius = math.inf if self.radius == math.inf else positive(self.radius, "radius")
+        object.__setattr__(self, "radius", radius)
+
+    @property
+    def flags(self) -> Flags:  # type: ignore[override]
+        """Positive definite; convex on the whole line without odd powers from the third on."""
+        convex = None if any(self.coefficients[3::2]) else True
+        return Flags(Definiteness.POSITIVE, convex, None, False, False)
+
+    @property
+    def domain(self) -> Domain:
+        """The open ball of radius sqrt(r), or all vectors."""
+        return Vectors() if self.radius == math.inf else OpenBall(math.sqrt(self.radius))
+
+    def profile(self, t: Any) -> Any:
+        """Horner's rule, zeros skipped."""
+        a = self.coefficients
+        powers = [n for n in range(len(a)) if a[n] > 0.0][::-1]
+        if powers == [0]:
+            return a[0] + 0.0 * t
+        total: Any = a[powers[0]]
+        for n, below in pairwise(powers):
+            total = total * t ** (n - below) + a[below]
+        return total * t ** powers[-1] if powers[-1] else total
+
+    def __repr__(self) -> str:
+        radius = "" if self.radius == math.inf else f", radius={self.radius!r}"
+        return f"Taylor(coefficients={self.coefficients!r}{radius})"
