@@ -1,9 +1,9 @@
 """Fields: the value, gradient and Hessian of sums of kernels, put together from moments.
 
-Each variable v of a program changes with the query y along D_v = alpha z + beta z_i, where z and
-z_i are the mapped query and point:
+Each variable v of a program changes with the query y along D_v = alpha z + beta z_i + gamma, where
+z and z_i are the mapped query and point:
 
-    squared distance  2 (z - z_i)        inner product  z_i        |query|^2  2 z
+    squared distance  2 (z - z_i)     inner product  z_i     |query|^2  2 z     gap  1
 
 so with weights w the sums that derivatives need are sum w, sum w z_i and sum w z_i z_i'.
 """
@@ -17,7 +17,7 @@ import numpy as np
 
 from mercer._array import Array, is_sparse
 from mercer.engine._maps import pull_all
-from mercer.engine._program import Distance, Dot, Norm, Program, Variable
+from mercer.engine._program import Distance, Dot, Gap, Norm, Program, Variable
 
 _OUTER_COLUMNS = 600  # up to this many products of coordinates are summed as one matrix product
 
@@ -67,16 +67,18 @@ class Fields:
         )
 
 
-def direction(v: Variable) -> tuple[float, float]:
-    """(alpha, beta) of D_v = alpha z + beta z_i."""
+def direction(v: Variable) -> tuple[float, float, float]:
+    """(alpha, beta, gamma) of D_v = alpha z + beta z_i + gamma."""
     match v:
         case Distance():
-            return 2.0, -2.0
+            return 2.0, -2.0, 0.0
         case Dot():
-            return 0.0, 1.0
+            return 0.0, 1.0, 0.0
         case Norm(of="row"):
-            return 2.0, 0.0
-    return 0.0, 0.0
+            return 2.0, 0.0, 0.0
+        case Gap():
+            return 0.0, 0.0, 1.0
+    return 0.0, 0.0, 0.0
 
 
 def add_moments(
@@ -124,11 +126,12 @@ def gradient_of(program: Program, moments: Moments, queries: list[Array], dim: i
     for v, kind in enumerate(program.variables):
         if ("sum", v) not in moments:
             continue
-        alpha, beta = direction(kind)
-        part = (alpha * moments[("sum", v)])[:, None] * queries[v]
+        alpha, beta, gamma = direction(kind)
+        part = moments[("sum", v)][:, None] * (alpha * queries[v] + gamma)
         if beta:
             part += beta * moments[("first", v)]
-        total += pull_all(kind.maps, part, dim) if isinstance(kind, Distance | Dot | Norm) else 0.0
+        if isinstance(kind, Distance | Dot | Norm | Gap):
+            total += pull_all(kind.maps, part, dim)
     return total
 
 
@@ -151,16 +154,16 @@ def hessian_of(program: Program, moments: Moments, queries: list[Array], dim: in
 def _outer_of(
     moments: Moments, v: int, w: int, kind: Variable, other: Variable, queries: list[Array]
 ) -> Array:
-    """sum_i W (alpha_v z + beta_v z_i)(alpha_w z + beta_w z_i)'."""
-    (a, b), (c, e) = direction(kind), direction(other)
-    z, y = queries[v], queries[w]
-    out = a * c * moments[("sum", v, w)][:, None, None] * _outer(z, y)
+    """sum_i W (alpha_v z + beta_v z_i + gamma_v)(alpha_w z + beta_w z_i + gamma_w)'."""
+    (a, b, g), (c, e, h) = direction(kind), direction(other)
+    z, y = a * queries[v] + g, c * queries[w] + h
+    out = moments[("sum", v, w)][:, None, None] * _outer(z, y)
     left = moments.get(("left", v, w))
     right = left if w == v else moments.get(("right", v, w))
-    if a and e and right is not None:
-        out = out + a * e * _outer(z, right)
-    if b and c and left is not None:
-        out = out + b * c * _outer(left, y)
+    if (a or g) and e and right is not None:
+        out = out + e * _outer(z, right)
+    if b and (c or h) and left is not None:
+        out = out + b * _outer(left, y)
     if b and e:
         out = out + b * e * moments[("second", v, w)]
     return np.asarray(out)

@@ -14,7 +14,7 @@ from mercer.engine._maps import pull_all
 from mercer.engine._pairs import Pairs
 from mercer.engine._plan import n_columns, n_rows, pieces
 from mercer.engine._precision import doubled, in_double
-from mercer.engine._program import Distance, Dot, Norm, Program, Variable
+from mercer.engine._program import Distance, Dot, Gap, Norm, Program, Variable
 from mercer.engine._tiles import tile_jet, without_cusps
 
 
@@ -71,10 +71,10 @@ def _directions(v: Variable, pairs: Pairs, rows: slice) -> tuple[Array, Array]:
     columns_of, rows_of = pairs.mapped(v)
     x, y = _dense(rows_of[rows]), _dense(columns_of)
     row, column = x[:, None, :], y[None, :, :]
-    alpha, beta = direction(v)
-    by_x = alpha * row + beta * column
+    alpha, beta, gamma = direction(v)
+    by_x = alpha * row + beta * column + gamma
     match v:
-        case Distance():
+        case Distance() | Gap():
             by_y = -by_x
         case Dot():
             by_y = row + 0.0 * column

@@ -41,7 +41,7 @@ def fields(program: Program, X: Any, Y: Any, coef: Dense | LowRank) -> Fields | 
             A = np.ascontiguousarray(coef.tile(part, queries), dtype=pairs.dtype)
             sums = pairs.weigh(part, queries, A, values, slopes).T @ x[part]
             first = sums.astype(np.float64, copy=False) if first is None else first + sums
-        alpha, beta = direction(variable)
+        alpha, beta, _ = direction(variable)
         first *= beta  # in place from here on: new arrays of this size cost as much as the sums
         if alpha:
             first += y[queries] * (alpha * slopes)[:, None]

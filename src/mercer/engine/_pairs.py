@@ -11,9 +11,22 @@ import numpy as np
 from mercer._array import Array, is_sparse
 from mercer.engine._cancellation import cut_below
 from mercer.engine._compiled import profile_of_tiles
+from mercer.engine._coordinates import aligned_sums, comparable, coordinate_sums, totals
 from mercer.engine._distances import Distances, aligned_distances, squared_norms
-from mercer.engine._maps import Maps, apply_all
-from mercer.engine._program import Block, BlockDiagonal, Distance, Dot, Norm, Program, Variable
+from mercer.engine._gaps import aligned_gaps, gaps
+from mercer.engine._maps import Columns, Maps, apply_all
+from mercer.engine._program import (
+    Block,
+    BlockDiagonal,
+    Coordinates,
+    Distance,
+    Dot,
+    Gap,
+    Norm,
+    Program,
+    Total,
+    Variable,
+)
 
 
 def tile_dtype(X: Any, Y: Any) -> Any:
@@ -25,14 +38,16 @@ def tile_dtype(X: Any, Y: Any) -> Any:
 def mapped_points(v: Variable, X: Any, Y: Any) -> tuple[Any, Any]:
     """Points and queries where variable v measures them.
 
-    Points of a distance are centred before they are mapped: a map rounds, and what it rounds should
+    Points of a distance or a gap are centred before they are mapped: a map rounds, and what it rounds should
     not depend on where the origin is.
     """
     maps: Maps = getattr(v, "maps", ())
+    if isinstance(v, Coordinates):
+        return comparable(apply_all(maps, X), apply_all(maps, Y) if Y is not X else None)
     if not maps:
         return X, Y
     linear = all(step.is_linear for step in maps)
-    if isinstance(v, Distance) and linear and not is_sparse(X) and not is_sparse(Y):
+    if _is_centred(v) and linear and not is_sparse(X) and not is_sparse(Y):
         centre = np.mean(X, axis=0, dtype=np.float64)
         same = Y is X
         X = (X - centre).astype(X.dtype)
@@ -132,6 +147,13 @@ class Pairs:
             case Norm(of=of):
                 norms = squared_norms(Y[rows] if of == "row" else X[columns])
                 return _oriented(norms, of).astype(self.dtype)
+            case Coordinates(kind=kind):
+                return coordinate_sums(kind, Y[rows], X[columns], self.dtype)
+            case Total(of=of):
+                sums = totals(Y[rows] if of == "row" else X[columns])
+                return _oriented(sums, of).astype(self.dtype)
+            case Gap(period=period):
+                return gaps(Y[rows], X[columns], period)
             case Block(function=f):
                 return np.asarray(f(Y[rows], X[columns]))
             case BlockDiagonal(of=of, diagonal=f):
@@ -170,11 +192,23 @@ def aligned(program: Program, X: Any, Y: Any) -> list[Any]:
                 out.append(_aligned_dots(y, x).astype(dtype))
             case Norm(of=of):
                 out.append(squared_norms(y if of == "row" else x).astype(dtype))
+            case Coordinates(kind=kind):
+                out.append(aligned_sums(kind, y, x).astype(dtype))
+            case Total(of=of):
+                out.append(totals(y if of == "row" else x).astype(dtype))
+            case Gap(period=period):
+                out.append(aligned_gaps(y, x, period))
             case BlockDiagonal(of=of, diagonal=f):
                 out.append(np.asarray(f(y if of == "row" else x)))
             case Block(function=f):
                 out.append(_aligned_block(f, y, x))
     return out
+
+
+def _is_centred(v: Variable) -> bool:
+    """Columns do not round, and gaps of them are exact as they are."""
+    rounds = isinstance(v, Gap) and not all(isinstance(step, Columns) for step in v.maps)
+    return isinstance(v, Distance) or rounds
 
 
 def _oriented(vector: Array, of: str) -> Array:

@@ -45,6 +45,43 @@ class Norm:
 
 
 @dataclass(frozen=True)
+class Gap:
+    """v = Ay - Ax, query minus point, of points that the maps take to one coordinate.
+
+    With a period the points lie on a circle: v is wrapped into [-period/2, period/2].
+    """
+
+    maps: Maps = ()
+    period: float | None = None
+
+
+@dataclass(frozen=True)
+class Coordinates:
+    """v = sum_c f(x_c, y_c) over the coordinates of Ax and Ay, with f(x, y) by its name:
+
+        minimum     min(x, y)
+        harmonic    x y / (x + y), 0 at x = y = 0
+        chi2        (x - y)^2 / (x + y), 0 at x = y = 0
+        differing   1 where x != y, else 0
+        equal       1 / d where x = y, else 0: the share of equal coordinates
+
+    Points must be >= 0 for the first three. For the last two they may be any objects that can be
+    hashed, in an array of two dimensions.
+    """
+
+    kind: str
+    maps: Maps = ()
+
+
+@dataclass(frozen=True)
+class Total:
+    """sum_c of Ax, of the point (`of="column"`) or of the query (`of="row"`)."""
+
+    of: str
+    maps: Maps = ()
+
+
+@dataclass(frozen=True)
 class Block:
     """Any function of two blocks of points: the only way in for points that are not vectors."""
 
@@ -60,7 +97,8 @@ class BlockDiagonal:
     diagonal: Callable[[Any], Any]
 
 
-Variable = Distance | Dot | Norm | Block | BlockDiagonal
+Variable = Distance | Dot | Norm | Gap | Coordinates | Total | Block | BlockDiagonal
+_Valued = Coordinates | Total | Block | BlockDiagonal  # without derivatives in the points
 Spectrum = Callable[[Array, int], Array]
 
 
@@ -93,7 +131,7 @@ class Program:
     def has_derivatives(self) -> bool:
         """Whether every variable can be differentiated in the points."""
         return all(
-            not isinstance(v, Block | BlockDiagonal) and all(step.is_linear for step in v.maps)
+            not isinstance(v, _Valued) and all(step.is_linear for step in v.maps)
             for v in self.variables
         )
 
@@ -105,10 +143,14 @@ class Program:
 
     @cached_property
     def cusps(self) -> tuple[bool, ...]:
-        """For each variable: is the slope of the profile infinite at zero distance (Laplace)?"""
+        """For each variable: is the slope of the profile infinite at zero distance (Laplace)?
+
+        A profile of a gap has a kink there, and says so by a second derivative that is NaN.
+        """
         return tuple(
-            isinstance(v, Distance) and math.isinf(slope)
-            for v, (slope, _) in zip(self.variables, self.corner, strict=True)
+            (isinstance(v, Distance) and math.isinf(first))
+            or (isinstance(v, Gap) and math.isfinite(first) and math.isnan(second))
+            for v, (first, second) in zip(self.variables, self.corner, strict=True)
         )
 
     @cached_property
@@ -117,7 +159,7 @@ class Program:
         return all(
             math.isfinite(first) and math.isfinite(second)
             for v, (first, second) in zip(self.variables, self.corner, strict=True)
-            if isinstance(v, Distance)
+            if isinstance(v, Distance | Gap)
         )
 
     @cached_property
@@ -149,6 +191,12 @@ class Program:
                     moved.append(Dot(maps + m))
                 case Norm(of=of, maps=m):
                     moved.append(Norm(of, maps + m))
+                case Gap(maps=m, period=period):
+                    moved.append(Gap(maps + m, period))
+                case Coordinates(kind=kind, maps=m):
+                    moved.append(Coordinates(kind, maps + m))
+                case Total(of=of, maps=m):
+                    moved.append(Total(of, maps + m))
                 case _:
                     moved.append(_mapped_block(v, maps))
         return Program(tuple(moved), self.profile, self.spectrum)
@@ -184,7 +232,7 @@ def _scaled(a: Program, b: Program) -> Spectrum | None:
 
 
 def _node(v: Variable, index: int) -> Expr:
-    return Var(index, nonnegative=isinstance(v, Distance | Norm))
+    return Var(index, nonnegative=isinstance(v, Distance | Norm | Coordinates | Total))
 
 
 def _diagonal(program: Program, of: str) -> Program:
@@ -192,16 +240,26 @@ def _diagonal(program: Program, of: str) -> Program:
     nodes: list[Expr] = []
     for v in program.variables:
         match v:
-            case Distance():
+            case Distance() | Gap():
                 nodes.append(Const(0.0))
+                continue
+            case Coordinates(kind="chi2" | "differing"):
+                nodes.append(Const(0.0))
+                continue
+            case Coordinates(kind="equal"):
+                nodes.append(Const(1.0))
                 continue
             case Dot(maps=maps) | Norm(maps=maps):
                 single: Variable = Norm(of, maps)
+            case Coordinates(maps=maps) | Total(maps=maps):
+                single = Total(of, maps)
             case Block(diagonal=f) | BlockDiagonal(diagonal=f):
                 single = BlockDiagonal(of, f)
         if single not in variables:
             variables.append(single)
-        nodes.append(_node(single, variables.index(single)))
+        node = _node(single, variables.index(single))
+        # x x / (x + x) is x / 2
+        nodes.append(0.5 * node if v == Coordinates("harmonic", getattr(v, "maps", ())) else node)
     return Program(tuple(variables), substitute(program.profile, nodes))
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from mercer._array import Array
 from mercer.engine._expr import Expr
 from mercer.engine._jets import Jet, evaluate
-from mercer.engine._program import Distance, Program
+from mercer.engine._program import Distance, Gap, Program
 
 
 def tile_jet(
@@ -54,7 +54,7 @@ def without_cusps(program: Program, jet: Jet, inputs: list[Any]) -> tuple[Jet, A
     first = list(jet.first)
     second = [list(row) for row in jet.second]
     at_cusp: Array | None = None
-    for v in _distances(program):
+    for v in _corners(program):
         coincide = np.broadcast_to(inputs[v] == 0, jet.value.shape)
         if not coincide.any():
             continue
@@ -78,8 +78,13 @@ def scaled(jet: Jet, factor: Array) -> Jet:
     return Jet(jet.value * factor, tuple(map(times, jet.first)), second)
 
 
-def _distances(program: Program) -> list[int]:
-    return [i for i, v in enumerate(program.variables) if isinstance(v, Distance)]
+def _corners(program: Program) -> list[int]:
+    """Distances, and gaps with a kink: a gap moves to first order, so others keep their terms."""
+    return [
+        i
+        for i, v in enumerate(program.variables)
+        if isinstance(v, Distance) or (isinstance(v, Gap) and program.cusps[i])
+    ]
 
 
 def _second(log: Jet, v: int, w: int) -> Any:
