@@ -380,8 +380,8 @@ template <class T> void bind_coordinates(nb::module_& m) {
         require(kind >= 0 && kind <= static_cast<int>(Coordinate::differing), "unknown kind");
         const std::size_t rows = Y.shape(0), columns = X.shape(0);
         require(Y.shape(1) == X.shape(1), "queries have another dimension");
-        require(X.shape(1) <= static_cast<std::size_t>(std::numeric_limits<int>::max()),
-                "too many dimensions");
+        require(X.shape(1) > 0 && X.shape(1) <= std::size_t{std::numeric_limits<int>::max()},
+                "points must have columns, and not too many");
         require(out.shape(0) == rows && out.shape(1) == columns, "output shape");
         if (rows == 0 || columns == 0) return;
         require_rows(out);

@@ -15,13 +15,14 @@ from mercer.engine._moments import WeightedMoments, moments
 from mercer.engine._pairs import tile_dtype
 from mercer.engine._plan import n_columns, n_rows, pieces
 from mercer.engine._precision import doubled
-from mercer.engine._program import Block, Distance, Dot, Norm, Program
+from mercer.engine._program import Block, Coordinates, Distance, Dot, Norm, Program
 
 __all__ = [
     "Block",
     "Coef",
     "Columns",
     "Const",
+    "Coordinates",
     "Dense",
     "Distance",
     "Dot",

@@ -59,7 +59,7 @@ def _sums(term: Callable[[Any, Any], Any], Y: Array, X: Array) -> Array:
 
 
 def _share(differing: Array, columns: int) -> Array:
-    return (columns - differing) / differing.dtype.type(columns)
+    return np.asarray((columns - differing) / differing.dtype.type(columns))
 
 
 def _harmonic(y: Any, x: Any) -> Any:

@@ -10,7 +10,7 @@ import numpy as np
 
 from mercer._array import as_points, frozen, is_sparse, positive
 from mercer._errors import DomainError, InputError
-from mercer.engine import Dot, Map, Program, Var, diagonal, doubled
+from mercer.engine import Dot, Map, Program, Scales, Var, diagonal, doubled
 
 _SQUARED_NORM = Program((Dot(),), Var(0))
 
@@ -32,6 +32,15 @@ class Domain(ABC):
         """Whether points are vectors, so that maps of coordinates make sense."""
         return isinstance(self.base, Vectors | Anything)
 
+    def can_map(self, point_map: Map) -> bool:
+        """Whether images of vectors under a map may be points of this domain."""
+        return self.is_vector
+
+    @property
+    def period(self) -> float | None:
+        """Where claims are about points on a circle its length, else None."""
+        return None
+
     def meet(self, other: Domain) -> Domain:
         """The domain of a sum or product of kernels on this domain and another."""
         if isinstance(self, Anything):
@@ -44,6 +53,10 @@ class Domain(ABC):
             )
         if self.base in (self, other):
             return other if self == self.base else self
+        return self.joined(other)
+
+    def joined(self, other: Domain) -> Domain:
+        """The points that lie in both of two parts of the same set."""
         return Both(self, other)
 
 
@@ -194,6 +207,14 @@ class Mapped(Domain):
         """What the map takes."""
         return self._taken.base
 
+    @property
+    def period(self) -> float | None:
+        """A circle that was only scaled is a circle."""
+        inner = self.inner.period
+        if inner is None or not isinstance(self.point_map, Scales):
+            return None
+        return inner * float(self.point_map.array[0])
+
 
 @dataclass(frozen=True)
 class Both(Domain):
@@ -210,3 +231,9 @@ class Both(Domain):
     def base(self) -> Domain:
         """The set both are parts of."""
         return self.left.base
+
+    @property
+    def period(self) -> float | None:
+        """The smaller of two circles: within its length both claims hold."""
+        known = [p for p in (self.left.period, self.right.period) if p is not None]
+        return min(known, default=None)

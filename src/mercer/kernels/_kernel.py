@@ -392,7 +392,7 @@ class Transformed(Kernel):
                 "transform takes a map of points (Scales, Columns, Matrix, Features), got "
                 f"{type(self.point_map).__name__}"
             )
-        if not self.kernel.domain.is_vector:
+        if not self.kernel.domain.can_map(self.point_map):
             raise InputError(f"{self.kernel!r} has points that are not vectors: nothing to map")
 
     @property

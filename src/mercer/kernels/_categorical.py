@@ -1,0 +1,204 @@
+"""Kernels of categories: which columns of two rows of labels are equal."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from mercer._array import Array, as_points, frozen, is_sparse, positive
+from mercer._errors import DomainError, InputError
+from mercer.engine import Columns, Coordinates, Map, Program, Var
+from mercer.kernels._domain import Domain
+from mercer.kernels._flags import Definiteness, Flags
+from mercer.kernels._kernel import Kernel
+
+_EXACT_INTEGERS = 2**53
+
+
+@dataclass(frozen=True)
+class Categories(Domain):
+    """Rows of labels: numbers, strings, or any other objects that can be hashed.
+
+    Given as an array of two dimensions, a list of rows (lists, tuples or arrays), a data frame, or
+    a plain list of labels, which is one column. Two labels are the same category where Python says
+    `a == b`; so 1, 1.0 and True are one, and None is a category like any other. A label that is not
+    equal to itself (NaN, and pandas' NA) is refused: make missing values a category first, as in
+    `X.fillna("missing")`.
+
+    Examples
+    --------
+    >>> import mercer as mc
+    >>> mc.Overlap().points([["red", 1], ["blue", None]])
+    array([['red', 1],
+           ['blue', None]], dtype=object)
+    """
+
+    def points(self, X: Any, name: str) -> Any:
+        """A read-only matrix of finite numbers where all labels are numbers, else of objects."""
+        labels = _as_matrix(X, name)
+        if 0 in labels.shape:
+            what = "rows" if labels.shape[0] == 0 else "columns"
+            raise InputError(f"{name} has no {what}: shape {labels.shape}")
+        if labels.dtype != object:
+            return frozen(as_points(labels, name))
+        _check_labels(labels, name)
+        return frozen(labels)
+
+    def can_map(self, point_map: Map) -> bool:
+        """Columns of a numeric matrix can be chosen; sums and multiples of labels mean nothing."""
+        return isinstance(point_map, Columns)
+
+
+def _as_matrix(X: Any, name: str) -> Array:
+    """An array of two dimensions, of numbers or objects."""
+    if is_sparse(X):
+        raise DomainError(f"{name} is sparse, but zero is a category; use {name}.toarray()")
+    if isinstance(X, np.ma.MaskedArray):
+        raise InputError(f"{name} is a masked array; fill or drop the masked entries first")
+    if isinstance(X, str | bytes) or not hasattr(X, "__len__"):
+        raise DomainError(f"{name} must be rows of labels, got {type(X).__name__}")
+    array = np.asarray(X) if hasattr(X, "__array__") else _from_rows(list(X), name)
+    array = array[:, None] if array.ndim == 1 else array
+    if array.ndim != 2:
+        raise DomainError(f"{name} must have shape (n_points, n_columns), got {array.shape}")
+    return array if _is_numeric(array) else _objects(array, name)
+
+
+def _from_rows(rows: list[Any], name: str) -> Array:
+    """A list of rows, or of the labels of one column; NumPy would make "1" of a 1 beside "a"."""
+    one_column = not rows or not isinstance(rows[0], list | tuple | np.ndarray)
+    rows = [[label] for label in rows] if one_column else [list(row) for row in rows]
+    width = len(rows[0]) if rows else 0
+    odd = next((i for i, row in enumerate(rows) if len(row) != width), None)
+    if odd is not None:
+        raise InputError(
+            f"{name} must have rows of one length, but row 0 has {width} labels and row {odd} has "
+            f"{len(rows[odd])}"
+        )
+    labels = np.empty((len(rows), width), dtype=object)
+    for i, row in enumerate(rows):
+        for j, label in enumerate(row):
+            labels[i, j] = label
+    kinds = {type(label) for row in rows for label in row}
+    if kinds and all(issubclass(k, bool | int | float | np.number | np.bool_) for k in kinds):
+        numbers = np.asarray(rows)
+        return numbers if numbers.dtype.kind in "biuf" and _is_exact(numbers) else labels
+    return labels
+
+
+def _is_numeric(array: Array) -> bool:
+    return array.dtype.kind in "bf" or (array.dtype.kind in "iu" and _is_exact(array))
+
+
+def _is_exact(numbers: Array) -> bool:
+    """Whether float64 tells them all apart; numbers of accounts may be larger."""
+    return numbers.size == 0 or bool(np.all(np.abs(numbers.astype(np.float64)) < _EXACT_INTEGERS))
+
+
+def _objects(array: Array, name: str) -> Array:
+    if array.dtype.kind in "mM" and np.isnat(array).any():
+        raise DomainError(f"{name} has missing times (NaT); fill or drop them first")
+    return array if array.dtype == object else array.astype(object)
+
+
+def _check_labels(labels: Array, name: str) -> None:
+    try:
+        missing = [label for label in set(labels.ravel().tolist()) if _is_missing(label)]
+    except TypeError as error:
+        raise DomainError(f"{name} has labels that cannot be hashed: {error}") from error
+    if missing:
+        where = next(i for i, label in np.ndenumerate(labels) if label is missing[0])
+        raise DomainError(
+            f"{name} has a missing value, {missing[0]!r} at {where}; make it a category, as "
+            f'{name}.fillna("missing") does, or drop the row'
+        )
+
+
+def _is_missing(label: Any) -> bool:
+    """Whether a label is not equal to itself."""
+    try:
+        return bool(label != label)
+    except TypeError:  # pandas.NA does not say
+        return True
+
+
+@dataclass(frozen=True)
+class Hamming(Kernel):
+    """Hamming kernel k(x, y) = exp(-#{c : x_c != y_c} / l) of rows of categories.
+
+    A product over columns of 1 where the labels are equal and exp(-1 / l) where they differ, each
+    factor strictly positive definite on its categories; so every function of finitely many rows is
+    that of an element. On a numeric matrix columns can be chosen,
+    `Hamming(1.0).transform(Columns([2, 3]))`, and combined with kernels of the other columns.
+
+    Parameters
+    ----------
+    length_scale : float
+        l > 0.
+
+    See Also
+    --------
+    Overlap : the share of equal columns.
+    Categories : what labels may be.
+
+    Examples
+    --------
+    >>> import mercer as mc
+    >>> k = mc.Hamming(1.0)
+    >>> k([["red", "S"], ["red", "M"], ["blue", "L"]], [["red", "S"]]).round(4)
+    array([[1.    ],
+           [0.3679],
+           [0.1353]])
+    """
+
+    length_scale: float = 1.0
+
+    # a set of categories is discrete: compact means finite
+    flags = Flags(Definiteness.POSITIVE, characteristic=True, universal=True)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "length_scale", positive(self.length_scale, "length_scale"))
+
+    @property
+    def domain(self) -> Domain:
+        """Rows of labels."""
+        return Categories()
+
+    def lower(self) -> Program:
+        """One variable: the number of columns that differ."""
+        differing = Var(0, nonnegative=True)
+        return Program((Coordinates("differing"),), np.exp(-differing / self.length_scale))
+
+
+@dataclass(frozen=True)
+class Overlap(Kernel):
+    """Overlap kernel: the share of the columns in which two rows of categories are equal.
+
+    The mean over columns of 1 where x_c = y_c, else 0; so an inner product of indicators.
+
+    See Also
+    --------
+    Hamming : falls with the number of columns that differ.
+    Categories : what labels may be.
+
+    Examples
+    --------
+    >>> import mercer as mc
+    >>> mc.Overlap()([["red", "S"], ["red", "M"], ["blue", "L"]], [["red", "S"]])
+    array([[1. ],
+           [0.5],
+           [0. ]])
+    """
+
+    flags = Flags(Definiteness.POSITIVE)
+
+    @property
+    def domain(self) -> Domain:
+        """Rows of labels."""
+        return Categories()
+
+    def lower(self) -> Program:
+        """One variable: the share itself."""
+        return Program((Coordinates("equal"),), Var(0, nonnegative=True))
