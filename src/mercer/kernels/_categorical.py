@@ -41,10 +41,8 @@ class Categories(Domain):
         if 0 in labels.shape:
             what = "rows" if labels.shape[0] == 0 else "columns"
             raise InputError(f"{name} has no {what}: shape {labels.shape}")
-        if labels.dtype != object:
-            return frozen(as_points(labels, name))
         _check_labels(labels, name)
-        return frozen(labels)
+        return frozen(labels if labels.dtype == object else as_points(labels, name))
 
     def can_map(self, point_map: Map) -> bool:
         """Columns of a numeric matrix can be chosen; sums and multiples of labels mean nothing."""
@@ -104,14 +102,18 @@ def _objects(array: Array, name: str) -> Array:
 
 
 def _check_labels(labels: Array, name: str) -> None:
-    try:
-        missing = [label for label in set(labels.ravel().tolist()) if _is_missing(label)]
-    except TypeError as error:
-        raise DomainError(f"{name} has labels that cannot be hashed: {error}") from error
-    if missing:
-        where = next(i for i, label in np.ndenumerate(labels) if label is missing[0])
+    """Labels can be hashed, and each is equal to itself."""
+    if labels.dtype != object:
+        whole = not np.isnan(labels).any()
+    else:
+        try:
+            whole = not any(_is_missing(label) for label in set(labels.ravel().tolist()))
+        except TypeError as error:
+            raise DomainError(f"{name} has labels that cannot be hashed: {error}") from error
+    if not whole:
+        where = next(at for at, label in np.ndenumerate(labels) if _is_missing(label))
         raise DomainError(
-            f"{name} has a missing value, {missing[0]!r} at {where}; make it a category, as "
+            f"{name} has a missing value, {labels[where]!r} at {where}; make it a category, as "
             f'{name}.fillna("missing") does, or drop the row'
         )
 
