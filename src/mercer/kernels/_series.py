@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -15,6 +14,8 @@ from mercer.kernels._domain import Domain, OpenBall, Vectors
 from mercer.kernels._dot import DotProduct
 from mercer.kernels._flags import Definiteness, Flags
 
+_WHOLE = 64  # exponents up to here are multiplied out by every engine
+
 
 @dataclass(frozen=True)
 class Geometric(DotProduct):
@@ -22,7 +23,8 @@ class Geometric(DotProduct):
 
     The sum of all powers of <x, y> / s, for s = 1 also called Vovk's infinite polynomial. All
     coefficients are positive, so it is universal on every compact part of the ball. Points on the
-    sphere or outside are refused.
+    sphere or outside are refused; give searches for pre-images a closed ball inside it
+    (`preimage(psi, domain=Ball(origin, radius))`), or a step may leave it.
 
     Parameters
     ----------
@@ -170,16 +172,26 @@ class Taylor(DotProduct):
         return Vectors() if self.radius == math.inf else OpenBall(math.sqrt(self.radius))
 
     def profile(self, t: Any) -> Any:
-        """Horner's rule, zeros skipped."""
-        a = self.coefficients
-        powers = [n for n in range(len(a)) if a[n] > 0.0][::-1]
-        if powers == [0]:
-            return a[0] + 0.0 * t
-        total: Any = a[powers[0]]
-        for n, below in pairwise(powers):
-            total = total * t ** (n - below) + a[below]
-        return total * t ** powers[-1] if powers[-1] else total
+        """The sum, by halves."""
+        total = _polynomial(self.coefficients, t)
+        return total + 0.0 * t if isinstance(total, float) else total
 
     def __repr__(self) -> str:
         radius = "" if self.radius == math.inf else f", radius={self.radius!r}"
         return f"Taylor(coefficients={self.coefficients!r}{radius})"
+
+
+def _polynomial(a: tuple[float, ...], t: Any) -> Any:
+    """a_0 + ... + a_N t^N as low(t) + t^m high(t), m a power of two: as deep as log N only."""
+    if not any(a[1:]):
+        return a[0]
+    m = 1 << (len(a) - 1).bit_length() - 1
+    low, high = _polynomial(a[:m], t), _polynomial(a[m:], t)
+    if isinstance(high, float) and high == 0.0:
+        return low
+    return low + _power_of(t, m) * high
+
+
+def _power_of(t: Any, m: int) -> Any:
+    """t^m for a power of two, by powers that are multiplied out for any sign of t."""
+    return t**m if m <= _WHOLE else _power_of(t, m // 2) ** 2
