@@ -15,7 +15,7 @@ from mercer.engine._moments import WeightedMoments, moments
 from mercer.engine._pairs import tile_dtype
 from mercer.engine._plan import n_columns, n_rows, pieces
 from mercer.engine._precision import doubled
-from mercer.engine._program import Block, Coordinates, Distance, Dot, Norm, Program
+from mercer.engine._program import Block, Coordinates, Distance, Dot, Gap, Norm, Program
 
 __all__ = [
     "Block",
@@ -28,6 +28,7 @@ __all__ = [
     "Dot",
     "Expr",
     "Fields",
+    "Gap",
     "Jet",
     "LinearMap",
     "LowRank",

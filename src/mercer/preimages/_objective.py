@@ -58,7 +58,9 @@ class Nearest(Objective):
             return State(points, value, shift=sums.shift)
         gradient = 0.5 * own.gradient - sums.gradient
         hessian = 0.5 * own.hessian - sums.hessian if order == 2 else None
-        size = np.linalg.norm(own.gradient, axis=1) / 2 + np.linalg.norm(sums.gradient, axis=1)
+        size = None  # where k(x, x) is constant there is nothing that the gradient is the rest of
+        if psi.kernel.program.diagonal.variables:
+            size = np.linalg.norm(own.gradient, axis=1) / 2 + np.linalg.norm(sums.gradient, axis=1)
         stiffness = own.slope if psi.kernel.program.kind == "dot" else None
         terms = 0.5 * np.abs(own.value) + np.abs(sums.value)
         return State(points, value, gradient, hessian, stiffness, sums.shift, size, terms)

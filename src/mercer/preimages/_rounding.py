@@ -17,7 +17,19 @@ import numpy as np
 from mercer import engine
 from mercer._array import Array, is_sparse
 from mercer._threads import map_threads
-from mercer.engine import Coef, Distance, Dot, Jet, Norm, Program, Var, n_columns, n_rows, pieces
+from mercer.engine import (
+    Coef,
+    Distance,
+    Dot,
+    Gap,
+    Jet,
+    Norm,
+    Program,
+    Var,
+    n_columns,
+    n_rows,
+    pieces,
+)
 from mercer.preimages._bounds import coefficient_sizes, mapped, spectral_norms
 from mercer.preimages._suprema import gates, largest_derivatives
 from mercer.space import Element
@@ -133,7 +145,7 @@ class _Measured:
             product = product.toarray() if is_sparse(product) else product
             squares = self.queries[rows, None] ** 2 + self.points[None, columns] ** 2
             return np.asarray(np.maximum(squares - 2.0 * product, 0.0))
-        node = Var(0, nonnegative=not isinstance(self.kind, Dot))
+        node = Var(0, nonnegative=not isinstance(self.kind, Dot | Gap))
         return engine.gram(Program((self.kind,), node), Y[rows], X[columns])
 
     def parts(self, rows: slice) -> Array:
@@ -144,6 +156,8 @@ class _Measured:
                 return np.asarray(2.0 * self.norm * (y + self.farthest))
             case Dot():
                 return np.full_like(y, self.norm * self.farthest)
+            case Gap():
+                return np.full_like(y, self.norm)
         return 2.0 * self.norm * y if self.kind.of == "row" else np.zeros_like(y)
 
     def gradient(self, value: Array, error: Array, rows: slice, columns: slice) -> Array:
@@ -166,6 +180,8 @@ class _Measured:
                 return np.asarray(f * np.where(near, value, radius2))
             case Dot():
                 return np.asarray(f * y * x)
+            case Gap():
+                return np.asarray(f * (y + x))
         return np.asarray(f * (y * y if self.kind.of == "row" else x * x))
 
 

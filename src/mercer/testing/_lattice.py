@@ -68,8 +68,13 @@ def dimensions(kernel: Kernel, wanted: tuple[int, ...] = DIMENSIONS) -> list[int
 
 
 def natural_scale(kernel: Kernel, d: int) -> float:
-    """The distance at which features move half as far apart as they ever could; 1 if none."""
-    r = np.logspace(-4.0, 4.0, 161)
+    """The distance at which features move half as far apart as they ever could; 1 if none.
+
+    On a circle that is looked for within half a turn, and is 0.35 of a turn if there is none.
+    """
+    period = kernel.domain.period
+    r = np.logspace(-4.0, 4.0, 161) if period is None else period * np.logspace(-5.0, -0.31, 95)
+    default = 1.0 if period is None else 0.35 * period
     x = _base(d)
     X = x + r[:, None] * (np.ones(d) / np.sqrt(d))
     try:
@@ -77,9 +82,9 @@ def natural_scale(kernel: Kernel, d: int) -> float:
             here, there, between = kernel.diag(x)[0], kernel.diag(X), kernel(x, X)[0]
             far = here + there - 2.0 * between > 0.5 * (np.abs(here) + np.abs(there))
     except InputError:  # a bounded domain, or overflow
-        return 1.0
+        return default
     crossings = np.flatnonzero(far[1:] & ~far[:-1])
-    return float(r[crossings[0] + 1]) if crossings.size else 1.0
+    return float(r[crossings[0] + 1]) if crossings.size else default
 
 
 def lattices(kernel: Kernel, wanted: tuple[int, ...] = DIMENSIONS) -> Iterator[Array]:
@@ -93,7 +98,12 @@ def lattices(kernel: Kernel, wanted: tuple[int, ...] = DIMENSIONS) -> Iterator[A
 
 
 def placed(kernel: Kernel, d: int, side: int, step: float) -> Array | None:
-    """A lattice around the origin, or beside it where the kernel wants that; None if nowhere."""
+    """A lattice around the origin, or beside it where the kernel wants that; None if nowhere.
+
+    On a circle it stays within one turn, where no two points are the same.
+    """
+    if kernel.domain.period is not None:
+        step = min(step, kernel.domain.period / side)
     X = lattice(d, side, step)
     for start in (-0.5 * (side - 1), 0.5):
         moved = np.asarray(X + step * (start + np.abs(_base(d))))

@@ -1,0 +1,375 @@
+"""Kernels on the circle: Fourier series in the gap of two points, with coefficients >= 0.
+
+    k(x, y) = sum_l c_|l| exp(2 pi i l (x - y) / period)
+            = c_0 + 2 sum_{l >= 1} c_l cos(2 pi l (x - y) / period)
+
+Points are numbers; x and x + period are the same point of the circle. All that the flags claim is
+about the circle, that is about points of one period.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from mercer._array import Array, non_negative, positive, positive_int
+from mercer._errors import DomainError, InputError, UnavailableError
+from mercer.engine import Gap, Program, Var
+from mercer.kernels._atoms import Atoms, TableAtoms, ZetaAtoms, whole
+from mercer.kernels._bernoulli import bernoulli
+from mercer.kernels._domain import Domain, Vectors
+from mercer.kernels._flags import Definiteness, Flags
+from mercer.kernels._kernel import Kernel
+from mercer.kernels._radial import recorded
+
+_TWO_PI = 2.0 * math.pi
+_TURN = math.sqrt(_TWO_PI)  # width at which images and Fourier terms fall off equally fast
+_NEGLIGIBLE = 45.0  # exp(-45) is far below rounding
+_MOST_ATOMS = 1 << 22
+_MOST_ORDER = 12  # beyond, all that rounding leaves of the kernel is its first cosine
+
+
+@dataclass(frozen=True)
+class Circle(Domain):
+    """Numbers x, of which x and x + circumference are one point: a single column.
+
+    Examples
+    --------
+    >>> import mercer as mc
+    >>> mc.Periodic((1.0, 0.5), period=24.0).domain
+    Circle(circumference=24.0)
+    """
+
+    circumference: float
+
+    def points(self, X: Any, name: str) -> Any:
+        """One column of numbers."""
+        X = Vectors().points(X, name)
+        if X.shape[1] != 1:
+            raise DomainError(
+                f"{name} has {X.shape[1]} columns, but a point of the circle is one number; select "
+                "the column with kernel.transform(Columns([j]))"
+            )
+        return X
+
+    @property
+    def base(self) -> Domain:
+        """Vectors."""
+        return Vectors()
+
+    @property
+    def period(self) -> float | None:
+        """The circumference."""
+        return self.circumference
+
+
+class Circular(Kernel):
+    """k(x, y) = c_0 + 2 sum_l c_l cos(2 pi l (x - y) / period), with c_l >= 0.
+
+    A subclass is a frozen dataclass with a field `period`, the sum of the series `profile(v)`, and
+    its coefficients `coefficient(l)`. Where derivatives are wanted it adds
+    `profile_derivatives(v)`, which returns (k'(v), k''(v)), with k'' NaN at v = 0 if there is a
+    kink; and where the coefficients underflow `log_coefficient(l)`, their logarithms.
+
+    See Also
+    --------
+    Periodic, JacobiTheta, PeriodicSobolev
+
+    References
+    ----------
+    SPEC A12, A21.
+
+    Examples
+    --------
+    The Poisson kernel, c_l = r^l:
+
+    >>> from dataclasses import dataclass
+    >>> import numpy as np
+    >>> import mercer as mc
+    >>> @dataclass(frozen=True)
+    ... class Poisson(mc.Circular):
+    ...     radius: float = 0.5
+    ...     period: float = 2 * np.pi
+    ...     def profile(self, v):
+    ...         r = self.radius
+    ...         return (1 - r**2) / (1 - 2 * r * np.cos(v) + r**2)
+    ...     def coefficient(self, l):
+    ...         return self.radius ** np.abs(l)
+    >>> Poisson()([[0.0]], [[0.0], [2 * np.pi], [np.pi]]).round(4)
+    array([[3.    , 3.    , 0.3333]])
+    """
+
+    period: float
+
+    @abstractmethod
+    def profile(self, v: Any) -> Any:
+        """Return k as a function of the wrapped gap v in [-period/2, period/2]."""
+
+    @abstractmethod
+    def coefficient(self, l: Any) -> Any:  # noqa: E741  (the l of the formula)
+        """Return c_|l| for whole numbers l."""
+
+    @property
+    def domain(self) -> Domain:
+        """The circle."""
+        return Circle(self.period)
+
+    def lower(self) -> Program:
+        """One wrapped gap, and the profile of it."""
+        return Program((Gap((), self.period),), recorded(self, Var(0)))
+
+
+@dataclass(frozen=True)
+class Periodic(Circular):
+    """k(x, y) = c_0 + 2 sum_{l=1}^L c_l cos(2 pi l (x - y) / period): finitely many frequencies.
+
+    Its space has at most 2L + 1 dimensions, so it is neither characteristic nor universal.
+
+    Parameters
+    ----------
+    coefficients : tuple of float
+        (c_0, ..., c_L), all >= 0 and not all zero.
+    period : float, default=2 pi
+        > 0.
+
+    References
+    ----------
+    SPEC A12.
+
+    Examples
+    --------
+    >>> import mercer as mc
+    >>> k = mc.Periodic((1.0, 0.5), period=24.0)
+    >>> k([[0.0]], [[0.0], [6.0], [12.0], [24.0]]).round(4)
+    array([[2., 1., 0., 2.]])
+    """
+
+    coefficients: tuple[float, ...]
+    period: float = _TWO_PI
+
+    flags = Flags(Definiteness.POSITIVE, None, None, False, False)
+
+    def __post_init__(self) -> None:
+        if np.ndim(self.coefficients) != 1 or len(self.coefficients) == 0:
+            raise InputError("coefficients must be a sequence (c_0, ..., c_L) of numbers >= 0")
+        c = tuple(non_negative(a, f"coefficients[{i}]") for i, a in enumerate(self.coefficients))
+        if not any(c):
+            raise InputError("coefficients must not all be zero")
+        object.__setattr__(self, "coefficients", c)
+        object.__setattr__(self, "period", positive(self.period, "period"))
+
+    def profile(self, v: Any) -> Any:
+        """Re sum_l b_l z^l at z = exp(2 pi i v / period), by Horner's rule; b_l = 2 c_l, b_0 = c_0.
+
+        On the unit circle its error is at most about 2L rounding errors of sum b_l.
+        """
+        return self._moment(v, 0).real
+
+    def profile_derivatives(self, v: Any) -> tuple[Any, Any]:
+        """The same with l b_l and l^2 b_l."""
+        w = _TWO_PI / self.period
+        return -w * self._moment(v, 1).imag, -(w**2) * self._moment(v, 2).real
+
+    def coefficient(self, l: Any) -> Any:  # noqa: E741
+        """c_|l|, zero beyond the list."""
+        return self.spectral_measure(1).masses(l)
+
+    def spectral_measure(self, dim: int) -> Atoms:
+        """Finitely many atoms."""
+        _require_one(self, dim)
+        return TableAtoms(self.coefficients, self.period)
+
+    def _moment(self, v: Any, power: int) -> Array:
+        """sum_l l^power b_l z^l."""
+        angle = _TWO_PI / self.period * np.asarray(v, dtype=np.float64)
+        b = np.array(self.coefficients) * np.where(np.arange(len(self.coefficients)) == 0, 1.0, 2.0)
+        weights = b * np.arange(len(b), dtype=np.float64) ** power
+        return np.polyval(weights[::-1], np.cos(angle) + 1j * np.sin(angle))
+
+
+@dataclass(frozen=True)
+class JacobiTheta(Circular):
+    """Jacobi theta kernel: Gaussian densities of deviation s, wrapped around the circle.
+
+        k(x, y) = sum_j N(x - y + j period; 0, s^2)
+                = (1 / period) sum_l exp(-(2 pi s l / period)^2 / 2) exp(2 pi i l (x - y) / period)
+
+    For the period 2 pi the coefficients are exp(-s^2 l^2 / 2) / (2 pi). The scale has the unit of
+    the points whatever the period; k integrates to one over a period.
+
+    Parameters
+    ----------
+    scale : float
+        s > 0.
+    period : float, default=2 pi
+        > 0.
+
+    Notes
+    -----
+    The sum over images has only positive terms, so values are accurate relative to themselves; the
+    Fourier series is used where s is so large (above 0.4 periods) that all its terms are small
+    beside the first. Either takes at most nine terms.
+
+    References
+    ----------
+    SPEC A13.
+
+    Examples
+    --------
+    >>> import mercer as mc
+    >>> k = mc.JacobiTheta(0.5)
+    >>> k([[0.0]], [[0.0], [1.0], [3.0], [6.0]]).round(4)
+    array([[0.7979, 0.108 , 0.    , 0.6796]])
+    """
+
+    scale: float
+    period: float = _TWO_PI
+
+    flags = Flags(Definiteness.POSITIVE, None, None, True, True)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "scale", positive(self.scale, "scale"))
+        object.__setattr__(self, "period", positive(self.period, "period"))
+
+    @property
+    def _width(self) -> float:
+        """The scale as an angle."""
+        return _TWO_PI * self.scale / self.period
+
+    def profile(self, v: Any) -> Any:
+        """The sum over images, or the Fourier series."""
+        if self._width >= _TURN:
+            return self._series().profile(v)
+        return sum(density for _, density in self._images(v))
+
+    def profile_derivatives(self, v: Any) -> tuple[Any, Any]:
+        """Its term by term derivatives."""
+        if self._width >= _TURN:
+            return self._series().profile_derivatives(v)
+        s, terms = self.scale, self._images(v)
+        first = sum(-u * density for u, density in terms) / s
+        second = sum((u * u - 1.0) * density for u, density in terms) / s / s
+        return first, second
+
+    def coefficient(self, l: Any) -> Any:  # noqa: E741
+        """exp(-(2 pi s l / period)^2 / 2) / period."""
+        return np.exp(self.log_coefficient(l))
+
+    def log_coefficient(self, l: Any) -> Any:  # noqa: E741
+        """The logarithm of the coefficient, which itself soon underflows."""
+        angle = self._width * whole(l)
+        return -0.5 * angle**2 - math.log(self.period)
+
+    def spectral_measure(self, dim: int) -> Atoms:
+        """A discrete normal law."""
+        _require_one(self, dim)
+        last = math.ceil(math.sqrt(2.0 * _NEGLIGIBLE) / self._width)
+        if last > _MOST_ATOMS:
+            raise UnavailableError(
+                f"{self!r} is so narrow that its spectral measure has {last} atoms that count; "
+                f"use Gaussian(length_scale={self.scale!r}), from which it does not differ"
+            )
+        return TableAtoms(self.coefficient(np.arange(last + 1)), self.period)
+
+    def _images(self, v: Any) -> list[tuple[Array, Array]]:
+        """(u, N(s u; 0, s^2)) of every image s u = v + j period that counts.
+
+        Beside the nearest, images +-j are smaller by exp(-j (j - 1) period^2 / (2 s^2)) at least.
+        """
+        v = np.asarray(v, dtype=np.float64)
+        v = v - self.period * np.rint(v / self.period)
+        ratio = 2.0 * _NEGLIGIBLE * (self.scale / self.period) ** 2
+        count = math.floor(0.5 + math.sqrt(0.25 + ratio))
+        scale = 1.0 / (self.scale * math.sqrt(_TWO_PI))
+        images = ((v + j * self.period) / self.scale for j in range(-count, count + 1))
+        return [(u, scale * np.exp(-0.5 * u * u)) for u in images]
+
+    def _series(self) -> Periodic:
+        return Periodic(tuple(self.coefficient(np.arange(6)).tolist()), self.period)
+
+
+@dataclass(frozen=True)
+class PeriodicSobolev(Circular):
+    """Periodic Sobolev kernel: coefficients nu_0 and m^(-2s), summed by a Bernoulli polynomial.
+
+        k(x, y) = nu_0 + 2 sum_{m >= 1} m^(-2s) cos(2 pi m (x - y) / period)
+                = nu_0 + (-1)^(s-1) (2 pi)^(2s) / (2s)! B_2s({(x - y) / period})
+
+    Its space holds the periodic functions with s derivatives in L2; see `mercer.theory`.
+
+    Parameters
+    ----------
+    order : int, default=1
+        s, from 1 to 12. At s = 1 the kernel has a kink at x = y.
+    constant : float, default=1.0
+        nu_0 >= 0. At 0 the functions of the space have mean zero; the kernel is then still
+        characteristic, but not universal.
+    period : float, default=1.0
+        > 0.
+
+    References
+    ----------
+    SPEC A14.
+
+    Examples
+    --------
+    >>> import mercer as mc
+    >>> k = mc.PeriodicSobolev()
+    >>> k([[0.0]], [[0.0], [0.5], [1.0]]).round(4)
+    array([[ 4.2899, -0.6449,  4.2899]])
+    """
+
+    order: int = 1
+    constant: float = 1.0
+    period: float = 1.0
+
+    def __post_init__(self) -> None:
+        order = positive_int(self.order, "order")
+        if order > _MOST_ORDER:
+            raise InputError(f"order must be at most {_MOST_ORDER}, got {order}")
+        object.__setattr__(self, "order", order)
+        object.__setattr__(self, "constant", non_negative(self.constant, "constant"))
+        object.__setattr__(self, "period", positive(self.period, "period"))
+
+    @property
+    def flags(self) -> Flags:  # type: ignore[override]
+        """Characteristic; universal where constants are in the space."""
+        return Flags(Definiteness.POSITIVE, None, None, True, self.constant > 0)
+
+    def profile(self, v: Any) -> Any:
+        """The polynomial in the squared gap to the antipode, where B_2s is even."""
+        return self.constant + np.polyval(bernoulli(self.order), self._antipode(v)[0] ** 2)
+
+    def profile_derivatives(self, v: Any) -> tuple[Any, Any]:
+        """With q the polynomial in y = x^2: 2 x q' and 2 q' + 4 y q''; the kink has no second."""
+        x, sign = self._antipode(v)
+        q1 = np.polyder(bernoulli(self.order))
+        slope, y = np.polyval(q1, x * x), x * x
+        second = 2.0 * slope + 4.0 * y * np.polyval(np.polyder(q1), y)
+        if self.order == 1:
+            second = np.where(sign == 0.0, np.nan, second)
+        return -2.0 * sign * x * slope / self.period, second / self.period**2
+
+    def coefficient(self, l: Any) -> Any:  # noqa: E741
+        """nu_0 and |l|^(-2s)."""
+        return self.spectral_measure(1).masses(l)
+
+    def spectral_measure(self, dim: int) -> Atoms:
+        """Orders that follow the zeta law."""
+        _require_one(self, dim)
+        return ZetaAtoms(self.constant, 2.0 * self.order, self.period)
+
+    def _antipode(self, v: Any) -> tuple[Array, Array]:
+        """1/2 - |t| for t = v / period wrapped, and the sign of t."""
+        t = np.asarray(v, dtype=np.float64) / self.period
+        t = t - np.rint(t)
+        return 0.5 - np.abs(t), np.sign(t)
+
+
+def _require_one(kernel: Circular, dim: int) -> None:
+    if dim != 1:
+        raise UnavailableError(f"points of {kernel!r} are single numbers, not {dim}")
