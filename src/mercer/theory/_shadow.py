@@ -1,0 +1,217 @@
+"""Shadows: the kernel whose gradient is a mean shift with another kernel."""
+
+from __future__ import annotations
+
+import math
+from functools import singledispatch
+
+import numpy as np
+
+from mercer._array import Array
+from mercer._errors import InputError, UnavailableError
+from mercer.engine import Distance, evaluate
+from mercer.kernels import (
+    Constant,
+    Epanechnikov,
+    Gaussian,
+    InverseMultiquadric,
+    Kernel,
+    Laplace,
+    Matern,
+    NegativeDistance,
+    Product,
+    RationalQuadratic,
+    Sum,
+    Transformed,
+)
+from mercer.kernels._window import Uniform
+
+
+def shadow(kernel: Kernel) -> Kernel:
+    """Shadow of a radial kernel g: the kernel with profile k(u) = int_u^inf g(v) dv.
+
+    So k'(u) = -g(u), u = |x - y|^2. Any positive multiple is a shadow as well (k' = -c g); this one
+    has c = 1, which makes the shadow of a sum the sum of the shadows. The gradient of
+    sum_i a_i k(x_i, .) points along the mean shift with weights a_i g(x_i, .).
+
+    Parameters
+    ----------
+    kernel : Kernel
+        g: a Gaussian, Laplace, Matern, rational quadratic, inverse multiquadric or uniform kernel,
+        or a sum, a positive multiple or a `transform` of such.
+
+    Returns
+    -------
+    Kernel
+
+    Raises
+    ------
+    UnavailableError
+        If the integral diverges, or the shadow is no kernel of the library.
+
+    See Also
+    --------
+    shadow_constant : c for two given kernels.
+
+    References
+    ----------
+    SPEC A19, ERRATA 000-T (the sign).
+
+    Examples
+    --------
+    >>> import mercer as mc
+    >>> from mercer import theory
+    >>> theory.shadow(mc.Gaussian(2.0))
+    8.0 * Gaussian(length_scale=2.0)
+    >>> theory.shadow(mc.InverseMultiquadric(1.0, 2.0))
+    InverseMultiquadric(c=1.0, p=1.0)
+    """
+    if any(not isinstance(v, Distance) for v in kernel.program.variables):
+        raise InputError(f"a shadow belongs to a radial kernel, which {kernel!r} is not")
+    return _shadow(kernel)
+
+
+def shadow_constant(k: Kernel, g: Kernel) -> float | None:
+    """The number c > 0 with k'(u) = -c g(u) for all u = |x - y|^2 > 0; None if there is none.
+
+    Profiles are compared at 481 values of u from 1e-12 to 1e12, where g is not below 1e-250 of its
+    largest value there, to nine digits.
+
+    Parameters
+    ----------
+    k, g : Kernel
+        Profiles of one squared distance; k with a derivative.
+
+    Returns
+    -------
+    float or None
+
+    References
+    ----------
+    SPEC A19.
+
+    Examples
+    --------
+    The Gaussian is its own shadow, with c = 1 / (2 s^2).
+
+    >>> import mercer as mc
+    >>> from mercer import theory
+    >>> round(theory.shadow_constant(mc.Gaussian(2.0), mc.Gaussian(2.0)), 12)
+    0.125
+    >>> theory.shadow_constant(mc.Gaussian(2.0), mc.Gaussian(1.0)) is None
+    True
+    """
+    for kernel in (k, g):
+        if kernel.program.kind not in ("radial", "constant"):
+            raise InputError(f"{kernel!r} is no profile of one squared distance")
+    if k.program.variables != g.program.variables:
+        return None  # distances in different metrics, or none
+    u = np.logspace(-12.0, 12.0, 481)
+    slope, weight = _evaluated(k, u, 1), _evaluated(g, u, 0)
+    seen = np.abs(weight) > 1e-250 * np.abs(weight).max()
+    if not seen.any() or not np.isfinite(slope[seen]).all() or not np.isfinite(weight[seen]).all():
+        return None
+    ratio = -slope[seen] / weight[seen]
+    c = float(np.median(ratio))
+    outside = np.abs(slope[~seen]).max(initial=0.0) > 1e-240 * np.abs(slope[seen]).max()
+    if c <= 0.0 or outside or np.abs(ratio - c).max() > 1e-9 * c:
+        return None
+    return c
+
+
+def _evaluated(kernel: Kernel, u: Array, order: int) -> Array:
+    with np.errstate(all="ignore"):
+        jet = evaluate(kernel.program.profile, [u] * len(kernel.program.variables), order)
+    value = jet.value if order == 0 else sum(jet.first)
+    return np.broadcast_to(np.asarray(value, np.float64), u.shape)
+
+
+@singledispatch
+def _shadow(kernel: Kernel) -> Kernel:
+    raise UnavailableError(f"no shadow of {kernel!r} is known")
+
+
+@_shadow.register
+def _(kernel: Gaussian) -> Kernel:
+    return 2.0 * kernel.length_scale**2 * kernel
+
+
+@_shadow.register
+def _(kernel: Laplace) -> Kernel:
+    return _shadow(Matern(0.5, kernel.length_scale))
+
+
+@_shadow.register
+def _(kernel: Matern) -> Kernel:
+    # with w = z^2: M_(nu + 1)'(w) = -M_nu(w) / (4 nu), where z must be the same: z^2 = 2 nu u / l^2
+    nu, length = kernel.nu, kernel.length_scale
+    try:
+        smoother = Matern(nu + 1.0, length * math.sqrt((nu + 1.0) / nu))
+    except InputError as error:
+        raise UnavailableError(
+            f"the shadow of {kernel!r} is the Matern kernel with nu = {nu + 1.0}, which is not "
+            "available"
+        ) from error
+    return 2.0 * length**2 * smoother
+
+
+@_shadow.register
+def _(kernel: InverseMultiquadric) -> Kernel:
+    if kernel.p <= 1.0:
+        raise _divergent(kernel, "p > 1")
+    return _times(1.0 / (kernel.p - 1.0), InverseMultiquadric(kernel.c, kernel.p - 1.0))
+
+
+@_shadow.register
+def _(kernel: RationalQuadratic) -> Kernel:
+    alpha, length = kernel.alpha, kernel.length_scale
+    if alpha <= 1.0:
+        raise _divergent(kernel, "alpha > 1")
+    wider = RationalQuadratic(alpha - 1.0, length * math.sqrt(alpha / (alpha - 1.0)))
+    return _times(2.0 * alpha * length**2 / (alpha - 1.0), wider)
+
+
+@_shadow.register
+def _(kernel: Uniform) -> Kernel:
+    return Epanechnikov(kernel.rho)
+
+
+@_shadow.register
+def _(kernel: Constant) -> Kernel:
+    raise _divergent(kernel, "a profile that falls off")
+
+
+@_shadow.register
+def _(kernel: NegativeDistance) -> Kernel:
+    raise _divergent(kernel, "a profile that falls off")
+
+
+@_shadow.register
+def _(kernel: Sum) -> Kernel:
+    return _shadow(kernel.left) + _shadow(kernel.right)
+
+
+@_shadow.register
+def _(kernel: Product) -> Kernel:
+    for factor, other in ((kernel.left, kernel.right), (kernel.right, kernel.left)):
+        if isinstance(factor, Constant):
+            return _times(factor.value, _shadow(other))
+    raise UnavailableError(f"no shadow of the product {kernel!r} is known")
+
+
+@_shadow.register
+def _(kernel: Transformed) -> Kernel:
+    return _shadow(kernel.kernel).transform(kernel.point_map)
+
+
+def _times(factor: float, kernel: Kernel) -> Kernel:
+    """A multiple, with constants in front taken together."""
+    if isinstance(kernel, Product) and isinstance(kernel.left, Constant):
+        return _times(factor * kernel.left.value, kernel.right)
+    return kernel if factor == 1.0 else factor * kernel
+
+
+def _divergent(kernel: Kernel, needed: str) -> UnavailableError:
+    return UnavailableError(
+        f"{kernel!r} has no shadow: the integral of its profile diverges; it needs {needed}"
+    )
