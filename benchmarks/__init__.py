@@ -4,4 +4,14 @@ A suite is a module with a `TITLE` and a function `run(settings)` that returns a
 bars stand as data next to its cases. To add one, write the module and name it in `SUITES`.
 """
 
-SUITES = ("sums", "profiles", "gram", "isa", "memory", "spectral", "linalg", "preimages")
+SUITES = (
+    "sums",
+    "profiles",
+    "gram",
+    "coordinates",
+    "isa",
+    "memory",
+    "spectral",
+    "linalg",
+    "preimages",
+)

@@ -217,7 +217,7 @@ def test_one_type_and_one_layout_for_both(rng):
     labels = Y.astype(object)
     x, y = comparable(labels)
     assert x is y
-    assert x.dtype == np.float32
+    assert x.dtype == np.float64
     assert gram(program("differing"), X, Y).dtype == np.float64
 
 

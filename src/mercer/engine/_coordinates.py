@@ -11,9 +11,10 @@ from mercer._array import Array, is_sparse
 from mercer._config import get_options
 from mercer._errors import InputError
 from mercer.engine._compiled import core, instruction_set
+from mercer.engine._program import Coordinates, Program
+from mercer.engine._tape import tape
 
 _KINDS = ("minimum", "harmonic", "chi2", "differing")  # as the core numbers them
-_FEW_LABELS = 2**24  # whole numbers that float32 holds
 
 
 def comparable(X: Any, Y: Any = None) -> tuple[Array, Array]:
@@ -28,15 +29,28 @@ def comparable(X: Any, Y: Any = None) -> tuple[Array, Array]:
     return x, x if Y is X else np.ascontiguousarray(Y, dtype=dtype)
 
 
-def coordinate_sums(kind: str, Y: Array, X: Array, dtype: Any) -> Array:
-    """The sums between rows of Y and rows of X, shape (len(Y), len(X)), in the given type."""
-    if kind == "equal":
-        return _share(coordinate_sums("differing", Y, X, dtype), X.shape[1])
-    if core() is None or get_options().engine == "blocked":
-        return _sums(_TERMS[kind], Y, X).astype(dtype)
-    out = np.empty((Y.shape[0], X.shape[0]), dtype=X.dtype)
-    core().coordinate_sums(_KINDS.index(kind), Y, X, out, instruction_set())
-    return out.astype(dtype, copy=False)
+def coordinate_sums(kind: str, Y: Array, X: Array, out: Array | None = None) -> Array:
+    """The sums between rows of Y and rows of X, shape (len(Y), len(X)); in `out` if given."""
+    out = np.empty((Y.shape[0], X.shape[0]), dtype=X.dtype) if out is None else out
+    known = "differing" if kind == "equal" else kind
+    if _by_core():
+        core().coordinate_sums(_KINDS.index(known), Y, X, out, instruction_set())
+    else:
+        out[...] = _sums(_TERMS[known], Y, X)
+    return _share(out, X.shape[1]) if kind == "equal" else out
+
+
+def profile_of_sums(program: Program) -> Any:
+    """The profile as a pass of the core over tiles of sums; None if that cannot be."""
+    one = len(program.variables) == 1 and isinstance(program.variables[0], Coordinates)
+    lowered = tape(program.profile) if one and _by_core() else None
+    if lowered is None:
+        return None
+    return core().Profile(list(lowered[0]), lowered[1], instruction_set())
+
+
+def _by_core() -> bool:
+    return core() is not None and get_options().engine != "blocked"
 
 
 def aligned_sums(kind: str, Y: Array, X: Array) -> Array:
@@ -59,7 +73,10 @@ def _sums(term: Callable[[Any, Any], Any], Y: Array, X: Array) -> Array:
 
 
 def _share(differing: Array, columns: int) -> Array:
-    return np.asarray((columns - differing) / differing.dtype.type(columns))
+    """The share of equal columns, in place."""
+    np.subtract(columns, differing, out=differing)
+    differing /= columns
+    return differing
 
 
 def _harmonic(y: Any, x: Any) -> Any:
@@ -83,15 +100,10 @@ _TERMS: dict[str, Callable[[Any, Any], Any]] = {
 
 def _codes(X: Array, Y: Array) -> tuple[Array, Array]:
     """Whole numbers that are equal where the objects of a column are."""
-    n, columns = X.shape
-    same = X is Y
-    out = np.empty((n if same else n + len(Y), columns))
-    most = 0
-    for c in range(columns):
+    sets = [X] if Y is X else [X, Y]
+    out = [np.empty(Z.shape) for Z in sets]
+    for c in range(X.shape[1]):
         known: dict[Any, int] = {}
-        labels = X[:, c].tolist() if same else X[:, c].tolist() + Y[:, c].tolist()
-        out[:, c] = [known.setdefault(label, len(known)) for label in labels]
-        most = max(most, len(known))
-    out = out.astype(np.float32) if most <= _FEW_LABELS else out
-    x = out[:n]
-    return x, x if same else out[n:]
+        for codes, Z in zip(out, sets, strict=True):
+            codes[:, c] = [known.setdefault(label, len(known)) for label in Z[:, c].tolist()]
+    return out[0], out[-1]

@@ -11,7 +11,13 @@ import numpy as np
 from mercer._array import Array, is_sparse
 from mercer.engine._cancellation import cut_below
 from mercer.engine._compiled import profile_of_tiles
-from mercer.engine._coordinates import aligned_sums, comparable, coordinate_sums, totals
+from mercer.engine._coordinates import (
+    aligned_sums,
+    comparable,
+    coordinate_sums,
+    profile_of_sums,
+    totals,
+)
 from mercer.engine._distances import Distances, aligned_distances, squared_norms
 from mercer.engine._gaps import aligned_gaps, gaps
 from mercer.engine._maps import Columns, Maps, apply_all
@@ -38,8 +44,8 @@ def tile_dtype(X: Any, Y: Any) -> Any:
 def mapped_points(v: Variable, X: Any, Y: Any) -> tuple[Any, Any]:
     """Points and queries where variable v measures them.
 
-    Points of a distance or a gap are centred before they are mapped: a map rounds, and what it rounds should
-    not depend on where the origin is.
+    Points of a distance or a gap are centred before they are mapped: a map rounds, and what it
+    rounds should not depend on where the origin is.
     """
     maps: Maps = getattr(v, "maps", ())
     if isinstance(v, Coordinates):
@@ -72,7 +78,7 @@ class Pairs:
                 name = str(self.dtype)
                 rule = partial(cut_below, program, i, name, shifted=shifted, order=order)
                 self._distances[i] = Distances(*self.mapped(v), self.dtype, rule)
-        self._profile = profile_of_tiles(program)
+        self._profile = profile_of_tiles(program) or profile_of_sums(program)
 
     def mapped(self, v: Variable) -> tuple[Any, Any]:
         """Points and queries where variable v measures them."""
@@ -91,7 +97,7 @@ class Pairs:
 
     @property
     def one_pass(self) -> bool:
-        """Whether a tile of values is a BLAS product and one pass of the core over it."""
+        """Whether a tile of values is a BLAS product (or sums) and one pass of the core over it."""
         if self._profile is None:
             return False
         (v,) = self.program.variables
@@ -105,10 +111,13 @@ class Pairs:
         if isinstance(v, Distance):
             tile, *norms = self._distances[0].products(rows, columns, out)
             self._profile.values(tile, *norms)
+            return tile
+        X, Y = self.mapped(v)
+        if isinstance(v, Coordinates):
+            tile = coordinate_sums(v.kind, Y[rows], X[columns], out)
         else:
-            X, Y = self.mapped(v)
             tile = np.matmul(Y[rows], X[columns].T, out=out)
-            self._profile.values(tile)
+        self._profile.values(tile)
         return tile
 
     def coordinates(self) -> tuple[Array, Array]:
@@ -148,7 +157,7 @@ class Pairs:
                 norms = squared_norms(Y[rows] if of == "row" else X[columns])
                 return _oriented(norms, of).astype(self.dtype)
             case Coordinates(kind=kind):
-                return coordinate_sums(kind, Y[rows], X[columns], self.dtype)
+                return coordinate_sums(kind, Y[rows], X[columns])
             case Total(of=of):
                 sums = totals(Y[rows] if of == "row" else X[columns])
                 return _oriented(sums, of).astype(self.dtype)
