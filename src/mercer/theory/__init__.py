@@ -2,21 +2,39 @@
 
 from mercer.theory._bochner import BochnerNorm, bochner_norm
 from mercer.theory._expansion import MercerExpansion, gaussian_mercer
+from mercer.theory._fourier import (
+    characteristic_coefficients,
+    fourier_coefficients,
+    fourier_inner,
+    fourier_mmd,
+    fourier_norm,
+    sobolev_norm,
+)
+from mercer.theory._membership import Membership, MembershipVerdict, membership
 from mercer.theory._projective import ProjectiveConditions, projective_conditions
 from mercer.theory._separation import Separation, Witness, is_characteristic, is_universal
 from mercer.theory._shadow import shadow, shadow_constant
 
 __all__ = [
     "BochnerNorm",
+    "Membership",
+    "MembershipVerdict",
     "MercerExpansion",
     "ProjectiveConditions",
     "Separation",
     "Witness",
     "bochner_norm",
+    "characteristic_coefficients",
+    "fourier_coefficients",
+    "fourier_inner",
+    "fourier_mmd",
+    "fourier_norm",
     "gaussian_mercer",
     "is_characteristic",
     "is_universal",
+    "membership",
     "projective_conditions",
     "shadow",
     "shadow_constant",
+    "sobolev_norm",
 ]

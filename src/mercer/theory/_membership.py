@@ -1,0 +1,196 @@
+"""Is a function in the space of a kernel on the circle? What finitely many coefficients say."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from mercer._array import Array, frozen, positive_int
+from mercer._errors import InputError
+from mercer.kernels._circle import Circular
+from mercer.theory._fourier import _coefficients, log_terms
+
+_RATIOS = 3  # ratios of the last octaves that must agree
+_INSIDE, _OUTSIDE = 1.5, 0.75  # decay exponents; 1 is where sums of powers begin to converge
+_TINY = 1e-290  # a coefficient after which zeros are underflow
+
+
+class MembershipVerdict(Enum):
+    """What the terms of a squared norm say.
+
+    Examples
+    --------
+    >>> import mercer as mc
+    >>> mc.theory.MembershipVerdict.INSIDE.value
+    'the terms fall fast enough to have a finite sum'
+    """
+
+    INSIDE = "the terms fall fast enough to have a finite sum"
+    OUTSIDE = "the terms do not fall fast enough, so the sum has no bound"
+    UNDECIDED = "the terms fall about as fast as 1 / l, or there are too few to say"
+
+
+@dataclass(frozen=True)
+class Membership:
+    """The partial squared norms of a function, and what they say.
+
+    Attributes
+    ----------
+    verdict : MembershipVerdict
+    reason : str
+        The rule that gave the verdict, and whether it is a proof.
+    is_exact : bool
+        Whether the verdict is a proof; else it continues the trend of the last octaves.
+    log_partial_norms : array of shape (L + 1,)
+        log sum_{|l| <= m} |fhat_l|^2 / khat_l for m = 0, ..., L, which cannot overflow.
+    exponent : float
+        p, where the terms fall like l^-p over the last octaves (the least and so the most cautious
+        of the last three); infinite where they vanish, NaN where it was not asked for.
+
+    Examples
+    --------
+    >>> import mercer as mc
+    >>> result = mc.theory.membership(mc.Periodic((1.0, 0.25)), [0.5, 1.0, 0.5])
+    >>> result.verdict.name, result.partial_norms
+    ('INSIDE', array([1., 3.]))
+    """
+
+    verdict: MembershipVerdict
+    reason: str
+    is_exact: bool
+    log_partial_norms: Array
+    exponent: float
+
+    @property
+    def partial_norms(self) -> Array:
+        """The partial squared norms; infinite beyond the range of float64."""
+        with np.errstate(over="ignore"):
+            return np.exp(self.log_partial_norms)
+
+
+def membership(
+    kernel: Circular, coefficients: Callable[[Array], Any] | Any, n_terms: int | None = None
+) -> Membership:
+    """Say whether sum_l |fhat_l|^2 / khat_l is finite, that is whether f is in the space of k.
+
+    An array is all there is of a trigonometric polynomial, and the answer is exact. Of a function
+    l -> fhat_l only |l| <= n_terms are seen, and no finite number of terms proves that a series
+    converges: the verdict continues a trend. With T_j the sum of the terms of 2^j <= |l| < 2^(j+1)
+    and p_j = 1 - log2(T_(j+1) / T_j), which is p for terms l^-p, it is
+
+    - INSIDE if the last three p_j are at least 1.5,
+    - OUTSIDE if they are at most 0.75, or (a proof) if fhat_l != 0 = khat_l for some l,
+    - UNDECIDED otherwise: between lie the powers near l^-1, and 1 / (l log l), which diverges.
+
+    A function whose coefficients are zero from some l on is UNDECIDED, unless they got there by
+    underflow, in which case the octaves before count.
+
+    Parameters
+    ----------
+    kernel : Circular
+    coefficients : callable, or array_like of shape (2L + 1,)
+        Takes the array of whole numbers -n_terms, ..., n_terms and returns fhat_l; or fhat_l for
+        l = -L, ..., L, all others being zero.
+    n_terms : int, optional
+        Only with a callable: at least 64, 4096 by default.
+
+    Returns
+    -------
+    Membership
+
+    References
+    ----------
+    SPEC A12, A13, A14.
+
+    Examples
+    --------
+    A top-hat jumps, so it is in no Sobolev space; a triangle is in the first.
+
+    >>> import numpy as np
+    >>> import mercer as mc
+    >>> def top_hat(l):
+    ...     return np.sinc(l / 2) / 2
+    >>> def triangle(l):
+    ...     return top_hat(l) ** 2
+    >>> k = mc.PeriodicSobolev(order=1)
+    >>> mc.theory.membership(k, top_hat).verdict.name
+    'OUTSIDE'
+    >>> mc.theory.membership(k, triangle).verdict.name
+    'INSIDE'
+    """
+    if callable(coefficients):
+        L = 4096 if n_terms is None else positive_int(n_terms, "n_terms")
+        if L < 64:
+            raise InputError(f"n_terms must be at least 64 to show a trend, got {L}")
+        f = _coefficients(coefficients(np.arange(-L, L + 1)), "coefficients(l)")
+        if f.size != 2 * L + 1:
+            raise InputError(f"coefficients(l) must return {2 * L + 1} numbers, got {f.size}")
+    elif n_terms is not None:
+        raise InputError("n_terms is for functions l -> fhat_l; an array says how many it has")
+    else:
+        f = _coefficients(coefficients, "coefficients")
+    terms = _both_signs(log_terms(kernel, f))
+    partial = frozen(np.logaddexp.accumulate(terms))
+    verdict, reason, exact, exponent = _judged(terms, f, finite=not callable(coefficients))
+    return Membership(verdict, reason, exact, partial, exponent)
+
+
+def _judged(terms: Array, f: Array, *, finite: bool) -> tuple[MembershipVerdict, str, bool, float]:
+    missing = np.flatnonzero(terms == np.inf)
+    if missing.size:
+        l = int(missing[0])  # noqa: E741
+        reason = f"the coefficient of l = {l} is not zero, but that of the kernel is"
+        return MembershipVerdict.OUTSIDE, reason, True, np.nan
+    if finite:
+        reason = "a trigonometric polynomial: the sum is finite"
+        return MembershipVerdict.INSIDE, reason, True, np.inf
+    return (*_trend(terms, f),)
+
+
+def _trend(terms: Array, f: Array) -> tuple[MembershipVerdict, str, bool, float]:
+    """The verdict of the last octaves, as `membership` documents it."""
+    half = f.size // 2
+    size = np.maximum(np.abs(f[half:]), np.abs(f[half::-1]))
+    used = int(np.flatnonzero(size > 0)[-1]) if size.any() else 0
+    zeros = used < half // 2
+    if zeros and not 0.0 < size[used] < _TINY:
+        reason = (
+            f"the coefficients are zero from l = {used + 1} on, as far as was looked; pass them as "
+            "an array if there are no others"
+        )
+        return MembershipVerdict.UNDECIDED, reason, False, np.nan
+    octaves = int(np.log2(used + 1))  # complete ones: 2^j <= l < 2^(j+1), j < octaves
+    if octaves < _RATIOS + 1:
+        reason = f"there are {octaves} octaves of coefficients that are not zero, too few to say"
+        return MembershipVerdict.UNDECIDED, reason, False, np.nan
+    sums = [
+        np.logaddexp.reduce(terms[1 << j : 2 << j]) for j in range(octaves - _RATIOS - 1, octaves)
+    ]
+    p = [_decay(a, b) for a, b in pairwise(sums)]
+    seen = f"terms fall like l^-p with p from {min(p):.3g} to {max(p):.3g} up to l = {used}"
+    if min(p) >= _INSIDE:
+        return MembershipVerdict.INSIDE, f"{seen}, all above {_INSIDE}", False, min(p)
+    if max(p) <= _OUTSIDE:
+        return MembershipVerdict.OUTSIDE, f"{seen}, all below {_OUTSIDE}", False, min(p)
+    return MembershipVerdict.UNDECIDED, f"{seen}, too near 1", False, min(p)
+
+
+def _decay(a: float, b: float) -> float:
+    """1 - log2(exp(b - a)), for an octave that may be empty."""
+    if b == -np.inf:
+        return float(np.inf)
+    return float(-np.inf if a == -np.inf else 1.0 - (b - a) / np.log(2.0))
+
+
+def _both_signs(terms: Array) -> Array:
+    """log of the term of l = 0, and of the sums of the terms of l and -l."""
+    half = terms.size // 2
+    with np.errstate(invalid="ignore"):
+        both = np.logaddexp(terms[half:], terms[half::-1])
+    both[0] = terms[half]
+    return np.asarray(both)
