@@ -121,6 +121,17 @@ def test_taylor_is_the_polynomial(coefficients, t):
     assert_allclose(value, math.fsum(terms), rtol=0.0, atol=1e-14 * size)
 
 
+@pytest.mark.parametrize("n", [64, 65, 128, 300])
+@pytest.mark.parametrize("t", [-1.02, 1.02])
+def test_high_powers_take_both_signs(n, t):
+    assert_allclose(Taylor([1.0] + [0.0] * (n - 1) + [2.0])([[1.0]], [[t]]), 1.0 + 2.0 * t**n)
+
+
+def test_uniform_window_ends_at_rho():
+    K = Uniform(4.0)([[0.0]], [[0.0], [-1.999], [1.9999], [2.0001], [-2.001]])
+    assert K.tolist() == [[1.0, 1.0, 1.0, 0.0, 0.0]]
+
+
 def test_known_kernels_are_taylor_kernels(rng):
     X = rng.normal(size=(6, 3))
     assert_allclose(Taylor([1.0, 2.0, 1.0])(X), mc.Polynomial(2)(X), rtol=1e-13)
