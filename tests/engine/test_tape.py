@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from numpy.testing import assert_allclose
 
 import mercer as mc
 from mercer import engine
@@ -315,3 +316,15 @@ def test_every_class_of_kernel_is_in_the_list():
         v for v in vars(mc.kernels).values() if isinstance(v, type) and issubclass(v, mc.Kernel)
     }
     assert {c.__name__ for c in every - listed} == blocked | abstract
+
+
+@pytest.mark.parametrize("degree", [64, 65, 66, 67, 100, 129])
+def test_high_whole_powers_keep_the_sign_of_their_argument(degree):
+    X = np.array([[-1.05], [-0.9], [0.0], [0.7], [1.04]])
+    k = mc.Polynomial(degree, offset=0.0)
+    expected = (X @ X.T) ** float(degree)
+    assert_allclose(k(X), expected, rtol=1e-12)
+    with mc.options(engine="blocked"):
+        assert_allclose(k(X), expected, rtol=1e-12)
+    value = mc.Element(k, X, np.ones(5)).gradient(X)
+    assert_allclose(value[:, 0], (degree * (X @ X.T) ** (degree - 1.0) * X.T).sum(1), rtol=1e-11)

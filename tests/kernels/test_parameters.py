@@ -267,7 +267,7 @@ def test_text_reads_back(k):
         (lambda: mc.Linear() * float("nan"), "must be finite, got nan"),
         (
             lambda: mc.Linear().transform([1.0]),
-            "transform takes Scales, Columns or Matrix, got list",
+            "transform takes a map of points (Scales, Columns, Matrix, Features), got list",
         ),
         (lambda: mc.FromFunction("k"), "function must be callable, got str"),
         (lambda: mc.Precomputed([[1.0, 2.0]]), "K must be square, got shape (1, 2)"),

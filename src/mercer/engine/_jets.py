@@ -61,11 +61,12 @@ def _jet(node: Expr, inputs: Sequence[Any], order: int, memo: dict[int, Jet]) ->
 
 @lru_cache(maxsize=1024)
 def corner(expr: Expr, variables: int, index: int) -> tuple[float, float]:
-    """First and second derivative in one variable where it is 0 and all others are 1.
+    """First and second derivative in one variable where it is 0 and all others are not.
 
-    NaN where the profile has no derivatives.
+    The others are at a place of no account: at 1 the geometric kernel has its pole. NaN where the
+    profile has no derivatives.
     """
-    inputs = [np.ones(1) for _ in range(variables)]
+    inputs = [np.full(1, 0.37) for _ in range(variables)]
     inputs[index] = np.zeros(1)
     try:
         with np.errstate(all="ignore"):

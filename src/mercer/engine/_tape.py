@@ -118,6 +118,10 @@ class _Writer:
             if p > 0:
                 return self.function("whole_power", arg, p)
             return self.step("whole_power", self.function("inverse", arg).slot, p=-p)
+        if p == int(p):  # even ones by the logarithm of the square
+            if p % 2:
+                raise _NoTapeError
+            return self.step("large_power", self.function("whole_power", arg, 2.0).slot, p=p / 2)
         if abs(p) > _LARGEST_POWER:  # where the logarithm must be exact near 1
             return self.function("large_power", arg, p)
         return self.function("power", arg, p)
