@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -94,10 +94,10 @@ def bochner_norm(
     power at the end of them, it is the slope of the logarithm of its integral over octaves, fitted
     to the last two runs of eight: below -0.1 in both it converges, above -0.01 in both it diverges,
     anything else is undecided. Where Lambda falls faster than any power and below 1e-290 (Gaussian,
-    inverse multiquadric), it is log |F|^2 over log Lambda at the last frequency before that: above
-    1.03, also if it goes on falling as over the last octave, it converges; below 0.97 and not
-    rising it diverges; anything else is undecided. A function whose transform changes its law
-    beyond these ranges cannot be told from one whose does not.
+    inverse multiquadric), it is the slope of log |F|^2 over that of log Lambda in the last octave
+    before that: above 1.03, also if it goes on falling as it did, the integral converges; below
+    0.97 and not rising it diverges; anything else is undecided. A function whose transform changes
+    its law beyond these ranges cannot be told from one whose does not.
 
     Oscillating transforms of functions at the edge of smoothness (elements of a Laplace kernel)
     are integrated up to a budget of points; `error` says how well.
@@ -124,35 +124,36 @@ def bochner_norm(
     inf
     """
     dim, rtol = positive_int(dim, "dim"), positive(rtol, "rtol")
-    integrand = _Integrand(kernel, transform, dim)
+    integrand, marks = _Integrand(kernel, transform, dim), _frequencies(breaks)
     t = np.arange(-_OCTAVES * _STEPS, _OCTAVES * _STEPS + 1) / _STEPS
     log_power, log_density = integrand.parts(2.0**t)
-    if not np.any(log_power > -np.inf):
-        return BochnerNorm(0.0, 0.0, True, "the transform is zero at all frequencies tried")
-    with np.errstate(invalid="ignore"):  # of the integral over log w
-        log_mass = log_power - log_density + dim * math.log(2.0) * t
-    log_mass = np.where(log_power > -np.inf, log_mass, -np.inf)
+    _check_finite(2.0**t, log_power, log_density)
+    log_mass = integrand.log_mass(2.0**t)
     tail = judge(t, log_power, log_density, log_mass, _STEPS)
     if not tail.converges:
         value = math.nan if tail.converges is None else math.inf
         return BochnerNorm(value, value, tail.converges, tail.reason)
-    return _integrated(integrand, t, log_mass, tail, _inner(breaks), rtol)
+    known = slice(tail.first, tail.last + 1)
+    return _integrated(integrand, t[known], log_mass[known], tail, marks, rtol)
 
 
 def _integrated(
-    g: _Integrand, t: Array, log_mass: Array, tail: Tail, breaks: Iterable[float], rtol: float
+    g: _Integrand, t: Array, log_mass: Array, tail: Tail, marks: Array, rtol: float
 ) -> BochnerNorm:
     """Integrate over the octaves that matter, in units of the largest integrand."""
-    log_mass = log_mass[tail.first : tail.last + 1]
-    shift = float(log_mass.max())
-    matters = np.flatnonzero(log_mass > shift - _NEGLIGIBLE) + tail.first
-    low, high = t[max(matters[0] - 1, 0)], t[min(matters[-1] + 1, t.size - 1)]
-    inner = [b for b in breaks if 2.0**low < b < 2.0**high]
+    at_marks = g.log_mass(marks).max() if marks.size else -math.inf
+    shift = max(float(log_mass.max()), float(at_marks))
+    if shift == -math.inf:
+        return BochnerNorm(0.0, 0.0, True, "the transform is zero at all frequencies tried")
+    matters = np.concatenate([t[log_mass > shift - _NEGLIGIBLE], np.log2(marks)])
+    low, high = float(matters.min()) - 1.0 / _STEPS, float(matters.max()) + 1.0 / _STEPS
     octaves = 2.0 ** np.arange(math.floor(low) + 1, math.ceil(high))
-    edges = np.unique([2.0**low, *octaves, *inner, 2.0**high])
+    edges = np.unique(np.concatenate([[2.0**low], octaves, marks, [2.0**high]]))
     total, error = adaptive(lambda w: g(w, shift), edges, rtol)
     rest = math.exp(min(tail.log_rest - shift, 700.0))
     total, error = total + rest, error + rest
+    if total == 0.0:
+        return BochnerNorm(0.0, 0.0, True, "the transform is zero but for single frequencies")
     log_norm = 0.5 * (shift + math.log(total)) - g.dim * math.log(2.0 * math.pi)
     if not math.isfinite(total) or log_norm > 709.0:
         return BochnerNorm(math.nan, math.nan, None, "the integral is beyond the range of doubles")
@@ -175,45 +176,53 @@ class _Integrand:
 
     def parts(self, w: Array) -> tuple[Array, Array]:
         """log |F|^2, summed over the sphere |w|, and log Lambda there."""
-        if self.dim == 1:
-            log_power = np.logaddexp(self._log_power(w), self._log_power(-w))
-        else:
-            log_power = self.log_sphere + self._log_power(w)
         points = np.zeros((w.size, self.dim))
         points[:, 0] = w
         with np.errstate(all="ignore"):
+            if self.dim == 1:
+                log_power = np.logaddexp(self._log_power(w), self._log_power(-w))
+            else:
+                log_power = self.log_sphere + self._log_power(w)
             return log_power, np.log(self.measure.density(points))
 
+    def log_mass(self, w: Array) -> Array:
+        """Log of the integrand over log w: |F|^2 |w|^dim / Lambda."""
+        log_power, log_density = self.parts(w)
+        with np.errstate(invalid="ignore"):  # 0 / 0 where both vanish
+            log = log_power - log_density + self.dim * np.log(w)
+        return np.where(log_power > -np.inf, log, -np.inf)
+
     def __call__(self, w: Array, shift: float) -> Array:
-        """|F|^2 |w|^(dim - 1) / Lambda over exp(shift)."""
+        """The integrand over w, |F|^2 |w|^(dim - 1) / Lambda, over exp(shift)."""
         flat = w.ravel()
-        log_power, log_density = self.parts(flat)
-        with np.errstate(over="ignore", invalid="ignore"):  # 0 / 0 where both vanish
-            log = log_power - log_density + (self.dim - 1) * np.log(flat) - shift
-            values = np.exp(np.where(log_power > -np.inf, log, -np.inf))
+        with np.errstate(over="ignore"):
+            values = np.exp(self.log_mass(flat) - shift) / flat
         return np.asarray(values.reshape(w.shape))
 
     def _log_power(self, w: Array) -> Array:
-        with np.errstate(all="ignore"):
-            values = np.abs(np.asarray(self.transform(w)))
-            if values.shape != w.shape:
-                raise InputError(
-                    f"transform must return one value per frequency, shape {w.shape}, got "
-                    f"{values.shape}"
-                )
-            bad = ~np.isfinite(values)
-            if bad.any():
-                raise InputError(
-                    f"transform is not finite at w = {float(w[bad][0])!r}; write it so that it is "
-                    "at all w != 0, also very large ones"
-                )
-            return np.asarray(2.0 * np.log(values.astype(np.float64)))
+        values = np.abs(np.asarray(self.transform(w)))
+        if values.shape != w.shape:
+            raise InputError(
+                f"transform must return one value per frequency, shape {w.shape}, got "
+                f"{values.shape}"
+            )
+        return np.asarray(2.0 * np.log(values.astype(np.float64)))
 
 
-def _inner(breaks: Any) -> list[float]:
+def _check_finite(w: Array, log_power: Array, log_density: Array) -> None:
+    """The transform may overflow only where the density does, or nearly so."""
+    bad = np.isnan(log_power) | ((log_power == np.inf) & (log_density < 460.0))
+    if bad.any():
+        raise InputError(
+            f"transform is not finite at |w| = {float(w[bad][0])!r}; write it so that it is at all "
+            "w != 0, also very large ones"
+        )
+
+
+def _frequencies(breaks: Any) -> Array:
     if np.size(breaks) == 0:
-        return []
+        return np.empty(0)
     points = as_vector(breaks, "breaks").astype(np.float64)
     if np.any(points <= 0):
         raise InputError(f"breaks must be > 0 (both signs are meant), got {float(points.min())!r}")
-    return [float(b) for b in points]
+    return points

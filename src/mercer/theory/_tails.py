@@ -18,6 +18,7 @@ _LEAST_POWER = math.log(1e-300) * 2.0  # of a square: the transform itself at 1e
 _ABRUPT = math.log(1e-200)  # a density that ends above this has ended, not underflowed
 _STEEP = 100.0  # a logarithmic slope beyond this is no power law
 _WINDOW = 8  # octaves in each of the two runs at an end
+_NEAR = 7  # steps in a short window
 
 
 @dataclass(frozen=True)
@@ -33,7 +34,7 @@ class Tail:
 
 def judge(t: Array, log_power: Array, log_density: Array, log_mass: Array, steps: int) -> Tail:
     """Both ends of the frequencies, and holes of the density in between."""
-    known = log_density > _LEAST_DENSITY
+    known = (log_density > _LEAST_DENSITY) & (log_density < np.inf) & (log_power < np.inf)
     alive = log_power > _LEAST_POWER
     if not known.any():
         return Tail(None, "the spectral density is below 1e-290 at all frequencies tried")
@@ -87,25 +88,25 @@ def _end_of_density(
     slope = float(log_density[last] - log_density[last - 1]) * steps / math.log(2.0)
     if slope > -_STEEP:
         return _end_by_octaves(log_mass[: last + 1], steps, "at high frequencies")
-    before, ratio = (_ratio(log_power, log_density, i) for i in (last - steps, last))
-    shown = f"log|F|^2 / log(density) is {ratio:.4g} at frequency {w:.4g}"
-    if ratio < 0.97 and ratio <= 1.05 * before:
-        return Tail(False, f"{shown}: the spectral density falls faster, so the integral diverges")
-    if ratio > 1.03 and 2.0 * ratio - before > 1.03:  # also if it goes on falling as it did
-        return Tail(
-            True,
-            f"{shown}: the transform falls faster, so the integral converges",
-            log_rest=float(log_mass[last]),
-        )
+    before, ratio = (_ratio(log_power, log_density, i, steps) for i in (last - steps, last))
+    shown = f"log|F|^2 falls {ratio:.4g} times as fast as log(density) at frequency {w:.4g}"
+    if ratio < 0.97 and ratio <= max(1.05 * before, 0.001):
+        return Tail(False, f"{shown}, so the integral diverges")
+    rises = float(log_power[last + 1 :].max() - log_power[last - _NEAR : last + 1].max())
+    if ratio > 1.03 and 2.0 * ratio - before > 1.03 and rises < 1.0:
+        rest = float(log_mass[last - _NEAR : last + 1].max())
+        return Tail(True, f"{shown}, so the integral converges", log_rest=rest)
     return Tail(None, f"{shown}, and the density underflows beyond: undecided")
 
 
-def _ratio(log_power: Array, log_density: Array, i: int) -> float:
-    """log|F|^2 / log(density) just before number i, on the envelope of an oscillating F."""
-    near = slice(i - 7, i + 1)
-    power = log_power[near] - float(np.max(log_power))
-    density = log_density[near] - float(np.max(log_density[np.isfinite(log_density)]))
-    return float(np.min(power / density))
+def _ratio(log_power: Array, log_density: Array, i: int, steps: int) -> float:
+    """Slope of log|F|^2 over that of log(density) in the octave before number i.
+
+    On the envelope: where an oscillating F is largest in a short window.
+    """
+    ends = [j - _NEAR + int(np.argmax(log_power[j - _NEAR : j + 1])) for j in (i - steps, i)]
+    falls = [float(log[ends[1]] - log[ends[0]]) for log in (log_power, log_density)]
+    return falls[0] / falls[1]
 
 
 def _no_mass(w: float) -> Tail:
