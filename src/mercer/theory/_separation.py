@@ -123,7 +123,9 @@ def is_characteristic(kernel: Kernel, dim: int) -> Separation:
         return decided
     flags = kernel.flags
     if flags.characteristic is not None:
-        return Separation(flags.characteristic, f"{type(kernel).__name__} says so in its flags")
+        return Separation(
+            flags.characteristic, f"{type(kernel).__name__} says so of its points in its flags"
+        )
     if isinstance(kernel, NegativeDistance) and kernel.p < 2.0:
         return Separation(
             True,
@@ -175,7 +177,9 @@ def is_universal(kernel: Kernel, dim: int) -> Separation:
     if decided is not None:
         return decided
     if kernel.flags.universal is not None:
-        return Separation(kernel.flags.universal, f"{type(kernel).__name__} says so in its flags")
+        return Separation(
+            kernel.flags.universal, f"{type(kernel).__name__} says so of its points in its flags"
+        )
     return Separation(None, "neither its spectral measure nor its flags decide it")
 
 
