@@ -173,7 +173,7 @@ def fourier_inner(kernel: Circular, f: Any, g: Any) -> complex:
     # in logarithms: khat_l may be below the range of float64 where the quotient is not
     with np.errstate(over="ignore"):
         size = np.exp(np.log(np.abs(f)) + np.log(np.abs(g)) - log_k)
-    return complex(np.sum(size * (f / np.abs(f)) * (g / np.abs(g)).conj()))
+    return complex(np.sum(size * np.exp(1j * (np.angle(f) - np.angle(g)))))
 
 
 def fourier_norm(kernel: Circular, f: Any) -> float:
