@@ -406,6 +406,94 @@ template <class T, class Choose> void bind_function(nb::module_& m, const char* 
     m.def(name, run, array("x"), array("out"), nb::arg("isa"));
 }
 
+// --- sequences of letters -----------------------------------------------------------------------------
+
+using Letters = Vector<std::int32_t>;
+using Starts = Vector<std::int64_t>;
+
+Sequences sequences(const Letters& letters, const Starts& start) {
+    require(start.shape(0) > 0 && start(0) == 0, "the first sequence must start at 0");
+    const std::size_t count = start.shape(0) - 1;
+    for (std::size_t i = 0; i < count; ++i) require(start(i) <= start(i + 1), "starts must not fall");
+    require(static_cast<std::size_t>(start(count)) == letters.shape(0), "starts must end at the end");
+    return {count, letters.data(), start.data()};
+}
+
+std::size_t longest(const Sequences& x) {
+    std::int64_t most = 0;
+    for (std::size_t i = 0; i < x.count; ++i) most = std::max(most, x.start[i + 1] - x.start[i]);
+    return static_cast<std::size_t>(most);
+}
+
+void check_subsequences(int length, double decay) {
+    require(length >= 1 && length <= max_length, "no such length");
+    require(decay >= smallest_decay && decay <= 1.0, "no such decay");  // false for NaN
+}
+
+void run_pairs(const Sequences& x, const Sequences& y, bool diagonal, int length, double decay,
+               double* out, const std::string& isa) {
+    check_subsequences(length, decay);
+    const Table table = find(isa);
+    nb::gil_scoped_release release;
+    std::vector<std::int64_t> order(y.count);
+    for (std::size_t j = 0; j < y.count; ++j) order[j] = static_cast<std::int64_t>(j);
+    std::stable_sort(order.begin(), order.end(), [&](std::int64_t a, std::int64_t b) {
+        return y.start[a + 1] - y.start[a] < y.start[b + 1] - y.start[b];
+    });
+    PairTask task{x, y, order.data(), longest(x), longest(y), diagonal, length, decay, out, nullptr};
+    Buffer<char> scratch(table.pair_scratch(task));
+    task.scratch = scratch.data();
+    table.pairs(task);
+}
+
+void subsequence_pairs(Letters x, Starts x_start, Letters y, Starts y_start, int length, double decay,
+                       Output<double> out, const std::string& isa) {
+    const Sequences rows = sequences(x, x_start), columns = sequences(y, y_start);
+    require(out.shape(0) == rows.count && out.shape(1) == columns.count, "output shape");
+    run_pairs(rows, columns, false, length, decay, out.data(), isa);
+}
+
+void subsequence_diagonal(Letters x, Starts start, int length, double decay, OutVector<double> out,
+                          const std::string& isa) {
+    const Sequences all = sequences(x, start);
+    require(out.shape(0) == all.count, "output shape");
+    run_pairs(all, all, true, length, decay, out.data(), isa);
+}
+
+void subsequence_features(Letters x, Starts start, std::size_t alphabet, int length, Letters prefix,
+                          std::size_t first, std::size_t last, double decay, Output<double> out,
+                          const std::string& isa) {
+    const Sequences all = sequences(x, start);
+    check_subsequences(length, decay);
+    const int given = static_cast<int>(std::min<std::size_t>(prefix.shape(0), max_length));
+    require(given < length && first < last && last <= alphabet, "no features");
+    auto is_letter = [&](std::int32_t c) { return c < 0 || static_cast<std::size_t>(c) < alphabet; };
+    require(std::all_of(x.data(), x.data() + x.shape(0), is_letter) &&
+            std::all_of(prefix.data(), prefix.data() + given, is_letter), "no such letter");
+    std::size_t left = out.shape(1);  // must be (last - first) alphabet^(length - given - 1)
+    for (int k = given + 1; k < length; ++k, left /= alphabet)
+        require(left % alphabet == 0, "output shape");
+    require(left == last - first && out.shape(0) == all.count, "output shape");
+    FeatureTask task{all,   alphabet, length, given,      prefix.data(),
+                     first, last,     decay,  out.data(), nullptr};
+    const Table table = find(isa);
+    nb::gil_scoped_release release;
+    Buffer<char> scratch(table.feature_scratch(task));
+    task.scratch = scratch.data();
+    table.features(task);
+}
+
+void bind_sequences(nb::module_& m) {
+    m.attr("MAX_LENGTH") = max_length;
+    m.def("subsequence_pairs", &subsequence_pairs, array("x"), array("x_start"), array("y"),
+          array("y_start"), nb::arg("length"), nb::arg("decay"), array("out"), nb::arg("isa"));
+    m.def("subsequence_diagonal", &subsequence_diagonal, array("x"), array("start"),
+          nb::arg("length"), nb::arg("decay"), array("out"), nb::arg("isa"));
+    m.def("subsequence_features", &subsequence_features, array("x"), array("start"),
+          nb::arg("alphabet"), nb::arg("length"), array("prefix"), nb::arg("first"), nb::arg("last"),
+          nb::arg("decay"), array("out"), nb::arg("isa"));
+}
+
 // --- description ------------------------------------------------------------------------------------
 
 std::string compiler() {
@@ -443,6 +531,7 @@ NB_MODULE(_core, m) {
     bind_profile<float>(profile);
     bind_coordinates<double>(m);
     bind_coordinates<float>(m);
+    bind_sequences(m);
     m.attr("MAX_SLOTS") = max_slots;
     m.attr("MAX_STEPS") = max_steps;
     bind_function<double>(m, "exp64", [](const Table& t) { return t.exp_d; });

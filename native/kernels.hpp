@@ -13,6 +13,7 @@
 
 #include "coordinates.hpp"
 #include "simd.hpp"
+#include "strings.hpp"
 #include "tape.hpp"
 #include "task.hpp"
 #include "tiles.hpp"
@@ -347,6 +348,7 @@ inline mercer::Table table(const char* name) {
             &gram_scratch<double>, &gram_scratch<float>, &gram<double>, &gram<float>,
             &transform<double>, &transform<float>, &weigh_pairs<double>, &weigh_pairs<float>,
             &coordinate_sums<double>, &coordinate_sums<float>,
+            &pair_scratch, &pairs, &feature_scratch, &features,
             &each<double, &exponential>, &each<float, &exponential>,
             &each<double, &two_to>, &each<float, &two_to>,
             &each<double, &logarithm<double>>, &each<float, &logarithm<float>>};

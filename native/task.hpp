@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 
 namespace mercer {
 
@@ -125,6 +126,40 @@ template <class T> struct CoordinateTask {
     std::size_t stride;
 };
 
+// Sequences of letters one after another: number i is letters[start[i]] up to letters[start[i + 1]].
+struct Sequences {
+    std::size_t count;
+    const std::int32_t* letters;
+    const std::int64_t* start;
+};
+
+constexpr int max_length = 32;  // letters of a subsequence
+constexpr double smallest_decay = 1e-12;  // below it the scaled sums could overflow
+
+// Gap-weighted subsequence kernels of every row with every column, or of each column with itself.
+struct PairTask {
+    Sequences rows, columns;
+    const std::int64_t* order;  // columns by length: neighbours share a vector
+    std::size_t longest_row, longest_column;
+    bool diagonal;        // the rows are the columns, and out is (columns,)
+    int length;
+    double decay;
+    double* out;          // (rows, columns)
+    void* scratch;        // see pair_scratch
+};
+
+// Weights of all subsequences that begin with some given letters, then one of a range of letters.
+struct FeatureTask {
+    Sequences sequences;
+    std::size_t alphabet; // letters are below, or negative: these match nothing
+    int length, given;    // given < length
+    const std::int32_t* prefix;  // (given,)
+    std::size_t first, last;     // first <= letter < last
+    double decay;
+    double* out;          // (count, (last - first) alphabet^(length - given - 1)), the last letter
+    void* scratch;        // varying slowest; see feature_scratch
+};
+
 // One instruction set's kernels.
 struct Table {
     const char* name;
@@ -146,6 +181,10 @@ struct Table {
     void (*weigh_f)(const WeighTask<float>&);
     void (*coordinates_d)(const CoordinateTask<double>&);
     void (*coordinates_f)(const CoordinateTask<float>&);
+    std::size_t (*pair_scratch)(const PairTask&);
+    void (*pairs)(const PairTask&);
+    std::size_t (*feature_scratch)(const FeatureTask&);
+    void (*features)(const FeatureTask&);
     void (*exp_d)(const double*, double*, std::size_t);
     void (*exp_f)(const float*, float*, std::size_t);
     void (*two_to_d)(const double*, double*, std::size_t);

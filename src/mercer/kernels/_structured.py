@@ -1,0 +1,150 @@
+"""Domains of points that are not vectors: sequences of tokens, and finite sets."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from mercer._array import frozen
+from mercer._errors import DomainError, InputError
+from mercer.kernels._domain import Domain
+
+_MISSING = ("NAType", "NaTType")  # how pandas writes what is not there
+
+
+class _Collection(Domain):
+    """Points that are collections of hashable things, held in a one-dimensional object array."""
+
+    def points(self, X: Any, name: str) -> Any:
+        """A one-dimensional array of points, each checked; its own array where nothing changes."""
+        _check_listed(X, name)
+        out = np.empty(len(X), dtype=object)
+        for i, x in enumerate(X):
+            out[i] = self._point(x, f"{name} at position {i}")
+        same = isinstance(X, np.ndarray) and X.dtype == object
+        if same and all(a is b for a, b in zip(X, out, strict=True)):
+            return frozen(X)
+        return frozen(out)
+
+    @abstractmethod
+    def _point(self, x: Any, where: str) -> Any:
+        """One point as it is kept."""
+
+
+@dataclass(frozen=True)
+class Sequences(_Collection):
+    """Strings, bytes, and lists or tuples of hashable tokens.
+
+    A list of tokens becomes a tuple. Two sequences are equal if their tokens are.
+
+    Examples
+    --------
+    >>> import mercer as mc
+    >>> k = mc.FromFunction(lambda S, T: [[float(s[0] == t[0]) for t in T] for s in S],
+    ...                     on=mc.Sequences())
+    >>> k(["ab", ["a", "c"]], ["ax"])
+    array([[1.],
+           [1.]])
+    """
+
+    def _point(self, x: Any, where: str) -> Any:
+        if isinstance(x, str | bytes):
+            return x
+        _check_present(x, where, "sequence")
+        if isinstance(x, np.ndarray) and x.ndim == 1:
+            x = x.tolist()
+        if isinstance(x, AbstractSet | Mapping):
+            raise DomainError(f"{where} is a {type(x).__name__}, which has no order; use a list")
+        if not isinstance(x, Sequence):
+            raise DomainError(
+                f"{where} is no sequence but {_kind(x)}; points are strings, bytes, or lists of "
+                "tokens"
+            )
+        tokens = x if type(x) is tuple else tuple(x)
+        _check_hashable(tokens, where, "tokens")
+        return tokens
+
+
+@dataclass(frozen=True)
+class Sets(_Collection):
+    """Finite sets of hashable elements, kept as `frozenset`.
+
+    Lists, tuples and one-dimensional arrays are taken as the sets of their elements. Strings are
+    refused, since they could be meant as one element, as words or as letters.
+
+    Examples
+    --------
+    >>> import mercer as mc
+    >>> k = mc.FromFunction(lambda A, B: [[float(len(a & b)) for b in B] for a in A], on=mc.Sets())
+    >>> k([{1, 2}, [2, 2, 3]])
+    array([[2., 1.],
+           [1., 2.]])
+    """
+
+    def _point(self, x: Any, where: str) -> Any:
+        if isinstance(x, str | bytes):
+            raise DomainError(
+                f"{where} is the {type(x).__name__} {x!r}; use {{x}} for a set of one element, "
+                "set(x.split()) for its words, set(x) for its letters"
+            )
+        _check_present(x, where, "set")
+        if isinstance(x, Mapping):
+            raise DomainError(f"{where} is a {type(x).__name__}; use set(x) for its keys")
+        if isinstance(x, np.ndarray):
+            x = x.tolist() if x.ndim == 1 else None
+        if not isinstance(x, Iterable):
+            raise DomainError(
+                f"{where} is no set but {_kind(x)}; points are sets or lists of hashable elements"
+            )
+        elements = x if type(x) is frozenset else tuple(x)
+        _check_hashable(elements, where, "elements")
+        return frozenset(elements)
+
+
+def _check_listed(X: Any, name: str) -> None:
+    if isinstance(X, str | bytes):
+        raise DomainError(
+            f"{name} must be a list of points, got a {type(X).__name__}; use [{name}]"
+        )
+    if hasattr(X, "columns"):
+        raise DomainError(f"{name} must be a list of points, got a table; use one of its columns")
+    if isinstance(X, np.ndarray) and X.ndim != 1:
+        raise DomainError(
+            f"{name} must be a list of points, got an array of shape {X.shape}; use list({name}) "
+            "if each row is a point"
+        )
+    if isinstance(X, AbstractSet | Mapping) or not hasattr(X, "__len__"):
+        raise DomainError(f"{name} must be a list of points, got {type(X).__name__}")
+    if len(X) == 0:
+        raise InputError(f"{name} has no points: at least one is needed")
+
+
+def _check_present(x: Any, where: str, what: str) -> None:
+    if x is None or _is_nan(x) or type(x).__name__ in _MISSING:
+        raise DomainError(f"{where} has no {what} but {x}; drop such points or fill them in")
+
+
+def _check_hashable(things: Iterable[Any], where: str, what: str) -> None:
+    """Things must be equal to themselves, and be found again."""
+    for thing in things:
+        if isinstance(thing, Hashable) and not _is_nan(thing):
+            try:
+                hash(thing)  # a tuple of lists says it can be, and cannot
+                continue
+            except TypeError:
+                pass
+        cure = "drop it" if _is_nan(thing) else "use tuples in place of lists"
+        raise DomainError(f"{where} has {what} that cannot be compared ({thing!r}); {cure}")
+
+
+def _is_nan(x: Any) -> bool:
+    return isinstance(x, float) and x != x
+
+
+def _kind(x: Any) -> str:
+    return "an array of several dimensions" if x is None else f"{type(x).__name__} ({x!r})"
