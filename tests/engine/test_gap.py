@@ -48,6 +48,11 @@ KERNELS = {
         lambda x, y: wave(y[1] - x[1]) * exp(-0.5 * ((y[0] - x[0]) ** 2 + (y[2] - x[2]) ** 2)),
         3,
     ),
+    "a distance first": (
+        mc.Gaussian(1.0) * WAVE.transform(Columns([1])),
+        lambda x, y: exp(-0.5 * naive.squared_distance(x, y)) * wave(y[1] - x[1]),
+        3,
+    ),
     "two gaps, an inner product": (
         WAVE.transform(Columns([0])) * (WAVE.transform(Columns([1])) + mc.Linear()),
         lambda x, y: wave(y[0] - x[0]) * (wave(y[1] - x[1]) + naive.dot(x, y)),
