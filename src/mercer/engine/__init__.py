@@ -10,7 +10,7 @@ from mercer.engine._expr import Const, Expr, Opaque, Var, cut, matern
 from mercer.engine._fields import Fields
 from mercer.engine._inputs import input_gradient, input_mixed, require_derivatives
 from mercer.engine._jets import Jet, evaluate
-from mercer.engine._maps import Columns, LinearMap, Map, Maps, Matrix, Scales
+from mercer.engine._maps import Columns, LinearMap, Map, Maps, Matrix, Scales, apply_all
 from mercer.engine._moments import WeightedMoments, moments
 from mercer.engine._pairs import tile_dtype
 from mercer.engine._plan import n_columns, n_rows, pieces
@@ -43,6 +43,7 @@ __all__ = [
     "Stacked",
     "Var",
     "WeightedMoments",
+    "apply_all",
     "cut",
     "diagonal",
     "doubled",

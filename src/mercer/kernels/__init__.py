@@ -1,12 +1,16 @@
 """Kernels: values that lower themselves to a program of the engine."""
 
 from mercer.engine import Columns, Matrix, Scales
+from mercer.kernels._angular import ArcCosine, Cosine
 from mercer.kernels._bandwidth import median_scale, scott_scale, silverman_scale
-from mercer.kernels._domain import Domain, Objects, RowIds, Vectors
-from mercer.kernels._dot import DotProduct, Exponential, Linear, Polynomial
+from mercer.kernels._categorical import Categories, Hamming, Overlap
+from mercer.kernels._circle import Circular, JacobiTheta, Periodic, PeriodicSobolev
+from mercer.kernels._domain import Domain, Objects, OpenBall, RowIds, Vectors
+from mercer.kernels._dot import DotProduct, Exponential, Linear, Polynomial, Sigmoid
 from mercer.kernels._features import Features, Monomials
 from mercer.kernels._flags import Definiteness, Flags
 from mercer.kernels._given import FromFunction, Precomputed
+from mercer.kernels._histogram import AdditiveChiSquare, ChiSquare, Harmonic, Minimum
 from mercer.kernels._kernel import (
     Constant,
     Kernel,
@@ -25,11 +29,24 @@ from mercer.kernels._radial import (
     Radial,
     RationalQuadratic,
 )
-from mercer.kernels._window import Epanechnikov, NegativeDistance
+from mercer.kernels._series import Geometric, Taylor, VovkPolynomial
+from mercer.kernels._sets import Jaccard
+from mercer.kernels._strings import Spectrum
+from mercer.kernels._structured import Sequences, Sets
+from mercer.kernels._subsequences import Subsequences
+from mercer.kernels._table import Table, Tables
+from mercer.kernels._table_choice import table_kernel
+from mercer.kernels._window import Epanechnikov, NegativeDistance, Uniform
 
 __all__ = [
+    "AdditiveChiSquare",
+    "ArcCosine",
+    "Categories",
+    "ChiSquare",
+    "Circular",
     "Columns",
     "Constant",
+    "Cosine",
     "Definiteness",
     "Domain",
     "DotProduct",
@@ -39,17 +56,27 @@ __all__ = [
     "Flags",
     "FromFunction",
     "Gaussian",
+    "Geometric",
+    "Hamming",
+    "Harmonic",
     "InverseMultiquadric",
+    "Jaccard",
+    "JacobiTheta",
     "Kernel",
     "Laplace",
     "Linear",
     "Matern",
     "Matrix",
+    "Minimum",
     "MixingMeasure",
     "Monomials",
     "NegativeDistance",
     "Normalised",
     "Objects",
+    "OpenBall",
+    "Overlap",
+    "Periodic",
+    "PeriodicSobolev",
     "Polynomial",
     "Precomputed",
     "Product",
@@ -57,12 +84,23 @@ __all__ = [
     "RationalQuadratic",
     "RowIds",
     "Scales",
+    "Sequences",
+    "Sets",
+    "Sigmoid",
     "SpectralMeasure",
+    "Spectrum",
+    "Subsequences",
     "Sum",
+    "Table",
+    "Tables",
+    "Taylor",
     "Transformed",
+    "Uniform",
     "Vectors",
+    "VovkPolynomial",
     "check_same_columns",
     "median_scale",
     "scott_scale",
     "silverman_scale",
+    "table_kernel",
 ]

@@ -176,7 +176,7 @@ class ChiSquare(_Histogram):
 
     gamma: float = 1.0
 
-    flags = Flags(Definiteness.POSITIVE, characteristic=True, universal=True)
+    flags = Flags(Definiteness.POSITIVE, universal=True)
     kind = "chi2"
 
     def __post_init__(self) -> None:

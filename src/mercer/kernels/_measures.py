@@ -108,7 +108,7 @@ class GammaMixing(MixingMeasure):
 
         c, nu = self.rate, self.shape - dim / 2
         z = np.sqrt(squared * c)
-        with np.errstate(divide="ignore", invalid="ignore"):
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             log = (
                 self.shape * math.log(c)
                 - math.lgamma(self.shape)

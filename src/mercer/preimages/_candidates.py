@@ -113,6 +113,9 @@ class _Ready(Solver):
     def _taken(self, problem: Problem, index: Array) -> Any:
         """The chosen points: rows of an array, or a list of objects."""
         taken = self.points[index]
-        if getattr(taken, "dtype", None) is not None and taken.dtype.kind in "OUS":
+        kind = getattr(getattr(taken, "dtype", None), "kind", None)
+        if kind == "V":  # rows of a table
+            return taken
+        if kind is not None and kind in "OUS":
             return list(taken)
         return problem.constraint.project(taken, np.arange(problem.batch))

@@ -34,9 +34,9 @@ def _layout(X: Array) -> tuple[Any, ...]:
 
 def unique(points: Any) -> tuple[Any, Array]:
     """Distinct points, in the order in which they first appear, and where each went."""
-    if is_sparse(points) or points.dtype == object:
+    if is_sparse(points) or points.dtype.kind in "OV":
         first: dict[Any, int] = {}
-        keys = _sparse_keys(points) if is_sparse(points) else points
+        keys = _sparse_keys(points) if is_sparse(points) else _object_keys(points)
         groups = np.array([first.setdefault(key, len(first)) for key in keys])
         return points[np.unique(groups, return_index=True)[1]], groups
     _, index, inverse = np.unique(points, axis=0, return_index=True, return_inverse=True)
@@ -44,6 +44,12 @@ def unique(points: Any) -> tuple[Any, Array]:
     order = np.argsort(index)
     rank[order] = np.arange(index.size)
     return points[index[order]], rank[inverse.reshape(-1)]
+
+
+def _object_keys(points: Array) -> list[Any]:
+    """The objects themselves; rows of labels as tuples."""
+    keys: list[Any] = points.tolist()
+    return keys if points.ndim == 1 else [tuple(row) for row in keys]
 
 
 def _sparse_keys(points: Any) -> list[tuple[bytes, bytes]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -30,6 +30,12 @@ class Subspace:
         A single element.
     directions : Element
         A batch of r *orthonormal* elements; `Subspace.span` makes them so.
+    eigenvalues : array of shape (r,), optional
+        The scatter of the data along each direction, where the subspace was found from data.
+    total : float, optional
+        The whole scatter of the data about the origin.
+    neglected : float, default=0.0
+        What of it an approximation could not see.
 
     See Also
     --------
@@ -50,6 +56,9 @@ class Subspace:
 
     origin: Element
     directions: Element
+    eigenvalues: Array | None = None
+    total: float | None = None
+    neglected: float = 0.0
 
     def __post_init__(self) -> None:
         if not isinstance(self.origin, Element) or self.origin.batch is not None:
@@ -87,7 +96,8 @@ class Subspace:
         """Return the subspace of the first `dim` directions."""
         if positive_int(dim, "dim") > self.dim:
             raise InputError(f"dim must be at most {self.dim}, got {dim}")
-        return Subspace(self.origin, self.directions[:dim])
+        values = None if self.eigenvalues is None else self.eigenvalues[:dim]
+        return replace(self, directions=self.directions[:dim], eigenvalues=values)
 
     def coordinates(self, psi: Element) -> Array:
         """Return <psi - origin, f_l>, shape (r,) for one element, (b, r) for a batch."""

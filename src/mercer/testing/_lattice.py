@@ -64,7 +64,7 @@ def dimensions(kernel: Kernel, wanted: tuple[int, ...] = DIMENSIONS) -> list[int
     """The dimensions among `wanted` in which the kernel takes points."""
     if not kernel.domain.is_vector:
         return []
-    return [d for d in wanted if any(accepts(kernel, s * _base(d)) for s in (1.0, 1e-2))]
+    return [d for d in wanted if _start(kernel, d) is not None]
 
 
 def natural_scale(kernel: Kernel, d: int) -> float:
@@ -75,7 +75,9 @@ def natural_scale(kernel: Kernel, d: int) -> float:
     period = kernel.domain.period
     r = np.logspace(-4.0, 4.0, 161) if period is None else period * np.logspace(-5.0, -0.31, 95)
     default = 1.0 if period is None else 0.35 * period
-    x = _base(d)
+    x = _start(kernel, d)
+    if x is None:
+        return default
     X = x + r[:, None] * (np.ones(d) / np.sqrt(d))
     try:
         with np.errstate(all="ignore"):
@@ -121,6 +123,12 @@ def cloud(kernel: Kernel, d: int, rng: np.random.Generator) -> Array:
     found = next((Z for Z in tried if accepts(kernel, Z)), None)
     require(found is not None, kernel, f"takes none of the points tried in {d} dimensions")
     return np.asarray(found)
+
+
+def _start(kernel: Kernel, d: int) -> Array | None:
+    """A point of the domain: off the axes, else among positive numbers, else near the origin."""
+    tried = (s * Z for s in (1.0, 1e-2) for Z in (_base(d), np.abs(_base(d))))
+    return next((Z for Z in tried if accepts(kernel, Z)), None)
 
 
 def _base(d: int) -> Array:

@@ -1,0 +1,240 @@
+"""Kernels of tables: one kernel per group of named columns, multiplied."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from mercer._array import Array, frozen
+from mercer._errors import DomainError, InputError
+from mercer.engine import Block, Const, Program, Var
+from mercer.kernels._domain import Domain
+from mercer.kernels._flags import Definiteness, Flags
+from mercer.kernels._kernel import Kernel
+
+
+@dataclass(frozen=True)
+class Tables(Domain):
+    """Rows of a table: a pandas or polars frame, or a mapping of columns.
+
+    Inside, a table is a structured array with one field per column, float64 for numbers and
+    objects for the rest; `pandas.DataFrame(points)` turns it back. Columns of no group are left
+    out.
+    """
+
+    groups: tuple[Group, ...]
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that are needed, each once."""
+        return tuple(dict.fromkeys(c for group in self.groups for c in group.columns))
+
+    def points(self, X: Any, name: str) -> Any:
+        """A structured array, once every group accepts its columns."""
+        table = self._structured(X, name)
+        for group in self.groups:
+            try:
+                group.domain.points(group.of(table), name)
+            except InputError as error:
+                raise DomainError(f"{name}, {', '.join(group.columns)}: {error}") from error
+        return frozen(table)
+
+    def _structured(self, X: Any, name: str) -> Array:
+        found, wanted = column_names(X, name), self.columns
+        missing = [c for c in wanted if c not in found]
+        if missing:
+            raise DomainError(f"{name} has no column {missing[0]!r}; its columns are {found}")
+        if isinstance(X, np.ndarray) and X.dtype.names == wanted:
+            return X
+        columns = {c: column_of(X, c, name) for c in wanted}
+        lengths = {c: len(values) for c, values in columns.items()}
+        rows = min(lengths.values())
+        if rows < max(lengths.values()):
+            raise InputError(f"{name} has columns of different lengths: {lengths}")
+        if rows == 0:
+            raise InputError(f"{name} has no points: at least one is needed")
+        table = np.empty(rows, dtype=[(c, values.dtype) for c, values in columns.items()])
+        for c, values in columns.items():
+            table[c] = values
+        return table
+
+    def joined(self, other: Domain) -> Domain:
+        """Tables that have the columns of both."""
+        assert isinstance(other, Tables)
+        return Tables(tuple(dict.fromkeys(self.groups + other.groups)))
+
+    @property
+    def base(self) -> Domain:
+        """Tables with any columns."""
+        return Tables(())
+
+    def __str__(self) -> str:
+        return f"tables with the columns {', '.join(self.columns)}"
+
+
+@dataclass(frozen=True)
+class Group:
+    """Columns that one kernel sees together, and what it takes them for."""
+
+    columns: tuple[str, ...]
+    domain: Domain
+
+    def of(self, X: Array) -> Any:
+        """Rows as the kernel takes them: a matrix of numbers, one column, or rows of labels."""
+        if self.domain.is_vector:
+            words = [c for c in self.columns if X.dtype[c].kind == "O"]
+            if words:
+                raise DomainError(f"column {words[0]!r} is not numeric, which its kernel needs")
+            return np.column_stack([X[c] for c in self.columns])
+        if len(self.columns) == 1:
+            return X[self.columns[0]]
+        out = np.empty((len(X), len(self.columns)), dtype=object)
+        for j, c in enumerate(self.columns):
+            out[:, j] = X[c]
+        return out
+
+
+def column_names(X: Any, name: str = "X") -> list[str]:
+    """The columns of whatever is taken for a table."""
+    if isinstance(X, np.ndarray) and X.dtype.names is not None:
+        return list(X.dtype.names)
+    if isinstance(X, Mapping):
+        return list(X)
+    names = getattr(X, "column_names", None)  # Arrow
+    names = getattr(X, "columns", None) if names is None else names  # pandas, polars
+    if names is None or isinstance(X, np.ndarray):
+        raise DomainError(
+            f"{name} must be a table with named columns (a pandas or polars frame, or a mapping "
+            f"of columns), got {type(X).__name__}"
+        )
+    return list(names)
+
+
+def column_of(X: Any, column: str, name: str = "X") -> Array:
+    """One column as float64 numbers or as objects; missing values are refused."""
+    values = X[column]
+    values = values.to_numpy() if hasattr(values, "to_numpy") else np.asarray(values)
+    if values.ndim != 1:
+        raise InputError(f"column {column!r} of {name} must have one value per row")
+    if values.dtype.kind in "mM":
+        raise InputError(
+            f"column {column!r} of {name} holds times; turn it into numbers (days since a date, or "
+            "the hour of the day for a kernel on the circle)"
+        )
+    values = values if values.dtype.kind in "biuf" else _numbers_or_objects(values)
+    missing = [i for i, v in enumerate(values.tolist()) if v is None or v != v]
+    if missing:
+        raise InputError(
+            f"column {column!r} of {name} has a missing value in row {missing[0]}; fill it in, or "
+            "make it a category of its own"
+        )
+    if values.dtype != object and not np.isfinite(values).all():
+        raise InputError(f"column {column!r} of {name} holds infinity")
+    return values if values.dtype == object else values.astype(np.float64)
+
+
+def _numbers_or_objects(values: Array) -> Array:
+    """Numbers that came as objects (nullable columns) as numbers, everything else as objects."""
+    items = values.tolist()
+    out = np.empty(len(items), dtype=object)
+    out[:] = [None if _is_missing(v) else v for v in items]
+    real = int, float, bool, np.integer, np.floating, np.bool_
+    if len(items) and all(isinstance(v, real) for v in out):
+        return out.astype(np.float64)
+    return out
+
+
+def _is_missing(value: Any) -> bool:
+    """None, NaN, and pandas.NA, which equals nothing and cannot be asked."""
+    return value is None or type(value).__name__ in ("NAType", "NaTType")
+
+
+@dataclass(frozen=True)
+class _OnGroup:
+    """The kernel of a group, as a function of two blocks of rows (or of one)."""
+
+    group: Group
+    kernel: Kernel
+
+    def __call__(self, X: Array, Y: Array | None = None) -> Array:
+        if Y is None:
+            return self.kernel.diag(self.group.of(X))
+        return self.kernel(self.group.of(X), self.group.of(Y))
+
+
+@dataclass(frozen=True)
+class Table(Kernel):
+    """k(x, y) = prod_g k_g(x_g, y_g) over groups g of named columns of a table.
+
+    Points are rows of a pandas or polars frame, or of a mapping of columns; columns that no group
+    names are ignored. A product says "alike in every respect"; for "in some respect" add tables,
+    `Table({"age": k}) + Table({"city": l})`. There are no derivatives: pre-images come from
+    `Candidates`, and are rows that `pandas.DataFrame` turns back into a frame.
+
+    Parameters
+    ----------
+    groups : mapping of column names to kernels
+        Each key is a column, or a tuple of columns that one kernel sees together: a matrix of
+        numbers for kernels on vectors, labels for `Hamming` and `Overlap`, one column of strings
+        for `Spectrum` and its like.
+
+    See Also
+    --------
+    table_kernel : chooses the groups and their kernels from the data.
+
+    Examples
+    --------
+    >>> import mercer as mc
+    >>> k = mc.Table({("age", "income"): mc.Gaussian(1.0), "city": mc.Hamming(1.0)})
+    >>> rows = {"age": [1.0, 1.0], "income": [2.0, 2.0], "city": ["Bonn", "Rome"]}
+    >>> k(rows).round(4)
+    array([[1.    , 0.3679],
+           [0.3679, 1.    ]])
+    """
+
+    groups: Any
+
+    def __post_init__(self) -> None:
+        given = self.groups.items() if isinstance(self.groups, Mapping) else self.groups
+        groups = tuple((_names(key), kernel) for key, kernel in given)
+        if not groups:
+            raise InputError("a table needs at least one group of columns")
+        for columns, kernel in groups:
+            if not isinstance(kernel, Kernel):
+                raise InputError(f"columns {columns} need a kernel, got {type(kernel).__name__}")
+        object.__setattr__(self, "groups", groups)
+
+    @property
+    def flags(self) -> Flags:  # type: ignore[override]
+        """A product of positive definite kernels is one."""
+        if all(kernel.flags.is_positive_definite for _, kernel in self.groups):
+            return Flags(Definiteness.POSITIVE)
+        return Flags(self.groups[0][1].flags.definiteness) if len(self.groups) == 1 else Flags()
+
+    @property
+    def domain(self) -> Domain:
+        """Tables with the columns of all groups."""
+        return Tables(tuple(Group(columns, kernel.domain) for columns, kernel in self.groups))
+
+    def lower(self) -> Program:
+        """A product of functions of blocks of rows."""
+        whole = Program((), Const(1.0))
+        for columns, kernel in self.groups:
+            part = _OnGroup(Group(columns, kernel.domain), kernel)
+            whole = whole * Program((Block(part, part),), Var(0))
+        return whole
+
+    def __repr__(self) -> str:
+        keys = [columns[0] if len(columns) == 1 else columns for columns, _ in self.groups]
+        parts = zip(keys, self.groups, strict=True)
+        return "Table({" + ", ".join(f"{key!r}: {kernel!r}" for key, (_, kernel) in parts) + "})"
+
+
+def _names(key: Any) -> tuple[str, ...]:
+    names = (key,) if isinstance(key, str) else tuple(key)
+    if not names or not all(isinstance(n, str) for n in names) or len(set(names)) < len(names):
+        raise InputError(f"a group is a column name or a tuple of different ones, got {key!r}")
+    return names

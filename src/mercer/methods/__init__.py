@@ -1,0 +1,21 @@
+"""Methods: functions that return elements, subspaces and results."""
+
+from mercer.methods._denoise import Denoiser, SteinRisk, stein_risk
+from mercer.methods._filters import EarlyStopping, Filter, HardCut, Tikhonov
+from mercer.methods._noise import noise_energy, noise_level
+from mercer.methods._pca import kernel_pca
+from mercer.methods._readout import Readout
+
+__all__ = [
+    "Denoiser",
+    "EarlyStopping",
+    "Filter",
+    "HardCut",
+    "Readout",
+    "SteinRisk",
+    "Tikhonov",
+    "kernel_pca",
+    "noise_energy",
+    "noise_level",
+    "stein_risk",
+]
