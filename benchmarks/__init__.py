@@ -9,6 +9,7 @@ SUITES = (
     "profiles",
     "gram",
     "coordinates",
+    "strings",
     "isa",
     "memory",
     "spectral",

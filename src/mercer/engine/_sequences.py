@@ -25,7 +25,7 @@ from mercer.engine._compiled import core, instruction_set
 from mercer.engine._plan import pieces
 
 _SMALLEST_DECAY = 1e-12  # below it the scaled sums of the core could overflow
-_DIAGONAL = 512  # sequences of one task
+_DIAGONAL, _PAIRS = 512, 32  # sequences of one task
 _STRIP = 64  # letters of a sequence that NumPy takes at once
 # nanoseconds: a product of two features; a feature at one letter of one sequence; a pair of letters
 # for each letter of the subsequence (up to 5 of them the core has them in registers)
@@ -67,6 +67,11 @@ class Letters:
         places = np.repeat(self.start[index] - start[:-1], lengths) + np.arange(start[-1])
         return Letters(self.letters[places], start, self.alphabet)
 
+    def part(self, rows: slice) -> Letters:
+        """Neighbouring sequences."""
+        start = self.start[rows.start : rows.stop + 1]
+        return Letters(self.letters[start[0] : start[-1]], start - start[0], self.alphabet)
+
     def padded(self) -> Array:
         """A matrix with one column per sequence, -1 beyond its end."""
         out = np.full((int(self.lengths.max(initial=0)), self.count), -1, dtype=np.int32)
@@ -89,7 +94,7 @@ def subsequence_diagonal(x: Letters, length: int, decay: float) -> Array:
     use = _use_core(length, decay)
 
     def run(part: slice) -> Array:
-        some = x.take(np.arange(part.start, part.stop))
+        some = x.part(part)
         if not use:
             return _diagonal_numpy(some, length, decay)
         out = np.empty(some.count)
@@ -210,18 +215,26 @@ def _features_numpy(x: Letters, length: int, begin: _Begin, decay: float) -> Arr
 
 
 def _by_pairs(x: Letters, y: Letters, length: int, decay: float) -> Array:
+    """Some rows at a time; threads share them where the whole call is one tile."""
     out = np.empty((x.count, y.count))
-    if _use_core(length, decay):
-        core().subsequence_pairs(
-            x.letters, x.start, y.letters, y.start, length, decay, out, instruction_set()
-        )
-        return out
+    run = _rows_core if _use_core(length, decay) else _rows_numpy
+    parts = list(pieces(x.count, _PAIRS))
+    map_threads(lambda part: run(x.part(part), y, length, decay, out[part]), parts)
+    return out
+
+
+def _rows_core(x: Letters, y: Letters, length: int, decay: float, out: Array) -> None:
+    core().subsequence_pairs(
+        x.letters, x.start, y.letters, y.start, length, decay, out, instruction_set()
+    )
+
+
+def _rows_numpy(x: Letters, y: Letters, length: int, decay: float, out: Array) -> None:
     columns = y.padded()
     for i in range(x.count):
         row = x.letters[x.start[i] : x.start[i + 1], None]
         for part in pieces(y.count, _lanes(len(columns))):
             out[i, part] = _pairs_numpy(row, columns[:, part], length, decay)
-    return out
 
 
 def _diagonal_numpy(x: Letters, length: int, decay: float) -> Array:
