@@ -1,46 +1,73 @@
-"""A kernel at a glance: its values, its spectrum, and functions drawn from it."""
+"""A kernel on the line at a glance: its values, its spectrum, and functions drawn from it."""
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 
-from mercer._array import Array
+from mercer._array import Array, as_points, positive_int
 from mercer._errors import InputError, UnavailableError
 from mercer._random import as_generator
 from mercer.kernels import Kernel, SpectralMeasure
+from mercer.plot._panels import (
+    BLUE,
+    COLOURS,
+    NEGATIVE,
+    ORANGE,
+    SHOWN,
+    draw_eigenvalues,
+    given_axes,
+    log_scale,
+    new_axes,
+    tidy,
+)
+from mercer.plot._spectra import Parts, parts
 
-_COLOURS = ("#1b4965", "#ca6702", "#5a8f69", "#9b2226", "#6d597a")
 _POINTS = 241
-_SHOWN = 25  # eigenvalues or atoms
+_DRAWS = 40_000  # of a spectral measure without a closed density
+_FLOOR = 1e-5  # of the largest density: what is below is not shown
+_SIZE = (7.4, 2.35)
 
 
 def plot_kernel(
     kernel: Kernel, x: Any = None, *, n_samples: int = 4, random_state: Any = 0, axes: Any = None
 ) -> Any:
-    """Draw a kernel on the line in three panels.
+    """Draw a kernel of points on the line in three panels.
 
-    Left: k(x_0, x) for a few x_0. Middle: the spectral density or, for kernels on the circle, the
-    atoms of the spectral measure; for kernels that are not stationary the eigenvalues of the
-    kernel under the uniform law on x. Right: functions drawn from the Gaussian process with
-    covariance k, which a kernel that is not positive definite has not.
+    - Left: k(x₀, x) for three x₀; a dot marks x = x₀.
+    - Middle: the density and the atoms of the spectral measure at frequencies >= 0, on a
+      logarithmic scale, or a histogram of draws where there is no closed form. For kernels without
+      a spectral measure the eigenvalues of their Gram matrix on x, over n: the largest 25 in size,
+      negative ones open, those that are rounding left out.
+    - Right: functions drawn from the Gaussian process with covariance k on x. A kernel that is
+      only conditionally positive definite has such a process of differences: functions that are
+      zero at the middle x₀. An indefinite one has none, and the panel says so.
+
+    What the kernel's flags claim stands in the heading of a new figure.
 
     Parameters
     ----------
     kernel : Kernel
-        On points of one column.
-    x : array_like of shape (n,), optional
-        Where to draw; by default an interval that shows the kernel.
+        On points of one column; `plot_gram` draws any other.
+    x : array_like of shape (n,) or (n, 1), optional
+        Where to draw, n >= 2; by default 241 points of an interval that shows the kernel: a whole
+        circle, a ball, a few lengths of a radial kernel, else three units.
     n_samples : int, default=4
+        How many functions.
     random_state : int, Generator, RandomState or None, default=0
         Draws the functions.
     axes : three matplotlib axes, optional
-        Where to draw; by default a new figure.
+        Where to draw; by default a new figure, outside of pyplot.
 
     Returns
     -------
     matplotlib Figure
+
+    See Also
+    --------
+    plot_gram : the Gram matrix of any points.
 
     Examples
     --------
@@ -50,101 +77,166 @@ def plot_kernel(
     >>> [axis.get_title() for axis in figure.axes]
     ['k(x₀, x)', 'spectral density', 'functions']
     """
-    from matplotlib.figure import Figure
-
-    grid = _grid(kernel) if x is None else np.asarray(x, dtype=np.float64).ravel()
-    if axes is None:
-        axes = Figure(figsize=(10.0, 2.5), layout="constrained").subplots(1, 3)
-    left, middle, right = axes
-    K = kernel(grid[:, None])
+    n_samples, rng = positive_int(n_samples, "n_samples"), as_generator(random_state)
+    _require_vectors(kernel)
+    grid = _grid(kernel) if x is None else _given(x)
+    K = np.asarray(kernel(grid[:, None]), dtype=np.float64)
+    if not np.isfinite(K).all():
+        raise InputError(f"{kernel!r} is not finite on x; choose a shorter interval")
+    chosen = new_axes(kernel, _SIZE, (1, 1, 1)) if axes is None else given_axes(axes, 3)
+    left, middle, right = chosen
     _draw_values(left, grid, K)
     _draw_spectrum(middle, kernel, K)
-    _draw_functions(right, grid, K, n_samples, as_generator(random_state))
-    for axis in axes:
-        axis.spines[["top", "right"]].set_visible(False)
-        axis.tick_params(labelsize=8)
-        axis.title.set_fontsize(9)
+    _draw_functions(right, grid, K, n_samples, rng)
     return left.figure
 
 
+def _require_vectors(kernel: Kernel) -> None:
+    if not kernel.domain.is_vector:
+        raise InputError(
+            f"points of {kernel!r} are not numbers on a line; draw its Gram matrix with "
+            "plot_gram(kernel, points)"
+        )
+
+
+def _given(x: Any) -> Array:
+    """The points in ascending order."""
+    column = np.asarray(x) if np.ndim(x) != 1 else np.asarray(x)[:, None]
+    points = as_points(column, "x")
+    if points.shape[1] != 1 or points.shape[0] < 2:
+        raise InputError(
+            f"x must be at least two points on the line, got shape {points.shape}; along a curve "
+            "draw kernel.transform(Features(curve)), or use plot_gram(kernel, points)"
+        )
+    return np.sort(points[:, 0].astype(np.float64))
+
+
 def _grid(kernel: Kernel) -> Array:
-    """An interval of the domain: all of a circle, else a few units, where they are allowed."""
-    period = getattr(kernel.domain, "period", None)
-    tried = [(-0.5 * period, 0.5 * period)] if period else []
-    tried += [(-3.0, 3.0), (0.01, 3.0), (-0.95, 0.95), (-0.3, 0.3)]
-    for low, high in tried:
+    """Points of an interval of the domain."""
+    for low, high in _intervals(kernel):
         x = np.linspace(low, high, _POINTS)
-        try:
-            kernel.points(x[:, None])
-        except InputError:
-            x = x + 1e-3 * (high - low)  # not at the origin, where cosines have no direction
+        for shift in (0.0, 0.5 * (x[1] - x[0])):  # off the origin, where cosines have no direction
             try:
-                kernel.points(x[:, None])
+                kernel.points((x + shift)[:, None])
             except InputError:
                 continue
-        return x
-    raise InputError(f"{kernel!r} takes no points on the line that were tried; give x")
+            return x + shift
+    raise InputError(
+        f"{kernel!r} took no points on the line that were tried; give x, or use "
+        "plot_gram(kernel, points)"
+    )
+
+
+def _intervals(kernel: Kernel) -> list[tuple[float, float]]:
+    """What to try, best first."""
+    period, radius = (getattr(kernel.domain, name, None) for name in ("period", "radius"))
+    if period is not None:
+        return [(-0.5 * period, 0.5 * period)]
+    if radius is not None:
+        return [(-0.95 * radius, 0.95 * radius)]
+    reach = _reach(kernel)
+    return [(-reach, reach), (0.0, 3.0), (-0.95, 0.95), (-0.3, 0.3)]
+
+
+def _reach(kernel: Kernel) -> float:
+    """Three times where a radial kernel has fallen to exp(-1/2) k(0), rounded; else 3."""
+    if kernel.program.kind != "radial":
+        return 3.0
+    r = np.append(0.0, np.logspace(-9.0, 9.0, 721))
+    values = kernel(np.zeros((1, 1)), r[:, None])[0]
+    fallen = np.flatnonzero(values <= math.exp(-0.5) * values[0])
+    if values[0] <= 0.0 or not fallen.size:
+        return 3.0
+    reach = 3.0 * float(r[fallen[0]])
+    unit = 10.0 ** math.floor(math.log10(reach))
+    return unit * math.ceil(reach / unit - 0.1)
 
 
 def _draw_values(axis: Any, x: Array, K: Array) -> None:
-    axis.set_title("k(x₀, x)")
-    chosen = (len(x) // 2, len(x) // 5, len(x) - 1 - len(x) // 12)
-    for i, colour in zip(chosen, _COLOURS[:3], strict=True):
-        axis.plot(x, K[i], color=colour, lw=1.4)
-        axis.plot(x[i], K[i, i], "o", ms=3, color=colour)
+    tidy(axis, "k(x₀, x)", "x")
+    n = len(x)
+    for i, colour in zip((n // 2, n // 5, n - 1 - n // 12), COLOURS[:3], strict=True):
+        axis.plot(x, K[i], color=colour, lw=1.3)
+        axis.plot(x[i], K[i, i], "o", ms=4, color=colour)
 
 
 def _draw_spectrum(axis: Any, kernel: Kernel, K: Array) -> None:
     try:
         measure = kernel.spectral_measure(1)
     except UnavailableError:
-        _draw_eigenvalues(axis, K)
+        draw_eigenvalues(axis, K)
         return
-    atoms = getattr(measure, "atoms", None)
-    if atoms is not None:
-        axis.set_title("spectral measure")
-        w, mass = atoms(_SHOWN)
-        axis.vlines(w, 0.0, mass, color=_COLOURS[0], lw=1.5)
-        axis.plot(w, mass, "o", ms=3, color=_COLOURS[0])
-        axis.set_ylim(bottom=0)
-        return
-    _draw_density(axis, measure)
+    try:
+        _draw_parts(axis, measure, parts(measure))
+    except UnavailableError:
+        _draw_sampled(axis, measure)
 
 
-def _draw_density(axis: Any, measure: SpectralMeasure) -> None:
-    axis.set_title("spectral density")
-    reach = float(np.quantile(np.abs(measure.sample(2000, 0)), 0.9))
-    w = np.linspace(-1.6 * reach, 1.6 * reach, 2 * _POINTS)
-    axis.plot(w, measure.density(w[:, None]), color=_COLOURS[0], lw=1.4)
-    axis.set_ylim(bottom=0)
+def _reach_of(measure: SpectralMeasure) -> float:
+    """Frequencies that hold nearly all of the mass."""
+    return 2.0 * float(np.quantile(np.abs(measure.sample(4000, 0)), 0.95)) or 1.0
 
 
-def _draw_eigenvalues(axis: Any, K: Array) -> None:
-    """Those of the integral operator under the uniform law, by the rectangle rule."""
-    axis.set_title("eigenvalues")
-    values = np.linalg.eigvalsh(K)[::-1] / len(K)
-    size = np.abs(values[:_SHOWN])
-    order = np.arange(1, len(size) + 1)
-    kept = size > 1e-13 * size.max()  # the rest is rounding
-    for sign, colour in ((1, _COLOURS[0]), (-1, _COLOURS[3])):
-        shown = kept & (np.sign(values[:_SHOWN]) == sign)
-        axis.semilogy(order[shown], size[shown], "o", ms=3, color=colour)
-    lowest = values[-1]
-    if lowest < -1e-8 * values[0]:
-        axis.text(0.97, 0.9, f"smallest: {lowest:.2g}", ha="right", fontsize=8, color=_COLOURS[3],
-                  transform=axis.transAxes)  # fmt: skip
+def _draw_parts(axis: Any, measure: SpectralMeasure, found: Parts) -> None:
+    """Density and atoms at frequencies >= 0; the others mirror them."""
+    heights = []
+    kept = (found.w >= 0) & (found.m > _FLOOR * np.max(found.m, initial=0.0))
+    w, mass = found.w[kept][:SHOWN], found.m[kept][:SHOWN]
+    if found.density is not None:
+        reach = _reach_of(measure)
+        v = (np.arange(2 * _POINTS) + 0.5) * (reach / (2 * _POINTS))  # not 0: a pole may be there
+        density = found.density(v)
+        axis.plot(v, density, color=BLUE, lw=1.3)
+        axis.set_xlim(-0.03 * reach if w.size else 0.0, reach)
+        heights += [density]
+        w, mass = w[w <= reach], mass[w <= reach]
+    if w.size:
+        colour = BLUE if found.density is None else ORANGE
+        axis.vlines(w, 1e-300, mass, color=colour, lw=1.2)
+        axis.plot(w, mass, "o", ms=3.5, color=colour, clip_on=False)
+        heights += [mass]
+    both = "spectral density, and an atom" if w.size == 1 else "spectral density, and atoms"
+    titles = {(True, False): "spectral density", (False, True): "spectral measure: atoms"}
+    tidy(axis, titles.get((found.density is not None, w.size > 0), both), "frequency")
+    log_scale(axis, np.concatenate(heights), _FLOOR)
+
+
+def _draw_sampled(axis: Any, measure: SpectralMeasure) -> None:
+    """A histogram of draws, scaled to the mass of the frequencies >= 0."""
+    reach = _reach_of(measure)
+    draws = np.abs(measure.sample(_DRAWS, 0)[:, 0])
+    counts, edges = np.histogram(draws, bins=50, range=(0.0, reach))
+    height = 0.5 * measure.mass * counts / (_DRAWS * (edges[1] - edges[0]))
+    axis.stairs(height, edges, color=BLUE, fill=True, alpha=0.6)
+    axis.set_xlim(0.0, reach)
+    tidy(axis, "spectral measure, sampled", "frequency")
 
 
 def _draw_functions(axis: Any, x: Array, K: Array, count: int, rng: np.random.Generator) -> None:
-    axis.set_title("functions")
+    middle = len(x) // 2
+    pinned = K - K[:, middle, None] - K[middle] + K[middle, middle]
+    for covariance, title in ((K, "functions"), (pinned, "functions, zero at one x₀")):
+        root = _root(covariance, float(np.abs(K).max()))
+        if root is not None:
+            tidy(axis, title, "x")
+            for i, draw in enumerate((root @ rng.standard_normal((len(x), count))).T):
+                axis.plot(x, draw, color=COLOURS[i % len(COLOURS)], lw=1.1)
+            if covariance is pinned:
+                axis.plot(x[middle], 0.0, "o", ms=4, color="k")
+            return
+    tidy(axis, "functions")
+    axis.spines[:].set_visible(False)
+    axis.set(xticks=[], yticks=[])
+    axis.text(0.5, 0.5, "not positive definite:\nno process has\nthis covariance", ha="center",
+              va="center", fontsize=8, color=ORANGE, transform=axis.transAxes)  # fmt: skip
+
+
+def _root(K: Array, size: float) -> Array | None:
+    """The symmetric root of K, or None where K has an eigenvalue below minus rounding.
+
+    Symmetric, because it does not depend on the signs that a library gives to eigenvectors.
+    """
     values, vectors = np.linalg.eigh(0.5 * (K + K.T))
-    if values[0] < -1e-8 * values[-1]:
-        axis.text(0.5, 0.5, "not positive definite:\nno such process", ha="center", va="center",
-                  fontsize=8, color="0.4", transform=axis.transAxes)  # fmt: skip
-        axis.set_xticks([])
-        axis.set_yticks([])
-        return
-    root = vectors * np.sqrt(np.maximum(values, 0.0))
-    for i in range(count):
-        draw = root @ rng.standard_normal(len(x))
-        axis.plot(x, draw, color=_COLOURS[i % len(_COLOURS)], lw=1.2)
+    if values[0] < -NEGATIVE * max(values[-1], size):
+        return None
+    return np.asarray(vectors * np.sqrt(np.maximum(values, 0.0)) @ vectors.T)

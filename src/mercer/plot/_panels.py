@@ -1,0 +1,113 @@
+"""What all pictures share: a figure outside of pyplot, colours, and the panel of eigenvalues."""
+
+from __future__ import annotations
+
+import io
+import re
+from typing import Any
+
+import numpy as np
+
+from mercer._array import Array
+from mercer._errors import InputError
+from mercer.kernels import Definiteness, Kernel
+
+try:
+    from matplotlib.figure import Figure
+except ImportError as error:
+    raise ImportError("mercer.plot needs matplotlib: pip install 'mercer[plot]'") from error
+
+BLUE, ORANGE, GREEN, PINK, GREY = "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#8c8c8c"
+COLOURS = (BLUE, ORANGE, GREEN, PINK, GREY)
+SHOWN = 25  # eigenvalues, or atoms
+ROUNDING = 1e-12  # of the largest eigenvalue: below, an eigenvalue is noise of the arithmetic
+NEGATIVE = 1e-10  # of the largest: an eigenvalue below minus this is negative
+
+_WORDS = {
+    Definiteness.POSITIVE: "positive definite",
+    Definiteness.CONDITIONAL: "conditionally positive definite",
+    Definiteness.INDEFINITE: "not positive definite",
+    Definiteness.UNKNOWN: "definiteness: nothing is claimed",
+}
+_LONGEST = 64  # of a kernel's name in a heading
+
+
+class Picture(Figure):
+    """A figure of its own, which notebooks show though pyplot does not know it."""
+
+    def _repr_png_(self) -> bytes:
+        stream = io.BytesIO()
+        self.savefig(stream, format="png")
+        return stream.getvalue()
+
+
+def new_axes(kernel: Kernel, size: tuple[float, float], widths: tuple[float, ...]) -> Any:
+    """Axes side by side in a figure that says which kernel it shows, and what is claimed of it."""
+    figure = Picture(figsize=size, layout="constrained")
+    words = _WORDS[kernel.flags.definiteness]
+    figure.suptitle(f"{_name(kernel)}  ·  {words}", fontsize=9, parse_math=False)
+    return figure.subplots(1, len(widths), width_ratios=widths)
+
+
+def _name(kernel: Kernel) -> str:
+    """The kernel as it is written, with numbers to four digits and functions by their names."""
+    name = re.sub(r"<(?:function|bound method) (\S+)[^>]*>", r"\1", repr(kernel))
+    name = re.sub(r"\d+\.\d{4,}(?:e[-+]?\d+)?", lambda found: f"{float(found[0]):.4g}", name)
+    return name if len(name) <= _LONGEST else name[: _LONGEST - 1] + "…"
+
+
+def given_axes(axes: Any, count: int) -> list[Any]:
+    """The axes that were given, as a list of the right length."""
+    given = list(np.ravel(np.asarray(axes, dtype=object)))
+    if len(given) != count or not all(hasattr(axis, "plot") for axis in given):
+        raise InputError(
+            f"axes must be {count} matplotlib axes, as Figure().subplots(1, {count}) makes them; "
+            f"got {len(given)} of type {type(given[0]).__name__ if given else 'nothing'}"
+        )
+    return given
+
+
+def tidy(axis: Any, title: str, label: str = "") -> None:
+    """Small type, and no frame above and to the right."""
+    axis.set_title(title, fontsize=9)
+    axis.set_xlabel(label, fontsize=8, labelpad=1.5)
+    axis.spines[["top", "right"]].set_visible(False)
+    axis.tick_params(labelsize=7.5)
+
+
+def draw_eigenvalues(axis: Any, K: Array) -> None:
+    """The largest eigenvalues of K / n in size, on a logarithmic scale; negative ones are open.
+
+    For points in equal steps they approach those of the integral operator under the uniform law.
+    """
+    values = np.linalg.eigvalsh(0.5 * (K + K.T)) / len(K)
+    values = values[np.argsort(-np.abs(values), kind="stable")]
+    real = values[np.abs(values) > ROUNDING * np.abs(values[0])]
+    some = min(SHOWN, len(values))
+    words = f"number ({len(real)} above rounding)" if len(real) < some else "number"
+    tidy(axis, "eigenvalues", words)
+    shown = real[:SHOWN]
+    order = np.arange(1, len(shown) + 1)
+    up, down = shown > 0, shown < 0
+    axis.plot(order[up], shown[up], "o", ms=3.5, color=BLUE, label="positive")
+    if down.any():
+        style = {"mfc": "white", "mec": ORANGE, "mew": 1.2}
+        axis.plot(order[down], -shown[down], "o", ms=4, label="negative", **style)
+        axis.legend(fontsize=7, frameon=False, handletextpad=0.1, borderpad=0.1)
+    axis.set_xlim(0.0, 1.0 + some)
+    axis.xaxis.get_major_locator().set_params(integer=True)
+    log_scale(axis, np.abs(shown), ROUNDING)
+
+
+def log_scale(axis: Any, heights: Array, floor: float) -> None:
+    """A logarithmic scale that holds heights from `floor` times the largest on: two decades at
+    least, so that equal heights look equal, with labels at powers of ten only.
+    """
+    axis.set_yscale("log")
+    axis.yaxis.set_minor_formatter("")
+    heights = heights[heights > 0]
+    if len(heights):
+        high = float(np.log10(heights.max()))
+        low = max(float(np.log10(heights.min())), high + float(np.log10(floor)))
+        spare = max(0.06 * (high - low), 0.5 * (2.0 - (high - low)))
+        axis.set_ylim(10.0 ** (low - spare), 10.0 ** (high + spare))

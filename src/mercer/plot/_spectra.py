@@ -1,0 +1,95 @@
+"""A spectral measure on the line taken apart: atoms, and a density."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from mercer._array import Array
+from mercer._errors import UnavailableError
+from mercer.kernels import SpectralMeasure
+from mercer.kernels._atoms import Atoms
+from mercer.kernels._measures import Convolution, LinearImage, Mixture, PointMass, ScaleMixture
+
+Density = Callable[[Array], Array]
+_TERMS = 200  # atoms of either sign that a series is cut to
+_SAME = 1e-9  # atoms nearer than this, relative to the largest frequency, are one
+
+
+@dataclass(frozen=True, eq=False)
+class Parts:
+    """Atoms at ascending frequencies `w` with masses `m`, and a density or None."""
+
+    w: Array
+    m: Array
+    density: Density | None = None
+
+
+def parts(measure: SpectralMeasure) -> Parts:
+    """Take a measure apart, or raise where its density has no closed form."""
+    if isinstance(measure, Atoms):
+        return Parts(*measure.atoms(_TERMS))
+    if isinstance(measure, ScaleMixture) and measure.mixing == PointMass(0.0, measure.mass):
+        return Parts(np.zeros(1), np.array([measure.mass]))
+    if isinstance(measure, Mixture):
+        return _sum(parts(measure.left), parts(measure.right))
+    if isinstance(measure, Convolution):
+        return _convolved(measure)
+    if isinstance(measure, LinearImage) and measure.inner.dim == 1:
+        return _scaled(
+            parts(measure.inner), float(measure.point_map.pull(np.ones((1, 1)), 1)[0, 0])
+        )
+    return _plain(measure)
+
+
+def _plain(measure: SpectralMeasure) -> Parts:
+    measure.density(np.ones((1, 1)))  # raises where there is none
+    return Parts(np.empty(0), np.empty(0), lambda w: measure.density(w[:, None]))
+
+
+def _sum(a: Parts, b: Parts) -> Parts:
+    w, m = _merged(np.append(a.w, b.w), np.append(a.m, b.m))
+    f, g = a.density, b.density
+    both = None if f is None or g is None else lambda w: f(w) + g(w)
+    return Parts(w, m, both or f or g)
+
+
+def _convolved(measure: Convolution) -> Parts:
+    """Atoms move and scale what they are convolved with."""
+    a, b = parts(measure.left), parts(measure.right)
+    if a.density is not None and b.density is not None:
+        if a.w.size or b.w.size:
+            raise UnavailableError("this product of mixed measures has no closed density")
+        return _plain(measure)
+    w, m = _merged(np.add.outer(a.w, b.w).ravel(), np.multiply.outer(a.m, b.m).ravel())
+    (atoms, f) = (a, b.density) if a.density is None else (b, a.density)
+    if f is None:
+        return Parts(w, m)
+
+    def moved(w: Array) -> Array:
+        at = np.subtract.outer(w, atoms.w)
+        return np.asarray(f(at.ravel()).reshape(at.shape) @ atoms.m)
+
+    return Parts(w, m, moved)
+
+
+def _scaled(inner: Parts, a: float) -> Parts:
+    """The image under w -> a w."""
+    if a == 0.0:
+        raise UnavailableError("the map loses all points")
+    f = inner.density
+    order = slice(None) if a > 0 else slice(None, None, -1)
+    scaled = None if f is None else lambda w: f(w / a) / abs(a)
+    return Parts((a * inner.w)[order], inner.m[order], scaled)
+
+
+def _merged(w: Array, m: Array) -> tuple[Array, Array]:
+    """Atoms at the same frequency as one."""
+    if not w.size:
+        return w, m
+    order = np.argsort(w, kind="stable")
+    w, m = w[order], m[order]
+    first = np.append(True, np.diff(w) > _SAME * np.abs(w).max())
+    return w[first], np.add.reduceat(m, np.flatnonzero(first))
