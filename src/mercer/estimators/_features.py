@@ -1,0 +1,390 @@
+"""Finitely many features in place of a kernel, as transformers: landmarks or random frequencies."""
+
+from __future__ import annotations
+
+import warnings
+from abc import abstractmethod
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils import get_tags
+from sklearn.utils.validation import check_array, check_is_fitted, validate_data
+
+from mercer import linalg
+from mercer._array import Array, positive_int
+from mercer._errors import InputError, MercerWarning, UnavailableError
+from mercer._random import as_generator
+from mercer.engine import n_columns, n_rows
+from mercer.estimators._base import KernelEstimator
+from mercer.estimators._kernel_choice import resolve_kernel, set_kernel_tags
+from mercer.estimators._way_back import ridge_back
+from mercer.kernels import Kernel
+
+_FLOATS = (np.float64, np.float32)
+
+
+class _KernelFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimator):  # type: ignore[misc]
+    """What transformers to features of a kernel share: the way there, and the way back."""
+
+    @abstractmethod
+    def fit(self, X: Any, y: Any = None) -> _KernelFeatures:
+        """Set `kernel_`, `map_` and `n_components_`, and call `_fit_inverse`."""
+
+    @abstractmethod
+    def _features(self, X: Any) -> Array:
+        """The features of checked points."""
+
+    def transform(self, X: Any) -> Array:
+        """Return the features z(x_i).
+
+        Parameters
+        ----------
+        X : array_like or sparse matrix of shape (m, d)
+
+        Returns
+        -------
+        array of shape (m, n_components_)
+            Dense, float32 for float32 points.
+        """
+        check_is_fitted(self)
+        X = _checked(self, self.kernel_, X, reset=False)
+        return self._features(X).astype(_precision(X), copy=False)
+
+    def inverse_transform(self, Z: Any) -> Array:
+        """Return points for features, x = intercept + B'z, by the ridge regression of `fit`.
+
+        Parameters
+        ----------
+        Z : array_like of shape (m, n_components_)
+
+        Returns
+        -------
+        array of shape (m, d)
+            Dense, float32 for float32 features.
+        """
+        check_is_fitted(self)
+        if not self.kernel_.domain.is_vector:
+            raise InputError(
+                f"points of {self.kernel_!r} are not vectors, so none can be read off features; "
+                "use preimage with Candidates"
+            )
+        Z = check_array(Z, dtype=list(_FLOATS), input_name="Z")
+        if Z.shape[1] != self.n_components_:
+            raise InputError(
+                f"Z has {Z.shape[1]} features, but {type(self).__name__} gives {self.n_components_}"
+            )
+        out = self.inverse_intercept_ + Z @ self.inverse_coef_
+        return np.asarray(out, dtype=Z.dtype)
+
+    def _fit_inverse(self, features: Callable[[slice], Array], X: Any) -> None:
+        back = ridge_back(features, X)
+        self.inverse_coef_ = back.slopes
+        self.inverse_intercept_ = back.intercept
+        self.inverse_penalty_ = back.penalty
+
+    @property
+    def _n_features_out(self) -> int:
+        return int(self.n_components_)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        set_kernel_tags(tags, self.kernel)
+        tags.transformer_tags.preserves_dtype = [np.dtype(t).name for t in _FLOATS]
+        return tags
+
+
+class Nystroem(_KernelFeatures):
+    """Features z(x) with z(x)'z(y) ~ k(x, y), from landmarks Z among the training points.
+
+    z(x) = T^-1 k(Z, x) with k(Z, Z) = T T': the coordinates of k(x, .) projected on the span of the
+    landmarks. The error k(x, x) - |z(x)|^2 is never negative, and zero at landmarks. Followed by a
+    linear model it is that model with the kernel, in O(n r^2) operations and n r numbers.
+
+    `inverse_transform` is linear in the features: ridge regression of the training points on their
+    features, with an intercept. Each column of the data has the penalty, of 29 between 1e-12 and
+    1e2 times the largest eigenvalue of the features' scatter matrix, whose generalised
+    cross-validation score n RSS / (n - degrees of freedom)^2 is smallest.
+
+    Parameters
+    ----------
+    kernel : Kernel or str, default="auto"
+        Any positive definite kernel. "auto" is Gaussian with 2 s^2 = m^2, m the median distance
+        between rows; also "rbf" ("gaussian"), "laplace" (Euclidean distance), "poly"
+        ("polynomial": degree 3, offset 1), "sigmoid", "chi2", "linear" and "cosine".
+    n_components : int, default=100
+        The number of landmarks; more than n are n, with a warning.
+    rule : {"uniform", "kmeans", "leverage", "pivoted"}, default="uniform"
+        How landmarks are chosen, see `mercer.linalg.nystrom`: rows at random, centres of k-means
+        (dense vectors only), rows at random by leverage, greedy pivots.
+    gamma : float, optional
+        > 0, for the names that have one; 1 / d by default ("chi2": 1).
+    random_state : int, Generator, RandomState or None
+
+    Attributes
+    ----------
+    kernel_ : Kernel
+        The kernel that is used.
+    components_ : the landmarks; those that depend on others to rounding are left out
+    component_indices_ : array of shape (n_components_,) or None
+        Their rows in the training points, where they are rows.
+    n_components_ : int
+        The number of features r.
+    error_ : float
+        The share of the trace of the kernel matrix that is neglected, exact.
+    map_ : mercer.linalg.Nystrom
+        The map, without its features of the training points.
+    inverse_coef_, inverse_intercept_ : arrays of shape (r, d) and (d,)
+        The way back, x = intercept + z B.
+    inverse_penalty_ : array of shape (d,)
+        The ridge penalty of each column.
+    n_features_in_, feature_names_in_ : as in scikit-learn
+
+    See Also
+    --------
+    RandomFeatures : features that do not depend on the training points.
+
+    Notes
+    -----
+    The kernel's domain decides what points are: with a kernel on strings `fit` and `transform` take
+    lists of strings, and there is no `inverse_transform`. Columns are mixed with r numbers each on
+    the way back, so very wide sparse data make `inverse_coef_` large.
+
+    References
+    ----------
+    SPEC Q1; Williams, Seeger (2001), Using the Nystrom method to speed up kernel machines.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import mercer as mc
+    >>> X = np.random.default_rng(0).normal(size=(300, 2))
+    >>> nystroem = mc.Nystroem(mc.Gaussian(2.0), 40, rule="pivoted").fit(X)
+    >>> Z = nystroem.transform(X)
+    >>> Z.shape, bool(np.abs(Z @ Z.T - mc.Gaussian(2.0)(X)).max() < 1e-4), nystroem.error_ < 1e-5
+    ((300, 40), True, True)
+    >>> bool(np.abs(nystroem.inverse_transform(Z) - X).max() < 0.01)
+    True
+    """
+
+    def __init__(
+        self,
+        kernel: Any = "auto",
+        n_components: int = 100,
+        *,
+        rule: str = "uniform",
+        gamma: float | None = None,
+        random_state: Any = None,
+    ) -> None:
+        self.kernel = kernel
+        self.n_components = n_components
+        self.rule = rule
+        self.gamma = gamma
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any = None) -> Nystroem:
+        """Choose landmarks and fit the way back.
+
+        Parameters
+        ----------
+        X : array_like or sparse matrix of shape (n, d), or whatever the kernel's domain holds
+        y : ignored
+
+        Returns
+        -------
+        self
+        """
+        self._fit(_checked(self, self.kernel, X, reset=True))
+        return self
+
+    def fit_transform(self, X: Any, y: Any = None) -> Array:
+        """Return the features of the training points, which `fit` has computed already.
+
+        Parameters
+        ----------
+        X : array_like or sparse matrix of shape (n, d), or whatever the kernel's domain holds
+        y : ignored
+
+        Returns
+        -------
+        array of shape (n, n_components_)
+        """
+        X = _checked(self, self.kernel, X, reset=True)
+        Z = self._fit(X).astype(_precision(X), copy=False)
+        Z.flags.writeable = True  # nobody else holds it
+        return Z
+
+    def _fit(self, X: Any) -> Array:
+        """Fit to checked points and return their features."""
+        kernel = resolve_kernel(self.kernel, X, gamma=self.gamma)
+        if positive_int(self.n_components, "n_components") > n_rows(X):
+            message = (
+                f"n_components={self.n_components} is more than the {n_rows(X)} training points; "
+                "all of them are landmarks"
+            )
+            warnings.warn(message, MercerWarning, stacklevel=3)
+        low = linalg.nystrom(
+            kernel, X, self.n_components, rule=self.rule, random_state=self.random_state
+        )
+        if low.rank == 0:
+            raise InputError(
+                "k(x, x) is zero at every landmark, so there are no features; take more landmarks, "
+                'rule="pivoted", or another kernel'
+            )
+        trace = float(kernel.diag(X).sum(dtype=np.float64))
+        self.kernel_ = kernel
+        self.components_ = low.landmarks
+        self.component_indices_ = low.index
+        self.n_components_ = low.rank
+        self.error_ = low.trace_error / trace if trace > 0.0 else float("nan")
+        self.map_ = replace(low, factor=np.empty((0, low.rank)))
+        if kernel.domain.is_vector:
+            self._fit_inverse(lambda rows: low.factor[rows], X)
+        return low.factor
+
+    def _features(self, X: Any) -> Array:
+        return self.map_.map(X)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse &= self.rule != "kmeans"
+        return tags
+
+
+class RandomFeatures(_KernelFeatures):
+    """Features z(x) with E z(x)'z(y) = k(x, y), from random frequencies of the kernel.
+
+    z(x) = sqrt(k(0) / m) (cos <w_1, x>, ..., cos <w_m, x>, sin <w_1, x>, ..., sin <w_m, x>) with
+    w_j drawn from the spectral measure of the kernel. The error falls like m^(-1/2) whatever the
+    training points are; where they lie near few dimensions `Nystroem` has a smaller one.
+
+    `inverse_transform` is linear in the features: ridge regression of the training points on their
+    features, with an intercept. Each column of the data has the penalty, of 29 between 1e-12 and
+    1e2 times the largest eigenvalue of the features' scatter matrix, whose generalised
+    cross-validation score n RSS / (n - degrees of freedom)^2 is smallest.
+
+    Parameters
+    ----------
+    kernel : Kernel or str, default="auto"
+        A kernel with a spectral measure, such as `Gaussian`, `Laplace` and `Matern`, and sums,
+        products and linear maps of them. "auto" is Gaussian with 2 s^2 = m^2, m the median distance
+        between rows; also "rbf" ("gaussian") and "laplace" (Euclidean distance).
+    n_components : int, default=100
+        The number of features 2 m; an odd number is taken one up.
+    kind : {"orthogonal", "plain"}, default="orthogonal"
+        Frequencies in orthogonal blocks (smaller error), or independent ones.
+    gamma : float, optional
+        > 0, for the names that have one; 1 / d by default.
+    random_state : int, Generator, RandomState or None
+
+    Attributes
+    ----------
+    kernel_ : Kernel
+        The kernel that is used.
+    n_components_ : int
+        The number of features, even.
+    error_ : float
+        Root mean square of z(x)'z(y) - k(x, y) over 1000 random pairs of training points.
+    map_ : mercer.linalg.RandomFeatures
+        The map; its `frequencies` are the w_j.
+    inverse_coef_, inverse_intercept_ : arrays of shape (2 m, d) and (d,)
+        The way back, x = intercept + z B.
+    inverse_penalty_ : array of shape (d,)
+        The ridge penalty of each column.
+    n_features_in_, feature_names_in_ : as in scikit-learn
+
+    See Also
+    --------
+    Nystroem : features from landmarks, for every kernel.
+
+    References
+    ----------
+    SPEC A15; Rahimi, Recht (2007), Random features for large-scale kernel machines; Yu and others
+    (2016), Orthogonal random features.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import mercer as mc
+    >>> X = np.random.default_rng(0).normal(size=(300, 2))
+    >>> features = mc.RandomFeatures(mc.Laplace(2.0), 1000, random_state=0)
+    >>> Z = features.fit_transform(X)
+    >>> Z.shape, features.error_ < 0.05
+    ((300, 1000), True)
+    >>> bool(np.abs(features.inverse_transform(Z) - X).max() < 0.1)
+    True
+    """
+
+    def __init__(
+        self,
+        kernel: Any = "auto",
+        n_components: int = 100,
+        *,
+        kind: str = "orthogonal",
+        gamma: float | None = None,
+        random_state: Any = None,
+    ) -> None:
+        self.kernel = kernel
+        self.n_components = n_components
+        self.kind = kind
+        self.gamma = gamma
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any = None) -> RandomFeatures:
+        """Draw frequencies, measure the error, and fit the way back.
+
+        Parameters
+        ----------
+        X : array_like or sparse matrix of shape (n, d)
+        y : ignored
+
+        Returns
+        -------
+        self
+        """
+        X = _checked(self, self.kernel, X, reset=True)
+        kernel = resolve_kernel(self.kernel, X, gamma=self.gamma)
+        n_frequencies = (positive_int(self.n_components, "n_components") + 1) // 2
+        _require_measure(kernel, X)
+        rng = as_generator(self.random_state)
+        drawn = linalg.random_features(
+            kernel, n_columns(X), 2 * n_frequencies, kind=self.kind, random_state=rng
+        )
+        self.kernel_ = kernel
+        self.map_ = drawn
+        self.n_components_ = drawn.n_features
+        self.error_ = drawn.error(X, random_state=rng).rms
+        self._fit_inverse(lambda rows: drawn(X[rows]), X)
+        return self
+
+    def _features(self, X: Any) -> Array:
+        return self.map_(X)
+
+
+def _checked(estimator: Any, kernel: Any, X: Any, *, reset: bool) -> Any:
+    """Points as scikit-learn checks matrices, or as a kernel on other things does."""
+    if isinstance(kernel, Kernel) and not kernel.domain.is_vector:
+        return kernel.points(X)
+    return validate_data(
+        estimator,
+        X,
+        accept_sparse="csr",
+        dtype=list(_FLOATS),
+        ensure_non_negative=get_tags(estimator).input_tags.positive_only,
+        reset=reset,
+    )
+
+
+def _precision(X: Any) -> Any:
+    return np.float32 if getattr(X, "dtype", None) == np.float32 else np.float64
+
+
+def _require_measure(kernel: Kernel, X: Any) -> None:
+    """Raise where there are no frequencies to draw."""
+    try:
+        kernel.spectral_measure(n_columns(X) if kernel.domain.is_vector else 1)
+    except UnavailableError as error:
+        cure = "use Nystroem, which takes every positive definite kernel"
+        raise UnavailableError(f"{error}; {cure}") from error

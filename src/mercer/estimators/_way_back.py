@@ -1,0 +1,113 @@
+"""From features back to data: ridge regression whose penalties are chosen by the data."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from mercer._array import Array, is_sparse
+from mercer._threads import map_threads
+from mercer.engine import n_rows, pieces
+
+_BLOCK = 4096  # rows whose features are held twice
+_GROUP = 4  # blocks whose moments are held at once
+_PENALTIES = np.logspace(-12.0, 2.0, 29)  # of the largest eigenvalue
+_EPS = float(np.finfo(np.float64).eps)
+
+
+@dataclass(frozen=True, eq=False)
+class WayBack:
+    """x = intercept + slopes'z.
+
+    Attributes
+    ----------
+    intercept : array of shape (d,)
+    slopes : array of shape (r, d)
+    penalty : array of shape (d,)
+        The ridge penalty of each column of the data; 0 where there is nothing to regress on.
+    """
+
+    intercept: Array
+    slopes: Array
+    penalty: Array
+
+
+def ridge_back(features: Callable[[slice], Array], X: Any) -> WayBack:
+    """Regress points on their features, B = (S + p I)^-1 C with S = Z'Z, C = Z'X, columns centred.
+
+    In the eigenbasis of S, with eigenvalues e_j and a = V'C, the residual of a column is what lies
+    outside the features plus sum_j (a_j^2 / e_j) (p / (e_j + p))^2, and the degrees of freedom
+    that are left are n - 1 - r + sum_j p / (e_j + p). So each penalty of the grid costs r
+    operations a column, and each column takes the one with the smallest generalised
+    cross-validation score, n times the residual over the square of those degrees of freedom.
+
+    Parameters
+    ----------
+    features : callable
+        The features of a slice of rows, shape (b, r).
+    X : array or CSR matrix of shape (n, d)
+
+    Returns
+    -------
+    WayBack
+    """
+    n, m = n_rows(X), _moments(features, X)
+    values, V = np.linalg.eigh(m.S)
+    r = min(int(np.sum(values > len(m.S) * _EPS * values[-1])), n - 1)
+    if r == 0:  # one point, or features that are the same everywhere
+        return WayBack(m.mean_x, np.zeros(m.C.shape), np.zeros(m.mean_x.size))
+    e, V = values[-r:], V[:, -r:]
+    a = V.T @ m.C
+    explained = a**2 / e[:, None]
+    outside = np.maximum(m.squares - explained.sum(axis=0), 0.0) if r < n - 1 else 0.0
+    penalties = _PENALTIES * e[-1]
+    left = penalties[:, None] / (e + penalties[:, None])
+    score = (outside + left**2 @ explained) / ((n - 1 - r) + left.sum(axis=1))[:, None] ** 2
+    penalty = penalties[score.argmin(axis=0)]
+    slopes = V @ (a / (e[:, None] + penalty))
+    return WayBack(m.mean_x - m.mean_z @ slopes, slopes, penalty)
+
+
+@dataclass
+class _Moments:
+    """Means of z and x; Z'Z, Z'X and the diagonal of X'X of centred columns."""
+
+    mean_z: Array
+    mean_x: Array
+    S: Array
+    C: Array
+    squares: Array
+
+
+def _moments(features: Callable[[slice], Array], X: Any) -> _Moments:
+    """Sums over blocks of rows, each of whose features are asked for once.
+
+    So they are shifted by the means of the first block, and by the rest in the end: cancellation
+    is that of a deviation from the mean, not of the mean.
+    """
+    n, dense = n_rows(X), not is_sparse(X)
+    parts = list(pieces(n, _BLOCK))
+    shift = features(parts[0]).mean(axis=0, dtype=np.float64)
+    mean_x = np.asarray(X.mean(axis=0, dtype=np.float64)).ravel()
+    r, d = shift.size, mean_x.size
+    S, C, squares, drift = np.zeros((r, r)), np.zeros((r, d)), np.zeros(d), np.zeros(r)
+
+    def block(rows: slice) -> tuple[Array, Array, Array, Array]:
+        Z, Y = features(rows) - shift, X[rows]
+        if dense:
+            Y = Y - mean_x
+            return Z.T @ Z, Z.T @ Y, np.einsum("ij,ij->j", Y, Y), Z.sum(axis=0)
+        own = np.asarray(Y.multiply(Y).sum(axis=0, dtype=np.float64)).ravel()
+        return Z.T @ Z, np.asarray(Y.T @ Z).T, own, Z.sum(axis=0)
+
+    for group in pieces(len(parts), _GROUP):
+        for sums in map_threads(block, parts[group]):
+            for total, part in zip((S, C, squares, drift), sums, strict=True):
+                total += part
+    if not dense:  # centred only here, to stay sparse
+        C -= np.outer(drift, mean_x)
+        squares -= n * mean_x**2
+    return _Moments(shift + drift / n, mean_x, S - np.outer(drift, drift / n), C, squares)
