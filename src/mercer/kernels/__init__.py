@@ -2,9 +2,10 @@
 
 from mercer.engine import Columns, Matrix, Scales
 from mercer.kernels._angular import ArcCosine, Cosine
+from mercer.kernels._atoms import Atoms, TableAtoms
 from mercer.kernels._bandwidth import median_scale, scott_scale, silverman_scale
 from mercer.kernels._categorical import Categories, Hamming, Overlap
-from mercer.kernels._circle import Circular, JacobiTheta, Periodic, PeriodicSobolev
+from mercer.kernels._circle import Circle, Circular, JacobiTheta, Periodic, PeriodicSobolev
 from mercer.kernels._domain import Domain, Objects, OpenBall, RowIds, Vectors
 from mercer.kernels._dot import DotProduct, Exponential, Linear, Polynomial, Sigmoid
 from mercer.kernels._features import Features, Monomials
@@ -41,8 +42,10 @@ from mercer.kernels._window import Epanechnikov, NegativeDistance, Uniform
 __all__ = [
     "AdditiveChiSquare",
     "ArcCosine",
+    "Atoms",
     "Categories",
     "ChiSquare",
+    "Circle",
     "Circular",
     "Columns",
     "Constant",
@@ -92,6 +95,7 @@ __all__ = [
     "Subsequences",
     "Sum",
     "Table",
+    "TableAtoms",
     "Tables",
     "Taylor",
     "Transformed",

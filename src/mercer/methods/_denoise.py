@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -14,6 +13,7 @@ from mercer.methods._readout import Readout
 from mercer.preimages import preimage
 from mercer.preimages._solver import Solver
 from mercer.space import Subspace, feature
+from mercer.space._points import unique
 
 _BLOCK = 4096  # rows that are denoised at once
 _STEP = 1e-3  # of the noise: the step of a directional derivative
@@ -48,7 +48,7 @@ class Denoiser:
         return np.concatenate(parts).astype(np.float32 if Y.dtype == np.float32 else np.float64)
 
     def _block(self, Y: Any) -> Array:
-        y = np.asarray(Y.toarray() if is_sparse(Y) else Y, dtype=np.float64)
+        y = _dense(Y)
         if self.trust == 0.0:
             return y
         found = self.reconstruct(self.shrunk(Y), y)
@@ -102,16 +102,87 @@ class SteinRisk:
 
 
 def stein_risk(
-    denoise: Callable[[Array], Array], Y: Array, sigma: float, rng: np.random.Generator
+    denoiser: Denoiser, X: Any, sigma: float, *, weights: Any = None, n_rows_used: int | None = None
 ) -> SteinRisk:
-    """Estimate the risk of a denoiser on rows it was not fitted to.
+    """Estimate the risk of a denoiser on the rows it was fitted to, each left out in turn.
 
-    The divergence is that of the whole batch, from one random direction of signs: exact on average,
-    and sharp because it is summed over all entries.
+    The filtered projection is a linear smoother: the share of row i in what comes back at x is
+
+        s_i(x) = weight_i (1 / mass + sum_l w_l c_l(x) c_l(x_i) / lambda_l),
+
+    and without row i the element at x is psi(x) + s_i(x) (psi(x_i) - k(x_i, .)) / (1 - s_i(x_i)).
+    Equal rows are left out together, so that a row of weight 2 is a row that stands twice. The
+    divergence is that of the whole batch, from one random direction of signs: exact on average, and
+    sharp because it is summed over all entries.
+
+    Parameters
+    ----------
+    denoiser : Denoiser
+        Its `trust` is not looked at.
+    X, weights
+        What its subspace was fitted to.
+    sigma : float
+        The standard deviation of the noise.
+    n_rows_used : int, optional
+        The risk is averaged over so many of the distinct rows; by default enough for 20,000
+        entries, at least 100.
     """
-    signs = rng.choice([-1.0, 1.0], size=Y.shape)
-    step = _STEP * sigma if sigma > 0.0 else 1e-6 * float(np.abs(Y).max() or 1.0)
-    moved = denoise(Y) - Y
-    there = Y + step * signs
-    slope = np.sum(signs * (denoise(there) - there - moved)) / step
-    return SteinRisk(sigma**2, float(np.mean(moved**2)), float(slope) / Y.size)
+    X = denoiser.plane.origin.kernel.points(X)
+    raw = np.ones(n_rows(X)) if weights is None else np.asarray(weights, dtype=np.float64)
+    distinct, group = unique(X)
+    mass = np.bincount(group, raw, n_rows(distinct))
+    size = n_rows_used or max(100, 20_000 // X.shape[1])
+    present = np.flatnonzero(mass > 0)
+    order = present[np.lexsort(_dense(distinct[present]).T[::-1])]  # whatever order they came in
+    chosen = order[np.unique(np.linspace(0, len(order) - 1, size).astype(int))]
+    rows = _dense(distinct[chosen])
+    out = _LeftOut.of(denoiser, rows, mass[chosen], float(raw.sum()))
+    signs = np.random.default_rng(0).choice([-1.0, 1.0], size=rows.shape)
+    step = _STEP * sigma if sigma > 0.0 else 1e-6 * float(np.abs(rows).max() or 1.0)
+    here, there = out(rows) - rows, out(rows + step * signs) - (rows + step * signs)
+    slope = float(np.sum(signs * (there - here))) / step
+    return SteinRisk(sigma**2, float(np.mean(here**2)), slope / rows.size)
+
+
+@dataclass(frozen=True, eq=False)
+class _LeftOut:
+    """A denoiser of some rows, each without itself."""
+
+    denoiser: Denoiser
+    rows: Array
+    mass: Array
+    total: float
+    coordinates: Array  # of the rows, unweighted
+    own: Array  # s_i(x_i)
+
+    @classmethod
+    def of(cls, denoiser: Denoiser, rows: Array, mass: Array, total: float) -> _LeftOut:
+        kernel = denoiser.plane.origin.kernel
+        c = np.asarray(denoiser.plane.coordinates(feature(kernel, rows)), dtype=np.float64)
+        out = cls(denoiser, rows, mass, total, c, np.zeros(len(rows)))
+        return replace(out, own=np.minimum(out._share(c), 1.0 - 1e-9))
+
+    def _share(self, c: Array) -> Array:
+        """s_i(x) from the coordinates of one x for each row i."""
+        values = self.denoiser.plane.eigenvalues
+        inner = np.einsum("ij,ij->i", c * (self.denoiser.weights / values), self.coordinates)
+        return np.asarray(self.mass * (1.0 / self.total + inner))
+
+    def __call__(self, Y: Array) -> Array:
+        """What comes back at y_i without row i."""
+        d = self.denoiser
+        kernel = d.plane.origin.kernel
+        c = np.asarray(d.plane.coordinates(feature(kernel, Y)), dtype=np.float64)
+        factor = self._share(c) / (1.0 - self.own)
+        shrunk, at_rows = c * d.weights, self.coordinates * d.weights
+        if isinstance(d.way_back, Readout):
+            return np.asarray(
+                d.way_back(shrunk) + factor[:, None] * (d.way_back(at_rows) - self.rows)
+            )
+        psi = d.plane.element(shrunk + factor[:, None] * at_rows)
+        psi = psi + d.plane.origin.combine(factor[None]) - feature(kernel, self.rows) * factor
+        return np.asarray(preimage(psi, d.way_back, start=Y).points, dtype=np.float64)
+
+
+def _dense(Y: Any) -> Array:
+    return np.asarray(Y.toarray() if is_sparse(Y) else Y, dtype=np.float64)

@@ -6,16 +6,18 @@ from typing import Any
 
 import numpy as np
 
-from mercer._array import Array, as_weights, positive_int
+from mercer._array import Array, as_weights
 from mercer._errors import InputError
 from mercer._progress import Callback
-from mercer._threads import single_threaded_blas
+from mercer.engine import n_rows
 from mercer.kernels import Kernel
-from mercer.linalg import EigenPairs, eigenpairs, gram_operator, nystrom
+from mercer.linalg import EigenPairs, eigenpairs, gram_operator
+from mercer.linalg._inputs import raw_weights
+from mercer.methods._landmark_pca import LandmarkScatter
+from mercer.methods._spectrum import check_number, kept
 from mercer.space import Element, Subspace
 
 _ALL_AT_MOST = 10_000  # points whose eigenvalues are all computed
-_ROUNDING = 1e-12  # of the largest eigenvalue: below, a direction is noise of the arithmetic
 _FIRST = 32  # components that are tried first where a share of the scatter is wanted
 
 
@@ -86,12 +88,12 @@ def kernel_pca(
     >>> mc.preimage(plane.project(mc.feature(mc.Linear(), [[4.0, 1.0]]))).points.round(2)
     array([[4., 0.]])
     """
-    _check_number(n_components)
+    check_number(n_components)
     settings = {"tol": tol, "max_iter": max_iter, "callback": callback}
     if n_landmarks is not None:
-        return _from_landmarks(
-            kernel, X, n_components, weights, centred, n_landmarks, rule, random_state
-        )
+        scatter = LandmarkScatter.choose(kernel, X, n_landmarks, rule, random_state)
+        scatter.add(X, raw_weights(weights, n_rows(kernel.points(X))))
+        return scatter.plane(n_components, centred=centred)[0]
     S = gram_operator(kernel, X, centred=centred, weights=weights)
     total, n = S.trace, S.shape[0]
     most = n - 1 if centred and n > 1 else n
@@ -103,29 +105,16 @@ def kernel_pca(
         )  # fmt: skip
 
     found = _enough(pairs, n_components, most, total)
-    values, vectors = _kept(found.values, found.vectors, n_components, total)
-    coef = vectors / np.sqrt(values)
-    if weights is not None:
-        coef *= np.sqrt(np.asarray(weights, dtype=np.float64))[:, None]
+    values, vectors = kept(found.values, found.vectors, n_components, total)
+    coef = _signed(vectors, S.weights) / np.sqrt(values)
+    if S.weights is not None:
+        coef *= np.sqrt(S.weights)[:, None]
     share = as_weights(weights, n)
     if centred:
         coef -= np.outer(share, coef.sum(axis=0))
     origin = Element(kernel, S.points, share if centred else np.zeros(n))
     directions = Element(kernel, S.points, coef)
     return Subspace(origin, directions, eigenvalues=values, total=total)
-
-
-def _check_number(n_components: Any) -> None:
-    if n_components is None:
-        return
-    if isinstance(n_components, float | np.floating):
-        if not 0.0 < n_components < 1.0:
-            raise InputError(
-                f"a share n_components must lie in (0, 1), got {float(n_components)!r}; give an "
-                "integer for a number of components"
-            )
-    else:
-        positive_int(n_components, "n_components")
 
 
 def _enough(pairs: Any, n_components: Any, most: int, total: float) -> EigenPairs:
@@ -147,50 +136,14 @@ def _enough(pairs: Any, n_components: Any, most: int, total: float) -> EigenPair
         k = min(4 * k, most)
 
 
-def _kept(values: Array, vectors: Array, n_components: Any, total: float) -> tuple[Array, Array]:
-    """Directions above rounding, and no more than the share asks for."""
-    kept = values > _ROUNDING * max(float(values[0]), 0.0)
-    if not kept.any():
-        raise InputError("all points have the same feature: there is no direction of scatter")
-    if isinstance(n_components, float | np.floating):
-        before = np.concatenate([[0.0], np.cumsum(values)[:-1]])
-        kept &= before < n_components * total
-    return values[kept], vectors[:, kept]
+def _signed(vectors: Array, weights: Array | None) -> Array:
+    """Each direction such that the coordinate of largest size among the rows is positive.
 
-
-def _from_landmarks(
-    kernel: Kernel,
-    X: Any,
-    n_components: Any,
-    weights: Any,
-    centred: bool,
-    n_landmarks: int,
-    rule: str,
-    random_state: Any,
-) -> Subspace:
-    """PCA of the features of X projected on the span of those of the landmarks.
-
-    Their coordinates in an orthonormal basis of that span are the rows of L, and the basis is
-    sum_j (T'^-1)_jl k(z_j, .), so everything is r x r after one pass over L.
+    Coordinates, not eigenvectors: a row of weight 2 and a row that stands twice have the same ones.
     """
-    from scipy.linalg import solve_triangular
-
-    low = nystrom(kernel, X, n_landmarks, rule=rule, random_state=random_state)
-    L, n = low.factor, low.factor.shape[0]
-    w = np.ones(n) if weights is None else np.asarray(weights, dtype=np.float64)
-    share = as_weights(weights, n)
-    mean = share @ L if centred else np.zeros(L.shape[1])
-    scatter = (L * w[:, None]).T @ L - w.sum() * np.outer(mean, mean)
-    with single_threaded_blas():
-        values, vectors = np.linalg.eigh(scatter)
-    values, vectors = values[::-1], vectors[:, ::-1]
-    own = kernel.diag(kernel.points(X)).astype(np.float64)
-    lost = float(w @ np.maximum(own - np.einsum("ij,ij->i", L, L), 0.0))
-    total = float(values.sum()) + lost
-    if n_components is not None and not isinstance(n_components, float | np.floating):
-        values, vectors = values[:n_components], vectors[:, :n_components]
-    values, vectors = _kept(values, vectors, n_components, total)
-    coef = solve_triangular(low.triangle.T, np.column_stack([vectors, mean]), lower=False)
-    origin = Element(kernel, low.landmarks, coef[:, -1])
-    directions = Element(kernel, low.landmarks, coef[:, :-1])
-    return Subspace(origin, directions, eigenvalues=values, total=total, neglected=lost)
+    size = vectors
+    if weights is not None:
+        root = np.sqrt(weights)[:, None]
+        size = np.divide(vectors, root, out=np.zeros_like(vectors), where=root > 0)
+    largest = np.argmax(np.abs(size).round(12), axis=0)
+    return vectors * np.where(size[largest, np.arange(size.shape[1])] < 0, -1.0, 1.0)

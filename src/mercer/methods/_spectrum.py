@@ -1,0 +1,40 @@
+"""How many principal directions: a number, a share of the scatter, or all above rounding."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from mercer._array import Array, positive_int
+from mercer._errors import InputError
+
+_ROUNDING = 1e-12  # of the largest eigenvalue: below, a direction is noise of the arithmetic
+
+
+def check_number(n_components: Any) -> None:
+    """Raise unless it is None, an integer >= 1, or a share in (0, 1)."""
+    if n_components is None:
+        return
+    if isinstance(n_components, float | np.floating):
+        if not 0.0 < n_components < 1.0:
+            raise InputError(
+                f"a share n_components must lie in (0, 1), got {float(n_components)!r}; give an "
+                "integer for a number of components"
+            )
+    else:
+        positive_int(n_components, "n_components")
+
+
+def kept(values: Array, vectors: Array, n_components: Any, total: float) -> tuple[Array, Array]:
+    """Directions above rounding, and no more than a share asks for."""
+    keep = values > _ROUNDING * max(float(values[0]), 0.0)
+    if not keep.any():
+        raise InputError(
+            "all points have the same feature, so there is no direction of scatter; give at least "
+            "two different points (more than n_samples = 1)"
+        )
+    if isinstance(n_components, float | np.floating):
+        before = np.concatenate([[0.0], np.cumsum(values)[:-1]])
+        keep &= before < n_components * total
+    return values[keep], vectors[:, keep]
