@@ -1,0 +1,193 @@
+"""An object as a description in JSON and a list of arrays.
+
+The description has the value at the root, and a list of objects in which each refers only to
+earlier ones. What is shared (arrays, kernels, points) stands there once. JSON is strict: a value
+that it cannot say is an object with one key, its kind.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any
+
+import numpy as np
+
+from mercer._array import Array, is_sparse
+from mercer._errors import InputError
+from mercer._registry import is_savable
+from mercer.io._kinds import name_of
+from mercer.io._parts import parts_of
+
+FORMAT = 1
+DTYPES = {np.dtype(letter) for letter in "?bhilqBHILQefdFD"}
+CSR_PARTS = ("data", "indices", "indptr")
+_LONG = 2**63  # larger integers are not safe in JSON
+
+
+@dataclass(frozen=True, eq=False)
+class Encoded:
+    """A description, and the arrays it refers to by name."""
+
+    document: dict[str, Any]
+    arrays: dict[str, Array]
+
+
+def encode(thing: Any, version: str) -> Encoded:
+    """Describe an object, or raise where it holds something that is not saved."""
+    encoder = _Encoder()
+    try:
+        root = encoder.value(thing, _root_name(thing))
+    except RecursionError:
+        raise InputError(
+            "the object is nested too deeply to be saved, or contains itself"
+        ) from None
+    document = {"format": FORMAT, "mercer": version, "root": root, "objects": encoder.objects}
+    return Encoded(document, encoder.arrays)
+
+
+@dataclass(eq=False)
+class _Encoder:
+    objects: list[Any] = field(default_factory=list)
+    arrays: dict[str, Array] = field(default_factory=dict)
+    known: dict[Any, int] = field(default_factory=dict)
+    alive: list[Any] = field(default_factory=list)  # so that no address is used twice
+
+    def value(self, x: Any, where: str) -> Any:
+        """The value itself if JSON has it, a tagged object, or a reference."""
+        if x is None or type(x) in (bool, str):
+            return x
+        if type(x) in _NUMBERS:
+            return _NUMBERS[type(x)](x)
+        if type(x) in (list, tuple, set, frozenset, dict):
+            return self._container(x, where)
+        if isinstance(x, Enum):
+            return {"enum": [self._registered(x, where), x.name]}
+        if isinstance(x, np.generic):
+            return self._scalar(x, where)
+        if isinstance(x, np.ndarray):
+            return self._array(x, where)
+        if is_sparse(x):
+            return self._shared(id(x), x, lambda: self._csr(x, where))
+        name = self._registered(x, where)
+        return self._shared(id(x), x, lambda: self._object(x, name, where))
+
+    def _container(self, x: Any, where: str) -> Any:
+        if type(x) is dict:
+            pairs = [[self.value(k, f"a key of {where}"), self.value(v, f"{where}[{k!r}]")]
+                     for k, v in x.items()]  # fmt: skip
+            return {"dict": pairs}
+        items = [self.value(item, f"{where}[{i}]") for i, item in enumerate(x)]
+        if isinstance(x, set | frozenset):
+            items.sort(key=json.dumps)  # the same file every time
+        return items if type(x) is list else {type(x).__name__: items}
+
+    def _shared(self, key: Any, x: Any, describe: Callable[[], Any]) -> dict[str, int]:
+        if key not in self.known:
+            node = describe()
+            self.known[key] = len(self.objects)
+            self.objects.append(node)
+            self.alive.append(x)
+        return {"ref": self.known[key]}
+
+    def _object(self, x: Any, name: str, where: str) -> Any:
+        parts = parts_of(x)
+        return {"kind": name, "parts": {p: self.value(parts[p], f"{where}.{p}") for p in parts}}
+
+    def _registered(self, x: Any, where: str) -> str:
+        name = name_of(type(x))
+        if name is None:
+            raise InputError(_refusal(x, where))
+        return name
+
+    def _scalar(self, x: Any, where: str) -> Any:
+        if x.dtype not in DTYPES and not isinstance(x, np.str_ | np.bytes_):
+            raise InputError(f"{where} has dtype {x.dtype}, which is not saved")
+        dtype = x.dtype.kind if x.dtype.kind in "US" else x.dtype.name
+        return {"scalar": [dtype, self.value(x.item(), where)]}
+
+    # --- arrays -------------------------------------------------------------------------------
+
+    def _array(self, X: Array, where: str) -> Any:
+        if type(X) not in (np.ndarray, np.memmap):
+            raise InputError(f"{where} is a {type(X).__name__}; save a plain array")
+        # views of the same memory are one array: an origin and directions share their points
+        key = X.__array_interface__["data"][0], X.shape, X.strides, X.dtype
+        return self._shared(key, X, lambda: self._described(X, where))
+
+    def _described(self, X: Array, where: str) -> Any:
+        if X.dtype.names is not None:
+            columns = [[c, self._array(X[c], f"{where}[{c!r}]")] for c in X.dtype.names]
+            return {"table": list(X.shape), "columns": columns}
+        if X.dtype == object:
+            items = enumerate(X.ravel().tolist())
+            return {
+                "items": [self.value(x, f"{where}[{i}]") for i, x in items],
+                "shape": list(X.shape),
+            }
+        if not is_plain(X.dtype):
+            raise InputError(f"{where} has dtype {X.dtype}, which is not saved")
+        member = f"{len(self.arrays)}.npy"
+        self.arrays[member] = X
+        return {"array": member, "dtype": X.dtype.str, "shape": list(X.shape)}
+
+    def _csr(self, X: Any, where: str) -> Any:
+        if X.format != "csr":
+            raise InputError(f"{where} is sparse, but not CSR; use tocsr()")
+        parts = {name: self._array(getattr(X, name), where) for name in CSR_PARTS}
+        return {"csr": type(X).__name__, "shape": list(X.shape), **parts}
+
+
+def is_plain(dtype: np.dtype[Any]) -> bool:
+    """Whether an array of that type is written as it is: numbers, or strings of some length."""
+    return dtype.newbyteorder("=") in DTYPES or (dtype.kind in "US" and dtype.itemsize > 0)
+
+
+def _integer(x: int) -> Any:
+    return x if -_LONG <= x < _LONG else {"int": hex(x)}
+
+
+def _float(x: float) -> Any:
+    return x if math.isfinite(x) else {"float": repr(x)}
+
+
+def _complex(x: complex) -> Any:
+    return {"complex": [_float(x.real), _float(x.imag)]}
+
+
+def _bytes(x: bytes) -> Any:
+    return {"bytes": base64.b64encode(x).decode("ascii")}
+
+
+_NUMBERS: dict[type, Callable[[Any], Any]] = {
+    int: _integer,
+    float: _float,
+    complex: _complex,
+    bytes: _bytes,
+}
+
+
+def _root_name(thing: Any) -> str:
+    cls = thing if isinstance(thing, type) else type(thing)
+    return cls.__name__
+
+
+def _refusal(x: Any, where: str) -> str:
+    """Why something that is no value and of no registered class is not saved, and what to do."""
+    cls = type(x)
+    if isinstance(x, np.random.Generator | np.random.RandomState | np.random.BitGenerator):
+        return f"{where} is a {cls.__name__}; a random state is saved as an int or None only"
+    if callable(x) and not is_savable(cls):
+        name = getattr(x, "__qualname__", cls.__name__)
+        return (
+            f"{where} is a callable ({name}), and loading one would execute code; write a class "
+            "for it and register that with mercer.io.register"
+        )
+    return (
+        f"{where} is of the class {cls.__module__}.{cls.__qualname__}, which is not saved; if it "
+        f"is yours, call mercer.io.register({cls.__name__}) first"
+    )

@@ -1,0 +1,66 @@
+"""The classes of mercer that files may hold: the public ones, and what those are made of."""
+
+from __future__ import annotations
+
+import inspect
+from functools import cache
+from types import ModuleType
+from typing import Any
+
+from mercer import _registry, engine, kernels, linalg, methods, preimages, space
+from mercer.engine import LinearMap
+from mercer.kernels._table import Group
+from mercer.space._operator import _Term
+
+_ESTIMATORS = "mercer.estimators"
+_INSIDE: dict[str, type] = {
+    "mercer.engine.Dense": engine.Dense,
+    "mercer.engine.LowRank": engine.LowRank,
+    "mercer.engine.Selection": engine.Selection,
+    "mercer.engine.Stacked": engine.Stacked,
+    "mercer.kernels.Group": Group,
+    "mercer.space.Term": _Term,
+}
+
+
+def class_of(name: str) -> type | None:
+    """The class of that name, None if there is none; scikit-learn is imported for estimators."""
+    _fill()
+    if _registry.class_of(name) is None and name.startswith(_ESTIMATORS + "."):
+        _fill_estimators()
+    return _registry.class_of(name)
+
+
+def name_of(cls: type) -> str | None:
+    """The name of a class, None if it has none."""
+    _fill()
+    if cls.__module__.startswith(_ESTIMATORS):
+        _fill_estimators()
+    return _registry.name_of(cls)
+
+
+@cache
+def _fill() -> None:
+    for name, cls in _INSIDE.items():
+        _registry.add(name, cls)
+    for module in (kernels, linalg, space, preimages, methods):
+        _add_public(module)
+
+
+@cache
+def _fill_estimators() -> None:
+    from mercer import estimators
+
+    _add_public(estimators)
+
+
+def _add_public(module: ModuleType) -> None:
+    for name in module.__all__:
+        if _is_kind(cls := getattr(module, name)):
+            _registry.add(f"{module.__name__}.{name}", cls)
+
+
+def _is_kind(cls: Any) -> bool:
+    if not isinstance(cls, type) or inspect.isabstract(cls):
+        return False
+    return _registry.is_savable(cls) or issubclass(cls, LinearMap)
