@@ -117,7 +117,7 @@ class _Decoder:
                 raise InputError("a member of an Enum has no parts")
             return build(cls, parts)
         except (MercerError, *_WRONG) as error:
-            raise InputError(f"a {cls.__name__} cannot be built: {error}") from error
+            raise InputError(f"{cls.__name__} cannot be built: {error}") from error
 
     def _array(self, node: Any) -> Array:
         return self.fetch(_as(str, node["array"]), _as(str, node["dtype"]), _shape(node["shape"]))
@@ -155,13 +155,13 @@ class _Decoder:
 
 
 def _scalar(decoder: _Decoder, content: Any) -> Any:
-    name, value = content
+    name, value = content[0], decoder.value(content[1])
     if name in ("U", "S"):
-        return np.str_(_as(str, value)) if name == "U" else np.bytes_(decoder.value(value))
+        return np.str_(_as(str, value)) if name == "U" else np.bytes_(_as(bytes, value))
     dtype = np.dtype(_as(str, name))
     if dtype not in DTYPES:
         raise InputError(f"it holds a number of type {name!r}, which is not saved")
-    return dtype.type(decoder.value(value))
+    return dtype.type(_as((bool, int, float, complex), value))
 
 
 def _complex(decoder: _Decoder, content: Any) -> complex:
@@ -192,9 +192,10 @@ _NODES: dict[str, Callable[[_Decoder, Any], Any]] = {
 }
 
 
-def _as(kind: type, content: Any) -> Any:
+def _as(kind: Any, content: Any) -> Any:
+    """The content, if it is of that kind."""
     if not isinstance(content, kind):
-        raise TypeError(f"{type(content).__name__} in place of {kind.__name__}")
+        raise TypeError(f"{content!r:.50} is out of place")
     return content
 
 
