@@ -69,7 +69,7 @@ from mercer.kernels import (
     silverman_scale,
     table_kernel,
 )
-from mercer.methods import kernel_pca
+from mercer.methods import EarlyStopping, HardCut, Tikhonov, kernel_pca, noise_level
 from mercer.preimages import (
     LBFGS,
     MM,
@@ -108,6 +108,8 @@ from mercer.space import (
 
 __version__ = "0.1.0.dev0"
 
+_ESTIMATORS = ("KernelPCA",)  # these import scikit-learn, when they are first asked for
+
 __all__ = [
     "LBFGS",
     "MM",
@@ -129,6 +131,7 @@ __all__ = [
     "Distances",
     "DomainError",
     "DotProduct",
+    "EarlyStopping",
     "Element",
     "Epanechnikov",
     "Exponential",
@@ -142,12 +145,14 @@ __all__ = [
     "GradientDescent",
     "Greedy",
     "Hamming",
+    "HardCut",
     "Harmonic",
     "InputError",
     "InverseMultiquadric",
     "Jaccard",
     "JacobiTheta",
     "Kernel",
+    "KernelPCA",
     "Landmarks",
     "Laplace",
     "LearnedMap",
@@ -186,6 +191,7 @@ __all__ = [
     "Sum",
     "Table",
     "Taylor",
+    "Tikhonov",
     "Transformed",
     "UnavailableError",
     "Uniform",
@@ -199,6 +205,7 @@ __all__ = [
     "kernel_pca",
     "mean_embedding",
     "median_scale",
+    "noise_level",
     "options",
     "preimage",
     "scott_scale",
@@ -206,3 +213,15 @@ __all__ = [
     "table_kernel",
     "tensor",
 ]
+
+
+def __getattr__(name: str) -> object:
+    if name in _ESTIMATORS:
+        from mercer import estimators
+
+        return getattr(estimators, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_ESTIMATORS})

@@ -112,7 +112,7 @@ def _without_gamma(kernel: Any, X: Any, sample_weight: Any) -> Kernel:
     if isinstance(kernel, str) and kernel in _FIXED:
         return _FIXED[kernel]()
     if isinstance(kernel, str) and kernel == "auto":
-        return Gaussian(float(np.sqrt(0.5) * _median_or_one(X, sample_weight)))
+        return Gaussian(_auto_length(X, sample_weight))
     if isinstance(kernel, str) and kernel == "laplacian":
         raise InputError(
             'kernel="laplacian" is scikit-learn\'s kernel of the L1 distance, the sum of absolute '
@@ -126,22 +126,22 @@ def _without_gamma(kernel: Any, X: Any, sample_weight: Any) -> Kernel:
     )
 
 
-def _median_or_one(X: Any, weights: Any) -> float:
-    """The median distance between distinct rows, 1 where no two rows differ."""
+def _auto_length(X: Any, weights: Any) -> float:
+    """s with 2 s^2 the squared median distance between distinct rows; 1 where no two differ."""
     X = as_points(X)
     w = as_weights(weights, X.shape[0])
-    if weights is not None:
-        weights = np.asarray(weights)
+    weights = None if weights is None else np.asarray(weights)
     try:
-        return median_scale(X, weights=weights)
+        return median_scale(X, weights=weights) / float(np.sqrt(2.0))
     except InputError:  # all rows are equal, or, of many, all that it drew
         counted = np.flatnonzero(w > 0)
     apart = counted[_differ(X[counted], X[counted[:1]])]
     if apart.size == 0:
         return 1.0
     rows = np.concatenate([counted[:1], apart])
+    weights = None if weights is None else weights[rows]
     try:
-        return median_scale(X[rows], weights=None if weights is None else weights[rows])
+        return median_scale(X[rows], weights=weights) / float(np.sqrt(2.0))
     except InputError:  # so near to each other that their squared distances are zero
         return 1.0
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -59,12 +60,13 @@ class Denoiser:
         c = self.plane.coordinates(feature(self.plane.origin.kernel, Y))
         return np.asarray(c, dtype=np.float64) * self.weights
 
-    def reconstruct(self, coordinates: Array, start: Any = None) -> Array:
+    def reconstruct(self, coordinates: Array, start: Any = None) -> Any:
         """Data points of coordinates in the subspace."""
         if isinstance(self.way_back, Readout):
             return self.way_back(coordinates)
         found = preimage(self.plane.element(coordinates), self.way_back, start=start)
-        return np.asarray(found.points, dtype=np.float64)
+        vector = self.plane.origin.kernel.domain.is_vector
+        return np.asarray(found.points, dtype=np.float64) if vector else found.points
 
 
 @dataclass(frozen=True)
@@ -101,8 +103,20 @@ class SteinRisk:
         return v + trust**2 * self.moved + 2.0 * trust * v * self.divergence
 
 
+def held_out_risk(denoiser: Denoiser, Y: Any, sigma: float) -> SteinRisk:
+    """Estimate the risk of a denoiser on rows it was not fitted to, as if its `trust` were 1."""
+    rows = _dense(denoiser.plane.origin.kernel.points(Y))
+    return _risk(lambda Z: denoiser.reconstruct(denoiser.shrunk(Z), Z), rows, sigma)
+
+
 def stein_risk(
-    denoiser: Denoiser, X: Any, sigma: float, *, weights: Any = None, n_rows_used: int | None = None
+    denoiser: Denoiser,
+    X: Any,
+    sigma: float,
+    *,
+    weights: Any = None,
+    mass: float | None = None,
+    n_rows_used: int | None = None,
 ) -> SteinRisk:
     """Estimate the risk of a denoiser on the rows it was fitted to, each left out in turn.
 
@@ -123,6 +137,8 @@ def stein_risk(
         What its subspace was fitted to.
     sigma : float
         The standard deviation of the noise.
+    mass : float, optional
+        The weight of all rows, where X holds only some of them.
     n_rows_used : int, optional
         The risk is averaged over so many of the distinct rows; by default enough for 20,000
         entries, at least 100.
@@ -130,16 +146,20 @@ def stein_risk(
     X = denoiser.plane.origin.kernel.points(X)
     raw = np.ones(n_rows(X)) if weights is None else np.asarray(weights, dtype=np.float64)
     distinct, group = unique(X)
-    mass = np.bincount(group, raw, n_rows(distinct))
+    share = np.bincount(group, raw, n_rows(distinct))
     size = n_rows_used or max(100, 20_000 // X.shape[1])
-    present = np.flatnonzero(mass > 0)
+    present = np.flatnonzero(share > 0)
     order = present[np.lexsort(_dense(distinct[present]).T[::-1])]  # whatever order they came in
     chosen = order[np.unique(np.linspace(0, len(order) - 1, size).astype(int))]
     rows = _dense(distinct[chosen])
-    out = _LeftOut.of(denoiser, rows, mass[chosen], float(raw.sum()))
+    total = float(raw.sum()) if mass is None else mass
+    return _risk(_LeftOut.of(denoiser, rows, share[chosen], total), rows, sigma)
+
+
+def _risk(back: Callable[[Array], Array], rows: Array, sigma: float) -> SteinRisk:
     signs = np.random.default_rng(0).choice([-1.0, 1.0], size=rows.shape)
     step = _STEP * sigma if sigma > 0.0 else 1e-6 * float(np.abs(rows).max() or 1.0)
-    here, there = out(rows) - rows, out(rows + step * signs) - (rows + step * signs)
+    here, there = back(rows) - rows, back(rows + step * signs) - (rows + step * signs)
     slope = float(np.sum(signs * (there - here))) / step
     return SteinRisk(sigma**2, float(np.mean(here**2)), slope / rows.size)
 

@@ -14,7 +14,7 @@ from mercer.engine import n_columns, n_rows, pieces
 from mercer.kernels import Kernel
 from mercer.linalg import Nystrom, nystrom
 from mercer.methods._readout import Readout
-from mercer.methods._spectrum import kept
+from mercer.methods._spectrum import kept, signs
 from mercer.space import Element, Subspace
 
 _CHOSEN_AMONG = 20_000  # rows that landmarks are chosen among
@@ -89,6 +89,7 @@ class LandmarkScatter:
         if n_components is not None and not isinstance(n_components, float | np.floating):
             values, vectors = values[: int(n_components)], vectors[:, : int(n_components)]
         values, vectors = kept(values, vectors, n_components, total)
+        vectors = vectors * signs((self.low.triangle - mean) @ vectors)  # coordinates of landmarks
         coef = solve_triangular(self.low.triangle.T, np.column_stack([vectors, mean]), lower=False)
         kernel, Z = self.low.kernel, self.low.landmarks
         origin, directions = Element(kernel, Z, coef[:, -1]), Element(kernel, Z, coef[:, :-1])

@@ -34,7 +34,8 @@ def noise_level(X: Any, *, weights: Any = None) -> float:
         In one unit: columns of different units must be scaled first. Constant columns hold no noise
         and are left out.
     weights : array_like of shape (n,), optional
-        Weights >= 0.
+        Weights >= 0: numbers of times that rows stand, or, where they sum to less than the number
+        of rows, shares.
 
     Returns
     -------
@@ -53,7 +54,7 @@ def noise_level(X: Any, *, weights: Any = None) -> float:
     """
     X = as_points(X)
     w = as_weights(weights, X.shape[0])
-    effective = 1.0 / float(np.sum(w**2))  # rows of equal weight that would be as good
+    effective = _effective_rows(weights, w)
     if X.shape[0] < 2 or effective <= 1.0 + 1e-9:
         return 0.0
     mean, variance = _column_moments(X, w)
@@ -69,6 +70,13 @@ def noise_level(X: Any, *, weights: Any = None) -> float:
             free = effective - d
             bounds.append(_quantile(residual * effective / free, free))
     return float(np.sqrt(max(min(bounds), 0.0)))
+
+
+def _effective_rows(weights: Any, share: Array) -> float:
+    """The number of rows that weights stand for; for shares, that of equal ones as good."""
+    if weights is not None and float(np.sum(weights)) >= np.count_nonzero(share):
+        return float(np.sum(weights))
+    return 1.0 / float(np.sum(share**2))
 
 
 def _quantile(variances: Array, freedom: float) -> float:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from mercer._array import Array, as_weights
+from mercer._array import as_weights
 from mercer._errors import InputError
 from mercer._progress import Callback
 from mercer.engine import n_rows
@@ -14,7 +14,7 @@ from mercer.kernels import Kernel
 from mercer.linalg import EigenPairs, eigenpairs, gram_operator
 from mercer.linalg._inputs import raw_weights
 from mercer.methods._landmark_pca import LandmarkScatter
-from mercer.methods._spectrum import check_number, kept
+from mercer.methods._spectrum import check_number, kept, signs
 from mercer.space import Element, Subspace
 
 _ALL_AT_MOST = 10_000  # points whose eigenvalues are all computed
@@ -106,9 +106,12 @@ def kernel_pca(
 
     found = _enough(pairs, n_components, most, total)
     values, vectors = kept(found.values, found.vectors, n_components, total)
-    coef = _signed(vectors, S.weights) / np.sqrt(values)
-    if S.weights is not None:
-        coef *= np.sqrt(S.weights)[:, None]
+    root = None if S.weights is None else np.sqrt(S.weights)[:, None]
+    # coordinates of the rows, up to a factor: of a row of weight 2 what a row twice has
+    at_rows = vectors if root is None else vectors / np.where(root > 0, root, np.inf)
+    coef = vectors * signs(at_rows) / np.sqrt(values)
+    if root is not None:
+        coef *= root
     share = as_weights(weights, n)
     if centred:
         coef -= np.outer(share, coef.sum(axis=0))
@@ -134,16 +137,3 @@ def _enough(pairs: Any, n_components: Any, most: int, total: float) -> EigenPair
         if k == most or found.values.sum() >= n_components * total:
             return found
         k = min(4 * k, most)
-
-
-def _signed(vectors: Array, weights: Array | None) -> Array:
-    """Each direction such that the coordinate of largest size among the rows is positive.
-
-    Coordinates, not eigenvectors: a row of weight 2 and a row that stands twice have the same ones.
-    """
-    size = vectors
-    if weights is not None:
-        root = np.sqrt(weights)[:, None]
-        size = np.divide(vectors, root, out=np.zeros_like(vectors), where=root > 0)
-    largest = np.argmax(np.abs(size).round(12), axis=0)
-    return vectors * np.where(size[largest, np.arange(size.shape[1])] < 0, -1.0, 1.0)

@@ -38,3 +38,12 @@ def kept(values: Array, vectors: Array, n_components: Any, total: float) -> tupl
         before = np.concatenate([[0.0], np.cumsum(values)[:-1]])
         keep &= before < n_components * total
     return values[keep], vectors[:, keep]
+
+
+def signs(coordinates: Array) -> Array:
+    """For each column 1 or -1, such that its entry of largest size becomes positive."""
+    size = np.abs(coordinates)
+    nearly = size >= size.max(axis=0) * (1.0 - 1e-9)  # the first of those that rounding may swap
+    largest = np.argmax(nearly, axis=0)
+    entry = coordinates[largest, np.arange(coordinates.shape[1])]
+    return np.where(entry < 0, -1.0, 1.0)

@@ -1,0 +1,50 @@
+"""Rows and weights as estimators take them: scikit-learn's checks, or the kernel's own."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import _check_sample_weight, validate_data
+
+from mercer._array import Array, as_vector, is_sparse
+from mercer._errors import InputError
+from mercer.engine import n_rows
+from mercer.kernels import Kernel
+
+
+def validated(estimator: Any, X: Any, *, reset: bool) -> Any:
+    """Return X as scikit-learn checks it; points that are not vectors as their kernel does.
+
+    float32 stays float32; CSR matrices are accepted; the number and names of columns are recorded
+    (`reset`) or compared.
+    """
+    kernel = estimator.kernel
+    if isinstance(kernel, Kernel) and not kernel.domain.is_vector:
+        return kernel.points(X)
+    kinds = [np.float64, np.float32]
+    X = validate_data(estimator, X, accept_sparse="csr", dtype=kinds, reset=reset)
+    precomputed = isinstance(kernel, str) and kernel == "precomputed"
+    if reset and precomputed and X.shape[0] != X.shape[1]:
+        raise InputError(f"a precomputed Gram matrix must be square, got shape {X.shape}")
+    return X
+
+
+def row_weights(sample_weight: Any, X: Any) -> Array | None:
+    """Return weights >= 0, not all zero, as float64; None for none."""
+    if sample_weight is None:
+        return None
+    if is_sparse(X) or getattr(X, "ndim", 1) == 2:
+        w = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+    else:
+        w = as_vector(sample_weight, "sample_weight", n_rows(X)).astype(np.float64)
+        if np.any(w < 0):
+            raise InputError(f"sample_weight must be >= 0, got {float(w.min())!r}")
+    if not np.any(w > 0):
+        raise InputError("sample_weight must not all be zero")
+    return np.asarray(w)
+
+
+def dtype_of(X: Any) -> Any:
+    """float32 for float32 rows, else float64."""
+    return np.float32 if getattr(X, "dtype", None) == np.float32 else np.float64
