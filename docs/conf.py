@@ -66,7 +66,7 @@ def list_public_names() -> str:
     lines: list[str] = []
     for key, names in tables.items():
         lines += _table(GROUPS[key], "mercer", names)
-    for module in ("preimages", "linalg", "datasets", "testing"):
+    for module in ("kernels", "preimages", "linalg", "theory", "plot", "datasets", "testing"):
         package = importlib.import_module(f"mercer.{module}")
         names = [name for name in package.__all__ if name not in mercer.__all__]
         lines += _table(f"mercer.{module}", f"mercer.{module}", names)

@@ -8,6 +8,7 @@ import numpy as np
 
 from mercer._array import Array, is_sparse
 from mercer._errors import InputError
+from mercer._threads import single_threaded_blas
 from mercer.engine import n_rows
 from mercer.kernels import Kernel
 from mercer.plot._panels import draw_eigenvalues, given_axes, new_axes
@@ -60,7 +61,8 @@ def plot_gram(kernel: Kernel, points: Any, labels: Any = None, *, axes: Any = No
     height = float(np.clip(1.3 + 0.32 * n, 2.6, 4.4))
     chosen = new_axes(kernel, (7.4, height), (1.6, 1.0)) if axes is None else given_axes(axes, 2)
     _draw_matrix(chosen[0], K, names)
-    draw_eigenvalues(chosen[1], K)
+    with single_threaded_blas():
+        draw_eigenvalues(chosen[1], K)
     return chosen[0].figure
 
 

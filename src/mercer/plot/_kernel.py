@@ -10,6 +10,7 @@ import numpy as np
 from mercer._array import Array, as_points, positive_int
 from mercer._errors import InputError, UnavailableError
 from mercer._random import as_generator
+from mercer._threads import single_threaded_blas
 from mercer.kernels import Kernel, SpectralMeasure
 from mercer.plot._panels import (
     BLUE,
@@ -79,15 +80,13 @@ def plot_kernel(
     """
     n_samples, rng = positive_int(n_samples, "n_samples"), as_generator(random_state)
     _require_vectors(kernel)
-    grid = _grid(kernel) if x is None else _given(x)
-    K = np.asarray(kernel(grid[:, None]), dtype=np.float64)
-    if not np.isfinite(K).all():
-        raise InputError(f"{kernel!r} is not finite on x; choose a shorter interval")
+    grid, K = _on_grid(kernel) if x is None else _on_given(kernel, x)
     chosen = new_axes(kernel, _SIZE, (1, 1, 1)) if axes is None else given_axes(axes, 3)
     left, middle, right = chosen
-    _draw_values(left, grid, K)
-    _draw_spectrum(middle, kernel, K)
-    _draw_functions(right, grid, K, n_samples, rng)
+    with single_threaded_blas():  # small matrices: threads would only wait for each other
+        _draw_values(left, grid, K)
+        _draw_spectrum(middle, kernel, K)
+        _draw_functions(right, grid, K, n_samples, rng)
     return left.figure
 
 
@@ -99,8 +98,8 @@ def _require_vectors(kernel: Kernel) -> None:
         )
 
 
-def _given(x: Any) -> Array:
-    """The points in ascending order."""
+def _on_given(kernel: Kernel, x: Any) -> tuple[Array, Array]:
+    """The points in ascending order, and their Gram matrix."""
     column = np.asarray(x) if np.ndim(x) != 1 else np.asarray(x)[:, None]
     points = as_points(column, "x")
     if points.shape[1] != 1 or points.shape[0] < 2:
@@ -108,19 +107,25 @@ def _given(x: Any) -> Array:
             f"x must be at least two points on the line, got shape {points.shape}; along a curve "
             "draw kernel.transform(Features(curve)), or use plot_gram(kernel, points)"
         )
-    return np.sort(points[:, 0].astype(np.float64))
+    grid = np.sort(points[:, 0].astype(np.float64))
+    K = np.asarray(kernel(grid[:, None]), dtype=np.float64)
+    if not np.isfinite(K).all():
+        raise InputError(f"{kernel!r} is not finite on x; choose a shorter interval")
+    return grid, K
 
 
-def _grid(kernel: Kernel) -> Array:
-    """Points of an interval of the domain."""
+def _on_grid(kernel: Kernel) -> tuple[Array, Array]:
+    """Points of an interval that the kernel takes, and their Gram matrix."""
     for low, high in _intervals(kernel):
         x = np.linspace(low, high, _POINTS)
         for shift in (0.0, 0.5 * (x[1] - x[0])):  # off the origin, where cosines have no direction
             try:
-                kernel.points((x + shift)[:, None])
+                with np.errstate(all="ignore"):  # a function of points may fail there
+                    K = np.asarray(kernel((x + shift)[:, None]), dtype=np.float64)
             except InputError:
                 continue
-            return x + shift
+            if np.isfinite(K).all():
+                return x + shift, K
     raise InputError(
         f"{kernel!r} took no points on the line that were tried; give x, or use "
         "plot_gram(kernel, points)"
@@ -140,7 +145,7 @@ def _intervals(kernel: Kernel) -> list[tuple[float, float]]:
 
 def _reach(kernel: Kernel) -> float:
     """Three times where a radial kernel has fallen to exp(-1/2) k(0), rounded; else 3."""
-    if kernel.program.kind != "radial":
+    if kernel.program.kind != "radial" or not kernel.program.has_derivatives:
         return 3.0
     r = np.append(0.0, np.logspace(-9.0, 9.0, 721))
     values = kernel(np.zeros((1, 1)), r[:, None])[0]
