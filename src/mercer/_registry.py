@@ -33,8 +33,8 @@ def register(cls: T | None = None, *, name: str | None = None) -> T | Callable[[
         A dataclass whose fields are its parameters (a kernel, a map of points, a solver), an Enum,
         or a class with `get_params` (an estimator; a kernel that is no dataclass). Dataclasses are
         built again by calling the class with its fields, so its own checks run. An estimator is
-        built with its parameters, and gets its fitted attributes: those whose names end in an
-        underscore, and those that the class lists in `_saved_attributes`.
+        built with its parameters, and gets its other attributes; those that can be made again, and
+        need not be saved, the class lists in `_unsaved_attributes`.
     name : str, optional
         How files know it; by default the name of the class. Under a second name a class that was
         renamed can still be loaded from old files; it is saved under its first.

@@ -14,12 +14,7 @@ from mercer.io import load, register, save
 from mercer.testing import awkward_kernels
 from mercer.testing._awkward import OneMethod, Opaque
 
-
-@pytest.fixture(autouse=True)
-def own_table(monkeypatch):
-    """Classes that a test registers are forgotten after it."""
-    for table in ("_classes", "_names"):
-        monkeypatch.setattr(_registry, table, dict(getattr(_registry, table)))
+pytestmark = pytest.mark.usefixtures("own_table")
 
 
 @dataclass(frozen=True)

@@ -19,15 +19,6 @@ from mercer.space._points import same
 from tests.kernels.test_conformance import COMPOSITE, LABELLED, SINGLE, name
 
 
-@pytest.fixture
-def there_and_back(tmp_path):
-    def go(thing):
-        save(thing, tmp_path / "thing.mercer")
-        return load(tmp_path / "thing.mercer")
-
-    return go
-
-
 def equal(a, b):
     """Whether two things are the same to the last bit, NaN included."""
     if type(a) is not type(b):

@@ -7,8 +7,7 @@ import json
 import math
 import os
 import re
-import secrets
-import shutil
+import stat
 import struct
 from collections.abc import Iterator
 from pathlib import Path
@@ -48,14 +47,14 @@ def write(path: Path, encoded: Encoded) -> None:
 
 @contextlib.contextmanager
 def _replacing(target: Path) -> Iterator[BinaryIO]:
-    part = target.with_name(f".{secrets.token_hex(8)}.part")
+    part = target.with_name(f".{os.urandom(8).hex()}.part")
     try:
         with part.open("xb") as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
         if target.exists():
-            shutil.copymode(target, part)
+            part.chmod(stat.S_IMODE(target.stat().st_mode))
         part.replace(target)
     finally:
         part.unlink(missing_ok=True)

@@ -10,6 +10,7 @@ from typing import Any
 from mercer import _registry, engine, kernels, linalg, methods, preimages, space
 from mercer.engine import LinearMap
 from mercer.kernels._table import Group
+from mercer.methods._landmark_pca import LandmarkScatter
 from mercer.space._operator import _Term
 
 _ESTIMATORS = "mercer.estimators"
@@ -19,6 +20,7 @@ _INSIDE: dict[str, type] = {
     "mercer.engine.Selection": engine.Selection,
     "mercer.engine.Stacked": engine.Stacked,
     "mercer.kernels.Group": Group,
+    "mercer.methods.LandmarkScatter": LandmarkScatter,
     "mercer.space.Term": _Term,
 }
 

@@ -40,11 +40,10 @@ def load(path: str | os.PathLike[str]) -> Any:
     Examples
     --------
     >>> import tempfile
-    >>> from pathlib import Path
     >>> import mercer as mc
-    >>> path = Path(tempfile.mkdtemp()) / "kernel.mercer"
-    >>> mc.save(mc.Gaussian(2.0) + 0.5 * mc.Linear(), path)
-    >>> mc.load(path)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     mc.save(mc.Gaussian(2.0) + 0.5 * mc.Linear(), f"{folder}/kernel.mercer")
+    ...     print(mc.load(f"{folder}/kernel.mercer"))
     Gaussian(length_scale=2.0) + 0.5 * Linear()
     """
     path = Path(path)

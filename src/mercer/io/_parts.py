@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from inspect import getattr_static
 from typing import Any
 
 from mercer._errors import InputError
@@ -10,7 +11,6 @@ from mercer.engine import LinearMap
 from mercer.io._checked import CHECKED
 from mercer.kernels import Kernel
 
-_OUTPUT = "_sklearn_output_config"  # what `set_output` keeps
 _REQUEST = "_metadata_request"  # what `set_fit_request` and the like keep
 _ROUTED = (
     "fit", "partial_fit", "predict", "predict_proba", "predict_log_proba", "decision_function",
@@ -47,26 +47,13 @@ def _is_estimator(cls: type) -> bool:
 
 
 def _estimator_parts(estimator: Any) -> dict[str, Any]:
-    """Parameters, fitted attributes, and requests for metadata."""
-    cls, params = type(estimator), estimator.get_params(deep=False)
-    rest = {name: value for name, value in vars(estimator).items() if name not in params}
-    requested = rest.pop(_REQUEST, None)
-    for name in getattr(cls, "_unsaved_attributes", ()):
-        rest.pop(name, None)
-    for name in rest:
-        if not _is_fitted(cls, name):
-            raise InputError(
-                f"{cls.__name__} holds {name}, which is neither a parameter nor a fitted attribute "
-                "(whose name would end in _); the class must name it in _saved_attributes, or in "
-                "_unsaved_attributes if it can be made again"
-            )
-    parts = {"params": params, "fitted": rest}
+    """Parameters, all other attributes but caches, and requests for metadata."""
+    params, fitted = estimator.get_params(deep=False), dict(vars(estimator))
+    requested = fitted.pop(_REQUEST, None)
+    for name in (*params, *getattr(estimator, "_unsaved_attributes", ())):
+        fitted.pop(name, None)
+    parts = {"params": params, "fitted": fitted}
     return parts if requested is None else parts | {"requests": _requests(requested)}
-
-
-def _is_fitted(cls: type, name: str) -> bool:
-    public = name.endswith("_") and not name.startswith("_")
-    return public or name == _OUTPUT or name in getattr(cls, "_saved_attributes", ())
 
 
 def _requests(request: Any) -> dict[str, dict[str, Any]]:
@@ -82,8 +69,8 @@ def _requests(request: Any) -> dict[str, dict[str, Any]]:
 def _estimator(cls: type, params: Any, fitted: Any, requests: Any = None) -> Any:
     estimator = cls(**params)
     for name, value in fitted.items():
-        if not _is_fitted(cls, name):
-            raise InputError(f"{name} is not the name of a fitted attribute")
+        if name.startswith("__") or hasattr(getattr_static(cls, name, None), "__get__"):
+            raise InputError(f"{name!r} is not the name of a fitted attribute")
         vars(estimator)[name] = value
     if requests:
         from sklearn import config_context

@@ -48,11 +48,11 @@ def save(thing: Any, path: str | os.PathLike[str]) -> None:
     Examples
     --------
     >>> import tempfile
-    >>> from pathlib import Path
     >>> import mercer as mc
-    >>> path = Path(tempfile.mkdtemp()) / "mean.mercer"
-    >>> mc.save(mc.mean_embedding(mc.Gaussian(2.0), [[0.0], [1.0]]), path)
-    >>> mc.load(path)
+    >>> psi = mc.mean_embedding(mc.Gaussian(2.0), [[0.0], [1.0]])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     mc.save(psi, f"{folder}/mean.mercer")
+    ...     print(mc.load(f"{folder}/mean.mercer"))
     <Element of Gaussian(length_scale=2.0) on 2 points in 1 dimensions>
     """
     encoded = encode(thing, _version())
