@@ -367,12 +367,13 @@ def _checked(estimator: Any, kernel: Any, X: Any, *, reset: bool) -> Any:
     """Points as scikit-learn checks matrices, or as a kernel on other things does."""
     if isinstance(kernel, Kernel) and not kernel.domain.is_vector:
         return kernel.points(X)
+    taken = get_tags(estimator).input_tags
     return validate_data(
         estimator,
         X,
-        accept_sparse="csr",
+        accept_sparse="csr" if taken.sparse else False,
         dtype=list(_FLOATS),
-        ensure_non_negative=get_tags(estimator).input_tags.positive_only,
+        ensure_non_negative=taken.positive_only,
         reset=reset,
     )
 

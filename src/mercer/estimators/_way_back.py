@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from mercer._array import Array, is_sparse
-from mercer._threads import map_threads
+from mercer._threads import map_threads, single_threaded_blas
 from mercer.engine import n_rows, pieces
 
 _BLOCK = 4096  # rows whose features are held twice
@@ -43,6 +43,7 @@ def ridge_back(features: Callable[[slice], Array], X: Any) -> WayBack:
     that are left are n - 1 - r + sum_j p / (e_j + p). So each penalty of the grid costs r
     operations a column, and each column takes the one with the smallest generalised
     cross-validation score, n times the residual over the square of those degrees of freedom.
+    The largest matrix has min(n, r) rows and columns.
 
     Parameters
     ----------
@@ -54,8 +55,13 @@ def ridge_back(features: Callable[[slice], Array], X: Any) -> WayBack:
     -------
     WayBack
     """
-    n, m = n_rows(X), _moments(features, X)
-    values, V = np.linalg.eigh(m.S)
+    n = n_rows(X)
+    first = features(slice(0, min(n, _BLOCK)))
+    if n < first.shape[1]:
+        return _fewer_rows(features(slice(0, n)), X)
+    m = _moments(features, first.mean(axis=0, dtype=np.float64), X)
+    with single_threaded_blas():  # threads of its own wait for each other on a busy machine
+        values, V = np.linalg.eigh(m.S)
     r = min(int(np.sum(values > len(m.S) * _EPS * values[-1])), n - 1)
     if r == 0:  # one point, or features that are the same everywhere
         return WayBack(m.mean_x, np.zeros(m.C.shape), np.zeros(m.mean_x.size))
@@ -71,6 +77,16 @@ def ridge_back(features: Callable[[slice], Array], X: Any) -> WayBack:
     return WayBack(m.mean_x - m.mean_z @ slopes, slopes, penalty)
 
 
+def _fewer_rows(Z: Array, X: Any) -> WayBack:
+    """The same on n coordinates Q'z of r > n features, in whose span all training features lie."""
+    mean = Z.mean(axis=0, dtype=np.float64)
+    with single_threaded_blas():
+        Q, R = np.linalg.qr((Z - mean).T)
+    back = ridge_back(lambda rows: R.T[rows], X)
+    slopes = Q @ back.slopes
+    return WayBack(back.intercept - mean @ slopes, slopes, back.penalty)
+
+
 @dataclass
 class _Moments:
     """Means of z and x; Z'Z, Z'X and the diagonal of X'X of centred columns."""
@@ -82,15 +98,14 @@ class _Moments:
     squares: Array
 
 
-def _moments(features: Callable[[slice], Array], X: Any) -> _Moments:
+def _moments(features: Callable[[slice], Array], shift: Array, X: Any) -> _Moments:
     """Sums over blocks of rows, each of whose features are asked for once.
 
-    So they are shifted by the means of the first block, and by the rest in the end: cancellation
-    is that of a deviation from the mean, not of the mean.
+    So they are shifted by something near their means, and by the rest in the end: what cancels is
+    the deviation from the means, not the means.
     """
     n, dense = n_rows(X), not is_sparse(X)
     parts = list(pieces(n, _BLOCK))
-    shift = features(parts[0]).mean(axis=0, dtype=np.float64)
     mean_x = np.asarray(X.mean(axis=0, dtype=np.float64)).ravel()
     r, d = shift.size, mean_x.size
     S, C, squares, drift = np.zeros((r, r)), np.zeros((r, d)), np.zeros(d), np.zeros(r)
