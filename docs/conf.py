@@ -94,7 +94,12 @@ def escape_bars(_app, _what, _name, _obj, _options, lines: list[str]) -> None:
         in_example = line.lstrip().startswith(">>>") or (in_example and bool(line.strip()))
         if not in_example:
             parts = re.split(r"(`+[^`]*`+)", line)  # leave `code` alone
-            lines[i] = "".join(p if p.startswith("`") else p.replace("|", "\\|") for p in parts)
+            lines[i] = "".join(p if p.startswith("`") else _escaped(p) for p in parts)
+
+
+def _escaped(text: str) -> str:
+    """Bars, and the underscore of c_|l|, which would make c the name of a link."""
+    return text.replace("_|", "\\_|").replace("|", "\\|")
 
 
 def setup(app) -> None:

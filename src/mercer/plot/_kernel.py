@@ -147,8 +147,11 @@ def _reach(kernel: Kernel) -> float:
     """Three times where a radial kernel has fallen to exp(-1/2) k(0), rounded; else 3."""
     if kernel.program.kind != "radial" or not kernel.program.has_derivatives:
         return 3.0
-    r = np.append(0.0, np.logspace(-9.0, 9.0, 721))
-    values = kernel(np.zeros((1, 1)), r[:, None])[0]
+    r = np.append(0.0, np.logspace(-9.0, 9.0, 7201))
+    try:
+        values = kernel(np.zeros((1, 1)), r[:, None])[0]
+    except InputError:  # not a kernel of one column
+        return 3.0
     fallen = np.flatnonzero(values <= math.exp(-0.5) * values[0])
     if values[0] <= 0.0 or not fallen.size:
         return 3.0

@@ -51,7 +51,8 @@ def new_axes(kernel: Kernel, size: tuple[float, float], widths: tuple[float, ...
 
 def _name(kernel: Kernel) -> str:
     """The kernel as it is written, with numbers to four digits and functions by their names."""
-    name = re.sub(r"<(?:function|bound method) (\S+)[^>]*>", r"\1", repr(kernel))
+    name = re.sub(r"<ufunc '(\w+)'>", r"\1", repr(kernel))
+    name = re.sub(r"<(?:function|bound method) (?:\S+\.)?(<?\w+>?)[^>]*>", r"\1", name)
     name = re.sub(r"\d+\.\d{4,}(?:e[-+]?\d+)?", lambda found: f"{float(found[0]):.4g}", name)
     return name if len(name) <= _LONGEST else name[: _LONGEST - 1] + "…"
 

@@ -30,7 +30,8 @@ class Parts:
 def parts(measure: SpectralMeasure) -> Parts:
     """Take a measure apart, or raise where its density has no closed form."""
     if isinstance(measure, Atoms):
-        return Parts(*measure.atoms(_TERMS))
+        w, m = measure.atoms(_TERMS)
+        return Parts(w[m > 0], m[m > 0])
     if isinstance(measure, ScaleMixture) and measure.mixing == PointMass(0.0, measure.mass):
         return Parts(np.zeros(1), np.array([measure.mass]))
     if isinstance(measure, Mixture):
