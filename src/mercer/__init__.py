@@ -4,6 +4,8 @@ Every kernel method yields an element psi = sum_i a_i k(x_i, .) of a reproducing
 space. Here it is an object: evaluate it, combine it, measure it, and bring it back to data space.
 """
 
+from importlib import import_module as _import_module
+
 from mercer._config import Options, get_options, options
 from mercer._errors import (
     DerivativeError,
@@ -108,7 +110,8 @@ from mercer.space import (
 
 __version__ = "0.1.0.dev0"
 
-_ESTIMATORS = ("KernelPCA",)  # these import scikit-learn, when they are first asked for
+# imported when they are first asked for: estimators bring scikit-learn
+_LAZY = {"KernelPCA": "estimators", "load": "io", "save": "io"}
 
 __all__ = [
     "LBFGS",
@@ -203,11 +206,13 @@ __all__ = [
     "feature",
     "get_options",
     "kernel_pca",
+    "load",
     "mean_embedding",
     "median_scale",
     "noise_level",
     "options",
     "preimage",
+    "save",
     "scott_scale",
     "silverman_scale",
     "table_kernel",
@@ -216,12 +221,11 @@ __all__ = [
 
 
 def __getattr__(name: str) -> object:
-    if name in _ESTIMATORS:
-        from mercer import estimators
-
-        return getattr(estimators, name)
+    if name in _LAZY:
+        value: object = getattr(_import_module(f"mercer.{_LAZY[name]}"), name)
+        return value
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_ESTIMATORS})
+    return sorted({*globals(), *_LAZY})

@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from mercer._array import Array, is_sparse
+from mercer._array import Array
 from mercer.engine import n_rows, pieces
 from mercer.methods._readout import Readout
+from mercer.methods._rows import dense, spread_rows
 from mercer.preimages import preimage
 from mercer.preimages._solver import Solver
 from mercer.space import Subspace, feature
-from mercer.space._points import unique
 
 _BLOCK = 4096  # rows that are denoised at once
 _STEP = 1e-3  # of the noise: the step of a directional derivative
@@ -49,7 +49,7 @@ class Denoiser:
         return np.concatenate(parts).astype(np.float32 if Y.dtype == np.float32 else np.float64)
 
     def _block(self, Y: Any) -> Array:
-        y = _dense(Y)
+        y = dense(Y)
         if self.trust == 0.0:
             return y
         found = self.reconstruct(self.shrunk(Y), y)
@@ -64,7 +64,9 @@ class Denoiser:
         """Data points of coordinates in the subspace."""
         if isinstance(self.way_back, Readout):
             return self.way_back(coordinates)
-        found = preimage(self.plane.element(coordinates), self.way_back, start=start)
+        iterates = self.way_back is None or self.way_back.needs_start
+        psi = self.plane.element(coordinates)
+        found = preimage(psi, self.way_back, start=start if iterates else None)
         vector = self.plane.origin.kernel.domain.is_vector
         return np.asarray(found.points, dtype=np.float64) if vector else found.points
 
@@ -105,7 +107,7 @@ class SteinRisk:
 
 def held_out_risk(denoiser: Denoiser, Y: Any, sigma: float) -> SteinRisk:
     """Estimate the risk of a denoiser on rows it was not fitted to, as if its `trust` were 1."""
-    rows = _dense(denoiser.plane.origin.kernel.points(Y))
+    rows = dense(denoiser.plane.origin.kernel.points(Y))
     return _risk(lambda Z: denoiser.reconstruct(denoiser.shrunk(Z), Z), rows, sigma)
 
 
@@ -144,16 +146,10 @@ def stein_risk(
         entries, at least 100.
     """
     X = denoiser.plane.origin.kernel.points(X)
-    raw = np.ones(n_rows(X)) if weights is None else np.asarray(weights, dtype=np.float64)
-    distinct, group = unique(X)
-    share = np.bincount(group, raw, n_rows(distinct))
-    size = n_rows_used or max(100, 20_000 // X.shape[1])
-    present = np.flatnonzero(share > 0)
-    order = present[np.lexsort(_dense(distinct[present]).T[::-1])]  # whatever order they came in
-    chosen = order[np.unique(np.linspace(0, len(order) - 1, size).astype(int))]
-    rows = _dense(distinct[chosen])
-    total = float(raw.sum()) if mass is None else mass
-    return _risk(_LeftOut.of(denoiser, rows, share[chosen], total), rows, sigma)
+    rows, share = spread_rows(X, weights, n_rows_used or max(100, 20_000 // X.shape[1]))
+    if mass is None:
+        mass = float(n_rows(X)) if weights is None else float(np.sum(weights))
+    return _risk(_LeftOut.of(denoiser, rows, share, mass), rows, sigma)
 
 
 def _risk(back: Callable[[Array], Array], rows: Array, sigma: float) -> SteinRisk:
@@ -201,8 +197,6 @@ class _LeftOut:
             )
         psi = d.plane.element(shrunk + factor[:, None] * at_rows)
         psi = psi + d.plane.origin.combine(factor[None]) - feature(kernel, self.rows) * factor
-        return np.asarray(preimage(psi, d.way_back, start=Y).points, dtype=np.float64)
-
-
-def _dense(Y: Any) -> Array:
-    return np.asarray(Y.toarray() if is_sparse(Y) else Y, dtype=np.float64)
+        iterates = d.way_back is None or d.way_back.needs_start
+        found = preimage(psi, d.way_back, start=Y if iterates else None)
+        return np.asarray(found.points, dtype=np.float64)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -49,6 +49,7 @@ class LandmarkScatter:
             X = X[np.sort(rng.choice(n_rows(X), _CHOSEN_AMONG, replace=False))]
         low = nystrom(kernel, X, n_landmarks, rule=rule, random_state=rng)
         r, d = low.rank, n_columns(X)
+        low = replace(low, factor=np.empty((0, r)))  # of rows that are not needed any more
         vectors = kernel.domain.is_vector
         return cls(
             low,

@@ -11,9 +11,12 @@ from mercer._errors import InputError
 from mercer._threads import single_threaded_blas
 from mercer.engine import Distance
 from mercer.kernels import Kernel
+from mercer.methods._noise_smooth import smooth_bound
+from mercer.methods._rows import spread_rows
 
 _QUIET = 0.02  # the share of columns that are taken to hold hardly anything but noise
 _MANY_COLUMNS = 3000  # beyond, columns are not regressed on each other: a cube of their number
+_SMOOTHED = 150  # rows that smoothers are tried on
 _PROBES = 200  # rows on which the metric of a kernel is averaged
 _EPS = float(np.finfo(np.float64).eps)
 
@@ -21,12 +24,17 @@ _EPS = float(np.finfo(np.float64).eps)
 def noise_level(X: Any, *, weights: Any = None) -> float:
     """Return an estimate of the standard deviation of noise that is alike in all columns.
 
-    Independent noise of variance s^2 cannot be predicted: no column has a variance below s^2, and
-    none a residual variance below s^2 after a regression on all the others. So the quietest columns
-    bound s^2 from above, tightly where some hold little else or are predicted well: the lowest
-    fiftieth of the variances, and of the residual variances where rows outnumber columns by a
-    third, each divided by what chance makes of that quantile. The smaller one is taken. Eigenvalues
-    of the covariance, the usual source, are far too large where the signal has a long tail.
+    Independent noise of variance s^2 cannot be predicted, so everything that predicts bounds s^2
+    from above. The smallest of three bounds is taken:
+
+    - the quietest columns: the lowest fiftieth of the variances, over what chance makes of it;
+    - the same of the residual variances of each column after a linear regression on all others,
+      where rows outnumber columns by a third (this is what tells in images and spectra);
+    - smoothers: s^2 <= |D(x) - x|^2 / |J|^2 for kernel smoothers D of several widths that do not
+      know x, with the Jacobian J of D(x) - x (this is what tells on curves in few dimensions).
+
+    Eigenvalues of the covariance, the usual source, are far too large where the signal has a long
+    tail. In data without structure everything is noise, and what comes back is of its size.
 
     Parameters
     ----------
@@ -64,6 +72,8 @@ def noise_level(X: Any, *, weights: Any = None) -> float:
     unbiased = effective / (effective - 1.0)
     bounds = [_quantile(unbiased * variance[varying], effective - 1.0)]
     d = int(varying.sum())
+    if X.shape[1] <= _MANY_COLUMNS:
+        bounds.append(smooth_bound(*spread_rows(X, weights, _SMOOTHED)))
     if not is_sparse(X) and 1 < d <= min(0.75 * effective, _MANY_COLUMNS):
         residual = _residual_variances(np.asarray(X, dtype=np.float64)[:, varying], w)
         if residual is not None:
