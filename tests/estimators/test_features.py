@@ -272,6 +272,17 @@ def test_equal_rows_and_constant_columns_come_back(kind, rng):
     np.testing.assert_allclose(back[:, 0], X[:, 0], atol=0.1)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(
+    "features", [Nystroem(0.3 * mc.Gaussian(1e12), 1), RandomFeatures(mc.Gaussian(1e18), 2)]
+)
+def test_rounding_of_features_that_are_all_equal_is_not_regressed_on(features, dtype, rng):
+    X = rng.normal(size=(50, 2)).astype(dtype)
+    features.fit(X)
+    back = features.inverse_transform(features.transform(X))
+    np.testing.assert_allclose(back, np.tile(X.mean(axis=0), (50, 1)), atol=1e-5)
+
+
 @pytest.mark.parametrize("kind", BOTH)
 def test_more_columns_than_rows(kind, rng):
     X = rng.normal(size=(12, 40))

@@ -60,9 +60,16 @@ def ridge_back(features: Callable[[slice], Array], X: Any) -> WayBack:
     if n < first.shape[1]:
         return _fewer_rows(features(slice(0, n)), X)
     m = _moments(features, first.mean(axis=0, dtype=np.float64), X)
+    rounding = n * (10.0 * float(np.finfo(first.dtype).eps)) ** 2 * float(m.mean_z @ m.mean_z)
     with single_threaded_blas():  # threads of its own wait for each other on a busy machine
-        values, V = np.linalg.eigh(m.S)
-    r = min(int(np.sum(values > len(m.S) * _EPS * values[-1])), n - 1)
+        return _best(m, n, rounding)
+
+
+def _best(m: _Moments, n: int, rounding: float) -> WayBack:
+    """The regression with the best penalty for each column, on what of Z'Z is not rounding."""
+    values, V = np.linalg.eigh(m.S)
+    floor = max(len(m.S) * _EPS * values[-1], rounding)
+    r = min(int(np.sum(values > floor)), n - 1)
     if r == 0:  # one point, or features that are the same everywhere
         return WayBack(m.mean_x, np.zeros(m.C.shape), np.zeros(m.mean_x.size))
     e, V = values[-r:], V[:, -r:]
@@ -99,9 +106,9 @@ class _Moments:
 
 
 def _moments(features: Callable[[slice], Array], shift: Array, X: Any) -> _Moments:
-    """Sums over blocks of rows, each of whose features are asked for once.
+    """Sums over blocks of rows in one pass.
 
-    So they are shifted by something near their means, and by the rest in the end: what cancels is
+    Features are shifted by something near their means, and by the rest in the end: what cancels is
     the deviation from the means, not the means.
     """
     n, dense = n_rows(X), not is_sparse(X)
