@@ -111,7 +111,10 @@ from mercer.space import (
 __version__ = "0.1.0.dev0"
 
 # imported when they are first asked for: estimators bring scikit-learn
-_LAZY = {"KernelPCA": "estimators", "load": "io", "save": "io"}
+_LAZY = {
+    **dict.fromkeys(("KernelPCA", "Nystroem", "RandomFeatures"), "estimators"),
+    **dict.fromkeys(("load", "save"), "io"),
+}
 
 __all__ = [
     "LBFGS",
@@ -170,6 +173,7 @@ __all__ = [
     "NegativeDistance",
     "Newton",
     "Normalised",
+    "Nystroem",
     "Objects",
     "Operator",
     "Options",
@@ -183,6 +187,7 @@ __all__ = [
     "Projected",
     "Pruning",
     "Radial",
+    "RandomFeatures",
     "RationalQuadratic",
     "Scales",
     "Sigmoid",
