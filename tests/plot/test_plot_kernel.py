@@ -9,12 +9,10 @@ from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 
 import mercer as mc
-from mercer.plot import plot_gram, plot_kernel
+from mercer.plot import plot_kernel
 from mercer.plot._kernel import _root
 from mercer.plot._panels import ORANGE
 from mercer.plot._spectra import parts
-
-WORDS = ["banana", "bandana", "ananas", "husky"]
 
 
 def titles(figure):
@@ -279,8 +277,6 @@ def test_given_axes_are_drawn_on():
     assert [axis.get_title() for axis in axes[:, 1]] == [
         "k(x₀, x)", "spectral density", "functions"]  # fmt: skip
     assert own.get_suptitle() == ""
-    assert plot_gram(mc.Spectrum(2), WORDS, axes=list(axes[:2, 0])) is own
-    assert axes[1, 0].get_title() == "eigenvalues"
 
 
 @pytest.mark.parametrize(
@@ -299,98 +295,11 @@ def test_given_axes_are_drawn_on():
         (lambda: plot_kernel(mc.Gaussian(), n_samples=0), r"n_samples must be an integer >= 1"),
         (lambda: plot_kernel(mc.Gaussian(), axes=Figure().subplots(1, 2)), r"3 matplotlib axes"),
         (lambda: plot_kernel(mc.Gaussian(), axes=[1, 2, 3]), r"3 matplotlib axes"),
-        (lambda: plot_gram(mc.Spectrum(2), ["banana"]), r"at least two"),
-        (lambda: plot_gram(mc.Spectrum(2), "banana"), r"list of points"),
-        (lambda: plot_gram(mc.Spectrum(2), WORDS, labels=["a"]), r"list of 4 names.*1 of them"),
-        (lambda: plot_gram(mc.Spectrum(2), WORDS, labels="abcd"), r"list of 4 names.*one string"),
-        (lambda: plot_gram(mc.Spectrum(2), WORDS, axes=Figure().subplots()), r"2 matplotlib axes"),
     ],
 )
 def test_refusals_say_what_to_do(call, message):
     with np.errstate(over="ignore"), pytest.raises(mc.InputError, match=message):
         call()
-
-
-def names(axis):
-    return [label.get_text() for label in axis.get_yticklabels()]
-
-
-def cells(axis):
-    return [text.get_text() for text in axis.texts]
-
-
-def test_gram_matrix_with_its_values():
-    figure = plot_gram(mc.Spectrum(2), WORDS)
-    left, right = figure.axes
-    assert titles(figure) == ["k(xᵢ, xⱼ)", "eigenvalues"]
-    assert names(left) == WORDS
-    K = mc.Spectrum(2)(WORDS)
-    np.testing.assert_array_equal(left.images[0].get_array(), K)
-    assert cells(left) == [f"{v:.0f}" for v in K.ravel()]
-    _, sizes = marks(right, "positive")
-    np.testing.assert_allclose(sizes, np.linalg.eigvalsh(K)[::-1] / 4, rtol=1e-10)
-    figure.canvas.draw()
-
-
-@pytest.mark.parametrize(
-    ("kernel", "points", "expected"),
-    [
-        (mc.Hamming(), [["red", 1], ["blue", 2]], ["red, 1", "blue, 2"]),
-        (mc.Overlap(), ["red", "blue"], ["red", "blue"]),
-        (mc.Jaccard(), [{"tea", "milk"}, set()], ["{milk, tea}", "{}"]),
-        (mc.Spectrum(1), [["a", "b"], ["$b$"]], ["a, b", "$b$"]),
-        (mc.Gaussian(), [[1.0, 2.0], [0.25, -3.14]], ["1, 2", "0.25, -3.1"]),
-        (mc.Precomputed(np.eye(3)), [0, 2], ["0", "2"]),
-    ],
-    ids=repr,
-)
-def test_points_that_read_short_are_their_own_names(kernel, points, expected):
-    figure = plot_gram(kernel, points)
-    assert names(figure.axes[0]) == expected
-    figure.canvas.draw()
-
-
-def test_many_or_long_points_are_counted_unless_named(rng):
-    many = rng.normal(size=(30, 2))
-    figure = plot_gram(mc.Gaussian(), many)
-    assert cells(figure.axes[0]) == []
-    assert len(figure.axes) == 3  # with a colour bar
-    labels = [f"point {i}" for i in range(30)]
-    left = plot_gram(mc.Gaussian(), many, labels=labels).axes[0]
-    assert names(left) == labels
-    assert left.get_xticks().size == 0
-    long = ["a very long text indeed, longer than a name", "another"]
-    left = plot_gram(mc.Spectrum(2), long).axes[0]
-    assert not any(text in long for text in names(left))
-
-
-def test_rows_of_a_table_have_the_names_that_are_given():
-    pandas = pytest.importorskip("pandas")
-    frame = pandas.DataFrame({"age": [1.0, 2.0, 4.0], "city": ["Bonn", "Rome", "Bonn"]})
-    kernel = mc.Table({"age": mc.Gaussian(1.0), "city": mc.Hamming(1.0)})
-    figure = plot_gram(kernel, frame, labels=frame.city)
-    assert names(figure.axes[0]) == ["Bonn", "Rome", "Bonn"]
-    plot_gram(kernel, frame).canvas.draw()
-
-
-def test_negative_values_have_another_colour_and_zero_is_white():
-    K = np.array([[0.0, -1.0], [-1.0, 0.5]])
-    image = plot_gram(mc.Precomputed(K), [0, 1]).axes[0].images[0]
-    zero, negative, positive = (image.cmap(image.norm(v)) for v in (0.0, -1.0, 0.5))
-    assert min(zero[:3]) > 0.95
-    assert negative[0] > negative[2]
-    assert positive[2] > positive[0]
-    assert cells(plot_gram(mc.Precomputed(K), [0, 1]).axes[0]) == ["0.00", "-1.00", "-1.00", "0.50"]
-
-
-def test_an_indefinite_matrix_shows_its_negative_eigenvalue():
-    figure = plot_gram(mc.Uniform(1.0), [[0.0], [0.8], [1.6]])
-    assert figure.get_suptitle().endswith("not positive definite")
-    assert marks(figure.axes[1], "negative").shape[1] == 1
-
-
-def test_a_matrix_of_zeros_can_be_drawn():
-    plot_gram(mc.Spectrum(3), ["a", "b"]).canvas.draw()
 
 
 def test_notebooks_show_the_figure():
