@@ -367,3 +367,15 @@ def test_no_warning_on_the_way(X):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         mc.preimage(mc.Element(mc.Gaussian(0.05), X, np.resize([1.0, -1.0], 40)), n_starts=6)
+
+
+@pytest.mark.parametrize("solver", [None, mc.FixedPoint(), mc.LBFGS()], ids=repr)
+def test_kernels_on_a_ball_are_searched_inside_it(solver, rng):
+    k = mc.Geometric(1.0)
+    X = rng.uniform(-0.65, 0.65, size=(12, 2))
+    psi = mc.Element(k, X, np.ones(12))  # longer than any feature: pulled towards the sphere
+    back = mc.preimage(psi, solver)
+    assert np.linalg.norm(back.points) < 1.0
+    one = mc.preimage(mc.feature(k, X[:3]), solver)
+    assert_allclose(one.points, X[:3], atol=1e-6)
+    assert_allclose(one.distance, 0.0, atol=1e-6)

@@ -13,10 +13,10 @@ from mercer._array import Array, is_sparse, positive_int
 from mercer._errors import InputError
 from mercer._progress import Callback
 from mercer.engine import n_columns, pieces
-from mercer.kernels import Definiteness
+from mercer.kernels import Definiteness, OpenBall
 from mercer.preimages._candidates import Candidates
 from mercer.preimages._certify import certify
-from mercer.preimages._constraint import as_constraint
+from mercer.preimages._constraint import Ball, as_constraint
 from mercer.preimages._descent import Descent
 from mercer.preimages._fixed_point import FixedPoint
 from mercer.preimages._lbfgs import LBFGS
@@ -31,6 +31,7 @@ from mercer.space._points import concatenated
 
 _BYTES = 1 << 28  # of arrays with one row per search that a block may hold
 _NEWTON_DIMENSIONS = 20  # above it a Hessian per step costs more than it saves
+_INSIDE = 1.0 - 1e-6  # of the radius of an open ball
 _STARTS, _MORE_STARTS = 2, 12  # where all of the first lead to infinity
 _BENT = 1e-6  # of the largest curvature: a critical point that bends down by more is left
 
@@ -74,7 +75,8 @@ def preimage(
         Without `start`: the weighted mean of the points and the best `n_starts` - 1 of the points
         that lie apart; 2 by default.
     domain : Box, Ball or Simplex, optional
-        Where the pre-image must lie.
+        Where the pre-image must lie; by default anywhere, or in the ball on which a kernel such
+        as `Geometric` is defined.
     fixed : array_like of shape (d,) or (b, d), optional
         Values of coordinates that are held, NaN for those that are free: what imputation needs.
     random_state : int, Generator, RandomState or None
@@ -119,6 +121,9 @@ def preimage(
     batch = _as_batch(psi)
     vectors = bool(psi.kernel.domain.is_vector)
     dim = n_columns(batch.points) if vectors else 0
+    ball = psi.kernel.domain
+    if domain is None and isinstance(ball, OpenBall):  # the kernel is defined nowhere else
+        domain = Ball(np.zeros(dim), _INSIDE * ball.radius)
     constraint = as_constraint(domain, fixed, len(batch), dim)
     whole = Problem(batch, objective, constraint)
     chosen = _chosen(whole) if solver is None else solver
