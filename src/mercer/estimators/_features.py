@@ -10,8 +10,7 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils import get_tags
-from sklearn.utils.validation import check_array, check_is_fitted, validate_data
+from sklearn.utils.validation import check_array, check_is_fitted
 
 from mercer import linalg
 from mercer._array import Array, positive_int
@@ -19,6 +18,7 @@ from mercer._errors import InputError, MercerWarning, UnavailableError
 from mercer._random import as_generator
 from mercer.engine import n_columns, n_rows
 from mercer.estimators._base import KernelEstimator
+from mercer.estimators._inputs import dtype_of, validated
 from mercer.estimators._kernel_choice import resolve_kernel, set_kernel_tags
 from mercer.estimators._way_back import ridge_back
 from mercer.kernels import Kernel
@@ -50,8 +50,8 @@ class _KernelFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelE
             Dense, float32 for float32 points.
         """
         check_is_fitted(self)
-        X = _checked(self, self.kernel_, X, reset=False)
-        return self._features(X).astype(_precision(X), copy=False)
+        X = validated(self, X, reset=False)
+        return self._features(X).astype(dtype_of(X), copy=False)
 
     def inverse_transform(self, Z: Any) -> Array:
         """Return points for features, x = intercept + B'z, by the ridge regression of `fit`.
@@ -196,7 +196,7 @@ class Nystroem(_KernelFeatures):
         -------
         self
         """
-        self._fit(_checked(self, self.kernel, X, reset=True))
+        self._fit(validated(self, X, reset=True))
         return self
 
     def fit_transform(self, X: Any, y: Any = None) -> Array:
@@ -211,8 +211,8 @@ class Nystroem(_KernelFeatures):
         -------
         array of shape (n, n_components_)
         """
-        X = _checked(self, self.kernel, X, reset=True)
-        Z = self._fit(X).astype(_precision(X), copy=False)
+        X = validated(self, X, reset=True)
+        Z = self._fit(X).astype(dtype_of(X), copy=False)
         Z.flags.writeable = True  # nobody else holds it
         return Z
 
@@ -344,7 +344,7 @@ class RandomFeatures(_KernelFeatures):
         -------
         self
         """
-        X = _checked(self, self.kernel, X, reset=True)
+        X = validated(self, X, reset=True)
         kernel = resolve_kernel(self.kernel, X, gamma=self.gamma)
         n_frequencies = (positive_int(self.n_components, "n_components") + 1) // 2
         _require_measure(kernel, X)
@@ -361,25 +361,6 @@ class RandomFeatures(_KernelFeatures):
 
     def _features(self, X: Any) -> Array:
         return self.map_(X)
-
-
-def _checked(estimator: Any, kernel: Any, X: Any, *, reset: bool) -> Any:
-    """Points as scikit-learn checks matrices, or as a kernel on other things does."""
-    if isinstance(kernel, Kernel) and not kernel.domain.is_vector:
-        return kernel.points(X)
-    taken = get_tags(estimator).input_tags
-    return validate_data(
-        estimator,
-        X,
-        accept_sparse="csr" if taken.sparse else False,
-        dtype=list(_FLOATS),
-        ensure_non_negative=taken.positive_only,
-        reset=reset,
-    )
-
-
-def _precision(X: Any) -> Any:
-    return np.float32 if getattr(X, "dtype", None) == np.float32 else np.float64
 
 
 def _require_measure(kernel: Kernel, X: Any) -> None:

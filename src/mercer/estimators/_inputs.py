@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from sklearn.utils import get_tags
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from mercer._array import Array, as_vector, is_sparse
@@ -22,8 +23,15 @@ def validated(estimator: Any, X: Any, *, reset: bool) -> Any:
     kernel = estimator.kernel
     if isinstance(kernel, Kernel) and not kernel.domain.is_vector:
         return kernel.points(X)
-    kinds = [np.float64, np.float32]
-    X = validate_data(estimator, X, accept_sparse="csr", dtype=kinds, reset=reset)
+    taken = get_tags(estimator).input_tags
+    X = validate_data(
+        estimator,
+        X,
+        accept_sparse="csr" if taken.sparse else False,
+        dtype=[np.float64, np.float32],
+        ensure_non_negative=taken.positive_only,
+        reset=reset,
+    )
     precomputed = isinstance(kernel, str) and kernel == "precomputed"
     if reset and precomputed and X.shape[0] != X.shape[1]:
         raise InputError(f"a precomputed Gram matrix must be square, got shape {X.shape}")
