@@ -1,0 +1,260 @@
+"""Missing values filled by kernel principal components, as a scikit-learn transformer."""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from typing import Any
+
+import numpy as np
+from sklearn.base import TransformerMixin
+from sklearn.utils.validation import (
+    _check_feature_names_in,
+    _check_sample_weight,
+    check_is_fitted,
+    validate_data,
+)
+
+from mercer._array import Array, is_sparse
+from mercer._config import options
+from mercer._errors import InputError
+from mercer.estimators._base import KernelEstimator
+from mercer.estimators._kernel_choice import resolve_kernel
+from mercer.methods._filters import Filter
+from mercer.methods._impute import impute
+
+
+class KernelImputer(TransformerMixin, KernelEstimator):  # type: ignore[misc]
+    """Fill missing values from the kernel principal subspace of the rows; observed ones are held.
+
+    `fit` completes the training rows in rounds: principal components of the completed rows, then
+    each column by kernel ridge regression on the rows, from where it is observed (`impute`).
+    `transform` solves x_m = r(x)_m for the missing coordinates of each row, r the regression of
+    rows on their filtered coordinates; observed values come back as they are, bit for bit, and so
+    do rows without missing values. A row with nothing observed gets the column means.
+
+    Length scale, strength of the filter, number of rounds, units of the columns and how far to
+    trust predictions against column means are chosen on observed entries that are hidden for it.
+
+    Parameters
+    ----------
+    kernel : Kernel, str or "auto"
+        "auto" is Gaussian, its squared length scale a quarter, one or four times the median squared
+        distance between rows (over the columns that both have). Names as in `KernelPCA`.
+    n_components : int, float or None
+        A number of components; a share in (0, 1) of the scatter; or None for all.
+    filter : Filter or None
+        What becomes of weak components. None is `Tikhonov()`, its strength chosen.
+    standardize : bool or "auto"
+        Whether the kernel sees columns divided by their observed standard deviations, so that units
+        do not matter. "auto" is True where a kernel is given, and else whichever predicts hidden
+        entries better: dividing helps tables and harms images. The result is in the units of X.
+    n_landmarks : int, optional
+        Work in the span of the features of so many landmarks; by default all rows up to 2,000
+        different ones, and 500 landmarks beyond.
+    max_iter : int, default=20
+        Rounds at most, in `fit` and `transform`.
+    tol : float, default=1e-3
+        Changes that count as none, relative to the scale of the columns.
+    add_indicator : bool, default=False
+        Append a column of zeros and ones for every column that had missing values in `fit`.
+    keep_empty_features : bool, default=False
+        Columns without any observed value in `fit` are dropped, or filled with 0 and kept.
+    random_state : int, Generator, RandomState or None, default=0
+        Chooses which entries are hidden, and landmarks. An integer gives the same result again.
+    n_jobs : int or None
+        Threads; None is all cores, unlike in scikit-learn.
+
+    Attributes
+    ----------
+    completion_ : mercer.methods.Completion
+        The fitted map.
+    kernel_ : Kernel or None
+        None where only column means could be learned.
+    n_iter_ : int
+        Rounds in `fit`.
+    changes_ : array of shape (n_iter_,)
+        How far the missing entries moved in each round.
+    status_ : mercer.methods.ImputeStatus
+        Why `fit` stopped.
+    error_ : float
+        Mean squared error on the hidden entries over that of column means.
+    n_features_in_, feature_names_in_ : as in scikit-learn
+
+    See Also
+    --------
+    mercer.methods.impute : the function behind it.
+
+    Notes
+    -----
+    Columns that say nothing about each other are left at about their means. Of few rows little can
+    be learned, and entries that are missing because of their value are not missing at random: what
+    is chosen on hidden entries is then too hopeful.
+
+    References
+    ----------
+    SPEC H, D13.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import mercer as mc
+    >>> rng = np.random.default_rng(0)
+    >>> t = rng.uniform(0.0, 2.0 * np.pi, 300)
+    >>> X = np.column_stack([np.cos(t), np.sin(t), np.cos(2.0 * t)])
+    >>> holes = X.copy()
+    >>> holes[rng.random(X.shape) < 0.1] = np.nan
+    >>> model = mc.KernelImputer().fit(holes)
+    >>> missing = np.isnan(holes)
+    >>> bool(np.mean((model.transform(holes) - X)[missing] ** 2) < 0.5 * np.var(X[missing]))
+    True
+    >>> model.transform([[0.0, 1.0, np.nan], [1.0, 0.0, 0.5]]).round(1)
+    array([[ 0. ,  1. , -1. ],
+           [ 1. ,  0. ,  0.5]])
+    """
+
+    _saved_attributes = ("_empty", "_indicated")
+
+    def __init__(
+        self,
+        kernel: Any = "auto",
+        *,
+        n_components: Any = None,
+        filter: Filter | None = None,  # noqa: A002
+        standardize: Any = "auto",
+        n_landmarks: int | None = None,
+        max_iter: int = 20,
+        tol: float = 1e-3,
+        add_indicator: bool = False,
+        keep_empty_features: bool = False,
+        random_state: Any = 0,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.kernel = kernel
+        self.n_components = n_components
+        self.filter = filter
+        self.standardize = standardize
+        self.n_landmarks = n_landmarks
+        self.max_iter = max_iter
+        self.tol = tol
+        self.add_indicator = add_indicator
+        self.keep_empty_features = keep_empty_features
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> KernelImputer:
+        """Complete the rows of X, and learn to complete others.
+
+        Parameters
+        ----------
+        X : array_like of shape (n, d)
+            NaN where missing.
+        y : ignored
+        sample_weight : array_like of shape (n,), optional
+            A weight of 2 is a row that stands twice, a weight of 0 one that is not there.
+
+        Returns
+        -------
+        self
+        """
+        X = self._validated(X, reset=True)
+        if sample_weight is not None:
+            sample_weight = _check_sample_weight(
+                sample_weight, X, dtype=np.float64, ensure_non_negative=True
+            )
+            if not sample_weight.any():
+                raise InputError("sample_weight must not all be zero")
+        counted = slice(None) if sample_weight is None else sample_weight > 0.0
+        self._empty = np.isnan(X[counted]).all(axis=0)
+        self._indicated = np.flatnonzero(np.isnan(X[counted]).any(axis=0))
+        if self._empty.all():
+            raise InputError("X has no observed value; at least one is needed")
+        if not _is_auto(self.standardize) and self.standardize not in (True, False):
+            raise InputError(f'standardize must be "auto", True or False, got {self.standardize!r}')
+        standardize = None if _is_auto(self.standardize) else bool(self.standardize)
+        kernel = None
+        if not _is_auto(self.kernel):
+            kernel = resolve_kernel(self.kernel, np.zeros((1, int((~self._empty).sum()))))
+        with self._options():
+            found = impute(
+                X[:, ~self._empty], kernel, weights=sample_weight, filter=self.filter,
+                n_components=self.n_components, standardize=standardize,
+                n_landmarks=self.n_landmarks, max_iter=self.max_iter, tol=self.tol,
+                random_state=self.random_state,
+            )  # fmt: skip
+        self.completion_ = found.completion
+        self.kernel_ = found.kernel
+        self.n_iter_ = max(found.n_iter, 1)  # scikit-learn wants one even where nothing is missing
+        self.changes_ = found.changes
+        self.status_ = found.status
+        self.error_ = found.error
+        return self
+
+    def transform(self, X: Any) -> Array:
+        """Return X with its missing values filled.
+
+        Parameters
+        ----------
+        X : array_like of shape (m, d)
+            NaN where missing.
+
+        Returns
+        -------
+        array of shape (m, d_out)
+            float32 where X is.
+        """
+        check_is_fitted(self)
+        X = self._validated(X, reset=False)
+        with self._options():
+            filled = self.completion_(X[:, ~self._empty])
+        if self.keep_empty_features and self._empty.any():
+            whole = np.where(np.isnan(X), X.dtype.type(0.0), X)
+            whole[:, ~self._empty] = filled
+            filled = whole
+        if not self.add_indicator:
+            return filled
+        return np.hstack([filled, np.isnan(X[:, self._indicated]).astype(X.dtype)])
+
+    def get_feature_names_out(self, input_features: Any = None) -> Array:
+        """Return the names of the columns that `transform` gives.
+
+        Parameters
+        ----------
+        input_features : array_like of str, optional
+            Names of the columns of X; by default those seen in `fit`, or x0, x1, ...
+
+        Returns
+        -------
+        object array of shape (d_out,)
+        """
+        check_is_fitted(self)
+        names = _check_feature_names_in(self, input_features)
+        kept = names if self.keep_empty_features else names[~self._empty]
+        if not self.add_indicator:
+            return np.asarray(kept, dtype=object)
+        flags = [f"missingindicator_{name}" for name in names[self._indicated]]
+        return np.asarray([*kept, *flags], dtype=object)
+
+    def _validated(self, X: Any, *, reset: bool) -> Array:
+        if is_sparse(X):
+            raise TypeError(
+                "Sparse data was passed, but in a sparse matrix a missing value cannot be told "
+                "from 0: use '.toarray()' to make it dense"
+            )
+        return np.asarray(
+            validate_data(
+                self, X, dtype=[np.float64, np.float32], ensure_all_finite="allow-nan", reset=reset
+            )
+        )
+
+    def _options(self) -> Any:
+        return nullcontext() if self.n_jobs is None else options(n_jobs=self.n_jobs)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+
+def _is_auto(value: Any) -> bool:
+    return isinstance(value, str) and value == "auto"
