@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -11,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from mercer import engine
-from mercer._array import Array, frozen, positive, real
+from mercer._array import Array, positive, real
 from mercer._errors import InputError, UnavailableError
 from mercer.engine import Const, Map, Program, n_columns
 from mercer.kernels._domain import Anything, Domain, Mapped, Vectors
@@ -25,9 +24,10 @@ from mercer.kernels._measures import (
     ScaleMixture,
     SpectralMeasure,
 )
+from mercer.kernels._value import Value
 
 
-class Kernel(ABC):
+class Kernel(Value, ABC):
     """A symmetric function k(x, y) of two points; an immutable value.
 
     Kernels are frozen dataclasses whose fields are their parameters. They add, multiply and scale
@@ -116,61 +116,6 @@ class Kernel(ABC):
         """Return Lambda with k(x, y) = int exp(-i <w, x - y>) dLambda(w) on R^dim (Bochner)."""
         raise UnavailableError(f"{self!r} has no known spectral measure")
 
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Return the parameters by name; those of kernels inside as `name__parameter`."""
-        params = {name: getattr(self, name) for name in _parameter_names(type(self))}
-        if deep:
-            for name, value in list(params.items()):
-                if isinstance(value, Kernel):
-                    inner = value.get_params(deep=True)
-                    params |= {f"{name}__{key}": inner[key] for key in inner}
-        return params
-
-    def replace(self, **params: Any) -> Kernel:
-        """Return the kernel with some parameters changed, nested ones as `name__parameter`."""
-        own: dict[str, Any] = {}
-        nested: dict[str, dict[str, Any]] = {}
-        for key, value in params.items():
-            name, _, rest = key.partition("__")
-            if name not in self.get_params(deep=False):
-                known = ", ".join(self.get_params(deep=True)) or "none"
-                raise InputError(f"{type(self).__name__} has no parameter {key!r}; it has {known}")
-            if rest:
-                nested.setdefault(name, {})[rest] = value
-            else:
-                own[name] = value
-        for name, changes in nested.items():
-            inner = own.get(name, getattr(self, name))
-            if not isinstance(inner, Kernel):
-                key = f"{name}__{next(iter(changes))}"
-                raise InputError(f"{name} is not a kernel, so there is no parameter {key!r}")
-            own[name] = inner.replace(**changes)
-        return type(self)(**{**self.get_params(deep=False), **own})
-
-    def __sklearn_clone__(self) -> Kernel:
-        return self
-
-    def __copy__(self) -> Kernel:
-        return self
-
-    def __deepcopy__(self, memo: Any) -> Kernel:
-        return self
-
-    def __eq__(self, other: object) -> bool:
-        if type(self) is not type(other):
-            return NotImplemented
-        return self.__getstate__() == other.__getstate__()
-
-    def __hash__(self) -> int:
-        return hash((type(self), *sorted(self.__getstate__().items())))
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in vars(self).items() if name != "program"}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        frozen_state = {k: frozen(v) if isinstance(v, np.ndarray) else v for k, v in state.items()}
-        self.__dict__.update(frozen_state)
-
     __array_ufunc__ = None  # so that a NumPy number on the left leaves it to us
 
     def __add__(self, other: Any) -> Kernel:
@@ -199,16 +144,6 @@ class Kernel(ABC):
 
     def __neg__(self) -> Kernel:
         raise InputError("minus a kernel is not a kernel; negate elements instead")
-
-
-def _parameter_names(kind: type) -> list[str]:
-    """The fields of a dataclass, or the arguments of a plain class."""
-    names = getattr(kind, "__dataclass_fields__", None)
-    if names is not None:
-        return list(names)
-    if kind.__init__ is object.__init__:  # type: ignore[misc]
-        return []
-    return list(inspect.signature(kind).parameters)
 
 
 def as_kernel(value: Any, operation: str) -> Kernel | None:

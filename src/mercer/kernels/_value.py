@@ -1,0 +1,80 @@
+"""Values: objects that are their parameters, immutable, comparable, and rebuilt to be changed."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any, Self
+
+import numpy as np
+
+from mercer._array import frozen
+from mercer._errors import InputError
+
+
+class Value:
+    """What a kernel is besides a function: its parameters, and nothing that can be changed."""
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return the parameters by name; those of kernels inside as `name__parameter`."""
+        params = {name: getattr(self, name) for name in _parameter_names(type(self))}
+        if deep:
+            for name, value in list(params.items()):
+                if isinstance(value, Value):
+                    inner = value.get_params(deep=True)
+                    params |= {f"{name}__{key}": inner[key] for key in inner}
+        return params
+
+    def replace(self, **params: Any) -> Self:
+        """Return the kernel with some parameters changed, nested ones as `name__parameter`."""
+        own: dict[str, Any] = {}
+        nested: dict[str, dict[str, Any]] = {}
+        for key, value in params.items():
+            name, _, rest = key.partition("__")
+            if name not in self.get_params(deep=False):
+                known = ", ".join(self.get_params(deep=True)) or "none"
+                raise InputError(f"{type(self).__name__} has no parameter {key!r}; it has {known}")
+            if rest:
+                nested.setdefault(name, {})[rest] = value
+            else:
+                own[name] = value
+        for name, changes in nested.items():
+            inner = own.get(name, getattr(self, name))
+            if not isinstance(inner, Value):
+                key = f"{name}__{next(iter(changes))}"
+                raise InputError(f"{name} is not a kernel, so there is no parameter {key!r}")
+            own[name] = inner.replace(**changes)
+        return type(self)(**{**self.get_params(deep=False), **own})
+
+    def __sklearn_clone__(self) -> Self:
+        return self
+
+    def __copy__(self) -> Self:
+        return self
+
+    def __deepcopy__(self, memo: Any) -> Self:
+        return self
+
+    def __eq__(self, other: object) -> bool:
+        if type(self) is not type(other):
+            return NotImplemented
+        return self.__getstate__() == other.__getstate__()
+
+    def __hash__(self) -> int:
+        return hash((type(self), *sorted(self.__getstate__().items())))
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name != "program"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        frozen_state = {k: frozen(v) if isinstance(v, np.ndarray) else v for k, v in state.items()}
+        self.__dict__.update(frozen_state)
+
+
+def _parameter_names(kind: type) -> list[str]:
+    """The fields of a dataclass, or the arguments of a plain class."""
+    names = getattr(kind, "__dataclass_fields__", None)
+    if names is not None:
+        return list(names)
+    if kind.__init__ is object.__init__:  # type: ignore[misc]
+        return []
+    return list(inspect.signature(kind).parameters)
