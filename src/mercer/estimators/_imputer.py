@@ -112,8 +112,6 @@ class KernelImputer(TransformerMixin, KernelEstimator):  # type: ignore[misc]
            [ 1. ,  0. ,  0.5]])
     """
 
-    _saved_attributes = ("_empty", "_indicated")
-
     def __init__(
         self,
         kernel: Any = "auto",

@@ -26,7 +26,7 @@ _NEIGHBOURS = 10
 _BLOCK = 1024  # rows whose distances are held at once
 _REACHES = (1.0, 1.7)
 _WORTH = 2e-3  # of the error: a round that gains less is the last
-_PSEUDO = 4.0  # entries at which a prediction was worth nothing, added to what was held out
+_CHOSEN = 6.0  # strengths, rounds, units, length: about so many numbers are chosen
 
 
 @dataclass(frozen=True)
@@ -211,11 +211,24 @@ def try_out(T: Array, w: Array, hidden: Array, settings: Settings, max_iter: int
         moves.append(move)
         nearby = range(max(0, best - 1), min(len(grid), best + 2))
     guess = np.where(hidden, Z - mean, 0.0)
-    slack = _PSEUDO * base / max(int(hidden.sum()), 1)
-    worth = float(np.sum(v * guess * (truth - mean))) / (float(np.sum(v * guess**2)) + slack)
-    trust = float(np.clip(worth, 0.0, 1.0))
+    cross, size = (float(np.sum(v * guess * other)) for other in (truth - mean, guess))
+    trust = _worth(cross, size, base, int(hidden.sum()))
     residual = mean + trust * guess - truth
     return Trial(tuple(moves), trust, float(np.sum(v * residual**2)) / base, residual)
+
+
+def _worth(cross: float, size: float, base: float, n: int) -> float:
+    """The factor in [0, 1] that makes the most of a guess, less what choosing it has flattered.
+
+    The slope cross / size of the truth on the guess, times 1 - c / (n R^2), R^2 the share
+    cross^2 / (size base) of n entries that it explains: as James and Stein shrink, for c things
+    that were chosen on the same entries.
+    """
+    if cross <= 0.0 or size <= 0.0:
+        return 0.0
+    share = min(cross**2 / (size * base), 1.0)
+    kept = 1.0 - _CHOSEN / (n * share)
+    return float(np.clip(cross / size * kept, 0.0, 1.0))
 
 
 def observed_mean(T: Array, w: Array) -> Array:
