@@ -1,0 +1,8 @@
+"""`python -m mercer.cli`."""
+
+import sys
+
+from mercer.cli import main
+
+if __name__ == "__main__":
+    sys.exit(main())
