@@ -183,6 +183,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
         """
         X = validated(self, X, reset=True)
         weights = row_weights(sample_weight, X)
+        vars(self).pop("_sums", None)  # of an earlier fit
         with self._options():
             self.kernel_ = self._kernel_for(X, weights)
             points = self._points(X)
@@ -198,7 +199,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
                 self._settle(plane, points, weights, None)
             else:
                 self._sums = LandmarkScatter.choose(
-                    self.kernel_, points, landmarks, self.rule, self.random_state
+                    self.kernel_, points, landmarks, self.rule, self.random_state, weights
                 )
                 self._add(points, weights)
         return self

@@ -91,8 +91,9 @@ def kernel_pca(
     check_number(n_components)
     settings = {"tol": tol, "max_iter": max_iter, "callback": callback}
     if n_landmarks is not None:
-        scatter = LandmarkScatter.choose(kernel, X, n_landmarks, rule, random_state)
-        scatter.add(X, raw_weights(weights, n_rows(kernel.points(X))))
+        raw = raw_weights(weights, n_rows(kernel.points(X)))
+        scatter = LandmarkScatter.choose(kernel, X, n_landmarks, rule, random_state, raw)
+        scatter.add(X, raw)
         return scatter.plane(n_components, centred=centred)[0]
     S = gram_operator(kernel, X, centred=centred, weights=weights)
     total, n = S.trace, S.shape[0]

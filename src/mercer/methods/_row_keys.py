@@ -1,0 +1,47 @@
+"""A number for each row, the same for equal rows: to know rows again without keeping them."""
+
+from __future__ import annotations
+
+import itertools
+from hashlib import blake2b
+from typing import Any
+
+import numpy as np
+
+from mercer._array import Array, is_sparse
+
+
+def row_keys(X: Any) -> Array:
+    """Return one 64-bit number per row, shape (n,).
+
+    Equal rows have equal numbers, whether dense or sparse, float32 or float64, in any process;
+    different rows have different ones but for an accident of probability 2^-64 per pair.
+    """
+    if is_sparse(X) or X.dtype.kind in "fiub":
+        return np.array([_number(a + b) for a, b in _entries(X)], dtype=np.uint64)
+    return np.array([_number(_text(x).encode()) for x in X.tolist()], dtype=np.uint64)
+
+
+def _entries(X: Any) -> list[tuple[bytes, bytes]]:
+    """Of each row where it is not zero, and what it is there."""
+    if not is_sparse(X):
+        X = X.astype(np.float64).reshape(len(X), -1)
+        where = [np.flatnonzero(x) for x in X]
+        return [
+            (at.astype(np.int64).tobytes(), x[at].tobytes()) for at, x in zip(where, X, strict=True)
+        ]
+    X = X.copy()
+    X.sum_duplicates()
+    X.eliminate_zeros()
+    columns, values = X.indices.astype(np.int64), X.data.astype(np.float64)
+    ends = itertools.pairwise(X.indptr)
+    return [(columns[a:b].tobytes(), values[a:b].tobytes()) for a, b in ends]
+
+
+def _text(x: Any) -> str:
+    """The text of an object; of a set with its members in order."""
+    return repr(sorted(map(repr, x))) if isinstance(x, set | frozenset) else repr(x)
+
+
+def _number(data: bytes) -> int:
+    return int.from_bytes(blake2b(data, digest_size=8).digest(), "little")
