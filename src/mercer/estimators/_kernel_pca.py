@@ -183,7 +183,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
         """
         X = validated(self, X, reset=True)
         weights = row_weights(sample_weight, X)
-        vars(self).pop("_sums", None)  # of an earlier fit
+        self.__dict__.pop("_sums", None)  # of an earlier fit
         with self._options():
             self.kernel_ = self._kernel_for(X, weights)
             points = self._points(X)
