@@ -112,8 +112,13 @@ __version__ = "0.1.0.dev0"
 
 # imported when they are first asked for: estimators bring scikit-learn
 _LAZY = {
-    **dict.fromkeys(("KernelPCA", "Nystroem", "RandomFeatures"), "estimators"),
-    **dict.fromkeys(("load", "save"), "io"),
+    "KernelImputer": "estimators",
+    "KernelNovelty": "estimators",
+    "KernelPCA": "estimators",
+    "Nystroem": "estimators",
+    "RandomFeatures": "estimators",
+    "load": "io",
+    "save": "io",
 }
 
 __all__ = [
@@ -158,6 +163,8 @@ __all__ = [
     "Jaccard",
     "JacobiTheta",
     "Kernel",
+    "KernelImputer",
+    "KernelNovelty",
     "KernelPCA",
     "Landmarks",
     "Laplace",

@@ -2,6 +2,15 @@
 
 from mercer.estimators._base import KernelEstimator
 from mercer.estimators._features import Nystroem, RandomFeatures
+from mercer.estimators._imputer import KernelImputer
 from mercer.estimators._kernel_pca import KernelPCA
+from mercer.estimators._novelty import KernelNovelty
 
-__all__ = ["KernelEstimator", "KernelPCA", "Nystroem", "RandomFeatures"]
+__all__ = [
+    "KernelEstimator",
+    "KernelImputer",
+    "KernelNovelty",
+    "KernelPCA",
+    "Nystroem",
+    "RandomFeatures",
+]
