@@ -1,7 +1,6 @@
 """Help pages, and that what they say can be run."""
 
 import importlib.metadata
-import importlib.util
 import shlex
 import subprocess
 import sys
@@ -14,22 +13,13 @@ from mercer import cli
 from mercer.cli import _anomalies, _app, _denoise, _impute
 
 COMMANDS = {"denoise": _denoise, "impute": _impute, "anomalies": _anomalies}
-MODULES = {"impute": "mercer.estimators._imputer", "anomalies": "mercer.estimators._novelty"}
 LINES = [line for m in (_app, *COMMANDS.values()) for _, line in m.EXAMPLES]
-
-
-def there(command):
-    """Estimators that a command needs may not be there yet."""
-    module = MODULES.get(command)
-    if module is not None and importlib.util.find_spec(module) is None:
-        pytest.skip(f"{module} is not there")
 
 
 @pytest.mark.parametrize("line", LINES)
 def test_examples_run(line, run, files):
     words = shlex.split(line)
     assert words[0] == "mercer"
-    there(words[1])
     if "--force" in words:
         Path(words[words.index("-o") + 1]).touch()
     ran = run(*words[1:])
@@ -41,7 +31,6 @@ def test_examples_run(line, run, files):
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_first_examples_run_in_a_process(command, spawn, files):
-    there(command)
     words = shlex.split(COMMANDS[command].EXAMPLES[0][1])
     ran = spawn(*words[1:])
     assert (ran.code, ran.err) == (0, "")
@@ -86,9 +75,7 @@ def test_without_click_one_sentence_says_what_to_install():
     assert ran.stderr == "mercer: the command line needs more: pip install 'mercer[cli]'\n"
 
 
-@pytest.mark.parametrize(
-    ("package", "name"), [("pyarrow", "t.parquet"), ("PIL.Image", "scans")]
-)
+@pytest.mark.parametrize(("package", "name"), [("pyarrow", "t.parquet"), ("PIL.Image", "scans")])
 def test_without_optional_packages_one_sentence(package, name, run, files, monkeypatch):
     (files["folder"] / "t.parquet").touch()
     monkeypatch.setitem(sys.modules, package, None)
@@ -96,18 +83,6 @@ def test_without_optional_packages_one_sentence(package, name, run, files, monke
     assert ran.code == 2
     assert "pip install 'mercer[cli]'" in ran.err
     assert len(ran.err.splitlines()) == 1
-
-
-def test_library_does_not_load_what_commands_need():
-    code = (
-        "import sys, mercer, mercer.estimators; "
-        "print({'click', 'pyarrow', 'PIL', 'mercer.cli'} & set(sys.modules))"
-    )
-    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    # scikit-learn looks for pyarrow on its own
-    assert "click" not in ran.stdout
-    assert "PIL" not in ran.stdout
-    assert "mercer.cli" not in ran.stdout
 
 
 def test_surface():

@@ -39,9 +39,7 @@ class Bars:
             done += 1
         if done == len(items):
             return
-        with click.progressbar(
-            length=len(items), label=label, file=sys.stderr, show_pos=True
-        ) as bar:
+        with click.progressbar(length=len(items), label=label, file=sys.stderr) as bar:
             bar.update(done)
             for item in items[done:]:
                 yield item

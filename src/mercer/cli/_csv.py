@@ -8,14 +8,14 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from mercer._array import Array
 from mercer.cli._data import Choice, Data, choose_columns
 from mercer.cli._output import replacing
-from mercer.cli._problems import DataProblem, listed
+from mercer.cli._problems import DataProblem, counted, listed
 
 _BLOCK = 20_000  # rows that are strings of Python at once
 _MISSING = ("", "na", "nan", "n/a", "null", "none")
@@ -48,6 +48,8 @@ class TextTable(Data):
     cells: tuple[Any, ...] = field(default=(), repr=False)
     used: tuple[int, ...] = ()
     dialect: Dialect = Dialect()
+
+    has_names: ClassVar[bool] = True
 
     def label(self, row: int) -> str:
         """As an editor counts."""
@@ -156,7 +158,8 @@ def _why_no_numbers(cells: Any, first_line: int) -> str:
         return "text"
     cell = str(cells[bad[0]])
     hint = ", decimal commas are not read" if re.fullmatch(r"[-+]?\d+,\d+", cell) else ""
-    few = f"{len(bad):,} of {len(cells):,} cells are not numbers"
+    count, verb = counted(len(cells), "cell"), "is" if len(bad) == 1 else "are"
+    few = f"{len(bad):,} of {count} {verb} no number"
     return f"{few}, the first is {cell[:30]!r} in line {first_line + bad[0]}{hint}"
 
 
@@ -220,7 +223,8 @@ def _rectangular(path: Path, rows: Any, width: int) -> Iterator[list[str]]:
             raise DataProblem(f"line {blank} of {path} is blank; take it out")
         elif len(row) != width:
             raise DataProblem(
-                f"line {rows.line_num} of {path} has {len(row)} cells and the first line {width}; "
+                f"line {rows.line_num} of {path} has {counted(len(row), 'cell')} and the first "
+                f"line {width}; "
                 "is the file complete?"
             )
         else:

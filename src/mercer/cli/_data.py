@@ -5,13 +5,14 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
 
 from mercer._array import Array
-from mercer.cli._problems import DataProblem, UsageProblem, listed
+from mercer.cli._problems import DataProblem, UsageProblem, counted, listed
 
 
 @dataclass(frozen=True)
@@ -60,7 +61,8 @@ class Data(ABC):
     names: tuple[str, ...] = ()
     left_alone: dict[str, str] = field(default_factory=dict)
 
-    row_word: ClassVar[str] = "rows"
+    row_word: ClassVar[str] = "row"
+    has_names: ClassVar[bool] = False
 
     @property
     def one_unit(self) -> bool:
@@ -70,7 +72,12 @@ class Data(ABC):
     @property
     def size(self) -> str:
         """Of each row, in words."""
-        return f"{self.values.shape[1]:,} column{'s' if self.values.shape[1] != 1 else ''}"
+        return counted(self.values.shape[1], "column")
+
+    def glimpse(self, row: int) -> str:
+        """The first values of a row, where columns have names that say something."""
+        shown = zip(self.names, self.values[row], strict=True) if self.has_names else ()
+        return listed(f"{name} {value:.4g}" for name, value in islice(shown, 4))
 
     @abstractmethod
     def label(self, row: int) -> str:
@@ -90,7 +97,7 @@ def check_rows(data: Data, at_least: int = 1) -> None:
     n = len(data.values)
     if n < at_least:
         raise DataProblem(
-            f"{data.path} has {n} of the {at_least} {data.row_word} that are needed at least"
+            f"{data.path} has {counted(n, data.row_word)}, and at least {at_least} are needed"
         )
     i, j = _first(np.isinf(data.values))
     if i >= 0:
@@ -103,8 +110,16 @@ def check_complete(data: Data) -> None:
     i, j = _first(missing)
     if i >= 0:
         raise DataProblem(
-            f"{data.path} has {int(missing.sum()):,} missing values, the first in "
+            f"{data.path} has {counted(int(missing.sum()), 'missing value')}, the first in "
             f"{_place(data, i, j)}; fill them first: mercer impute {data.path} -o OUTPUT"
+        )
+
+
+def check_varies(data: Data) -> None:
+    """Refuse rows that are all equal."""
+    if not (data.values != data.values[0]).any():
+        raise DataProblem(
+            f"all {data.row_word}s of {data.path} are equal; there is no more to learn"
         )
 
 
@@ -112,7 +127,7 @@ def check_alike(data: Data, train: Data) -> None:
     """Refuse training rows of another size than the rows."""
     if data.size != train.size:
         raise DataProblem(
-            f"the {data.row_word} of {data.path} have {data.size} and those of {train.path} "
+            f"the {data.row_word}s of {data.path} have {data.size} and those of {train.path} "
             f"{train.size}; they must be alike"
         )
 
@@ -161,9 +176,10 @@ def _asked(path: Path, names: Sequence[str], choice: Choice) -> tuple[list[int],
             raise DataProblem(
                 f"{path} has {how} {name!r}, which {choice.like.path} has; leave it out with --skip"
             )
-    known = choice.like.names + tuple(choice.like.left_alone) + choice.skip
-    left = {} if choice.columns else {name: "new" for name in names if name not in known}
-    return [names.index(name) for name in choice.like.names], choice.like.left_alone | left
+    known = choice.like.names + choice.skip
+    reasons = choice.like.left_alone
+    left = {name: reasons.get(name, "new") for name in names if name not in known}
+    return [names.index(name) for name in choice.like.names], {} if choice.columns else left
 
 
 def _positions(names: Sequence[str], asked: tuple[str, ...], path: Path) -> list[int]:

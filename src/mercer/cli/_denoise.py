@@ -9,13 +9,21 @@ import click
 import numpy as np
 
 from mercer._array import Array
-from mercer.cli._data import Data, check_complete
-from mercer.cli._job import Job, job_command, root_mean_square, shortened
-from mercer.cli._problems import UsageProblem, listed
+from mercer.cli._data import Data, check_complete, check_varies
+from mercer.cli._job import (
+    Job,
+    components_option,
+    job_command,
+    parse_components,
+    root_mean_square,
+    shortened,
+)
+from mercer.cli._problems import UsageProblem, counted, listed
 from mercer.preimages import LBFGS, ClosedForm, FixedPoint, LearnedMap, Newton
 
 _MANY = 10_000  # rows beyond which the work is done in the span of landmarks
 _LANDMARKS = 1_000
+_NOTHING = 0.005  # trust that is printed as 0.00
 _SOLVERS: dict[str, Callable[[], Any]] = {
     "regression": lambda: None,
     "closed-form": ClosedForm,
@@ -41,9 +49,7 @@ EXAMPLES = (
                  help="Standard deviation of the noise: in units of a column's standard "
                  "deviation, for images of the way from black to white. By default it is "
                  "estimated from the rows that are learned from."),
-    click.option("--components", metavar="N",
-                 help="Keep N principal components, or a share such as 0.9 of the scatter. By "
-                 "default all are kept and weighed by the noise."),
+    components_option("By default all are kept and weighed by the noise."),
     click.option("--solver", type=click.Choice(list(_SOLVERS)), default="regression",
                  show_default=True, metavar="NAME",
                  help=f"The way back from the kernel's space to data: {', '.join(_SOLVERS)}."),
@@ -58,17 +64,18 @@ def denoise(
     size. OUTPUT is of the same kind: tables keep their other columns, images their names.
 
     Each row is brought nearer to what rows have in common, as far as that is estimated to be
-    worth it: rows should be many and alike. Where no noise is found nothing is changed.
+    worth it: rows should be many and alike. Where that is nothing, nothing is changed.
     """
-    kept = _components(components)
+    kept = parse_components(components)
     if noise is not None and not (noise >= 0.0 and np.isfinite(noise)):
         raise UsageProblem(f"--noise {noise:g}: give a standard deviation of at least 0")
     data, train = job.read()
     check_complete(data)
     check_complete(train)
+    check_varies(train)
     scaling = job.scaling(train)
     model = _model(job, train, kept, noise, solver)
-    job.fit(model, scaling.there(train.values), train.row_word)
+    job.fit(model, train, scaling)
     values = data.values
     if model.denoiser_.trust > 0.0:
         values = np.empty_like(data.values)
@@ -78,8 +85,8 @@ def denoise(
     change = scaling.there(values) - scaling.there(data.values)
     facts = _facts(model, noise, change, "column" if scaling.mean is not None else "")
     job.say("denoised", data, facts | (_more(model, data, change) if report else {}))
-    if model.noise_ == 0.0:
-        job.note("no noise was found, so nothing was changed; --noise says how much there is")
+    if model.denoiser_.trust < _NOTHING and noise != 0.0:
+        job.note("changes would do more harm than good, so the rows are left nearly as they were")
 
 
 def _model(job: Job, train: Data, kept: Any, noise: float | None, solver: str) -> Any:
@@ -88,7 +95,7 @@ def _model(job: Job, train: Data, kept: Any, noise: float | None, solver: str) -
     n = len(train.values)
     if isinstance(kept, int) and kept >= n:
         raise UsageProblem(
-            f"--components {kept} is too many for {n:,} {train.row_word}; give less, or none"
+            f"--components {kept} is too many for {counted(n, train.row_word)}; give less, or none"
         )
     landmarks = max(_LANDMARKS, 2 * kept if isinstance(kept, int) else 0)
     return KernelPCA(
@@ -99,23 +106,6 @@ def _model(job: Job, train: Data, kept: Any, noise: float | None, solver: str) -
         n_landmarks=landmarks if n > max(_MANY, landmarks) else None,
         random_state=job.seed,
     )
-
-
-def _components(text: str | None) -> int | float | None:
-    """A number of components or a share."""
-    if text is None:
-        return None
-    if text.isdecimal() and int(text) > 0:
-        return int(text)
-    try:
-        share = float(text)
-    except ValueError:
-        share = 0.0
-    if not 0.0 < share < 1.0:
-        raise UsageProblem(
-            f"--components {text}: give a number of components, or a share between 0 and 1"
-        )
-    return share
 
 
 def _facts(model: Any, noise: float | None, change: Array, unit: str) -> dict[str, str]:

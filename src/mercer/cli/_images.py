@@ -40,7 +40,7 @@ class ImageFolder(Data):
     alpha: dict[str, Array] = field(default_factory=dict, repr=False)
     bars: Bars = field(default_factory=Bars)
 
-    row_word: ClassVar[str] = "images"
+    row_word: ClassVar[str] = "image"
 
     @property
     def one_unit(self) -> bool:

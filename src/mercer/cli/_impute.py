@@ -9,7 +9,8 @@ import numpy as np
 from mercer._array import Array
 from mercer.cli._data import Data
 from mercer.cli._job import Job, job_command, shortened
-from mercer.cli._problems import UsageProblem, listed
+from mercer.cli._problems import UsageProblem, counted, listed
+from mercer.cli._scale import Scaling
 
 EXAMPLES = (
     ("fill empty cells of the number columns of a table",
@@ -40,7 +41,7 @@ def impute(job: Job) -> None:
     missing = np.isnan(data.values)
     model, values = None, data.values
     if missing.any():
-        model = job.fit(_model(job), train.values, train.row_word)
+        model = job.fit(_model(job), train, Scaling())
         values = data.values.copy()
         for rows in job.in_blocks(data, "filling"):
             values[rows] = model.transform(data.values[rows])
@@ -49,7 +50,7 @@ def impute(job: Job) -> None:
 
 
 def _model(job: Job) -> Any:
-    from mercer.estimators._imputer import KernelImputer
+    from mercer.estimators import KernelImputer
 
     return KernelImputer(
         kernel=job.kernel, standardize="auto" if job.scale else False, random_state=job.seed
@@ -61,9 +62,9 @@ def _facts(model: Any, data: Data, missing: Array) -> dict[str, str]:
     if model is None:
         return {"filled": "nothing, no value was missing"}
     counts = missing.sum(axis=0)
-    rows = int(missing.any(axis=1).sum())
+    rows = counted(int(missing.any(axis=1).sum()), data.row_word)
     facts = {
-        "filled": f"{int(counts.sum()):,} values in {rows:,} {data.row_word}",
+        "filled": f"{counted(int(counts.sum()), 'value')} in {rows}",
         "by column": listed(
             (f"{data.names[j]} {counts[j]:,}" for j in np.argsort(-counts, kind="stable")
              if counts[j]), most=12

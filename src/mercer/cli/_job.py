@@ -18,7 +18,7 @@ from mercer.cli._bar import Bars
 from mercer.cli._data import Choice, Data, check_alike, check_rows
 from mercer.cli._files import check_files, check_score_files, read
 from mercer.cli._kernels import FORMS, parse_kernel
-from mercer.cli._problems import UsageProblem, listed
+from mercer.cli._problems import UsageProblem, counted, listed
 from mercer.cli._scale import Scaling
 
 _BLOCK = 1000  # rows between two steps of a bar
@@ -74,10 +74,10 @@ class Job:
         """Of columns in different units; images are in one."""
         return Scaling.of(train.values) if self.scale and not train.one_unit else Scaling()
 
-    def fit(self, model: Any, X: Array, word: str) -> Any:
+    def fit(self, model: Any, train: Data, scaling: Scaling) -> Any:
         """Fit, with a line that says what is being waited for."""
-        with self.bars.waiting(f"learning from {len(X):,} {word}"):
-            return model.fit(X)
+        with self.bars.waiting(f"learning from {counted(len(train.values), train.row_word)}"):
+            return model.fit(scaling.there(train.values))
 
     def in_blocks(self, data: Data, label: str) -> Any:
         """Slices of the rows, with a bar."""
@@ -89,11 +89,11 @@ class Job:
         if self.quiet:
             return
         seconds = time.perf_counter() - self.start
-        lines = {verb: f"{len(data.values):,} {data.row_word} of {data.size} ({seconds:.1f} s)"}
+        count = counted(len(data.values), data.row_word)
+        lines = {verb: f"{count} of {data.size} ({seconds:.1f} s)"}
         lines |= facts
-        alone = data.left_alone
-        if alone:
-            lines["left alone"] = _grouped(alone)
+        if data.left_alone:
+            lines["left alone"] = _grouped(data.left_alone)
         lines["written"] = str(self.output)
         width = max(map(len, lines)) + 2
         for name, text in lines.items():
@@ -183,6 +183,29 @@ def _common_options() -> list[Any]:
         click.option("-q", "--quiet", is_flag=True, help="Print nothing but errors."),
         click.option("--debug", is_flag=True, help="Show where an error came from."),
     ]  # fmt: skip
+
+
+def components_option(default: str) -> Any:
+    """How many principal components."""
+    text = "Keep N principal components, or a share such as 0.9 of the scatter."
+    return click.option("--components", metavar="N", help=f"{text} {default}")
+
+
+def parse_components(text: str | None) -> int | float | None:
+    """A number of components or a share."""
+    if text is None:
+        return None
+    if text.isdecimal() and int(text) > 0:
+        return int(text)
+    try:
+        share = float(text)
+    except ValueError:
+        share = 0.0
+    if not 0.0 < share < 1.0:
+        raise UsageProblem(
+            f"--components {text}: give a number of components, or a share between 0 and 1"
+        )
+    return share
 
 
 def shortened(value: object) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -29,6 +29,8 @@ class ParquetTable(Data):
 
     table: Any = field(default=None, repr=False)
     used: tuple[int, ...] = ()
+
+    has_names: ClassVar[bool] = True
 
     def label(self, row: int) -> str:
         """Counted from 1."""

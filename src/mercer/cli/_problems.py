@@ -33,6 +33,11 @@ def needed(module: str, what: str) -> Any:
         raise UsageProblem(f"{what} need {package}: pip install 'mercer[cli]'") from error
 
 
+def counted(number: int, word: str) -> str:
+    """1 row, 2 rows."""
+    return f"{number:,} {word}{'' if number == 1 else 's'}"
+
+
 def listed(words: Any, most: int = 8) -> str:
     """Words with commas between them; of many, the first few and how many more there are."""
     words = [str(word) for word in words]
