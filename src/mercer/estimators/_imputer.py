@@ -99,17 +99,16 @@ class KernelImputer(TransformerMixin, KernelEstimator):  # type: ignore[misc]
     >>> import numpy as np
     >>> import mercer as mc
     >>> rng = np.random.default_rng(0)
-    >>> t = rng.uniform(0.0, 2.0 * np.pi, 300)
-    >>> X = np.column_stack([np.cos(t), np.sin(t), np.cos(2.0 * t)])
+    >>> t = rng.uniform(0.0, 2.0, (300, 1))
+    >>> X = np.sin(t + np.arange(6))
     >>> holes = X.copy()
-    >>> holes[rng.random(X.shape) < 0.1] = np.nan
+    >>> holes[rng.random(X.shape) < 0.2] = np.nan
     >>> model = mc.KernelImputer().fit(holes)
     >>> missing = np.isnan(holes)
-    >>> bool(np.mean((model.transform(holes) - X)[missing] ** 2) < 0.5 * np.var(X[missing]))
+    >>> bool(np.mean((model.transform(holes) - X)[missing] ** 2) < 0.02 * np.var(X))
     True
-    >>> model.transform([[0.0, 1.0, np.nan], [1.0, 0.0, 0.5]]).round(1)
-    array([[ 0. ,  1. , -1. ],
-           [ 1. ,  0. ,  0.5]])
+    >>> model.error_ < 0.1
+    True
     """
 
     def __init__(

@@ -55,7 +55,7 @@ class Completion:
         b_0.
     rows, row_weights : arrays of shape (m, d) and (m,)
         Completed rows, where starts are looked for.
-    trust : float
+    trust : array of shape (d,)
         In [0, 1].
     max_iter, tol
         When the iteration ends: a change of `tol` (root mean square, in units of scale).
@@ -68,7 +68,7 @@ class Completion:
     intercept: Array = field(repr=False)
     rows: Array = field(repr=False)
     row_weights: Array = field(repr=False)
-    trust: float = 1.0
+    trust: Array = field(repr=False)
     max_iter: int = 20
     tol: float = 1e-3
 
@@ -94,13 +94,13 @@ class Completion:
 
     def trusted(self, Z: Array) -> Array:
         """As far from the means as predictions are worth."""
-        return Z if self.trust == 1.0 else np.asarray(self.mean + self.trust * (Z - self.mean))
+        return np.asarray(self.mean + self.trust * (Z - self.mean))
 
     def _filled(self, T: Array) -> Array:
         missing = np.isnan(T)
         Z = np.where(missing, self.mean, T)
         on = np.flatnonzero(~missing.all(axis=1))
-        if self.back is None or self.trust == 0.0:
+        if self.back is None or not self.trust.any():
             return Z
         Z[on] = from_neighbours(T[on], self.rows, self.row_weights)
         for _ in range(self.max_iter):
@@ -171,8 +171,8 @@ def impute(
 
     What is not given is chosen on observed entries that are hidden (a tenth; of small arrays up to
     three tenths; on at most 400 rows): the filter's strength in each round, the number of rounds,
-    the units of columns, the length scale, and how far to trust the result against column means,
-    mean + trust (z - mean). Where columns say nothing about each other the trust is about 0.
+    the units of columns, the length scale, and how far to trust the result against the mean of each
+    column, mean + trust (z - mean). The trust is about 0 in columns that others say nothing about.
 
     Parameters
     ----------
@@ -220,16 +220,19 @@ def impute(
     >>> import numpy as np
     >>> from mercer.methods import impute
     >>> rng = np.random.default_rng(0)
-    >>> t = rng.uniform(-1.0, 1.0, 200)
-    >>> X = np.column_stack([t, t**2, np.sin(3.0 * t)])
+    >>> t = rng.uniform(0.0, 2.0, (300, 1))
+    >>> X = np.sin(t + np.arange(6))
     >>> holes = X.copy()
     >>> holes[rng.random(X.shape) < 0.2] = np.nan
     >>> found = impute(holes)
     >>> missing = np.isnan(holes)
-    >>> bool(np.mean((found.points - X)[missing] ** 2) < 0.25 * np.var(X[missing]))
+    >>> bool(np.mean((found.points - X)[missing] ** 2) < 0.02 * np.var(X))
     True
-    >>> found.completion([[0.5, np.nan, np.nan]]).round(1)
-    array([[0.5, 0.2, 1. ]])
+    >>> x = np.sin(1.0 + np.arange(6))
+    >>> x.round(1)
+    array([ 0.8,  0.9,  0.1, -0.8, -1. , -0.3])
+    >>> found.completion([[x[0], x[1], np.nan, np.nan, np.nan, x[5]]]).round(1)
+    array([[ 0.8,  0.9,  0.1, -0.8, -1. , -0.3]])
     """
     X = incomplete(X)
     check_number(n_components)
@@ -282,13 +285,20 @@ def _run(
         back, intercept = _sums(parts, Z, w, strength)
     completion = Completion(
         chosen.offset, chosen.scale, observed_mean(T, w), back, intercept, Z[picked], w[picked],
-        chosen.trust if back is not None else 0.0, max_iter, tol,
+        chosen.trust if back is not None else np.zeros_like(intercept), max_iter, tol,
     )  # fmt: skip
     status = _status(changes, completion, bool(np.isnan(X).any()), tol, max_iter)
     kernel = None if settings is None else settings.kernel
     points = completion(X)
     return Imputed(
-        points, len(changes), np.array(changes), status, kernel, strength, chosen.error, completion
+        points,
+        len(changes),
+        np.array(changes),
+        status,
+        kernel,
+        strength,
+        chosen.expected,
+        completion,
     )
 
 
@@ -306,7 +316,7 @@ def _status(
 ) -> ImputeStatus:
     if not missing:
         return ImputeStatus.COMPLETE
-    if completion.trust == 0.0:
+    if not completion.trust.any():
         return ImputeStatus.MEANS
     if changes and changes[-1] <= tol:
         return ImputeStatus.CONVERGED

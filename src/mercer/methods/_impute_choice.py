@@ -26,8 +26,9 @@ class Choice:
     scale: Array = field(repr=False)
     settings: Settings | None
     moves: tuple[Move, ...]
-    trust: float
-    error: float
+    trust: Array = field(repr=False)
+    error: float  # on hidden entries, over that of column means
+    expected: float = float("nan")  # the same with the trust
 
 
 def choose(
@@ -66,7 +67,7 @@ def choose(
             best = cost, _choice(offset, scale, settings, found)
     if best is None:
         offset, scale = units[0]
-        return Choice(offset, scale, None, (), 0.0, float("nan"))
+        return Choice(offset, scale, None, (), np.zeros_like(scale), float("nan"))
     chosen = best[1]
     if kernel is None:
         chosen = _other_lengths(X[some], w[some], hidden, chosen, max_iter)
@@ -75,7 +76,7 @@ def choose(
 
 
 def _choice(offset: Array, scale: Array, settings: Settings, found: Trial) -> Choice:
-    return Choice(offset, scale, settings, found.moves, found.trust, found.error)
+    return Choice(offset, scale, settings, found.moves, found.trust, found.error, found.expected)
 
 
 def _other_lengths(X: Array, w: Array, hidden: Array, chosen: Choice, max_iter: int) -> Choice:

@@ -26,6 +26,7 @@ _NEIGHBOURS = 10
 _BLOCK = 1024  # rows whose distances are held at once
 _REACHES = (1.0, 1.7)
 _WORTH = 2e-3  # of the error: a round that gains less is the last
+_PRIOR = 40.0  # entries of an average column that stand in for those a column lacks
 _CHOSEN = 6.0  # strengths, rounds, units, length: about so many numbers are chosen
 
 
@@ -169,8 +170,9 @@ class Trial:
     """The rounds that did best on entries that were hidden, and what they were worth there."""
 
     moves: tuple[Move, ...]
-    trust: float
-    error: float  # squared, per hidden entry, over that of the mean
+    trust: Array = field(repr=False)  # one per column
+    error: float  # squared, per hidden entry, over that of means: what choices are compared by
+    expected: float  # the same with the trust of each column
     residual: Array = field(repr=False)  # on hidden entries, 0 elsewhere
 
 
@@ -211,24 +213,31 @@ def try_out(T: Array, w: Array, hidden: Array, settings: Settings, max_iter: int
         moves.append(move)
         nearby = range(max(0, best - 1), min(len(grid), best + 2))
     guess = np.where(hidden, Z - mean, 0.0)
-    cross, size = (float(np.sum(v * guess * other)) for other in (truth - mean, guess))
-    trust = _worth(cross, size, base, int(hidden.sum()))
-    residual = mean + trust * guess - truth
-    return Trial(tuple(moves), trust, float(np.sum(v * residual**2)) / base, residual)
+    cross, size = (np.sum(v * guess * other, axis=0) for other in (truth - mean, guess))
+    trust = _worth(cross, size, base, hidden.sum(axis=0))
+    expected = float(np.sum(v * (mean + trust * guess - truth) ** 2)) / base
+    # one factor for all columns flatters less where choices are compared
+    alike = float(np.clip(cross.sum() / max(size.sum(), np.finfo(float).tiny), 0.0, 1.0))
+    residual = mean + alike * guess - truth
+    return Trial(tuple(moves), trust, float(np.sum(v * residual**2)) / base, expected, residual)
 
 
-def _worth(cross: float, size: float, base: float, n: int) -> float:
-    """The factor in [0, 1] that makes the most of a guess, less what choosing it has flattered.
+def _worth(cross: Array, size: Array, base: float, n: Array) -> Array:
+    """For each column the factor in [0, 1] that makes the most of a guess.
 
-    The slope cross / size of the truth on the guess, times 1 - c / (n R^2), R^2 the share
-    cross^2 / (size base) of n entries that it explains: as James and Stein shrink, for c things
-    that were chosen on the same entries.
+    It is the slope cross_j / size_j of the truth on the guess, of each column's n_j entries and
+    `_PRIOR` average ones; times 1 - c / (n R^2), R^2 the share of all entries that the guess
+    explains: as James and Stein shrink, for c things that were chosen on the same entries.
     """
-    if cross <= 0.0 or size <= 0.0:
-        return 0.0
-    share = min(cross**2 / (size * base), 1.0)
-    kept = 1.0 - _CHOSEN / (n * share)
-    return float(np.clip(cross / size * kept, 0.0, 1.0))
+    whole, total = float(cross.sum()), float(size.sum())
+    if whole <= 0.0 or total <= 0.0:
+        return np.zeros(len(cross))
+    count = int(n.sum())
+    share = min(whole**2 / (total * base), 1.0)
+    kept = max(1.0 - _CHOSEN / (count * share), 0.0)
+    prior = _PRIOR / count
+    slopes = (cross + prior * whole) / (size + prior * total)
+    return np.asarray(np.clip(kept * slopes, 0.0, 1.0))
 
 
 def observed_mean(T: Array, w: Array) -> Array:
