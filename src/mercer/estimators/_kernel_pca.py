@@ -130,7 +130,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
     >>> noisy = circle + 0.2 * rng.normal(size=circle.shape)
     >>> model = mc.KernelPCA(noise=0.2).fit(noisy)
     >>> error = lambda X: float(np.mean((X - circle) ** 2))
-    >>> error(model.denoise(noisy)) < 0.7 * error(noisy)
+    >>> error(model.denoise(noisy)) < 0.8 * error(noisy)
     True
     """
 

@@ -14,6 +14,7 @@ from mercer.methods._denoise import Denoiser, stein_risk
 from mercer.methods._filters import Filter, HardCut, Tikhonov
 from mercer.methods._noise import noise_energy, noise_level
 from mercer.methods._readout import Readout
+from mercer.methods._row_keys import distinct_rows
 from mercer.preimages import Candidates, FittedMap, LearnedMap
 from mercer.preimages._solver import Solver
 from mercer.space import Subspace
@@ -103,7 +104,7 @@ def _way_back(inverse: Any, plane: Subspace, X: Any, weights: Array | None) -> A
     if inverse is None:
         return Readout.of(plane, X, weights)
     if isinstance(inverse, LearnedMap):
-        return inverse.fit(plane, X)
+        return inverse.fit(plane, X[distinct_rows(X, weights)])
     if not isinstance(inverse, Solver | Readout):
         raise InputError(f"inverse must be None, a solver or a LearnedMap, got {inverse!r}")
     return inverse

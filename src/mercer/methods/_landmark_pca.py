@@ -14,7 +14,7 @@ from mercer.engine import n_columns, n_rows, pieces
 from mercer.kernels import Kernel
 from mercer.linalg import Nystrom, nystrom
 from mercer.methods._readout import Readout
-from mercer.methods._row_keys import row_keys
+from mercer.methods._row_keys import distinct_rows
 from mercer.methods._spectrum import kept, signs
 from mercer.space import Element, Subspace
 
@@ -55,7 +55,7 @@ class LandmarkScatter:
         """
         rng = as_generator(random_state)
         X = kernel.points(X)
-        X = X[_distinct(X, weights)]
+        X = X[distinct_rows(X, weights)]
         if n_rows(X) > _CHOSEN_AMONG:
             X = X[np.sort(rng.choice(n_rows(X), _CHOSEN_AMONG, replace=False))]
         low = nystrom(kernel, X, n_landmarks, rule=rule, random_state=rng)
@@ -116,9 +116,3 @@ class LandmarkScatter:
         mean = self.rows / self.mass
         slopes = vectors.T @ (self.cross - np.outer(self.first, mean))
         return Readout(mean, slopes / plane.eigenvalues[:, None])
-
-
-def _distinct(X: Any, weights: Array | None) -> Array:
-    """Row numbers of distinct rows of positive weight, in an order that is theirs."""
-    rows = np.arange(n_rows(X)) if weights is None else np.flatnonzero(np.asarray(weights) > 0)
-    return np.asarray(rows[np.unique(row_keys(X[rows]), return_index=True)[1]])

@@ -131,13 +131,8 @@ def noise_energy(kernel: Kernel, X: Any, sigma: float, weights: Any = None) -> f
     with a cusp have no metric, and are asked how far noise moves their features.
     """
     X = kernel.points(X)
-    rows = np.unique(np.linspace(0, X.shape[0] - 1, _PROBES).astype(int))
-    share = as_weights(weights, X.shape[0])[rows]
-    if share.sum() == 0.0:
-        share = np.ones(len(rows))
     mass = float(X.shape[0]) if weights is None else float(np.sum(weights))
-    Z = X[rows]
-    Z = np.asarray(Z.toarray() if is_sparse(Z) else Z, dtype=np.float64)
+    Z, share = spread_rows(X, weights, _PROBES)
     if not kernel.program.has_derivatives:
         raise InputError(
             f"{kernel!r} has no derivatives, so the noise cannot be carried to its features; give "

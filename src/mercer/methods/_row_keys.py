@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from mercer._array import Array, is_sparse
+from mercer.engine import n_rows
 
 
 def row_keys(X: Any) -> Array:
@@ -20,6 +21,12 @@ def row_keys(X: Any) -> Array:
     if is_sparse(X) or X.dtype.kind in "fiub":
         return np.array([_number(a + b) for a, b in _entries(X)], dtype=np.uint64)
     return np.array([_number(_text(x).encode()) for x in X.tolist()], dtype=np.uint64)
+
+
+def distinct_rows(X: Any, weights: Array | None = None) -> Array:
+    """Row numbers of distinct rows of positive weight, in an order that is that of their keys."""
+    rows = np.arange(n_rows(X)) if weights is None else np.flatnonzero(np.asarray(weights) > 0)
+    return np.asarray(rows[np.unique(row_keys(X[rows]), return_index=True)[1]])
 
 
 def _entries(X: Any) -> list[tuple[bytes, bytes]]:
