@@ -15,4 +15,5 @@ SUITES = (
     "spectral",
     "linalg",
     "preimages",
+    "imputation",
 )
