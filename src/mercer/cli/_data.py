@@ -153,7 +153,9 @@ def choose_columns(
         found = numbers(i)
         reason = found if isinstance(found, str) else _why_not(found, choice)
         if reason and (choice.columns or choice.like):
-            raise DataProblem(f"column {names[i]!r} of {path} cannot be used: {reason}")
+            raise DataProblem(
+                f"column {names[i]!r} of {path} cannot be used ({reason}); numbers are needed"
+            )
         if reason:
             left[names[i]] = reason
         else:
