@@ -12,8 +12,7 @@ from mercer.cli._bar import Bars
 from mercer.cli._kernels import parse_kernel
 from mercer.cli._problems import listed
 from mercer.cli._scale import Scaling
-from mercer.estimators import KernelImputer, KernelPCA
-from mercer.estimators._novelty import KernelNovelty
+from mercer.estimators import KernelImputer, KernelNovelty, KernelPCA
 from mercer.kernels import Gaussian, Linear, Matern, Polynomial
 
 from .conftest import write_image, write_images

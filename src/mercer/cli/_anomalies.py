@@ -75,7 +75,7 @@ def _share(text: str) -> Any:
 
 
 def _model(job: Job, share: Any, kept: float | None) -> Any:
-    from mercer.estimators._novelty import KernelNovelty
+    from mercer.estimators import KernelNovelty
 
     return KernelNovelty(
         kernel=job.kernel,
