@@ -1,0 +1,375 @@
+"""KernelPCA: against scikit-learn, its contract, weights, batches, noise, hard inputs."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import sklearn
+from scipy.sparse import csr_array, random_array
+from sklearn import decomposition as peer
+from sklearn.datasets import load_digits, make_moons
+from sklearn.model_selection import GridSearchCV, PredefinedSplit
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import mercer as mc
+from mercer import KernelPCA
+
+
+@parametrize_with_checks(
+    [
+        KernelPCA(),
+        KernelPCA(2),
+        KernelPCA(2, n_landmarks=8, random_state=0),
+        KernelPCA(2, whiten=True),
+        KernelPCA(3, kernel=mc.Laplace(2.0)),
+        KernelPCA(filter=mc.HardCut()),
+        KernelPCA(filter=mc.Tikhonov(0.5)),
+        KernelPCA(filter=mc.EarlyStopping(5)),
+        KernelPCA(2, inverse=mc.FixedPoint()),
+    ]
+)
+@pytest.mark.filterwarnings("ignore:no noise was found")
+def test_scikit_learns_checks(estimator, check):
+    check(estimator)
+
+
+def error(X, Y):
+    return float(np.mean((np.asarray(X) - Y) ** 2))
+
+
+# --- against scikit-learn -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "options", [{"kernel": "rbf", "gamma": 0.3}, {"kernel": "poly", "gamma": 0.5},
+                {"kernel": "linear"}, {"kernel": "cosine"}],
+)  # fmt: skip
+def test_equals_scikit_learns_up_to_sign(options, rng):
+    X, Y = rng.normal(size=(60, 5)), rng.normal(size=(20, 5))
+    ours = KernelPCA(4, **options).fit(X)
+    theirs = peer.KernelPCA(4, **options).fit(X)
+    np.testing.assert_allclose(ours.eigenvalues_, theirs.eigenvalues_, rtol=1e-8)
+    for Z in (X, Y):
+        a, b = ours.transform(Z), theirs.transform(Z)
+        np.testing.assert_allclose(a * np.sign(np.sum(a * b, axis=0)), b, atol=1e-7)
+
+
+def test_precomputed_equals_scikit_learns_and_comes_back_as_row_numbers(rng):
+    X, Y = rng.normal(size=(40, 3)), rng.normal(size=(10, 3))
+    k = mc.Gaussian(1.0)
+    ours = KernelPCA(5, kernel="precomputed").fit(k(X))
+    theirs = peer.KernelPCA(5, kernel="precomputed").fit(k(X))
+    np.testing.assert_allclose(
+        np.abs(ours.transform(k(Y, X))), np.abs(theirs.transform(k(Y, X))), atol=1e-9
+    )
+    np.testing.assert_allclose(ours.transform(k(X)), KernelPCA(5, kernel=k).fit_transform(X))
+    every = KernelPCA(kernel="precomputed", inverse=mc.Candidates()).fit(k(X))
+    np.testing.assert_array_equal(every.inverse_transform(every.transform(k(X))), np.arange(40))
+    np.testing.assert_array_equal(every.denoise(k(X[3:6], X)), [3, 4, 5])
+    with pytest.raises(mc.InputError, match=r"needs k\(x, x\)"):
+        ours.score_samples(k(Y, X))
+    with pytest.raises(mc.InputError, match="must be square"):
+        KernelPCA(kernel="precomputed").fit(k(Y, X))
+
+
+def test_the_linear_kernel_is_pca_with_its_mean_which_scikit_learns_loses(rng):
+    X = rng.normal(size=(50, 6)) * np.arange(1, 7) + 10.0
+    ours, pca = KernelPCA(2, kernel="linear").fit(X), peer.PCA(2).fit(X)
+    back = pca.inverse_transform(pca.transform(X))
+    np.testing.assert_allclose(ours.inverse_transform(ours.transform(X)), back, atol=1e-8)
+    np.testing.assert_allclose(ours.inverse_transform(np.zeros((1, 2)))[0], X.mean(axis=0))
+    np.testing.assert_allclose(
+        ours.explained_variance_ratio_, pca.explained_variance_ratio_, rtol=1e-9
+    )
+    np.testing.assert_allclose(ours.eigenvalues_ / 49, pca.explained_variance_, rtol=1e-9)
+    theirs = peer.KernelPCA(2, kernel="linear", fit_inverse_transform=True).fit(X)
+    lost = theirs.inverse_transform(theirs.transform(X))
+    assert np.linalg.norm(lost.mean(axis=0)) < 0.1 * np.linalg.norm(X.mean(axis=0))
+    assert error(lost, X) > 10.0 * error(back, X)
+
+
+def test_whitened_coordinates_have_unit_variance_and_the_same_way_back(rng):
+    X = rng.normal(size=(80, 3))
+    plain, white = KernelPCA(4).fit(X), KernelPCA(4, whiten=True).fit(X)
+    Z = white.transform(X)
+    np.testing.assert_allclose(Z.T @ Z / 80, np.eye(4), atol=1e-9)
+    expected = plain.inverse_transform(plain.transform(X))
+    np.testing.assert_allclose(white.inverse_transform(Z), expected, atol=1e-9)
+
+
+def test_n_components(rng):
+    X = rng.normal(size=(30, 4))
+    shares = KernelPCA().fit(X).explained_variance_ratio_
+    assert shares.sum() == pytest.approx(1.0)
+    model = KernelPCA(0.7).fit(X)
+    assert model.explained_variance_ratio_.sum() >= 0.7
+    assert model.explained_variance_ratio_[:-1].sum() < 0.7
+    assert KernelPCA().fit_transform(X).shape == (30, 29)
+    assert KernelPCA(100, kernel="linear").fit_transform(X).shape == (30, 4)
+    for wrong in (0, -1, 1.5, 0.0, "all"):
+        with pytest.raises(mc.InputError, match="n_components"):
+            KernelPCA(wrong).fit(X)
+
+
+# --- data of all kinds ----------------------------------------------------------------------------
+
+
+WAYS = [
+    {},
+    {"n_components": 4},
+    {"n_components": 4, "n_landmarks": 15, "random_state": 0},
+    {"n_components": 4, "inverse": mc.FixedPoint()},
+    {"kernel": mc.Laplace(1.5)},
+    {"kernel": "poly", "n_components": 5},
+]
+
+
+@pytest.mark.parametrize("options", WAYS)
+def test_sparse_is_dense(options, rng):
+    X = np.where(rng.random((40, 6)) < 0.5, 0.0, rng.normal(size=(40, 6)))
+    dense, sparse = KernelPCA(**options).fit(X), KernelPCA(**options).fit(csr_array(X))
+    S = csr_array(X[:9])
+    np.testing.assert_allclose(sparse.transform(S), dense.transform(X[:9]), atol=1e-9)
+    np.testing.assert_allclose(sparse.denoise(S), dense.denoise(X[:9]), atol=1e-8)
+    assert sparse.noise_ == pytest.approx(dense.noise_, rel=1e-6)
+
+
+def test_wide_sparse_rows(rng):
+    X = random_array((40, 5000), density=2e-3, rng=rng, format="csr")
+    sparse, dense = (KernelPCA(3, noise=0.1).fit(A) for A in (X, X.toarray()))
+    np.testing.assert_allclose(sparse.transform(X), dense.transform(X.toarray()), atol=1e-9)
+    assert sparse.denoiser_.trust == pytest.approx(dense.denoiser_.trust, abs=1e-7)
+
+
+@pytest.mark.parametrize("options", WAYS)
+def test_float32_stays_float32(options, rng):
+    X = rng.normal(size=(40, 3)).astype(np.float32)
+    model, double = KernelPCA(**options).fit(X), KernelPCA(**options).fit(X.astype(np.float64))
+    Z = model.transform(X)
+    back, denoised = model.inverse_transform(Z), model.denoise(X)
+    assert Z.dtype == back.dtype == denoised.dtype == np.float32
+    np.testing.assert_allclose(denoised, double.denoise(X.astype(np.float64)), atol=1e-3)
+
+
+def test_frames_and_names(rng):
+    frame = pd.DataFrame(rng.normal(size=(20, 3)), columns=["a", "b", "c"])
+    model = KernelPCA(2).set_output(transform="pandas").fit(frame)
+    Z = model.transform(frame)
+    assert list(Z.columns) == ["kernelpca0", "kernelpca1"]
+    assert Z.index.equals(frame.index)
+    assert model.feature_names_in_.tolist() == ["a", "b", "c"]
+    with pytest.raises(ValueError, match="feature names"):
+        model.transform(frame.rename(columns={"a": "z"}))
+    np.testing.assert_allclose(model.denoise(frame), KernelPCA(2).fit(frame).denoise(frame))
+
+
+def test_strings_are_points_and_come_back_as_training_strings():
+    words = ["banana", "bandana", "ananas", "cabana", "rhythm", "algorithm"]
+    model = KernelPCA(2, kernel=mc.Subsequences(2, 0.5)).fit(words)
+    Z = model.transform(words)
+    assert Z.shape == (6, 2)
+    assert set(model.inverse_transform(Z)) <= set(words)
+    assert set(model.denoise(["bananana"])) <= set(words)
+    every = KernelPCA(kernel=mc.Subsequences(2, 0.5)).fit(words)
+    assert list(every.inverse_transform(every.transform(words))) == words
+    assert every.score_samples(words) == pytest.approx(np.zeros(6), abs=1e-10)
+    assert model.noise_ is None
+
+
+def test_one_row_constant_rows_and_nan():
+    for X in ([[1.0, 2.0]], np.ones((4, 2))):
+        with pytest.raises(mc.InputError, match="no direction of scatter"):
+            KernelPCA().fit(X)
+    with pytest.raises(ValueError, match="NaN"):
+        KernelPCA().fit([[0.0], [np.nan]])
+    with pytest.raises(mc.InputError, match="must have 1 columns"):
+        KernelPCA(1).fit([[0.0], [1.0], [3.0]]).inverse_transform([[1.0, 2.0]])
+
+
+@pytest.mark.parametrize("shape", [(12, 200), (2, 3), (3, 1)])
+def test_few_rows_and_many_columns(shape, rng):
+    X = rng.normal(size=shape)
+    model = KernelPCA().fit(X)
+    np.testing.assert_allclose(model.score_samples(X), 0.0, atol=1e-12)
+    assert np.isfinite(model.denoise(X)).all()
+    assert 0.0 <= model.denoiser_.trust <= 1.0
+
+
+@pytest.mark.parametrize("options", [{}, {"n_components": 4}, {"inverse": mc.FixedPoint()}])
+def test_far_from_the_origin(options, rng):
+    X = rng.normal(size=(40, 3))
+    near, far = KernelPCA(**options).fit(X), KernelPCA(**options).fit(X + 1e6)
+    np.testing.assert_allclose(far.transform(X + 1e6), near.transform(X), atol=1e-6)
+    np.testing.assert_allclose(far.denoise(X + 1e6) - 1e6, near.denoise(X), atol=1e-5)
+    # inner products of the linear kernel are 1e12: a thousandth is what rounding leaves
+    linear = KernelPCA(3, kernel="linear").fit(X + 1e6)
+    back = linear.inverse_transform(linear.transform(X + 1e6))
+    np.testing.assert_allclose(back, X + 1e6, atol=1e-2)
+
+
+# --- weights and batches --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "options",
+    [*WAYS, {"filter": mc.EarlyStopping()}, {"n_components": 4, "inverse": mc.LearnedMap()},
+     {"n_landmarks": 15, "rule": "kmeans", "random_state": 0, "whiten": True}],
+)  # fmt: skip
+def test_weights_are_repetitions(options, rng):
+    X, Y = rng.normal(size=(45, 3)), rng.normal(size=(10, 3))
+    w = rng.integers(0, 4, 45)
+    weighted = KernelPCA(**options).fit(X, sample_weight=w)
+    repeated = KernelPCA(**options).fit(np.repeat(X, w, axis=0))
+    np.testing.assert_allclose(weighted.transform(Y), repeated.transform(Y), atol=1e-8)
+    np.testing.assert_allclose(weighted.denoise(Y), repeated.denoise(Y), atol=1e-7)
+    assert weighted.noise_ == pytest.approx(repeated.noise_, rel=1e-9)
+    assert weighted.denoiser_.trust == pytest.approx(repeated.denoiser_.trust, abs=1e-8)
+    assert weighted.mass_ == repeated.mass_ == w.sum()
+
+
+def test_weights_are_routed_through_a_pipeline(rng):
+    X, w = rng.normal(size=(30, 3)), rng.uniform(size=30)
+    with sklearn.config_context(enable_metadata_routing=True):
+        pipe = make_pipeline(
+            StandardScaler().set_fit_request(sample_weight=False),
+            KernelPCA(2).set_fit_request(sample_weight=True),
+        )
+        routed = pipe.fit(X, sample_weight=w).transform(X)
+    S = StandardScaler().fit_transform(X)
+    np.testing.assert_allclose(routed, KernelPCA(2).fit(S, sample_weight=w).transform(S))
+    assert not np.allclose(routed, KernelPCA(2).fit(S).transform(S))
+
+
+def test_batches_are_all_rows_at_once(rng):
+    X, Y = rng.normal(size=(120, 4)), rng.normal(size=(10, 4))
+    w = rng.uniform(size=120)
+    kernel = mc.Gaussian(2.0)
+    options = {"kernel": kernel, "n_landmarks": 20, "filter": mc.Tikhonov(0.3), "trust": 1.0}
+    batched = KernelPCA(**options, random_state=0).partial_fit(X[:40], sample_weight=w[:40])
+    Z = batched.subspace_.origin.points
+    for rows in (slice(40, 41), slice(41, 120)):
+        batched.partial_fit(X[rows], sample_weight=w[rows])
+    np.testing.assert_array_equal(batched.subspace_.origin.points, Z)
+    assert batched.mass_ == pytest.approx(w.sum())
+    # the same from the definition: the scatter of the features, projected on the landmarks
+    T = np.linalg.cholesky(kernel(Z))
+    L, M = (np.linalg.solve(T, kernel(Z, A)).T for A in (X, Y))
+    mean = w @ L / w.sum()
+    values, vectors = np.linalg.eigh((L - mean).T @ (w[:, None] * (L - mean)))
+    np.testing.assert_allclose(batched.eigenvalues_, values[::-1], rtol=1e-7, atol=1e-10)
+    c = np.abs((M - mean) @ vectors[:, ::-1])
+    np.testing.assert_allclose(np.abs(batched.transform(Y))[:, :10], c[:, :10], atol=1e-6)
+    C = (L - mean) @ vectors[:, ::-1]
+    slopes = C.T @ (w[:, None] * X) / values[::-1, None]
+    found = batched.inverse_transform(np.eye(20)[:10])
+    weight = values[::-1] / (values[::-1] + 0.3)
+    expected = np.abs(weight[:10, None] * slopes[:10])
+    np.testing.assert_allclose(np.abs(found - w @ X / w.sum()), expected, atol=1e-6)
+
+
+def test_partial_fit_needs_landmarks_and_fit_forgets(rng):
+    X = rng.normal(size=(30, 2))
+    assert not hasattr(KernelPCA(), "partial_fit")
+    model = KernelPCA(2, n_landmarks=10, random_state=0).fit(X)
+    model.set_params(n_landmarks=None).fit(X[:20])
+    assert model.mass_ == 20.0
+    np.testing.assert_allclose(model.transform(X), KernelPCA(2).fit(X[:20]).transform(X))
+
+
+# --- model selection ------------------------------------------------------------------------------
+
+
+def circle(rng, n=200, sd=0.2):
+    t = rng.uniform(0.0, 2.0 * np.pi, n)
+    clean = np.column_stack([np.cos(t), np.sin(t)])
+    return clean, clean + sd * rng.normal(size=clean.shape)
+
+
+@pytest.mark.parametrize("grid", [{"kernel__length_scale": [0.01, 1.0, 100.0]},
+                                  {"n_components": [1, 5, 100]}])  # fmt: skip
+def test_grid_search_with_and_without_clean_rows(grid, rng):
+    clean, noisy = circle(rng)
+    model = KernelPCA(kernel=mc.Gaussian(1.0), noise=0.2, trust=1.0)
+    folds = PredefinedSplit(np.arange(200) % 4)
+    given = GridSearchCV(model, grid, cv=folds).fit(noisy, clean)
+    blind = GridSearchCV(model, grid, cv=folds).fit(noisy)
+    assert given.best_index_ == blind.best_index_ == 1
+    a, b = given.cv_results_["mean_test_score"], blind.cv_results_["mean_test_score"]
+    spread = given.cv_results_["std_test_score"] + blind.cv_results_["std_test_score"]
+    assert (np.abs(a - b) < 2.0 * spread + 0.005).all()  # Stein's estimate is that of the error
+
+
+def test_score_is_what_it_says(rng):
+    clean, noisy = circle(rng)
+    model = KernelPCA(noise=0.2).fit(noisy[:100])
+    assert model.score(noisy[100:], clean[100:]) == pytest.approx(
+        -error(model.denoise(noisy[100:]), clean[100:])
+    )
+    labels = np.zeros(100)
+    assert model.score(noisy[100:], labels) == model.score(noisy[100:])
+    words = KernelPCA(1, kernel=mc.Spectrum(2)).fit(["abab", "abba", "bbbb"])
+    assert words.score(["aaaa"]) == pytest.approx(float(words.score_samples(["aaaa"])[0]))
+
+
+# --- noise ----------------------------------------------------------------------------------------
+
+
+def curves():
+    rng = np.random.default_rng(0)
+    u = rng.uniform(0.0, 2.0 * np.pi, 400)
+    return {
+        "ring": circle(rng, 400)[0],
+        "moons": make_moons(400, random_state=0)[0],
+        "sine": np.column_stack([u, 0.8 * np.sin(2.0 * u)]),
+    }
+
+
+@pytest.mark.parametrize(("name", "factor"), [("ring", 0.75), ("moons", 0.92), ("sine", 0.95)])
+def test_denoising_reduces_the_error_on_curves(name, factor):
+    # of noise in the plane half is along the curve and cannot be told: 0.5 would be perfect
+    clean, ratios = curves()[name], []
+    for seed in range(4):
+        noisy = clean + 0.15 * np.random.default_rng(seed).normal(size=clean.shape)
+        denoised = KernelPCA(noise=0.15).fit(noisy).denoise(noisy)
+        ratios.append(error(denoised, clean) / error(noisy, clean))
+    assert np.mean(ratios) < factor  # found: 0.69, 0.86 and 0.91
+    assert max(ratios) < 1.0
+    assert KernelPCA().fit(noisy).noise_ == pytest.approx(0.15, rel=0.5)
+
+
+@pytest.mark.parametrize(("sd", "factor"), [(0.05, 1.05), (0.10, 1.05), (0.25, 0.5)])
+def test_denoising_digits_is_never_worse_than_leaving_them_alone(sd, factor, rng):
+    clean = rng.permutation(load_digits().data / 16.0)[:550]
+    noisy = clean + sd * rng.normal(size=clean.shape)
+    model = KernelPCA().fit(noisy[:400])
+    assert model.noise_ == pytest.approx(sd, rel=0.15)
+    ratio = error(model.denoise(noisy[400:]), clean[400:]) / error(noisy[400:], clean[400:])
+    assert ratio < factor  # found: 0.79, 0.62 and 0.37
+
+
+def test_trust_and_noise_may_be_given(rng):
+    X = rng.normal(size=(40, 3))
+    for trust in (0.0, 0.3, 1.0):
+        model = KernelPCA(2, trust=trust).fit(X)
+        moved = model.inverse_transform(model.transform(X)) - X
+        np.testing.assert_allclose(model.denoise(X), X + trust * moved, atol=1e-9)
+    assert KernelPCA(noise=0.0).fit(X).denoiser_.trust == 0.0
+    np.testing.assert_array_equal(KernelPCA(noise=0.0).fit(X).denoise(X), X)
+    for wrong in ({"trust": 1.1}, {"trust": "full"}, {"noise": -1.0}, {"noise": "much"}):
+        with pytest.raises(mc.InputError, match=next(iter(wrong))):
+            KernelPCA(**wrong).fit(X)
+    with pytest.raises(mc.InputError, match="inverse must be"):
+        KernelPCA(inverse="exact").fit(X)
+
+
+def test_rows_without_noise_are_left_alone_with_a_warning():
+    # columns that vary by less than 1e-10 of their size hold no noise that could be told
+    X = 1e10 + np.linspace(0.0, 0.5, 20)[:, None] * [1.0, 0.5]
+    model = KernelPCA().fit(X)
+    assert model.noise_ == 0.0
+    with pytest.warns(mc.MercerWarning, match="no noise was found"):
+        np.testing.assert_array_equal(model.denoise(X), X)
+    smooth = np.column_stack([np.linspace(0, 1, 60), np.linspace(0, 1, 60) ** 2])
+    moved = np.abs(KernelPCA().fit(smooth).denoise(smooth) - smooth)
+    assert moved.max() < 0.05 * smooth.std()
