@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mercer._array import Array, non_negative, positive_int
+from mercer._errors import InputError
 
 
 class Filter(ABC):
@@ -74,8 +75,7 @@ class Tikhonov(Filter):
 
     def weights(self, eigenvalues: Array, noise: float | None) -> Array:
         """lambda / (lambda + a)."""
-        a = noise if self.strength is None else self.strength
-        assert a is not None
+        a = _given(self, noise) if self.strength is None else self.strength
         return np.asarray(eigenvalues / (eigenvalues + a)) if a > 0 else np.ones(len(eigenvalues))
 
     @property
@@ -115,8 +115,7 @@ class EarlyStopping(Filter):
         if self.n_steps is not None:
             t = self.n_steps
         else:
-            assert noise is not None
-            share = noise / float(eigenvalues[0])
+            share = _given(self, noise) / float(eigenvalues[0])
             if share <= 0.0:
                 return np.ones(len(eigenvalues))
             t = max(1.0, math.log(0.5) / math.log1p(-share)) if share < 1.0 else 1.0
@@ -126,3 +125,9 @@ class EarlyStopping(Filter):
     def needs_noise(self) -> bool:
         """Where no number of steps was given."""
         return self.n_steps is None
+
+
+def _given(filter: Filter, noise: float | None) -> float:  # noqa: A002
+    if noise is None:
+        raise InputError(f"{filter!r} needs a strength, or the noise")
+    return noise
