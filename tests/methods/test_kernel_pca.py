@@ -182,3 +182,11 @@ def test_other_refusals(rng):
         mc.kernel_pca(mc.Gaussian(1.0), X, weights=np.ones(9), n_landmarks=3)
     with pytest.raises(mc.InputError, match="n_components, or n_landmarks"):
         mc.kernel_pca(mc.Gaussian(1.0), np.zeros((10_002, 1)))
+
+
+@pytest.mark.parametrize("kernel", [mc.Gaussian(1.0), mc.Linear(), mc.Polynomial(2)], ids=repr)
+@pytest.mark.parametrize("n_landmarks", [None, 5])
+def test_equal_points_have_no_directions(kernel, n_landmarks):
+    for X in (np.ones((20, 3)), np.full((5, 2), 1e6), np.zeros((3, 2))):
+        with pytest.raises(mc.InputError, match="the same feature to rounding"):
+            mc.kernel_pca(kernel, X, n_landmarks=n_landmarks)

@@ -100,7 +100,7 @@ class LandmarkScatter:
         total = float(values.sum()) + lost
         if n_components is not None and not isinstance(n_components, float | np.floating):
             values, vectors = values[: int(n_components)], vectors[:, : int(n_components)]
-        values, vectors = kept(values, vectors, n_components, total)
+        values, vectors = kept(values, vectors, n_components, total, self.own)
         vectors = vectors * signs((self.low.triangle - mean) @ vectors)  # coordinates of landmarks
         coef = solve_triangular(self.low.triangle.T, np.column_stack([vectors, mean]), lower=False)
         kernel, Z = self.low.kernel, self.low.landmarks

@@ -106,7 +106,9 @@ def kernel_pca(
         )  # fmt: skip
 
     found = _enough(pairs, n_components, most, total)
-    values, vectors = kept(found.values, found.vectors, n_components, total)
+    own = kernel.diag(S.points).astype(np.float64)
+    size = float(own.sum() if S.weights is None else S.weights @ own)
+    values, vectors = kept(found.values, found.vectors, n_components, total, size)
     root = None if S.weights is None else np.sqrt(S.weights)[:, None]
     # coordinates of the rows, up to a factor: of a row of weight 2 what a row twice has
     at_rows = vectors if root is None else vectors / np.where(root > 0, root, np.inf)

@@ -9,6 +9,7 @@ import numpy as np
 from mercer._array import Array, positive_int
 from mercer._errors import InputError
 
+_EPS = float(np.finfo(np.float64).eps)
 _ROUNDING = 1e-12  # of the largest eigenvalue: below, a direction is noise of the arithmetic
 
 
@@ -26,14 +27,21 @@ def check_number(n_components: Any) -> None:
         positive_int(n_components, "n_components")
 
 
-def kept(values: Array, vectors: Array, n_components: Any, total: float) -> tuple[Array, Array]:
-    """Directions above rounding, and no more than a share asks for."""
-    keep = values > _ROUNDING * max(float(values[0]), 0.0)
-    if not keep.any():
+def kept(
+    values: Array, vectors: Array, n_components: Any, total: float, size: float
+) -> tuple[Array, Array]:
+    """Directions above rounding, and no more than a share asks for.
+
+    `size` is the sum of k(x, x): scatter below its rounding error is none.
+    """
+    largest = float(values[0]) if len(values) else 0.0
+    if largest <= max(len(vectors), 16) * _EPS * size:
         raise InputError(
-            "all points have the same feature, so there is no direction of scatter; give at least "
-            "two different points (more than n_samples = 1)"
+            "all points have the same feature to rounding, so there is no direction of scatter; "
+            "give at least two different points (more than n_samples = 1), or, for kernels of the "
+            "inner product, points nearer to the origin"
         )
+    keep = values > _ROUNDING * largest
     if isinstance(n_components, float | np.floating):
         before = np.concatenate([[0.0], np.cumsum(values)[:-1]])
         keep &= before < n_components * total
