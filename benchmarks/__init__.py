@@ -15,5 +15,7 @@ SUITES = (
     "spectral",
     "linalg",
     "preimages",
+    "kernel_pca",
+    "denoising",
     "imputation",
 )
