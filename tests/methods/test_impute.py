@@ -11,8 +11,8 @@ from sklearn.datasets import load_digits
 from sklearn.impute import KNNImputer
 
 import mercer as mc
-from mercer.methods._filters import EarlyStopping, HardCut, Tikhonov
-from mercer.methods._impute import ImputeStatus, distinct_rows, impute
+from mercer.methods import EarlyStopping, HardCut, ImputeStatus, Tikhonov, impute
+from mercer.methods._impute import distinct_rows
 from mercer.methods._impute_choice import _median_distance
 from mercer.methods._impute_rounds import Components, Settings, from_neighbours
 

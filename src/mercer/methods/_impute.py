@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
@@ -11,6 +12,7 @@ import numpy as np
 from mercer._array import Array, as_points, as_vector, is_sparse, non_negative, positive_int
 from mercer._errors import InputError
 from mercer._random import as_generator
+from mercer._threads import single_threaded_blas
 from mercer.engine import pieces
 from mercer.kernels import Kernel
 from mercer.linalg._inputs import raw_weights
@@ -102,7 +104,8 @@ class Completion:
         on = np.flatnonzero(~missing.all(axis=1))
         if self.back is None or not self.trust.any():
             return Z
-        Z[on] = from_neighbours(T[on], self.rows, self.row_weights)
+        with single_threaded_blas():
+            Z[on] = from_neighbours(T[on], self.rows, self.row_weights)
         for _ in range(self.max_iter):
             if not on.size:
                 break
@@ -248,11 +251,13 @@ def impute(
     rng = as_generator(random_state)
     rows, w = distinct_rows(X, raw_weights(weights, X.shape[0]))
     few = _LANDMARKS if n_landmarks is None and len(rows) > _MANY else n_landmarks
-    chosen = choose(
-        rows, w, kernel, Tikhonov() if filter is None else filter, n_components, standardize,
-        None if few is None else positive_int(few, "n_landmarks"), max_iter, rng,
-    )  # fmt: skip
-    return _run(X, rows, w, chosen, max_iter, tol, rng)
+    with single_threaded_blas():  # small matrices; threads lose much where other work is running
+        chosen = choose(
+            rows, w, kernel, Tikhonov() if filter is None else filter, n_components, standardize,
+            None if few is None else positive_int(few, "n_landmarks"), max_iter, rng,
+        )  # fmt: skip
+    with single_threaded_blas() if len(rows) <= _MANY else nullcontext():
+        return _run(X, rows, w, chosen, max_iter, tol, rng)
 
 
 def _run(
