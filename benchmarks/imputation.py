@@ -21,7 +21,7 @@ from sklearn.impute import IterativeImputer, KNNImputer, SimpleImputer
 
 from benchmarks._harness import Array, Settings
 from benchmarks._report import Outcome, Row, at_most
-from mercer.estimators._imputer import KernelImputer
+from mercer import KernelImputer
 
 TITLE = "Imputation"
 

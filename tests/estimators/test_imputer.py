@@ -13,9 +13,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import mercer as mc
-from mercer.estimators._imputer import KernelImputer
-from mercer.methods._filters import HardCut
-from mercer.methods._impute import impute
+from mercer.estimators import KernelImputer
+from mercer.methods import HardCut, impute
 
 
 def data(n=60, seed=0):
