@@ -165,36 +165,39 @@ WAYS: dict[str, tuple[Any, Way]] = {  # untuned, and in a grid
     "ClosedForm": (mc.ClosedForm(), lambda _plane, _train: mc.ClosedForm()),
     "LearnedMap": (mc.LearnedMap(), lambda plane, train: mc.LearnedMap().fit(plane, train)),
 }
-OURS_TUNED = "regression", "FixedPoint"  # 30 settings each, 60 together
-_WIDTHS, _STRENGTHS = (0.125, 0.25, 0.5, 1.0, 2.0), (0.25, 0.5, 1.0, 1.5, 2.5, 4.0)
-_FEW_WIDTHS, _FEW_STRENGTHS = _WIDTHS[1:4], _STRENGTHS[1:]  # for the other ways: 15 settings
 
 
-def _untuned(inverse: Any) -> Callable[[Array], Denoise]:
-    return lambda train: mc.KernelPCA(inverse=inverse).fit(train).denoise
+def _untuned(**parameters: Any) -> Callable[[Array], Denoise]:
+    return lambda train: mc.KernelPCA(**parameters).fit(train).denoise
 
 
-def _grid(name: str, way: Way) -> Callable[[Array], Iterator[Denoise]]:
-    """Widths by strengths, one decomposition for each width; the trust comes from noisy rows.
+def _tikhonov(_plane: mc.Subspace, strength: float) -> mc.Tikhonov:
+    return mc.Tikhonov(strength)
+
+
+def _early(plane: mc.Subspace, strength: float) -> mc.EarlyStopping:
+    """As many steps as halve a direction of this strength."""
+    assert plane.eigenvalues is not None
+    return mc.EarlyStopping(max(1, round(float(np.log(2.0) * plane.eigenvalues[0]) / strength)))
+
+
+def _grid(way: Way, make: Callable = _tikhonov) -> Callable[[Array], Iterator[Denoise]]:
+    """Four widths by five strengths, one decomposition for each width; trust from noisy rows.
 
     Squared widths are in units of the median squared distance; strengths in units of n s^2 over
     that, s the estimated noise. The default is a half and two.
     """
-    widths, strengths = _WIDTHS, _STRENGTHS
-    if name not in OURS_TUNED:
-        widths, strengths = _FEW_WIDTHS, _FEW_STRENGTHS
 
     def settings(train: Array) -> Iterator[Denoise]:
         noise, length = mc.noise_level(train), mc.median_scale(train)
-        for share in widths:
+        for share in (0.25, 0.5, 1.0, 2.0):
             kernel = mc.Gaussian(share**0.5 * length)
             plane = mc.kernel_pca(kernel, train)
             inverse = way(plane, train)
             unit = share * noise_energy(kernel, train, noise)
-            for strength in strengths:
-                yield fit_denoiser(
-                    plane, train, filter=mc.Tikhonov(strength * unit), noise=noise, inverse=inverse
-                )[0]
+            for strength in (0.5, 1.0, 1.5, 2.5, 4.0):
+                chosen = make(plane, strength * unit)
+                yield fit_denoiser(plane, train, filter=chosen, noise=noise, inverse=inverse)[0]
 
     return settings
 
@@ -210,10 +213,18 @@ CONTENDERS: dict[str, Callable[[Array], Denoise | Iterator[Denoise]]] = {
     "nearest neighbours tuned": _neighbours,
     "sklearn default": _sklearn,
     PEER: _sklearn_grid,
-    DEFAULT: _untuned(None),
-    **{f"mercer {name}": _untuned(first) for name, (first, _) in WAYS.items() if first is not None},
-    **{f"mercer {name} tuned": _grid(name, way) for name, (_, way) in WAYS.items()},
+    DEFAULT: _untuned(),
+    **{
+        f"mercer {name}": _untuned(inverse=way)
+        for name, (way, _) in WAYS.items()
+        if way is not None
+    },
+    "mercer EarlyStopping": _untuned(filter=mc.EarlyStopping()),
+    **{f"mercer {name} tuned": _grid(way) for name, (_, way) in WAYS.items()},
+    "mercer EarlyStopping tuned": _grid(WAYS["regression"][1], _early),
 }
+# 20 settings each; together they are the row of `TUNED`, with as many as the others
+OURS_TUNED = tuple(f"mercer {name} tuned" for name in ("regression", "EarlyStopping", "FixedPoint"))
 
 
 def _answer(contender: Callable[[Array], Any], split: Split, most: int) -> Answer:
@@ -241,7 +252,7 @@ Cell = dict[str, list[Answer]]
 
 
 def _run_cell(X: Array, noise: Callable, names: Iterable[str], settings: Settings) -> Cell:
-    """Every contender on every split; mercer tuned is the better of two, on validation rows."""
+    """Every contender on every split; mercer tuned is the best of three, on validation rows."""
     cell: Cell = {name: [] for name in names}
     sizes = (60, 30, 30) if settings.quick else SIZES
     with threadpoolctl.threadpool_limits(1, "blas"):
@@ -250,9 +261,9 @@ def _run_cell(X: Array, noise: Callable, names: Iterable[str], settings: Setting
             for name in cell:
                 found = _answer(CONTENDERS[name], split, settings.size(BUDGET, 2))
                 cell[name].append(found)
-    if all(f"mercer {way} tuned" in cell for way in OURS_TUNED):
-        pairs = zip(*(cell[f"mercer {way} tuned"] for way in OURS_TUNED), strict=True)
-        cell[TUNED] = [min(p)._replace(seconds=sum(a.seconds for a in p)) for p in pairs]
+    if all(name in cell for name in OURS_TUNED):
+        groups = zip(*(cell[name] for name in OURS_TUNED), strict=True)
+        cell[TUNED] = [min(g)._replace(seconds=sum(a.seconds for a in g)) for g in groups]
     return cell
 
 
