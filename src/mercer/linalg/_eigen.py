@@ -4,8 +4,11 @@
 |--------|------------------------------------|--------------------------------------------------|
 | dense  | up to 1,500 points, or more than a | writes the matrix down and asks LAPACK for the   |
 |        | fifth of the pairs of up to 10,000 | largest pairs: n^2 numbers, n^3 steps            |
-| krylov | everything else                    | block Lanczos on kernel sums: a few n k numbers, |
-|        |                                    | each pass over the kernel serves a block         |
+| krylov | everything else                    | block Lanczos: a few n k numbers, each product   |
+|        |                                    | serves a block of vectors                        |
+
+Up to 10,000 points the products of `krylov` read a Gram matrix that is written down once; beyond,
+they are kernel sums.
 """
 
 from __future__ import annotations
@@ -130,6 +133,19 @@ def eigenpairs(
     array([0.6, 0.8])
     """
     S = gram_operator(kernel, X, centred=centred, weights=weights)
+    return operator_pairs(S, n_components, method, tol, max_iter, random_state, callback)
+
+
+def operator_pairs(
+    S: GramOperator,
+    n_components: int,
+    method: str | None = None,
+    tol: float = 1e-8,
+    max_iter: int = 200,
+    random_state: Any = None,
+    callback: Callback | None = None,
+) -> EigenPairs:
+    """`eigenpairs` of an operator that exists already, with what it has computed."""
     n, k = S.shape[0], positive_int(n_components, "n_components")
     if k > n:
         raise InputError(f"n_components must be at most the number of points, {n}, got {k}")
@@ -140,18 +156,24 @@ def eigenpairs(
     elif n <= DENSE_UP_TO or (n <= _DENSE_AT_MOST and 5 * k > n):
         method = "dense"
     if method == "dense":
-        values, vectors = _dense(S, k)
+        values, vectors, images = _dense(S, k)
         n_iter, status = 0, Status.SOLVED
     else:
+        S = S.written() if n <= _DENSE_AT_MOST else S
         with single_threaded_blas():  # threads are for blocks, see `_tall`
             rng = as_generator(random_state)
             run = BlockLanczos(S.matmat, n, Sizes.of(n, k), rng, _known_trace(S))
             run.run(tol, max_iter, callback)
         values, vectors, n_iter, status = run.values, run.vectors, run.n_iter, run.status
-    vectors = signed(vectors)
-    residuals = np.linalg.norm(S.matmat(vectors) - values * vectors, axis=0)
+        images = S.matmat(vectors)
+    residuals = np.linalg.norm(images - values * vectors, axis=0)
     return EigenPairs(
-        frozen(values), frozen(vectors), frozen(residuals), n_iter, method or "krylov", status
+        frozen(values),
+        frozen(signed(vectors)),
+        frozen(residuals),
+        n_iter,
+        method or "krylov",
+        status,
     )
 
 
@@ -162,16 +184,25 @@ def _known_trace(S: GramOperator) -> float | None:
     return S.trace if conditional or kind is Definiteness.POSITIVE else None
 
 
-def _dense(S: GramOperator, k: int) -> tuple[Array, Array]:
-    """The k largest pairs by LAPACK, descending."""
+def _dense(S: GramOperator, k: int) -> tuple[Array, Array, Array]:
+    """The k largest pairs by LAPACK, descending, and S times the vectors."""
     from scipy.linalg import eigh
+    from scipy.linalg.blas import dsymm
 
     n = S.shape[0]
-    matrix = S.dense()
+    matrix = S.dense().T  # in the order of LAPACK
     check_finite(matrix)
+    diagonal = matrix.diagonal().copy()
     # for many pairs divide and conquer finds all of them sooner than the other driver some
     most = 4 * k > n
     which: dict[str, Any] = {"driver": "evd"} if most else {"subset_by_index": [n - k, n - 1]}
     with single_threaded_blas() if n <= _SMALL else nullcontext():
-        values, vectors = eigh(matrix, overwrite_a=True, check_finite=False, **which)
-    return values[: -k - 1 : -1].copy(), np.ascontiguousarray(vectors[:, : -k - 1 : -1])
+        values, vectors = eigh(matrix, lower=True, overwrite_a=True, check_finite=False, **which)
+        values, vectors = (
+            values[: -k - 1 : -1].copy(),
+            np.ascontiguousarray(vectors[:, : -k - 1 : -1]),
+        )
+        if most:  # the matrix has become its eigenvectors
+            return values, vectors, S.matmat(vectors)
+        np.fill_diagonal(matrix, diagonal)  # above it the matrix is as it was
+        return values, vectors, dsymm(1.0, matrix, vectors, lower=False)

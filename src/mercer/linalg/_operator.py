@@ -13,6 +13,7 @@ from mercer._array import Array, as_weights
 from mercer.engine import Dense, n_rows
 from mercer.kernels import Kernel
 from mercer.linalg._inputs import as_columns, double_points, raw_weights
+from mercer.linalg._tall import combined
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -56,9 +57,13 @@ class GramOperator:
         """The diagonal, shape (n,); k(x_i, x_i) unless centred or weighted."""
         diagonal = self.kernel.diag(self.points).astype(np.float64)
         if self.centred:
-            mean = self._sum(self._share[:, None])[:, 0]  # of k(x_i, .), at x_i
-            diagonal += self._share @ mean - 2.0 * mean
+            diagonal += self._share @ self.mean - 2.0 * self.mean
         return diagonal if self.weights is None else self.weights * diagonal
+
+    @cached_property
+    def mean(self) -> Array:
+        """The mean of the features, sum_j w_j k(x_j, .), at the points; shape (n,)."""
+        return self._sum(self._share[:, None])[:, 0]
 
     @property
     def trace(self) -> float:
@@ -76,10 +81,10 @@ class GramOperator:
 
     def dense(self) -> Array:
         """Return S written out, shape (n, n)."""
-        S = engine.gram(self.kernel.program, self.points, self.points)
-        S = S.astype(np.float64, copy=False)
+        S = self._matrix()
         if self.centred:
             mean = S @ self._share
+            self.__dict__.setdefault("mean", mean)  # which `diag` and `trace` ask for
             S -= mean[:, None]
             S -= mean[None, :]
             S += self._share @ mean
@@ -87,6 +92,15 @@ class GramOperator:
             S *= self._root[:, None]
             S *= self._root[None, :]
         return S
+
+    def written(self) -> GramOperator:
+        """Return the same operator with K in memory from its first product on: n^2 numbers."""
+        return _Written(self.kernel, self.points, self.centred, self.weights)
+
+    def _matrix(self) -> Array:
+        """K, to be written on."""
+        K = engine.gram(self.kernel.program, self.points, self.points)
+        return K.astype(np.float64, copy=False)
 
     @cached_property
     def _share(self) -> Array:
@@ -118,6 +132,24 @@ class GramOperator:
         centred = "centred " if self.centred else ""
         weighted = "weighted " if self.weights is not None else ""
         return f"<{centred}{weighted}GramOperator of {self.kernel!r} on {self.shape[0]} points>"
+
+
+class _Written(GramOperator):
+    """Products read K instead of computing it again."""
+
+    @cached_property
+    def _held(self) -> Array:
+        return super()._matrix()
+
+    def _matrix(self) -> Array:
+        return self._held.copy() if "_held" in self.__dict__ else super()._matrix()
+
+    def _sum(self, U: Array) -> Array:
+        return combined(self._held, U)
+
+    def written(self) -> GramOperator:
+        """Itself."""
+        return self
 
 
 def gram_operator(

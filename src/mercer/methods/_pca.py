@@ -11,13 +11,14 @@ from mercer._errors import InputError
 from mercer._progress import Callback
 from mercer.engine import n_rows
 from mercer.kernels import Kernel
-from mercer.linalg import EigenPairs, eigenpairs, gram_operator
+from mercer.linalg import EigenPairs, GramOperator, gram_operator
+from mercer.linalg._eigen import operator_pairs
 from mercer.linalg._inputs import raw_weights
 from mercer.methods._landmark_pca import LandmarkScatter
 from mercer.methods._spectrum import check_number, kept, signs
 from mercer.space import Element, Subspace
 
-_ALL_AT_MOST = 10_000  # points whose eigenvalues are all computed
+_ALL_AT_MOST = 10_000  # points whose Gram matrix is written down, and eigenvalues all computed
 _FIRST = 32  # components that are tried first where a share of the scatter is wanted
 
 
@@ -89,23 +90,22 @@ def kernel_pca(
     array([[4., 0.]])
     """
     check_number(n_components)
-    settings = {"tol": tol, "max_iter": max_iter, "callback": callback}
     if n_landmarks is not None:
         raw = raw_weights(weights, n_rows(kernel.points(X)))
         scatter = LandmarkScatter.choose(kernel, X, n_landmarks, rule, random_state, raw)
         scatter.add(X, raw)
         return scatter.plane(n_components, centred=centred)[0]
     S = gram_operator(kernel, X, centred=centred, weights=weights)
-    total, n = S.trace, S.shape[0]
+    n = S.shape[0]
+    if n <= _ALL_AT_MOST:
+        S = S.written()
     most = n - 1 if centred and n > 1 else n
 
     def pairs(k: int) -> EigenPairs:
-        return eigenpairs(
-            kernel, S.points, k, centred=centred, weights=weights, method=method,
-            random_state=random_state, **settings,  # type: ignore[arg-type]
-        )  # fmt: skip
+        return operator_pairs(S, k, method, tol, max_iter, random_state, callback)
 
-    found = _enough(pairs, n_components, most, total)
+    found = _enough(pairs, n_components, most, S)
+    total = S.trace
     own = kernel.diag(S.points).astype(np.float64)
     size = float(own.sum() if S.weights is None else S.weights @ own)
     values, vectors = kept(found.values, found.vectors, n_components, total, size)
@@ -120,10 +120,11 @@ def kernel_pca(
         coef -= np.outer(share, coef.sum(axis=0))
     origin = Element(kernel, S.points, share if centred else np.zeros(n))
     directions = Element(kernel, S.points, coef)
-    return Subspace(origin, directions, eigenvalues=values, total=total)
+    offset = coef.T @ S.mean if centred else np.zeros(len(values))
+    return Subspace(origin, directions, eigenvalues=values, total=total, offset=offset)
 
 
-def _enough(pairs: Any, n_components: Any, most: int, total: float) -> EigenPairs:
+def _enough(pairs: Any, n_components: Any, most: int, S: GramOperator) -> EigenPairs:
     """Eigenpairs until there are as many as asked for, or they hold the share asked for."""
     if n_components is None:
         if most > _ALL_AT_MOST:
@@ -137,6 +138,6 @@ def _enough(pairs: Any, n_components: Any, most: int, total: float) -> EigenPair
     k = min(_FIRST, most)
     while True:
         found: EigenPairs = pairs(k)
-        if k == most or found.values.sum() >= n_components * total:
+        if k == most or found.values.sum() >= n_components * S.trace:
             return found
         k = min(4 * k, most)

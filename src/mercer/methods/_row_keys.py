@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from hashlib import blake2b
 from typing import Any
 
@@ -10,6 +9,7 @@ import numpy as np
 
 from mercer._array import Array, is_sparse
 from mercer.engine import n_rows
+from mercer.space._points import number_keys
 
 
 def row_keys(X: Any) -> Array:
@@ -19,7 +19,7 @@ def row_keys(X: Any) -> Array:
     different rows have different ones but for an accident of probability 2^-64 per pair.
     """
     if is_sparse(X) or X.dtype.kind in "fiub":
-        return np.array([_number(a + b) for a, b in _entries(X)], dtype=np.uint64)
+        return number_keys(X)
     return np.array([_number(_text(x).encode()) for x in X.tolist()], dtype=np.uint64)
 
 
@@ -27,22 +27,6 @@ def distinct_rows(X: Any, weights: Array | None = None) -> Array:
     """Row numbers of distinct rows of positive weight, in an order that is that of their keys."""
     rows = np.arange(n_rows(X)) if weights is None else np.flatnonzero(np.asarray(weights) > 0)
     return np.asarray(rows[np.unique(row_keys(X[rows]), return_index=True)[1]])
-
-
-def _entries(X: Any) -> list[tuple[bytes, bytes]]:
-    """Of each row where it is not zero, and what it is there."""
-    if not is_sparse(X):
-        X = X.astype(np.float64).reshape(len(X), -1)
-        where = [np.flatnonzero(x) for x in X]
-        return [
-            (at.astype(np.int64).tobytes(), x[at].tobytes()) for at, x in zip(where, X, strict=True)
-        ]
-    X = X.copy()
-    X.sum_duplicates()
-    X.eliminate_zeros()
-    columns, values = X.indices.astype(np.int64), X.data.astype(np.float64)
-    ends = itertools.pairwise(X.indptr)
-    return [(columns[a:b].tobytes(), values[a:b].tobytes()) for a, b in ends]
 
 
 def _text(x: Any) -> str:

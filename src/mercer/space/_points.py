@@ -39,11 +39,47 @@ def unique(points: Any) -> tuple[Any, Array]:
         keys = _sparse_keys(points) if is_sparse(points) else _object_keys(points)
         groups = np.array([first.setdefault(key, len(first)) for key in keys])
         return points[np.unique(groups, return_index=True)[1]], groups
-    _, index, inverse = np.unique(points, axis=0, return_index=True, return_inverse=True)
+    _, index, inverse = np.unique(number_keys(points), return_index=True, return_inverse=True)
+    if not np.array_equal(points[index][inverse], points, equal_nan=True):  # two keys collide
+        _, index, inverse = np.unique(points, axis=0, return_index=True, return_inverse=True)
     rank = np.empty(index.size, dtype=np.intp)
     order = np.argsort(index)
     rank[order] = np.arange(index.size)
     return points[index[order]], rank[inverse.reshape(-1)]
+
+
+def number_keys(X: Any) -> Array:
+    """Return one 64-bit number per row of numbers, the same for equal rows; shape (n,).
+
+    The stirred bits of its entries times a number for each column, summed modulo 2^64. Zeros add
+    nothing, so that sparse and dense rows agree, and float32 counts as the float64 it equals.
+    """
+    columns = _odd_numbers(X.shape[1] if X.ndim == 2 else 1)
+    if not is_sparse(X):
+        return np.asarray(_stirred(X.reshape(len(X), -1)) @ columns)
+    X = X.copy()
+    X.sum_duplicates()
+    sums = np.zeros(X.nnz + 1, dtype=np.uint64)
+    np.cumsum(_stirred(X.data) * columns[X.indices], out=sums[1:])
+    return np.asarray(sums[X.indptr[1:]] - sums[X.indptr[:-1]])
+
+
+def _stirred(values: Array) -> Array:
+    """The bits of numbers, mixed one to one: round numbers differ only in their high bits."""
+    doubles = np.ascontiguousarray(values, dtype=np.float64) + 0.0  # -0.0 equals 0.0
+    bits: Array = doubles.view(np.uint64)
+    bits ^= bits >> np.uint64(32)
+    bits *= np.uint64(0xD6E8FEB86659FD93)
+    bits ^= bits >> np.uint64(32)
+    return bits
+
+
+def _odd_numbers(count: int) -> Array:
+    """The first odd numbers of a fixed random sequence (SplitMix64)."""
+    z = np.arange(1, count + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return np.asarray((z ^ (z >> np.uint64(31))) | np.uint64(1))
 
 
 def _object_keys(points: Array) -> list[Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from mercer._errors import InputError
 from mercer._threads import single_threaded_blas
 from mercer.engine import Dense, LowRank
 from mercer.space._element import Element
+from mercer.space._inner import squared_norms
 from mercer.space._points import same
 
 _SMALL = 1000  # elements
@@ -36,6 +38,8 @@ class Subspace:
         The whole scatter of the data about the origin.
     neglected : float, default=0.0
         What of it an approximation could not see.
+    offset : array of shape (r,), optional
+        <origin, f_l>, where that is known already; found at first need otherwise.
 
     See Also
     --------
@@ -59,6 +63,7 @@ class Subspace:
     eigenvalues: Array | None = None
     total: float | None = None
     neglected: float = 0.0
+    offset: Array | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.origin, Element) or self.origin.batch is not None:
@@ -97,12 +102,21 @@ class Subspace:
         if positive_int(dim, "dim") > self.dim:
             raise InputError(f"dim must be at most {self.dim}, got {dim}")
         values = None if self.eigenvalues is None else self.eigenvalues[:dim]
-        return replace(self, directions=self.directions[:dim], eigenvalues=values)
+        offset = None if self.offset is None else self.offset[:dim]
+        return replace(self, directions=self.directions[:dim], eigenvalues=values, offset=offset)
 
     def coordinates(self, psi: Element) -> Array:
         """Return <psi - origin, f_l>, shape (r,) for one element, (b, r) for a batch."""
-        of_origin = self.directions.inner(self.origin)
-        return np.asarray(psi.inner(self.directions) - of_origin)
+        return np.asarray(psi.inner(self.directions) - self._offset)
+
+    @cached_property
+    def _offset(self) -> Array:
+        found = self.directions.inner(self.origin) if self.offset is None else self.offset
+        return np.asarray(found)
+
+    @cached_property
+    def _origin_squared(self) -> float:
+        return float(_squared_norms(self.origin))
 
     def element(self, coordinates: Any) -> Element:
         """Return origin + sum_l c_l f_l, for coordinates of shape (r,) or (b, r)."""
@@ -135,9 +149,8 @@ class Subspace:
         norm is rounding.
         """
         c = self.coordinates(psi)
-        offset = psi.distance(self.origin)
-        squared = offset**2 - np.sum(c**2, axis=-1)
-        return np.sqrt(np.maximum(squared, 0.0))
+        from_origin = _squared_norms(psi) + self._origin_squared - 2.0 * psi.inner(self.origin)
+        return np.sqrt(np.maximum(from_origin - np.sum(c**2, axis=-1), 0.0))
 
     def __repr__(self) -> str:
         return f"<Subspace of dimension {self.dim} through {self.origin!r}>"
@@ -153,6 +166,12 @@ def _on_shared_points(origin: Element, directions: Element) -> tuple[Element, El
     C = both.coef.array
     kernel = origin.kernel
     return Element(kernel, both.points, C[:, -1]), Element(kernel, both.points, C[:, :-1])
+
+
+def _squared_norms(psi: Element) -> Any:
+    """<psi, psi>, also where a kernel that is only conditionally definite makes it negative."""
+    squared, _ = squared_norms(psi.kernel.program, psi.points, psi.coef)
+    return squared[0] if psi.batch is None else squared
 
 
 def _gram_eigenpairs(elements: Element) -> tuple[Array, Array]:
