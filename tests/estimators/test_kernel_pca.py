@@ -13,7 +13,8 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import mercer as mc
-from mercer import KernelPCA
+from mercer import HardCut, InputError, KernelPCA
+from mercer.methods import fit_denoiser
 
 
 @parametrize_with_checks(
@@ -373,3 +374,25 @@ def test_rows_without_noise_are_left_alone_with_a_warning():
     smooth = np.column_stack([np.linspace(0, 1, 60), np.linspace(0, 1, 60) ** 2])
     moved = np.abs(KernelPCA().fit(smooth).denoise(smooth) - smooth)
     assert moved.max() < 0.05 * smooth.std()
+
+
+def test_trust_is_found_when_it_is_needed(rng, tmp_path):
+    """Not by fit or transform; and a model that was saved before finds the same."""
+    X = rng.normal(size=(60, 3)) @ rng.normal(size=(3, 8)) + 0.1 * rng.normal(size=(60, 8))
+    w = rng.integers(1, 3, 60).astype(float)
+    model = KernelPCA(3, kernel=mc.Gaussian(4.0)).fit(X, sample_weight=w)
+    model.inverse_transform(model.transform(X))
+    assert not model._trusted
+    mc.save(model, tmp_path / "early.mercer")
+    plane = mc.kernel_pca(mc.Gaussian(4.0), X, 3, weights=w)
+    expected, noise = fit_denoiser(plane, X, weights=w, filter=HardCut())
+    assert model.noise_ == noise
+    np.testing.assert_allclose(model.denoise(X), expected(X), rtol=1e-10)
+    loaded = mc.load(tmp_path / "early.mercer")
+    np.testing.assert_allclose(loaded.denoise(X), model.denoise(X), rtol=1e-12)
+
+
+@pytest.mark.parametrize("options", [{"noise": "none"}, {"noise": -1.0}, {"trust": 2.0}])
+def test_bad_choices_are_refused_by_fit(options, rng):
+    with pytest.raises(InputError, match=next(iter(options))):
+        KernelPCA(2, **options).fit(rng.normal(size=(10, 2)))

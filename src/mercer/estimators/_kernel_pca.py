@@ -20,14 +20,8 @@ from mercer.estimators._base import KernelEstimator
 from mercer.estimators._inputs import dtype_of, row_weights, validated
 from mercer.estimators._kernel_choice import resolve_kernel, set_kernel_tags
 from mercer.kernels import Kernel, Precomputed
-from mercer.methods import (
-    Filter,
-    HardCut,
-    Readout,
-    fit_denoiser,
-    held_out_risk,
-    kernel_pca,
-)
+from mercer.methods import Denoiser, Filter, HardCut, Readout, held_out_risk, kernel_pca
+from mercer.methods._fit_denoiser import check_choices, trusted, untrusted_denoiser
 from mercer.methods._landmark_pca import LandmarkScatter
 from mercer.space import Subspace, feature
 
@@ -105,7 +99,8 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
     noise_ : float or None
         The standard deviation of the noise that was given or estimated; None where none was needed.
     denoiser_ : Denoiser
-        With the filter's `weights`, the `way_back` and the `trust`.
+        With the filter's `weights`, the `way_back` and the `trust`. The trust is found when it is
+        first asked for, by `denoise` for example.
     mass_ : float
         The number of rows, or the sum of their weights.
     neglected_ : float
@@ -242,10 +237,37 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
         self.neglected_ = plane.neglected / plane.total
         mass = float(len_of(X)) if weights is None else float(weights.sum())
         self.mass_ = self._sums.mass if hasattr(self, "_sums") else mass
-        self.denoiser_, self.noise_ = fit_denoiser(
+        check_choices(self.noise, self.trust)
+        self._denoiser, self._noise = untrusted_denoiser(
             plane, X, weights=weights, mass=self.mass_, filter=self._filter(), noise=self.noise,
-            trust=self.trust, inverse=self.inverse if self.inverse is not None else readout,
+            inverse=self.inverse if self.inverse is not None else readout,
         )  # fmt: skip
+        self._weights, self._trusted = weights, False
+        if hasattr(self, "_sums"):  # the rows are not kept, so this cannot wait
+            self._choose_trust(X)
+
+    def _choose_trust(self, X: Any) -> None:
+        """The noise and the trust, which take a while, and which `transform` can do without."""
+        with self._options():
+            self._denoiser, self._noise = trusted(
+                self._denoiser, X, weights=self._weights, noise=self.noise, sigma=self._noise,
+                trust=self.trust, mass=self.mass_,
+            )  # fmt: skip
+        self._trusted, self._weights = True, None
+
+    @property
+    def denoiser_(self) -> Denoiser:
+        """With the filter's `weights`, the `way_back` and the `trust`."""
+        check_is_fitted(self)
+        if not self._trusted:
+            self._choose_trust(self.subspace_.origin.points)
+        return self._denoiser
+
+    @property
+    def noise_(self) -> float | None:
+        """The standard deviation of the noise that was given or estimated."""
+        self.denoiser_  # noqa: B018
+        return self._noise
 
     def _filter(self) -> Filter | None:
         """What a number of components asks for is the projection; else let the noise decide."""
@@ -287,7 +309,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
             raise InputError(f"X must have {self.subspace_.dim} columns, got {c.shape[1]}")
         c = c * self._spread() if self.whiten else c
         with self._options():
-            found = self.denoiser_.reconstruct(c * self.denoiser_.weights)
+            found = self._denoiser.reconstruct(c * self._denoiser.weights)
         return found.astype(np.float32) if dtype_of(X) == np.float32 else found
 
     def denoise(self, X: Any) -> Any:

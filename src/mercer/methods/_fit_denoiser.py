@@ -71,31 +71,76 @@ def fit_denoiser(
     >>> bool(np.mean((denoiser(noisy) - line) ** 2) < 0.5 * np.mean((noisy - line) ** 2))
     True
     """
+    check_choices(noise, trust)
+    plain, sigma = untrusted_denoiser(
+        plane, X, weights=weights, filter=filter, noise=noise, inverse=inverse, mass=mass
+    )
+    return trusted(plain, X, weights=weights, noise=noise, sigma=sigma, trust=trust, mass=mass)
+
+
+def untrusted_denoiser(
+    plane: Subspace,
+    X: Any,
+    *,
+    weights: Any = None,
+    filter: Filter | None = None,  # noqa: A002
+    noise: Any = "auto",
+    inverse: Any = None,
+    mass: float | None = None,
+) -> tuple[Denoiser, float | None]:
+    """The denoiser with a trust of 1, and the noise where the filter had to know it."""
     kernel, values = plane.origin.kernel, plane.eigenvalues
     if values is None:
         raise InputError("the subspace has no eigenvalues; take one from kernel_pca")
     X = kernel.points(X)
     vector = kernel.domain.is_vector
-    sigma = _noise(noise, X, weights) if vector else None
     if filter is None:
         filter = Tikhonov() if vector and kernel.program.has_derivatives else HardCut()  # noqa: A001
     rows = float(n_rows(X)) if weights is None else float(np.sum(weights))
-    energy = None
+    sigma = energy = None
     if filter.needs_noise:
-        if sigma is None:
+        if not vector:
             raise InputError(f"{filter!r} needs a strength: its points have no noise in columns")
+        sigma = _noise(noise, X, weights)
         energy = noise_energy(kernel, X, sigma, weights) * (1.0 if mass is None else mass / rows)
     way_back = _way_back(inverse, plane, X, weights)
-    plain = Denoiser(plane, filter.weights(values, energy), way_back, 1.0)
+    return Denoiser(plane, filter.weights(values, energy), way_back, 1.0), sigma
+
+
+def trusted(
+    plain: Denoiser,
+    X: Any,
+    *,
+    weights: Any = None,
+    noise: Any = "auto",
+    sigma: float | None = None,
+    trust: Any = "auto",
+    mass: float | None = None,
+) -> tuple[Denoiser, float | None]:
+    """The denoiser with the trust that it deserves, and the noise (`sigma` if that is known)."""
+    kernel = plain.plane.origin.kernel
+    X = kernel.points(X)
+    if sigma is None and kernel.domain.is_vector:
+        sigma = _noise(noise, X, weights)
     return replace(plain, trust=_trust(trust, plain, X, weights, sigma, mass)), sigma
 
 
-def _noise(noise: Any, X: Any, weights: Array | None) -> float:
+def check_choices(noise: Any, trust: Any) -> None:
+    """Raise unless each is "auto" or a number in its range."""
     if isinstance(noise, str):
         if noise != "auto":
             raise InputError(f"noise must be a number >= 0 or 'auto', got {noise!r}")
-        return noise_level(X, weights=weights)
-    return non_negative(noise, "noise")
+    else:
+        non_negative(noise, "noise")
+    if isinstance(trust, str):
+        if trust != "auto":
+            raise InputError(f"trust must be a number in [0, 1] or 'auto', got {trust!r}")
+    elif non_negative(trust, "trust") > 1.0:
+        raise InputError(f"trust must lie in [0, 1], got {trust!r}")
+
+
+def _noise(noise: Any, X: Any, weights: Array | None) -> float:
+    return noise_level(X, weights=weights) if isinstance(noise, str) else float(noise)
 
 
 def _way_back(inverse: Any, plane: Subspace, X: Any, weights: Array | None) -> Any:
@@ -118,15 +163,11 @@ def _trust(
     sigma: float | None,
     mass: float | None,
 ) -> float:
-    if isinstance(trust, str):
-        if trust != "auto":
-            raise InputError(f"trust must be a number in [0, 1] or 'auto', got {trust!r}")
-        if sigma is None:
-            return 1.0
-        quick = isinstance(denoiser.way_back, Readout | FittedMap)
-        size = None if quick else _FEW_ROWS
-        risk = stein_risk(denoiser, X, sigma, weights=weights, mass=mass, n_rows_used=size)
-        return risk.trust
-    if non_negative(trust, "trust") > 1.0:
-        raise InputError(f"trust must lie in [0, 1], got {trust!r}")
-    return float(trust)
+    if not isinstance(trust, str):
+        return float(trust)
+    if sigma is None:
+        return 1.0
+    quick = isinstance(denoiser.way_back, Readout | FittedMap)
+    size = None if quick else _FEW_ROWS
+    risk = stein_risk(denoiser, X, sigma, weights=weights, mass=mass, n_rows_used=size)
+    return risk.trust
