@@ -1,0 +1,251 @@
+"""The integral of a radial kernel over R^d, which makes a density of it.
+
+With u = |x|^2, in logarithms so that no dimension is too large:
+
+    Z = int k(|x|^2) dx = pi^(d/2) / Gamma(d/2) int u^(d/2 - 1) k(u) du
+
+In closed form for mixtures of Gaussians whose mixing measure is known, where it is (2 pi)^d times
+the spectral density at 0; otherwise by adaptive quadrature in t = log u.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from mercer._array import Array
+from mercer._errors import InputError, UnavailableError
+from mercer.engine import Maps, Program, Scales, evaluate
+from mercer.kernels import Constant, Kernel, Product, Sum, Transformed
+from mercer.kernels._measures import GammaMixing, InverseGammaMixing, MixingMeasure, PointMass
+
+_RADIAL = "use a radial kernel (Gaussian, Laplace, Epanechnikov, ...) or a sum of such"
+_FAR = 690.0  # |log u|: the range of float64
+_STEP = 0.05  # of the first scan in log u
+_SEEN = 46.0  # terms below exp(-46) of the largest are rounding
+_PANELS = 256
+_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(16)
+
+
+@dataclass(frozen=True)
+class RadialPart:
+    """weight times a profile of |Rx|^2; a kernel that is a density in x is a sum of these.
+
+    `metric` is R: None for the identity, a vector for a diagonal, else upper triangular (d, d).
+    """
+
+    log_weight: float
+    kernel: Kernel
+    metric: Array | None
+    dim: int
+
+    @property
+    def log_integral(self) -> float:
+        """log of the integral over R^d."""
+        return self.log_weight + log_radial_integral(self.kernel, self.dim) - self._log_det
+
+    @property
+    def _log_det(self) -> float:
+        if self.metric is None:
+            return 0.0
+        diagonal = self.metric if self.metric.ndim == 1 else np.diagonal(self.metric)
+        return float(np.sum(np.log(np.abs(diagonal))))
+
+
+def log_normaliser(kernel: Kernel, dim: int) -> float:
+    """Return log int k(x, 0) dx over R^dim; raise where the kernel is no density."""
+    logs = np.array([part.log_integral for part in radial_parts(kernel, dim)])
+    return float(np.logaddexp.reduce(logs))
+
+
+def radial_parts(kernel: Kernel, dim: int, maps: Maps = ()) -> list[RadialPart]:
+    """Return the kernel behind linear maps as a sum of weighted profiles of distances."""
+    if isinstance(kernel, Sum):
+        return radial_parts(kernel.left, dim, maps) + radial_parts(kernel.right, dim, maps)
+    if isinstance(kernel, Transformed):
+        return radial_parts(kernel.kernel, dim, (*maps, kernel.point_map))
+    if isinstance(kernel, Product):
+        for constant, other in ((kernel.left, kernel.right), (kernel.right, kernel.left)):
+            if isinstance(constant, Constant):
+                parts, log = radial_parts(other, dim, maps), math.log(constant.value)
+                return [RadialPart(p.log_weight + log, p.kernel, p.metric, p.dim) for p in parts]
+    program = kernel.program
+    if program.kind == "constant":
+        raise _infinite(kernel, dim)
+    if program.kind != "radial":
+        raise InputError(
+            f"a density needs a kernel that is a function of a distance, and {kernel!r} is not; "
+            f"{_RADIAL}"
+        )
+    own: Maps = program.variables[0].maps  # type: ignore[union-attr]
+    return [RadialPart(0.0, kernel, _metric((*maps, *own), dim), dim)]
+
+
+def _metric(maps: Maps, dim: int) -> Array | None:
+    """R with |Rx| = |Ax| for the map A of all maps together."""
+    if not maps:
+        return None
+    for step in maps:
+        if not step.is_linear:
+            raise InputError(
+                f"behind {step!r}, which is not linear, a kernel is not radial; {_RADIAL}"
+            )
+    scales = [step.array for step in maps if isinstance(step, Scales)]
+    if len(scales) == len(maps):
+        return np.asarray(1.0 / np.prod(scales, axis=0))
+    A = np.eye(dim)
+    for step in maps:
+        A = step.apply(A)  # rows are the images of the coordinate vectors
+    rank = int(np.linalg.matrix_rank(A))
+    if rank < dim:
+        raise InputError(
+            f"the kernel's map keeps only {rank} of {dim} directions, and along the others a "
+            "density would not decay; select the columns of X instead, or use an invertible map"
+        )
+    return np.asarray(np.linalg.qr(A.T, mode="r"))
+
+
+# --- one profile ----------------------------------------------------------------------------------
+
+
+def mixing_of(kernel: Kernel) -> MixingMeasure | None:
+    """The mixing measure of a profile, if it is of a kind whose integral is known."""
+    try:
+        mixing = kernel.mixing_measure()
+    except UnavailableError:
+        return None
+    return mixing if isinstance(mixing, PointMass | GammaMixing | InverseGammaMixing) else None
+
+
+@lru_cache(maxsize=256)
+def log_radial_integral(kernel: Kernel, dim: int) -> float:
+    """log of the integral of profile(|x|^2) over R^dim, without the maps of the kernel.
+
+    For k(u) = int exp(-u t) dmu(t) it is that of (pi / t)^(d/2) over mu.
+    """
+    half = 0.5 * dim
+    match mixing_of(kernel):
+        case PointMass(t=t, weight=w) if t > 0:
+            return math.log(w) + half * math.log(math.pi / t)
+        case GammaMixing(shape=p, rate=c, weight=w):
+            if p <= half:
+                raise _infinite(kernel, dim)
+            ratio = math.lgamma(p - half) - math.lgamma(p)
+            return math.log(w) + half * math.log(math.pi * c) + ratio
+        case InverseGammaMixing(shape=a, scale=b, weight=w):
+            ratio = math.lgamma(a + half) - math.lgamma(a)
+            return math.log(w) + half * math.log(math.pi / b) + ratio
+    law = RadialLaw.of(kernel, dim)
+    return law.log_mass + half * math.log(math.pi) - math.lgamma(half)
+
+
+@dataclass(frozen=True, eq=False)
+class RadialLaw:
+    """The law of t = log u with density ~ exp(t d/2) k(e^t), cut into panels.
+
+    Attributes
+    ----------
+    low, high : ends of the panels in t
+    mass : the integral over each panel, times exp(-top)
+    log_mass : the logarithm of the integral over all t
+    density : the integrand times exp(-top), a function of t
+    """
+
+    low: Array
+    high: Array
+    mass: Array
+    log_mass: float
+    density: Callable[[Array], Array]
+
+    @classmethod
+    def of(cls, kernel: Kernel, dim: int, panels: int = _PANELS) -> RadialLaw:
+        """Integrate the profile of a kernel; raise if that is infinite or k takes values < 0."""
+
+        def log_density(t: Array) -> Array:
+            return np.asarray(0.5 * dim * t + _log_profile(kernel, np.exp(t)))
+
+        t = np.linspace(-_FAR, _FAR, round(2 * _FAR / _STEP) + 1)
+        g = log_density(t)
+        known = ~np.isnan(g)  # a profile may be inf / inf far out
+        t, g = t[known], g[known]
+        if t.size < 100 or not np.any(g > -np.inf):
+            raise InputError(f"the profile of {kernel!r} is zero or not a number everywhere")
+        best = int(np.argmax(g))
+        around = np.linspace(t[max(best - 1, 0)], t[min(best + 1, t.size - 1)], 20_001)
+        top = float(np.max(log_density(around)))
+        seen = np.flatnonzero(g > top - _SEEN)
+        first, last = (seen[0], seen[-1]) if seen.size else (best, best)
+        tails = 0.0
+        if last == t.size - 1:  # a power law, to the right of all that can be represented
+            fall = float(g[-200] - g[-1]) / (t[-1] - t[-200])
+            if not fall > 1e-9:
+                raise _infinite(kernel, dim)
+            tails = math.exp(g[-1] - top) / fall
+
+        def density(t: Array) -> Array:
+            return np.exp(log_density(t) - top)
+
+        ends = t[max(first - 2, 0)], t[min(last + 2, t.size - 1)]
+        low, high, mass = _integrated(density, np.linspace(*ends, panels + 1))
+        return cls(low, high, mass, top + math.log(float(mass.sum()) + tails), density)
+
+
+def _integrated(f: Callable[[Array], Array], edges: Array) -> tuple[Array, Array, Array]:
+    """Panels and the integral of f over each, halved where halving changes it (jumps, kinks)."""
+    a, b = edges[:-1], edges[1:]
+    whole = _gauss(f, a, b)
+    settled: list[tuple[Array, Array, Array]] = []
+    known = 0.0
+    for _ in range(60):
+        middle = 0.5 * (a + b)
+        left, right = _gauss(f, a, middle), _gauss(f, middle, b)
+        total = known + float(np.sum(left + right))
+        rough = (np.abs(left + right - whole) > 1e-15 * total) & (a < middle) & (middle < b)
+        calm = ~rough
+        settled += [(a[calm], middle[calm], left[calm]), (middle[calm], b[calm], right[calm])]
+        known += float(np.sum((left + right)[calm]))
+        a, b, whole = (
+            np.concatenate([p[rough], q[rough]])
+            for p, q in ((a, middle), (middle, b), (left, right))
+        )
+        if a.size == 0:
+            break
+    settled.append((a, b, whole))
+    low, high, mass = (np.concatenate(column) for column in zip(*settled, strict=True))
+    order = np.argsort(low)
+    return low[order], high[order], mass[order]
+
+
+def _gauss(f: Callable[[Array], Array], a: Array, b: Array) -> Array:
+    half = 0.5 * (b - a)
+    t = 0.5 * (a + b)[:, None] + half[:, None] * _NODES
+    return np.asarray(half * (f(t.ravel()).reshape(t.shape) @ _WEIGHTS))
+
+
+def _log_profile(kernel: Kernel, u: Array) -> Array:
+    program: Program = kernel.program
+    with np.errstate(all="ignore"):
+        if program.log_profile is not None:
+            log: Any = evaluate(program.log_profile, [u]).value
+            return np.broadcast_to(log, u.shape)
+        k = np.broadcast_to(evaluate(program.profile, [u]).value, u.shape)
+        if np.any(k < 0):
+            at = float(u[np.flatnonzero(k < 0)[0]])
+            raise InputError(
+                f"a density must not be negative, but {kernel!r} is, at distance "
+                f"{math.sqrt(at):.6g}; {_RADIAL} that is >= 0"
+            )
+        return np.asarray(np.log(k))
+
+
+def _infinite(kernel: Kernel, dim: int) -> InputError:
+    return InputError(
+        f"{kernel!r} has no finite integral over {dim} dimensions (u^(d/2 - 1) k(u) must be "
+        "integrable; an inverse multiquadric needs p > d/2), so it cannot be made a density; use a "
+        "kernel that decays faster"
+    )
