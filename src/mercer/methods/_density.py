@@ -140,11 +140,7 @@ class Density:
     def _log_scales(self) -> Array:
         """-log Z_g - log(sum of all weights), shape (groups,)."""
         total = math.log(sum(float(weights_of(e).sum()) for e in self.elements))
-        logs: dict[Kernel, float] = {}
-        for e in self.elements:
-            if e.kernel not in logs:
-                logs[e.kernel] = log_normaliser(e.kernel, self.dim)
-        return np.array([-logs[e.kernel] - total for e in self.elements])
+        return np.array([-log_normaliser(e.kernel, self.dim) - total for e in self.elements])
 
     @property
     def dim(self) -> int:

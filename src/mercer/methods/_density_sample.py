@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
-
 import numpy as np
 
 from mercer._array import Array
@@ -47,7 +45,7 @@ def _draw_radial(kernel: Kernel, size: int, dim: int, rng: np.random.Generator) 
             return np.asarray(z * np.sqrt(0.5 * c / rng.gamma(p - 0.5 * dim, 1.0, (size, 1))))
         case InverseGammaMixing(shape=a, scale=b):
             return np.asarray(z * np.sqrt(0.5 / b * rng.gamma(a + 0.5 * dim, 1.0, (size, 1))))
-    radius = np.exp(0.5 * _table(kernel, dim).draw(size, rng))
+    radius = np.exp(0.5 * _Table(RadialLaw.of(kernel, dim, _PANELS)).draw(size, rng))
     return np.asarray(z * (radius / np.linalg.norm(z, axis=1))[:, None])
 
 
@@ -69,8 +67,3 @@ class _Table:
         bottom = p + np.sqrt(p * p + r * (q * q - p * p))
         s = np.divide(r * (p + q), bottom, out=r.copy(), where=bottom > 0)
         return np.asarray(self.low[panel] + s * (self.high - self.low)[panel])
-
-
-@lru_cache(maxsize=64)
-def _table(kernel: Kernel, dim: int) -> _Table:
-    return _Table(RadialLaw.of(kernel, dim, _PANELS))

@@ -122,12 +122,17 @@ def mixing_of(kernel: Kernel) -> MixingMeasure | None:
     return mixing if isinstance(mixing, PointMass | GammaMixing | InverseGammaMixing) else None
 
 
-@lru_cache(maxsize=256)
 def log_radial_integral(kernel: Kernel, dim: int) -> float:
-    """log of the integral of profile(|x|^2) over R^dim, without the maps of the kernel.
+    """log of the integral of profile(|x|^2) over R^dim, without the maps of the kernel."""
+    try:
+        hash(kernel)
+    except TypeError:  # a user's kernel with an array among its parameters
+        return _log_radial_integral(kernel, dim)
+    return _known_integral(kernel, dim)
 
-    For k(u) = int exp(-u t) dmu(t) it is that of (pi / t)^(d/2) over mu.
-    """
+
+def _log_radial_integral(kernel: Kernel, dim: int) -> float:
+    """For k(u) = int exp(-u t) dmu(t) it is the integral of (pi / t)^(d/2) over mu."""
     half = 0.5 * dim
     match mixing_of(kernel):
         case PointMass(t=t, weight=w) if t > 0:
@@ -142,6 +147,9 @@ def log_radial_integral(kernel: Kernel, dim: int) -> float:
             return math.log(w) + half * math.log(math.pi / b) + ratio
     law = RadialLaw.of(kernel, dim)
     return law.log_mass + half * math.log(math.pi) - math.lgamma(half)
+
+
+_known_integral = lru_cache(maxsize=256)(_log_radial_integral)
 
 
 @dataclass(frozen=True, eq=False)
