@@ -73,7 +73,16 @@ from mercer.kernels import (
     silverman_scale,
     table_kernel,
 )
-from mercer.methods import EarlyStopping, HardCut, Tikhonov, kernel_pca, noise_level
+from mercer.methods import (
+    ClimbStatus,
+    EarlyStopping,
+    HardCut,
+    Modes,
+    Tikhonov,
+    kernel_pca,
+    mean_shift,
+    noise_level,
+)
 from mercer.preimages import (
     LBFGS,
     MM,
@@ -134,6 +143,7 @@ __all__ = [
     "Certificate",
     "ChiSquare",
     "Circular",
+    "ClimbStatus",
     "ClosedForm",
     "Collinear",
     "Columns",
@@ -177,6 +187,7 @@ __all__ = [
     "MercerError",
     "MercerWarning",
     "Minimum",
+    "Modes",
     "Monomials",
     "Nearest",
     "NegativeDistance",
@@ -224,6 +235,7 @@ __all__ = [
     "kernel_pca",
     "load",
     "mean_embedding",
+    "mean_shift",
     "median_scale",
     "noise_level",
     "options",

@@ -16,6 +16,7 @@ from mercer.engine._pairs import tile_dtype
 from mercer.engine._plan import n_columns, n_rows, pieces
 from mercer.engine._precision import doubled
 from mercer.engine._program import Block, Coordinates, Distance, Dot, Gap, Norm, Program
+from mercer.engine._repeated import RepeatedSum
 
 __all__ = [
     "Block",
@@ -38,6 +39,7 @@ __all__ = [
     "Norm",
     "Opaque",
     "Program",
+    "RepeatedSum",
     "Scales",
     "Selection",
     "Stacked",

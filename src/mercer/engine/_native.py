@@ -293,11 +293,11 @@ def seconds_needed(program: Program, X: Any, Y: Any, batch: int, order: int) -> 
     """A rough forecast of the time `fields` takes, from measurements on two cores."""
     dim = n_columns(X)
     columns = batch * sum(dim**t for t in range(order + 1))
-    pairs = float(n_rows(X)) * n_rows(Y) * _share_in_reach(program, X, Y, order)
+    pairs = float(n_rows(X)) * n_rows(Y) * share_in_reach(program, X, Y, order)
     return float(pairs * 1e-9 * (0.6 + 0.1 * columns) * (1 + order))
 
 
-def _share_in_reach(program: Program, X: Any, Y: Any, order: int) -> float:
+def share_in_reach(program: Program, X: Any, Y: Any, order: int) -> float:
     """The share of pairs that a cutoff leaves, from a sample; blocks reach twice as far."""
     x, y = mapped_points(program.variables[0], X, Y)
     largest = extent2(x, y)

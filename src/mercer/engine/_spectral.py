@@ -21,12 +21,12 @@ from typing import Any
 import numpy as np
 
 from mercer._array import Array
-from mercer._threads import thread_count
+from mercer._threads import map_threads, thread_count
 from mercer.engine._fields import Fields
 from mercer.engine._jets import evaluate
 from mercer.engine._maps import pull_all
 from mercer.engine._pairs import mapped_points, tile_dtype
-from mercer.engine._plan import n_columns, n_rows
+from mercer.engine._plan import n_columns, n_rows, pieces
 from mercer.engine._precision import doubled, with_rounding
 from mercer.engine._program import Distance, Program
 from mercer.engine._reach import reach
@@ -35,6 +35,8 @@ MOST_MODES, MOST_SAMPLES = 1 << 24, 1 << 22
 _FINEST, _COARSEST = 1e-13, 1e-6  # relative accuracy asked of the transforms
 _MOST_PER_AXIS = 8192
 _CLIP = 2.6  # periods in units of the data range where the profile decays too slowly
+_PER_MODE = 1e-7  # seconds of one field per mode
+_FEW = 1 << 14  # points that are not worth several threads
 _TRANSFORMS = 0.25  # share of the tolerance that is left to the transforms
 
 
@@ -245,7 +247,7 @@ def transform(grid: Grid, X: Array, A: Array) -> SpectralSum:
         n_trans=-(-A.shape[1] // 2),
         eps=grid.accuracy,
         isign=-1,
-        nthreads=thread_count(),
+        nthreads=thread_count() if len(X) > _FEW else 1,
     )
     plan.setpts(*_angles(grid, X))
     packed = _packed(A.T.astype(np.float64))
@@ -263,19 +265,29 @@ def _evaluate(grid: Grid, modes: Array, Y: Array) -> Array:
     odd = modes.shape[0] % 2
     padded = np.concatenate([modes, np.zeros_like(modes[:1])]) if odd else modes
     packed = np.ascontiguousarray(padded[0::2] + 1j * padded[1::2])
-    plan = finufft().Plan(
-        2,
-        grid.weights.shape,
-        n_trans=packed.shape[0],
-        eps=grid.accuracy,
-        isign=1,
-        nthreads=thread_count(),
-    )
-    plan.setpts(*_angles(grid, Y))
-    values = np.asarray(plan.execute(packed if packed.shape[0] > 1 else packed[0]))
-    values = values.reshape(packed.shape[0], -1)
-    both = np.stack([values.real, values.imag], axis=1)
-    return both.reshape(-1, values.shape[1])[: modes.shape[0]]
+    out = np.empty((2 * packed.shape[0], len(Y)))
+    # threads that wait for each other cost dear on a busy machine: blocks of queries go to the
+    # pool, unless each would have to transform a grid larger than itself
+    rows = max(_FEW, 2 * grid.weights.size)
+    shared = len(Y) <= 2 * rows and len(Y) > _FEW
+
+    def block(part: slice) -> None:
+        plan = finufft().Plan(
+            2,
+            grid.weights.shape,
+            n_trans=packed.shape[0],
+            eps=grid.accuracy,
+            isign=1,
+            nthreads=thread_count() if shared else 1,
+        )
+        plan.setpts(*_angles(grid, Y[part]))
+        values = np.asarray(plan.execute(packed if packed.shape[0] > 1 else packed[0]))
+        values = values.reshape(packed.shape[0], -1)
+        out[0::2, part], out[1::2, part] = values.real, values.imag
+
+    parts = [slice(0, len(Y))] if shared else list(pieces(len(Y), rows))
+    map_threads(block, parts)
+    return out[: modes.shape[0]]
 
 
 def _angles(grid: Grid, X: Array) -> list[Array]:
@@ -323,9 +335,20 @@ def box_of(program: Program, X: Any, Y: Any) -> tuple[Array, Array]:
 def modes_within(seconds: float, dim: int, n: int, m: int, batch: int, order: int) -> float:
     """The size of a grid for which `fields` is forecast to take this long; 0 if there is none.
 
-    From measurements on two cores. What it takes to find the grid is counted as one more field.
+    What it takes to find the grid is counted as one more field.
     """
+    fields_out = _fields_out(dim, batch, order)
+    rest = seconds - seconds_needed(0, dim, n, m, batch, order)
+    return max(0.0, rest / (_PER_MODE * (1 + fields_out)))
+
+
+def seconds_needed(modes: int, dim: int, n: int, m: int, batch: int, order: int) -> float:
+    """A rough forecast of the time that transforms take, from measurements on two cores."""
     per_point = (0.0, 6e-8, 2e-7, 1e-6)[dim]
-    fields_out = batch * (1, 1 + dim, 1 + dim + dim * (dim + 1) // 2)[order]
+    fields_out = _fields_out(dim, batch, order)
     pairs = -(-batch // 2) * n + -(-fields_out // 2) * m
-    return max(0.0, (seconds - 5e-3 - per_point * pairs) / (1e-7 * (1 + fields_out)))
+    return 5e-3 + per_point * pairs + _PER_MODE * modes * fields_out
+
+
+def _fields_out(dim: int, batch: int, order: int) -> int:
+    return batch * (1, 1 + dim, 1 + dim + dim * (dim + 1) // 2)[order]

@@ -1,0 +1,253 @@
+"""Mean shift from many starts to modes, each start retired as soon as its mode is known."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+
+import numpy as np
+
+from mercer._array import Array
+from mercer._progress import Callback, Step
+from mercer.engine import pieces
+from mercer.methods._basins import Basins, Prover
+from mercer.methods._climbed import Climbed
+from mercer.space._points import number_keys
+
+_PILOTS = 256  # starts that look for modes first
+_POLISH = 100  # steps that finish a mode
+_ARRIVED = 1e-6  # of the kernel's length: a step of Newton's method that ends it
+_NEWTON = 0.5  # of the kernel's length: the longest step of Newton's method
+_MERGE = 0.5  # of the kernel's length: ends closer than this may be one mode
+_SAME = 1e-4  # of the kernel's length: ends closer than this are one
+_BETWEEN = np.linspace(0.0, 1.0, 11)[1:-1]  # where between two ends the density is looked at
+_ROUNDING = 1e-10  # of the density: differences below it are none
+
+
+class ClimbStatus(Enum):
+    """How the ascent from a start ended.
+
+    Examples
+    --------
+    >>> import mercer as mc
+    >>> mc.ClimbStatus.PROVED.value
+    'reached a region from which only one mode can be reached'
+    """
+
+    PROVED = "reached a region from which only one mode can be reached"
+    CONVERGED = "steps became shorter than the tolerance"
+    MAX_ITER = "still moving after max_iter steps"
+    EMPTY = "no point of the data within reach: the density is zero"
+    STOPPED = "stopped by the callback"
+
+
+@dataclass
+class Climb:
+    """Modes in z, and of each start where it ended; see `climb`."""
+
+    modes: Array  # (k, d)
+    proved: Array  # (k,): a strict maximum, by a proof
+    labels: Array  # (m,): the number of a mode, -1 for none
+    status: Array  # (m,) of ClimbStatus
+    n_iter: Array  # (m,)
+    basins: Basins
+
+
+@dataclass
+class Climber:
+    """One run: arrays have one row per start.
+
+    Attributes
+    ----------
+    density : Climbed
+    tol : float
+        Steps shorter than this share of the kernel's length end an ascent.
+    max_iter : int
+    """
+
+    density: Climbed
+    tol: float
+    max_iter: int
+    callback: Callback | None = None
+    basins: Basins = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.basins = Basins(self.density.points[0].shape[1])
+        self.prover = Prover(self.density)
+
+    def run(self, starts: Array) -> Climb:
+        """Climb from every start."""
+        every = max(1, len(starts) // _PILOTS)
+        self.look_for_modes(starts[::every])
+        ends, held, status, n_iter = self.climb(starts)
+        return self._gathered(ends, held, status, n_iter)
+
+    def look_for_modes(self, starts: Array) -> None:
+        """Prove basins about the modes that a quick search from a few starts finds.
+
+        Whatever leads to a mode is good here: who belongs to it is decided by the mean shift.
+        """
+        ends, value = self._polished(starts)
+        ends, value = ends[self.basins.holding(ends, value) < 0], None
+        if not len(ends):
+            return
+        modes = self._finished(ends[np.unique(_cells(ends, self.density), return_index=True)[1]])
+        for basin in self.prover.basins(modes, most_samples=2 * self.density.n_queries):
+            if basin is None:
+                continue
+            if self.basins.holding(basin.mode[None], np.array([basin.value]))[0] < 0:
+                self.basins.add(basin)
+
+    def climb(self, starts: Array) -> tuple[Array, Array, Array, Array]:
+        """Plain mean shift; returns ends, basins (-1 for none), status and numbers of steps."""
+        m, density = len(starts), self.density
+        ends, held = starts.copy(), np.full(m, -1)
+        status, n_iter = np.full(m, ClimbStatus.MAX_ITER, dtype=object), np.zeros(m, dtype=int)
+        active, Z = np.arange(m), starts
+        limit = self.tol * density.length
+        for iteration in range(self.max_iter + 1):
+            here = density.at(Z)
+            found = self.basins.holding(Z, here.density)
+            length = np.linalg.norm(here.step, axis=1)
+            empty = (here.stiffness == 0.0) & (here.value == 0.0)
+            short = (length <= limit) & (found < 0)
+            status[active[found >= 0]] = ClimbStatus.PROVED
+            status[active[short]] = ClimbStatus.CONVERGED
+            status[active[empty]] = ClimbStatus.EMPTY
+            held[active] = found
+            n_iter[active] = iteration
+            going = (found < 0) & ~short
+            ends[active] = Z
+            if not going.any() or iteration == self.max_iter:
+                break
+            residual = float(length[going].max()) / density.length
+            if self.callback is not None and self.callback(Step(iteration, residual)) is True:
+                status[active[going]] = ClimbStatus.STOPPED
+                break
+            active, Z = active[going], Z[going] + here.step[going]
+        return ends, held, status, n_iter
+
+    def _polished(self, starts: Array) -> tuple[Array, Array]:
+        """Ends of Newton's method where the Hessian is definite, of mean shift elsewhere."""
+        Z, density = starts.copy(), self.density
+        active = np.arange(len(Z))
+        value = np.zeros(len(Z))
+        for _ in range(_POLISH):
+            here = density.at(Z[active], 2)
+            assert here.hessian is not None
+            value[active] = here.density
+            step = here.step
+            definite = np.linalg.eigvalsh(here.hessian)[:, -1] < 0.0
+            if definite.any():
+                newton = np.linalg.solve(here.hessian[definite], -here.gradient[definite, :, None])
+                newton = newton[:, :, 0]
+                fine = np.linalg.norm(newton, axis=1) <= _NEWTON * density.length
+                step[np.flatnonzero(definite)[fine]] = newton[fine]
+            Z[active] += step
+            active = active[np.linalg.norm(step, axis=1) > _ARRIVED * density.length]
+            if not active.size:
+                break
+        return Z, value
+
+    def _finished(self, ends: Array) -> Array:
+        """One more step of Newton's method, on sums that are right to rounding."""
+        here = self.density.at(ends, 2, exact=True)
+        assert here.hessian is not None
+        definite = np.linalg.eigvalsh(here.hessian)[:, -1] < 0.0
+        ends = ends[definite]
+        if not len(ends):
+            return ends
+        step = np.linalg.solve(here.hessian[definite], -here.gradient[definite, :, None])[:, :, 0]
+        short = np.linalg.norm(step, axis=1) <= _SAME * self.density.length
+        return np.asarray(ends + np.where(short[:, None], step, 0.0))
+
+    def _gathered(self, ends: Array, held: Array, status: Array, n_iter: Array) -> Climb:
+        """Ends in proved basins, and the others merged, as modes; those that nobody reached go."""
+        loose = np.flatnonzero((held < 0) & (status == ClimbStatus.CONVERGED))
+        modes = [basin.mode for basin in self.basins.known]
+        proved = [True] * len(modes)
+        labels = held.copy()
+        if loose.size:
+            groups, points, maxima = merged_ends(self.density, ends[loose])
+            labels[loose] = len(modes) + groups
+            modes += list(points)
+            proved += list(maxima)
+        d = ends.shape[1]
+        used, order = np.unique(labels[labels >= 0], return_inverse=True)
+        labels[labels >= 0] = order
+        all_modes = np.array(modes).reshape(-1, d)[used]
+        return Climb(all_modes, np.array(proved, bool)[used], labels, status, n_iter, self.basins)
+
+
+def merged_ends(density: Climbed, ends: Array) -> tuple[Array, Array, Array]:
+    """Which ends are one mode: groups, one point of each, and which are maxima by proof.
+
+    An end is off its mode by about |H^-1 g|, or by up to half the kernel's length where the Hessian
+    H is not definite. Two ends are one mode if they are no farther apart than that, and the density
+    does not dip between them. Ends at a data point with a cusp are maxima if the other points do
+    not pull harder than the cusp holds (SPEC F5).
+    """
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+    from scipy.spatial import cKDTree
+
+    _, points, group = np.unique(_cells(ends, density), return_index=True, return_inverse=True)
+    snapped, cusp = _snapped(density, ends[points])
+    off = _SAME * density.length + np.where(cusp, 0.0, _distance_left(density, snapped))
+    pairs = cKDTree(snapped).query_pairs(2.0 * off.max(), output_type="ndarray")
+    apart = np.linalg.norm(snapped[pairs[:, 0]] - snapped[pairs[:, 1]], axis=1)
+    pairs = pairs[apart <= off[pairs].sum(axis=1)]
+    joined = pairs[~_dips(density, snapped, pairs)] if len(pairs) else pairs
+    k = len(points)
+    links = coo_array((np.ones(len(joined)), (joined[:, 0], joined[:, 1])), shape=(k, k))
+    count, part = connected_components(links, directed=False)
+    value = density.at(snapped).density
+    best = np.full(count, -1)
+    for j in np.argsort(value):
+        best[part[j]] = j
+    return part[group], snapped[best], cusp[best]
+
+
+def _distance_left(density: Climbed, ends: Array) -> Array:
+    """How far Newton's method would go from each end, up to half the kernel's length."""
+    here = density.at(ends, 2, exact=True)
+    assert here.hessian is not None
+    left = np.full(len(ends), _MERGE * density.length)
+    definite = np.linalg.eigvalsh(here.hessian)[:, -1] < 0.0
+    if definite.any():
+        step = np.linalg.solve(here.hessian[definite], here.gradient[definite, :, None])[:, :, 0]
+        left[definite] = np.minimum(left[definite], np.linalg.norm(step, axis=1))
+    return left
+
+
+def _cells(ends: Array, density: Climbed) -> Array:
+    """A number for each end, the same for ends in the same small cell of a grid."""
+    return number_keys(np.round(ends / (_SAME * density.length)))
+
+
+def _snapped(density: Climbed, ends: Array) -> tuple[Array, Array]:
+    """Ends of a density with cusps moved to the data point that they were heading for."""
+    if not density.has_cusps:
+        return ends, np.zeros(len(ends), bool)
+    from scipy.spatial import cKDTree
+
+    data = np.concatenate(density.points)
+    distance, nearest = cKDTree(data).query(ends)
+    close = distance <= _SAME * density.length
+    out = np.where(close[:, None], data[nearest], ends)
+    here = density.at(out)
+    held = close & (np.linalg.norm(here.step, axis=1) == 0.0)
+    better = close & (here.density >= density.at(ends).density)
+    return np.where(better[:, None], out, ends), held & better
+
+
+def _dips(density: Climbed, points: Array, pairs: Array) -> Array:
+    """Whether the density between two points is lower than at the lower of them."""
+    lower = density.at(points).density[pairs].min(axis=1)
+    dips = np.zeros(len(pairs), bool)
+    for rows in pieces(len(pairs), 1 << 16):
+        a, b = points[pairs[rows, 0]], points[pairs[rows, 1]]
+        for t in _BETWEEN:
+            between = density.at((1.0 - t) * a + t * b).density
+            dips[rows] |= between < lower[rows] * (1.0 - _ROUNDING)
+    return dips
