@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -154,10 +153,15 @@ class Density:
         return self._sum(Y, 0, "value")
 
     def log(self, Y: Any) -> Array:
-        """Return log f(y_j), shape (m,); -inf outside the support of a window."""
-        values, shift, dtype = self._groups(Y, 0, "value")
+        """Return log f(y_j), shape (m,); -inf outside the support of a window.
+
+        Also where a profile underflows whose logarithm is not known: one that uses functions other
+        than arithmetic, `exp`, `log`, `sqrt` and powers.
+        """
+        fields = self._fields(Y, 0)
+        total, shift = self._scaled(fields, "value")
         with np.errstate(divide="ignore"):
-            return np.asarray(np.log(_added(values)) + shift).astype(dtype)
+            return np.asarray(np.log(total) + shift).astype(fields[0].value.dtype)
 
     def gradient(self, Y: Any) -> Array:
         """Return the gradient of f at the rows of Y, shape (m, d); as `Element.gradient`."""
@@ -173,11 +177,9 @@ class Density:
         Right also where f underflows.
         """
         fields = self._fields(Y, 1)
-        value, _, _ = self._scaled(fields, "value")
-        gradient, _, dtype = self._scaled(fields, "gradient")
-        f = _added(value)
+        (f, _), (gradient, _) = (self._scaled(fields, name) for name in ("value", "gradient"))
         f = np.where(f > 0, f, np.nan)
-        return np.asarray(_added(gradient) / f[:, None]).astype(dtype)
+        return np.asarray(gradient / f[:, None]).astype(fields[0].value.dtype)
 
     def sample(self, n: int, random_state: Any = None) -> Array:
         """Return n independent draws from f, shape (n, d): a point by its weight, plus a draw of k.
@@ -206,37 +208,37 @@ class Density:
 
     def _sum(self, Y: Any, order: int, name: str) -> Array:
         self._require_range()
-        parts, shift, dtype = self._groups(Y, order, name)
-        total = _added(parts)
+        fields = self._fields(Y, order)
+        total, shift = self._scaled(fields, name)
+        dtype = fields[0].value.dtype
         with np.errstate(over="ignore", invalid="ignore", under="ignore"):
-            # in two steps: exp(shift) alone may underflow where the total is large
+            # in two steps: exp(shift) alone may overflow where the total is small
             factor = np.exp(0.5 * shift).reshape(-1, *(1,) * (total.ndim - 1))
-            out = (total * factor) * factor
+            out = np.asarray((total * factor) * factor).astype(dtype)
         if np.any(np.isinf(out)):
-            raise _out_of_range(float(np.max(shift)))
-        return np.asarray(out).astype(dtype)
-
-    def _groups(self, Y: Any, order: int, name: str) -> tuple[list[Array], Array, Any]:
-        return self._scaled(self._fields(Y, order), name)
+            raise _out_of_range(float(np.max(shift)), dtype)
+        return out
 
     def _fields(self, Y: Any, order: int) -> list[Fields]:
         Y = self.elements[0].queries(Y)
         return [e.fields(Y, order=order, shifted=True) for e in self.elements]
 
-    def _scaled(self, fields: list[Fields], name: str) -> tuple[list[Array], Array, Any]:
-        """The groups' fields at a common logarithmic scale per query, that scale, and the type."""
+    def _scaled(self, fields: list[Fields], name: str) -> tuple[Array, Array]:
+        """A sum over groups, and its logarithmic scale per query: that of the largest group."""
         shifts = np.array([f.shift + log for f, log in zip(fields, self._log_scales, strict=True)])
-        common = np.max(shifts, axis=0, initial=-np.inf)
-        common = np.where(np.isfinite(common), common, 0.0)
-        parts = []
+        with np.errstate(divide="ignore"):
+            sizes = shifts + np.log([np.asarray(f.value, np.float64)[:, 0] for f in fields])
+        largest = np.argmax(sizes, axis=0)
+        scale = np.take_along_axis(shifts, largest[None], axis=0)[0]
+        scale = np.where(np.isfinite(scale), scale, 0.0)
+        total: Any = 0.0
         for f, shift in zip(fields, shifts, strict=True):
-            array = np.asarray(getattr(f, name), dtype=np.float64)[:, 0]
+            array = np.array(getattr(f, name), dtype=np.float64)[:, 0]
             if name == "hessian" and f.cusp is not None:
-                array = np.array(array)
                 array[f.cusp[:, 0] != 0] = np.nan
-            factor = np.exp(shift - common)
-            parts.append(array * factor.reshape(-1, *(1,) * (array.ndim - 1)))
-        return parts, common, fields[0].value.dtype
+            factor = np.exp(np.minimum(shift - scale, 700.0))  # larger only where a sum is zero
+            total = total + array * factor.reshape(-1, *(1,) * (array.ndim - 1))
+        return total, scale
 
     def _require_range(self) -> None:
         """Raise if the density is below the range of numbers wherever it is."""
@@ -260,15 +262,8 @@ def weights_of(element: Element) -> Array:
     return np.asarray(element.coef.tile(slice(None), slice(None)), dtype=np.float64)[:, 0]
 
 
-def _added(parts: Sequence[Array]) -> Array:
-    total = parts[0]
-    for part in parts[1:]:
-        total = total + part
-    return total
-
-
-def _out_of_range(log: float) -> InputError:
+def _out_of_range(log: float, dtype: Any = np.float64) -> InputError:
     return InputError(
-        f"this density is outside the range of float64 (about exp({log:.6g})); use its logarithm, "
-        "Density.log, and log_gradient"
+        f"this density is outside the range of {np.dtype(dtype)} (about exp({log:.6g})); use its "
+        "logarithm, Density.log, and log_gradient"
     )

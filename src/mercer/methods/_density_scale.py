@@ -202,14 +202,15 @@ def _most_likely(kernel: Kernel, X: Array, w: Array) -> float:
             "the likelihood of rows left out has no maximum over the length scale; give it as a "
             "number"
         )
-    result = minimize_scalar(
-        lambda log: -likelihood(log),
-        bounds=(start + (best - 1) * math.log(2.0), start + (best + 1) * math.log(2.0)),
-        method="bounded",
-        options={"xatol": 1e-5},
-    )
-    found_log = float(result.x) if -result.fun >= at(best) else start + best * math.log(2.0)
-    return math.exp(found_log)
+    middle, half = start + best * math.log(2.0), math.log(2.0)
+    with np.errstate(invalid="ignore", over="ignore"):  # of windows it may be -inf
+        result = minimize_scalar(
+            lambda log: -likelihood(log),
+            bounds=(middle - half, middle + half),
+            method="bounded",
+            options={"xatol": 1e-5},
+        )
+    return math.exp(float(result.x) if -result.fun >= at(best) else middle)
 
 
 def _first_factor(kernel: Kernel, X: Array, w: Array) -> float:

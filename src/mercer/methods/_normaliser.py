@@ -29,7 +29,6 @@ _FAR = 690.0  # |log u|: the range of float64
 _STEP = 0.05  # of the first scan in log u
 _SEEN = 46.0  # terms below exp(-46) of the largest are rounding
 _PANELS = 256
-_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(16)
 
 
 @dataclass(frozen=True)
@@ -203,15 +202,23 @@ class RadialLaw:
         return cls(low, high, mass, top + math.log(float(mass.sum()) + tails), density)
 
 
+@lru_cache(maxsize=1)
+def _lobatto(count: int = 16) -> tuple[Array, Array]:
+    """Nodes and weights on [-1, 1], ends included: no jump hides between a node and an end."""
+    P = np.polynomial.Legendre.basis(count - 1)
+    nodes = np.concatenate([[-1.0], np.sort(P.deriv().roots().real), [1.0]])
+    return nodes, 2.0 / (count * (count - 1) * P(nodes) ** 2)
+
+
 def _integrated(f: Callable[[Array], Array], edges: Array) -> tuple[Array, Array, Array]:
     """Panels and the integral of f over each, halved where halving changes it (jumps, kinks)."""
     a, b = edges[:-1], edges[1:]
-    whole = _gauss(f, a, b)
+    whole = _quadrature(f, a, b)
     settled: list[tuple[Array, Array, Array]] = []
     known = 0.0
     for _ in range(60):
         middle = 0.5 * (a + b)
-        left, right = _gauss(f, a, middle), _gauss(f, middle, b)
+        left, right = _quadrature(f, a, middle), _quadrature(f, middle, b)
         total = known + float(np.sum(left + right))
         rough = (np.abs(left + right - whole) > 1e-15 * total) & (a < middle) & (middle < b)
         calm = ~rough
@@ -229,10 +236,11 @@ def _integrated(f: Callable[[Array], Array], edges: Array) -> tuple[Array, Array
     return low[order], high[order], mass[order]
 
 
-def _gauss(f: Callable[[Array], Array], a: Array, b: Array) -> Array:
+def _quadrature(f: Callable[[Array], Array], a: Array, b: Array) -> Array:
+    nodes, weights = _lobatto()
     half = 0.5 * (b - a)
-    t = 0.5 * (a + b)[:, None] + half[:, None] * _NODES
-    return np.asarray(half * (f(t.ravel()).reshape(t.shape) @ _WEIGHTS))
+    t = 0.5 * (a + b)[:, None] + half[:, None] * nodes
+    return np.asarray(half * (f(t.ravel()).reshape(t.shape) @ weights))
 
 
 def _log_profile(kernel: Kernel, u: Array) -> Array:
