@@ -15,7 +15,7 @@ from mercer._random import as_generator
 from mercer.engine import Fields, n_columns, n_rows
 from mercer.kernels import Kernel
 from mercer.methods._density_sample import draw
-from mercer.methods._normaliser import log_normaliser
+from mercer.methods._normaliser import log_normaliser, log_peak
 from mercer.space import Element, mean_embedding
 
 _SMALLEST, _LARGEST = math.log(np.finfo(np.float64).tiny), math.log(np.finfo(np.float64).max)
@@ -243,7 +243,7 @@ class Density:
     def _require_range(self) -> None:
         """Raise if the density is below the range of numbers wherever it is."""
         tops = [
-            math.log(float(e.kernel.diag(e.points[:1])[0])) + math.log(float(w.sum())) + log
+            log_peak(e.kernel, self.dim) + math.log(float(w.sum())) + log
             for e, log in zip(self.elements, self._log_scales, strict=True)
             if (w := weights_of(e)).any()
         ]

@@ -29,6 +29,7 @@ _FAR = 690.0  # |log u|: the range of float64
 _STEP = 0.05  # of the first scan in log u
 _SEEN = 46.0  # terms below exp(-46) of the largest are rounding
 _PANELS = 256
+_TINY = float(np.finfo(np.float64).tiny)
 
 
 @dataclass(frozen=True)
@@ -60,6 +61,15 @@ def log_normaliser(kernel: Kernel, dim: int) -> float:
     """Return log int k(x, 0) dx over R^dim; raise where the kernel is no density."""
     logs = np.array([part.log_integral for part in radial_parts(kernel, dim)])
     return float(np.logaddexp.reduce(logs))
+
+
+def log_peak(kernel: Kernel, dim: int) -> float:
+    """Return log k(x, x), also where k(x, x) itself leaves the range of numbers."""
+    at_zero = [
+        p.log_weight + float(_log_profile(p.kernel, np.zeros(1))[0])
+        for p in radial_parts(kernel, dim)
+    ]
+    return float(np.logaddexp.reduce(at_zero))
 
 
 def radial_parts(kernel: Kernel, dim: int, maps: Maps = ()) -> list[RadialPart]:
@@ -118,7 +128,8 @@ def mixing_of(kernel: Kernel) -> MixingMeasure | None:
         mixing = kernel.mixing_measure()
     except UnavailableError:
         return None
-    return mixing if isinstance(mixing, PointMass | GammaMixing | InverseGammaMixing) else None
+    known = isinstance(mixing, PointMass | GammaMixing | InverseGammaMixing)
+    return mixing if known and _TINY <= mixing.mass < math.inf else None  # k(0) may underflow
 
 
 def log_radial_integral(kernel: Kernel, dim: int) -> float:
