@@ -67,7 +67,7 @@ class KernelDensity(DensityMixin, KernelEstimator):  # type: ignore[misc]
     >>> X = np.random.default_rng(0).normal(size=(500, 1))
     >>> model = mc.KernelDensity().fit(X)
     >>> np.exp(model.score_samples([[0.0], [1.0]])).round(2)
-    array([0.37, 0.25])
+    array([0.36, 0.25])
     >>> model.sample(2, random_state=0).shape
     (2, 1)
     """

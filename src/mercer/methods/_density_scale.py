@@ -217,7 +217,8 @@ def _first_factor(kernel: Kernel, X: Array, w: Array) -> float:
     """Where the search starts: Silverman's rule with plain deviations."""
     n, d = float(w.sum()), X.shape[1]
     gap = X - (w @ X) / n
-    s = math.sqrt(float(np.sum(w @ gap**2)) / (n * d))
+    largest = float(np.max(np.abs(gap)))  # squares of tiny gaps would underflow
+    s = largest * math.sqrt(float(np.sum(w @ (gap / largest) ** 2)) / (n * d))
     try:
         width = kernel_deviation(kernel, d)
     except InputError:  # heavy tails
