@@ -3,14 +3,18 @@
 from mercer.estimators._base import KernelEstimator
 from mercer.estimators._features import Nystroem, RandomFeatures
 from mercer.estimators._imputer import KernelImputer
+from mercer.estimators._kernel_density import KernelDensity
 from mercer.estimators._kernel_pca import KernelPCA
+from mercer.estimators._mean_shift import MeanShift
 from mercer.estimators._novelty import KernelNovelty
 
 __all__ = [
+    "KernelDensity",
     "KernelEstimator",
     "KernelImputer",
     "KernelNovelty",
     "KernelPCA",
+    "MeanShift",
     "Nystroem",
     "RandomFeatures",
 ]

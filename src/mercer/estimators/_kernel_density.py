@@ -9,22 +9,12 @@ import numpy as np
 from sklearn.base import DensityMixin
 from sklearn.utils.validation import check_is_fitted
 
-from mercer._array import Array, positive
+from mercer._array import Array
 from mercer._config import options
-from mercer._errors import InputError
 from mercer.estimators._base import KernelEstimator
+from mercer.estimators._density_kernel import density_kernel
 from mercer.estimators._inputs import row_weights, validated
-from mercer.kernels import Epanechnikov, Gaussian, Kernel, Laplace, Uniform
-from mercer.methods._adaptive_density import adaptive_density, stretched
-from mercer.methods._density_scale import density_scale
-
-_NAMES: dict[str, Kernel] = {
-    "auto": Gaussian(1.0),
-    "gaussian": Gaussian(1.0),
-    "epanechnikov": Epanechnikov(1.0),
-    "tophat": Uniform(1.0),
-    "exponential": Laplace(1.0),
-}
+from mercer.methods import adaptive_density
 
 
 class KernelDensity(DensityMixin, KernelEstimator):  # type: ignore[misc]
@@ -98,7 +88,7 @@ class KernelDensity(DensityMixin, KernelEstimator):  # type: ignore[misc]
         X = self._rows(X, reset=True)
         w = row_weights(sample_weight, X)
         with self._options():
-            self.kernel_ = self._kernel(X, w)
+            self.kernel_ = density_kernel(self.kernel, self.bandwidth, X, w, rule="silverman")
             self.density_ = adaptive_density(self.kernel_, X, w, sensitivity=self.sensitivity)
         return self
 
@@ -128,26 +118,6 @@ class KernelDensity(DensityMixin, KernelEstimator):  # type: ignore[misc]
         """
         check_is_fitted(self)
         return self.density_.sample(n_samples, random_state)
-
-    def _kernel(self, X: Array, w: Array | None) -> Kernel:
-        named = isinstance(self.kernel, str) and self.kernel in _NAMES
-        if not named and not isinstance(self.kernel, Kernel):
-            names = ", ".join(map(repr, _NAMES))
-            raise InputError(
-                f"kernel must be a kernel such as Gaussian(1.0), or one of {names}, got "
-                f"{self.kernel!r}"
-            )
-        kernel: Kernel = _NAMES[self.kernel] if named else self.kernel
-        bandwidth = self.bandwidth
-        if isinstance(bandwidth, str) and bandwidth == "auto":
-            if not named:
-                return kernel
-            bandwidth = "silverman"
-        if isinstance(bandwidth, str):
-            h = density_scale(X, rule=bandwidth, kernel=kernel, weights=w)
-        else:
-            h = positive(bandwidth, "bandwidth")
-        return stretched(kernel, h / getattr(kernel, "length_scale", 1.0), X.shape[1])
 
     def _rows(self, X: Any, *, reset: bool) -> Any:
         """Rows in double precision: logarithms of densities are compared."""

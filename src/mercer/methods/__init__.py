@@ -1,7 +1,11 @@
 """Methods: functions that return elements, subspaces and results."""
 
+from mercer.methods._adaptive_density import adaptive_density
 from mercer.methods._ascent import ClimbStatus
+from mercer.methods._blurring import Blurred, blurring_mean_shift
 from mercer.methods._denoise import Denoiser, SteinRisk, held_out_risk, stein_risk
+from mercer.methods._density import Density, kernel_density
+from mercer.methods._density_scale import density_scale
 from mercer.methods._filters import EarlyStopping, Filter, HardCut, Tikhonov
 from mercer.methods._fit_denoiser import fit_denoiser
 from mercer.methods._impute import Completion, Imputed, ImputeStatus, impute
@@ -11,9 +15,11 @@ from mercer.methods._pca import kernel_pca
 from mercer.methods._readout import Readout
 
 __all__ = [
+    "Blurred",
     "ClimbStatus",
     "Completion",
     "Denoiser",
+    "Density",
     "EarlyStopping",
     "Filter",
     "HardCut",
@@ -23,9 +29,13 @@ __all__ = [
     "Readout",
     "SteinRisk",
     "Tikhonov",
+    "adaptive_density",
+    "blurring_mean_shift",
+    "density_scale",
     "fit_denoiser",
     "held_out_risk",
     "impute",
+    "kernel_density",
     "kernel_pca",
     "mean_shift",
     "noise_energy",

@@ -92,6 +92,8 @@ class Climber:
         if not len(ends):
             return
         modes = self._finished(ends[np.unique(_cells(ends, self.density), return_index=True)[1]])
+        if not len(modes):
+            return
         for basin in self.prover.basins(modes, most_samples=2 * self.density.n_queries):
             if basin is None:
                 continue

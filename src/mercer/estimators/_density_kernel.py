@@ -1,0 +1,54 @@
+"""The `kernel` and `bandwidth` of estimators that climb or measure densities."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mercer._array import Array, positive
+from mercer._errors import InputError
+from mercer.kernels import Epanechnikov, Gaussian, Kernel, Laplace, Uniform
+from mercer.methods._adaptive_density import stretched
+from mercer.methods._density_scale import density_scale
+
+_NAMES: dict[str, Kernel] = {
+    "auto": Gaussian(1.0),
+    "gaussian": Gaussian(1.0),
+    "epanechnikov": Epanechnikov(1.0),
+    "tophat": Uniform(1.0),
+    "exponential": Laplace(1.0),
+}
+
+
+def density_kernel(
+    kernel: Any, bandwidth: Any, X: Array, weights: Array | None, *, rule: str
+) -> Kernel:
+    """Return the kernel that the two parameters stand for, given the rows.
+
+    Parameters
+    ----------
+    kernel : Kernel or str
+        A name, also "flat", whose mean shift is that of "epanechnikov".
+    bandwidth : float or str
+        A length, a rule of `density_scale`, or "auto": a kernel that is an object stays as it is,
+        one that is a name takes `rule`.
+    X, weights
+        The training rows.
+    rule : str
+    """
+    names = {**_NAMES, "flat": _NAMES["epanechnikov"]} if rule == "modes" else _NAMES
+    named = isinstance(kernel, str) and kernel in names
+    if not named and not isinstance(kernel, Kernel):
+        known = ", ".join(map(repr, names))
+        raise InputError(
+            f"kernel must be a kernel such as Gaussian(1.0), or one of {known}, got {kernel!r}"
+        )
+    chosen: Kernel = names[kernel] if named else kernel
+    if isinstance(bandwidth, str) and bandwidth == "auto":
+        if not named:
+            return chosen
+        bandwidth = rule
+    if isinstance(bandwidth, str):
+        h = density_scale(X, rule=bandwidth, kernel=chosen, weights=weights)
+    else:
+        h = positive(bandwidth, "bandwidth")
+    return stretched(chosen, h / getattr(chosen, "length_scale", 1.0), X.shape[1])

@@ -1,0 +1,256 @@
+"""Clusters by modes of a density, as a scikit-learn estimator."""
+
+from __future__ import annotations
+
+import warnings
+from contextlib import nullcontext
+from typing import Any
+
+import numpy as np
+from sklearn.base import ClusterMixin
+from sklearn.utils.validation import check_is_fitted
+
+from mercer._array import Array, as_points, positive_int
+from mercer._config import options
+from mercer._errors import InputError, MercerWarning
+from mercer.estimators._base import KernelEstimator
+from mercer.estimators._density_kernel import density_kernel
+from mercer.estimators._inputs import dtype_of, row_weights, validated
+from mercer.methods import ClimbStatus, Modes, mean_shift
+from mercer.methods._blurring import blurring_mean_shift
+from mercer.methods._convergence import convergence_bandwidth
+from mercer.methods._reached import reached
+from mercer.space import mean_embedding
+from mercer.space._points import unique
+
+_LABELS = ("basin", "nearest")
+
+
+class MeanShift(ClusterMixin, KernelEstimator):  # type: ignore[misc]
+    """Mean shift clustering: points belong together if they climb to the same mode.
+
+    The density is f = sum_i w_i k(x_i, .), up to the integral of the kernel; `mean_shift` climbs it
+    from every row, or from `seeds`. Labels are basins of attraction, not the nearest centre.
+
+    Parameters
+    ----------
+    kernel : Kernel or {"auto", "gaussian", "epanechnikov", "flat", "exponential"}
+        Any kernel of one squared distance with a convex profile. "auto" is the Gaussian; "flat" is
+        scikit-learn's mean shift, which climbs the density of "epanechnikov".
+    bandwidth : float, {"auto", "modes", "silverman", "scott", "likelihood"}
+        A number h > 0 or a rule for it (see `density_scale`): the `length_scale` of kernels that
+        have one, the radius of windows; others are taken at x / h. "auto" leaves a kernel that is
+        given as an object as it is, and is "modes" for one that is given by its name. A flat kernel
+        of radius 2 h is about as wide as a Gaussian of length scale h.
+    seeds : array_like of shape (m, d), optional
+        Climb from these to find the modes, instead of from every row.
+    bin_seeding : bool, default=False
+        Climb from the middles of the cells of a grid of width h that hold at least `min_bin_freq`
+        rows.
+    min_bin_freq : int, default=1
+    labels : {"basin", "nearest"}
+        The mode that a row climbs to (-1 where that is none of those found), or the nearest mode.
+    min_cluster_size : int, default=1
+        Modes of fewer rows are dropped, and their rows labelled -1.
+    blurring : bool, default=False
+        Let the rows themselves move (`blurring_mean_shift`); centres are where they meet, and
+        `predict` takes the nearest.
+    tol : float, default=1e-6
+        Of the length scale: shorter steps end an ascent.
+    max_iter : int, default=1000
+    n_jobs : int or None
+        Threads; None is all cores, unlike in scikit-learn.
+
+    Attributes
+    ----------
+    cluster_centers_ : array of shape (k, d)
+        The modes, that of the most rows first.
+    labels_ : array of shape (n,)
+    modes_ : Modes
+        With the density and its curvature at each mode, and whether it is proved to be a maximum;
+        None for `blurring`.
+    kernel_ : Kernel
+    density_ : Element
+        f.
+    guarantee_ : ConvergenceBandwidth
+        Whether theory guarantees that there is one mode, to which every ascent converges, and why.
+    n_iter_ : int
+        The largest number of steps of an ascent.
+
+    See Also
+    --------
+    mean_shift : the function behind it.
+    scale_space : the number of modes for every bandwidth.
+
+    References
+    ----------
+    SPEC F4-F7; ERRATA 002.
+
+    Examples
+    --------
+    >>> import mercer as mc
+    >>> X = [[1.0, 1.0], [2.0, 1.0], [1.0, 0.0], [4.0, 7.0], [3.0, 5.0], [3.0, 6.0]]
+    >>> model = mc.MeanShift(bandwidth=1.0).fit(X)
+    >>> model.labels_, model.predict([[0.0, 0.0], [5.0, 5.0]])
+    (array([0, 0, 0, 1, 1, 1]), array([0, 1]))
+    """
+
+    def __init__(
+        self,
+        kernel: Any = "auto",
+        *,
+        bandwidth: Any = "auto",
+        seeds: Any = None,
+        bin_seeding: bool = False,
+        min_bin_freq: int = 1,
+        labels: str = "basin",
+        min_cluster_size: int = 1,
+        blurring: bool = False,
+        tol: float = 1e-6,
+        max_iter: int = 1000,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.kernel = kernel
+        self.bandwidth = bandwidth
+        self.seeds = seeds
+        self.bin_seeding = bin_seeding
+        self.min_bin_freq = min_bin_freq
+        self.labels = labels
+        self.min_cluster_size = min_cluster_size
+        self.blurring = blurring
+        self.tol = tol
+        self.max_iter = max_iter
+        self.n_jobs = n_jobs
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> MeanShift:
+        """Find the modes, and the mode of each row.
+
+        Parameters
+        ----------
+        X : array_like of shape (n, d)
+        y : ignored
+        sample_weight : array_like of shape (n,), optional
+            A weight of 2 is a row that stands twice; a row of weight 0 is labelled, and no more.
+        """
+        if self.labels not in _LABELS:
+            raise InputError(f"labels must be one of {_LABELS}, got {self.labels!r}")
+        positive_int(self.min_bin_freq, "min_bin_freq")
+        positive_int(self.min_cluster_size, "min_cluster_size")
+        X = validated(self, X, reset=True)
+        w = row_weights(sample_weight, X)
+        Z = np.asarray(X, dtype=np.float64)
+        with self._options():
+            self.kernel_ = density_kernel(self.kernel, self.bandwidth, Z, w, rule="modes")
+            self.density_ = mean_embedding(self.kernel_, Z, w)
+            self.guarantee_ = convergence_bandwidth(self.kernel_, Z if w is None else Z[w > 0])
+            centres, labels = self._blurred(Z, w) if self.blurring else self._climbed(Z)
+        mass = np.ones(len(Z)) if w is None else w
+        labels, centres = _without_small(labels, centres, mass, self.min_cluster_size)
+        self.cluster_centers_ = centres.astype(dtype_of(X), copy=False)
+        self.labels_ = labels
+        return self
+
+    def predict(self, X: Any) -> Array:
+        """Return the number of the mode that each row climbs to, -1 where it is none of them.
+
+        Parameters
+        ----------
+        X : array_like of shape (m, d)
+        """
+        check_is_fitted(self)
+        Z = np.asarray(validated(self, X, reset=False), dtype=np.float64)
+        centres = np.asarray(self.cluster_centers_, dtype=np.float64)
+        with self._options():
+            if self.blurring or self.labels == "nearest":
+                return _nearest(Z, centres)
+            return reached(self.density_, centres, Z, tol=self.tol, max_iter=self.max_iter)
+
+    # --- helpers ------------------------------------------------------------------------------
+
+    def _climbed(self, Z: Array) -> tuple[Array, Array]:
+        settings = {"tol": self.tol, "max_iter": self.max_iter}
+        starts = self._starts(Z)
+        found = mean_shift(self.density_, Z if starts is None else starts, **settings)  # type: ignore[arg-type]
+        self.modes_: Modes | None = found
+        self.n_iter_ = int(found.n_iter.max(initial=0))
+        late = int(np.sum(found.status == ClimbStatus.MAX_ITER))
+        if late:
+            warnings.warn(
+                f"{late} of {len(found.status)} ascents were still moving after max_iter = "
+                f"{self.max_iter} steps and have no label; raise max_iter or tol",
+                MercerWarning,
+                stacklevel=3,
+            )
+        if not len(found):
+            raise InputError("no start reached a mode; raise max_iter, or give seeds nearer by")
+        if self.labels == "nearest":
+            return found.points, _nearest(Z, found.points)
+        if starts is None:
+            return found.points, found.labels
+        return found.points, reached(self.density_, found.points, Z, **settings)  # type: ignore[arg-type]
+
+    def _blurred(self, Z: Array, w: Array | None) -> tuple[Array, Array]:
+        found = blurring_mean_shift(self.kernel_, Z, w, tol=self.tol, max_iter=self.max_iter)
+        if not found.converged:
+            warnings.warn(
+                f"points were still moving after max_iter = {self.max_iter} steps; raise it",
+                MercerWarning,
+                stacklevel=3,
+            )
+        self.modes_, self.n_iter_ = None, found.n_iter
+        share = np.ones(len(Z)) if w is None else w
+        mass = np.bincount(found.labels, share)
+        sums = np.stack([np.bincount(found.labels, share * c) for c in found.points.T], axis=1)
+        with np.errstate(invalid="ignore"):
+            return sums / mass[:, None], found.labels
+
+    def _starts(self, Z: Array) -> Array | None:
+        if self.seeds is not None:
+            return np.asarray(as_points(self.seeds, "seeds"), dtype=np.float64)
+        return bin_seeds(Z, self._width(), self.min_bin_freq) if self.bin_seeding else None
+
+    def _width(self) -> float:
+        """The width of the cells of `bin_seeding`: the length scale of the kernel."""
+        from mercer.methods._climbed import own_length
+
+        scale = getattr(self.kernel_, "length_scale", None)
+        return float(scale) if scale is not None else own_length(self.kernel_.program)
+
+    def _options(self) -> Any:
+        return nullcontext() if self.n_jobs is None else options(n_jobs=self.n_jobs)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = False
+        return tags
+
+
+def bin_seeds(Z: Array, width: float, least: int) -> Array:
+    """The middles of the cells of a grid that hold at least so many points; all points if none."""
+    cells, group = unique(np.round(Z / width))
+    middles = cells[np.bincount(group) >= least] * width
+    return middles if len(middles) else Z
+
+
+def _nearest(Z: Array, centres: Array) -> Array:
+    from scipy.spatial import cKDTree
+
+    return np.asarray(cKDTree(centres).query(Z)[1])
+
+
+def _without_small(
+    labels: Array, centres: Array, weights: Array, least: int
+) -> tuple[Array, Array]:
+    """Drop centres of fewer rows, and number the others by the weight of their rows.
+
+    Those of the same weight by where they are, so that the order of the rows does not matter.
+    """
+    found = labels >= 0
+    mass = np.bincount(labels[found], weights[found], minlength=len(centres))
+    extent = float(np.abs(centres).max(initial=0.0))
+    place = np.round(centres / (1e-9 * extent)) if extent > 0.0 else centres
+    order = np.lexsort((*place.T[::-1], -np.round(mass, 9)))
+    keep = order[mass[order] >= least] if least > 1 else order[mass[order] > 0.0]
+    rank = np.full(len(centres) + 1, -1)  # one more: -1 stays -1
+    rank[keep] = np.arange(len(keep))
+    return rank[labels], centres[keep]
