@@ -19,6 +19,7 @@ _DECADES = 100  # the scan runs over u from 1e-100 to 1e100
 _PER_DECADE = 200
 _CUSP = 1e-9  # rho at 1e-100 this near to 1: the slope of k(r^2) in r is not 0 at r = 0
 _PROOF = 40_000  # intervals that the proof may take
+_AGAIN = 20  # roots that the proof may find before the one it confirms
 _SLACK = 1e-12  # of constants that were rounded when the profile was written in r
 
 
@@ -254,9 +255,11 @@ def _smallest_root(kernel: Kernel, profile: Expr) -> tuple[float, bool]:
         return math.inf, _prove(profile, math.sqrt(float(u[-1])))[0]
     root = _bisected(profile, float(u[first - 1]), float(u[first]))
     proved, missed = _prove(profile, math.sqrt(root))
-    if missed is not None:  # a root between two values of the scan
+    for _ in range(_AGAIN):
+        if missed is None:
+            break  # else there is a root between two values of the scan
         root = _bisected(profile, float(u[u < missed].max()), missed)
-        proved, _ = _prove(profile, math.sqrt(root))
+        proved, missed = _prove(profile, math.sqrt(root))
     return root, proved
 
 

@@ -16,7 +16,7 @@ from mercer.preimages._intervals import Interval, as_interval, plus
 _BATCH = 2048  # boxes that are looked at in one round
 _MARGIN = 0.125  # a box is judged with this part of its width around it
 _SMALL = 1e-4  # of the searched box: boxes that rounding may stop from being cut
-_REFINE = 40
+_REFINE = 100
 _EPS = float(np.finfo(float).eps)
 
 
@@ -206,15 +206,15 @@ class ModeSearch:
             for i in range(0, len(low), 256):
                 rows = slice(i, i + 256)
                 within = (low[rows, None] >= lows) & (high[rows, None] <= highs)
-                inside[rows] = within.all(axis=2).any(axis=1)
+                inside[rows] = np.any(np.all(within, axis=2), axis=1)
         return inside
 
     def _take(self, low: Array, high: Array, left: Array, right: Array) -> None:
         """Keep a region, unless its mode is known to be that of another."""
         if self.regions:
             lows, highs, lefts, rights = (np.array(x) for x in zip(*self.regions, strict=True))
-            same: Array = ((left >= lows) & (right <= highs)).all(axis=1)
-            same |= ((lefts >= low) & (rights <= high)).all(axis=1)
+            same = np.all((left >= lows) & (right <= highs), axis=1)
+            same = same | np.all((lefts >= low) & (rights <= high), axis=1)
             if same.any():
                 return
         self.regions.append((low, high, left, right))
@@ -228,7 +228,7 @@ class ModeSearch:
         for _ in range(_REFINE):
             width = right - left
             left, right = _narrowed(self.boxes, left, right)
-            if not (right - left < 0.7 * width).any():
+            if not (right - left < 0.98 * width).any():
                 break
         keep = np.ones(len(left), dtype=bool)
         for i in range(len(left)):
