@@ -24,3 +24,153 @@ from mercer import InputError, MeanShift, MercerWarning
 )
 def test_scikit_learn_checks(estimator, check):
     check(estimator)
+
+
+@pytest.fixture
+def blobs():
+    return make_blobs(300, centers=[[-4, 0], [4, 0], [0, 6]], cluster_std=0.8, random_state=0)
+
+
+def test_finds_the_blobs_untuned(blobs):
+    X, y = blobs
+    model = MeanShift().fit(X)
+    assert adjusted_rand_score(y, model.labels_) > 0.95
+    assert model.modes_.proved.all()
+    assert not model.guarantee_.holds
+
+
+def test_the_flat_kernel_is_that_of_scikit_learn(blobs):
+    """Up to where it stops: at a thousandth of the bandwidth, and one end within another's."""
+    X, _ = blobs
+    theirs = peer.MeanShift(bandwidth=2.5).fit(X)
+    ours = MeanShift("flat", bandwidth=2.5).fit(X)
+    assert adjusted_rand_score(theirs.labels_, ours.labels_) > 0.97
+    for centre in theirs.cluster_centers_:
+        assert np.linalg.norm(ours.cluster_centers_ - centre, axis=1).min() < 0.05
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        MeanShift(),
+        MeanShift("flat", bandwidth=2.0),
+        MeanShift(mc.Laplace(1.5)),
+        MeanShift(bandwidth="likelihood"),
+    ],
+    ids=repr,
+)
+def test_predict_repeats_the_labels(model, blobs):
+    X, _ = blobs
+    assert np.array_equal(model.fit(X).predict(X), model.labels_)
+
+
+def test_basins_are_not_nearest_centres(rng):
+    """A long cluster reaches past the centre of a short one."""
+    long = rng.normal(size=(800, 2)) * [4.0, 0.3]
+    short = rng.normal([8.0, 5.0], 0.3, size=(80, 2))
+    X = np.concatenate([long, short])
+    basin = MeanShift(bandwidth=1.6).fit(X)
+    nearest = MeanShift(bandwidth=1.6, labels="nearest").fit(X)
+    assert len(basin.cluster_centers_) == 2
+    assert (basin.labels_[:800] == 0).all()
+    assert (nearest.labels_[:800] == 1).any()
+    assert np.array_equal(nearest.labels_, nearest.predict(X))
+
+
+def test_seeds_and_bins(blobs):
+    X, _ = blobs
+    every = MeanShift(bandwidth=1.0).fit(X)
+    binned = MeanShift(bandwidth=1.0, bin_seeding=True).fit(X)
+    np.testing.assert_allclose(binned.cluster_centers_, every.cluster_centers_, atol=1e-6)
+    assert np.array_equal(binned.labels_, every.labels_)
+    one = MeanShift(bandwidth=1.0, seeds=X[:1]).fit(X)
+    assert len(one.cluster_centers_) == 1
+    assert set(one.labels_) == {-1, 0}
+    frequent = MeanShift(bandwidth=1.0, bin_seeding=True, min_bin_freq=10_000).fit(X)
+    assert len(frequent.cluster_centers_) == len(every.cluster_centers_)
+
+
+def test_small_clusters_are_orphans(blobs):
+    X, _ = blobs
+    X = np.vstack([X, [[40.0, 40.0]]])
+    every = MeanShift(bandwidth=1.0).fit(X)
+    some = MeanShift(bandwidth=1.0, min_cluster_size=5).fit(X)
+    assert every.labels_[-1] >= 0
+    assert some.labels_[-1] == -1
+    assert some.predict([[40.0, 40.0]]) == [-1]
+    assert np.bincount(some.labels_[some.labels_ >= 0]).min() >= 5
+
+
+def test_order_and_weights_do_not_matter(blobs, rng):
+    X, _ = blobs
+    order = rng.permutation(len(X))
+    one, other = MeanShift().fit(X), MeanShift().fit(X[order])
+    assert np.array_equal(one.labels_[order], other.labels_)
+    w = rng.integers(1, 4, len(X))
+    weighted = MeanShift().fit(X, sample_weight=w)
+    repeated = MeanShift().fit(np.repeat(X, w, axis=0))
+    np.testing.assert_allclose(weighted.cluster_centers_, repeated.cluster_centers_, rtol=1e-8)
+    assert np.array_equal(np.repeat(weighted.labels_, w), repeated.labels_)
+
+
+def test_a_row_of_weight_zero_is_only_labelled(blobs):
+    X, _ = blobs
+    w = np.ones(len(X))
+    w[::3] = 0.0
+    some = MeanShift(bandwidth=1.0).fit(X, sample_weight=w)
+    others = MeanShift(bandwidth=1.0).fit(X[w > 0])
+    np.testing.assert_allclose(some.cluster_centers_, others.cluster_centers_, rtol=1e-9)
+    assert np.array_equal(some.labels_, others.predict(X))
+
+
+def test_blurring_contracts(blobs):
+    X, y = blobs
+    model = MeanShift(bandwidth=0.9, blurring=True).fit(X)
+    assert adjusted_rand_score(y, model.labels_) > 0.95
+    assert model.modes_ is None
+
+
+def test_a_kernel_keeps_its_own_scale(blobs):
+    X, _ = blobs
+    assert MeanShift(mc.Gaussian(0.7)).fit(X).kernel_ == mc.Gaussian(0.7)
+    assert MeanShift(mc.Gaussian(0.7), bandwidth=2.0).fit(X).kernel_ == mc.Gaussian(2.0)
+    wide = MeanShift(mc.InverseMultiquadric(1.0, 2.0), bandwidth=3.0).fit(X)
+    assert wide.kernel_([[0.0, 0.0]], [[3.0, 0.0]])[0, 0] == pytest.approx(0.25)
+
+
+def test_saved_and_loaded(blobs, tmp_path):
+    X, _ = blobs
+    model = MeanShift().fit(X)
+    mc.save(model, tmp_path / "model.mercer")
+    loaded = mc.load(tmp_path / "model.mercer")
+    assert np.array_equal(loaded.predict(X), model.labels_)
+    assert loaded.modes_.counts.tolist() == model.modes_.counts.tolist()
+
+
+def test_one_point_and_equal_points():
+    assert MeanShift(bandwidth=1.0).fit([[3.0, 4.0]]).cluster_centers_.tolist() == [[3.0, 4.0]]
+    same = MeanShift(bandwidth=1.0).fit(np.ones((5, 2)))
+    assert same.labels_.tolist() == [0] * 5
+    assert same.cluster_centers_.tolist() == [[1.0, 1.0]]
+
+
+def test_too_few_steps_are_said(rng):
+    X = rng.normal(size=(100, 2))
+    with pytest.warns(MercerWarning, match="still moving after max_iter = 2"):
+        MeanShift(mc.Laplace(1.0), max_iter=2, seeds=np.vstack([X, [X[0]]])).fit(X)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"labels": "centre"}, "labels"),
+        ({"bandwidth": -1.0}, "bandwidth"),
+        ({"bandwidth": "wide"}, "rule"),
+        ({"kernel": "cosine"}, "kernel"),
+        ({"kernel": mc.Linear()}, "convex"),
+        ({"min_cluster_size": 0}, "min_cluster_size"),
+    ],
+)
+def test_bad_parameters(options, message, rng):
+    with pytest.raises(InputError, match=message):
+        MeanShift(**options).fit(rng.normal(size=(10, 2)))

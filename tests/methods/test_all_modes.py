@@ -217,6 +217,76 @@ def test_faithful(s, count, data_dir):
     assert len(gaussian_modes(X, np.full(len(X), 1.0), s, 12)) == count
 
 
+# --- cusps ----------------------------------------------------------------------------------------
+
+
+@settings(max_examples=15)
+@given(st.integers(0, 2**32 - 1), st.integers(1, 2), st.integers(2, 14), st.floats(0.2, 2.0))
+def test_laplace_modes(seed, d, n, length):
+    """At points with |R| <= eta, at smooth maxima, and where ascents end nowhere else."""
+    rng = np.random.default_rng(seed)
+    X, a = rng.normal(size=(n, d)), rng.uniform(0.2, 1.0, n)
+    psi = mc.Element(mc.Laplace(length), X, a)
+    found = all_modes(psi)
+    assert found.complete
+    R = np.linalg.norm(psi.gradient(X), axis=1)  # without the term of the point itself
+    own = (found.points[:, None] == X).all(axis=2)
+    assert_allclose(np.flatnonzero(own.any(axis=0)), np.flatnonzero(R <= a / length))
+    at_point = own.any(axis=1)
+    assert (found.eigenvalues[at_point] == -np.inf).all()
+    smooth = found.points[~at_point]
+    assert d == 2 or len(smooth) == 0  # between its points the density is convex in 1-D
+    if len(smooth):
+        assert np.abs(psi.gradient(smooth)).max() < 1e-9
+        assert np.linalg.eigvalsh(psi.hessian(smooth)).max() < 0
+    many = mc.Element(psi.kernel, X, np.repeat(a[:, None], 20, axis=1))
+    solver = mc.FixedPoint(max_iter=3000)
+    back = mc.preimage(many, solver, start=rng.normal(size=(20, d)))
+    ends = back.points[[status.name == "CONVERGED" for status in back.status]]
+    if len(ends):
+        assert np.abs(ends[:, None] - found.points).max(axis=2).min(axis=1).max() < 1e-3
+
+
+@pytest.mark.parametrize("kernel", [mc.Matern(0.5, 0.7), 2.0 * mc.Laplace(0.5) + mc.Gaussian(0.5)])
+def test_other_cusps_maps_and_levels(kernel, rng):
+    X = rng.normal(size=(25, 2))
+    plain = all_modes(mc.mean_embedding(kernel, X))
+    mapped = all_modes(mc.mean_embedding(kernel.transform(mc.Scales([2.0, 0.5])), X * [2.0, 0.5]))
+    assert plain.complete
+    assert mapped.complete
+    assert_allclose(mapped.points / [2.0, 0.5], plain.points, atol=1e-9)
+    level = float(plain.values.max()) * 0.999
+    assert len(all_modes(mc.mean_embedding(kernel, X), level=level)) >= 1
+
+
+def test_a_point_that_is_just_a_mode():
+    """Two Laplace bumps: the lower is a mode iff a_2 >= a_1 exp(-1); equality is left open."""
+    for share, count in ((0.999, 1), (1.001, 2)):
+        coef = [1.0, share * np.exp(-1.0)]
+        found = all_modes(mc.Element(mc.Laplace(1.0), [[0.0], [1.0]], coef))
+        assert (len(found), found.complete) == (count, True)
+    found = all_modes(mc.Element(mc.Laplace(1.0), [[0.0], [1.0]], [1.0, np.exp(-1.0)]))
+    assert found.complete or ((found.undecided[:, 0] <= 1.0) & (found.undecided[:, 1] >= 1.0)).any()
+
+
+def test_one_cusp():
+    found = all_modes(mc.mean_embedding(mc.Laplace(), [[1.0, 2.0]] * 3))
+    assert found.points.tolist() == [[1.0, 2.0]]
+    assert (found.eigenvalues == -np.inf).all()
+
+
+@pytest.mark.parametrize(("rate", "count"), [(0.2907, 1), (1.0, 2), (4.0, 2)])
+def test_faithful_with_cusps(rate, count, data_dir):
+    """ERRATA 002-4: two modes for rates from 1 to 4, one at the rate of the source."""
+    X = np.loadtxt(data_dir / "faithful.csv", delimiter=",", skiprows=1)
+    X = (X - X.mean(axis=0)) / X.std(axis=0)
+    found = all_modes(mc.mean_embedding(mc.Laplace.from_rate(rate, 1.0), X))
+    assert (len(found), found.complete) == (count, True)
+
+
+# --- refusals -------------------------------------------------------------------------------------
+
+
 @pytest.mark.parametrize(
     ("psi", "match"),
     [

@@ -72,7 +72,8 @@ class RepeatedSum:
         direct = 1e-9 * (1 + order) * (0.6 + 0.1 * columns) * m * n * self._share
         packing = 3e-8 * n * columns
         modes = self._spectral.grid.weights.size
-        return _CALL + direct + packing < _spectral.seconds_needed(modes, dim, 0, m, 1, order)
+        by_grid = _spectral.seconds_needed(modes, dim, 0, m, 1, order)
+        return bool(_CALL + direct + packing < by_grid)
 
     @cached_property
     def _share(self) -> float:
@@ -96,7 +97,7 @@ class RepeatedSum:
     def _by_frequencies(self, Y: Array, order: int) -> tuple[Fields, Array]:
         assert self._spectral is not None
         low, high = self._box
-        inside = ((low <= Y) & (high >= Y)).all(axis=1)
+        inside = np.all((low <= Y) & (high >= Y), axis=1)
         dim = Y.shape[1]
         firsts = [(k,) for k in range(dim)] if order >= 1 else []
         seconds = [(j, k) for j in range(dim) for k in range(j, dim)] if order == 2 else []

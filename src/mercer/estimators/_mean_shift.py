@@ -142,8 +142,8 @@ class MeanShift(ClusterMixin, KernelEstimator):  # type: ignore[misc]
         with self._options():
             self.kernel_ = density_kernel(self.kernel, self.bandwidth, Z, w, rule="modes")
             self.density_ = mean_embedding(self.kernel_, Z, w)
-            self.guarantee_ = convergence_bandwidth(self.kernel_, Z if w is None else Z[w > 0])
             centres, labels = self._blurred(Z, w) if self.blurring else self._climbed(Z)
+            self.guarantee_ = convergence_bandwidth(self.kernel_, Z if w is None else Z[w > 0])
         mass = np.ones(len(Z)) if w is None else w
         labels, centres = _without_small(labels, centres, mass, self.min_cluster_size)
         self.cluster_centers_ = centres.astype(dtype_of(X), copy=False)

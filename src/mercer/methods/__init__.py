@@ -1,11 +1,15 @@
 """Methods: functions that return elements, subspaces and results."""
 
+from mercer.methods._accuracy import Accuracy, clustering_accuracy
 from mercer.methods._adaptive_density import adaptive_density
+from mercer.methods._all_modes import all_modes
 from mercer.methods._ascent import ClimbStatus
 from mercer.methods._blurring import Blurred, blurring_mean_shift
+from mercer.methods._convergence import ConvergenceBandwidth, convergence_bandwidth
 from mercer.methods._denoise import Denoiser, SteinRisk, held_out_risk, stein_risk
 from mercer.methods._density import Density, kernel_density
 from mercer.methods._density_scale import density_scale
+from mercer.methods._enclosing_ball import EnclosingBall, enclosing_ball
 from mercer.methods._filters import EarlyStopping, Filter, HardCut, Tikhonov
 from mercer.methods._fit_denoiser import fit_denoiser
 from mercer.methods._impute import Completion, Imputed, ImputeStatus, impute
@@ -15,12 +19,15 @@ from mercer.methods._pca import kernel_pca
 from mercer.methods._readout import Readout
 
 __all__ = [
+    "Accuracy",
     "Blurred",
     "ClimbStatus",
     "Completion",
+    "ConvergenceBandwidth",
     "Denoiser",
     "Density",
     "EarlyStopping",
+    "EnclosingBall",
     "Filter",
     "HardCut",
     "ImputeStatus",
@@ -30,8 +37,12 @@ __all__ = [
     "SteinRisk",
     "Tikhonov",
     "adaptive_density",
+    "all_modes",
     "blurring_mean_shift",
+    "clustering_accuracy",
+    "convergence_bandwidth",
     "density_scale",
+    "enclosing_ball",
     "fit_denoiser",
     "held_out_risk",
     "impute",

@@ -12,6 +12,7 @@ from mercer._errors import InputError
 from mercer.engine import Distance, Expr, evaluate
 from mercer.engine._expr import Cut, Opaque
 from mercer.methods._mode_boxes import ModeSearch
+from mercer.methods._mode_cusps import decide_cusps
 from mercer.methods._mode_ranges import Boxes
 from mercer.preimages._enclosure import Terms
 from mercer.space import Element
@@ -29,7 +30,7 @@ class Modes:
         Highest first.
     values : array of shape (m,)
     eigenvalues : array of shape (m, d)
-        Of the Hessian, ascending: all negative.
+        Of the Hessian, ascending: all negative, and -inf at a cusp.
     undecided : array of shape (c, 2, d)
         Lower and upper corners of boxes that may hold more modes.
     n_boxes : int
@@ -59,7 +60,7 @@ class Modes:
 
 
 def all_modes(
-    psi: Element, *, level: float = 0.0, tol: float = 1e-8, max_boxes: int = 1_000_000
+    psi: Element, *, level: float = 0.0, tol: float = 1e-10, max_boxes: int = 1_000_000
 ) -> Modes:
     """Return every local maximum of psi = sum_i a_i k(x_i, .), a_i > 0, with proof, for d <= 2.
 
@@ -68,13 +69,15 @@ def all_modes(
     it, when the gradient has no zero on it, when psi bends up in some direction everywhere on
     it, or when it is so far from all points that the trace of the Hessian is positive. A box on
     which the Hessian is negative definite and Newton's operator maps it into itself holds exactly
-    one mode. All other boxes are cut in two.
+    one mode. All other boxes are cut in two. A point with a cusp (Laplace) is a mode where the
+    gradient of the other terms is smaller than the slope of its own: |R| <= eta.
 
     Parameters
     ----------
     psi : Element
-        A single element with coefficients >= 0, of a decreasing profile of one squared distance
-        with two continuous derivatives, such as a density. The points must have one or two columns.
+        A single element with coefficients >= 0, such as a density, of a positive decreasing profile
+        of one squared distance without jumps or corners, other than at distance zero. The points
+        must have one or two columns.
     level : float
         >= 0; modes below it are left out. (At a mode whose value is the level to rounding, either
         may happen.)
@@ -91,8 +94,8 @@ def all_modes(
     Raises
     ------
     InputError
-        For other kernels (Laplace and other cusps, windows), coefficients below zero, batches, or
-        more than two columns.
+        For other kernels (such as windows), coefficients below zero, batches, or more than two
+        columns.
 
     See Also
     --------
@@ -100,7 +103,7 @@ def all_modes(
 
     References
     ----------
-    SPEC F7, F8.
+    SPEC F5 (cusps), F7, F8.
 
     Examples
     --------
@@ -125,9 +128,14 @@ def all_modes(
         boxes = Boxes(terms, widest)
         size = float(((high - low) * boxes.scale).max())
         search = ModeSearch(boxes, level, size, tol)
+        peaks = np.empty((0, X.shape[1]))
+        if any(psi.kernel.program.cusps):
+            cusps = decide_cusps(boxes, tol * size)
+            peaks, search.clear = cusps.modes, (cusps.low, cusps.high)
+            search.undecided.append(cusps.small)
         search.run(low, high, limit)
         left, right = search.modes()
-    points = np.clip(left + (right - left) / 2, left, right)
+    points = np.concatenate([peaks, np.clip(left + (right - left) / 2, left, right)])
     return _result(psi, points, level, search.undecided, search.n_boxes)
 
 
@@ -138,7 +146,12 @@ def _result(psi: Element, points: Array, level: float, left: Any, n_boxes: int) 
         exact = Element(psi.kernel, np.asarray(_dense(psi.points), dtype=float), psi.coef)
         fields = exact.fields(points, order=2)
         values = np.asarray(fields.value).reshape(-1)
-        eigenvalues = np.linalg.eigvalsh(np.asarray(fields.hessian).reshape(-1, d, d))
+        hessian = np.asarray(fields.hessian).reshape(-1, d, d)
+        if fields.cusp is not None:
+            hessian = np.where(np.reshape(fields.cusp != 0, (-1, 1, 1)), 0.0, hessian)
+        eigenvalues = np.linalg.eigvalsh(hessian)
+        if fields.cusp is not None:
+            eigenvalues[np.reshape(fields.cusp != 0, -1)] = -np.inf
         order = np.argsort(-values, kind="stable")
         order = order[values[order] >= level * (1 - 1e-12)]
         points, values, eigenvalues = points[order], values[order], eigenvalues[order]
@@ -163,11 +176,6 @@ def _check_kernel(psi: Element) -> None:
             f"the profile of {kernel!r} could not be recorded or is behind a map that is not "
             "linear, so nothing can be proved about it; write it with arithmetic, exp, log, sqrt "
             "and powers"
-        )
-    if any(program.cusps):
-        raise InputError(
-            f"{kernel!r} has cusps at the points, where there is no Hessian to prove anything "
-            "with; use a smooth kernel such as Matern(1.5), or mean shift with cusp steps"
         )
     if any(isinstance(e, Cut) for e in _nodes(program.profile)):
         raise InputError(

@@ -15,10 +15,12 @@ from mercer.methods._climbed import Climbed
 from mercer.space._points import number_keys
 
 _PILOTS = 256  # starts that look for modes first
+_SAMPLES = 1 << 14  # of the density, that proofs may always take
 _POLISH = 100  # steps that finish a mode
 _ARRIVED = 1e-6  # of the kernel's length: a step of Newton's method that ends it
 _NEWTON = 0.5  # of the kernel's length: the longest step of Newton's method
 _MERGE = 0.5  # of the kernel's length: ends closer than this may be one mode
+_NEARLY = 4.0  # steps of Newton: at a maximum of fourth order one goes a third of the way
 _SAME = 1e-4  # of the kernel's length: ends closer than this are one
 _BETWEEN = np.linspace(0.0, 1.0, 11)[1:-1]  # where between two ends the density is looked at
 _ROUNDING = 1e-10  # of the density: differences below it are none
@@ -88,13 +90,14 @@ class Climber:
         Whatever leads to a mode is good here: who belongs to it is decided by the mean shift.
         """
         ends, value = self._polished(starts)
-        ends, value = ends[self.basins.holding(ends, value) < 0], None
+        ends = ends[self.basins.holding(ends, value) < 0]
         if not len(ends):
             return
         modes = self._finished(ends[np.unique(_cells(ends, self.density), return_index=True)[1]])
         if not len(modes):
             return
-        for basin in self.prover.basins(modes, most_samples=2 * self.density.n_queries):
+        most = max(_SAMPLES, 2 * self.density.n_queries)  # no more work than the ascents
+        for basin in self.prover.basins(modes, most):
             if basin is None:
                 continue
             if self.basins.holding(basin.mode[None], np.array([basin.value]))[0] < 0:
@@ -184,7 +187,7 @@ class Climber:
 def merged_ends(density: Climbed, ends: Array) -> tuple[Array, Array, Array]:
     """Which ends are one mode: groups, one point of each, and which are maxima by proof.
 
-    An end is off its mode by about |H^-1 g|, or by up to half the kernel's length where the Hessian
+    An end is off its mode by at most about 4 |H^-1 g|, or half the kernel's length where the Hessian
     H is not definite. Two ends are one mode if they are no farther apart than that, and the density
     does not dip between them. Ends at a data point with a cusp are maxima if the other points do
     not pull harder than the cusp holds (SPEC F5).
@@ -211,14 +214,15 @@ def merged_ends(density: Climbed, ends: Array) -> tuple[Array, Array, Array]:
 
 
 def _distance_left(density: Climbed, ends: Array) -> Array:
-    """How far Newton's method would go from each end, up to half the kernel's length."""
+    """How far each end may be from its mode: a few steps of Newton, up to half a length."""
     here = density.at(ends, 2, exact=True)
     assert here.hessian is not None
     left = np.full(len(ends), _MERGE * density.length)
     definite = np.linalg.eigvalsh(here.hessian)[:, -1] < 0.0
     if definite.any():
         step = np.linalg.solve(here.hessian[definite], here.gradient[definite, :, None])[:, :, 0]
-        left[definite] = np.minimum(left[definite], np.linalg.norm(step, axis=1))
+        far = _NEARLY * np.linalg.norm(step, axis=1)
+        left[definite] = np.minimum(left[definite], far)
     return left
 
 

@@ -294,7 +294,8 @@ class _RangeMaximum:
 
     def __call__(self, low: Array, high: Array) -> Array:
         level = np.log2(high - low + 1).astype(np.intp)
-        return np.maximum(self.levels[level, low], self.levels[level, high + 1 - 2**level])
+        first, last = self.levels[level, low], self.levels[level, high + 1 - 2**level]
+        return np.asarray(np.maximum(first, last))
 
 
 def _third_derivatives(program: Program, length: float) -> tuple[Array, _RangeMaximum]:

@@ -193,4 +193,4 @@ def groups(Z: Array, distance: float) -> Array:
     order = np.argsort(-np.bincount(labels), kind="stable")
     rank = np.empty(len(order), dtype=np.intp)
     rank[order] = np.arange(len(order))
-    return rank[labels]
+    return np.asarray(rank[labels])

@@ -55,6 +55,9 @@ class Climbed:
     coef : the a_i of each group
     maps : what takes data x to z = A x, A invertible
     dim : the number of columns of the data
+    tolerance : the error of sums, as a share of their largest possible value
+    n_queries : how many points are climbed from
+    log_unit : the logarithm of what values have to be multiplied by
     """
 
     programs: tuple[Program, ...]
@@ -64,25 +67,29 @@ class Climbed:
     dim: int
     tolerance: float
     n_queries: int
+    log_unit: float
 
     @classmethod
     def of(cls, density: Any, n_queries: int | None = None) -> Climbed:
         """From an element, or anything that has `elements`."""
-        elements = (density,) if isinstance(density, Element) else tuple(density.elements)
+        whole = isinstance(density, Element)
+        elements = (density,) if whole else tuple(density.elements)
         parts = [_group(element) for element in elements]
+        logs = np.zeros(1) if whole else density.log_scales
+        unit = float(logs.max())
         maps = parts[0][3]
         if any(part[3] != maps for part in parts[1:]):
             raise InputError("the elements of a density must measure distances alike")
         n = sum(len(part[1]) for part in parts)
-        programs, points, coef = (tuple(part[i] for part in parts) for i in range(3))
         return cls(
-            programs,
-            points,
-            coef,
+            tuple(part[0] for part in parts),
+            tuple(part[1] for part in parts),
+            tuple(part[2] * np.exp(log - unit) for part, log in zip(parts, logs, strict=True)),
             maps,
             n_columns(elements[0].points),
             float(np.clip(1e-3 / n, 1e-10, 1e-8)),
             n if n_queries is None else n_queries,
+            unit,
         )
 
     def forth(self, X: Array) -> Array:
@@ -108,7 +115,7 @@ class Climbed:
 
         sqrt(k(0) / -2 k'(0)), the length scale of a Gaussian; for cusps k(0) / |slope|.
         """
-        return min(_own_length(program) for program in self.programs)
+        return min(own_length(program) for program in self.programs)
 
     @cached_property
     def mass(self) -> float:
@@ -135,8 +142,7 @@ class Climbed:
         """
         parts = [f(Z, order, exact=exact) for f in self._sums]
         shift = np.max([f.shift for f in parts], axis=0)
-        value = gradient = slope = hessian = 0.0
-        eta: Any = 0.0
+        value, gradient, slope, hessian, eta = (np.zeros(1) for _ in range(5))
         for program, f in zip(self.programs, parts, strict=True):
             scale = np.exp(f.shift - shift)
             value = value + scale * f.value
@@ -146,16 +152,15 @@ class Climbed:
                 hessian = hessian + scale[:, None, None] * f.hessian
             if f.cusp is not None:
                 eta = eta + _cusp_slope(program) * f.cusp
-        stiffness = -2.0 * np.asarray(slope)
-        gradient = np.asarray(gradient)
+        stiffness = -2.0 * slope
         with np.errstate(divide="ignore", invalid="ignore"):
             step = np.where(stiffness[:, None] > 0.0, gradient / stiffness[:, None], 0.0)
         if self.has_cusps:
             held = eta * np.exp(-shift) if np.any(shift) else eta
             step *= _freed(held, np.linalg.norm(gradient, axis=1))[:, None]
-        H = np.asarray(hessian) if order == 2 else None
-        at_cusp = np.broadcast_to(np.asarray(eta) > 0.0, shift.shape)
-        return Ascent(np.asarray(value), gradient, step, stiffness, H, shift, at_cusp)
+        H = hessian if order == 2 else None
+        at_cusp = np.broadcast_to(eta > 0.0, shift.shape)
+        return Ascent(value, gradient, step, stiffness, H, shift, at_cusp)
 
     @property
     def uses_frequencies(self) -> bool:
@@ -231,7 +236,7 @@ def _squared_length(program: Program, own: Array) -> float:
     return float(u[fallen[0]]) if fallen.size else 1.0
 
 
-def _own_length(program: Program) -> float:
+def own_length(program: Program) -> float:
     own = _profile(program, np.zeros(1))
     if any(program.cusps):
         return float(own[0]) / _cusp_slope(program)

@@ -133,10 +133,10 @@ class Density:
         if not any(np.any(weights_of(e) > 0) for e in elements):
             raise InputError("the weights of a density must not all be zero")
         object.__setattr__(self, "elements", elements)
-        _ = self._log_scales  # raises where a kernel is no density
+        _ = self.log_scales  # raises where a kernel is no density
 
     @cached_property
-    def _log_scales(self) -> Array:
+    def log_scales(self) -> Array:
         """-log Z_g - log(sum of all weights), shape (groups,)."""
         total = math.log(sum(float(weights_of(e).sum()) for e in self.elements))
         return np.array([-log_normaliser(e.kernel, self.dim) - total for e in self.elements])
@@ -225,7 +225,7 @@ class Density:
 
     def _scaled(self, fields: list[Fields], name: str) -> tuple[Array, Array]:
         """A sum over groups, and its logarithmic scale per query: that of the largest group."""
-        shifts = np.array([f.shift + log for f, log in zip(fields, self._log_scales, strict=True)])
+        shifts = np.array([f.shift + log for f, log in zip(fields, self.log_scales, strict=True)])
         with np.errstate(divide="ignore"):
             sizes = shifts + np.log([np.asarray(f.value, np.float64)[:, 0] for f in fields])
         largest = np.argmax(sizes, axis=0)
@@ -244,7 +244,7 @@ class Density:
         """Raise if the density is below the range of numbers wherever it is."""
         tops = [
             log_peak(e.kernel, self.dim) + math.log(float(w.sum())) + log
-            for e, log in zip(self.elements, self._log_scales, strict=True)
+            for e, log in zip(self.elements, self.log_scales, strict=True)
             if (w := weights_of(e)).any()
         ]
         if max(tops) < _SMALLEST:

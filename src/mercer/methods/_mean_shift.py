@@ -154,8 +154,9 @@ def described(
     if len(modes):
         here = target.at(modes, 2, exact=True)
         assert here.hessian is not None
-        value = here.density
-        H = target.pulled(here.hessian * np.exp(here.shift)[:, None, None])
+        scale = np.exp(here.shift + target.log_unit)
+        value = here.value * scale
+        H = target.pulled(here.hessian * scale[:, None, None])
         eigenvalues = np.linalg.eigvalsh(H)
         eigenvalues[here.at_cusp] = -np.inf
     arrays = (target.back(modes), value, eigenvalues, counts, proved, labels, status, n_iter)

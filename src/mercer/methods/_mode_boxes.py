@@ -160,6 +160,7 @@ class ModeSearch:
     tol: float
     n_boxes: int = 0
     regions: list[tuple[Array, Array, Array, Array]] = field(default_factory=list)
+    clear: tuple[Array, Array] | None = None  # boxes whose modes are known from elsewhere
     small: list[tuple[Array, Array]] = field(default_factory=list)
     undecided: list[tuple[Array, Array]] = field(default_factory=list)
 
@@ -199,13 +200,16 @@ class ModeSearch:
 
     def _known(self, low: Array, high: Array) -> Array:
         """Boxes inside of a region whose only critical point is a mode that was found."""
+        lows = [r[0][None] for r in self.regions]
+        highs = [r[1][None] for r in self.regions]
+        if self.clear is not None:
+            lows, highs = [*lows, self.clear[0]], [*highs, self.clear[1]]
         inside = np.zeros(len(low), dtype=bool)
-        if self.regions:
-            lows = np.array([r[0] for r in self.regions])
-            highs = np.array([r[1] for r in self.regions])
+        if lows:
+            every = np.concatenate(lows), np.concatenate(highs)
             for i in range(0, len(low), 256):
                 rows = slice(i, i + 256)
-                within = (low[rows, None] >= lows) & (high[rows, None] <= highs)
+                within = (low[rows, None] >= every[0]) & (high[rows, None] <= every[1])
                 inside[rows] = np.any(np.all(within, axis=2), axis=1)
         return inside
 

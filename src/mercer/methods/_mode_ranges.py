@@ -79,8 +79,9 @@ class Boxes:
         )
         slope = up(2.0 * np.sqrt(self.widest) * first)
         bend = up(up(2.0 * first) + up(4.0 * self.widest * second))
-        start = as_interval(enclose(profile, [_ZERO], 1).first[0]).size
-        fine = bend * a.sum() <= 1e-14 * a.min() * start
+        start = float(np.ravel(as_interval(enclose(profile, [_ZERO]).value).lo)[0])
+        half = edges[min(int(np.count_nonzero(value > start / 2)), len(edges) - 1)]
+        fine = bend * a.sum() <= 1e-14 * a.min() * start / half  # a bend of the usual size
         if not fine.any():
             return Cutoff(np.inf, 0.0, 0.0, 0.0)
         i = int(np.argmax(fine))
