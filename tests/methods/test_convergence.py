@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
@@ -105,6 +105,7 @@ def test_no_root(p):
     assert (found.value, found.root, found.holds) == (0.0, np.inf, True)
 
 
+@settings(max_examples=15)
 @given(
     st.integers(0, 2**32 - 1),
     st.sampled_from([mc.Gaussian(1.0), mc.Matern(2.5), mc.InverseMultiquadric(1.0, 0.7)]),

@@ -43,9 +43,26 @@ def ascend(X, s, Y, steps=20_000):
     return Y
 
 
+# --- F5 -------------------------------------------------------------------------------------------
+
+
+def test_F5_a_point_is_a_mode_iff_the_others_pull_less_than_its_cusp(rng):
+    """|R| <= eta, eta = m_j / l; every mode is found, and between points in 1-D there are none."""
+    X = rng.normal(size=(40, 1)).round(1)  # with duplicates: m_j > 1
+    psi = mc.mean_embedding(mc.Laplace(0.4), X)
+    found = all_modes(psi)
+    assert found.complete
+    Z, counts = np.unique(X, axis=0, return_counts=True)
+    assert counts.max() > 1
+    R = np.abs(psi.gradient(Z)[:, 0])
+    assert_allclose(np.sort(found.points[:, 0]), Z[counts / 40 / 0.4 >= R, 0])
+    assert np.isin(found.points, X).all()
+
+
 # --- F7 -------------------------------------------------------------------------------------------
 
 
+@settings(max_examples=20)
 @given(seeds, st.integers(1, 5), st.floats(0.1, 10.0), st.floats(0.3, 3.0))
 def test_F7_formulas_of_the_paper(seed, d, c, p):
     """Gaussian 2|x|max; inverse quadratic 2|x|max sqrt((2p+1)/c); rho as stated."""
@@ -114,7 +131,7 @@ def test_F7_wide_laplace_weights_count_all_points(rng):
 
 
 @given(seeds, st.sampled_from([mc.Gaussian(1.0), mc.Matern(1.5), mc.RationalQuadratic(2.0, 1.0)]))
-@settings(max_examples=15)
+@settings(max_examples=10)
 def test_F7_above_it_there_is_one_mode(seed, kernel):
     """Proved from the other side: a search of the whole plane finds one mode and no other."""
     rng = np.random.default_rng(seed)
@@ -128,7 +145,7 @@ def test_F7_above_it_there_is_one_mode(seed, kernel):
 # --- F8 -------------------------------------------------------------------------------------------
 
 
-@settings(max_examples=15)
+@settings(max_examples=10)
 @given(seeds)
 def test_F8_one_gaussian_mode_above_the_radius(seed):
     """h > R, the radius of the smallest ball, which is at most |x|max (Lemma 1)."""
@@ -210,7 +227,7 @@ def test_X6_the_bandwidth_of_figure_7(rng):
     zero = np.zeros(100)
     found = [
         float(convergence_bandwidth(mc.Gaussian(), two_classes(rng), centre=zero))
-        for _ in range(150)
+        for _ in range(80)
     ]
     assert abs(np.mean(found) - 68.15) < 0.3
     assert 0.6 < np.std(found) < 1.05
