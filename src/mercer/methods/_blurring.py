@@ -184,6 +184,7 @@ def groups(Z: Array, distance: float) -> Array:
 
     from mercer.space._points import unique
 
+    distance = max(distance, 1e-12 * float(np.abs(Z).max()), 1e-300)
     cells, first = unique(np.round(Z / distance))  # collapsed groups have n^2 pairs
     pairs = cKDTree(cells).query_pairs(np.sqrt(Z.shape[1]) + 1e-9, output_type="ndarray")
     k = len(cells)

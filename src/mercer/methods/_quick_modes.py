@@ -20,8 +20,7 @@ def quick_modes(density: Climbed, starts: Array) -> Array:
     Steps are Newton's where the Hessian is definite and they are short and climb, else those of
     mean shift. Which start reaches which mode is not that of mean shift; each mode is one of it.
     """
-    Z = density.forth(starts)
-    ends, top = _climbed(density, Z), None
+    ends = _climbed(density, density.forth(starts))
     found = density.at(ends, 2)
     assert found.hessian is not None
     top = np.linalg.eigvalsh(found.hessian)[:, -1] < 0.0
@@ -32,36 +31,29 @@ def quick_modes(density: Climbed, starts: Array) -> Array:
 
 def _climbed(density: Climbed, starts: Array) -> Array:
     """Where each ascent ends."""
-    Z, m = starts.copy(), len(starts)
-    safe, before = Z.copy(), np.full(m, -np.inf)  # the last step of mean shift, and the density
-    active = np.arange(m)
+    Z, active = starts.copy(), np.arange(len(starts))
+    safe, before = Z.copy(), np.full(len(Z), -np.inf)  # where mean shift would have gone; density
     for _ in range(_MOST):
         here = density.at(Z[active], 2)
         assert here.hessian is not None
+        step = _steps(density, here.step, here.gradient, here.hessian)
         fell = here.density < (1.0 - _FALL) * before[active]
-        Z[active[fell]] = safe[active[fell]]
-        here_z, value = Z[active[~fell]], here.density[~fell]
-        step, is_newton = _steps(density, here.step, here.gradient, here.hessian)
-        step, shift = step[~fell], here.step[~fell]
-        going = np.ones(len(active), bool)
-        going[~fell] = np.linalg.norm(step, axis=1) > _ARRIVED * density.length
-        rows = active[~fell]
-        safe[rows], before[rows] = here_z + shift, value
-        Z[rows] = here_z + step
-        active = active[going]
+        back, fine = active[fell], active[~fell]
+        Z[back] = safe[back]
+        safe[fine], before[fine] = Z[fine] + here.step[~fell], here.density[~fell]
+        Z[fine] += step[~fell]
+        active = active[fell | (np.linalg.norm(step, axis=1) > _ARRIVED * density.length)]
         if not active.size:
             break
     return Z
 
 
-def _steps(density: Climbed, shift: Array, g: Array, H: Array) -> tuple[Array, Array]:
-    """Newton's steps where they can be trusted, else those of mean shift; and where they are."""
-    newton = np.linalg.eigvalsh(H)[:, -1] < 0.0
+def _steps(density: Climbed, shift: Array, g: Array, H: Array) -> Array:
+    """Newton's steps where the Hessian is definite and they are short, else those of mean shift."""
     step = shift.copy()
-    if newton.any():
-        rows = np.flatnonzero(newton)
-        found = np.linalg.solve(H[rows], -g[rows, :, None])[:, :, 0]
-        short = np.linalg.norm(found, axis=1) <= _LONGEST * density.length
-        step[rows[short]] = found[short]
-        newton[rows[~short]] = False
-    return step, newton
+    rows = np.flatnonzero(np.linalg.eigvalsh(H)[:, -1] < 0.0)
+    if rows.size:
+        newton = np.linalg.solve(H[rows], -g[rows, :, None])[:, :, 0]
+        short = np.linalg.norm(newton, axis=1) <= _LONGEST * density.length
+        step[rows[short]] = newton[short]
+    return step

@@ -23,6 +23,7 @@ from mercer.space._points import unique
 
 _WALK = math.sqrt(2.0)  # the factor by which the largest bandwidth is looked for
 _STEPS = 60
+_FEWEST = 256  # starts, where there are so many points
 
 
 class Plateau(NamedTuple):
@@ -135,8 +136,8 @@ def scale_space(
     ----------
     X : array_like of shape (n, d)
     bandwidths : array_like of shape (b,), optional
-        Length scales > 0; by default `n_bandwidths` in a geometric sequence, from half the median
-        distance of nearest neighbours to where one mode is left.
+        Length scales > 0; by default `n_bandwidths` in a geometric sequence, from the median distance
+        of nearest neighbours to where one mode is left.
     kernel : Kernel, optional
         As for `mean_shift`; Gaussian by default. A bandwidth is its `length_scale`, or for kernels
         without one the factor h of k(x / h, y / h).
@@ -145,8 +146,8 @@ def scale_space(
     weights : array_like of shape (n,), optional
         Weights >= 0; equal by default.
     max_starts : int, default=2000
-        Of more points every so-manieth is a start of the mean shift, beside the modes at the
-        bandwidth before. Modes that no start reaches are not counted.
+        Of more points every so-manieth is a start; once modes are few, four times as many points
+        are, and the modes at the bandwidth before. Modes that no start reaches are not counted.
     callback : callable, optional
         Called after each bandwidth with a `Step`: its number, and the share of the bandwidths
         left. Stops by returning True; then only the bandwidths done are in the result.
@@ -164,8 +165,8 @@ def scale_space(
     -----
     On the line, and with a Gaussian kernel, modes can only vanish as the bandwidth grows. In more
     dimensions, and for other kernels, a new one may appear: the count need not fall at every step.
-    Half the distance of nearest neighbours is where nearly every point is a mode of its own; below
-    it the number of modes would be n however small the bandwidth, which says nothing.
+    Far below the distance of nearest neighbours every point is a mode of its own, however small the
+    bandwidth is: that plateau says nothing, and bandwidths that are given should not be in it.
 
     References
     ----------
@@ -181,10 +182,8 @@ def scale_space(
     0.299
     """
     kernel = Gaussian() if kernel is None else kernel
-    count, max_starts = positive_int(n_bandwidths, "n_bandwidths"), positive_int(
-        max_starts, "max_starts"
-    )
-    counter = _Counter.of(kernel, X, weights, max_starts)
+    count = positive_int(n_bandwidths, "n_bandwidths")
+    counter = _Counter.of(kernel, X, weights, positive_int(max_starts, "max_starts"))
     if bandwidths is None:
         if count < 2:
             raise InputError(f"n_bandwidths must be >= 2, got {count}; give bandwidths instead")
@@ -198,10 +197,15 @@ def scale_space(
     for i, bandwidth in enumerate(h.tolist()):
         modes = counter.modes(bandwidth, starts)
         n_modes.append(len(modes))
-        starts = np.concatenate([counter.starts, modes])
+        starts = np.concatenate([modes, thinned(counter.starts, max(_FEWEST, 4 * len(modes)))])
         if callback is not None and callback(Step(i + 1, 1.0 - (i + 1) / len(h))) is True:
             break
     return ScaleSpace(frozen(h[: len(n_modes)]), frozen(np.array(n_modes)))
+
+
+def thinned(rows: Array, most: int) -> Array:
+    """Every so-manieth row, so that there are no more than `most`."""
+    return rows[:: -(-len(rows) // most)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -222,8 +226,8 @@ class _Counter:
         w = weights_of(mean)
         rows, group = unique(np.asarray(mean.points[w > 0], dtype=np.float64))
         length = float(getattr(kernel, "length_scale", 1.0))
-        starts = rows[:: -(-len(rows) // max_starts)]
-        return cls(kernel, length, rows, np.bincount(group, w[w > 0], len(rows)), starts)
+        w = np.bincount(group, w[w > 0], len(rows))
+        return cls(kernel, length, rows, w, thinned(rows, max_starts))
 
     def modes(self, bandwidth: float, starts: Array) -> Array:
         """Those that starts reach."""
@@ -234,7 +238,7 @@ class _Counter:
         return quick_modes(Climbed.of(density, len(starts)), starts)
 
     def range(self) -> tuple[float, float]:
-        """Half the median distance of nearest neighbours, and where one mode is left."""
+        """The median distance of nearest neighbours, and where one mode is left."""
         from scipy.spatial import cKDTree
 
         if len(self.X) < 2:
@@ -243,14 +247,14 @@ class _Counter:
                 "bandwidths"
             )
         nearest = cKDTree(self.X).query(self.starts, 2)[0][:, 1]
-        low = 0.5 * float(np.median(nearest))
+        low = float(np.median(nearest))
         gap = self.X - self.w @ self.X / self.w.sum()
         high = math.sqrt(float(self.w @ np.einsum("ij,ij->i", gap, gap) / self.w.sum()))
         return low, max(self._one_mode_from(high), 2.0 * low)
 
     def _one_mode_from(self, h: float) -> float:
         """A bandwidth with one mode, such that one a little smaller has several."""
-        some = self.starts[:: -(-len(self.starts) // 200)]
+        some = thinned(self.starts, _FEWEST)
         for _ in range(_STEPS):  # up, where a profile has heavy tails or there are far outliers
             if len(self.modes(h, some)) == 1:
                 break
