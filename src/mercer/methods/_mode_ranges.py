@@ -136,8 +136,11 @@ class Boxes:
     def _ranges(
         self, t: Terms, dropped: float, low: Array, high: Array, e: Array
     ) -> tuple[Array, Local]:
-        ok = _squared(t, low, high).lo.min(axis=1) <= self.reach
+        nearest = _squared(t, low, high).lo.min(axis=1)
+        ok = nearest <= self.reach
         low, high, e = low[ok], high[ok], e[ok]
+        if nearest[ok].min(initial=np.inf) > 0.0:
+            t = _Apart(t.program, t.points, t.coef, t.weight, t.axes)
         hull, thin = t.at(low, high, 2), t.at(e, e, 1)
         d, second = self.dim, hull.second or {}
         at = columns([t.weighed(x) for x in thin.first], len(low))
@@ -149,6 +152,12 @@ class Boxes:
         H = flat.lo.reshape(-1, d, d) - bend, flat.hi.reshape(-1, d, d) + bend
         at, slope = (Interval(x.lo - off, x.hi + off) for x in (at, slope))
         return ok, Local(at, slope, Interval(down(H[0]), up(H[1])))
+
+
+class _Apart(Terms):
+    """Terms on boxes without points, where the profile need not be written in the distance."""
+
+    radial = None
 
 
 _ZERO = Interval(np.zeros(1), np.zeros(1))
