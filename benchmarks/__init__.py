@@ -18,4 +18,6 @@ SUITES = (
     "kernel_pca",
     "denoising",
     "imputation",
+    "mean_shift",
+    "clustering",
 )

@@ -20,22 +20,23 @@ _NAMES: dict[str, Kernel] = {
 
 
 def density_kernel(
-    kernel: Any, bandwidth: Any, X: Array, weights: Array | None, *, rule: str
+    kernel: Any, bandwidth: Any, X: Array, weights: Array | None, *, climbed: bool = False
 ) -> Kernel:
     """Return the kernel that the two parameters stand for, given the rows.
 
     Parameters
     ----------
     kernel : Kernel or str
-        A name, also "flat", whose mean shift is that of "epanechnikov".
+        A kernel, or a name.
     bandwidth : float or str
         A length, a rule of `density_scale`, or "auto": a kernel that is an object stays as it is,
-        one that is a name takes `rule`.
+        one that is a name takes "silverman".
     X, weights
         The training rows.
-    rule : str
+    climbed : bool
+        Whether "flat" is a name too: the mean shift with a flat kernel is that of "epanechnikov".
     """
-    names = {**_NAMES, "flat": _NAMES["epanechnikov"]} if rule == "modes" else _NAMES
+    names = _NAMES if not climbed else {**_NAMES, "flat": _NAMES["epanechnikov"]}
     named = isinstance(kernel, str) and kernel in names
     if not named and not isinstance(kernel, Kernel):
         known = ", ".join(map(repr, names))
@@ -46,7 +47,7 @@ def density_kernel(
     if isinstance(bandwidth, str) and bandwidth == "auto":
         if not named:
             return chosen
-        bandwidth = rule
+        bandwidth = "silverman"
     if isinstance(bandwidth, str):
         h = density_scale(X, rule=bandwidth, kernel=chosen, weights=weights)
     else:

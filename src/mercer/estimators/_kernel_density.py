@@ -88,7 +88,7 @@ class KernelDensity(DensityMixin, KernelEstimator):  # type: ignore[misc]
         X = self._rows(X, reset=True)
         w = row_weights(sample_weight, X)
         with self._options():
-            self.kernel_ = density_kernel(self.kernel, self.bandwidth, X, w, rule="silverman")
+            self.kernel_ = density_kernel(self.kernel, self.bandwidth, X, w)
             self.density_ = adaptive_density(self.kernel_, X, w, sensitivity=self.sensitivity)
         return self
 

@@ -40,8 +40,9 @@ class MeanShift(ClusterMixin, KernelEstimator):  # type: ignore[misc]
     bandwidth : float, {"auto", "modes", "silverman", "scott", "likelihood"}
         A number h > 0 or a rule for it (see `density_scale`): the `length_scale` of kernels that
         have one, the radius of windows; others are taken at x / h. "auto" leaves a kernel that is
-        given as an object as it is, and is "modes" for one that is given by its name. A flat kernel
-        of radius 2 h is about as wide as a Gaussian of length scale h.
+        given as an object as it is, and is "silverman" for one that is given by its name, which
+        smooths too much where there are many clusters: look at `scale_space`. A flat kernel of
+        radius 2 h is about as wide as a Gaussian of length scale h.
     seeds : array_like of shape (m, d), optional
         Climb from these to find the modes, instead of from every row.
     bin_seeding : bool, default=False
@@ -140,7 +141,7 @@ class MeanShift(ClusterMixin, KernelEstimator):  # type: ignore[misc]
         w = row_weights(sample_weight, X)
         Z = np.asarray(X, dtype=np.float64)
         with self._options():
-            self.kernel_ = density_kernel(self.kernel, self.bandwidth, Z, w, rule="modes")
+            self.kernel_ = density_kernel(self.kernel, self.bandwidth, Z, w, climbed=True)
             self.density_ = mean_embedding(self.kernel_, Z, w)
             centres, labels = self._blurred(Z, w) if self.blurring else self._climbed(Z)
             self.guarantee_ = convergence_bandwidth(self.kernel_, Z if w is None else Z[w > 0])

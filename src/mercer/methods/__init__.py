@@ -2,7 +2,7 @@
 
 from mercer.methods._accuracy import Accuracy, clustering_accuracy
 from mercer.methods._adaptive_density import adaptive_density
-from mercer.methods._all_modes import all_modes
+from mercer.methods._all_modes import ProvedModes, all_modes
 from mercer.methods._ascent import ClimbStatus
 from mercer.methods._blurring import Blurred, blurring_mean_shift
 from mercer.methods._convergence import ConvergenceBandwidth, convergence_bandwidth
@@ -33,6 +33,7 @@ __all__ = [
     "ImputeStatus",
     "Imputed",
     "Modes",
+    "ProvedModes",
     "Readout",
     "SteinRisk",
     "Tikhonov",

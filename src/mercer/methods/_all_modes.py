@@ -21,7 +21,7 @@ _MAX_DIM = 2
 
 
 @dataclass(frozen=True, eq=False)
-class Modes:
+class ProvedModes:
     """The local maxima of a positive combination, and whether these are all.
 
     Attributes
@@ -61,7 +61,7 @@ class Modes:
 
 def all_modes(
     psi: Element, *, level: float = 0.0, tol: float = 1e-10, max_boxes: int = 1_000_000
-) -> Modes:
+) -> ProvedModes:
     """Return every local maximum of psi = sum_i a_i k(x_i, .), a_i > 0, with proof, for d <= 2.
 
     All modes are in the convex hull of the points. The box that holds it is searched by branch and
@@ -89,7 +89,7 @@ def all_modes(
 
     Returns
     -------
-    Modes
+    ProvedModes
 
     Raises
     ------
@@ -139,7 +139,7 @@ def all_modes(
     return _result(psi, points, level, search.undecided, search.n_boxes)
 
 
-def _result(psi: Element, points: Array, level: float, left: Any, n_boxes: int) -> Modes:
+def _result(psi: Element, points: Array, level: float, left: Any, n_boxes: int) -> ProvedModes:
     d = points.shape[1]
     values, eigenvalues = np.empty(0), np.empty((0, d))
     if len(points):
@@ -157,7 +157,8 @@ def _result(psi: Element, points: Array, level: float, left: Any, n_boxes: int) 
         points, values, eigenvalues = points[order], values[order], eigenvalues[order]
     boxes = [np.stack(pair, axis=1) for pair in left]
     undecided = np.concatenate([np.empty((0, 2, d)), *boxes])
-    return Modes(frozen(points), frozen(values), frozen(eigenvalues), frozen(undecided), n_boxes)
+    arrays = (frozen(a) for a in (points, values, eigenvalues, undecided))
+    return ProvedModes(*arrays, n_boxes)
 
 
 def _check_kernel(psi: Element) -> None:

@@ -19,7 +19,8 @@ _SAMPLES = 1 << 14  # of the density, that proofs may always take
 _POLISH = 100  # steps that finish a mode
 _ARRIVED = 1e-6  # of the kernel's length: a step of Newton's method that ends it
 _NEWTON = 0.5  # of the kernel's length: the longest step of Newton's method
-_MERGE = 0.5  # of the kernel's length: ends closer than this may be one mode
+_MERGE = 0.5  # of the kernel's length: the farthest that an end may be from its mode
+_REACH = 2.0 * (_MERGE + 1e-4)
 _NEARLY = 4.0  # steps of Newton: at a maximum of fourth order one goes a third of the way
 _SAME = 1e-4  # of the kernel's length: ends closer than this are one
 _BETWEEN = np.linspace(0.0, 1.0, 11)[1:-1]  # where between two ends the density is looked at
@@ -187,9 +188,9 @@ class Climber:
 def merged_ends(density: Climbed, ends: Array) -> tuple[Array, Array, Array]:
     """Which ends are one mode: groups, one point of each, and which are maxima by proof.
 
-    An end is off its mode by at most about 4 |H^-1 g|, or half the kernel's length where the Hessian
-    H is not definite. Two ends are one mode if they are no farther apart than that, and the density
-    does not dip between them. Ends at a data point with a cusp are maxima if the other points do
+    An end is off its mode by at most about 4 |H^-1 g|, or half the kernel's length where the
+    Hessian H is not definite. Two ends are one mode if they are no farther apart than that, and the
+    density does not dip between them. Ends at a data point with a cusp are maxima if the other points do
     not pull harder than the cusp holds (SPEC F5).
     """
     from scipy.sparse import coo_array
@@ -198,8 +199,10 @@ def merged_ends(density: Climbed, ends: Array) -> tuple[Array, Array, Array]:
 
     _, points, group = np.unique(_cells(ends, density), return_index=True, return_inverse=True)
     snapped, cusp = _snapped(density, ends[points])
-    off = _SAME * density.length + np.where(cusp, 0.0, _distance_left(density, snapped))
-    pairs = cKDTree(snapped).query_pairs(2.0 * off.max(), output_type="ndarray")
+    pairs = cKDTree(snapped).query_pairs(_REACH * density.length, output_type="ndarray")
+    near = np.unique(pairs)
+    off = np.full(len(snapped), _SAME * density.length)
+    off[near] += np.where(cusp[near], 0.0, _distance_left(density, snapped[near]))
     apart = np.linalg.norm(snapped[pairs[:, 0]] - snapped[pairs[:, 1]], axis=1)
     pairs = pairs[apart <= off[pairs].sum(axis=1)]
     joined = pairs[~_dips(density, snapped, pairs)] if len(pairs) else pairs
@@ -215,6 +218,8 @@ def merged_ends(density: Climbed, ends: Array) -> tuple[Array, Array, Array]:
 
 def _distance_left(density: Climbed, ends: Array) -> Array:
     """How far each end may be from its mode: a few steps of Newton, up to half a length."""
+    if not len(ends):
+        return np.zeros(0)
     here = density.at(ends, 2, exact=True)
     assert here.hessian is not None
     left = np.full(len(ends), _MERGE * density.length)

@@ -8,7 +8,7 @@ from mercer._array import Array
 from mercer.methods._ascent import merged_ends
 from mercer.methods._climbed import Climbed
 
-_MOST = 300  # steps
+_MOST = 100  # steps
 _LONGEST = 0.5  # of the kernel's length: a step of Newton's method
 _ARRIVED = 1e-6  # of the kernel's length
 _FALL = 1e-6  # of the density: less is the accuracy of sums

@@ -1,0 +1,206 @@
+"""Mean shift on blobs of unit width, length scale 0.7, every point a start, beside scikit-learn's.
+
+scikit-learn's MeanShift has a flat kernel: of radius 1.4, which has the variance of the Gaussian.
+Its time for every point as a seed is found from 200 and 600 random seeds, and scaled: it is linear
+in their number. Ours is never scaled.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from sklearn import cluster as peer
+from sklearn.metrics import adjusted_rand_score
+
+import mercer as mc
+from benchmarks._harness import Array, Key, Settings, race, threads
+from benchmarks._limit import Limit
+from benchmarks._report import Outcome, Row, at_least, at_most
+from mercer.engine import Dense, fields
+from mercer.methods._climbed import Climbed
+
+TITLE = "Mean shift"
+
+LENGTH, RADIUS = 0.7, 1.4
+SEEDS = (200, 600)  # from which the time of the peer is scaled
+FASTER = "times faster than sklearn, every point a seed (its time scaled from 200 and 600)"
+FASTER_NATIVE = f"{FASTER}, ours without the spectral engine"
+FASTER_BINS = "times faster than sklearn, bin seeds and nearest-centre labels"
+SECONDS, CLUSTERS, RAND = "seconds", "clusters", "adjusted Rand index"
+SAME, PROVED = "share of labels as by the plain ascent", "share of starts retired by proof"
+FALL = "largest fall of the density along a trajectory, over its maximum"
+STEPS, SHARE = "steps per start", "share of the limit"
+
+MANY_BARS = {
+    SECONDS: at_most(12.0),
+    RAND: at_least(0.85),
+    CLUSTERS: at_most(12),
+    SAME: at_least(0.998),
+    FALL: at_most(1e-9),
+}
+
+
+def run(settings: Settings) -> Outcome:
+    """The bars of the issue on mean shift."""
+    outcome = Outcome(TITLE)
+    _run_peer(settings, outcome)
+    _run_many(settings.size(1_000_000, 20_000), 2, MANY_BARS, outcome, settings)
+    for n in (100_000, 1_000_000):
+        _run_many(settings.size(n, 5_000), 3, {}, outcome, settings)
+    _run_wide(settings.size(20_000, 1_000), outcome, settings)
+    return outcome
+
+
+def _run_peer(settings: Settings, outcome: Outcome) -> None:
+    """20,000 points in the plane: every point a seed, and bin seeds."""
+    n = settings.size(20_000, 2_000)
+    X, y = _blobs(n, 2)
+    psi = mc.mean_embedding(mc.Gaussian(LENGTH), X)
+    bins = peer.get_bin_seeds(X, RADIUS)
+    rng = np.random.default_rng(0)
+    every, binned = "every point a seed", f"{len(bins)} bin seeds, nearest-centre labels"
+    contenders: dict[Key, Callable[[], Any]] = {
+        Key(every, "mercer"): lambda: mc.mean_shift(psi),
+        Key(every, "mercer, native"): _with_engine("native", lambda: mc.mean_shift(psi)),
+        Key(binned, "mercer"): lambda: mc.MeanShift(
+            mc.Gaussian(LENGTH), seeds=bins, labels="nearest"
+        ).fit(X),
+        Key(binned, "sklearn"): lambda: peer.MeanShift(
+            bandwidth=RADIUS, bin_seeding=True, n_jobs=threads()
+        ).fit(X),
+    }
+    for count in SEEDS:
+        rows = rng.choice(n, min(count, n), replace=False)
+        contenders[Key("some", f"{count} seeds")] = _peer_fit(X, X[rows])
+    labels: dict[Key, Array] = {}
+
+    def inspect(key: Key, found: Any) -> None:
+        labels[key] = np.asarray(found.labels if hasattr(found, "counts") else found.labels_)
+
+    raced = race("mean shift", contenders, settings, inspect)
+    outcome.add_notes("mean shift", raced)
+    times = {key: timing.minimum for key, timing in raced.timings.items()}
+    few, more = (times[Key("some", f"{count} seeds")] for count in SEEDS)
+    per_seed = (more - few) / (SEEDS[1] - SEEDS[0])
+    scaled = few + per_seed * (n - SEEDS[0])
+    case = f"{n:,} points, d = 2"
+    outcome.add_rows(f"{case}, {every}", raced, Key(every, "mercer"))
+    outcome.add_rows(f"{case}, {binned}", raced, Key(binned, "mercer"))
+    outcome.rows.append(
+        Row(f"{case}, {every}", "sklearn, scaled", scaled, scaled, 1,
+            scaled / times[Key(every, "mercer")])
+    )  # fmt: skip
+    values = {
+        FASTER: scaled / times[Key(every, "mercer")],
+        FASTER_NATIVE: scaled / times[Key(every, "mercer, native")],
+        FASTER_BINS: times[Key(binned, "sklearn")] / times[Key(binned, "mercer")],
+        f"{RAND}, mercer": adjusted_rand_score(y, labels[Key(every, "mercer")]),
+        f"{RAND}, sklearn from bin seeds": adjusted_rand_score(y, labels[Key(binned, "sklearn")]),
+    }
+    bars = {FASTER: at_least(100), FASTER_NATIVE: at_least(30), FASTER_BINS: at_least(5)}
+    outcome.add_figures(case, values, bars)
+
+
+def _run_many(
+    n: int, d: int, bars: dict[str, Any], outcome: Outcome, settings: Settings
+) -> None:
+    case = f"{n:,} points, d = {d}, every point a seed"
+    print(f"mean shift: {case}", file=sys.stderr, flush=True)
+    X, y = _blobs(n, d)
+    psi = mc.mean_embedding(mc.Gaussian(LENGTH), X)
+    seconds = []
+    for _ in range(2):
+        start = time.perf_counter()
+        found = mc.mean_shift(psi)
+        seconds.append(time.perf_counter() - start)
+    outcome.rows.append(Row(case, "mercer", min(seconds), max(seconds), len(seconds)))
+    values = {
+        SECONDS: min(seconds),
+        RAND: adjusted_rand_score(y, found.labels),
+        CLUSTERS: float(len(found)),
+        STEPS: float(found.n_iter.mean()),
+        PROVED: float(np.mean([s is mc.ClimbStatus.PROVED for s in found.status])),
+    }
+    if bars:
+        rows = np.random.default_rng(1).choice(n, settings.size(500, 50), replace=False)
+        ends = _plain_ascent(X, X[rows])
+        apart = np.linalg.norm(found.points[found.labels[rows]] - ends, axis=1)
+        values[SAME] = float(np.mean(apart < 1e-3 * LENGTH))
+        values[FALL] = _largest_fall(psi, X[rows])
+    outcome.add_figures(case, values, bars)
+
+
+def _run_wide(n: int, outcome: Outcome, settings: Settings) -> None:
+    """Ten dimensions: the native engine, at what share of the limit of its sums."""
+    case = f"{n:,} points, d = 10, every point a seed"
+    print(f"mean shift: {case}", file=sys.stderr, flush=True)
+    for length in (LENGTH, 2.0):
+        X, y = _blobs(n, 10)
+        limit = Limit("float64", settings)
+        limit.observe(race("limit", limit.contenders(), settings))
+        psi = mc.mean_embedding(mc.Gaussian(length), X)
+        start = time.perf_counter()
+        found = mc.mean_shift(psi)
+        seconds = time.perf_counter() - start
+        pairs = int((found.n_iter + 1).sum()) * n
+        least = limit.seconds(pairs, 10, 12)
+        label = f"{case}, length scale {length}"
+        outcome.rows.append(Row(label, "mercer", seconds, seconds, 1))
+        values = {
+            SECONDS: seconds,
+            SHARE: None if least is None else least / seconds,
+            STEPS: float(found.n_iter.mean()),
+            RAND: adjusted_rand_score(y, found.labels),
+            CLUSTERS: float(len(found)),
+        }
+        outcome.add_figures(label, values, {})
+
+
+def _plain_ascent(X: Array, starts: Array, tol: float = 1e-7) -> Array:
+    """x <- sum w_i x_i / sum w_i to the end, sums to rounding."""
+    program, a = mc.Gaussian(LENGTH).program, Dense(np.ones((len(X), 1)))
+    Z, active = starts.copy(), np.arange(len(starts))
+    for _ in range(3000):
+        f = fields(program, X, Z[active], a, order=1)
+        step = LENGTH**2 * f.gradient[:, 0] / f.value  # type: ignore[index]
+        Z[active] += step
+        active = active[np.linalg.norm(step, axis=1) > tol * LENGTH]
+        if not active.size:
+            break
+    return Z
+
+
+def _largest_fall(psi: Any, starts: Array) -> float:
+    """Along the library's own steps, densities to rounding."""
+    density, Z = Climbed.of(psi), starts.copy()
+    before, fall, top = psi(Z), 0.0, 0.0
+    for _ in range(60):
+        Z = Z + density.at(Z).step
+        after = psi(Z)
+        fall, top = max(fall, float((before - after).max())), max(top, float(after.max()))
+        before = after
+    return fall / top
+
+
+def _peer_fit(X: Array, seeds: Array) -> Callable[[], Any]:
+    return lambda: peer.MeanShift(bandwidth=RADIUS, seeds=seeds, n_jobs=threads()).fit(X)
+
+
+def _with_engine(engine: str, call: Callable[[], Any]) -> Callable[[], Any]:
+    def run() -> Any:
+        with mc.options(engine=engine):
+            return call()
+
+    return run
+
+
+def _blobs(n: int, d: int) -> tuple[Array, Array]:
+    """Ten blobs of unit width."""
+    from sklearn.datasets import make_blobs
+
+    X, y = make_blobs(n, centers=10, n_features=d, cluster_std=1.0, random_state=0)
+    return X, y

@@ -1,0 +1,363 @@
+"""Modes and what belongs to them: points, basins of attraction, numbers of modes by bandwidth."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from mercer._array import Array, as_points, is_sparse, positive_int
+from mercer._errors import InputError
+from mercer.methods import Modes, mean_shift
+from mercer.methods._scale_space import ScaleSpace
+from mercer.plot._panels import BLUE, GREEN, GREY, ORANGE, PINK, Picture, given_axes, tidy
+
+_COLOURS = (BLUE, ORANGE, GREEN, PINK, "#E69F00", "#56B4E9")
+_MARKERS = ("o", "s", "^", "D", "v")
+_CURVE = 500
+_NUMBERED = 20  # modes of more are not numbered
+_MARGIN = 0.08  # of the extent of the data
+_PALE = 0.42  # opacity of basins
+
+
+def plot_modes(
+    found: Any,
+    X: Any,
+    *,
+    density: Any = None,
+    columns: tuple[int, int] = (0, 1),
+    names: Sequence[str] | None = None,
+    axes: Any = None,
+) -> Any:
+    """Draw points by the mode they belong to, and the modes.
+
+    Points are a scatter plot, those without a mode small and grey; modes are rings with their
+    numbers, if they are few. Points on the line are ticks under stems as high as the density of
+    their modes, and under its curve if a density is given.
+
+    Parameters
+    ----------
+    found : Modes or MeanShift
+        What `mean_shift` returned, or a fitted estimator.
+    X : array_like of shape (m, d)
+        The starts, or the rows of `fit`.
+    density : Element or Density, optional
+        Its curve, or in two dimensions its contours, are drawn.
+    columns : pair of int, default=(0, 1)
+        Which columns to draw, where there are more.
+    names : sequence of str, optional
+        Of all columns of X.
+    axes : matplotlib axes, optional
+        Where to draw; by default a new figure, outside of pyplot.
+
+    Returns
+    -------
+    matplotlib Figure
+
+    See Also
+    --------
+    plot_basins : which part of the plane belongs to which mode.
+
+    Examples
+    --------
+    >>> import mercer as mc
+    >>> from mercer.plot import plot_modes
+    >>> X = [[0.0, 0.0], [1.0, 0.5], [5.0, 5.0]]
+    >>> figure = plot_modes(mc.mean_shift(mc.mean_embedding(mc.Gaussian(1.0), X)), X)
+    >>> figure.axes[0].get_title()
+    '2 modes'
+    """
+    modes, labels, heights = _parts(found)
+    X = _dense(X, labels, modes)
+    d = X.shape[1]
+    names = [f"x{j}" for j in range(d)] if names is None else _names(names, d)
+    axis = _axis(axes, (4.6, 2.8) if d == 1 else (4.6, 3.9))
+    without = int(np.sum(labels < 0))
+    tidy(axis, _counted(len(modes)) + (f", {without} points without" if without else ""))
+    if d == 1:
+        _draw_line(axis, X[:, 0], labels, modes[:, 0], heights, density)
+        axis.set_xlabel(names[0], fontsize=8, parse_math=False)
+        return axis.figure
+    i, j = _pair(columns, d)
+    axis.set_xlabel(names[i], fontsize=8, parse_math=False)
+    axis.set_ylabel(names[j], fontsize=8, parse_math=False)
+    _draw_points(axis, X[:, [i, j]], labels)
+    if density is not None and d == 2:
+        low, high = _box(X)
+        _draw_contours(axis, density, low, high, 120, flip=(i, j) == (1, 0))
+    _draw_modes(axis, modes[:, [i, j]])
+    return axis.figure
+
+
+def plot_basins(
+    density: Any,
+    low: Any = None,
+    high: Any = None,
+    *,
+    resolution: int = 160,
+    names: Sequence[str] | None = None,
+    axes: Any = None,
+) -> Any:
+    """Draw which part of the plane belongs to which mode of a density.
+
+    From every pixel the density is climbed by mean shift; pixels that end at the same mode have
+    the same colour, and touching basins never share one. White is where the density is zero. Lines
+    are contours of the density, dots its points, rings its modes.
+
+    Parameters
+    ----------
+    density : Element or Density
+        Of points in the plane; as for `mean_shift`.
+    low, high : pairs of float, optional
+        Corners of the part to draw; by default the box of the points and a little more.
+    resolution : int, default=160
+        Pixels along each side.
+    names : two str, optional
+        Of the axes.
+    axes : matplotlib axes, optional
+        Where to draw; by default a new figure, outside of pyplot.
+
+    Returns
+    -------
+    matplotlib Figure
+
+    See Also
+    --------
+    plot_modes : points by their modes.
+
+    Examples
+    --------
+    >>> import mercer as mc
+    >>> from mercer.plot import plot_basins
+    >>> f = mc.kernel_density(mc.Gaussian(1.0), [[0.0, 0.0], [1.0, 0.5], [5.0, 5.0]])
+    >>> plot_basins(f, resolution=20).axes[0].get_title()
+    '2 modes and their basins'
+    """
+    resolution = positive_int(resolution, "resolution")
+    X = _points_of(density)
+    if X.shape[1] != 2:
+        raise InputError(
+            f"basins are drawn in two dimensions, and the density has {X.shape[1]}; use plot_modes"
+        )
+    names = ["x0", "x1"] if names is None else _names(names, 2)
+    low, high = _corners(X, low, high)
+    ticks = (np.arange(resolution) + 0.5) / resolution
+    across, up = (low[k] + ticks * (high[k] - low[k]) for k in range(2))
+    grid = np.stack(np.meshgrid(across, up), axis=-1).reshape(-1, 2)
+    found = mean_shift(density, grid)
+    labels = found.labels.reshape(resolution, resolution)
+    axis = _axis(axes, (4.6, 3.9))
+    extent = (low[0], high[0], low[1], high[1])
+    axis.imshow(_coloured(labels, len(found)), extent=extent, origin="lower", aspect="auto",
+                interpolation="nearest")  # fmt: skip
+    _draw_contours(axis, density, low, high, resolution)
+    axis.plot(*X.T, ".", ms=2.0, color="#303030", alpha=0.6, mew=0)
+    _draw_modes(axis, found.points)
+    axis.set_xlim(low[0], high[0])
+    axis.set_ylim(low[1], high[1])
+    tidy(axis, f"{_counted(len(found))} and {'its basin' if len(found) == 1 else 'their basins'}")
+    axis.set_xlabel(names[0], fontsize=8, parse_math=False)
+    axis.set_ylabel(names[1], fontsize=8, parse_math=False)
+    return axis.figure
+
+
+def plot_scale_space(space: ScaleSpace, *, axes: Any = None) -> Any:
+    """Draw the number of modes against the bandwidth, both on logarithmic scales.
+
+    The longest plateau with more than one mode is shaded, and its middle marked.
+
+    Parameters
+    ----------
+    space : ScaleSpace
+    axes : matplotlib axes, optional
+        Where to draw; by default a new figure, outside of pyplot.
+
+    Returns
+    -------
+    matplotlib Figure
+
+    Examples
+    --------
+    >>> import mercer as mc
+    >>> from mercer.plot import plot_scale_space
+    >>> space = mc.scale_space([[0.0], [0.1], [5.0], [5.1]], [0.01, 0.1, 1.0, 2.0, 4.0])
+    >>> plot_scale_space(space).axes[0].get_title()
+    '2 modes from 0.03162 to 2.828; in the middle 0.2991'
+    """
+    axis = _axis(axes, (4.6, 2.9))
+    p = space.longest
+    axis.axvspan(p.low, p.high, color=ORANGE, alpha=0.15, lw=0)
+    axis.axvline(p.middle, color=ORANGE, lw=1.1, ls="--")
+    axis.plot(space.bandwidths, space.n_modes, color=BLUE, lw=1.0, drawstyle="steps-mid")
+    axis.plot(space.bandwidths, space.n_modes, "o", ms=3.5, color=BLUE)
+    axis.set(xscale="log", yscale="log")
+    axis.set_ylim(0.8, 1.25 * max(2.0, float(space.n_modes.max())))
+    axis.yaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
+    axis.yaxis.set_minor_formatter("")
+    _label_bandwidths(axis, space.bandwidths)
+    title = f"{_counted(p.n_modes)} from {p.low:.4g} to {p.high:.4g}; in the middle {p.middle:.4g}"
+    tidy(axis, title, "bandwidth")
+    axis.set_ylabel("number of modes", fontsize=8)
+    return axis.figure
+
+
+def _label_bandwidths(axis: Any, h: Array) -> None:
+    """Plain numbers 1, 2 and 5 of each decade, where there are no more than two decades."""
+    if h[-1] > 100.0 * h[0]:
+        return
+    from matplotlib.ticker import FuncFormatter, LogLocator
+
+    axis.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+    axis.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axis.xaxis.set_minor_formatter("")
+
+
+# --- what is drawn --------------------------------------------------------------------------------
+
+
+def _draw_points(axis: Any, X: Array, labels: Array) -> None:
+    size = float(np.clip(60.0 / np.sqrt(len(X)), 1.5, 4.5))
+    free = labels < 0
+    axis.plot(*X[free].T, ".", ms=0.8 * size, color=GREY, zorder=1)
+    for k in range(int(labels.max(initial=-1)) + 1):
+        marker = _MARKERS[k // len(_COLOURS) % len(_MARKERS)]
+        axis.plot(*X[labels == k].T, marker, ms=size, color=_COLOURS[k % len(_COLOURS)],
+                  mew=0, alpha=0.75, zorder=2)  # fmt: skip
+
+
+def _draw_modes(axis: Any, modes: Array) -> None:
+    many = len(modes) > _NUMBERED
+    style = {"mfc": "white", "mec": "black", "mew": 0.9}
+    axis.plot(*modes.T, "o", ms=4 if many else 9, zorder=4, clip_on=False, **style)
+    if many:
+        return
+    for k, (x, y) in enumerate(modes):
+        axis.text(x, y, str(k), ha="center", va="center_baseline", fontsize=6.5, zorder=5)
+
+
+def _draw_line(
+    axis: Any, x: Array, labels: Array, modes: Array, heights: Array | None, density: Any
+) -> None:
+    """Ticks of the points, the curve of the density, and a stem for each mode."""
+    if density is not None:
+        spread = float(np.ptp(x)) or 1.0
+        t = np.linspace(x.min() - 0.15 * spread, x.max() + 0.15 * spread, _CURVE)
+        axis.plot(t, density(t[:, None]), color="#404040", lw=1.2)
+        heights = np.asarray(density(modes[:, None]))
+    heights = np.ones(len(modes)) if heights is None else heights
+    top = float(heights.max(initial=0.0)) or 1.0
+    colours = np.array([*_COLOURS, GREY])
+    for k, (mode, height) in enumerate(zip(modes, heights, strict=True)):
+        colour = _COLOURS[k % len(_COLOURS)]
+        axis.vlines(mode, 0.0, height, color=colour, lw=1.2)
+        axis.plot(mode, height, "o", ms=5, color=colour)
+    kinds = np.where(labels < 0, len(_COLOURS), labels % len(_COLOURS))
+    axis.vlines(x, -0.1 * top, -0.03 * top, color=colours[kinds], lw=0.7)
+    axis.set_ylim(-0.13 * top, 1.1 * top)
+    axis.set_ylabel("density", fontsize=8)
+
+
+def _draw_contours(
+    axis: Any, density: Any, low: Array, high: Array, count: int, *, flip: bool = False
+) -> None:
+    x, y = (np.linspace(low[k], high[k], count) for k in range(2))
+    grid = np.stack(np.meshgrid(x, y), axis=-1).reshape(-1, 2)
+    values = np.asarray(density(grid)).reshape(count, count)
+    levels = values.max() * np.array([0.02, 0.05, 0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.95])
+    if not values.max() > values.min():
+        return
+    planes = (y, x, values.T) if flip else (x, y, values)
+    axis.contour(*planes, levels=levels, colors="#404040", linewidths=0.5, alpha=0.7)
+
+
+def _coloured(labels: Array, count: int) -> Array:
+    """An image of pale colours; basins that touch have different ones."""
+    from matplotlib.colors import to_rgb
+
+    touching: list[set[int]] = [set() for _ in range(count)]
+    for a, b in ((labels[:, :-1], labels[:, 1:]), (labels[:-1], labels[1:])):
+        for i, j in np.unique(np.stack([a.ravel(), b.ravel()], axis=1), axis=0).tolist():
+            if i != j and min(i, j) >= 0:
+                touching[i].add(j)
+                touching[j].add(i)
+    chosen = np.full(count, -1)
+    for k in range(count):
+        taken = {int(chosen[j]) for j in touching[k]}
+        free = [c for c in range(len(_COLOURS)) if c not in taken]
+        chosen[k] = free[0 if k >= len(_COLOURS) or k not in free else free.index(k)] if free else 0
+    palette = np.array([*(to_rgb(c) for c in _COLOURS), (1.0, 1.0, 1.0)])
+    palette = 1.0 - _PALE * (1.0 - palette)
+    return palette[np.append(chosen, len(_COLOURS))[labels]]  # -1 is the last: white
+
+
+# --- what is given --------------------------------------------------------------------------------
+
+
+def _parts(found: Any) -> tuple[Array, Array, Array | None]:
+    """Modes, labels, and densities where they are known."""
+    if isinstance(found, Modes):
+        return found.points, found.labels, found.density
+    if not (hasattr(found, "cluster_centers_") and hasattr(found, "labels_")):
+        raise InputError(
+            f"found must be what mean_shift returns or a fitted MeanShift, got {found!r}"
+        )
+    return np.asarray(found.cluster_centers_, dtype=np.float64), np.asarray(found.labels_), None
+
+
+def _dense(X: Any, labels: Array, modes: Array) -> Array:
+    X = as_points(X, "X")
+    if is_sparse(X):
+        raise InputError("X must be dense; use X.toarray()")
+    if X.shape != (len(labels), modes.shape[1]):
+        raise InputError(
+            f"X must be the starts that were labelled, shape {(len(labels), modes.shape[1])}, got "
+            f"{X.shape}"
+        )
+    return np.asarray(X, dtype=np.float64)
+
+
+def _points_of(density: Any) -> Array:
+    elements = getattr(density, "elements", (density,))
+    parts = [as_points(e.points, "points of the density") for e in elements]
+    if any(is_sparse(part) for part in parts):
+        raise InputError("basins need dense points; use X.toarray()")
+    return np.concatenate(parts).astype(np.float64)
+
+
+def _box(X: Array) -> tuple[Array, Array]:
+    low, high = X.min(axis=0), X.max(axis=0)
+    size = np.where(high > low, high - low, 1.0)
+    return low - _MARGIN * size, high + _MARGIN * size
+
+
+def _corners(X: Array, low: Any, high: Any) -> tuple[Array, Array]:
+    own_low, own_high = _box(X)
+    low = own_low if low is None else np.asarray(low, dtype=np.float64)
+    high = own_high if high is None else np.asarray(high, dtype=np.float64)
+    if low.shape != (2,) or high.shape != (2,) or not (low < high).all():
+        raise InputError(f"low and high must be pairs with low < high, got {low} and {high}")
+    return low, high
+
+
+def _names(names: Any, count: int) -> list[str]:
+    if isinstance(names, str) or len(names) != count:
+        raise InputError(f"names must be a list of {count}, one per column, got {names!r}")
+    return [str(name) for name in names]
+
+
+def _pair(columns: Any, d: int) -> tuple[int, int]:
+    given = tuple(columns)
+    if len(given) != 2 or not all(0 <= int(c) < d for c in given) or given[0] == given[1]:
+        raise InputError(f"columns must be two different numbers below {d}, got {columns!r}")
+    return int(given[0]), int(given[1])
+
+
+def _axis(axes: Any, size: tuple[float, float]) -> Any:
+    if axes is not None:
+        return given_axes(axes, 1)[0]
+    return Picture(figsize=size, layout="constrained").subplots()
+
+
+def _counted(n: int) -> str:
+    return f"{n} mode" if n == 1 else f"{n} modes"
