@@ -12,10 +12,12 @@ import click
 
 from mercer._errors import MercerError
 from mercer.cli._anomalies import anomalies
+from mercer.cli._cluster import cluster
 from mercer.cli._denoise import denoise
 from mercer.cli._impute import impute
 from mercer.cli._job import examples
 from mercer.cli._problems import Problem
+from mercer.cli._segment import segment
 
 _INTERRUPTED = 130
 
@@ -23,6 +25,7 @@ EXAMPLES = (
     ("take noise out of a table", "mercer denoise measured.csv -o clean.csv"),
     ("fill its gaps", "mercer impute gaps.csv -o filled.csv"),
     ("find images that are unlike the others", "mercer anomalies scans -o scores.csv"),
+    ("find clusters", "mercer cluster measured.csv -o clusters.csv --plot clusters.png"),
 )
 
 
@@ -36,7 +39,7 @@ def commands() -> None:
     """
 
 
-for _command in (denoise, impute, anomalies):
+for _command in (denoise, impute, anomalies, cluster, segment):
     commands.add_command(_command)
 
 

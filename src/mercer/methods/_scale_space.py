@@ -136,8 +136,8 @@ def scale_space(
     ----------
     X : array_like of shape (n, d)
     bandwidths : array_like of shape (b,), optional
-        Length scales > 0; by default `n_bandwidths` in a geometric sequence, from the median distance
-        of nearest neighbours to where one mode is left.
+        Length scales > 0; by default `n_bandwidths` in a geometric sequence, from the median
+        distance of nearest neighbours to where one mode is left.
     kernel : Kernel, optional
         As for `mean_shift`; Gaussian by default. A bandwidth is its `length_scale`, or for kernels
         without one the factor h of k(x / h, y / h).

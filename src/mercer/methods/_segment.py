@@ -161,9 +161,7 @@ def _density_kernel(name: str, dim: int) -> Kernel:
     return Epanechnikov(1.0) if name == "epanechnikov" else Gaussian((dim + 4.0) ** -0.5)
 
 
-def _ends(
-    Z: Array, kernel: Kernel, tol: float, max_iter: int, callback: Callback | None
-) -> Array:
+def _ends(Z: Array, kernel: Kernel, tol: float, max_iter: int, callback: Callback | None) -> Array:
     """Where the mean shift from each point ends: modes, and points of plateaus."""
     # nothing but the ends is wanted, and modes are joined along the image: no proofs, no merging
     climber = Climber(Climbed.of(mean_embedding(kernel, Z)), tol, max_iter, callback)
@@ -182,7 +180,9 @@ def _pixels(image: Any) -> tuple[Array, tuple[int, ...]]:
             f"image must be of unsigned integers or floating-point numbers, got {given.dtype}; "
             "use image.astype(np.uint8), or divide by the largest value"
         )
-    values = as_points(given.reshape(given.shape[0] * given.shape[1], -1).astype(np.float64), "image")
+    values = as_points(
+        given.reshape(given.shape[0] * given.shape[1], -1).astype(np.float64), "image"
+    )
     if given.dtype.kind == "u":
         values = values / np.iinfo(given.dtype).max
     return values, given.shape

@@ -152,7 +152,7 @@ def plot_basins(
     axis.imshow(_coloured(labels, len(found)), extent=extent, origin="lower", aspect="auto",
                 interpolation="nearest")  # fmt: skip
     _draw_contours(axis, density, low, high, resolution)
-    axis.plot(*X.T, ".", ms=2.0, color="#303030", alpha=0.6, mew=0)
+    axis.plot(*X.T, ".", ms=2.8, color="#303030", alpha=0.6, mew=0)
     _draw_modes(axis, found.points)
     axis.set_xlim(low[0], high[0])
     axis.set_ylim(low[1], high[1])
@@ -192,8 +192,11 @@ def plot_scale_space(space: ScaleSpace, *, axes: Any = None) -> Any:
     axis.plot(space.bandwidths, space.n_modes, color=BLUE, lw=1.0, drawstyle="steps-mid")
     axis.plot(space.bandwidths, space.n_modes, "o", ms=3.5, color=BLUE)
     axis.set(xscale="log", yscale="log")
-    axis.set_ylim(0.8, 1.25 * max(2.0, float(space.n_modes.max())))
-    axis.yaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
+    most = 1.25 * max(2.0, float(space.n_modes.max()))
+    steps = (1, 2, 3, 4, 5, 7) if most < 10 else (1, 2, 5) if most < 200 else (1,)
+    ticks = [s * 10**k for k in range(9) for s in steps if s * 10**k <= most]
+    axis.set_ylim(0.8, most)
+    axis.set_yticks(ticks, [f"{t:,}" for t in ticks])
     axis.yaxis.set_minor_formatter("")
     _label_bandwidths(axis, space.bandwidths)
     title = f"{_counted(p.n_modes)} from {p.low:.4g} to {p.high:.4g}; in the middle {p.middle:.4g}"
@@ -288,7 +291,7 @@ def _coloured(labels: Array, count: int) -> Array:
         chosen[k] = free[0 if k >= len(_COLOURS) or k not in free else free.index(k)] if free else 0
     palette = np.array([*(to_rgb(c) for c in _COLOURS), (1.0, 1.0, 1.0)])
     palette = 1.0 - _PALE * (1.0 - palette)
-    return palette[np.append(chosen, len(_COLOURS))[labels]]  # -1 is the last: white
+    return np.asarray(palette[np.append(chosen, len(_COLOURS))[labels]])  # -1 is the last: white
 
 
 # --- what is given --------------------------------------------------------------------------------
