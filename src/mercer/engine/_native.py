@@ -7,7 +7,7 @@ needs more than sums against a matrix (gradients, Hessians) is such a sum agains
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -84,26 +84,54 @@ def paired_fields(program: Program, X: Any, Y: Any, coef: Coef, *, order: int = 
 def _fields(
     program: Program, Y: Any, ready: _Prepared, A: Array, pairs: Coef | None, order: int
 ) -> Fields:
-    batch, dtype, shift = A.shape[1], ready.points.dtype, np.zeros(n_rows(Y))
-    about = ready.points.mean(axis=0, dtype=np.float64) if program.kind == "radial" else 0.0
+    about = _about(program, ready.points)
+    weighed = _weigher(program, ready.points, A, order, about)
+    sums = _sums(program, ready, weighed, pairs)
+    bound = _bound(program, ready, A)
+    return _assembled(program, ready, A.shape[1], sums, order, n_columns(Y), about, bound)
+
+
+def _about(program: Program, points: Array) -> Any:
+    """What coordinates are measured from, so that they are small."""
+    return points.mean(axis=0, dtype=np.float64) if program.kind == "radial" else 0.0
+
+
+def _weigher(
+    program: Program, points: Array, A: Array, order: int, about: Any
+) -> Callable[[slice], dict[int, Array]]:
+    """Coefficients of some points for each kind of weight."""
+    dtype = points.dtype
 
     def weighed(part: slice) -> dict[int, Array]:
-        """Coefficients of some points for each kind of weight."""
         a = A[part].astype(dtype, copy=False)
         if order == 0:
             return {0: a}
-        z = (ready.points[part] - about).astype(dtype, copy=False)
+        z = (points[part] - about).astype(dtype, copy=False)
         kinds = {0: a, 1: _features(a, z, 1)}
         if order == 2:
             kinds[2] = _features(a, z, 2)
         return kinds | ({_COINCIDE: a} if any(program.cusps) else {})
 
-    sums = _sums(program, ready, weighed, pairs)
-    value, bound = sums[0].astype(dtype, copy=False), _bound(program, ready, A)
+    return weighed
+
+
+def _assembled(
+    program: Program,
+    ready: _Prepared,
+    batch: int,
+    sums: dict[int, Array],
+    order: int,
+    dim: int,
+    about: Any,
+    bound: Array | None,
+) -> Fields:
+    """Values and derivatives from sums over the points."""
+    dtype, p = ready.points.dtype, ready.points.shape[1]
+    shift = np.zeros(len(ready.queries))
+    value = sums[0].astype(dtype, copy=False)
     if order == 0:
         return Fields(value, None, None, (), None, shift, bound)
     queries = [_unsorted(np.asarray(ready.queries - about, np.float64), ready.query_order)]
-    dim, p = n_columns(Y), ready.points.shape[1]
     moments = [_moments(sums, b, batch, p) for b in range(batch)]
     gradient = np.stack([gradient_of(program, part, queries, dim) for part in moments], axis=1)
     hessian = None
@@ -218,13 +246,7 @@ def _sums(
     rounds = thread_count() if m <= _FEW_QUERIES else 1
 
     def pack(part: slice) -> tuple[slice, Any]:
-        compiled = _compiled(program, ready.points[part], ready.form)
-        for kind, A in weighed(part).items():
-            compiled.set_coef(kind, np.ascontiguousarray(A))
-        compiled.set_corners(program.cusps[0], not program.is_smooth)
-        if ready.cutoff < np.inf:
-            compiled.set_boxes(ready.points[part], ready.cutoff)
-        return part, compiled
+        return part, _packed(program, ready, weighed, part)
 
     def run(job: tuple[tuple[slice, Any], slice]) -> list[Array]:
         (part, compiled), tile = job
@@ -241,6 +263,75 @@ def _sums(
             for total, part in zip(totals.values(), out, strict=True):
                 total[tile] += part
     return {kind: _unsorted(total, ready.query_order) for kind, total in totals.items()}
+
+
+def _packed(
+    program: Program, ready: _Prepared, weighed: Callable[[slice], dict[int, Array]], part: slice
+) -> Any:
+    """Some points with their coefficients, ready for any queries."""
+    compiled = _compiled(program, ready.points[part], ready.form)
+    for kind, A in weighed(part).items():
+        compiled.set_coef(kind, np.ascontiguousarray(A))
+    compiled.set_corners(program.cusps[0], not program.is_smooth)
+    if ready.cutoff < np.inf:
+        compiled.set_boxes(ready.points[part], ready.cutoff)
+    return compiled
+
+
+class PackedSum:
+    """The sum of one element at many sets of queries: points are sorted and packed once.
+
+    Parameters
+    ----------
+    program : Program
+        Radial, without maps.
+    X, A : arrays of shape (n, d) and (n, 1)
+        In an order that puts neighbours together.
+    order : int
+        Of the derivatives.
+    """
+
+    def __init__(self, program: Program, X: Array, A: Array, order: int) -> None:
+        self.program, self.order, self.A = program, order, A
+        ready = _prepare(program, X, X, order)
+        largest = rounded_up(extent2(X, X)) or 1.0
+        cutoff = reach(program, order, get_options().tolerance, largest)
+        self.ready = ready = replace(ready, cutoff=cutoff)
+        self.centre = np.zeros(1) if ready.form == 2 else X.mean(axis=0, dtype=np.float64)
+        self.radius2 = float(squared_norms(ready.points).max())
+        self.about, self.bound = _about(program, ready.points), _bound(program, ready, self.A)
+        weighed = _weigher(program, ready.points, self.A, order, self.about)
+        self.columns = {kind: part.shape[1] for kind, part in weighed(slice(0, 1)).items()}
+        self.compiled = _packed(program, ready, weighed, slice(0, len(X)))
+
+    @classmethod
+    def fits(cls, n: int, dim: int, order: int) -> bool:
+        """Whether packed points take no more than the memory for temporary arrays."""
+        width = 2 + dim + sum(dim**t for t in range(order + 1))
+        return 2 * 8 * n * width <= get_options().working_memory * 2**20
+
+    def __call__(self, Y: Array) -> Fields | None:
+        """Fields at the queries; None where those lie too far out for the form of the distance."""
+        ready = self.ready
+        y = _contiguous(Y - self.centre if ready.form == 1 else Y, ready.points.dtype)
+        if ready.form == 1 and float(squared_norms(y).max()) > 1.01 * self.radius2:
+            return None
+        order = None
+        if ready.cutoff < np.inf and len(y) > _PANELS:
+            order, y = sorted_in_space(y, _PANELS)
+        totals = {kind: np.empty((len(y), c)) for kind, c in self.columns.items()}
+        share = -(-len(y) // (thread_count() * _PANELS)) * _PANELS
+        rows = min(share, _tile_rows(sum(self.columns.values()) + y.shape[1] + 16, len(self.A)))
+
+        def run(tile: slice) -> None:
+            self.compiled.sums(y[tile], [total[tile] for total in totals.values()], None)
+
+        map_threads(run, list(pieces(len(y), rows)))
+        sums = {kind: _unsorted(total, order) for kind, total in totals.items()}
+        asked = replace(ready, queries=y, query_order=order)
+        return _assembled(
+            self.program, asked, 1, sums, self.order, Y.shape[1], self.about, self.bound
+        )
 
 
 def _padded(A: Array, panel: int, dtype: Any) -> Array:

@@ -11,11 +11,13 @@ from mercer._array import Array
 from mercer._config import get_options, options
 from mercer.engine import _dispatch, _native, _spectral
 from mercer.engine._coef import Dense
+from mercer.engine._distances import spatial_order
 from mercer.engine._fields import Fields
 from mercer.engine._jets import evaluate
 from mercer.engine._program import Program
 from mercer.engine._shift import replaced
 
+_LEAF = 64  # points that are neighbours
 _NOISE = 1e3  # times the bound on the error: sums below it have no relative accuracy
 _CALL = 0.02  # seconds of a direct sum, whatever its size
 _SLACK = 1e-6  # of the extent: how far beyond the points queries may lie
@@ -45,6 +47,7 @@ class RepeatedSum:
         self.program, self.X, self.tolerance = program, X, tolerance
         self.coef = Dense(a[:, None])
         self._n_queries = n_queries
+        self._kept: dict[tuple[int, float], _native.PackedSum] = {}
 
     def __call__(self, Y: Array, order: int, *, exact: bool = False) -> Fields:
         """Value (m,), gradient (m, d), Hessian, slope sum_i a_i k'(u_i) and cusp at each query."""
@@ -83,16 +86,42 @@ class RepeatedSum:
 
     def _direct(self, Y: Array, order: int) -> Fields:
         native = _dispatch.use_native(self.program, self.X, Y)
+        if native and _native.PackedSum.fits(*self.X.shape, order):
+            f = self._packed(order)(Y)
+            if f is not None:
+                return self._with_lost_rows(_one(f), Y, order)
         with options(engine="native" if native else "blocked"):  # which give slopes
             f = _dispatch.fields(self.program, self.X, Y, self.coef, order=order, shifted=True)
+        return _one(f)
 
-        def only(array: Any) -> Any:
-            return None if array is None else array[:, 0]
+    def _packed(self, order: int) -> _native.PackedSum:
+        """For the tolerance that is asked for: it decides which points are left out."""
+        key = order, get_options().tolerance
+        if key not in self._kept:
+            X, a = self._in_order
+            self._kept[key] = _native.PackedSum(self.program, X, a, order)
+        return self._kept[key]
 
-        slopes = tuple(s[:, 0] for s in f.slopes)
-        return Fields(
-            only(f.value), only(f.gradient), only(f.hessian), slopes, only(f.cusp), f.shift
-        )
+    @cached_property
+    def _in_order(self) -> tuple[Array, Array]:
+        """The points, and coefficients, in an order that puts neighbours together."""
+        order = spatial_order(self.X, _LEAF) if self.X.shape[1] <= 16 else np.arange(len(self.X))
+        return np.ascontiguousarray(self.X[order]), self.coef.array[order]
+
+    def _with_lost_rows(self, f: Fields, Y: Array, order: int) -> Fields:
+        """Queries at which every term underflows are done again in logarithms."""
+        size = np.abs(f.value) + (np.abs(f.slopes[0]) if f.slopes else 0.0)
+        again = ~((size > _dispatch.LOST["float64"]) & np.isfinite(size))
+        if f.bound is not None:
+            again |= np.abs(f.value) < _NOISE * f.bound
+        lost = np.flatnonzero(again)
+        if lost.size == 0:
+            return f
+        with options(engine="native", tolerance=0.0):
+            other = _dispatch.fields(
+                self.program, self.X, Y[lost], self.coef, order=order, shifted=True
+            )
+        return replaced(f, lost, _one(other))
 
     def _by_frequencies(self, Y: Array, order: int) -> tuple[Fields, Array]:
         assert self._spectral is not None
@@ -149,6 +178,19 @@ class RepeatedSum:
             return None
         grid = _spectral.grid_for(self.program, *self._box, self.tolerance, most)
         return None if grid is None else _spectral.transform(grid, self.X, self.coef.array)
+
+
+def _one(f: Fields) -> Fields:
+    """The fields of the only element, without the axis of elements."""
+
+    def only(array: Any) -> Any:
+        return None if array is None else array[:, 0]
+
+    slopes = tuple(s[:, 0] for s in f.slopes)
+    bound = None if f.bound is None else f.bound[:1]
+    return Fields(
+        only(f.value), only(f.gradient), only(f.hessian), slopes, only(f.cusp), f.shift, bound
+    )
 
 
 def slope_ratio(program: Program) -> float:

@@ -157,8 +157,9 @@ def _result(psi: Element, points: Array, level: float, left: Any, n_boxes: int) 
         points, values, eigenvalues = points[order], values[order], eigenvalues[order]
     boxes = [np.stack(pair, axis=1) for pair in left]
     undecided = np.concatenate([np.empty((0, 2, d)), *boxes])
-    arrays = (frozen(a) for a in (points, values, eigenvalues, undecided))
-    return ProvedModes(*arrays, n_boxes)
+    return ProvedModes(
+        frozen(points), frozen(values), frozen(eigenvalues), frozen(undecided), n_boxes
+    )
 
 
 def _check_kernel(psi: Element) -> None:

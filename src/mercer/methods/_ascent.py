@@ -14,9 +14,10 @@ from mercer.methods._basins import Basins, Prover
 from mercer.methods._climbed import Climbed
 from mercer.space._points import number_keys
 
-_PILOTS = 256  # starts that look for modes first
-_SAMPLES = 1 << 14  # of the density, that proofs may always take
-_POLISH = 100  # steps that finish a mode
+_PILOTS = (32, 256)  # starts that look for modes first, at least and at most
+_AGAIN = tuple(20 * 4**j for j in range(20))  # steps after which some look again
+_PAIRS = 5e7  # terms of sums that proofs may always take
+_POLISH = 12  # steps that look for a mode
 _ARRIVED = 1e-6  # of the kernel's length: a step of Newton's method that ends it
 _NEWTON = 0.5  # of the kernel's length: the longest step of Newton's method
 _MERGE = 0.5  # of the kernel's length: the farthest that an end may be from its mode
@@ -80,8 +81,7 @@ class Climber:
 
     def run(self, starts: Array) -> Climb:
         """Climb from every start."""
-        every = max(1, len(starts) // _PILOTS)
-        self.look_for_modes(starts[::every])
+        self.look_for_modes(_some(starts, len(starts) // 8))
         ends, held, status, n_iter = self.climb(starts)
         return self._gathered(ends, held, status, n_iter)
 
@@ -97,7 +97,8 @@ class Climber:
         modes = self._finished(ends[np.unique(_cells(ends, self.density), return_index=True)[1]])
         if not len(modes):
             return
-        most = max(_SAMPLES, 2 * self.density.n_queries)  # no more work than the ascents
+        # proofs must not take more than the ascents
+        most = max(_PAIRS / sum(map(len, self.density.points)), 2 * self.density.n_queries)
         for basin in self.prover.basins(modes, most):
             if basin is None:
                 continue
@@ -112,6 +113,8 @@ class Climber:
         active, Z = np.arange(m), starts
         limit = self.tol * density.length
         for iteration in range(self.max_iter + 1):
+            if iteration in _AGAIN:  # who is still on the way may be near a mode not known yet
+                self.look_for_modes(_some(Z, 0))
             here = density.at(Z)
             found = self.basins.holding(Z, here.density)
             length = np.linalg.norm(here.step, axis=1)
@@ -185,13 +188,19 @@ class Climber:
         return Climb(all_modes, np.array(proved, bool)[used], labels, status, n_iter, self.basins)
 
 
+def _some(starts: Array, count: int) -> Array:
+    """Starts that look for modes: about so many of them, evenly chosen."""
+    every = max(1, len(starts) // int(np.clip(count, *_PILOTS)))
+    return starts[::every]
+
+
 def merged_ends(density: Climbed, ends: Array) -> tuple[Array, Array, Array]:
     """Which ends are one mode: groups, one point of each, and which are maxima by proof.
 
     An end is off its mode by at most about 4 |H^-1 g|, or half the kernel's length where the
     Hessian H is not definite. Two ends are one mode if they are no farther apart than that, and the
-    density does not dip between them. Ends at a data point with a cusp are maxima if the other points do
-    not pull harder than the cusp holds (SPEC F5).
+    density does not dip between them. Ends at a data point with a cusp are maxima if the other
+    points do not pull harder than the cusp holds (SPEC F5).
     """
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components

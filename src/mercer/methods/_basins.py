@@ -19,9 +19,15 @@ from mercer.methods._climbed import Climbed
 
 _FINE, _EVEN = 0.005, 5000  # spacing and size of the even part of a table, in lengths
 _SLACK = 1.02  # for what a table does not see between its entries
-_GROWTH = 1.15  # of the radii of shells
 _MARGIN = 1e-3  # of a radial derivative: far above the accuracy of sums
-_CELLS = {1: 1, 2: 10, 3: 10, 4: 7}  # of the grid of directions, along each edge of a cube
+# fine and coarse shells by dimension: growth of their radii, cells along each edge of a cube of
+# directions, and how far they go in lengths of the kernel
+_GRIDS = {
+    1: [(1.15, 1, 4.0)],
+    2: [(1.15, 10, 4.0), (1.3, 4, 1.0)],
+    3: [(1.15, 10, 4.0), (1.3, 6, 1.0)],
+    4: [(1.2, 7, 2.0), (1.3, 5, 1.0)],
+}
 _BLOCK = 1 << 18
 
 
@@ -110,7 +116,7 @@ class Prover:
     def _tables(self) -> list[tuple[Array, _RangeMaximum]]:
         return [_third_derivatives(p, self.density.length) for p in self.density.programs]
 
-    def basins(self, modes: Array, most_samples: int) -> list[Basin | None]:
+    def basins(self, modes: Array, most_samples: float) -> list[Basin | None]:
         """A proved basin about each mode, known to rounding; None where none can be proved.
 
         Basins reach farther than a ball of definite Hessians where that takes at most so many
@@ -151,24 +157,34 @@ class Prover:
         """The largest radius on which the Hessian is proved to stay below -steepest / 2."""
         if not steepest > 0.0:
             return None
-        radii = self.density.length * np.geomspace(1e-4, 1.0, 60)
-        fine = np.array([third(r) * r <= 0.5 * steepest for r in radii])
-        return float(radii[np.flatnonzero(fine)[-1]]) if fine.any() else None
+        radii = self.density.length * np.geomspace(1.0, 1e-4, 60)
+        below = 0.5 * steepest / radii
+        low, high = 0, len(radii)  # what is asked for grows with the radius: bisect
+        while low < high:
+            middle = (low + high) // 2
+            low, high = (
+                (low, middle) if third(radii[middle]) <= below[middle] else (middle + 1, high)
+            )
+        return float(radii[low]) if low < len(radii) else None
 
     def _grow(
         self,
         found: list[Basin | None],
         variations: list[tuple[_Variation, float]],
-        most_samples: int,
+        most_samples: float,
     ) -> None:
         """Put larger basins in place of balls: samples of all of them in one call."""
         d = self.density.points[0].shape[1]
         balls = [j for j, basin in enumerate(found) if basin is not None]
-        if d not in _CELLS or not balls:
+        if not balls:
             return
-        rays, chord = _directions(d, _CELLS[d])
-        shells = {j: _Shells.around(found[j], rays, 4.0 * self.density.length) for j in balls}  # type: ignore[arg-type]
-        if sum(len(s.samples) for s in shells.values()) > most_samples:
+        for growth, cells, far in _GRIDS.get(d, []):
+            rays, chord = _directions(d, cells)
+            farthest = far * self.density.length
+            shells = {j: _Shells.around(found[j], rays, growth, farthest) for j in balls}  # type: ignore[arg-type]
+            if sum(len(s.samples) for s in shells.values()) <= most_samples:
+                break
+        else:
             return
         f = self.density.at(np.concatenate([shells[j].samples for j in balls]), 2)
         assert f.hessian is not None
@@ -252,9 +268,9 @@ class _Shells:
     n_rays: int
 
     @classmethod
-    def around(cls, ball: Basin, rays: Array, farthest: float) -> _Shells:
-        count = max(0, int(np.log(farthest / ball.radius) / np.log(_GROWTH)) + 1)
-        edges = ball.radius * _GROWTH ** np.arange(count + 1)
+    def around(cls, ball: Basin, rays: Array, growth: float, farthest: float) -> _Shells:
+        count = max(0, int(np.log(farthest / ball.radius) / np.log(growth)) + 1)
+        edges = ball.radius * growth ** np.arange(count + 1)
         middle = 0.5 * (edges[1:] + edges[:-1])
         W = (middle[:, None, None] * rays).reshape(-1, rays.shape[1])
         return cls(edges, middle, ball.mode + W, len(rays))

@@ -137,7 +137,7 @@ def scale_space(
     X : array_like of shape (n, d)
     bandwidths : array_like of shape (b,), optional
         Length scales > 0; by default `n_bandwidths` in a geometric sequence, from the median
-        distance of nearest neighbours to where one mode is left.
+        distance of nearest neighbours over sqrt(d) to where one mode is left.
     kernel : Kernel, optional
         As for `mean_shift`; Gaussian by default. A bandwidth is its `length_scale`, or for kernels
         without one the factor h of k(x / h, y / h).
@@ -238,7 +238,7 @@ class _Counter:
         return quick_modes(Climbed.of(density, len(starts)), starts)
 
     def range(self) -> tuple[float, float]:
-        """The median distance of nearest neighbours, and where one mode is left."""
+        """The median distance of nearest neighbours per axis, and where one mode is left."""
         from scipy.spatial import cKDTree
 
         if len(self.X) < 2:
@@ -247,7 +247,7 @@ class _Counter:
                 "bandwidths"
             )
         nearest = cKDTree(self.X).query(self.starts, 2)[0][:, 1]
-        low = float(np.median(nearest))
+        low = float(np.median(nearest)) / math.sqrt(self.X.shape[1])
         gap = self.X - self.w @ self.X / self.w.sum()
         high = math.sqrt(float(self.w @ np.einsum("ij,ij->i", gap, gap) / self.w.sum()))
         return low, max(self._one_mode_from(high), 2.0 * low)

@@ -67,6 +67,10 @@ class Segments:
         out[:-1] |= self.labels[:-1] != self.labels[1:]
         return out
 
+    def __repr__(self) -> str:
+        height, width = self.labels.shape
+        return f"<Segments: {self.n_segments} regions of {width} x {height} pixels>"
+
 
 def segment(
     image: Any,
@@ -74,7 +78,7 @@ def segment(
     colour: float = 0.15,
     *,
     kernel: str = "epanechnikov",
-    join: float = 0.5,
+    join: float = 0.25,
     min_size: int = 20,
     tol: float = 1e-2,
     max_iter: int = 100,
@@ -83,9 +87,9 @@ def segment(
     """Divide an image into regions: mean shift of its pixels, in space and colour together.
 
     A pixel is the point z = (row / spatial, column / spatial, values / colour), and from each the
-    density of all of them is climbed to a mode. Two pixels side by side are in one region if their
-    modes are no farther apart than `join`; a region is what such pairs connect. Then, the smallest
-    first, each region of fewer than `min_size` pixels is given to the region beside it that is
+    density of all of them is climbed to a mode. Two pixels side by side are in one region if the
+    colours of their modes differ by no more than `join` times `colour`; a region is what such pairs
+    connect. Then, the smallest first, each region of fewer than `min_size` pixels is given to the region beside it that is
     nearest in mean colour.
 
     Parameters
@@ -100,9 +104,9 @@ def segment(
     kernel : {"epanechnikov", "gaussian"}, default="epanechnikov"
         The density is a sum of Epanechnikov windows |z| <= 1, or of Gaussians of the same variance,
         which reach farther and take several times longer.
-    join : float, default=0.5
-        Distance of modes in z, >= 0. Where an image is constant every pixel is a mode of its own,
-        so 0 leaves such parts in pieces.
+    join : float, default=0.25
+        Difference of the modes' colours, >= 0, in units of `colour`. Basins alone are too many
+        regions: where an image is even, noise gives its density one mode beside the other.
     min_size : int, default=20
         1 keeps all regions.
     tol : float, default=1e-2
@@ -148,7 +152,7 @@ def segment(
     rows, columns = (axis.ravel() for axis in np.indices(shape[:2], dtype=np.float64))
     Z = np.column_stack([rows / spatial, columns / spatial, values / colour])
     ends = _ends(Z, _density_kernel(kernel, Z.shape[1]), tol, max_iter, callback)
-    regions = joined_regions(ends, shape[:2], join)
+    regions = joined_regions(ends[:, 2:], shape[:2], join)
     labels, colours, counts = without_small_regions(regions, values, min_size)
     filtered = (ends[:, 2:] * colour).reshape(shape)
     return Segments(*(frozen(a) for a in (labels, colours, counts, filtered)))

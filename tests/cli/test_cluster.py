@@ -1,0 +1,157 @@
+"""`mercer cluster`: labels in every kind of file, plots, and what it refuses."""
+
+import csv
+import shlex
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import mercer as mc
+from mercer.cli import _cluster
+
+
+@pytest.fixture
+def blobs(tmp_path, rng):
+    """Three groups in two columns of different units, with names and text beside them."""
+    centres = np.array([[0.0, 0.0], [6.0, 0.0], [0.0, 600.0]])
+    truth = np.repeat([0, 1, 2], [30, 20, 10])
+    X = centres[truth] + rng.normal(size=(60, 2)) * [1.0, 50.0]
+    lines = [f"p{i},{x:.4f},{y:.3f}" for i, (x, y) in enumerate(X)]
+    (tmp_path / "blobs.csv").write_text("name,x,y\n" + "\n".join(lines) + "\n")
+    np.save(tmp_path / "blobs.npy", X)
+    return X, truth
+
+
+def labels_of(path):
+    with Path(path).open() as file:
+        return np.array([int(row["cluster"]) for row in csv.DictReader(file)])
+
+
+@pytest.mark.parametrize("line", [line for _, line in _cluster.EXAMPLES])
+def test_examples_run(line, run, files):
+    words = shlex.split(line)
+    ran = run(*words[1:])
+    assert (ran.code, ran.err) == (0, "")
+    assert Path(words[words.index("-o") + 1]).exists()
+    if "--plot" in words:
+        assert Path("clusters.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_help_has_the_examples(run):
+    ran = run("cluster", "--help")
+    for what, line in _cluster.EXAMPLES:
+        assert f"# {what}\n    {line}\n" in ran.out
+    assert max(map(len, ran.out.splitlines())) <= 100
+
+
+def test_a_table_gets_one_more_column(run, blobs):
+    _, truth = blobs
+    ran = run("cluster", "blobs.csv", "-o", "out.csv")
+    assert ran.code == 0
+    np.testing.assert_array_equal(labels_of("out.csv"), truth)
+    before, after = (Path(name).read_text().splitlines() for name in ("blobs.csv", "out.csv"))
+    assert [line.rsplit(",", 1)[0] for line in after] == before
+    assert "clusters    3" in ran.out
+    assert "30 rows" in ran.out
+    assert "x " in ran.out
+
+
+def test_labels_are_those_of_the_estimator(run, blobs):
+    X, _ = blobs
+    run("cluster", "blobs.npy", "-o", "out.csv", "--no-scale", "--bandwidth", "40")
+    model = mc.MeanShift(bandwidth=40.0).fit(X)
+    np.testing.assert_array_equal(labels_of("out.csv"), model.labels_)
+    run("cluster", "blobs.npy", "-o", "flat.npz", "--no-scale", "--bandwidth", "90", "--flat",
+        "--nearest", "--bins", "--min-size", "2")  # fmt: skip
+    model = mc.MeanShift("flat", bandwidth=90.0, bin_seeding=True, labels="nearest",
+                         min_cluster_size=2).fit(X)  # fmt: skip
+    with np.load("flat.npz") as found:
+        np.testing.assert_array_equal(found["cluster"], model.labels_)
+        np.testing.assert_array_equal(found["array"], X)
+
+
+def test_parquet(run, blobs):
+    pa = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    X, truth = blobs
+    table = pa.table({"x": X[:, 0], "y": X[:, 1], "cluster": ["a"] * 60})
+    parquet.write_table(table, "blobs.parquet")
+    assert run("cluster", "blobs.parquet", "-o", "out.parquet").code == 0
+    found = parquet.read_table("out.parquet")
+    assert found.column_names == ["x", "y", "cluster", "cluster_2"]
+    np.testing.assert_array_equal(found["cluster_2"].to_numpy(), truth)
+
+
+def test_images(run, files):
+    ran = run("cluster", "scans", "-o", "out.csv")
+    assert ran.code == 0, ran.err
+    with Path("out.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert [row["file"] for row in rows] == [f"{i:02d}.png" for i in range(30)]
+
+
+@pytest.mark.parametrize("rule", ["modes", "silverman", "scott", "likelihood", "stable"])
+def test_rules(rule, run, blobs):
+    ran = run("cluster", "blobs.csv", "-o", "out.csv", "--bandwidth", rule, "--min-size", "5")
+    assert (ran.code, ran.err) == (0, "")
+    assert labels_of("out.csv").max() == 2
+
+
+def test_stable_with_a_window(run, blobs):
+    ran = run("cluster", "blobs.csv", "-o", "out.csv", "--bandwidth", "stable", "--flat")
+    assert (ran.code, ran.err) == (0, "")
+    assert "Epanechnikov" in ran.out
+
+
+def test_new_rows_belong_to_clusters_of_the_training_rows(run, blobs):
+    Path("new.csv").write_text("x,y\n5.8,10\n0.2,610\n0.1,-5\n")
+    ran = run("cluster", "new.csv", "-o", "out.csv", "--train", "blobs.csv")
+    assert ran.code == 0, ran.err
+    assert labels_of("out.csv").tolist() == [1, 2, 0]
+
+
+@pytest.mark.parametrize("suffix", [".png", ".pdf", ".svg"])
+@pytest.mark.parametrize("columns", ["x", "x,y"])
+def test_plots(suffix, columns, run, blobs):
+    ran = run("cluster", "blobs.csv", "-o", "out.csv", "-c", columns, "--plot", f"p{suffix}")
+    assert (ran.code, ran.err) == (0, "")
+    assert Path(f"p{suffix}").stat().st_size > 1000
+    assert f"drawn       p{suffix}" in ran.out
+
+
+def test_quiet(run, blobs):
+    ran = run("cluster", "blobs.csv", "-o", "out.csv", "-q")
+    assert (ran.code, ran.out, ran.err) == (0, "", "")
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "message"),
+    [
+        (["blobs.csv", "-o", "blobs.csv"], 2, "never overwritten"),
+        (["blobs.csv", "-o", "out.csv", "--plot", "blobs.csv"], 2, "plots cannot be written"),
+        (["blobs.csv", "-o", "out.csv", "--plot", "there/p.png"], 2, "no folder"),
+        (["blobs.csv", "-o", "out.csv", "--bandwidth", "-1"], 2, "a number above 0"),
+        (["blobs.csv", "-o", "out.csv", "--bandwidth", "nan"], 2, "a number above 0"),
+        (["blobs.csv", "-o", "out.csv", "--bandwidth", "wide"], 2, "stable"),
+        (["blobs.csv", "-o", "out.csv", "--min-size", "0"], 2, "--min-size"),
+        (["blobs.csv", "-o", "out.csv", "--flat", "--kernel", "laplace:1"], 2, "one of them"),
+        (["blobs.csv", "-o", "out.csv", "--bandwidth", "1", "--kernel", "laplace:1"], 2,
+         "one of them"),
+        (["blobs.csv", "-o", "out.csv", "--kernel", "linear"], 1, "convex"),
+        (["constant.csv", "-o", "out.csv"], 1, r"constant columns (b)"),
+        (["gaps.csv", "-o", "out.csv"], 1, "missing value"),
+        (["equal.csv", "-o", "out.csv"], 1, "equal"),
+    ],
+)  # fmt: skip
+def test_refusals(words, code, message, run, blobs):
+    Path("constant.csv").write_text("a,b\n1,5\n2,5\n4,5\n")
+    Path("gaps.csv").write_text("a,b\n1,5\n2,\n4,5\n")
+    Path("equal.csv").write_text("a,b\n1,5\n1,5\n1,5\n")
+    before = Path("blobs.csv").read_bytes()
+    ran = run("cluster", *words)
+    assert ran.code == code
+    assert message in ran.err
+    assert len(ran.err.splitlines()) == 1
+    assert Path("blobs.csv").read_bytes() == before
+    assert not Path("out.csv").exists()
