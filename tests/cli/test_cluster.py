@@ -117,7 +117,7 @@ def test_plots(suffix, columns, run, blobs):
     ran = run("cluster", "blobs.csv", "-o", "out.csv", "-c", columns, "--plot", f"p{suffix}")
     assert (ran.code, ran.err) == (0, "")
     assert Path(f"p{suffix}").stat().st_size > 1000
-    assert f"drawn       p{suffix}" in ran.out
+    assert ["drawn", f"p{suffix}"] in [line.split() for line in ran.out.splitlines()]
 
 
 def test_quiet(run, blobs):

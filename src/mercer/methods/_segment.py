@@ -89,8 +89,8 @@ def segment(
     A pixel is the point z = (row / spatial, column / spatial, values / colour), and from each the
     density of all of them is climbed to a mode. Two pixels side by side are in one region if the
     colours of their modes differ by no more than `join` times `colour`; a region is what such pairs
-    connect. Then, the smallest first, each region of fewer than `min_size` pixels is given to the region beside it that is
-    nearest in mean colour.
+    connect. Then, the smallest first, each region of fewer than `min_size` pixels is given to the
+    region beside it that is nearest in mean colour.
 
     Parameters
     ----------
