@@ -294,8 +294,9 @@ class PackedSum:
     def __init__(self, program: Program, X: Array, A: Array, order: int) -> None:
         self.program, self.order, self.A = program, order, A
         ready = _prepare(program, X, X, order)
-        largest = rounded_up(extent2(X, X)) or 1.0
-        cutoff = reach(program, order, get_options().tolerance, largest)
+        largest, cutoff = extent2(X, X), np.inf
+        if largest > 0.0:
+            cutoff = reach(program, order, get_options().tolerance, rounded_up(largest))
         self.ready = ready = replace(ready, cutoff=cutoff)
         self.centre = np.zeros(1) if ready.form == 2 else X.mean(axis=0, dtype=np.float64)
         self.radius2 = float(squared_norms(ready.points).max())
@@ -306,9 +307,9 @@ class PackedSum:
 
     @classmethod
     def fits(cls, n: int, dim: int, order: int) -> bool:
-        """Whether packed points take no more than the memory for temporary arrays."""
+        """Whether packed points take no more than twice the memory for temporary arrays."""
         width = 2 + dim + sum(dim**t for t in range(order + 1))
-        return 2 * 8 * n * width <= get_options().working_memory * 2**20
+        return bool(8 * n * width <= get_options().working_memory * 2**20)
 
     def __call__(self, Y: Array) -> Fields | None:
         """Fields at the queries; None where those lie too far out for the form of the distance."""

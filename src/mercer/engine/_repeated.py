@@ -86,7 +86,7 @@ class RepeatedSum:
 
     def _direct(self, Y: Array, order: int) -> Fields:
         native = _dispatch.use_native(self.program, self.X, Y)
-        if native and _native.PackedSum.fits(*self.X.shape, order):
+        if native and _native.PackedSum.fits(len(self.X), self.X.shape[1], order):
             f = self._packed(order)(Y)
             if f is not None:
                 return self._with_lost_rows(_one(f), Y, order)

@@ -17,7 +17,7 @@ from mercer.space._points import number_keys
 _PILOTS = (32, 256)  # starts that look for modes first, at least and at most
 _AGAIN = tuple(20 * 4**j for j in range(20))  # steps after which some look again
 _PAIRS = 5e7  # terms of sums that proofs may always take
-_POLISH = 12  # steps that look for a mode
+_POLISH = 20  # steps that look for a mode
 _ARRIVED = 1e-6  # of the kernel's length: a step of Newton's method that ends it
 _NEWTON = 0.5  # of the kernel's length: the longest step of Newton's method
 _MERGE = 0.5  # of the kernel's length: the farthest that an end may be from its mode
@@ -137,7 +137,10 @@ class Climber:
         return ends, held, status, n_iter
 
     def _polished(self, starts: Array) -> tuple[Array, Array]:
-        """Ends of Newton's method where the Hessian is definite, of mean shift elsewhere."""
+        """Ends of Newton's method where the Hessian is definite, of mean shift elsewhere.
+
+        Starts that take longer are left out.
+        """
         Z, density = starts.copy(), self.density
         active = np.arange(len(Z))
         value = np.zeros(len(Z))
@@ -156,19 +159,19 @@ class Climber:
             active = active[np.linalg.norm(step, axis=1) > _ARRIVED * density.length]
             if not active.size:
                 break
-        return Z, value
+        arrived = np.ones(len(Z), dtype=bool)
+        arrived[active] = False
+        return Z[arrived], value[arrived]
 
     def _finished(self, ends: Array) -> Array:
         """One more step of Newton's method, on sums that are right to rounding."""
         here = self.density.at(ends, 2, exact=True)
         assert here.hessian is not None
         definite = np.linalg.eigvalsh(here.hessian)[:, -1] < 0.0
-        ends = ends[definite]
-        if not len(ends):
-            return ends
-        step = np.linalg.solve(here.hessian[definite], -here.gradient[definite, :, None])[:, :, 0]
-        short = np.linalg.norm(step, axis=1) <= _SAME * self.density.length
-        return np.asarray(ends + np.where(short[:, None], step, 0.0))
+        gradient, hessian = here.gradient[definite], here.hessian[definite]
+        step = np.linalg.solve(hessian, -gradient[:, :, None])[:, :, 0]
+        near = np.linalg.norm(step, axis=1) <= _SAME * self.density.length
+        return np.asarray(ends[definite][near] + step[near])
 
     def _gathered(self, ends: Array, held: Array, status: Array, n_iter: Array) -> Climb:
         """Ends in proved basins, and the others merged, as modes; those that nobody reached go."""

@@ -8,9 +8,10 @@ from mercer._array import Array
 from mercer.methods._ascent import merged_ends
 from mercer.methods._climbed import Climbed
 
-_MOST = 100  # steps
+_MOST = 300  # steps
 _LONGEST = 0.5  # of the kernel's length: a step of Newton's method
 _ARRIVED = 1e-6  # of the kernel's length
+_AT_MODE = 1e-3  # of the kernel's length: the farthest a mode may be by Newton's method
 _FALL = 1e-6  # of the density: less is the accuracy of sums
 
 
@@ -23,7 +24,9 @@ def quick_modes(density: Climbed, starts: Array) -> Array:
     ends = _climbed(density, density.forth(starts))
     found = density.at(ends, 2)
     assert found.hessian is not None
+    left = _steps(density, found.step, found.gradient, found.hessian)
     top = np.linalg.eigvalsh(found.hessian)[:, -1] < 0.0
+    top &= np.linalg.norm(left, axis=1) <= _AT_MODE * density.length  # not on a shoulder
     if not top.any():  # all at the border of being a mode
         top[np.argmax(found.density)] = True
     return density.back(merged_ends(density, ends[top])[1])

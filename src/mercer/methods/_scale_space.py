@@ -68,7 +68,7 @@ class ScaleSpace:
     >>> rng = np.random.default_rng(0)
     >>> X = np.concatenate([rng.normal(m, 0.3, (40, 1)) for m in (0.0, 3.0, 6.0)])
     >>> space = mc.scale_space(X)
-    >>> space.plateaus[-2].n_modes, space.n_modes[-1]
+    >>> space.plateaus[-2].n_modes, int(space.n_modes[-1])
     (3, 1)
     """
 
