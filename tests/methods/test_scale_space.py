@@ -27,6 +27,15 @@ def test_on_a_line_counts_are_those_of_the_slope_and_never_rise(seed):
     assert (np.diff(space.n_modes) <= 0).all()
 
 
+def test_shoulders_that_take_long_to_leave_are_no_modes():
+    rng = np.random.default_rng(0)
+    centres = 6.0 * rng.normal(size=(4, 1))
+    x = centres[rng.integers(4, size=300)] + rng.normal(size=(300, 1))
+    h = np.geomspace(0.008698, 0.6605, 25)[15:20]
+    expected = [modes_on_a_line(x[:, 0], b) for b in h]
+    np.testing.assert_array_equal(scale_space(x, h).n_modes, expected)
+
+
 def test_weights_count(rng):
     x, w = rng.uniform(0.0, 10.0, 25), rng.uniform(0.1, 3.0, 25)
     h = [0.3, 0.6, 1.2]

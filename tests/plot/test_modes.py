@@ -42,7 +42,7 @@ def test_an_estimator_can_be_drawn_and_outliers_are_grey(rng):
     X = np.vstack([blobs(rng), [[20.0, 20.0]]])
     model = mc.MeanShift(bandwidth=1.2, min_cluster_size=2).fit(X)
     figure = plot_modes(model, X)
-    assert figure.axes[0].get_title() == "3 modes, 1 points without"
+    assert figure.axes[0].get_title() == "3 modes, 1 point without"
     np.testing.assert_array_equal(figure.axes[0].lines[0].get_xydata(), [[20.0, 20.0]])
 
 

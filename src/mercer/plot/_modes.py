@@ -74,7 +74,8 @@ def plot_modes(
     names = [f"x{j}" for j in range(d)] if names is None else _names(names, d)
     axis = _axis(axes, (4.6, 2.8) if d == 1 else (4.6, 3.9))
     without = int(np.sum(labels < 0))
-    tidy(axis, _counted(len(modes)) + (f", {without} points without" if without else ""))
+    free = f", {without} point{'' if without == 1 else 's'} without" if without else ""
+    tidy(axis, _counted(len(modes)) + free)
     if d == 1:
         _draw_line(axis, X[:, 0], labels, modes[:, 0], heights, density)
         axis.set_xlabel(names[0], fontsize=8, parse_math=False)
