@@ -10,9 +10,15 @@ from pathlib import Path
 import pytest
 
 from mercer import cli
-from mercer.cli import _anomalies, _app, _denoise, _impute
+from mercer.cli import _anomalies, _app, _cluster, _denoise, _impute, _segment
 
-COMMANDS = {"denoise": _denoise, "impute": _impute, "anomalies": _anomalies}
+COMMANDS = {
+    "denoise": _denoise,
+    "impute": _impute,
+    "anomalies": _anomalies,
+    "cluster": _cluster,
+    "segment": _segment,
+}
 LINES = [line for m in (_app, *COMMANDS.values()) for _, line in m.EXAMPLES]
 
 

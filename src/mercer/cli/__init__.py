@@ -1,4 +1,4 @@
-"""The command line: `mercer denoise`, `mercer impute`, `mercer anomalies`."""
+"""The command line: `mercer denoise`, `impute`, `anomalies`, `cluster` and `segment`."""
 
 from __future__ import annotations
 

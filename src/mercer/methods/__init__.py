@@ -17,6 +17,8 @@ from mercer.methods._mean_shift import Modes, mean_shift
 from mercer.methods._noise import noise_energy, noise_level
 from mercer.methods._pca import kernel_pca
 from mercer.methods._readout import Readout
+from mercer.methods._scale_space import Plateau, ScaleSpace, scale_space
+from mercer.methods._segment import Segments, segment
 
 __all__ = [
     "Accuracy",
@@ -33,8 +35,11 @@ __all__ = [
     "ImputeStatus",
     "Imputed",
     "Modes",
+    "Plateau",
     "ProvedModes",
     "Readout",
+    "ScaleSpace",
+    "Segments",
     "SteinRisk",
     "Tikhonov",
     "adaptive_density",
@@ -52,5 +57,7 @@ __all__ = [
     "mean_shift",
     "noise_energy",
     "noise_level",
+    "scale_space",
+    "segment",
     "stein_risk",
 ]

@@ -2,5 +2,6 @@
 
 from mercer.plot._gram import plot_gram
 from mercer.plot._kernel import plot_kernel
+from mercer.plot._modes import plot_basins, plot_modes, plot_scale_space
 
-__all__ = ["plot_gram", "plot_kernel"]
+__all__ = ["plot_basins", "plot_gram", "plot_kernel", "plot_modes", "plot_scale_space"]
