@@ -79,6 +79,9 @@ def files(tmp_path, rng):
     holes[::7, 1] = np.nan
     np.save(tmp_path / "gaps.npy", holes)
     write_images(tmp_path / "scans", rng, 30)
+    half = np.where(np.arange(20)[:, None, None] < 10, [200, 40, 30], [20, 60, 180])
+    photo = half + rng.integers(-10, 10, size=(20, 24, 3))
+    write_image(tmp_path / "photo.png", photo.astype(np.uint8))
     return {"clean": clean, "folder": tmp_path}
 
 
