@@ -19,6 +19,13 @@ COMMANDS = {
     "cluster": _cluster,
     "segment": _segment,
 }
+PAST = {
+    "denoise": "denoised",
+    "impute": "imputed",
+    "anomalies": "scored",
+    "cluster": "clustered",
+    "segment": "segmented",
+}
 LINES = [line for m in (_app, *COMMANDS.values()) for _, line in m.EXAMPLES]
 
 
@@ -40,7 +47,7 @@ def test_first_examples_run_in_a_process(command, spawn, files):
     words = shlex.split(COMMANDS[command].EXAMPLES[0][1])
     ran = spawn(*words[1:])
     assert (ran.code, ran.err) == (0, "")
-    assert ran.out.startswith({"denoise": "denoised", "impute": "imputed"}.get(command, "scored"))
+    assert ran.out.startswith(PAST[command])
 
 
 @pytest.mark.parametrize("command", [None, *COMMANDS])

@@ -307,9 +307,9 @@ class PackedSum:
 
     @classmethod
     def fits(cls, n: int, dim: int, order: int) -> bool:
-        """Whether packed points take no more than twice the memory for temporary arrays."""
+        """Whether packed points take no more than a few times the memory for temporary arrays."""
         width = 2 + dim + sum(dim**t for t in range(order + 1))
-        return bool(8 * n * width <= get_options().working_memory * 2**20)
+        return bool(8 * n * width <= 3.0 * get_options().working_memory * 2**20)
 
     def __call__(self, Y: Array) -> Fields | None:
         """Fields at the queries; None where those lie too far out for the form of the distance."""

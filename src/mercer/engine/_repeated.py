@@ -52,17 +52,14 @@ class RepeatedSum:
     def __call__(self, Y: Array, order: int, *, exact: bool = False) -> Fields:
         """Value (m,), gradient (m, d), Hessian, slope sum_i a_i k'(u_i) and cusp at each query."""
         if exact:
-            with options(engine=None, tolerance=0.0):
-                return self._direct(Y, order)
+            return self._direct(Y, order, 0.0)
         if self._spectral is None or self._is_quicker_direct(len(Y), order):
-            with options(tolerance=self.tolerance):
-                return self._direct(Y, order)
+            return self._direct(Y, order, self.tolerance)
         found, inside = self._by_frequencies(Y, order)
         bound = float(self._spectral.bound[0])
         again = np.flatnonzero(~inside | ~(np.abs(found.value) > _NOISE * bound))
         if again.size:
-            with options(engine=None, tolerance=0.0):
-                found = replaced(found, again, self._direct(Y[again], order))
+            found = replaced(found, again, self._direct(Y[again], order, 0.0))
         return found
 
     def _is_quicker_direct(self, m: int, order: int) -> bool:
@@ -73,7 +70,7 @@ class RepeatedSum:
         n, dim = self.X.shape
         columns = sum(dim**t for t in range(order + 1))
         direct = 1e-9 * (1 + order) * (0.6 + 0.1 * columns) * m * n * self._share
-        packing = 3e-8 * n * columns
+        packing = 0.0 if _native.PackedSum.fits(n, dim, order) else 3e-8 * n * columns
         modes = self._spectral.grid.weights.size
         by_grid = _spectral.seconds_needed(modes, dim, 0, m, 1, order)
         return bool(_CALL + direct + packing < by_grid)
@@ -84,22 +81,28 @@ class RepeatedSum:
         with options(tolerance=self.tolerance):
             return _native.share_in_reach(self.program, self.X, self.X, 1)
 
-    def _direct(self, Y: Array, order: int) -> Fields:
-        native = _dispatch.use_native(self.program, self.X, Y)
-        if native and _native.PackedSum.fits(len(self.X), self.X.shape[1], order):
-            f = self._packed(order)(Y)
+    def _direct(self, Y: Array, order: int, tolerance: float) -> Fields:
+        if self._is_native and _native.PackedSum.fits(len(self.X), self.X.shape[1], order):
+            f = self._packed(order, tolerance)(Y)
             if f is not None:
                 return self._with_lost_rows(_one(f), Y, order)
-        with options(engine="native" if native else "blocked"):  # which give slopes
+        engine = "native" if self._is_native else "blocked"  # which give slopes
+        with options(engine=engine, tolerance=tolerance):
             f = _dispatch.fields(self.program, self.X, Y, self.coef, order=order, shifted=True)
         return _one(f)
 
-    def _packed(self, order: int) -> _native.PackedSum:
-        """For the tolerance that is asked for: it decides which points are left out."""
-        key = order, get_options().tolerance
+    @cached_property
+    def _is_native(self) -> bool:
+        with options(engine=None if get_options().engine == "spectral" else get_options().engine):
+            return _dispatch.use_native(self.program, self.X, self.X)
+
+    def _packed(self, order: int, tolerance: float) -> _native.PackedSum:
+        """For a tolerance: it decides which points are left out."""
+        key = order, tolerance
         if key not in self._kept:
             X, a = self._in_order
-            self._kept[key] = _native.PackedSum(self.program, X, a, order)
+            with options(tolerance=tolerance):
+                self._kept[key] = _native.PackedSum(self.program, X, a, order)
         return self._kept[key]
 
     @cached_property

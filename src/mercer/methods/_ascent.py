@@ -12,14 +12,14 @@ from mercer._progress import Callback, Step
 from mercer.engine import pieces
 from mercer.methods._basins import Basins, Prover
 from mercer.methods._climbed import Climbed
+from mercer.methods._newton_climb import newton_climb
 from mercer.space._points import number_keys
 
 _PILOTS = (32, 256)  # starts that look for modes first, at least and at most
-_AGAIN = tuple(20 * 4**j for j in range(20))  # steps after which some look again
-_PAIRS = 5e7  # terms of sums that proofs may always take
+_MANY = 1000  # starts that are worth a search beforehand
+_AGAIN = tuple(8 * 4**j for j in range(20))  # steps after which those on the way look for modes
+_PAIRS = 2e7  # terms of sums that proofs may always take
 _POLISH = 20  # steps that look for a mode
-_ARRIVED = 1e-6  # of the kernel's length: a step of Newton's method that ends it
-_NEWTON = 0.5  # of the kernel's length: the longest step of Newton's method
 _MERGE = 0.5  # of the kernel's length: the farthest that an end may be from its mode
 _REACH = 2.0 * (_MERGE + 1e-4)
 _NEARLY = 4.0  # steps of Newton: at a maximum of fourth order one goes a third of the way
@@ -81,7 +81,8 @@ class Climber:
 
     def run(self, starts: Array) -> Climb:
         """Climb from every start."""
-        self.look_for_modes(_some(starts, len(starts) // 8))
+        if len(starts) >= _MANY:
+            self.look_for_modes(_some(starts, len(starts) // 8))
         ends, held, status, n_iter = self.climb(starts)
         return self._gathered(ends, held, status, n_iter)
 
@@ -90,8 +91,10 @@ class Climber:
 
         Whatever leads to a mode is good here: who belongs to it is decided by the mean shift.
         """
-        ends, value = self._polished(starts)
-        ends = ends[self.basins.holding(ends, value) < 0]
+        ends, arrived = newton_climb(self.density, starts, _POLISH)
+        ends = ends[arrived]
+        if len(ends):
+            ends = ends[self.basins.holding(ends, self.density.at(ends).density) < 0]
         if not len(ends):
             return
         modes = self._finished(ends[np.unique(_cells(ends, self.density), return_index=True)[1]])
@@ -134,34 +137,25 @@ class Climber:
                 status[active[going]] = ClimbStatus.STOPPED
                 break
             active, Z = active[going], Z[going] + here.step[going]
+        self._prove_ends(ends, held, status)
         return ends, held, status, n_iter
 
-    def _polished(self, starts: Array) -> tuple[Array, Array]:
-        """Ends of Newton's method where the Hessian is definite, of mean shift elsewhere.
-
-        Starts that take longer are left out.
-        """
-        Z, density = starts.copy(), self.density
-        active = np.arange(len(Z))
-        value = np.zeros(len(Z))
-        for _ in range(_POLISH):
-            here = density.at(Z[active], 2)
-            assert here.hessian is not None
-            value[active] = here.density
-            step = here.step
-            definite = np.linalg.eigvalsh(here.hessian)[:, -1] < 0.0
-            if definite.any():
-                newton = np.linalg.solve(here.hessian[definite], -here.gradient[definite, :, None])
-                newton = newton[:, :, 0]
-                fine = np.linalg.norm(newton, axis=1) <= _NEWTON * density.length
-                step[np.flatnonzero(definite)[fine]] = newton[fine]
-            Z[active] += step
-            active = active[np.linalg.norm(step, axis=1) > _ARRIVED * density.length]
-            if not active.size:
-                break
-        arrived = np.ones(len(Z), dtype=bool)
-        arrived[active] = False
-        return Z[arrived], value[arrived]
+    def _prove_ends(self, ends: Array, held: Array, status: Array) -> None:
+        """Ends outside of the basins that were known then: prove basins about them, if not many."""
+        loose = np.flatnonzero((held < 0) & (status == ClimbStatus.CONVERGED))
+        if not loose.size:
+            return
+        Z = ends[loose]
+        value = self.density.at(Z).density
+        if self.basins.known:
+            held[loose] = self.basins.holding(Z, value)
+        rest = Z[held[loose] < 0]
+        if len(rest):
+            rest = rest[np.unique(_cells(rest, self.density), return_index=True)[1]]
+            if len(rest) <= _PILOTS[1]:
+                self.look_for_modes(rest)
+                held[loose] = self.basins.holding(Z, value)
+        status[loose[held[loose] >= 0]] = ClimbStatus.PROVED
 
     def _finished(self, ends: Array) -> Array:
         """One more step of Newton's method, on sums that are right to rounding."""

@@ -320,7 +320,7 @@ def _third_derivatives(program: Program, length: float) -> tuple[Array, _RangeMa
     Along a unit vector whose inner product with z is s it is 12 k'' s + 8 k''' s^3, |s| <= t.
     """
     even = length * _FINE * np.arange(_EVEN)
-    t = np.concatenate([even, even[-1] * np.geomspace(1.0 + 1.0 / _EVEN, 1e6, 20_000)])
+    t = np.concatenate([even, even[-1] * np.geomspace(1.0 + 1.0 / _EVEN, 1e6, 2000)])
     with np.errstate(all="ignore"):
         jet = evaluate(program.profile, [t * t], 2)
         first, second = (np.broadcast_to(j, t.shape) for j in (jet.first[0], jet.second[0][0]))
