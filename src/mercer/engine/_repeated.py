@@ -19,7 +19,6 @@ from mercer.engine._shift import replaced
 
 _LEAF = 64  # points that are neighbours
 _NOISE = 1e3  # times the bound on the error: sums below it have no relative accuracy
-_CALL = 0.02  # seconds of a direct sum, whatever its size
 _SLACK = 1e-6  # of the extent: how far beyond the points queries may lie
 
 
@@ -70,10 +69,10 @@ class RepeatedSum:
         n, dim = self.X.shape
         columns = sum(dim**t for t in range(order + 1))
         direct = 1e-9 * (1 + order) * (0.6 + 0.1 * columns) * m * n * self._share
-        packing = 0.0 if _native.PackedSum.fits(n, dim, order) else 3e-8 * n * columns
+        packing = 1e-3 if _native.PackedSum.fits(n, dim, order) else 0.02 + 3e-8 * n * columns
         modes = self._spectral.grid.weights.size
         by_grid = _spectral.seconds_needed(modes, dim, 0, m, 1, order)
-        return bool(_CALL + direct + packing < by_grid)
+        return bool(direct + packing < by_grid)
 
     @cached_property
     def _share(self) -> float:
