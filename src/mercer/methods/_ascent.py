@@ -67,12 +67,15 @@ class Climber:
     tol : float
         Steps shorter than this share of the kernel's length end an ascent.
     max_iter : int
+    proves : bool
+        Whether basins are looked for on the way, which is worth it where starts are many.
     """
 
     density: Climbed
     tol: float
     max_iter: int
     callback: Callback | None = None
+    proves: bool = True
     basins: Basins = field(init=False)
 
     def __post_init__(self) -> None:
@@ -116,7 +119,7 @@ class Climber:
         active, Z = np.arange(m), starts
         limit = self.tol * density.length
         for iteration in range(self.max_iter + 1):
-            if iteration in _AGAIN:  # who is still on the way may be near a mode not known yet
+            if self.proves and iteration in _AGAIN:  # a mode not known yet may be near
                 self.look_for_modes(_some(Z, 0))
             here = density.at(Z)
             found = self.basins.holding(Z, here.density)
@@ -137,7 +140,8 @@ class Climber:
                 status[active[going]] = ClimbStatus.STOPPED
                 break
             active, Z = active[going], Z[going] + here.step[going]
-        self._prove_ends(ends, held, status)
+        if self.proves:
+            self._prove_ends(ends, held, status)
         return ends, held, status, n_iter
 
     def _prove_ends(self, ends: Array, held: Array, status: Array) -> None:

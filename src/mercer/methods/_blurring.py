@@ -33,6 +33,12 @@ class Blurred:
     converged : bool
         Whether the last step moved no point by more than the tolerance, or groups had contracted
         to points and hardly moved.
+
+    Examples
+    --------
+    >>> import mercer as mc
+    >>> mc.blurring_mean_shift(mc.Gaussian(1.0), [[0.0], [0.5], [9.0]]).converged
+    True
     """
 
     points: Array = field(repr=False)

@@ -10,6 +10,8 @@ from mercer._array import Array
 from mercer.methods._ascent import Climber, ClimbStatus, merged_ends
 from mercer.methods._climbed import Climbed
 
+_MANY = 1000  # starts for which basins are proved again
+
 
 def reached(
     density: Any, modes: Array, starts: Array, *, tol: float = 1e-6, max_iter: int = 1000
@@ -29,8 +31,10 @@ def reached(
         return np.full(len(starts), -1)
     target = Climbed.of(density, len(starts))
     Z, known = target.forth(starts), target.forth(modes)
-    climber = Climber(target, tol, max_iter)
-    climber.look_for_modes(known)
+    many = len(Z) >= _MANY
+    climber = Climber(target, tol, max_iter, proves=many)
+    if many:
+        climber.look_for_modes(known)
     ends, held, status, _ = climber.climb(Z)
     labels = np.full(len(Z), -1)
     if climber.basins.known:
