@@ -69,6 +69,7 @@ def _methods(X: Array) -> dict[str, list[Labels]]:
     return {
         "mercer MeanShift": [_fit(mc.MeanShift(bandwidth=float(h))) for h in widths],
         "mercer MeanShift, untuned": [_fit(mc.MeanShift())],
+        'mercer MeanShift, "stable"': [_fit(mc.MeanShift(bandwidth="stable"))],
         "sklearn MeanShift": [
             _fit(peer.MeanShift(bandwidth=2.0 * float(h), bin_seeding=True, n_jobs=threads()))
             for h in widths

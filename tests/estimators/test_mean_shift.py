@@ -39,6 +39,13 @@ def test_finds_the_blobs_untuned(blobs):
     assert not model.guarantee_.holds
 
 
+def test_the_stable_bandwidth_is_that_of_the_scale_space(blobs):
+    X, y = blobs
+    model = MeanShift(bandwidth="stable").fit(X)
+    assert model.kernel_ == mc.Gaussian(mc.scale_space(X).best)
+    assert adjusted_rand_score(y, model.labels_) > 0.95
+
+
 def test_the_flat_kernel_is_that_of_scikit_learn(blobs):
     """Up to where it stops: at a thousandth of the bandwidth, and one end within another's."""
     X, _ = blobs

@@ -9,6 +9,7 @@ from mercer._errors import InputError
 from mercer.kernels import Epanechnikov, Gaussian, Kernel, Laplace, Uniform
 from mercer.methods._adaptive_density import stretched
 from mercer.methods._density_scale import density_scale
+from mercer.methods._scale_space import scale_space
 
 _NAMES: dict[str, Kernel] = {
     "auto": Gaussian(1.0),
@@ -34,7 +35,8 @@ def density_kernel(
     X, weights
         The training rows.
     climbed : bool
-        Whether "flat" is a name too: the mean shift with a flat kernel is that of "epanechnikov".
+        Whether "flat" is a name too, since the mean shift with a flat kernel is that of
+        "epanechnikov", and "stable" a bandwidth, from `scale_space`.
     """
     names = _NAMES if not climbed else {**_NAMES, "flat": _NAMES["epanechnikov"]}
     named = isinstance(kernel, str) and kernel in names
@@ -48,7 +50,9 @@ def density_kernel(
         if not named:
             return chosen
         bandwidth = "silverman"
-    if isinstance(bandwidth, str):
+    if climbed and isinstance(bandwidth, str) and bandwidth == "stable":
+        h = scale_space(X, kernel=chosen, weights=weights).best
+    elif isinstance(bandwidth, str):
         h = density_scale(X, rule=bandwidth, kernel=chosen, weights=weights)
     else:
         h = positive(bandwidth, "bandwidth")

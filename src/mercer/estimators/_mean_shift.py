@@ -37,12 +37,13 @@ class MeanShift(ClusterMixin, KernelEstimator):  # type: ignore[misc]
     kernel : Kernel or {"auto", "gaussian", "epanechnikov", "flat", "exponential"}
         Any kernel of one squared distance with a convex profile. "auto" is the Gaussian; "flat" is
         scikit-learn's mean shift, which climbs the density of "epanechnikov".
-    bandwidth : float, {"auto", "modes", "silverman", "scott", "likelihood"}
-        A number h > 0 or a rule for it (see `density_scale`): the `length_scale` of kernels that
-        have one, the radius of windows; others are taken at x / h. "auto" leaves a kernel that is
-        given as an object as it is, and is "silverman" for one that is given by its name, which
-        smooths too much where there are many clusters: look at `scale_space`. A flat kernel of
-        radius 2 h is about as wide as a Gaussian of length scale h.
+    bandwidth : float, {"auto", "stable", "modes", "silverman", "scott", "likelihood"}
+        A number h > 0 or a rule for it: the `length_scale` of kernels that have one, the radius of
+        windows; others are taken at x / h. "stable" is where the number of modes changes least
+        (`scale_space`): the best of the rules for clusters, and the slowest. For the others see
+        `density_scale`; they smooth too much where there are many clusters. "auto" leaves a kernel
+        that is given as an object as it is, and is "silverman" for one that is given by its name. A
+        flat kernel of radius 2 h is about as wide as a Gaussian of length scale h.
     seeds : array_like of shape (m, d), optional
         Climb from these to find the modes, instead of from every row.
     bin_seeding : bool, default=False
