@@ -290,6 +290,18 @@ def test_ends_of_a_slow_ascent_are_one_mode():
     np.testing.assert_allclose(found.points, 0.0, atol=0.05)
 
 
+@pytest.mark.parametrize("d", [1, 2])
+def test_a_start_on_a_saddle_leaves_it(d):
+    """By symmetry the plain iteration would stay there for ever."""
+    X = np.zeros((2, d))
+    X[:, 0] = [-1.5, 1.5]
+    psi = mc.mean_embedding(GAUSS, X)
+    found = mc.mean_shift(psi, np.vstack([X, np.zeros((1, d))]))
+    assert len(found) == 2
+    assert found.labels[2] in (0, 1)
+    assert (found.eigenvalues < 0).all()
+
+
 def test_close_modes_with_a_dip_stay_apart():
     density = Climbed.of(mc.mean_embedding(GAUSS, [[-1.1], [1.1]]))
     ends = plain(GAUSS, np.array([[-1.1], [1.1]]), [[-1.1], [1.1]])

@@ -11,13 +11,12 @@ from mercer._array import Array
 from mercer._config import get_options, options
 from mercer.engine import _dispatch, _native, _spectral
 from mercer.engine._coef import Dense
-from mercer.engine._distances import spatial_order
 from mercer.engine._fields import Fields
 from mercer.engine._jets import evaluate
 from mercer.engine._program import Program
 from mercer.engine._shift import replaced
 
-_LEAF = 64  # points that are neighbours
+_SORTED_DIMENSIONS = 16  # boxes around points of more dimensions overlap
 _NOISE = 1e3  # times the bound on the error: sums below it have no relative accuracy
 _SLACK = 1e-6  # of the extent: how far beyond the points queries may lie
 
@@ -107,7 +106,7 @@ class RepeatedSum:
     @cached_property
     def _in_order(self) -> tuple[Array, Array]:
         """The points, and coefficients, in an order that puts neighbours together."""
-        order = spatial_order(self.X, _LEAF) if self.X.shape[1] <= 16 else np.arange(len(self.X))
+        order = neighbours_together(self.X)
         return np.ascontiguousarray(self.X[order]), self.coef.array[order]
 
     def _with_lost_rows(self, f: Fields, Y: Array, order: int) -> Fields:
@@ -180,6 +179,25 @@ class RepeatedSum:
             return None
         grid = _spectral.grid_for(self.program, *self._box, self.tolerance, most)
         return None if grid is None else _spectral.transform(grid, self.X, self.coef.array)
+
+
+def neighbours_together(X: Array) -> Array:
+    """A permutation along a curve that fills space (Morton's): neighbours mostly stay together."""
+    n, dim = X.shape
+    if dim > _SORTED_DIMENSIONS:
+        return np.arange(n)
+    bits = min(16, 63 // dim)
+    low = X.min(axis=0)
+    extent = float((X.max(axis=0) - low).max())
+    if extent == 0.0:
+        return np.arange(n)
+    cells = ((X - low) * ((2**bits - 1) / extent)).astype(np.uint64)
+    key = np.zeros(n, dtype=np.uint64)
+    for bit in range(bits):
+        for axis in range(dim):
+            one = (cells[:, axis] >> np.uint64(bit)) & np.uint64(1)
+            key |= one << np.uint64(bit * dim + axis)
+    return np.argsort(key, kind="stable")
 
 
 def _one(f: Fields) -> Fields:

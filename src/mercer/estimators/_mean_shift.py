@@ -18,7 +18,7 @@ from mercer.estimators._density_kernel import density_kernel
 from mercer.estimators._inputs import dtype_of, row_weights, validated
 from mercer.methods import ClimbStatus, Modes, mean_shift
 from mercer.methods._blurring import blurring_mean_shift
-from mercer.methods._convergence import convergence_bandwidth
+from mercer.methods._convergence import ConvergenceBandwidth, convergence_bandwidth
 from mercer.methods._reached import reached
 from mercer.space import mean_embedding
 from mercer.space._points import unique
@@ -145,12 +145,22 @@ class MeanShift(ClusterMixin, KernelEstimator):  # type: ignore[misc]
             self.kernel_ = density_kernel(self.kernel, self.bandwidth, Z, w, climbed=True)
             self.density_ = mean_embedding(self.kernel_, Z, w)
             centres, labels = self._blurred(Z, w) if self.blurring else self._climbed(Z)
-            self.guarantee_ = convergence_bandwidth(self.kernel_, Z if w is None else Z[w > 0])
         mass = np.ones(len(Z)) if w is None else w
         labels, centres = _without_small(labels, centres, mass, self.min_cluster_size)
         self.cluster_centers_ = centres.astype(dtype_of(X), copy=False)
         self.labels_ = labels
+        self._guarantee: ConvergenceBandwidth | None = None
         return self
+
+    @property
+    def guarantee_(self) -> ConvergenceBandwidth:
+        """Whether theory guarantees that there is one mode, and why; found when asked for."""
+        check_is_fitted(self)
+        if self._guarantee is None:
+            psi = self.density_
+            used = psi.coef.tile(slice(None), slice(None))[:, 0] > 0.0
+            self._guarantee = convergence_bandwidth(self.kernel_, psi.points[used])
+        return self._guarantee
 
     def predict(self, X: Any) -> Array:
         """Return the number of the mode that each row climbs to, -1 where it is none of them.

@@ -17,6 +17,7 @@ from mercer.space._points import number_keys
 
 _PILOTS = (32, 256)  # starts that look for modes first, at least and at most
 _MANY = 1000  # starts that are worth a search beforehand
+_FEW = 8  # starts that are not worth a search on the way
 _AGAIN = tuple(8 * 4**j for j in range(20))  # steps after which those on the way look for modes
 _PAIRS = 2e7  # terms of sums that proofs may always take
 _POLISH = 20  # steps that look for a mode
@@ -24,6 +25,8 @@ _MERGE = 0.5  # of the kernel's length: the farthest that an end may be from its
 _REACH = 2.0 * (_MERGE + 1e-4)
 _NEARLY = 4.0  # steps of Newton: at a maximum of fourth order one goes a third of the way
 _SAME = 1e-4  # of the kernel's length: ends closer than this are one
+_FLAT = 1e-3  # of the largest eigenvalue: a positive one of a saddle
+_NUDGE = 1e-3  # of the kernel's length: a step off a saddle
 _BETWEEN = np.linspace(0.0, 1.0, 11)[1:-1]  # where between two ends the density is looked at
 _ROUNDING = 1e-10  # of the density: differences below it are none
 
@@ -111,7 +114,7 @@ class Climber:
             if self.basins.holding(basin.mode[None], np.array([basin.value]))[0] < 0:
                 self.basins.add(basin)
 
-    def climb(self, starts: Array) -> tuple[Array, Array, Array, Array]:
+    def climb(self, starts: Array, tries: int = 3) -> tuple[Array, Array, Array, Array]:
         """Plain mean shift; returns ends, basins (-1 for none), status and numbers of steps."""
         m, density = len(starts), self.density
         ends, held = starts.copy(), np.full(m, -1)
@@ -119,30 +122,61 @@ class Climber:
         active, Z = np.arange(m), starts
         limit = self.tol * density.length
         for iteration in range(self.max_iter + 1):
-            if self.proves and iteration in _AGAIN:  # a mode not known yet may be near
+            if self.proves and iteration in _AGAIN and len(Z) >= _FEW:  # a new mode may be near
                 self.look_for_modes(_some(Z, 0))
             here = density.at(Z)
             found = self.basins.holding(Z, here.density)
             length = np.linalg.norm(here.step, axis=1)
-            empty = (here.stiffness == 0.0) & (here.value == 0.0)
             short = (length <= limit) & (found < 0)
-            status[active[found >= 0]] = ClimbStatus.PROVED
-            status[active[short]] = ClimbStatus.CONVERGED
-            status[active[empty]] = ClimbStatus.EMPTY
-            held[active] = found
-            n_iter[active] = iteration
             going = (found < 0) & ~short
-            ends[active] = Z
-            if not going.any() or iteration == self.max_iter:
-                break
-            residual = float(length[going].max()) / density.length
-            if self.callback is not None and self.callback(Step(iteration, residual)) is True:
-                status[active[going]] = ClimbStatus.STOPPED
+            over = iteration == self.max_iter or not going.any()
+            if self.callback is not None and not over:
+                residual = float(length[going].max()) / density.length
+                if self.callback(Step(iteration, residual)) is True:
+                    status[active[going]] = ClimbStatus.STOPPED
+                    over = True
+            done = np.arange(len(Z)) if over else np.flatnonzero(~going)
+            if done.size:
+                rows = active[done]
+                ends[rows], held[rows], n_iter[rows] = Z[done], found[done], iteration
+                status[active[found >= 0]] = ClimbStatus.PROVED
+                status[active[short]] = ClimbStatus.CONVERGED
+                empty = short & (here.stiffness == 0.0) & (here.value == 0.0)
+                status[active[empty]] = ClimbStatus.EMPTY
+            if over:
                 break
             active, Z = active[going], Z[going] + here.step[going]
         if self.proves:
             self._prove_ends(ends, held, status)
+        if tries:
+            self._leave_saddles(ends, held, status, n_iter, tries)
         return ends, held, status, n_iter
+
+    def _leave_saddles(
+        self, ends: Array, held: Array, status: Array, n_iter: Array, tries: int
+    ) -> None:
+        """Go on from ends on a saddle, where steps are short or none, a little to one side.
+
+        The side is that of the gradient, to which the iteration would leave in the end.
+        """
+        loose = np.flatnonzero((held < 0) & (status == ClimbStatus.CONVERGED))
+        if not loose.size:
+            return
+        _, first, group = np.unique(
+            _cells(ends[loose], self.density), return_index=True, return_inverse=True
+        )
+        here = self.density.at(ends[loose[first]], 2)
+        assert here.hessian is not None
+        values, vectors = np.linalg.eigh(here.hessian)
+        saddle = (values[:, -1] > _FLAT * np.abs(values).max(axis=1)) & ~here.at_cusp
+        rows = loose[saddle[group]]
+        if not rows.size:
+            return
+        way = vectors[:, :, -1]
+        way = way * np.where(np.einsum("ij,ij->i", way, here.gradient) < 0.0, -1.0, 1.0)[:, None]
+        moved = ends[rows] + _NUDGE * self.density.length * way[group[saddle[group]]]
+        ends[rows], held[rows], status[rows], more = self.climb(moved, tries - 1)
+        n_iter[rows] += more
 
     def _prove_ends(self, ends: Array, held: Array, status: Array) -> None:
         """Ends outside of the basins that were known then: prove basins about them, if not many."""

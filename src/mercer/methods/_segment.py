@@ -168,8 +168,8 @@ def _density_kernel(name: str, dim: int) -> Kernel:
 def _ends(Z: Array, kernel: Kernel, tol: float, max_iter: int, callback: Callback | None) -> Array:
     """Where the mean shift from each point ends: modes, and points of plateaus."""
     # nothing but the ends is wanted, and modes are joined along the image: no proofs, no merging
-    climber = Climber(Climbed.of(mean_embedding(kernel, Z)), tol, max_iter, callback)
-    return climber.climb(Z)[0]
+    density = Climbed.of(mean_embedding(kernel, Z))
+    return Climber(density, tol, max_iter, callback, proves=False).climb(Z, tries=0)[0]
 
 
 def _pixels(image: Any) -> tuple[Array, tuple[int, ...]]:
