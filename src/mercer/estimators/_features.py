@@ -46,7 +46,7 @@ class _KernelFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelE
 
         Returns
         -------
-        array of shape (m, n_components_)
+        array of shape (m, r)
             Dense, float32 for float32 points.
         """
         check_is_fitted(self)
@@ -58,7 +58,7 @@ class _KernelFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelE
 
         Parameters
         ----------
-        Z : array_like of shape (m, n_components_)
+        Z : array_like of shape (m, r)
 
         Returns
         -------
@@ -128,7 +128,7 @@ class Nystroem(_KernelFeatures):
     kernel_ : Kernel
         The kernel that is used.
     components_ : the landmarks; those that depend on others to rounding are left out
-    component_indices_ : array of shape (n_components_,) or None
+    component_indices_ : array of shape (r,) or None
         Their rows in the training points, where they are rows.
     n_components_ : int
         The number of features r.
@@ -209,7 +209,7 @@ class Nystroem(_KernelFeatures):
 
         Returns
         -------
-        array of shape (n, n_components_)
+        array of shape (n, r)
         """
         X = validated(self, X, reset=True)
         Z = self._fit(X).astype(dtype_of(X), copy=False)

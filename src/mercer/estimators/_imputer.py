@@ -72,7 +72,7 @@ class KernelImputer(TransformerMixin, KernelEstimator):  # type: ignore[misc]
         None where only column means could be learned.
     n_iter_ : int
         Rounds in `fit`.
-    changes_ : array of shape (n_iter_,)
+    changes_ : array of shape (`n_iter_`,)
         How far the missing entries moved in each round.
     status_ : mercer.methods.ImputeStatus
         Why `fit` stopped.
