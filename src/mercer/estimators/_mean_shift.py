@@ -17,6 +17,7 @@ from mercer.estimators._base import KernelEstimator
 from mercer.estimators._density_kernel import density_kernel
 from mercer.estimators._inputs import dtype_of, row_weights, validated
 from mercer.methods import ClimbStatus, Modes, mean_shift
+from mercer.methods._basins import Nearest
 from mercer.methods._blurring import blurring_mean_shift
 from mercer.methods._convergence import ConvergenceBandwidth, convergence_bandwidth
 from mercer.methods._reached import reached
@@ -245,9 +246,7 @@ def bin_seeds(Z: Array, width: float, least: int) -> Array:
 
 
 def _nearest(Z: Array, centres: Array) -> Array:
-    from scipy.spatial import cKDTree
-
-    return np.asarray(cKDTree(centres).query(Z)[1])
+    return Nearest(centres).query(Z)[1]
 
 
 def _without_small(

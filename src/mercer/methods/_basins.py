@@ -80,11 +80,11 @@ class Basins:
         return np.array([b.radius for b in self.known]), np.array([b.level for b in self.known])
 
     @cached_property
-    def _tree(self) -> _Nearest:
-        return _Nearest(np.array([b.mode for b in self.known]))
+    def _tree(self) -> Nearest:
+        return Nearest(np.array([b.mode for b in self.known]))
 
 
-class _Nearest:
+class Nearest:
     """The nearest of a few points by matrix products, of many by a tree."""
 
     def __init__(self, modes: Array) -> None:

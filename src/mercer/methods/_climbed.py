@@ -12,6 +12,7 @@ from mercer._array import Array, is_sparse
 from mercer._errors import InputError
 from mercer.engine import (
     Distance,
+    Fields,
     LinearMap,
     Matrix,
     Program,
@@ -141,15 +142,9 @@ class Climbed:
         it is max(0, 1 - eta / |R|) R / sum_i w_i.
         """
         parts = [f(Z, order, exact=exact) for f in self._sums]
-        shift = np.max([f.shift for f in parts], axis=0)
-        value, gradient, slope, hessian, eta = (np.zeros(1) for _ in range(5))
+        value, gradient, slope, hessian, shift = _added(parts, order)
+        eta = np.zeros(1)
         for program, f in zip(self.programs, parts, strict=True):
-            scale = np.exp(f.shift - shift)
-            value = value + scale * f.value
-            gradient = gradient + scale[:, None] * f.gradient
-            slope = slope + scale * f.slopes[0]
-            if order == 2:
-                hessian = hessian + scale[:, None, None] * f.hessian
             if f.cusp is not None:
                 eta = eta + _cusp_slope(program) * f.cusp
         stiffness = -2.0 * slope
@@ -173,6 +168,23 @@ class Climbed:
             RepeatedSum(p, Z, a, self.tolerance, self.n_queries)
             for p, Z, a in zip(self.programs, self.points, self.coef, strict=True)
         ]
+
+
+def _added(parts: list[Fields], order: int) -> tuple[Array, Array, Array, Any, Array]:
+    """Value, gradient, slope and Hessian of a sum of elements, in units of exp(shift)."""
+    if len(parts) == 1:
+        (f,) = parts
+        return f.value, f.gradient, f.slopes[0], f.hessian, f.shift  # type: ignore[return-value]
+    shift = np.max([f.shift for f in parts], axis=0)
+    value, gradient, slope, hessian = (np.zeros(1) for _ in range(4))
+    for f in parts:
+        scale = np.exp(f.shift - shift)
+        value = value + scale * f.value
+        gradient = gradient + scale[:, None] * f.gradient
+        slope = slope + scale * f.slopes[0]
+        if order == 2:
+            hessian = hessian + scale[:, None, None] * f.hessian
+    return value, gradient, slope, hessian, shift
 
 
 def _group(element: Element) -> tuple[Program, Array, Array, tuple[LinearMap, ...]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -135,7 +135,7 @@ def mean_shift(
     positive_int(max_iter, "max_iter")
     target = Climbed.of(density)
     Z = np.concatenate(target.points) if starts is None else target.forth(_starts(starts, target))
-    target = Climbed.of(density, len(Z))
+    target = replace(target, n_queries=len(Z))
     found = Climber(target, tol, max_iter, callback).run(Z)
     return described(target, found.modes, found.proved, found.labels, found.status, found.n_iter)
 
