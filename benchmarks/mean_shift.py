@@ -106,9 +106,7 @@ def _run_peer(settings: Settings, outcome: Outcome) -> None:
     outcome.add_figures(case, values, bars)
 
 
-def _run_many(
-    n: int, d: int, bars: dict[str, Any], outcome: Outcome, settings: Settings
-) -> None:
+def _run_many(n: int, d: int, bars: dict[str, Any], outcome: Outcome, settings: Settings) -> None:
     case = f"{n:,} points, d = {d}, every point a seed"
     print(f"mean shift: {case}", file=sys.stderr, flush=True)
     X, y = _blobs(n, d)

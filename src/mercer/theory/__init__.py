@@ -1,5 +1,6 @@
 """What is known about kernels and their spaces: norms, expansions, which kernels separate what."""
 
+from mercer.methods import ConvergenceBandwidth, convergence_bandwidth
 from mercer.theory._bochner import BochnerNorm, bochner_norm
 from mercer.theory._expansion import MercerExpansion, gaussian_mercer
 from mercer.theory._fourier import (
@@ -17,6 +18,7 @@ from mercer.theory._shadow import shadow, shadow_constant
 
 __all__ = [
     "BochnerNorm",
+    "ConvergenceBandwidth",
     "Membership",
     "MembershipVerdict",
     "MercerExpansion",
@@ -25,6 +27,7 @@ __all__ = [
     "Witness",
     "bochner_norm",
     "characteristic_coefficients",
+    "convergence_bandwidth",
     "fourier_coefficients",
     "fourier_inner",
     "fourier_mmd",
