@@ -18,7 +18,7 @@ from mercer.space._points import number_keys
 _PILOTS = (32, 256)  # starts that look for modes first, at least and at most
 _MANY = 1000  # starts that are worth a search beforehand
 _FEW = 8  # starts that are not worth a search on the way
-_AGAIN = tuple(8 * 4**j for j in range(20))  # steps after which those on the way look for modes
+_AGAIN = tuple(8 * 16**j for j in range(10))  # steps after which those on the way look for modes
 _PAIRS = 2e7  # terms of sums that proofs may always take
 _POLISH = 12  # steps that look for a mode
 _MERGE = 0.5  # of the kernel's length: the farthest that an end may be from its mode
@@ -88,7 +88,7 @@ class Climber:
     def run(self, starts: Array) -> Climb:
         """Climb from every start."""
         if len(starts) >= _MANY:
-            self.look_for_modes(_some(starts, len(starts) // 8))
+            self.look_for_modes(_some(starts))
         ends, held, status, n_iter = self.climb(starts)
         return self._gathered(ends, held, status, n_iter)
 
@@ -123,7 +123,7 @@ class Climber:
         limit = self.tol * density.length
         for iteration in range(self.max_iter + 1):
             if self.proves and iteration in _AGAIN and len(Z) >= _FEW:  # a new mode may be near
-                self.look_for_modes(_some(Z, 0))
+                self.look_for_modes(_some(Z))
             here = density.at(Z)
             found = self.basins.holding(Z, here.density)
             length = np.linalg.norm(here.step, axis=1)
@@ -223,9 +223,9 @@ class Climber:
         return Climb(all_modes, np.array(proved, bool)[used], labels, status, n_iter, self.basins)
 
 
-def _some(starts: Array, count: int) -> Array:
-    """Starts that look for modes: about so many of them, evenly chosen."""
-    every = max(1, len(starts) // int(np.clip(count, *_PILOTS)))
+def _some(starts: Array) -> Array:
+    """Starts that look for modes: an eighth of them, evenly chosen."""
+    every = max(1, len(starts) // int(np.clip(len(starts) // 8, *_PILOTS)))
     return starts[::every]
 
 
