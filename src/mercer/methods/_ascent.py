@@ -212,8 +212,14 @@ class Climber:
         proved = [True] * len(modes)
         labels = held.copy()
         if loose.size:
-            groups, points, maxima = merged_ends(self.density, ends[loose])
-            labels[loose] = len(modes) + groups
+            k = len(modes)
+            together = (
+                np.concatenate([np.reshape(modes, (k, -1)), ends[loose]]) if k else ends[loose]
+            )
+            groups, points, maxima = merged_ends(self.density, together)
+            numbers = k + np.arange(len(points))
+            numbers[groups[:k][::-1]] = np.arange(k)[::-1]  # a group of a proved mode is that mode
+            labels[loose] = numbers[groups[k:]]
             modes += list(points)
             proved += list(maxima)
         d = ends.shape[1]
