@@ -112,7 +112,7 @@ def clusters(rng, n, d, dtype="float64"):
 
 
 def is_sorted(kernel, X, Y, order=0):
-    ready = _native._prepare(kernel.program, X, Y, order)
+    ready = _native.prepare(kernel.program, X, Y, order)
     return _native._sorted(kernel.program, ready, order).point_order is not None
 
 

@@ -198,7 +198,7 @@ def test_maxima_of_ranges(rng):
 
 
 def test_no_basins_hold_nothing():
-    assert Basins(2).holding(np.zeros((3, 2)), np.ones(3)).tolist() == [-1, -1, -1]
+    assert Basins().holding(np.zeros((3, 2)), np.ones(3)).tolist() == [-1, -1, -1]
 
 
 # --- cusps and windows ----------------------------------------------------------------------------

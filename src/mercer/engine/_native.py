@@ -7,7 +7,7 @@ needs more than sums against a matrix (gradients, Hessians) is such a sum agains
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -31,14 +31,14 @@ _DIRECT = 4  # dimensions up to which differences cost no more than the product 
 _WORK = 4e9  # elementary steps of one task: a fraction of a second
 _PARTS = 1 << 17  # points summed apart when there are few queries
 _FEW_QUERIES = 512
-_PANELS, _TILE = 48, 480  # tiles of queries are whole panels of every instruction set
+PANELS, _TILE = 48, 480  # tiles of queries are whole panels of every instruction set
 _LEAF = 64  # sorted points come in leaves of this size: blocks of the core are multiples
 _SAMPLED = 4096  # pairs from which the share within reach is estimated
 _COINCIDE = 3  # the kind of weight that is 1 where point and query coincide, else 0
 
 
 @dataclass(frozen=True)
-class _Prepared:
+class Prepared:
     """Points and queries where the program measures them, ready for the core."""
 
     points: Array
@@ -51,7 +51,7 @@ class _Prepared:
 
 def gram(program: Program, X: Any, Y: Any) -> Array:
     """The matrix k(x_i, y_j), shape (n, m)."""
-    ready = _prepare(program, X, Y)
+    ready = prepare(program, X, Y)
     compiled = _compiled(program, ready.points, ready.form)
     out = np.empty((n_rows(X), n_rows(Y)), dtype=ready.points.dtype)
     per_row = n_rows(Y) * (ready.points.shape[1] + 16)
@@ -63,14 +63,14 @@ def gram(program: Program, X: Any, Y: Any) -> Array:
 
 def fields(program: Program, X: Any, Y: Any, A: Array, *, order: int = 0) -> Fields:
     """Every element at every query, as the blocked engine gives it, unshifted."""
-    ready = _sorted(program, _prepare(program, X, Y, order), order)
+    ready = _sorted(program, prepare(program, X, Y, order), order)
     A = A if ready.point_order is None else A[ready.point_order]
     return _fields(program, Y, ready, A, None, order)
 
 
 def paired_fields(program: Program, X: Any, Y: Any, coef: Coef, *, order: int = 0) -> Fields:
     """Element j at query j, unshifted: the coefficients are those of pairs, made tile by tile."""
-    ready = _prepare(program, X, Y, order)
+    ready = prepare(program, X, Y, order)
     ones = np.ones((n_rows(X), 1), dtype=ready.points.dtype)
     f = _fields(program, Y, ready, ones, coef, order)
 
@@ -82,21 +82,21 @@ def paired_fields(program: Program, X: Any, Y: Any, coef: Coef, *, order: int = 
 
 
 def _fields(
-    program: Program, Y: Any, ready: _Prepared, A: Array, pairs: Coef | None, order: int
+    program: Program, Y: Any, ready: Prepared, A: Array, pairs: Coef | None, order: int
 ) -> Fields:
-    about = _about(program, ready.points)
-    weighed = _weigher(program, ready.points, A, order, about)
+    about = middle_of(program, ready.points)
+    weighed = weigher(program, ready.points, A, order, about)
     sums = _sums(program, ready, weighed, pairs)
-    bound = _bound(program, ready, A)
-    return _assembled(program, ready, A.shape[1], sums, order, n_columns(Y), about, bound)
+    bound = left_out_bound(program, ready, A)
+    return assembled(program, ready, A.shape[1], sums, order, n_columns(Y), about, bound)
 
 
-def _about(program: Program, points: Array) -> Any:
+def middle_of(program: Program, points: Array) -> Any:
     """What coordinates are measured from, so that they are small."""
     return points.mean(axis=0, dtype=np.float64) if program.kind == "radial" else 0.0
 
 
-def _weigher(
+def weigher(
     program: Program, points: Array, A: Array, order: int, about: Any
 ) -> Callable[[slice], dict[int, Array]]:
     """Coefficients of some points for each kind of weight."""
@@ -115,9 +115,9 @@ def _weigher(
     return weighed
 
 
-def _assembled(
+def assembled(
     program: Program,
-    ready: _Prepared,
+    ready: Prepared,
     batch: int,
     sums: dict[int, Array],
     order: int,
@@ -131,7 +131,7 @@ def _assembled(
     value = sums[0].astype(dtype, copy=False)
     if order == 0:
         return Fields(value, None, None, (), None, shift, bound)
-    queries = [_unsorted(np.asarray(ready.queries - about, np.float64), ready.query_order)]
+    queries = [unsorted(np.asarray(ready.queries - about, np.float64), ready.query_order)]
     moments = [_moments(sums, b, batch, p) for b in range(batch)]
     gradient = np.stack([gradient_of(program, part, queries, dim) for part in moments], axis=1)
     hessian = None
@@ -151,7 +151,7 @@ def moment_sums(
     Coordinates are about the point that comes second. Weights are a_i times a derivative of the
     profile: of one element, or of element j at query j.
     """
-    ready = _prepare(program, X, Y, max(1, derivative))
+    ready = prepare(program, X, Y, max(1, derivative))
     dtype = ready.points.dtype
     about = np.mean(X, axis=0, dtype=np.float64)
     single = coef.shape[1] == 1
@@ -166,28 +166,28 @@ def moment_sums(
     return sums[derivative], about
 
 
-def _prepare(program: Program, X: Any, Y: Any, order: int = 0) -> _Prepared:
+def prepare(program: Program, X: Any, Y: Any, order: int = 0) -> Prepared:
     """Map and centre, and choose the form of the distance that is accurate enough."""
     (variable,) = program.variables
     dtype = tile_dtype(X, Y)
     x, y = mapped_points(variable, X, Y)
     same = y is x
-    x = _contiguous(x, dtype)
-    y = x if same else _contiguous(y, dtype)
+    x = contiguous(x, dtype)
+    y = x if same else contiguous(y, dtype)
     if not isinstance(variable, Distance):
-        return _Prepared(x, y, 0)
+        return Prepared(x, y, 0)
     if x.shape[1] <= _DIRECT:
-        return _Prepared(x, y, 2)
+        return Prepared(x, y, 2)
     centre = x.mean(axis=0, dtype=np.float64)
     radius2 = float(squared_norms(y - centre).max())
     error = bound_on_error(radius2, dtype)
     if radius2 and cut_below(program, 0, str(dtype), error, radius2, order=order) > 0.0:
-        return _Prepared(x, y, 2)
+        return Prepared(x, y, 2)
     xc = (x - centre).astype(dtype)
-    return _Prepared(xc, xc if same else (y - centre).astype(dtype), 1)
+    return Prepared(xc, xc if same else (y - centre).astype(dtype), 1)
 
 
-def _sorted(program: Program, ready: _Prepared, order: int) -> _Prepared:
+def _sorted(program: Program, ready: Prepared, order: int) -> Prepared:
     """Put neighbours together where that lets whole blocks of points be left out."""
     x, y = ready.points, ready.queries
     if ready.form == 0:
@@ -199,11 +199,11 @@ def _sorted(program: Program, ready: _Prepared, order: int) -> _Prepared:
     if not worth_sorting(x, y, cutoff):
         return ready
     points, x = sorted_in_space(x, _LEAF)
-    queries, y = sorted_in_space(y, _PANELS)
-    return _Prepared(x, y, ready.form, cutoff, points, queries)
+    queries, y = sorted_in_space(y, PANELS)
+    return Prepared(x, y, ready.form, cutoff, points, queries)
 
 
-def _bound(program: Program, ready: _Prepared, A: Array) -> Array | None:
+def left_out_bound(program: Program, ready: Prepared, A: Array) -> Array | None:
     """What leaving out far points may change; None if nothing but zeros was left out."""
     tolerance = get_options().tolerance
     if tolerance == 0.0 or not ready.cutoff < np.inf:
@@ -212,7 +212,7 @@ def _bound(program: Program, ready: _Prepared, A: Array) -> Array | None:
     return np.asarray(tolerance * at_zero * np.abs(A).sum(axis=0, dtype=np.float64))
 
 
-def _contiguous(X: Any, dtype: Any) -> Array:
+def contiguous(X: Any, dtype: Any) -> Array:
     return np.ascontiguousarray(X, dtype=dtype)
 
 
@@ -226,7 +226,7 @@ def _compiled(program: Program, points: Array, form: int) -> Any:
 
 def _sums(
     program: Program,
-    ready: _Prepared,
+    ready: Prepared,
     weighed: Callable[[slice], dict[int, Array]],
     pairs: Coef | None,
 ) -> dict[int, Array]:
@@ -241,12 +241,12 @@ def _sums(
     width += 0 if pairs is None else _TILE * thread_count()
     fits = int(get_options().working_memory * 2**20 / (2 * 8 * width)) // _LEAF * _LEAF
     size = min(max(_LEAF, fits), _PARTS if m <= _FEW_QUERIES else n)
-    tiles = list(pieces(m, _tile_rows(sum(columns.values()) + ready.points.shape[1] + 16, size)))
+    tiles = list(pieces(m, tile_rows(sum(columns.values()) + ready.points.shape[1] + 16, size)))
     totals = {kind: np.zeros((m, c)) for kind, c in columns.items()}
     rounds = thread_count() if m <= _FEW_QUERIES else 1
 
     def pack(part: slice) -> tuple[slice, Any]:
-        return part, _packed(program, ready, weighed, part)
+        return part, pack_points(program, ready, weighed, part)
 
     def run(job: tuple[tuple[slice, Any], slice]) -> list[Array]:
         (part, compiled), tile = job
@@ -262,11 +262,11 @@ def _sums(
         for (_, tile), out in zip(jobs, map_threads(run, jobs), strict=True):
             for total, part in zip(totals.values(), out, strict=True):
                 total[tile] += part
-    return {kind: _unsorted(total, ready.query_order) for kind, total in totals.items()}
+    return {kind: unsorted(total, ready.query_order) for kind, total in totals.items()}
 
 
-def _packed(
-    program: Program, ready: _Prepared, weighed: Callable[[slice], dict[int, Array]], part: slice
+def pack_points(
+    program: Program, ready: Prepared, weighed: Callable[[slice], dict[int, Array]], part: slice
 ) -> Any:
     """Some points with their coefficients, ready for any queries."""
     compiled = _compiled(program, ready.points[part], ready.form)
@@ -278,63 +278,6 @@ def _packed(
     return compiled
 
 
-class PackedSum:
-    """The sum of one element at many sets of queries: points are sorted and packed once.
-
-    Parameters
-    ----------
-    program : Program
-        Radial, without maps.
-    X, A : arrays of shape (n, d) and (n, 1)
-        In an order that puts neighbours together.
-    order : int
-        Of the derivatives.
-    """
-
-    def __init__(self, program: Program, X: Array, A: Array, order: int) -> None:
-        self.program, self.order, self.A = program, order, A
-        ready = _prepare(program, X, X, order)
-        largest, cutoff = extent2(X, X), np.inf
-        if largest > 0.0:
-            cutoff = reach(program, order, get_options().tolerance, rounded_up(largest))
-        self.ready = ready = replace(ready, cutoff=cutoff)
-        self.centre = np.zeros(1) if ready.form == 2 else X.mean(axis=0, dtype=np.float64)
-        self.radius2 = float(squared_norms(ready.points).max())
-        self.about, self.bound = _about(program, ready.points), _bound(program, ready, self.A)
-        weighed = _weigher(program, ready.points, self.A, order, self.about)
-        self.columns = {kind: part.shape[1] for kind, part in weighed(slice(0, 1)).items()}
-        self.compiled = _packed(program, ready, weighed, slice(0, len(X)))
-
-    @classmethod
-    def fits(cls, n: int, dim: int, order: int) -> bool:
-        """Whether packed points take no more than a few times the memory for temporary arrays."""
-        width = 2 + dim + sum(dim**t for t in range(order + 1))
-        return bool(8 * n * width <= 3.0 * get_options().working_memory * 2**20)
-
-    def __call__(self, Y: Array) -> Fields | None:
-        """Fields at the queries; None where those lie too far out for the form of the distance."""
-        ready = self.ready
-        y = _contiguous(Y - self.centre if ready.form == 1 else Y, ready.points.dtype)
-        if ready.form == 1 and float(squared_norms(y).max()) > 1.01 * self.radius2:
-            return None
-        order = None
-        if ready.cutoff < np.inf and len(y) > _PANELS:
-            order, y = sorted_in_space(y, _PANELS)
-        totals = {kind: np.empty((len(y), c)) for kind, c in self.columns.items()}
-        share = -(-len(y) // (thread_count() * _PANELS)) * _PANELS
-        rows = min(share, _tile_rows(sum(self.columns.values()) + y.shape[1] + 16, len(self.A)))
-
-        def run(tile: slice) -> None:
-            self.compiled.sums(y[tile], [total[tile] for total in totals.values()], None)
-
-        map_threads(run, list(pieces(len(y), rows)))
-        sums = {kind: _unsorted(total, order) for kind, total in totals.items()}
-        asked = replace(ready, queries=y, query_order=order)
-        return _assembled(
-            self.program, asked, 1, sums, self.order, Y.shape[1], self.about, self.bound
-        )
-
-
 def _padded(A: Array, panel: int, dtype: Any) -> Array:
     """The coefficients of pairs with whole panels of queries."""
     missing = -A.shape[1] % panel
@@ -342,13 +285,13 @@ def _padded(A: Array, panel: int, dtype: Any) -> Array:
     return np.ascontiguousarray(A, dtype=dtype)
 
 
-def _tile_rows(width: int, points: int) -> int:
+def tile_rows(width: int, points: int) -> int:
     """Queries of one task: whole panels, and a fraction of a second of work."""
-    rows = int(_WORK / (float(width) * points)) // _PANELS * _PANELS
-    return min(_TILE, max(_PANELS, rows))
+    rows = int(_WORK / (float(width) * points)) // PANELS * PANELS
+    return min(_TILE, max(PANELS, rows))
 
 
-def _unsorted(total: Array, order: Array | None) -> Array:
+def unsorted(total: Array, order: Array | None) -> Array:
     if order is None:
         return total
     out = np.empty_like(total)

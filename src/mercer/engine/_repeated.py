@@ -13,6 +13,7 @@ from mercer.engine import _dispatch, _native, _spectral
 from mercer.engine._coef import Dense
 from mercer.engine._fields import Fields
 from mercer.engine._jets import evaluate
+from mercer.engine._packed import PackedSum
 from mercer.engine._program import Program
 from mercer.engine._shift import replaced
 
@@ -45,7 +46,7 @@ class RepeatedSum:
         self.program, self.X, self.tolerance = program, X, tolerance
         self.coef = Dense(a[:, None])
         self._n_queries = n_queries
-        self._kept: dict[tuple[int, float], _native.PackedSum] = {}
+        self._kept: dict[tuple[int, float], PackedSum] = {}
 
     def __call__(self, Y: Array, order: int, *, exact: bool = False) -> Fields:
         """Value (m,), gradient (m, d), Hessian, slope sum_i a_i k'(u_i) and cusp at each query."""
@@ -68,7 +69,7 @@ class RepeatedSum:
         n, dim = self.X.shape
         columns = sum(dim**t for t in range(order + 1))
         direct = 1e-9 * (1 + order) * (0.6 + 0.1 * columns) * m * n * self._share
-        packing = 1e-3 if _native.PackedSum.fits(n, dim, order) else 0.02 + 3e-8 * n * columns
+        packing = 1e-3 if PackedSum.fits(n, dim, order) else 0.02 + 3e-8 * n * columns
         modes = self._spectral.grid.weights.size
         by_grid = _spectral.seconds_needed(modes, dim, 0, m, 1, order)
         return bool(direct + packing < by_grid)
@@ -80,7 +81,7 @@ class RepeatedSum:
             return _native.share_in_reach(self.program, self.X, self.X, 1)
 
     def _direct(self, Y: Array, order: int, tolerance: float) -> Fields:
-        if self._is_native and _native.PackedSum.fits(len(self.X), self.X.shape[1], order):
+        if self._is_native and PackedSum.fits(len(self.X), self.X.shape[1], order):
             f = self._packed(order, tolerance)(Y)
             if f is not None:
                 return self._with_lost_rows(_one(f), Y, order)
@@ -94,13 +95,13 @@ class RepeatedSum:
         with options(engine=None if get_options().engine == "spectral" else get_options().engine):
             return _dispatch.use_native(self.program, self.X, self.X)
 
-    def _packed(self, order: int, tolerance: float) -> _native.PackedSum:
+    def _packed(self, order: int, tolerance: float) -> PackedSum:
         """For a tolerance: it decides which points are left out."""
         key = order, tolerance
         if key not in self._kept:
             X, a = self._in_order
             with options(tolerance=tolerance):
-                self._kept[key] = _native.PackedSum(self.program, X, a, order)
+                self._kept[key] = PackedSum(self.program, X, a, order)
         return self._kept[key]
 
     @cached_property

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import Any
 
 from sklearn.base import BaseEstimator
 
+from mercer._config import options
 from mercer.kernels import Kernel
 
 
@@ -55,3 +57,8 @@ class KernelEstimator(BaseEstimator):  # type: ignore[misc]
             setattr(self, name, getattr(self, name).replace(**changes))
         super().set_params(**rest)
         return self
+
+    def _options(self) -> Any:
+        """The options in force while an estimator with `n_jobs` works."""
+        jobs = getattr(self, "n_jobs", None)
+        return nullcontext() if jobs is None else options(n_jobs=jobs)

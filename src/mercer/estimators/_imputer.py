@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -15,7 +14,6 @@ from sklearn.utils.validation import (
 )
 
 from mercer._array import Array, is_sparse
-from mercer._config import options
 from mercer._errors import InputError
 from mercer.estimators._base import KernelEstimator
 from mercer.estimators._kernel_choice import resolve_kernel
@@ -242,9 +240,6 @@ class KernelImputer(TransformerMixin, KernelEstimator):  # type: ignore[misc]
                 self, X, dtype=[np.float64, np.float32], ensure_all_finite="allow-nan", reset=reset
             )
         )
-
-    def _options(self) -> Any:
-        return nullcontext() if self.n_jobs is None else options(n_jobs=self.n_jobs)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -10,7 +9,6 @@ from sklearn.base import DensityMixin
 from sklearn.utils.validation import check_is_fitted
 
 from mercer._array import Array
-from mercer._config import options
 from mercer.estimators._base import KernelEstimator
 from mercer.estimators._density_kernel import density_kernel
 from mercer.estimators._inputs import row_weights, validated
@@ -123,6 +121,3 @@ class KernelDensity(DensityMixin, KernelEstimator):  # type: ignore[misc]
         """Rows in double precision: logarithms of densities are compared."""
         X = validated(self, X, reset=reset)
         return X.astype(np.float64) if getattr(X, "dtype", None) == np.float32 else X
-
-    def _options(self) -> Any:
-        return nullcontext() if self.n_jobs is None else options(n_jobs=self.n_jobs)

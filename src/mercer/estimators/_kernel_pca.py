@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,6 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from mercer._array import Array, as_points
-from mercer._config import options
 from mercer._errors import InputError, MercerWarning
 from mercer.engine import n_rows as len_of
 from mercer.engine import pieces
@@ -399,9 +397,6 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
 
     def _points(self, X: Any) -> Any:
         return np.arange(len_of(X)) if isinstance(self.kernel_, Precomputed) else X
-
-    def _options(self) -> Any:
-        return nullcontext() if self.n_jobs is None else options(n_jobs=self.n_jobs)
 
     @property
     def _n_features_out(self) -> int:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -11,7 +10,6 @@ from sklearn.base import ClusterMixin
 from sklearn.utils.validation import check_is_fitted
 
 from mercer._array import Array, as_points, positive_int
-from mercer._config import options
 from mercer._errors import InputError, MercerWarning
 from mercer.estimators._base import KernelEstimator
 from mercer.estimators._density_kernel import density_kernel
@@ -228,9 +226,6 @@ class MeanShift(ClusterMixin, KernelEstimator):  # type: ignore[misc]
 
         scale = getattr(self.kernel_, "length_scale", None)
         return float(scale) if scale is not None else own_length(self.kernel_.program)
-
-    def _options(self) -> Any:
-        return nullcontext() if self.n_jobs is None else options(n_jobs=self.n_jobs)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +10,6 @@ from sklearn.base import OutlierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from mercer._array import Array
-from mercer._config import options
 from mercer._errors import InputError
 from mercer.engine import n_rows, pieces
 from mercer.estimators._base import KernelEstimator
@@ -209,9 +207,6 @@ class KernelNovelty(OutlierMixin, KernelEstimator):  # type: ignore[misc]
         """Rows in double precision: an error is a small difference of large numbers."""
         X = validated(self, X, reset=reset)
         return X.astype(np.float64) if getattr(X, "dtype", None) == np.float32 else X
-
-    def _options(self) -> Any:
-        return nullcontext() if self.n_jobs is None else options(n_jobs=self.n_jobs)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

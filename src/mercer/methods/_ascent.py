@@ -57,7 +57,6 @@ class Climb:
     labels: Array  # (m,): the number of a mode, -1 for none
     status: Array  # (m,) of ClimbStatus
     n_iter: Array  # (m,)
-    basins: Basins
 
 
 @dataclass
@@ -82,7 +81,7 @@ class Climber:
     basins: Basins = field(init=False)
 
     def __post_init__(self) -> None:
-        self.basins = Basins(self.density.points[0].shape[1])
+        self.basins = Basins()
         self.prover = Prover(self.density)
 
     def run(self, starts: Array) -> Climb:
@@ -226,7 +225,7 @@ class Climber:
         used, order = np.unique(labels[labels >= 0], return_inverse=True)
         labels[labels >= 0] = order
         all_modes = np.array(modes).reshape(-1, d)[used]
-        return Climb(all_modes, np.array(proved, bool)[used], labels, status, n_iter, self.basins)
+        return Climb(all_modes, np.array(proved, bool)[used], labels, status, n_iter)
 
 
 def _some(starts: Array) -> Array:

@@ -52,14 +52,13 @@ class Basin:
 class Basins:
     """The proved basins that are known, and which of them hold given points."""
 
-    def __init__(self, dim: int) -> None:
+    def __init__(self) -> None:
         self.known: list[Basin] = []
-        self._dim = dim
 
     def add(self, basin: Basin) -> int:
         """Remember one; returns its number."""
         self.known.append(basin)
-        for name in ("_modes", "_limits", "_tree"):
+        for name in ("_limits", "_nearest"):
             self.__dict__.pop(name, None)
         return len(self.known) - 1
 
@@ -69,7 +68,7 @@ class Basins:
             return np.full(len(Z), -1)
         found = np.empty(len(Z), dtype=np.intp)
         for rows in pieces(len(Z), _BLOCK):
-            distance, nearest = self._tree.query(Z[rows])
+            distance, nearest = self._nearest.query(Z[rows])
             radius, level = self._limits
             held = (distance < radius[nearest]) & (value[rows] > level[nearest])
             found[rows] = np.where(held, nearest, -1)
@@ -80,7 +79,7 @@ class Basins:
         return np.array([b.radius for b in self.known]), np.array([b.level for b in self.known])
 
     @cached_property
-    def _tree(self) -> Nearest:
+    def _nearest(self) -> Nearest:
         return Nearest(np.array([b.mode for b in self.known]))
 
 

@@ -25,7 +25,6 @@ from mercer.engine import (
 from mercer.space import Element
 
 _TINY = 1e-8  # of the kernel's own length: where the slope of a cusp is read off
-_EPS = float(np.finfo(np.float64).eps)
 
 
 class Ascent(NamedTuple):
