@@ -22,7 +22,7 @@ from benchmarks._harness import Array, Key, Settings, race, threads
 from benchmarks._limit import Limit
 from benchmarks._report import Outcome, Row, at_least, at_most
 from mercer.engine import Dense, fields
-from mercer.methods._climbed import Climbed
+from mercer.methods.modes._density_ascent import Climbed
 
 TITLE = "Mean shift"
 

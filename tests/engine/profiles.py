@@ -3,7 +3,7 @@
 import numpy as np
 
 from mercer.engine import Const, Var
-from mercer.engine._expr import Cut, Matern
+from mercer.engine.programs._expr import Cut, Matern
 
 U = Var(0, nonnegative=True)
 T = Var(0)

@@ -5,7 +5,7 @@ import pytest
 
 import mercer as mc
 from mercer.engine._compiled import core
-from mercer.engine._tape import _OPS
+from mercer.engine.programs._tape import _OPS
 from tests.engine.isas import ISAS, compiled, core_program, each_isa, forced
 
 pytestmark = compiled

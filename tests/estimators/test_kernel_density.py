@@ -73,7 +73,7 @@ def test_a_kernel_object_is_used_as_it_is_unless_a_bandwidth_is_given(rng):
 
 @pytest.mark.parametrize("rule", ["modes", "silverman", "scott", "likelihood"])
 def test_rules_are_those_of_density_scale(rule, rng):
-    from mercer.methods._density_scale import density_scale
+    from mercer.methods.density._bandwidth import density_scale
 
     X = rng.normal(size=(60, 2))
     model = KernelDensity(bandwidth=rule).fit(X)

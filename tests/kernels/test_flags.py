@@ -30,7 +30,7 @@ CPD, NOT = mc.NegativeDistance(1.0), mc.Epanechnikov(1.0)
         (mc.NegativeDistance(2.0), D.CONDITIONAL),
         (mc.NegativeDistance(2.0000001), D.INDEFINITE),
     ],
-    ids=lambda v: repr(v)[:60],
+    ids=lambda v: repr(v)[:60].split(" at 0x")[0],
 )
 def test_definiteness(kernel, kind):
     assert kernel.flags.definiteness is kind

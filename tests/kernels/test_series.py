@@ -14,11 +14,11 @@ from sklearn.metrics.pairwise import sigmoid_kernel
 
 import mercer as mc
 from mercer.engine import Const, Var, evaluate
-from mercer.engine._expr import substitute
-from mercer.engine._tape import tape
+from mercer.engine.programs._expr import substitute
+from mercer.engine.programs._tape import tape
 from mercer.kernels import Vectors
 from mercer.kernels._domain import Both, Mapped, OpenBall
-from mercer.kernels._dot import Sigmoid
+from mercer.kernels._dot_product import Sigmoid
 from mercer.kernels._series import Geometric, Taylor, VovkPolynomial
 from mercer.kernels._window import Uniform
 from mercer.testing import check_algebra, check_kernel

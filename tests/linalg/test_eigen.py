@@ -7,7 +7,7 @@ from numpy.testing import assert_allclose
 import mercer as mc
 from mercer import linalg
 from mercer.linalg import Status
-from mercer.linalg._krylov import BlockLanczos, Sizes
+from mercer.linalg._lanczos import BlockLanczos, Sizes
 from mercer.testing import awkward_kernels
 
 METHODS = ("dense", "krylov")

@@ -7,7 +7,7 @@ from numpy.testing import assert_allclose
 import mercer as mc
 from mercer import linalg
 from mercer.linalg import Status
-from mercer.linalg._conjugate import ConjugateGradients
+from mercer.linalg._conjugate_gradients import ConjugateGradients
 from mercer.testing import awkward_kernels
 
 METHODS = ("cholesky", "eigen", "cg")

@@ -6,7 +6,7 @@ from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 
 import mercer as mc
-from mercer.methods._scale_space import ScaleSpace
+from mercer.methods.modes._scale_space import ScaleSpace
 from mercer.plot._modes import _COLOURS, _coloured, plot_basins, plot_modes, plot_scale_space
 
 

@@ -52,7 +52,7 @@ def test_gram_matrix_with_its_values():
         (mc.Gaussian(), [[1.0, 2.0], [0.25, -3.14]], ["1, 2", "0.25, -3.1"]),
         (mc.Precomputed(np.eye(3)), [0, 2], ["0", "2"]),
     ],
-    ids=repr,
+    ids=lambda v: type(v).__name__,
 )
 def test_points_that_read_short_are_their_own_names(kernel, points, expected):
     figure = plot_gram(kernel, points)

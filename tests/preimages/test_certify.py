@@ -12,8 +12,8 @@ from mercer.engine import LowRank
 from mercer.preimages._certify import certify, is_convex_at, weyl_test
 from mercer.preimages._diagnostics import preimage_gradient, preimage_hessian
 from mercer.preimages._result import Verdict
-from mercer.preimages._rounding import row_sums, supremum_errors
-from mercer.preimages._weyl import all_sums, prepared
+from mercer.rigor._rounding import row_sums, supremum_errors
+from mercer.rigor._weyl import all_sums, prepared
 
 MINIMUM, CONVEX, NOT, OPEN = (
     Verdict.PROVED_MINIMUM,

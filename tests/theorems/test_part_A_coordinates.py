@@ -9,8 +9,8 @@ from scipy.integrate import quad
 from scipy.linalg import null_space
 
 import mercer as mc
-from mercer.kernels._categorical import Hamming, Overlap
 from mercer.kernels._histogram import AdditiveChiSquare, ChiSquare, Harmonic, Minimum
+from mercer.kernels.structured._categorical import Hamming, Overlap
 from mercer.testing import lattice
 
 LATTICES = [(1, 30), (2, 6), (3, 4), (5, 2)]

@@ -8,12 +8,12 @@ from numpy.testing import assert_allclose
 from scipy.optimize import minimize
 
 import mercer as mc
-from mercer.preimages._bounds import gradient_bound, lipschitz
 from mercer.preimages._diagnostics import (
     preimage_gradient,
     preimage_hessian,
     preimage_objective,
 )
+from mercer.rigor._derivative_bounds import gradient_bound, lipschitz
 
 RADIAL = [
     mc.Gaussian(0.9),

@@ -10,13 +10,13 @@ from scipy.optimize import minimize
 from scipy.spatial import cKDTree
 
 import mercer as mc
-from mercer.preimages._closed_form import ClosedForm
 from mercer.preimages._constraint import Constraint
-from mercer.preimages._distances import Distances
-from mercer.preimages._learned import LearnedMap
 from mercer.preimages._objective import Nearest
 from mercer.preimages._problem import Problem
 from mercer.preimages._procrustes import procrustes
+from mercer.preimages.solvers._closed_form import ClosedForm
+from mercer.preimages.solvers._distances import Distances
+from mercer.preimages.solvers._learned_map import LearnedMap
 
 
 def points_of(solver, psi):

@@ -10,8 +10,8 @@ from scipy.integrate import quad
 from scipy.special import gamma
 
 import mercer as mc
-from mercer.methods._density import Density, kernel_density
-from mercer.methods._normaliser import log_normaliser
+from mercer.methods.density._density import Density, kernel_density
+from mercer.methods.density._normaliser import log_normaliser
 from tests import naive
 
 KERNELS = [

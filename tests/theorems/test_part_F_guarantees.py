@@ -10,9 +10,9 @@ from numpy.testing import assert_allclose
 
 import mercer as mc
 from mercer.engine import evaluate
-from mercer.methods._accuracy import clustering_accuracy
-from mercer.methods._all_modes import all_modes
-from mercer.methods._convergence import convergence_bandwidth
+from mercer.methods.modes._all_modes import all_modes
+from mercer.methods.modes._clustering_accuracy import clustering_accuracy
+from mercer.methods.modes._convergence_bandwidth import convergence_bandwidth
 
 seeds = st.integers(0, 2**32 - 1)
 

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 import mercer as mc
-from mercer.methods._climbed import Climbed
+from mercer.methods.modes._density_ascent import Climbed
 
 CONVEX = [
     mc.Gaussian(0.7),

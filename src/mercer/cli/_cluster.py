@@ -132,7 +132,7 @@ def _check_columns(train: Data) -> None:
 def _stable(job: Job, rows: Array, flat: bool) -> float:
     """The bandwidth in the middle of the longest plateau, with a bar."""
     from mercer.kernels import Epanechnikov
-    from mercer.methods._scale_space import scale_space
+    from mercer.methods.modes._scale_space import scale_space
 
     kernel = Epanechnikov(1.0) if flat else None
     count = 25

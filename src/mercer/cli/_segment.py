@@ -137,7 +137,7 @@ def _check_files(source: Path, output: Path, force: bool) -> None:
 
 
 def _segmented(values: Array, given: dict[str, Any], bars: Bars) -> Any:
-    from mercer.methods._segment import segment as segmented
+    from mercer.methods.segmentation._segment import segment as segmented
 
     with counting(bars, _STEPS, "climbing") as step:
         return segmented(

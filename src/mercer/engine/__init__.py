@@ -3,20 +3,24 @@
 The engine knows programs (variables and a profile of them) and coefficients; never a Kernel.
 """
 
-from mercer.engine._aligned import diagonal
-from mercer.engine._coef import Coef, Dense, LowRank, Selection, Stacked, stack
-from mercer.engine._dispatch import fields, gram
-from mercer.engine._expr import Const, Expr, Opaque, Var, cut, matern
-from mercer.engine._fields import Fields
-from mercer.engine._inputs import input_gradient, input_mixed, require_derivatives
-from mercer.engine._jets import Jet, evaluate
-from mercer.engine._maps import Columns, LinearMap, Map, Maps, Matrix, Scales, apply_all
-from mercer.engine._moments import WeightedMoments, moments
-from mercer.engine._pairs import tile_dtype
-from mercer.engine._plan import n_columns, n_rows, pieces
-from mercer.engine._precision import doubled
-from mercer.engine._program import Block, Coordinates, Distance, Dot, Gap, Norm, Program
-from mercer.engine._repeated import RepeatedSum
+from mercer.engine._tiling import n_columns, n_rows, pieces
+from mercer.engine.pairs._precision import doubled
+from mercer.engine.pairs._variables import tile_dtype
+from mercer.engine.programs._coef import Coef, Dense, LowRank, Selection, Stacked, stack
+from mercer.engine.programs._expr import Const, Expr, Opaque, Var, cut, matern
+from mercer.engine.programs._fields import Fields
+from mercer.engine.programs._jets import Jet, evaluate
+from mercer.engine.programs._maps import Columns, LinearMap, Map, Maps, Matrix, Scales, apply_all
+from mercer.engine.programs._program import Block, Coordinates, Distance, Dot, Gap, Norm, Program
+from mercer.engine.sums._diagonal import diagonal
+from mercer.engine.sums._dispatch import fields, gram
+from mercer.engine.sums._moments import WeightedMoments, moments
+from mercer.engine.sums._pairwise_derivatives import (
+    input_gradient,
+    input_mixed,
+    require_derivatives,
+)
+from mercer.engine.sums._repeated import RepeatedSum
 
 __all__ = [
     "Block",

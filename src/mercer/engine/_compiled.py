@@ -8,8 +8,8 @@ from functools import lru_cache
 from typing import Any
 
 from mercer._config import get_options
-from mercer.engine._program import Program
-from mercer.engine._tape import tape
+from mercer.engine.programs._program import Program
+from mercer.engine.programs._tape import tape
 
 
 @lru_cache(maxsize=1)

@@ -19,8 +19,8 @@ from mercer._random import as_generator
 from mercer.engine import n_columns, n_rows
 from mercer.estimators._base import KernelEstimator
 from mercer.estimators._inputs import dtype_of, validated
-from mercer.estimators._kernel_choice import resolve_kernel, set_kernel_tags
-from mercer.estimators._way_back import ridge_back
+from mercer.estimators._inverse_regression import ridge_back
+from mercer.estimators._kernel_parameter import resolve_kernel, set_kernel_tags
 from mercer.kernels import Kernel
 
 _FLOATS = (np.float64, np.float32)

@@ -9,8 +9,8 @@ from sklearn.base import DensityMixin
 from sklearn.utils.validation import check_is_fitted
 
 from mercer._array import Array
+from mercer.estimators._bandwidth_parameter import density_kernel
 from mercer.estimators._base import KernelEstimator
-from mercer.estimators._density_kernel import density_kernel
 from mercer.estimators._inputs import row_weights, validated
 from mercer.methods import adaptive_density
 

@@ -16,11 +16,11 @@ from mercer.engine import n_rows as len_of
 from mercer.engine import pieces
 from mercer.estimators._base import KernelEstimator
 from mercer.estimators._inputs import dtype_of, row_weights, validated
-from mercer.estimators._kernel_choice import resolve_kernel, set_kernel_tags
+from mercer.estimators._kernel_parameter import resolve_kernel, set_kernel_tags
 from mercer.kernels import Kernel, Precomputed
 from mercer.methods import Denoiser, Filter, HardCut, Readout, held_out_risk, kernel_pca
-from mercer.methods._fit_denoiser import check_choices, trusted, untrusted_denoiser
-from mercer.methods._landmark_pca import LandmarkScatter
+from mercer.methods.denoising._fit_denoiser import check_choices, trusted, untrusted_denoiser
+from mercer.methods.pca._landmark_pca import LandmarkScatter
 from mercer.space import Subspace, feature
 
 _MANY = 10_000  # rows whose components are all computed; more take landmarks

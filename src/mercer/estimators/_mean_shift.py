@@ -11,14 +11,14 @@ from sklearn.utils.validation import check_is_fitted
 
 from mercer._array import Array, as_points, positive_int
 from mercer._errors import InputError, MercerWarning
+from mercer.estimators._bandwidth_parameter import density_kernel
 from mercer.estimators._base import KernelEstimator
-from mercer.estimators._density_kernel import density_kernel
 from mercer.estimators._inputs import dtype_of, row_weights, validated
 from mercer.methods import ClimbStatus, Modes, mean_shift
-from mercer.methods._basins import Nearest
-from mercer.methods._blurring import blurring_mean_shift
-from mercer.methods._convergence import ConvergenceBandwidth, convergence_bandwidth
-from mercer.methods._reached import reached
+from mercer.methods.modes._assignment import reached
+from mercer.methods.modes._basins import Nearest
+from mercer.methods.modes._blurring import blurring_mean_shift
+from mercer.methods.modes._convergence_bandwidth import ConvergenceBandwidth, convergence_bandwidth
 from mercer.space import mean_embedding
 from mercer.space._points import unique
 
@@ -222,7 +222,7 @@ class MeanShift(ClusterMixin, KernelEstimator):  # type: ignore[misc]
 
     def _width(self) -> float:
         """The width of the cells of `bin_seeding`: the length scale of the kernel."""
-        from mercer.methods._climbed import own_length
+        from mercer.methods.modes._density_ascent import own_length
 
         scale = getattr(self.kernel_, "length_scale", None)
         return float(scale) if scale is not None else own_length(self.kernel_.program)

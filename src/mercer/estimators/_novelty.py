@@ -14,10 +14,10 @@ from mercer._errors import InputError
 from mercer.engine import n_rows, pieces
 from mercer.estimators._base import KernelEstimator
 from mercer.estimators._inputs import row_weights, validated
-from mercer.estimators._kernel_choice import resolve_kernel, set_kernel_tags
+from mercer.estimators._kernel_parameter import resolve_kernel, set_kernel_tags
 from mercer.methods import kernel_pca
 from mercer.methods._row_keys import row_keys
-from mercer.methods._spectrum import check_number
+from mercer.methods.pca._components import check_number
 from mercer.space import Subspace, feature
 
 _MANY = 2_000  # rows whose components are all computed; more take landmarks

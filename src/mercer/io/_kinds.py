@@ -9,8 +9,8 @@ from typing import Any
 
 from mercer import _registry, engine, kernels, linalg, methods, preimages, space
 from mercer.engine import LinearMap
-from mercer.kernels._table import Group
-from mercer.methods._landmark_pca import LandmarkScatter
+from mercer.kernels.structured._table import Group
+from mercer.methods.pca._landmark_pca import LandmarkScatter
 from mercer.space._operator import _Term
 
 _ESTIMATORS = "mercer.estimators"

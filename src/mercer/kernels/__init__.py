@@ -2,15 +2,14 @@
 
 from mercer.engine import Columns, Matrix, Scales
 from mercer.kernels._angular import ArcCosine, Cosine
-from mercer.kernels._atoms import Atoms, TableAtoms
 from mercer.kernels._bandwidth import median_scale, scott_scale, silverman_scale
-from mercer.kernels._categorical import Categories, Hamming, Overlap
 from mercer.kernels._circle import Circle, Circular, JacobiTheta, Periodic, PeriodicSobolev
+from mercer.kernels._discrete_measures import Atoms, TableAtoms
 from mercer.kernels._domain import Domain, Objects, OpenBall, RowIds, Vectors
-from mercer.kernels._dot import DotProduct, Exponential, Linear, Polynomial, Sigmoid
+from mercer.kernels._dot_product import DotProduct, Exponential, Linear, Polynomial, Sigmoid
 from mercer.kernels._features import Features, Monomials
 from mercer.kernels._flags import Definiteness, Flags
-from mercer.kernels._given import FromFunction, Precomputed
+from mercer.kernels._from_values import FromFunction, Precomputed
 from mercer.kernels._histogram import AdditiveChiSquare, ChiSquare, Harmonic, Minimum
 from mercer.kernels._kernel import (
     Constant,
@@ -31,13 +30,14 @@ from mercer.kernels._radial import (
     RationalQuadratic,
 )
 from mercer.kernels._series import Geometric, Taylor, VovkPolynomial
-from mercer.kernels._sets import Jaccard
-from mercer.kernels._strings import Spectrum
-from mercer.kernels._structured import Sequences, Sets
-from mercer.kernels._subsequences import Subsequences
-from mercer.kernels._table import Table, Tables
-from mercer.kernels._table_choice import table_kernel
 from mercer.kernels._window import Epanechnikov, NegativeDistance, Uniform
+from mercer.kernels.structured._categorical import Categories, Hamming, Overlap
+from mercer.kernels.structured._domains import Sequences, Sets
+from mercer.kernels.structured._sets import Jaccard
+from mercer.kernels.structured._spectrum import Spectrum
+from mercer.kernels.structured._subsequences import Subsequences
+from mercer.kernels.structured._table import Table, Tables
+from mercer.kernels.structured._table_choice import table_kernel
 
 __all__ = [
     "AdditiveChiSquare",

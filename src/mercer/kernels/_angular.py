@@ -12,7 +12,7 @@ from mercer._array import namespace
 from mercer._errors import InputError
 from mercer.engine import Dot, Expr, Norm, Opaque, Program, Var, cut
 from mercer.kernels._domain import Domain, Vectors
-from mercer.kernels._dot import Linear
+from mercer.kernels._dot_product import Linear
 from mercer.kernels._flags import Definiteness, Flags
 from mercer.kernels._kernel import Kernel
 from mercer.kernels._normalised import Normalised

@@ -19,8 +19,8 @@ import numpy as np
 from mercer._array import Array, non_negative, positive, positive_int
 from mercer._errors import DomainError, InputError, UnavailableError
 from mercer.engine import Gap, Program, Var
-from mercer.kernels._atoms import Atoms, TableAtoms, ZetaAtoms, whole
 from mercer.kernels._bernoulli import bernoulli
+from mercer.kernels._discrete_measures import Atoms, TableAtoms, ZetaAtoms, whole
 from mercer.kernels._domain import Domain, Vectors
 from mercer.kernels._flags import Definiteness, Flags
 from mercer.kernels._kernel import Kernel

@@ -24,7 +24,7 @@ from mercer.kernels._measures import (
     ScaleMixture,
     SpectralMeasure,
 )
-from mercer.kernels._value import Value
+from mercer.kernels._parameters import Value
 
 
 class Kernel(Value, ABC):

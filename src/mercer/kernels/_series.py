@@ -11,7 +11,7 @@ import numpy as np
 from mercer._array import as_vector, positive, positive_int
 from mercer._errors import InputError
 from mercer.kernels._domain import Domain, OpenBall, Vectors
-from mercer.kernels._dot import DotProduct
+from mercer.kernels._dot_product import DotProduct
 from mercer.kernels._flags import Definiteness, Flags
 
 _WHOLE = 64  # exponents up to here are multiplied out by every engine

@@ -25,11 +25,11 @@ from mercer._progress import Callback
 from mercer._random import as_generator
 from mercer._threads import single_threaded_blas
 from mercer.kernels import Definiteness, Kernel
-from mercer.linalg._direct import check_finite
+from mercer.linalg._cholesky import check_finite
 from mercer.linalg._inputs import one_of
-from mercer.linalg._krylov import BlockLanczos, Sizes
+from mercer.linalg._lanczos import BlockLanczos, Sizes
 from mercer.linalg._operator import GramOperator, gram_operator
-from mercer.linalg._power import signed
+from mercer.linalg._power_iteration import signed
 from mercer.linalg._result import Status
 
 DENSE_UP_TO = 1_500

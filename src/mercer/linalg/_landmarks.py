@@ -15,9 +15,9 @@ from mercer._random import as_generator
 from mercer._threads import map_threads, single_threaded_blas
 from mercer.engine import n_rows, pieces
 from mercer.kernels import Kernel
-from mercer.linalg._direct import lower_root
+from mercer.linalg._cholesky import lower_root
 from mercer.linalg._inputs import double_points, require_definite
-from mercer.linalg._pivoted import pivoted_cholesky
+from mercer.linalg._pivoted_cholesky import pivoted_cholesky
 
 _BLOCK = 1024  # points whose scores are computed at once
 _LLOYD = 10  # iterations of k-means: landmarks need not be optimal

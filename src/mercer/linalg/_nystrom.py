@@ -17,7 +17,7 @@ from mercer.kernels import Kernel, check_same_columns
 from mercer.linalg._inputs import double_points, one_of, require_definite
 from mercer.linalg._landmarks import RULES, Landmarks
 from mercer.linalg._result import Status
-from mercer.linalg._tall import blocks
+from mercer.linalg._tall_products import blocks
 
 _EPS = float(np.finfo(np.float64).eps)
 

@@ -13,7 +13,7 @@ from mercer._array import Array, as_weights
 from mercer.engine import Dense, n_rows
 from mercer.kernels import Kernel
 from mercer.linalg._inputs import as_columns, double_points, raw_weights
-from mercer.linalg._tall import combined
+from mercer.linalg._tall_products import combined
 
 
 @dataclass(frozen=True, eq=False, repr=False)

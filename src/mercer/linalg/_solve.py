@@ -25,12 +25,12 @@ from mercer._errors import InputError
 from mercer._progress import Callback
 from mercer._threads import single_threaded_blas
 from mercer.kernels import Kernel
-from mercer.linalg._conjugate import ConjugateGradients, Product
-from mercer.linalg._direct import NotDefiniteError, by_cholesky, by_eigen
+from mercer.linalg._cholesky import NotDefiniteError, by_cholesky, by_eigen
+from mercer.linalg._conjugate_gradients import ConjugateGradients, Product
 from mercer.linalg._inputs import as_columns, one_of
 from mercer.linalg._nystrom import Nystrom, nystrom
 from mercer.linalg._operator import GramOperator, gram_operator
-from mercer.linalg._pivoted import PivotedCholesky, pivoted_cholesky
+from mercer.linalg._pivoted_cholesky import PivotedCholesky, pivoted_cholesky
 from mercer.linalg._result import Solution, Status
 from mercer.linalg._woodbury import ShiftedLowRank, relative
 

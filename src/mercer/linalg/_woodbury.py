@@ -11,7 +11,7 @@ from mercer._errors import InputError
 from mercer._threads import single_threaded_blas
 from mercer.linalg._inputs import as_columns
 from mercer.linalg._result import Solution, Status
-from mercer.linalg._tall import combined, triangle, weighed
+from mercer.linalg._tall_products import combined, triangle, weighed
 
 
 class ShiftedLowRank:

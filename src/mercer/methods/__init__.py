@@ -1,24 +1,24 @@
 """Methods: functions that return elements, subspaces and results."""
 
-from mercer.methods._accuracy import Accuracy, clustering_accuracy
-from mercer.methods._adaptive_density import adaptive_density
-from mercer.methods._all_modes import ProvedModes, all_modes
-from mercer.methods._ascent import ClimbStatus
-from mercer.methods._blurring import Blurred, blurring_mean_shift
-from mercer.methods._convergence import ConvergenceBandwidth, convergence_bandwidth
-from mercer.methods._denoise import Denoiser, SteinRisk, held_out_risk, stein_risk
-from mercer.methods._density import Density, kernel_density
-from mercer.methods._density_scale import density_scale
-from mercer.methods._enclosing_ball import EnclosingBall, enclosing_ball
-from mercer.methods._filters import EarlyStopping, Filter, HardCut, Tikhonov
-from mercer.methods._fit_denoiser import fit_denoiser
-from mercer.methods._impute import Completion, Imputed, ImputeStatus, impute
-from mercer.methods._mean_shift import Modes, mean_shift
-from mercer.methods._noise import noise_energy, noise_level
-from mercer.methods._pca import kernel_pca
-from mercer.methods._readout import Readout
-from mercer.methods._scale_space import Plateau, ScaleSpace, scale_space
-from mercer.methods._segment import Segments, segment
+from mercer.methods.denoising._denoiser import Denoiser, SteinRisk, held_out_risk, stein_risk
+from mercer.methods.denoising._fit_denoiser import fit_denoiser
+from mercer.methods.denoising._noise_level import noise_energy, noise_level
+from mercer.methods.density._adaptive_density import adaptive_density
+from mercer.methods.density._bandwidth import density_scale
+from mercer.methods.density._density import Density, kernel_density
+from mercer.methods.imputation._impute import Completion, Imputed, ImputeStatus, impute
+from mercer.methods.modes._all_modes import ProvedModes, all_modes
+from mercer.methods.modes._ascent import ClimbStatus
+from mercer.methods.modes._blurring import Blurred, blurring_mean_shift
+from mercer.methods.modes._clustering_accuracy import Accuracy, clustering_accuracy
+from mercer.methods.modes._convergence_bandwidth import ConvergenceBandwidth, convergence_bandwidth
+from mercer.methods.modes._enclosing_ball import EnclosingBall, enclosing_ball
+from mercer.methods.modes._mean_shift import Modes, mean_shift
+from mercer.methods.modes._scale_space import Plateau, ScaleSpace, scale_space
+from mercer.methods.pca._filters import EarlyStopping, Filter, HardCut, Tikhonov
+from mercer.methods.pca._kernel_pca import kernel_pca
+from mercer.methods.pca._linear_inverse import Readout
+from mercer.methods.segmentation._segment import Segments, segment
 
 __all__ = [
     "Accuracy",

@@ -10,7 +10,7 @@ import numpy as np
 from mercer._array import Array, as_points, is_sparse, positive_int
 from mercer._errors import InputError
 from mercer.methods import Modes, mean_shift
-from mercer.methods._scale_space import ScaleSpace
+from mercer.methods.modes._scale_space import ScaleSpace
 from mercer.plot._panels import BLUE, GREEN, GREY, ORANGE, PINK, Picture, given_axes, tidy
 
 _COLOURS = (BLUE, ORANGE, GREEN, PINK, "#E69F00", "#56B4E9")

@@ -10,7 +10,7 @@ import numpy as np
 from mercer._array import Array
 from mercer._errors import UnavailableError
 from mercer.kernels import SpectralMeasure
-from mercer.kernels._atoms import Atoms
+from mercer.kernels._discrete_measures import Atoms
 from mercer.kernels._measures import Convolution, LinearImage, Mixture, PointMass, ScaleMixture
 
 Density = Callable[[Array], Array]

@@ -12,16 +12,16 @@ from mercer._array import Array, is_sparse
 from mercer._config import get_options, options
 from mercer._errors import DerivativeError
 from mercer.engine import Distance, Fields, Program, n_rows, pieces
-from mercer.preimages._bounds import (
+from mercer.preimages._result import Certificate, Verdict, undecided
+from mercer.rigor._derivative_bounds import (
     coefficient_sizes,
     cusp_slope,
     hessian_lipschitz,
     mapped,
     spectral_norms,
 )
-from mercer.preimages._result import Certificate, Verdict, undecided
-from mercer.preimages._rounding import EPS, supremum_errors
-from mercer.preimages._weyl import (
+from mercer.rigor._rounding import EPS, supremum_errors
+from mercer.rigor._weyl import (
     WeylTest,
     all_sums,
     half_diagonal,

@@ -14,11 +14,11 @@ import numpy as np
 
 from mercer._array import Array, positive, positive_int
 from mercer._progress import Callback, Step
-from mercer.preimages._judge import Judge
 from mercer.preimages._problem import Problem, best_of
 from mercer.preimages._result import Found, History, Status
 from mercer.preimages._solver import Solver
 from mercer.preimages._state import State, row_products
+from mercer.preimages._stopping import Judge
 
 _ARMIJO = 1e-4
 _HALVINGS = 40

@@ -12,9 +12,9 @@ from mercer._array import Array
 from mercer._config import options
 from mercer._errors import DerivativeError, InputError
 from mercer.engine import n_columns
-from mercer.preimages._bounds import coefficient_sizes
 from mercer.preimages._objective import Nearest
 from mercer.preimages._state import State
+from mercer.rigor._derivative_bounds import coefficient_sizes
 from mercer.space import Element
 
 _ROUNDING = 1e-12  # of the sum of the sizes of all terms

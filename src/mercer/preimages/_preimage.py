@@ -14,18 +14,18 @@ from mercer._errors import InputError
 from mercer._progress import Callback
 from mercer.engine import n_columns, pieces
 from mercer.kernels import Definiteness, OpenBall
-from mercer.preimages._candidates import Candidates
 from mercer.preimages._certify import certify
 from mercer.preimages._constraint import Ball, as_constraint
 from mercer.preimages._descent import Descent
-from mercer.preimages._fixed_point import FixedPoint
-from mercer.preimages._lbfgs import LBFGS
-from mercer.preimages._newton import Newton
 from mercer.preimages._objective import Nearest, Objective
 from mercer.preimages._problem import Problem
 from mercer.preimages._result import Certificate, Found, History, PreImage, Status, undecided
 from mercer.preimages._solver import Solver
 from mercer.preimages._starts import default_starts, given_starts
+from mercer.preimages.solvers._candidates import Candidates
+from mercer.preimages.solvers._fixed_point import FixedPoint
+from mercer.preimages.solvers._lbfgs import LBFGS
+from mercer.preimages.solvers._newton import Newton
 from mercer.space import Element
 from mercer.space._points import concatenated
 

@@ -12,10 +12,10 @@ from mercer import engine
 from mercer._array import Array, is_sparse
 from mercer.engine import Program, n_columns, n_rows, pieces
 from mercer.kernels import Kernel
-from mercer.preimages._bounds import coefficient_sizes, cusp_slope, gradient_bound
 from mercer.preimages._constraint import Constraint
 from mercer.preimages._objective import Nearest, Objective
 from mercer.preimages._state import State
+from mercer.rigor._derivative_bounds import coefficient_sizes, cusp_slope, gradient_bound
 from mercer.space import Element, feature
 
 

@@ -14,7 +14,7 @@ from mercer._errors import InputError
 from mercer._threads import single_threaded_blas
 from mercer.engine import Dense, LowRank
 from mercer.space._element import Element
-from mercer.space._inner import squared_norms
+from mercer.space._inner_products import squared_norms
 from mercer.space._points import same
 
 _SMALL = 1000  # elements

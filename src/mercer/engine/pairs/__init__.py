@@ -1,0 +1,1 @@
+"""Pairs: how the variables of a program are measured between two sets of points."""

@@ -1,0 +1,109 @@
+"""Sums over coordinates, v(x, y) = sum_c f(x_c, y_c), on tiles: by the core, or by NumPy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from mercer._array import Array, is_sparse
+from mercer._config import get_options
+from mercer._errors import InputError
+from mercer.engine._compiled import core, instruction_set
+from mercer.engine.programs._program import Coordinates, Program
+from mercer.engine.programs._tape import tape
+
+_KINDS = ("minimum", "harmonic", "chi2", "differing")  # as the core numbers them
+
+
+def comparable(X: Any, Y: Any = None) -> tuple[Array, Array]:
+    """Points and queries (None: the points) as the core reads them, objects as whole numbers."""
+    Y = X if Y is None else Y
+    if is_sparse(X) or is_sparse(Y):
+        raise InputError("this kernel compares coordinate by coordinate: use X.toarray()")
+    if X.dtype == object or Y.dtype == object:
+        return _codes(X, Y)
+    dtype = np.result_type(X, Y)
+    x = np.ascontiguousarray(X, dtype=dtype)
+    return x, x if Y is X else np.ascontiguousarray(Y, dtype=dtype)
+
+
+def coordinate_sums(kind: str, Y: Array, X: Array, out: Array | None = None) -> Array:
+    """The sums between rows of Y and rows of X, shape (len(Y), len(X)); in `out` if given."""
+    out = np.empty((Y.shape[0], X.shape[0]), dtype=X.dtype) if out is None else out
+    known = "differing" if kind == "equal" else kind
+    if _by_core():
+        core().coordinate_sums(_KINDS.index(known), Y, X, out, instruction_set())
+    else:
+        out[...] = _sums(_TERMS[known], Y, X)
+    return _share(out, X.shape[1]) if kind == "equal" else out
+
+
+def profile_of_sums(program: Program) -> Any:
+    """The profile as a pass of the core over tiles of sums; None if that cannot be."""
+    one = len(program.variables) == 1 and isinstance(program.variables[0], Coordinates)
+    lowered = tape(program.profile) if one and _by_core() else None
+    if lowered is None:
+        return None
+    return core().Profile(list(lowered[0]), lowered[1], instruction_set())
+
+
+def _by_core() -> bool:
+    return core() is not None and get_options().engine != "blocked"
+
+
+def aligned_sums(kind: str, Y: Array, X: Array) -> Array:
+    """The sums between row j of Y and row j of X, shape (len(Y),)."""
+    if kind == "equal":
+        return _share(aligned_sums("differing", Y, X), X.shape[1])
+    return np.asarray(_TERMS[kind](Y, X).sum(axis=1, dtype=np.float64))
+
+
+def totals(X: Any) -> Array:
+    """The sum of the coordinates of each row, in float64."""
+    return np.asarray(X.sum(axis=1, dtype=np.float64)).reshape(-1)
+
+
+def _sums(term: Callable[[Any, Any], Any], Y: Array, X: Array) -> Array:
+    out = np.zeros((Y.shape[0], X.shape[0]))
+    for k in range(X.shape[1]):
+        out += term(Y[:, k, None], X[None, :, k])
+    return out
+
+
+def _share(differing: Array, columns: int) -> Array:
+    """The share of equal columns, in place."""
+    np.subtract(columns, differing, out=differing)
+    differing /= columns
+    return differing
+
+
+def _harmonic(y: Any, x: Any) -> Any:
+    """Smaller times share: symmetric to the last bit, and nothing overflows."""
+    total = x + y
+    return np.minimum(x, y) * (np.maximum(x, y) / np.where(total == 0, 1, total))
+
+
+def _chi2(y: Any, x: Any) -> Any:
+    total, gap = x + y, x - y
+    return gap * (gap / np.where(total == 0, 1, total))
+
+
+_TERMS: dict[str, Callable[[Any, Any], Any]] = {
+    "minimum": np.minimum,
+    "harmonic": _harmonic,
+    "chi2": _chi2,
+    "differing": np.not_equal,
+}
+
+
+def _codes(X: Array, Y: Array) -> tuple[Array, Array]:
+    """Whole numbers that are equal where the objects of a column are."""
+    sets = [X] if Y is X else [X, Y]
+    out = [np.empty(Z.shape) for Z in sets]
+    for c in range(X.shape[1]):
+        known: dict[Any, int] = {}
+        for codes, Z in zip(out, sets, strict=True):
+            codes[:, c] = [known.setdefault(label, len(known)) for label in Z[:, c].tolist()]
+    return out[0], out[-1]

@@ -1,0 +1,80 @@
+"""When float32 data must be summed in float64 to give answers that are right in float32."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from mercer._array import Array, is_sparse
+from mercer.engine.pairs._cancellation import cut_below
+from mercer.engine.pairs._distances import bound_on_error, squared_norms
+from mercer.engine.pairs._variables import mapped_points, tile_dtype
+from mercer.engine.programs._fields import Fields
+from mercer.engine.programs._program import Distance, Program
+
+_SMALLEST, _LARGEST = 1e-30, 1e30  # squared distances that float32 holds with room to spare
+
+
+def in_double(program: Program, X: Any, Y: Any, order: int) -> bool:
+    """Whether these float32 points need float64 sums.
+
+    Because their squared distances, or derivatives of the profile, leave the range of float32; or
+    because derivatives are sums of coordinates that would cancel (clusters far apart).
+    """
+    if tile_dtype(X, Y) != np.float32:
+        return False
+    if any(_extreme(d) for pair in program.corner for d in pair[: 2 if order else 1]):
+        return True
+    return any(
+        _distance_needs_double(program, i, X, Y, order)
+        for i, v in enumerate(program.variables)
+        if isinstance(v, Distance)
+    )
+
+
+def _distance_needs_double(program: Program, index: int, X: Any, Y: Any, order: int) -> bool:
+    if is_sparse(X) or is_sparse(Y):
+        return order > 0
+    x, y = mapped_points(program.variables[index], X, Y)
+    centre = x.mean(axis=0, dtype=np.float64)
+    radius2 = float(squared_norms(y - centre).max())
+    widest2 = max(radius2, float(squared_norms(x - centre).max()))
+    if widest2 > 0.0 and not _SMALLEST < widest2 < _LARGEST:
+        return True
+    error = bound_on_error(radius2, np.float32)
+    return order > 0 and radius2 > 0 and cut_below(program, index, "float32", error, radius2) > 0
+
+
+def _extreme(d: float) -> bool:
+    return np.isfinite(d) and abs(d) > 1e25
+
+
+def doubled(X: Any) -> Any:
+    """The points in float64."""
+    return X.astype(np.float64) if getattr(X, "dtype", None) == np.float32 else X
+
+
+def halved(fields: Fields) -> Fields:
+    """Fields in float32; slopes and shifts stay as they are, a bound grows by the rounding."""
+
+    def cast(a: Any) -> Any:
+        return None if a is None else a.astype(np.float32)
+
+    with np.errstate(over="ignore"):  # what is beyond float32 is infinite in it
+        return replace(
+            fields,
+            value=cast(fields.value),
+            gradient=cast(fields.gradient),
+            hessian=cast(fields.hessian),
+            cusp=cast(fields.cusp),
+            bound=with_rounding(fields.bound, fields.value),
+        )
+
+
+def with_rounding(bound: Array | None, value: Array) -> Array | None:
+    """A bound on the error of values of shape (m, b) that will be rounded to float32."""
+    if bound is None:
+        return None
+    return np.asarray(bound + np.finfo(np.float32).eps * np.abs(value).max(axis=0))

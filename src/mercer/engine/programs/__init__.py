@@ -1,0 +1,1 @@
+"""Programs: what is summed. Variables, a profile of them, coefficients, and what comes out."""

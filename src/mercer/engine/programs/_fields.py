@@ -1,0 +1,212 @@
+"""Fields: the value, gradient and Hessian of sums of kernels, put together from moments.
+
+Each variable v of a program changes with the query y along D_v = alpha z + beta z_i + gamma, where
+z and z_i are the mapped query and point:
+
+    squared distance  2 (z - z_i)     inner product  z_i     |query|^2  2 z     gap  1
+
+so with weights w the sums that derivatives need are sum w, sum w z_i and sum w z_i z_i'.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from mercer._array import Array, is_sparse
+from mercer.engine.programs._maps import pull_all
+from mercer.engine.programs._program import Distance, Dot, Gap, Norm, Program, Variable
+
+_OUTER_COLUMNS = 600  # up to this many products of coordinates are summed as one matrix product
+
+Moments = dict[tuple[Any, ...], Array]
+"""Sums over points, by what they weigh: ("value",), ("sum", v), ("first", v), ("second", v, w)."""
+
+
+@dataclass(frozen=True)
+class Fields:
+    """What a sum of kernels is at each query; true values are `value * exp(shift)`.
+
+    Attributes
+    ----------
+    value : array of shape (m,) for one element or a paired batch, (m, b) otherwise
+    gradient, hessian : arrays with one and two more axes of length d; None if not asked for
+    slopes : for each variable of the program the sum of coef times the partial derivative
+    cusp : the sum of the coefficients of the points that coincide with the query, where the
+        slope is infinite (their terms are left out of the derivatives); None for smooth profiles
+    shift : the logarithm of the scale of each query, shape (m,)
+    bound : where a tolerance was made use of, a bound on the error that makes in the values of each
+        element, shape (b,); None where the error is rounding. The spectral engine gives no slopes
+    """
+
+    value: Array
+    gradient: Array | None
+    hessian: Array | None
+    slopes: tuple[Array, ...]
+    cusp: Array | None
+    shift: Array
+    bound: Array | None = None
+
+    def first_elements(self, count: int) -> Fields:
+        """The fields of the first elements of the batch."""
+
+        def cut(a: Any) -> Any:
+            return None if a is None else a[:, :count]
+
+        slopes = tuple(cut(s) for s in self.slopes)
+        return Fields(
+            cut(self.value),
+            cut(self.gradient),
+            cut(self.hessian),
+            slopes,
+            cut(self.cusp),
+            self.shift,
+            None if self.bound is None else self.bound[:count],
+        )
+
+
+def direction(v: Variable) -> tuple[float, float, float]:
+    """(alpha, beta, gamma) of D_v = alpha z + beta z_i + gamma."""
+    match v:
+        case Distance():
+            return 2.0, -2.0, 0.0
+        case Dot():
+            return 0.0, 1.0, 0.0
+        case Norm(of="row"):
+            return 2.0, 0.0, 0.0
+        case Gap():
+            return 0.0, 0.0, 1.0
+    return 0.0, 0.0, 0.0
+
+
+def add_moments(
+    moments: Moments, program: Program, weights: Any, coordinates: list[Any], order: int
+) -> None:
+    """Add one tile to the moments.
+
+    `weights` is a `Jet` of (rows, columns) arrays that already carry the coefficients;
+    `coordinates[v]` holds the centred points of the tile where variable v measures them.
+    """
+    accumulate(moments, ("value",), weights.value.sum(axis=1, dtype=np.float64))
+    for v, kind in enumerate(program.variables if order >= 1 else ()):
+        W = weights.first[v]
+        if _is_zero(W):
+            continue
+        accumulate(moments, ("sum", v), W.sum(axis=1, dtype=np.float64))
+        if direction(kind)[1]:
+            accumulate(moments, ("first", v), _weighted_sum(W, coordinates[v]))
+    if order == 2:
+        _add_second(moments, program, weights.second, coordinates)
+
+
+def _add_second(moments: Moments, program: Program, second: Any, coordinates: list[Any]) -> None:
+    kinds = program.variables
+    for v in range(len(kinds)):
+        for w in range(v, len(kinds)):
+            W = second[v][w]
+            if _is_zero(W):
+                continue
+            moves_v, moves_w = direction(kinds[v])[1], direction(kinds[w])[1]
+            accumulate(moments, ("sum", v, w), W.sum(axis=1, dtype=np.float64))
+            if moves_v:
+                accumulate(moments, ("left", v, w), _weighted_sum(W, coordinates[v]))
+            if moves_w and w != v:
+                accumulate(moments, ("right", v, w), _weighted_sum(W, coordinates[w]))
+            if moves_v and moves_w:
+                outer = _weighted_outer(W, coordinates[v], coordinates[w])
+                accumulate(moments, ("second", v, w), outer)
+
+
+def gradient_of(program: Program, moments: Moments, queries: list[Array], dim: int) -> Array:
+    """Sum_v sum_i w D_v in the original coordinates; `queries[v]` are centred like the points."""
+    rows = moments[("value",)].shape[0]
+    total = np.zeros((rows, dim))
+    for v, kind in enumerate(program.variables):
+        if ("sum", v) not in moments:
+            continue
+        alpha, beta, gamma = direction(kind)
+        part = moments[("sum", v)][:, None] * (alpha * queries[v] + gamma)
+        if beta:
+            part += beta * moments[("first", v)]
+        if isinstance(kind, Distance | Dot | Norm | Gap):
+            total += pull_all(kind.maps, part, dim)
+    return total
+
+
+def hessian_of(program: Program, moments: Moments, queries: list[Array], dim: int) -> Array:
+    """The second derivative: curvature of the variables, plus products of their directions."""
+    rows = moments[("value",)].shape[0]
+    total = np.zeros((rows, dim, dim))
+    for v, kind in enumerate(program.variables):
+        if ("sum", v) in moments and direction(kind)[0]:
+            identity = 2.0 * moments[("sum", v)][:, None, None] * np.eye(queries[v].shape[1])
+            total += _pull_both(kind, kind, identity, dim)
+        for w in range(v, len(program.variables)):
+            if ("sum", v, w) in moments:
+                other = program.variables[w]
+                part = _pull_both(kind, other, _outer_of(moments, v, w, kind, other, queries), dim)
+                total += part if w == v else part + np.swapaxes(part, 1, 2)
+    return total
+
+
+def _outer_of(
+    moments: Moments, v: int, w: int, kind: Variable, other: Variable, queries: list[Array]
+) -> Array:
+    """sum_i W (alpha_v z + beta_v z_i + gamma_v)(alpha_w z + beta_w z_i + gamma_w)'."""
+    (a, b, g), (c, e, h) = direction(kind), direction(other)
+    z, y = a * queries[v] + g, c * queries[w] + h
+    out = moments[("sum", v, w)][:, None, None] * _outer(z, y)
+    left = moments.get(("left", v, w))
+    right = left if w == v else moments.get(("right", v, w))
+    if (a or g) and e and right is not None:
+        out = out + e * _outer(z, right)
+    if b and (c or h) and left is not None:
+        out = out + b * _outer(left, y)
+    if b and e:
+        out = out + b * e * moments[("second", v, w)]
+    return np.asarray(out)
+
+
+def _pull_both(kind: Variable, other: Variable, T: Array, dim: int) -> Array:
+    maps, other_maps = getattr(kind, "maps", ()), getattr(other, "maps", ())
+    T = pull_all(other_maps, T, dim)
+    return np.swapaxes(pull_all(maps, np.swapaxes(T, 1, 2), dim), 1, 2)
+
+
+def _outer(a: Array, b: Array) -> Array:
+    return a[:, :, None] * b[:, None, :]
+
+
+def accumulate(moments: Moments, key: tuple[Any, ...], part: Array) -> None:
+    """Add an array to the moments under a key, which may keep it."""
+    if key in moments:
+        moments[key] += part
+    else:
+        moments[key] = part
+
+
+def _is_zero(W: Any) -> bool:
+    return isinstance(W, int)
+
+
+def _weighted_sum(W: Array, Z: Any) -> Array:
+    return np.asarray(W @ Z, dtype=np.float64)
+
+
+def _weighted_outer(W: Array, Z: Any, V: Any) -> Array:
+    """sum_i W[j, i] z_i v_i' for every query j."""
+    p, q = Z.shape[1], V.shape[1]
+    if is_sparse(Z) or p * q > _OUTER_COLUMNS:
+        return np.stack([_dense((_scaled(Z, w)).T @ V) for w in W]).astype(np.float64)
+    products = (Z[:, :, None] * V[:, None, :]).reshape(Z.shape[0], p * q)
+    return np.asarray(W @ products, dtype=np.float64).reshape(W.shape[0], p, q)
+
+
+def _scaled(Z: Any, w: Array) -> Any:
+    return Z.multiply(w[:, None]).tocsr() if is_sparse(Z) else Z * w[:, None]
+
+
+def _dense(M: Any) -> Array:
+    return np.asarray(M.toarray() if is_sparse(M) else M)

@@ -1,0 +1,168 @@
+"""Order-2 jets: a profile evaluated together with its gradient and Hessian in its variables."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from mercer._array import namespace
+from mercer._errors import DerivativeError
+from mercer.engine.programs._expr import Add, Const, Cut, Expr, LogAddExp, Mul, Unary, Var
+
+
+@dataclass(frozen=True)
+class Jet:
+    """Value, gradient and Hessian of an expression in its variables; 0 marks a structural zero."""
+
+    value: Any
+    first: tuple[Any, ...] = ()
+    second: tuple[tuple[Any, ...], ...] = ()
+
+
+def evaluate(expr: Expr, inputs: Sequence[Any], order: int = 0) -> Jet:
+    """Evaluate the expression, and its derivatives in the inputs up to `order` (0, 1 or 2)."""
+    return _visit(expr, inputs, order, {})
+
+
+def _visit(node: Expr, inputs: Sequence[Any], order: int, memo: dict[int, Jet]) -> Jet:
+    """The jet of a node, each node once. (Not a closure: a cycle would keep the tiles alive.)"""
+    if id(node) not in memo:
+        memo[id(node)] = _jet(node, inputs, order, memo)
+    return memo[id(node)]
+
+
+def _jet(node: Expr, inputs: Sequence[Any], order: int, memo: dict[int, Jet]) -> Jet:
+    match node:
+        case Var(index=i):
+            return _jet_of(inputs[i], order, len(inputs), i)
+        case Const(value=c):
+            return _jet_of(c, order, len(inputs), None)
+        case Add(left=a, right=b):
+            return _sum(_visit(a, inputs, order, memo), _visit(b, inputs, order, memo))
+        case Mul(left=a, right=b):
+            left, right = _visit(a, inputs, order, memo), _visit(b, inputs, order, memo)
+            return _product(left, right, order)
+        case LogAddExp(left=a, right=b):
+            left, right = _visit(a, inputs, order, memo), _visit(b, inputs, order, memo)
+            return _log_add_exp(left, right, order)
+        case Cut(gate=g, body=b, outside=c):
+            gate = _visit(g, inputs, 0, {}).value
+            return _cut(gate, _visit(b, inputs, order, memo), c)
+        case Unary(arg=a):
+            inner = _visit(a, inputs, order, memo)
+            return _chain(node.derivatives(inner.value, order), inner, order)
+    raise TypeError(f"not a profile expression: {node!r}")  # pragma: no cover
+
+
+@lru_cache(maxsize=1024)
+def corner(expr: Expr, variables: int, index: int) -> tuple[float, float]:
+    """First and second derivative in one variable where it is 0 and all others are not.
+
+    The others are at a place of no account: at 1 the geometric kernel has its pole. NaN where the
+    profile has no derivatives.
+    """
+    inputs = [np.full(1, 0.37) for _ in range(variables)]
+    inputs[index] = np.zeros(1)
+    try:
+        with np.errstate(all="ignore"):
+            jet = evaluate(expr, inputs, order=2)
+    except DerivativeError:
+        return math.nan, math.nan
+    first, second = jet.first[index], jet.second[index][index]
+    return float(np.ravel(first)[0]), float(np.ravel(second)[0])
+
+
+def _jet_of(value: Any, order: int, n: int, seed: int | None) -> Jet:
+    first = tuple(1.0 if i == seed else 0 for i in range(n)) if order >= 1 else ()
+    second = tuple((0,) * n for _ in range(n)) if order == 2 else ()
+    return Jet(value, first, second)
+
+
+def _is_zero(a: Any) -> bool:
+    return isinstance(a, int) and a == 0
+
+
+def _plus(a: Any, b: Any) -> Any:
+    return b if _is_zero(a) else a if _is_zero(b) else a + b
+
+
+def _times(a: Any, b: Any) -> Any:
+    return 0 if _is_zero(a) or _is_zero(b) else a * b
+
+
+def _sum(a: Jet, b: Jet) -> Jet:
+    first = tuple(map(_plus, a.first, b.first))
+    second = tuple(tuple(map(_plus, ra, rb)) for ra, rb in zip(a.second, b.second, strict=True))
+    return Jet(a.value + b.value, first, second)
+
+
+def _symmetric(n: int, entry: Callable[[int, int], Any]) -> tuple[tuple[Any, ...], ...]:
+    upper = {(v, w): entry(v, w) for v in range(n) for w in range(v, n)}
+    return tuple(tuple(upper[min(v, w), max(v, w)] for w in range(n)) for v in range(n))
+
+
+def _product(a: Jet, b: Jet, order: int) -> Jet:
+    n = len(a.first)
+    first = tuple(_plus(_times(a.first[v], b.value), _times(a.value, b.first[v])) for v in range(n))
+
+    def entry(v: int, w: int) -> Any:
+        cross = _plus(_times(a.first[v], b.first[w]), _times(a.first[w], b.first[v]))
+        own = _plus(_times(a.second[v][w], b.value), _times(a.value, b.second[v][w]))
+        return _plus(own, cross)
+
+    return Jet(a.value * b.value, first, _symmetric(n, entry) if order == 2 else ())
+
+
+def _chain(f: tuple[Any, ...], a: Jet, order: int) -> Jet:
+    n = len(a.first)
+    if order == 0:
+        return Jet(f[0])
+    first = tuple(_times(f[1], d) for d in a.first)
+
+    def entry(v: int, w: int) -> Any:
+        return _plus(_times(f[2], _times(a.first[v], a.first[w])), _times(f[1], a.second[v][w]))
+
+    return Jet(f[0], first, _symmetric(n, entry) if order == 2 else ())
+
+
+def _log_add_exp(a: Jet, b: Jet, order: int) -> Jet:
+    xp = namespace(a.value, b.value)
+    high = xp.maximum(a.value, b.value)
+    high = xp.where(xp.isfinite(high), high, xp.zeros_like(high))  # both may be log(0)
+    p, q = xp.exp(a.value - high), xp.exp(b.value - high)
+    nothing = p + q == 0
+    total = xp.where(nothing, xp.ones_like(p), p + q)
+    value = xp.where(nothing, xp.full_like(p, -math.inf), high + xp.log(total))
+    if order == 0:
+        return Jet(value)
+    p, q = p / total, q / total
+    n = len(a.first)
+    first = tuple(_plus(_times(p, a.first[v]), _times(q, b.first[v])) for v in range(n))
+
+    def entry(v: int, w: int) -> Any:
+        gap_v = _plus(a.first[v], _times(-1.0, b.first[v]))
+        gap_w = _plus(a.first[w], _times(-1.0, b.first[w]))
+        mean = _plus(_times(p, a.second[v][w]), _times(q, b.second[v][w]))
+        return _plus(mean, _times(p * q, _times(gap_v, gap_w)))
+
+    return Jet(value, first, _symmetric(n, entry) if order == 2 else ())
+
+
+def _cut(gate: Any, body: Jet, outside: float) -> Jet:
+    xp = namespace(gate, body.value)
+    inside = gate >= 0
+
+    def keep(a: Any, other: float) -> Any:
+        if _is_zero(a):
+            return 0
+        a = a + xp.zeros_like(gate) if isinstance(a, float) else a
+        return xp.where(inside, a, xp.full_like(a, other))
+
+    first = tuple(keep(d, 0.0) for d in body.first)
+    second = tuple(tuple(keep(d, 0.0) for d in row) for row in body.second)
+    return Jet(keep(body.value, outside), first, second)

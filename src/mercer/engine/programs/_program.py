@@ -1,0 +1,283 @@
+"""Programs: what an engine runs. Variables measured between two points, and a profile of them.
+
+    k(x, y) = profile(v_1(x, y), ..., v_g(x, y))
+
+A radial kernel has one variable, a squared distance; a dot-product kernel one inner product;
+sums and products of kernels of different kinds, metrics or columns have several. The engine never
+sees a Kernel.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from mercer._array import Array
+from mercer.engine.programs._expr import Const, Expr, Var, substitute
+from mercer.engine.programs._jets import corner
+from mercer.engine.programs._log_profile import log_expr
+from mercer.engine.programs._maps import Maps
+
+
+@dataclass(frozen=True)
+class Distance:
+    """u = |Ax - Ay|^2."""
+
+    maps: Maps = ()
+
+
+@dataclass(frozen=True)
+class Dot:
+    """t = <Ax, Ay>."""
+
+    maps: Maps = ()
+
+
+@dataclass(frozen=True)
+class Norm:
+    """|Ax|^2 of the point (`of="column"`) or of the query (`of="row"`)."""
+
+    of: str
+    maps: Maps = ()
+
+
+@dataclass(frozen=True)
+class Gap:
+    """v = Ay - Ax, query minus point, of points that the maps take to one coordinate.
+
+    With a period the points lie on a circle: v is wrapped into [-period/2, period/2].
+    """
+
+    maps: Maps = ()
+    period: float | None = None
+
+
+@dataclass(frozen=True)
+class Coordinates:
+    """v = sum_c f(x_c, y_c) over the coordinates of Ax and Ay, with f(x, y) by its name:
+
+        minimum     min(x, y)
+        harmonic    x y / (x + y), 0 at x = y = 0
+        chi2        (x - y)^2 / (x + y), 0 at x = y = 0
+        differing   1 where x != y, else 0
+        equal       1 / d where x = y, else 0: the share of equal coordinates
+
+    Points must be >= 0 for the first three. For the last two they may be any objects that can be
+    hashed, in an array of two dimensions.
+    """
+
+    kind: str
+    maps: Maps = ()
+
+
+@dataclass(frozen=True)
+class Total:
+    """sum_c of Ax, of the point (`of="column"`) or of the query (`of="row"`)."""
+
+    of: str
+    maps: Maps = ()
+
+
+@dataclass(frozen=True)
+class Block:
+    """Any function of two blocks of points: the only way in for points that are not vectors."""
+
+    function: Callable[[Any, Any], Any]
+    diagonal: Callable[[Any], Any]
+
+
+@dataclass(frozen=True)
+class BlockDiagonal:
+    """f(x, x) of a `Block`, for the point (`of="column"`) or the query (`of="row"`)."""
+
+    of: str
+    diagonal: Callable[[Any], Any]
+
+
+Variable = Distance | Dot | Norm | Gap | Coordinates | Total | Block | BlockDiagonal
+_Valued = Coordinates | Total | Block | BlockDiagonal  # without derivatives in the points
+Spectrum = Callable[[Array, int], Array]
+
+
+@dataclass(frozen=True)
+class Program:
+    """A profile of variables.
+
+    `spectrum`, where it is known, gives the spectral density of a radial program: a function of the
+    squared frequencies |w|^2 and the dimension of the (mapped) points.
+    """
+
+    variables: tuple[Variable, ...]
+    profile: Expr
+    spectrum: Spectrum | None = field(default=None, compare=False)
+
+    @cached_property
+    def log_profile(self) -> Expr | None:
+        """log k as an expression, None where k is not positive by its form."""
+        return log_expr(self.profile)
+
+    @property
+    def kind(self) -> str:
+        """`radial`, `dot`, `constant` (no variable) or `mixed` (everything else)."""
+        if not self.variables:
+            return "constant"
+        names = {Distance: "radial", Dot: "dot"}
+        return names.get(type(self.variables[0]), "mixed") if len(self.variables) == 1 else "mixed"
+
+    @property
+    def has_derivatives(self) -> bool:
+        """Whether every variable can be differentiated in the points."""
+        return all(
+            not isinstance(v, _Valued) and all(step.is_linear for step in v.maps)
+            for v in self.variables
+        )
+
+    @cached_property
+    def corner(self) -> tuple[tuple[float, float], ...]:
+        """For each variable the first and second derivative of the profile at zero."""
+        count = len(self.variables)
+        return tuple(corner(self.profile, count, v) for v in range(count))
+
+    @cached_property
+    def cusps(self) -> tuple[bool, ...]:
+        """For each variable: is the slope of the profile infinite at zero distance (Laplace)?
+
+        A profile of a gap has a kink there, and says so by a second derivative that is NaN.
+        """
+        return tuple(
+            (isinstance(v, Distance) and math.isinf(first))
+            or (isinstance(v, Gap) and math.isfinite(first) and math.isnan(second))
+            for v, (first, second) in zip(self.variables, self.corner, strict=True)
+        )
+
+    @cached_property
+    def is_smooth(self) -> bool:
+        """Whether first and second derivatives are finite at zero distance, as for the Gaussian."""
+        return all(
+            math.isfinite(first) and math.isfinite(second)
+            for v, (first, second) in zip(self.variables, self.corner, strict=True)
+            if isinstance(v, Distance | Gap)
+        )
+
+    @cached_property
+    def diagonal(self) -> Program:
+        """k(x, x) as a program in the query alone."""
+        return _diagonal(self, "row")
+
+    def __add__(self, other: Program) -> Program:
+        variables, left, right = _merge(self, other)
+        return Program(variables, left + right, _added(self, other, variables))
+
+    def __mul__(self, other: Program) -> Program:
+        variables, left, right = _merge(self, other)
+        return Program(variables, left * right, _scaled(self, other))
+
+    def normalised(self) -> Program:
+        """k(x, y) / sqrt(k(x, x) k(y, y))."""
+        roots = _diagonal(self, "row") * _diagonal(self, "column")
+        return self * Program(roots.variables, roots.profile**-0.5)
+
+    def mapped(self, maps: Maps) -> Program:
+        """The program on mapped points, k(Ax, Ay)."""
+        moved: list[Variable] = []
+        for v in self.variables:
+            match v:
+                case Distance(maps=m):
+                    moved.append(Distance(maps + m))
+                case Dot(maps=m):
+                    moved.append(Dot(maps + m))
+                case Norm(of=of, maps=m):
+                    moved.append(Norm(of, maps + m))
+                case Gap(maps=m, period=period):
+                    moved.append(Gap(maps + m, period))
+                case Coordinates(kind=kind, maps=m):
+                    moved.append(Coordinates(kind, maps + m))
+                case Total(of=of, maps=m):
+                    moved.append(Total(of, maps + m))
+                case _:
+                    moved.append(_mapped_block(v, maps))
+        return Program(tuple(moved), self.profile, self.spectrum)
+
+
+def _merge(a: Program, b: Program) -> tuple[tuple[Variable, ...], Expr, Expr]:
+    """Bring two programs onto one list of variables; equal variables are computed once."""
+    variables = list(a.variables)
+    moved: list[Expr] = []
+    for v in b.variables:
+        if v not in variables:
+            variables.append(v)
+        moved.append(_node(v, variables.index(v)))
+    return tuple(variables), a.profile, substitute(b.profile, moved)
+
+
+def _added(a: Program, b: Program, variables: tuple[Variable, ...]) -> Spectrum | None:
+    """Spectra of the same distance add; a constant has its mass at zero and no density."""
+    f, g = a.spectrum, b.spectrum
+    if f is None or g is None or len(variables) != 1:
+        return None
+    return lambda squared, dim: f(squared, dim) + g(squared, dim)
+
+
+def _scaled(a: Program, b: Program) -> Spectrum | None:
+    """A constant factor scales a spectrum; other products have none in closed form."""
+    for constant, other in ((a, b), (b, a)):
+        spectrum = other.spectrum
+        if isinstance(constant.profile, Const) and spectrum is not None:
+            c = constant.profile.value
+            return lambda squared, dim: c * spectrum(squared, dim)
+    return None
+
+
+def _node(v: Variable, index: int) -> Expr:
+    return Var(index, nonnegative=isinstance(v, Distance | Norm | Coordinates | Total))
+
+
+def _diagonal(program: Program, of: str) -> Program:
+    variables: list[Variable] = []
+    nodes: list[Expr] = []
+    for v in program.variables:
+        match v:
+            case Distance() | Gap():
+                nodes.append(Const(0.0))
+                continue
+            case Coordinates(kind="chi2" | "differing"):
+                nodes.append(Const(0.0))
+                continue
+            case Coordinates(kind="equal"):
+                nodes.append(Const(1.0))
+                continue
+            case Dot(maps=maps) | Norm(maps=maps):
+                single: Variable = Norm(of, maps)
+            case Coordinates(maps=maps) | Total(maps=maps):
+                single = Total(of, maps)
+            case Block(diagonal=f) | BlockDiagonal(diagonal=f):
+                single = BlockDiagonal(of, f)
+        if single not in variables:
+            variables.append(single)
+        node = _node(single, variables.index(single))
+        # x x / (x + x) is x / 2
+        nodes.append(0.5 * node if v == Coordinates("harmonic", getattr(v, "maps", ())) else node)
+    return Program(tuple(variables), substitute(program.profile, nodes))
+
+
+@dataclass(frozen=True)
+class _Mapped:
+    """A block function behind linear maps, comparable by value."""
+
+    function: Callable[..., Any]
+    maps: Maps
+
+    def __call__(self, *blocks: Any) -> Any:
+        from_maps = blocks
+        for step in self.maps:
+            from_maps = tuple(step.apply(b) for b in from_maps)
+        return self.function(*from_maps)
+
+
+def _mapped_block(v: Block | BlockDiagonal, maps: Maps) -> Variable:
+    if isinstance(v, Block):
+        return Block(_Mapped(v.function, maps), _Mapped(v.diagonal, maps))
+    return BlockDiagonal(v.of, _Mapped(v.diagonal, maps))

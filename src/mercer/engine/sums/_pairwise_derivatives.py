@@ -1,0 +1,114 @@
+"""Derivatives of k(x, y) in its two arguments, pair by pair, written out because asked for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from mercer._array import Array, is_sparse
+from mercer._errors import DerivativeError
+from mercer._threads import map_threads
+from mercer.engine._tiling import n_columns, n_rows, pieces
+from mercer.engine.pairs._precision import doubled, in_double
+from mercer.engine.pairs._variables import Pairs
+from mercer.engine.pairs._weights import tile_jet, without_cusps
+from mercer.engine.programs._fields import direction
+from mercer.engine.programs._maps import pull_all
+from mercer.engine.programs._program import Distance, Dot, Gap, Norm, Program, Variable
+
+
+def input_gradient(program: Program, X: Any, Y: Any) -> Array:
+    """d k(x_i, y_j) / d x_i, shape (n, m, d)."""
+    return _derivative(program, X, Y, mixed=False)
+
+
+def input_mixed(program: Program, X: Any, Y: Any) -> Array:
+    """d^2 k(x_i, y_j) / d x_i d y_j', shape (n, m, d, d)."""
+    return _derivative(program, X, Y, mixed=True)
+
+
+def require_derivatives(program: Program) -> None:
+    """Raise unless the kernel has derivatives in its arguments."""
+    if not program.has_derivatives:
+        raise DerivativeError(
+            "this kernel is known by its values only (a function of blocks or of coordinates, a "
+            "feature map, or a precomputed matrix), so it has no derivatives; use a kernel with a "
+            "profile"
+        )
+
+
+def _derivative(program: Program, X: Any, Y: Any, *, mixed: bool) -> Array:
+    require_derivatives(program)
+    order = 2 if mixed else 1
+    if in_double(program, Y, X, order):
+        wide = _derivative(program, doubled(X), doubled(Y), mixed=mixed)
+        return wide.astype(np.float32)
+    pairs = Pairs(program, Y, X, order=order)
+    n, m, dim = n_rows(X), n_rows(Y), n_columns(X)
+    out = np.zeros((n, m, dim, dim) if mixed else (n, m, dim), dtype=pairs.dtype)
+
+    def job(rows: slice) -> None:
+        inputs = pairs.tile(rows, slice(0, m))
+        shape = (rows.stop - rows.start, m)
+        jet = tile_jet(program, inputs, order, shape, pairs.dtype)
+        jet, at_cusp = without_cusps(program, jet, inputs)
+        directions = [_directions(v, pairs, rows) for v in program.variables]
+        if mixed:
+            _add_mixed(out[rows], program, jet, directions, dim)
+            if at_cusp is not None:
+                out[rows][at_cusp] = np.nan  # the derivative does not exist there
+        else:
+            _add_gradient(out[rows], program, jet, directions, dim)
+
+    per_row = max(1, m * dim * (dim if mixed else 1))
+    map_threads(job, list(pieces(n, max(1, (1 << 18) // per_row))))
+    return out
+
+
+def _directions(v: Variable, pairs: Pairs, rows: slice) -> tuple[Array, Array]:
+    """d v / d z_x and d v / d z_y for every pair, shape (rows, m, p)."""
+    columns_of, rows_of = pairs.mapped(v)
+    x, y = _dense(rows_of[rows]), _dense(columns_of)
+    row, column = x[:, None, :], y[None, :, :]
+    alpha, beta, gamma = direction(v)
+    by_x = alpha * row + beta * column + gamma
+    match v:
+        case Distance() | Gap():
+            by_y = -by_x
+        case Dot():
+            by_y = row + 0.0 * column
+        case Norm(of="column"):
+            by_y = 2.0 * column + 0.0 * row
+        case _:
+            by_y = 0.0 * by_x
+    return by_x + 0.0 * column, by_y
+
+
+def _add_gradient(out: Array, program: Program, jet: Any, directions: Any, dim: int) -> None:
+    for v, kind in enumerate(program.variables):
+        if not isinstance(jet.first[v], int):
+            part = jet.first[v][..., None] * directions[v][0]
+            out += pull_all(kind.maps, part, dim)  # type: ignore[union-attr]
+
+
+def _add_mixed(out: Array, program: Program, jet: Any, directions: Any, dim: int) -> None:
+    for v, kind in enumerate(program.variables):
+        curvature = {Distance: -2.0, Dot: 1.0}.get(type(kind), 0.0)
+        if curvature and not isinstance(jet.first[v], int):
+            p = directions[v][0].shape[-1]
+            identity = curvature * jet.first[v][..., None, None] * np.eye(p)
+            out += _pull_both(kind, kind, identity, dim)
+        for w, other in enumerate(program.variables):
+            if not isinstance(jet.second[v][w], int):
+                outer = directions[v][0][..., :, None] * directions[w][1][..., None, :]
+                out += _pull_both(kind, other, jet.second[v][w][..., None, None] * outer, dim)
+
+
+def _pull_both(kind: Any, other: Any, T: Array, dim: int) -> Array:
+    T = pull_all(other.maps, T, dim)
+    return np.swapaxes(pull_all(kind.maps, np.swapaxes(T, -1, -2), dim), -1, -2)
+
+
+def _dense(Z: Any) -> Array:
+    return np.asarray(Z.toarray() if is_sparse(Z) else Z, dtype=np.float64)

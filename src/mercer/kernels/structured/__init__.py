@@ -1,0 +1,1 @@
+"""Kernels of points that are not vectors: categories, strings, sets and tables."""

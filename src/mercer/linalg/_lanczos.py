@@ -1,0 +1,186 @@
+"""Block Lanczos with full reorthogonalisation and thick restarts, on products with blocks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from mercer._array import Array
+from mercer._progress import Callback, Step
+from mercer.linalg._result import Status
+from mercer.linalg._tall_products import combined, weighed
+
+Product = Callable[[Array], Array]
+
+_EPS = float(np.finfo(np.float64).eps)
+_CHECK, _FEW = 2, 8  # passes of a check for hidden eigenvalues, and vectors it starts from
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """How many pairs are wanted, columns go into one product, vectors the basis may hold."""
+
+    wanted: int
+    block: int
+    basis: int
+
+    @classmethod
+    def of(cls, n: int, wanted: int) -> Sizes:
+        """Blocks of a third of the wanted pairs, from 8 to 64 columns.
+
+        The basis holds eight blocks beyond the wanted vectors, and up to four times as many as
+        those: more room means fewer passes over the kernel, and larger matrices T.
+        """
+        block = min(n, max(8, min(64, -(-wanted // 3))))
+        basis = max(wanted + 8 * block, min(4 * wanted, 2 * wanted + 400))
+        return cls(wanted, block, min(n, basis))
+
+
+class BlockLanczos:
+    """The largest eigenvalues of a symmetric operator, known by its products with (n, b) blocks.
+
+    Holds an orthonormal basis Q and T = Q'SQ, for which S Q = Q T + N C E' with the next block N
+    and E the last columns of the identity. Ritz pairs (theta, Q y) therefore have the residual
+    |C y_last|, known without another product. A full basis is cut down to its best Ritz vectors,
+    and N goes on from there.
+
+    Attributes
+    ----------
+    values, vectors : the Ritz pairs found, largest first, after `run`
+    n_iter : products done
+    status : Status
+    """
+
+    def __init__(
+        self,
+        product: Product,
+        n: int,
+        sizes: Sizes,
+        rng: np.random.Generator,
+        trace: float | None = None,
+    ) -> None:
+        self.product, self.n, self.sizes, self.rng, self.trace = product, n, sizes, rng, trace
+        room = min(n, sizes.basis + sizes.block)
+        self.Q = np.empty((n, room), order="F")
+        self.T = np.zeros((room, room))
+        self.size = 0  # basis vectors whose images are known
+        self.block = sizes.block
+        self.next = self._fresh(self.block, np.empty((n, 0)))
+        self.n_iter = 0
+        self.status = Status.MAX_ITER
+        self._since, self._level = -1, 0.0  # passes since a check began, sum of the values then
+
+    def run(self, tol: float, max_iter: int, callback: Callback | None = None) -> None:
+        """Iterate until the wanted pairs have residuals below tol times the largest value."""
+        wanted = self.sizes.wanted
+        while True:
+            coupling, last = self._extend()
+            theta, Y = np.linalg.eigh(self.T[: self.size, : self.size])
+            theta, Y = theta[::-1], Y[:, ::-1]
+            residual = np.linalg.norm(coupling @ Y[last, :wanted], axis=0)
+            scale = float(np.abs(theta).max())
+            settled = self.size >= wanted and residual.max() <= tol * scale
+            if settled and self._is_complete(theta, tol * scale):
+                self.status = Status.CONVERGED
+                break
+            worst = float(residual.max()) / scale if scale > 0 else 0.0
+            if callback is not None and callback(Step(self.n_iter, worst)) is True:
+                self.status = Status.STOPPED
+            if self.size >= wanted and (self.status is Status.STOPPED or self.n_iter >= max_iter):
+                break
+            if settled and self._since != 1:
+                self._check(theta, Y)
+            elif self.size + self.next.shape[1] > self.sizes.basis:
+                self._restart(theta, Y)
+        self.values = theta[:wanted]
+        self.vectors = combined(self.Q[:, : self.size], Y[:, :wanted])
+
+    def _is_complete(self, theta: Array, slack: float) -> bool:
+        """Whether no larger eigenvalue can be missing from the values that were found.
+
+        A block of b vectors sees at most b copies of an eigenvalue, so pairs may settle while
+        others are hidden. For an operator S >= 0 a hidden eigenvalue is at most the next Ritz value
+        plus the trace that the basis leaves. Where that is too much, fresh random vectors must not
+        have found anything.
+        """
+        k = self.sizes.wanted
+        if self.size == self.n:
+            return True
+        following = float(theta[k]) if self.size > k else 0.0
+        if self.trace is not None and following + self.trace - theta.sum() <= theta[k - 1] + slack:
+            return True
+        return self._since >= _CHECK and float(theta[:k].sum()) <= self._level + slack
+
+    def _check(self, theta: Array, Y: Array) -> None:
+        """Go on with the settled pairs and a few random vectors, to see if anything is hidden."""
+        k = self.sizes.wanted
+        repeated, self._since, self._level = self._since >= _CHECK, 0, float(theta[:k].sum())
+        self._restart(theta, Y, k)
+        self.block = min(self.n - k, self.sizes.block if repeated else _FEW)
+        self.next = self._fresh(self.block, self.Q[:, :k])
+
+    def _extend(self) -> tuple[Array, slice]:
+        """Take the next block into the basis; returns C, and where the block stands."""
+        last = slice(self.size, self.size + self.next.shape[1])
+        self.Q[:, last] = self.next
+        W = self.product(self.next)
+        self.n_iter += 1
+        if self._since >= 0:
+            self._since += 1
+        self.size = last.stop
+        Q = self.Q[:, : self.size]
+        H = weighed(Q, W)
+        W = W - combined(Q, H)
+        G = weighed(Q, W)
+        W -= combined(Q, G)
+        H += G
+        H[last] = 0.5 * (H[last] + H[last].T)
+        self.T[: self.size, last] = H
+        self.T[last, : self.size] = H.T
+        scale = np.linalg.norm(H)
+        self.next, coupling = self._factored(W, Q, float(scale))
+        return coupling, last
+
+    def _factored(self, W: Array, Q: Array, scale: float) -> tuple[Array, Array]:
+        """W = N C with orthonormal N, completed by random directions where W is deficient."""
+        room = min(self.block, self.n - self.size)
+        if room == 0:
+            return np.empty((self.n, 0)), np.zeros((0, W.shape[1]))
+        N, R = np.linalg.qr(W)
+        U, s, Vt = np.linalg.svd(R)
+        rank = min(room, int(np.sum(s > 10.0 * _EPS * np.sqrt(self.n) * scale)))
+        N, C = combined(N, U[:, :rank]), s[:rank, None] * Vt[:rank]
+        # small columns of W are orthogonal to Q only before they are scaled up
+        N -= combined(Q, weighed(Q, N))
+        N = _orthonormal(N)
+        if rank < room:
+            N = np.hstack([N, self._fresh(room - rank, np.hstack([Q, N]))])
+            C = np.vstack([C, np.zeros((room - rank, W.shape[1]))])
+        return N, C
+
+    def _fresh(self, count: int, Q: Array) -> Array:
+        """Random orthonormal vectors orthogonal to Q."""
+        N = self.rng.standard_normal((self.n, count))
+        for _ in range(2):
+            N = _orthonormal(N - combined(Q, weighed(Q, N)))
+        return N
+
+    def _restart(self, theta: Array, Y: Array, keep: int | None = None) -> None:
+        """Keep the best Ritz vectors: the wanted ones, and half of the others there is room for."""
+        if keep is None:
+            room = self.sizes.basis - self.next.shape[1]
+            keep = min(room, self.sizes.wanted + (room - self.sizes.wanted) // 2)
+        self.Q[:, :keep] = combined(self.Q[:, : self.size], Y[:, :keep])
+        self.T[:] = 0.0
+        self.T[range(keep), range(keep)] = theta[:keep]
+        self.size = keep
+
+
+def _orthonormal(N: Array) -> Array:
+    """The Q of a QR decomposition, signs such that an orthonormal N is returned as it is."""
+    if N.shape[1] == 0:
+        return N
+    Q, R = np.linalg.qr(N)
+    return np.asarray(Q * np.where(R.diagonal() < 0, -1.0, 1.0))

@@ -1,0 +1,1 @@
+"""Denoising by kernel PCA: noise level, filter, the way back."""

@@ -1,0 +1,1 @@
+"""Kernel density estimates, their bandwidths and samples."""

@@ -1,0 +1,269 @@
+"""Densities: sums of kernels with weights, scaled so that they integrate to one."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from mercer._array import Array, is_sparse, positive_int
+from mercer._errors import InputError
+from mercer._random import as_generator
+from mercer.engine import Fields, n_columns, n_rows
+from mercer.kernels import Kernel
+from mercer.methods.density._normaliser import log_normaliser, log_peak
+from mercer.methods.density._sampling import draw
+from mercer.space import Element, mean_embedding
+
+_SMALLEST, _LARGEST = math.log(np.finfo(np.float64).tiny), math.log(np.finfo(np.float64).max)
+
+
+def kernel_density(kernel: Kernel, X: Any, weights: Any = None) -> Element:
+    """Return the kernel density f(x) = sum_i w_i k(x, x_i) / Z, which integrates to one.
+
+    Z is the integral of k(x, 0) over R^d. The density is an ordinary element: it can be evaluated,
+    differentiated, added and searched for modes.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        A radial kernel k >= 0 with a finite integral (an inverse multiquadric needs p > d/2),
+        behind an invertible linear map if any; or a sum of such.
+    X : array_like or CSR matrix of shape (n, d)
+    weights : array_like of shape (n,), optional
+        Weights >= 0, scaled to sum to one; equal by default.
+
+    Returns
+    -------
+    Element
+        With coefficients w_i / Z.
+
+    See Also
+    --------
+    Density : logarithms, also where 1 / Z or the density leaves the range of numbers; draws.
+    density_scale : a length scale from the data.
+
+    References
+    ----------
+    SPEC F1, ERRATA 002-T.
+
+    Examples
+    --------
+    >>> import mercer as mc
+    >>> f = mc.kernel_density(mc.Gaussian(1.0), [[0.0], [2.0]])
+    >>> f([[0.0], [1.0]]).round(4)
+    array([0.2265, 0.242 ])
+    """
+    mean = mean_embedding(kernel, X, weights)
+    log_Z = log_normaliser(kernel, n_columns(mean.points))
+    w = weights_of(mean)
+    used = np.log(w[w > 0]) - log_Z
+    limits = np.finfo(np.float32 if mean.points.dtype == np.float32 else np.float64)
+    if used.min() < math.log(limits.tiny) or used.max() > math.log(limits.max):
+        raise InputError(
+            f"the coefficients of this density are outside the range of {limits.dtype} (log Z is "
+            f"{log_Z:.6g}); use Density(mean_embedding(kernel, X)).log, or rescale X"
+        )
+    return mean * math.exp(-log_Z) if abs(log_Z) < _LARGEST else _scaled_apart(mean, log_Z)
+
+
+def _scaled_apart(mean: Element, log_Z: float) -> Element:
+    """mean / Z in two steps, neither of which overflows."""
+    return (mean * math.exp(-0.5 * log_Z)) * math.exp(-0.5 * log_Z)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Density:
+    """A density f(x) = sum_g sum_i w_gi k_g(x, x_gi) / Z_g, where Z_g is the integral of k_g.
+
+    The groups g are elements whose coefficients are the weights of their points; each may have a
+    kernel of its own, such as a length scale. The integrals are kept apart, as logarithms, so that
+    log f is right in any dimension and wherever all kernel values underflow.
+
+    Parameters
+    ----------
+    elements : Element or sequence of Element
+        Single elements with coefficients w_gi >= 0, such as `mean_embedding(kernel, X)`. All
+        weights together are scaled to sum to one. The kernels are as for `kernel_density`.
+
+    Attributes
+    ----------
+    elements : tuple of Element
+
+    See Also
+    --------
+    kernel_density : a density of one kernel as an element.
+    adaptive_density : length scales that follow the density.
+
+    References
+    ----------
+    SPEC F1-F3.
+
+    Examples
+    --------
+    >>> import mercer as mc
+    >>> f = mc.Density(mc.mean_embedding(mc.Gaussian(1.0), [[0.0], [2.0]]))
+    >>> f([[0.0], [1.0]]).round(4)
+    array([0.2265, 0.242 ])
+    >>> f.log([[100.0]]).round(2)
+    array([-4803.61])
+    >>> f.log_gradient([[100.0]]).round(2)
+    array([[-98.]])
+    """
+
+    elements: Any  # a tuple of Element, once checked
+
+    def __post_init__(self) -> None:
+        given = self.elements
+        elements = (given,) if isinstance(given, Element) else tuple(given)
+        if not elements:
+            raise InputError("a density needs at least one element")
+        for e in elements:
+            if not isinstance(e, Element) or e.batch is not None:
+                raise InputError(f"elements must be single elements, got {e!r}")
+            if n_columns(e.points) is None:
+                raise InputError(f"a density needs points that are vectors, and {e!r} has others")
+            if n_columns(e.points) != n_columns(elements[0].points):
+                raise InputError("the elements of a density must have the same number of features")
+            if np.any(weights_of(e) < 0):
+                raise InputError(f"the weights of a density must be >= 0, but {e!r} has others")
+        if not any(np.any(weights_of(e) > 0) for e in elements):
+            raise InputError("the weights of a density must not all be zero")
+        object.__setattr__(self, "elements", elements)
+        _ = self.log_scales  # raises where a kernel is no density
+
+    @cached_property
+    def log_scales(self) -> Array:
+        """-log Z_g - log(sum of all weights), shape (groups,)."""
+        total = math.log(sum(float(weights_of(e).sum()) for e in self.elements))
+        return np.array([-log_normaliser(e.kernel, self.dim) - total for e in self.elements])
+
+    @property
+    def dim(self) -> int:
+        """The number of features d."""
+        return int(n_columns(self.elements[0].points))
+
+    # --- evaluate ---------------------------------------------------------------------------------
+
+    def __call__(self, Y: Any) -> Array:
+        """Return f(y_j), shape (m,)."""
+        return self._sum(Y, 0, "value")
+
+    def log(self, Y: Any) -> Array:
+        """Return log f(y_j), shape (m,); -inf outside the support of a window.
+
+        Also where a profile underflows whose logarithm is not known: one that uses functions other
+        than arithmetic, `exp`, `log`, `sqrt` and powers.
+        """
+        fields = self._fields(Y, 0)
+        total, shift = self._scaled(fields, "value")
+        with np.errstate(divide="ignore"):
+            return np.asarray(np.log(total) + shift).astype(fields[0].value.dtype)
+
+    def gradient(self, Y: Any) -> Array:
+        """Return the gradient of f at the rows of Y, shape (m, d); as `Element.gradient`."""
+        return self._sum(Y, 1, "gradient")
+
+    def hessian(self, Y: Any) -> Array:
+        """Return the Hessian of f at the rows of Y, shape (m, d, d); NaN at a cusp."""
+        return self._sum(Y, 2, "hessian")
+
+    def log_gradient(self, Y: Any) -> Array:
+        """Return the score, the gradient of log f, shape (m, d); NaN where f is zero.
+
+        Right also where f underflows.
+        """
+        fields = self._fields(Y, 1)
+        (f, _), (gradient, _) = (self._scaled(fields, name) for name in ("value", "gradient"))
+        f = np.where(f > 0, f, np.nan)
+        return np.asarray(gradient / f[:, None]).astype(fields[0].value.dtype)
+
+    def sample(self, n: int, random_state: Any = None) -> Array:
+        """Return n independent draws from f, shape (n, d): a point by its weight, plus a draw of k.
+
+        Parameters
+        ----------
+        n : int
+        random_state : int, Generator, RandomState or None
+        """
+        n, rng = positive_int(n, "n"), as_generator(random_state)
+        sizes = np.array([float(weights_of(e).sum()) for e in self.elements])
+        counts = rng.multinomial(n, sizes / sizes.sum())
+        rows = []
+        for e, count in zip(self.elements, counts, strict=True):
+            if not count:
+                continue
+            w = weights_of(e)
+            chosen = e.points[rng.choice(w.size, size=count, p=w / w.sum())]
+            centres = chosen.toarray() if is_sparse(chosen) else chosen
+            moved = centres + draw(e.kernel, int(count), self.dim, rng)
+            rows.append(moved.astype(e.points.dtype))
+        drawn = np.concatenate(rows)
+        return drawn if len(rows) == 1 else np.asarray(rng.permutation(drawn))
+
+    # --- helpers ----------------------------------------------------------------------------------
+
+    def _sum(self, Y: Any, order: int, name: str) -> Array:
+        self._require_range()
+        fields = self._fields(Y, order)
+        total, shift = self._scaled(fields, name)
+        dtype = fields[0].value.dtype
+        with np.errstate(over="ignore", invalid="ignore", under="ignore"):
+            # in two steps: exp(shift) alone may overflow where the total is small
+            factor = np.exp(0.5 * shift).reshape(-1, *(1,) * (total.ndim - 1))
+            out = np.asarray((total * factor) * factor).astype(dtype)
+        if np.any(np.isinf(out)):
+            raise _out_of_range(float(np.max(shift)), dtype)
+        return out
+
+    def _fields(self, Y: Any, order: int) -> list[Fields]:
+        Y = self.elements[0].queries(Y)
+        return [e.fields(Y, order=order, shifted=True) for e in self.elements]
+
+    def _scaled(self, fields: list[Fields], name: str) -> tuple[Array, Array]:
+        """A sum over groups, and its logarithmic scale per query: that of the largest group."""
+        shifts = np.array([f.shift + log for f, log in zip(fields, self.log_scales, strict=True)])
+        with np.errstate(divide="ignore"):
+            sizes = shifts + np.log([np.asarray(f.value, np.float64)[:, 0] for f in fields])
+        largest = np.argmax(sizes, axis=0)
+        scale = np.take_along_axis(shifts, largest[None], axis=0)[0]
+        scale = np.where(np.isfinite(scale), scale, 0.0)
+        total: Any = 0.0
+        for f, shift in zip(fields, shifts, strict=True):
+            array = np.array(getattr(f, name), dtype=np.float64)[:, 0]
+            if name == "hessian" and f.cusp is not None:
+                array[f.cusp[:, 0] != 0] = np.nan
+            factor = np.exp(np.minimum(shift - scale, 700.0))  # larger only where a sum is zero
+            total = total + array * factor.reshape(-1, *(1,) * (array.ndim - 1))
+        return total, scale
+
+    def _require_range(self) -> None:
+        """Raise if the density is below the range of numbers wherever it is."""
+        tops = [
+            log_peak(e.kernel, self.dim) + math.log(float(w.sum())) + log
+            for e, log in zip(self.elements, self.log_scales, strict=True)
+            if (w := weights_of(e)).any()
+        ]
+        if max(tops) < _SMALLEST:
+            raise _out_of_range(max(tops))
+
+    def __repr__(self) -> str:
+        first, count = self.elements[0], sum(n_rows(e.points) for e in self.elements)
+        groups = len(self.elements)
+        what = repr(first.kernel) if groups == 1 else f"{groups} kernels such as {first.kernel!r}"
+        return f"<Density of {what} on {count} points in {self.dim} dimensions>"
+
+
+def weights_of(element: Element) -> Array:
+    """The coefficients of a single element, shape (n,)."""
+    return np.asarray(element.coef.tile(slice(None), slice(None)), dtype=np.float64)[:, 0]
+
+
+def _out_of_range(log: float, dtype: Any = np.float64) -> InputError:
+    return InputError(
+        f"this density is outside the range of {np.dtype(dtype)} (about exp({log:.6g})); use its "
+        "logarithm, Density.log, and log_gradient"
+    )

@@ -1,0 +1,1 @@
+"""Imputation: missing entries from principal subspaces."""

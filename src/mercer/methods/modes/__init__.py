@@ -1,0 +1,1 @@
+"""Modes of densities: mean shift, all modes with proof, scale space."""

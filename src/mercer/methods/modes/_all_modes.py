@@ -1,0 +1,254 @@
+"""Every mode of a positive kernel sum in one or two dimensions, with proof."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from mercer._array import Array, frozen, is_sparse, non_negative, positive, positive_int
+from mercer._errors import InputError
+from mercer.engine import Distance, Expr, evaluate
+from mercer.engine.programs._expr import Cut, Opaque
+from mercer.rigor._enclosure import Terms
+from mercer.rigor._mode_boxes import ModeSearch
+from mercer.rigor._mode_cusps import decide_cusps
+from mercer.rigor._mode_ranges import Boxes
+from mercer.space import Element
+
+_MAX_DIM = 2
+
+
+@dataclass(frozen=True, eq=False)
+class ProvedModes:
+    """The local maxima of a positive combination, and whether these are all.
+
+    Attributes
+    ----------
+    points : array of shape (m, d)
+        Highest first.
+    values : array of shape (m,)
+    eigenvalues : array of shape (m, d)
+        Of the Hessian, ascending: all negative, and -inf at a cusp.
+    undecided : array of shape (c, 2, d)
+        Lower and upper corners of boxes that may hold more modes.
+    n_boxes : int
+        Boxes that were looked at.
+
+    Examples
+    --------
+    >>> import mercer as mc
+    >>> found = mc.all_modes(mc.mean_embedding(mc.Gaussian(0.4), [[0.0], [1.0]]))
+    >>> len(found), found.complete, sorted(found.points[:, 0].round(4).tolist())
+    (2, True, [0.0601, 0.9399])
+    """
+
+    points: Array
+    values: Array
+    eigenvalues: Array
+    undecided: Array
+    n_boxes: int
+
+    @property
+    def complete(self) -> bool:
+        """Whether it is proved that there are no other modes above the level."""
+        return len(self.undecided) == 0
+
+    def __len__(self) -> int:
+        return len(self.points)
+
+
+def all_modes(
+    psi: Element, *, level: float = 0.0, tol: float = 1e-10, max_boxes: int = 1_000_000
+) -> ProvedModes:
+    """Return every local maximum of psi = sum_i a_i k(x_i, .), a_i > 0, with proof, for d <= 2.
+
+    All modes are in the convex hull of the points. The box that holds it is searched by branch and
+    bound in interval arithmetic rounded outward. A box is dropped when psi stays below the level on
+    it, when the gradient has no zero on it, when psi bends up in some direction everywhere on
+    it, or when it is so far from all points that the trace of the Hessian is positive. A box on
+    which the Hessian is negative definite and Newton's operator maps it into itself holds exactly
+    one mode. All other boxes are cut in two. A point with a cusp (Laplace) is a mode where the
+    gradient of the other terms is smaller than the slope of its own: |R| <= eta.
+
+    Parameters
+    ----------
+    psi : Element
+        A single element with coefficients >= 0, such as a density, of a positive decreasing profile
+        of one squared distance without jumps or corners, other than at distance zero. The points
+        must have one or two columns.
+    level : float
+        >= 0; modes below it are left out. (At a mode whose value is the level to rounding, either
+        may happen.)
+    tol : float
+        Boxes narrower than this part of the searched one are not cut again: they are `undecided`.
+        That happens where a mode is degenerate, as that of two equal Gaussians at distance 2 s.
+    max_boxes : int
+        Boxes to look at before giving up; those left are `undecided`.
+
+    Returns
+    -------
+    ProvedModes
+
+    Raises
+    ------
+    InputError
+        For other kernels (such as windows), coefficients below zero, batches, or more than two
+        columns.
+
+    See Also
+    --------
+    convergence_bandwidth : the bandwidth from which there is one mode, in any dimension.
+
+    References
+    ----------
+    SPEC F5 (cusps), F7, F8.
+
+    Examples
+    --------
+    >>> import mercer as mc
+    >>> X = [[0.0, 0.0], [4.0, 0.0], [2.0, 3.0]]
+    >>> found = mc.all_modes(mc.mean_embedding(mc.Gaussian(1.0), X))
+    >>> len(found), found.complete
+    (3, True)
+    >>> len(mc.all_modes(mc.mean_embedding(mc.Gaussian(2.5), X)))
+    1
+    """
+    level, tol = non_negative(level, "level"), positive(tol, "tol")
+    limit = positive_int(max_boxes, "max_boxes")
+    _check_kernel(psi)
+    X, a, weight = _merged(psi)
+    terms = Terms(psi.kernel.program, X, a, weight, tuple(range(X.shape[1])))
+    _check_metric(terms, psi)
+    with np.errstate(all="ignore"):
+        if len(X) == 1:  # the profile falls with the distance from the only point
+            return _result(psi, X, level, [], 1)
+        low, high, widest = _root(terms)
+        boxes = Boxes(terms, widest)
+        size = float(((high - low) * boxes.scale).max())
+        search = ModeSearch(boxes, level, size, tol)
+        peaks = np.empty((0, X.shape[1]))
+        if any(psi.kernel.program.cusps):
+            cusps = decide_cusps(boxes, tol * size)
+            peaks, search.clear = cusps.modes, (cusps.low, cusps.high)
+            search.undecided.append(cusps.small)
+        search.run(low, high, limit)
+        left, right = search.modes()
+    points = np.concatenate([peaks, np.clip(left + (right - left) / 2, left, right)])
+    return _result(psi, points, level, search.undecided, search.n_boxes)
+
+
+def _result(psi: Element, points: Array, level: float, left: Any, n_boxes: int) -> ProvedModes:
+    d = points.shape[1]
+    values, eigenvalues = np.empty(0), np.empty((0, d))
+    if len(points):
+        exact = Element(psi.kernel, np.asarray(_dense(psi.points), dtype=float), psi.coef)
+        fields = exact.fields(points, order=2)
+        values = np.asarray(fields.value).reshape(-1)
+        hessian = np.asarray(fields.hessian).reshape(-1, d, d)
+        if fields.cusp is not None:
+            hessian = np.where(np.reshape(fields.cusp != 0, (-1, 1, 1)), 0.0, hessian)
+        eigenvalues = np.linalg.eigvalsh(hessian)
+        if fields.cusp is not None:
+            eigenvalues[np.reshape(fields.cusp != 0, -1)] = -np.inf
+        order = np.argsort(-values, kind="stable")
+        order = order[values[order] >= level * (1 - 1e-12)]
+        points, values, eigenvalues = points[order], values[order], eigenvalues[order]
+    boxes = [np.stack(pair, axis=1) for pair in left]
+    undecided = np.concatenate([np.empty((0, 2, d)), *boxes])
+    return ProvedModes(
+        frozen(points), frozen(values), frozen(eigenvalues), frozen(undecided), n_boxes
+    )
+
+
+def _check_kernel(psi: Element) -> None:
+    kernel, program = psi.kernel, psi.kernel.program
+    if psi.batch is not None:
+        raise InputError(
+            f"all_modes takes one element, got a batch of {psi.batch}; call it on psi[j]"
+        )
+    if len(program.variables) != 1 or not isinstance(program.variables[0], Distance):
+        raise InputError(
+            f"all_modes needs a kernel that is a profile of one squared distance, which {kernel!r} "
+            "is not"
+        )
+    if not program.has_derivatives or any(isinstance(e, Opaque) for e in _nodes(program.profile)):
+        raise InputError(
+            f"the profile of {kernel!r} could not be recorded or is behind a map that is not "
+            "linear, so nothing can be proved about it; write it with arithmetic, exp, log, sqrt "
+            "and powers"
+        )
+    if any(isinstance(e, Cut) for e in _nodes(program.profile)):
+        raise InputError(
+            f"{kernel!r} is a window, cut off at a distance: its maxima may be plateaus, and its "
+            "Hessian jumps; use a kernel that is positive everywhere, such as Gaussian"
+        )
+    u = np.logspace(-12.0, 12.0, 241)
+    with np.errstate(all="ignore"):
+        jet = evaluate(program.profile, [u], order=1)
+    slope, value = np.asarray(jet.first[0], dtype=float), np.asarray(jet.value, dtype=float)
+    if not (slope <= 0).all() or not (slope < 0).any() or not (value >= 0).all():
+        raise InputError(
+            "all_modes needs a profile that is positive and decreases with the distance, which "
+            f"that of {kernel!r} is not"
+        )
+
+
+def _nodes(expr: Expr) -> list[Expr]:
+    """The expression and all that it is made of."""
+    found = [expr]
+    for name in ("left", "right", "arg", "gate", "body"):
+        part = getattr(expr, name, None)
+        if isinstance(part, Expr):
+            found += _nodes(part)
+    return found
+
+
+def _dense(points: Any) -> Array:
+    return np.asarray(points.toarray() if is_sparse(points) else points)
+
+
+def _merged(psi: Element) -> tuple[Array, Array, Array]:
+    """Distinct points with the sums of their coefficients, those that are zero left out."""
+    points = _dense(psi.points).astype(np.float64)
+    if points.shape[1] > _MAX_DIM:
+        raise InputError(
+            f"all_modes works in at most {_MAX_DIM} dimensions, got {points.shape[1]}; use mean "
+            "shift there"
+        )
+    coef = np.asarray(psi.coef.tile(slice(None), slice(None)), dtype=float)[:, 0]
+    if (coef < 0).any() or not (coef > 0).any():
+        raise InputError(
+            f"all_modes needs coefficients >= 0, not all zero, got {float(coef.min())!r}; for other"
+            " signs see Global, which proves the highest point"
+        )
+    used = coef > 0
+    X, group = np.unique(points[used] + 0.0, axis=0, return_inverse=True)
+    a = np.bincount(group.reshape(-1), coef[used], len(X))
+    count = np.bincount(group.reshape(-1), minlength=len(X))
+    # sums of coefficients are rounded, which a weight other than |a| tells the enclosures
+    return X, a, np.where(count > 1, a * (1 + 1e-15 * count), a)
+
+
+def _check_metric(terms: Terms, psi: Element) -> None:
+    values = np.linalg.eigvalsh(terms.metrics[0][0])
+    if values[0] <= 1e-12 * values[-1]:
+        raise InputError(
+            f"{psi.kernel!r} does not see every direction, along which no mode is isolated; give "
+            "the points without the columns it does not see"
+        )
+
+
+def _root(terms: Terms) -> tuple[Array, Array, float]:
+    """The box around the points, with a margin, and the largest squared distance in twice of it."""
+    scale = np.sqrt(np.diag(terms.metrics[0][0]))
+    low, high = terms.points.min(axis=0), terms.points.max(axis=0)
+    jet = evaluate(terms.program.profile, [np.zeros(1)], order=1)
+    length = float(np.sqrt(np.ravel(jet.value)[0] / abs(np.ravel(jet.first[0])[0]) / 2))
+    # points may be far nearer to each other than the kernel is wide: rounding needs room, too
+    margin = (0.02 * float(((high - low) * scale).max()) + 1e-3 * length) / scale
+    low, high = low - margin, high + margin
+    wide = (high - low) * 0.5
+    u = terms._variable(0, (low - wide)[None], (high + wide)[None], 0)[0]
+    return low, high, float(u.hi.max())

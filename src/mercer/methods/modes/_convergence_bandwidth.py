@@ -1,0 +1,328 @@
+"""The bandwidth from which mean shift is guaranteed to converge, to a single mode."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from mercer._array import Array, as_vector, frozen
+from mercer._errors import DerivativeError, InputError
+from mercer.engine import Distance, Expr, Program, apply_all, evaluate, n_columns
+from mercer.kernels import Constant, Gaussian, Kernel, Product, Transformed
+from mercer.methods.modes._enclosing_ball import enclosing_ball, max_distance
+from mercer.rigor._intervals import Interval, as_interval, enclose, in_distance
+
+_DECADES = 100  # the scan runs over u from 1e-100 to 1e100
+_PER_DECADE = 200
+_CUSP = 1e-9  # rho at 1e-100 this near to 1: the slope of k(r^2) in r is not 0 at r = 0
+_PROOF = 40_000  # intervals that the proof may take
+_AGAIN = 20  # roots that the proof may find before the one it confirms
+_SLACK = 1e-12  # of constants that were rounded when the profile was written in r
+
+
+@dataclass(frozen=True, eq=False)
+class ConvergenceBandwidth:
+    """What is guaranteed about mean shift with a kernel on some points, and from which width on.
+
+    Attributes
+    ----------
+    value : float
+        h0 in units of the kernel's `length_scale`; for kernels without one the same as `factor`.
+        Infinite where no width is enough.
+    holds : bool
+        Whether the kernel as given is wider than h0: factor < 1.
+    reason : str
+        The same in words.
+    centre, radius
+        The ball that holds the points; behind linear maps, the mapped points.
+    root : float
+        u0, the squared distance up to which the kernel is strictly concave.
+    proved : bool
+        Whether interval arithmetic confirmed that there is no smaller root.
+    single_mode : bool
+        Whether there is provably one mode: `holds`, or a Gaussian with h > radius.
+
+    Examples
+    --------
+    >>> import mercer as mc
+    >>> found = mc.convergence_bandwidth(mc.Gaussian(3.0), [[0.0], [2.0]])
+    >>> round(float(found), 9), found.holds
+    (2.0, True)
+    """
+
+    value: float
+    holds: bool
+    reason: str
+    centre: Array
+    radius: float
+    root: float
+    proved: bool
+    single_mode: bool
+
+    @property
+    def factor(self) -> float:
+        """2 radius / sqrt(root): by how much more than this the kernel has to be stretched."""
+        return _factor(self.radius, self.root)
+
+    def __float__(self) -> float:
+        return self.value
+
+
+def convergence_bandwidth(kernel: Kernel, X: Any, *, centre: Any = None) -> ConvergenceBandwidth:
+    """Return the bandwidth h0 above which mean shift converges, and to one mode.
+
+    With the profile k(u), u the squared distance, and rho(u) = -2 u k''(u) / k'(u),
+
+        u0 = inf {u > 0: rho(u) >= 1},    h0 = length_scale * 2 R / sqrt(u0),
+
+    for points in a ball of radius R. Where 4 R^2 < u0, every positive combination of the
+    k(x_i, .) has a negative definite Hessian on that ball, which holds all iterates and all
+    critical points. So there is one mode, and mean shift converges to it from everywhere; at such
+    widths it cannot tell clusters apart. Outside of the ball the Hessian may be singular.
+
+    Gaussian: h0 = 2 R. Inverse multiquadric: factor 2 R sqrt((2p + 1) / c). Epanechnikov: every
+    point of the ball must be in the window of every other. Laplace, and every profile with a
+    cusp: infinite, because rho > 1 near 0.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        A decreasing profile of one squared distance; linear maps are applied to the points.
+    X : array_like or CSR matrix of shape (n, d)
+    centre : array_like of shape (d,), optional
+        The centre of the ball. None takes the smallest ball that holds the points, so that h0 does
+        not depend on the origin; zeros give the bound of the literature, R = max |x_i|.
+
+    Returns
+    -------
+    ConvergenceBandwidth
+
+    Raises
+    ------
+    InputError
+        If the kernel is not a decreasing profile of one squared distance.
+
+    See Also
+    --------
+    enclosing_ball : the smallest ball.
+    all_modes : all modes with proof, at any bandwidth.
+
+    Notes
+    -----
+    u0 is the smallest root. It is looked for at 200 values of u per decade from 1e-100 to 1e100,
+    refined by bisection, and interval arithmetic then tries to prove that no smaller one was
+    missed. The guarantee is sufficient, not necessary: clusters that merge do so earlier.
+
+    References
+    ----------
+    SPEC F7, F8; ERRATA 002-1 (Laplace), 002-2 (only on the ball), 002-3 (the smallest root), 002-7.
+
+    Examples
+    --------
+    >>> import mercer as mc
+    >>> found = mc.convergence_bandwidth(mc.Gaussian(1.5), [[-1.0, 0.0], [1.0, 0.0]])
+    >>> round(found.value, 9), found.holds, found.single_mode
+    (2.0, False, True)
+    >>> mc.convergence_bandwidth(mc.Laplace(1.0), [[-1.0, 0.0], [1.0, 0.0]]).value
+    inf
+    """
+    program = kernel.program
+    X = kernel.points(X)
+    maps = _checked(kernel, program)
+    Z = apply_all(maps, X)
+    if centre is None:
+        ball = enclosing_ball(Z)
+        middle, radius = ball.centre, ball.radius
+    else:
+        given = as_vector(centre, "centre", n_columns(X)).astype(np.float64)
+        middle = np.asarray(apply_all(maps, given[None]))[0]
+        radius = max_distance(Z, middle)
+    root, proved = _smallest_root(kernel, program.profile)
+    core = _core(kernel)
+    scale = getattr(core, "length_scale", None)
+    factor = _factor(radius, root)
+    holds = factor < 1.0
+    lemma = isinstance(core, Gaussian) and radius < core.length_scale
+    return ConvergenceBandwidth(
+        factor if scale is None else factor * float(scale),
+        holds,
+        _reason(factor, scale, radius, root, lemma),
+        frozen(middle),
+        radius,
+        root,
+        proved,
+        holds or lemma,
+    )
+
+
+def _factor(radius: float, root: float) -> float:
+    if radius == 0.0 or math.isinf(root):
+        return 0.0
+    return 2.0 * radius / math.sqrt(root) if root > 0.0 else math.inf
+
+
+def _reason(factor: float, scale: float | None, radius: float, root: float, lemma: bool) -> str:
+    if radius == 0.0:
+        return "All points are equal, and their place is the only mode."
+    if root == 0.0:
+        return (
+            "No bandwidth is guaranteed: the profile has a cusp at distance zero (rho is 1 or more "
+            "there), so the density has no Hessian at its points and the theorem does not apply. "
+            "Use a smooth kernel, such as Gaussian or Matern(2.5); ascents of this one are only "
+            "known to be monotone."
+        )
+    if math.isinf(root):
+        return "The kernel is strictly concave at all distances, so there is one mode at any width."
+    if scale is None:
+        text = (
+            "Convergence to a single mode is guaranteed if the kernel is stretched by more than "
+            f"{factor:.6g}; as given"
+        )
+    else:
+        text = (
+            f"Convergence to a single mode is guaranteed for length scales above "
+            f"{factor * float(scale):.6g}; at {float(scale):.6g}"
+        )
+    if factor < 1.0:
+        return f"{text} it is."
+    if lemma:
+        return (
+            f"{text} the Hessian may be singular somewhere in the ball, but not at critical "
+            f"points, because the length scale exceeds the radius {radius:.6g} (Gaussian only): "
+            "there is one mode all the same."
+        )
+    return f"{text} it is not: there may be several modes, and each ascent is only monotone."
+
+
+def _checked(kernel: Kernel, program: Program) -> Any:
+    """The maps of the one distance, or an error that says what is missing."""
+    variables = program.variables
+    if len(variables) != 1 or not isinstance(variables[0], Distance):
+        raise InputError(
+            "convergence_bandwidth needs a kernel that is a profile of one squared distance, such "
+            f"as Gaussian(1.0), which {kernel!r} is not"
+        )
+    if not program.has_derivatives:
+        raise InputError(
+            f"{kernel!r} sees points through a map that is not linear; map the points first and "
+            "give the kernel without the map"
+        )
+    return variables[0].maps
+
+
+def _core(kernel: Kernel) -> Kernel:
+    """The kernel without positive factors and maps: its length scale is in mapped units."""
+    match kernel:
+        case Transformed(kernel=inner):
+            return _core(inner)
+        case Product(left=Constant(), right=inner) | Product(left=inner, right=Constant()):
+            return _core(inner)
+    return kernel
+
+
+def _slopes(profile: Expr, u: Array) -> tuple[Array, Array]:
+    """k'(u), and k'(u) + 2 u k''(u), which is half the second derivative of k(r^2) in r."""
+    with np.errstate(all="ignore"):
+        jet = evaluate(profile, [u], order=2)
+        first = np.broadcast_to(np.asarray(jet.first[0], dtype=float), u.shape)
+        second = np.broadcast_to(np.asarray(jet.second[0][0], dtype=float), u.shape)
+        return first, first + 2.0 * u * second
+
+
+def _smallest_root(kernel: Kernel, profile: Expr) -> tuple[float, bool]:
+    """u0 = inf {u > 0: k' >= 0 or k' + 2 u k'' >= 0}, and whether that is proved."""
+    u = np.logspace(-_DECADES, _DECADES, 2 * _DECADES * _PER_DECADE + 1)
+    try:
+        slope, bend = _slopes(profile, u)
+    except DerivativeError as error:
+        raise InputError(
+            f"{kernel!r} has a profile without derivatives; give it profile_derivatives(u)"
+        ) from error
+    falls = np.flatnonzero(slope != 0)
+    if not len(falls) or np.nanmax(slope) > 0 or np.isnan(slope[0]):
+        raise InputError(
+            f"convergence_bandwidth needs a profile that decreases with the distance, which that "
+            f"of {kernel!r} does not; for mean shift with a Uniform window take its shadow, "
+            "Epanechnikov"
+        )
+    if bend[0] >= -_CUSP * abs(slope[0]):
+        return 0.0, True
+    first = _first_failure(slope, bend)
+    if first is None:
+        return math.inf, _prove(profile, math.sqrt(float(u[-1])))[0]
+    root = _bisected(profile, float(u[first - 1]), float(u[first]))
+    proved, missed = _prove(profile, math.sqrt(root))
+    for _ in range(_AGAIN):
+        if missed is None:
+            break  # else there is a root between two values of the scan
+        root = _bisected(profile, float(u[u < missed].max()), missed)
+        proved, missed = _prove(profile, math.sqrt(root))
+    return root, proved
+
+
+def _first_failure(slope: Array, bend: Array) -> int | None:
+    """The first place of the scan where the kernel is not strictly concave."""
+    wrong = np.flatnonzero(~((slope < 0) & (bend < 0)))
+    return int(wrong[0]) if len(wrong) else None
+
+
+def _bisected(profile: Expr, low: float, high: float) -> float:
+    """The border between a place where the kernel is strictly concave and one where it is not."""
+    for _ in range(200):
+        middle = math.sqrt(low) * math.sqrt(high)
+        if not low < middle < high:
+            middle = low + (high - low) / 2
+        if not low < middle < high:
+            break
+        slope, bend = _slopes(profile, np.array([middle]))
+        if slope[0] < 0 and bend[0] < 0:
+            low = middle
+        else:
+            high = middle
+    return low
+
+
+def _prove(profile: Expr, end: float) -> tuple[bool, float | None]:
+    """Prove that q''(r) < 0 on (0, end (1 - 1e-6)) for q(r) = k(r^2); else a u where it is not.
+
+    q' < 0 follows, because q'(0) = 0: the profile has no cusp.
+    """
+    radial = in_distance(profile)
+    end = end * (1.0 - 1e-6)
+    edges = end * np.concatenate([[0.0], np.logspace(-20.0, 0.0, 2001)])
+    low, high = edges[:-1], edges[1:]
+    used = 0
+    while len(low):
+        used += len(low)
+        if used > _PROOF:
+            return False, None
+        bend = _bend(radial, low, high)
+        if bend is None:
+            return False, None
+        open_ = ~(bend < 0)
+        middle = low + (high - low) / 2
+        if open_.any():
+            slope, value = _slopes(profile, middle[open_] ** 2)
+            wrong = ~((slope < 0) & (value < 0))
+            if wrong.any():
+                return False, float(middle[open_][wrong].min() ** 2)
+        low, high = (
+            np.concatenate([low[open_], middle[open_]]),
+            np.concatenate([middle[open_], high[open_]]),
+        )
+    return True, None
+
+
+def _bend(radial: Expr, low: Array, high: Array) -> Array | None:
+    """An upper bound of q''(r) over intervals of r; None where the profile is not recorded."""
+    with np.errstate(all="ignore"):
+        try:
+            found: Any = enclose(radial, [Interval(low, high)], 2).second[0][0]
+        except InputError:
+            return None
+        found = as_interval(found) if isinstance(found, Interval) else Interval(found, found)
+        hi = np.broadcast_to(np.asarray(found.hi + _SLACK * found.size, dtype=float), low.shape)
+    return np.asarray(np.where(np.isnan(hi), np.inf, hi))

@@ -1,0 +1,1 @@
+"""Kernel PCA: principal subspaces, spectral filters, landmarks."""

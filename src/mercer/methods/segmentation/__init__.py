@@ -1,0 +1,1 @@
+"""Image segmentation by mean shift."""

@@ -1,0 +1,1 @@
+"""Compression: nearly the same element with far fewer points."""

@@ -1,0 +1,1 @@
+"""Pre-image solvers: values that hold settings and no data."""

@@ -1,0 +1,334 @@
+"""The pre-image from distances, after Kwok and Tsang: feature space, input space, coordinates."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from mercer import engine
+from mercer._array import Array, positive, positive_int
+from mercer._errors import InputError
+from mercer._threads import map_threads, single_threaded_blas
+from mercer.engine import Distance, Expr, pieces
+from mercer.kernels import Definiteness, Kernel
+from mercer.preimages._problem import Problem
+from mercer.preimages._result import Found, found_by_formula
+from mercer.preimages._solver import Solver
+from mercer.preimages.solvers._closed_form import check_prepared, dense_points
+from mercer.space import Element
+
+_VALUES = 1 << 20  # values of a batch, or coordinates of neighbours, that are held at once
+_EPS = float(np.finfo(np.float64).eps)
+
+
+@dataclass(frozen=True)
+class Distances(Solver):
+    """The point whose distances to the points of psi are those of psi in feature space.
+
+    For a radial kernel k(x, y) = p(|x - y|^2), the feature of x would be as far from the features
+    of the points as psi is, |psi|^2 + p(0) - 2 psi(x_i), exactly if
+
+        p(|x - x_i|^2) = psi(x_i) + (p(0) - |psi|^2) / 2   for every i.
+
+    The squared distances d_i^2 that solve this are read off the profile, and x from them by
+    classical multidimensional scaling: with the mean m of the points, the decomposition W S V' of
+    the centred points (as rows) and d0_i = |x_i - m|,
+
+        x = m + V S^-1 W' (d0^2 - d^2) / 2.
+
+    If psi is the feature of a point in the affine hull of the points this is that point; otherwise
+    an approximation, without iterations or start. Values out of the range of the profile, or within
+    rounding of its limit, are too far to tell: they count as the farthest distance of that element
+    that can be told (and 0 above p(0)).
+
+    Parameters
+    ----------
+    neighbors : int or None, default=10
+        How many of the nearest points are used for each element. None uses all of them, with one
+        decomposition for the whole batch; but far distances say least about x, and it is often
+        worse by far.
+    tol : float, default=1e-8
+        Directions in which the points spread less than tol times the widest are left out: there
+        small errors of distances would be large ones of x.
+
+    Raises
+    ------
+    InputError
+        For kernels that are not radial, whose profile does not decrease strictly, that are not
+        positive definite, or that see the points through a map that loses coordinates.
+
+    References
+    ----------
+    SPEC D12. J. T. Kwok and I. W. Tsang, The pre-image problem in kernel methods, IEEE Transactions
+    on Neural Networks 15, 2004. Here the profile is inverted numerically, to rounding, which serves
+    every radial kernel.
+
+    Examples
+    --------
+    >>> import mercer as mc
+    >>> k = mc.Gaussian(1.0)
+    >>> X = [[0.0, 0.0], [1.0, 0.0], [0.0, 1.0], [1.0, 1.0]]
+    >>> plane = mc.Subspace.span(mc.mean_embedding(k, X), mc.feature(k, X)).truncate(3)
+    >>> psi = plane.project(mc.feature(k, [[0.4, 0.3]]))
+    >>> mc.preimage(psi, mc.Distances()).points.round(2)
+    array([[0.4 , 0.31]])
+    """
+
+    neighbors: int | None = 10
+    tol: float = 1e-8
+
+    def __post_init__(self) -> None:
+        if self.neighbors is not None:
+            object.__setattr__(self, "neighbors", positive_int(self.neighbors, "neighbors"))
+        object.__setattr__(self, "tol", positive(self.tol, "tol"))
+
+    def prepare(self, psi: Element) -> Solver:
+        """Read the profile, and decompose the points where all are used."""
+        X = dense_points(psi, "Distances")
+        profile = Inverse.of(psi.kernel)
+        seen = _View.of(psi.kernel, X)
+        if self.neighbors is not None and self.neighbors < len(X):
+            return _Local(psi.points, profile, seen, self.neighbors, self.tol)
+        mean = seen.points.mean(axis=0)
+        gap = seen.points - mean
+        with single_threaded_blas():  # factorisations with threads stall on a busy machine
+            left, s, right = np.linalg.svd(gap, full_matrices=False)
+        keep = s > self.tol * s.max(initial=0.0)
+        solve = 0.5 * (left[:, keep] / s[keep]) @ right[keep]
+        return _Global(psi.points, profile, seen, mean, np.sum(gap**2, axis=1), solve)
+
+    def solve(self, problem: Problem, starts: Any) -> Found:
+        """Distances, then coordinates, for every element."""
+        return self.prepare(problem.psi).solve(problem, starts)
+
+
+# --- the profile ----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Inverse:
+    """The inverse of a strictly decreasing profile p, on a table that is refined to rounding.
+
+    Attributes
+    ----------
+    profile : Expr
+    top : float
+        p(0).
+    floor : float
+        Values at or below are too near the limit of p, or beyond it, to be inverted.
+    """
+
+    profile: Expr
+    top: float
+    floor: float
+    grid: Array = field(repr=False)
+    values: Array = field(repr=False)
+
+    @classmethod
+    def of(cls, kernel: Kernel) -> Inverse:
+        """Tabulate the profile of a radial kernel over all distances there are, or raise."""
+        if kernel.program.kind != "radial" or not kernel.program.has_derivatives:
+            raise InputError(
+                f"Distances needs a radial kernel, a profile of one distance; {kernel!r} is not: "
+                "use another solver"
+            )
+        definite = kernel.flags.definiteness
+        if definite in (Definiteness.CONDITIONAL, Definiteness.INDEFINITE):
+            raise InputError(
+                f"Distances needs a positive definite kernel; features of {kernel!r} have no "
+                "norm: use another solver"
+            )
+        profile = kernel.program.profile
+        grid = np.concatenate([[0.0], 2.0 ** np.arange(-300.0, 300.0, 0.125)])
+        with np.errstate(all="ignore"):
+            values = _at(profile, grid)
+        finite = np.isfinite(values)
+        last = len(grid) if finite.all() else int(np.argmin(finite))
+        grid, values = grid[:last], values[:last]
+        slack = 8.0 * _EPS * abs(values[0])
+        if values[0] - values[-1] <= slack or (np.diff(values) > slack).any():
+            raise InputError(
+                f"the profile of {kernel!r} does not decrease strictly, so distances cannot be "
+                "read off it; use another solver"
+            )
+        values = np.minimum.accumulate(values)
+        return cls(profile, float(values[0]), float(values[-1] + slack), grid, values)
+
+    def __call__(self, t: Array) -> Array:
+        """The squared distances u with p(u) = t; 0 for t >= p(0), NaN where it cannot be told."""
+        out = np.where(t >= self.top, 0.0, np.nan)
+        inside = (t < self.top) & (t > self.floor)
+        wanted = t[inside]
+        # the last entry of the table that is still above t, and the next
+        low = np.searchsorted(-self.values, -wanted, side="left") - 1
+        a, b = self.grid[low], self.grid[low + 1]
+        ends = self.values[low] - wanted, self.values[low + 1] - wanted
+        out[inside] = _root(self.profile, wanted, a, b, *ends)
+        return out
+
+
+def _at(profile: Expr, u: Array) -> Array:
+    return np.broadcast_to(np.asarray(engine.evaluate(profile, [u]).value, dtype=float), u.shape)
+
+
+def _root(profile: Expr, t: Array, a: Array, b: Array, fa: Array, fb: Array) -> Array:
+    """Solve p(u) = t between a and b, p(a) >= t >= p(b): false position with Illinois weights.
+
+    Every fourth step halves, so that a profile with a flat part cannot stall it.
+    """
+    out, left, before = 0.5 * (a + b), np.arange(t.size), np.zeros(t.size)
+    for step in range(120):
+        with np.errstate(divide="ignore", invalid="ignore"):
+            u = a + (b - a) * np.clip(fa / (fa - fb), 0.0, 1.0)
+        u = np.where(np.isnan(u) | (step % 4 == 3), 0.5 * (a + b), u)
+        f = _at(profile, u) - t
+        out[left] = u
+        more = (np.abs(f) > 2.0 * _EPS * np.abs(t)) & (b - a > 2.0 * _EPS * b)
+        if not more.any():
+            break
+        side = np.sign(f)  # u replaces the end on its side; an end kept twice loses weight
+        kept = np.where(side == before, 0.5, 1.0)
+        a, b = np.where(f > 0, u, a)[more], np.where(f > 0, b, u)[more]
+        fa, fb = np.where(f > 0, f, kept * fa)[more], np.where(f > 0, kept * fb, f)[more]
+        t, left, before = t[more], left[more], side[more]
+    return out
+
+
+# --- the points the kernel sees -------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class _View:
+    """The points as the kernel measures them, Ax, and the way back."""
+
+    points: Array
+    back: Array | None  # None: they are the points themselves; (d,): lengths; else a matrix
+
+    @classmethod
+    def of(cls, kernel: Kernel, X: Array) -> _View:
+        variable = kernel.program.variables[0]
+        assert isinstance(variable, Distance)
+        maps = variable.maps
+        if not maps:
+            return cls(X, None)
+        seen, unit = X, np.eye(X.shape[1])
+        for step in maps:
+            seen, unit = step.apply(seen), step.apply(unit)
+        left, s, right = np.linalg.svd(unit, full_matrices=False)
+        if unit.shape[1] < unit.shape[0] or s[-1] <= len(s) * _EPS * s[0]:
+            raise InputError(
+                f"{kernel!r} does not see all coordinates, so no distance determines them; use a "
+                "solver with a start, or coordinates that are fixed"
+            )
+        if all(isinstance(step, engine.Scales) for step in maps):
+            return cls(seen, 1.0 / np.diagonal(unit))
+        return cls(seen, (right.T / s) @ left.T)
+
+    def original(self, Z: Array) -> Array:
+        """Points whose images are Z."""
+        if self.back is None:
+            return Z
+        return Z * self.back if self.back.ndim == 1 else Z @ self.back
+
+
+# --- scaling --------------------------------------------------------------------------------------
+
+
+def _offsets(psi: Element, top: float) -> Array:
+    """(p(0) - |psi|^2) / 2 per element: what is added to psi(x_i)."""
+    norm = np.asarray(psi.norm(), dtype=float)
+    if np.isnan(norm).any():
+        raise InputError(
+            "Distances needs elements with a norm: the kernel is not positive definite here"
+        )
+    return np.asarray(0.5 * (top - norm**2))
+
+
+def _rows_for(batch: int) -> int:
+    return max(16, _VALUES // batch)
+
+
+@dataclass(frozen=True, eq=False)
+class _Global(Solver):
+    """Scaling on all points: a linear map of the squared distances."""
+
+    points: Any = field(repr=False)
+    profile: Inverse
+    seen: _View = field(repr=False)
+    mean: Array
+    own: Array = field(repr=False)  # squared distances of the points to their mean
+    weights: Array = field(repr=False)  # (n, p)
+
+    def solve(self, problem: Problem, starts: Any) -> Found:
+        """x = m + G'(d0^2 - d^2), summed over blocks of points."""
+        psi, b = problem.psi, problem.batch
+        check_prepared(self.points, psi)
+        offset, far = _offsets(psi, self.profile.top), np.zeros(b)
+        moved, lost = (np.zeros((b, self.weights.shape[1])) for _ in range(2))
+        for rows in pieces(len(self.own), _rows_for(b)):
+            u = self.profile(psi.fields(psi.points[rows]).value + offset)
+            unknown = np.isnan(u)
+            known = np.where(unknown, 0.0, u)
+            far = np.maximum(far, known.max(axis=0))
+            moved += (self.own[rows, None] - known).T @ self.weights[rows]
+            if unknown.any():
+                lost += unknown.T @ self.weights[rows]
+        x = self.seen.original(self.mean + moved - far[:, None] * lost)
+        return found_by_formula(problem.constraint.project(x, np.arange(b)))
+
+
+@dataclass(frozen=True, eq=False)
+class _Local(Solver):
+    """Scaling on the nearest points of each element."""
+
+    points: Any = field(repr=False)
+    profile: Inverse
+    seen: _View = field(repr=False)
+    neighbors: int
+    tol: float
+
+    def solve(self, problem: Problem, starts: Any) -> Found:
+        """Nearest points, their distances, and a small decomposition per element."""
+        psi, b = problem.psi, problem.batch
+        check_prepared(self.points, psi)
+        value, index = _nearest(psi, self.neighbors)
+        u = self.profile(value + _offsets(psi, self.profile.top)[:, None])
+        far = np.max(np.where(np.isnan(u), 0.0, u), axis=1, keepdims=True)
+        u = np.where(np.isnan(u), far, u)
+        Y = self.seen.points
+
+        def scaled(part: slice) -> Array:
+            return _scaled(Y[index[part]], u[part], self.tol)
+
+        parts = list(pieces(b, max(1, min(256, _VALUES // (self.neighbors * Y.shape[1])))))
+        x = self.seen.original(np.concatenate(map_threads(scaled, parts)))
+        return found_by_formula(problem.constraint.project(x, np.arange(b)))
+
+
+def _nearest(psi: Element, count: int) -> tuple[Array, Array]:
+    """The `count` largest values psi(x_i) per element, and where: shapes (b, count)."""
+    b = len(psi)
+    best, where = np.empty((b, 0)), np.empty((b, 0), dtype=np.intp)
+    for rows in pieces(len(psi.points), _rows_for(b)):
+        value = np.asarray(psi.fields(psi.points[rows]).value, dtype=float).T
+        index = np.broadcast_to(np.arange(rows.start, rows.stop), value.shape)
+        best = np.concatenate([best, value], axis=1)
+        where = np.concatenate([where, index], axis=1)
+        if best.shape[1] > count:
+            top = np.argpartition(-best, count - 1, axis=1)[:, :count]
+            best = np.take_along_axis(best, top, axis=1)
+            where = np.take_along_axis(where, top, axis=1)
+    return best, where
+
+
+def _scaled(Y: Array, u: Array, tol: float) -> Array:
+    """x from squared distances u (b, k) to neighbours Y (b, k, p)."""
+    mean = Y.mean(axis=1)
+    gap = Y - mean[:, None]
+    left, s, right = np.linalg.svd(gap, full_matrices=False)
+    with np.errstate(divide="ignore"):
+        inverse = np.where(s > tol * s.max(axis=1, keepdims=True), 1.0 / s, 0.0)
+    along = np.einsum("bkr,bk->br", left, np.sum(gap**2, axis=2) - u)
+    return np.asarray(mean + 0.5 * np.einsum("br,brp->bp", inverse * along, right))

@@ -1,0 +1,289 @@
+"""The global optimum, with proof: branch and bound in at most three dimensions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from mercer._array import Array, is_sparse, positive, positive_int
+from mercer._errors import InputError
+from mercer.engine import Distance, Dot, Norm, doubled, n_columns
+from mercer.kernels import Definiteness
+from mercer.preimages._constraint import Box, as_constraint
+from mercer.preimages._objective import Collinear, Nearest
+from mercer.preimages._problem import Problem
+from mercer.preimages._result import Found, Status
+from mercer.preimages._solver import Solver
+from mercer.rigor._box_bounds import BoxObjective
+from mercer.rigor._branch_and_bound import Search
+from mercer.rigor._enclosure import Terms
+from mercer.rigor._search_region import at_infinity, feature_bound, objective_scale, reach
+from mercer.space import Element
+
+_MAX_AXES = 3
+
+
+@dataclass(frozen=True)
+class Global(Solver):
+    """Find a global optimum and prove it, in at most three free coordinates.
+
+    With F(x) = k(x, x)/2 - psi(x), the point x returned with `Status.PROVED` has
+
+        F(x) <= F(y) + gap * scale   for every y,
+
+    rounding included, where scale = sum_i |a_i| k(0) for radial kernels with profile k (the largest
+    |k| between points of the element, where k is not largest at 0), and otherwise
+    (sum_i |a_i| sqrt(k(x_i, x_i)))^2, a bound on |psi|^2. The search runs over all of space, or
+    over a `Box` and the coordinates that are not held.
+
+    Boxes are dropped when a lower bound of F on them shows that they cannot be better: the range of
+    the profile term by term, or an expansion to second order whose smallest eigenvalue is bounded
+    on the whole box, in interval arithmetic rounded outward. Boxes on which a partial derivative
+    keeps its sign are dropped too. On a box about a minimiser on which F is proved convex, nothing
+    is left to search.
+
+    `Status.ESCAPED`: nothing is better than points at infinity by more than the gap, and the point
+    returned is no better. `Status.MAX_ITER`: `max_boxes` did not suffice; the point is the best
+    that was found, and `global_minimum` tells what is proved.
+
+    Parameters
+    ----------
+    gap : float
+        > 0, relative to scale. Below 1e-12 rounding may forbid a proof.
+    max_boxes : int
+        Boxes to look at for each element before giving up.
+
+    See Also
+    --------
+    global_minimum : the bounds themselves.
+
+    Notes
+    -----
+    Every kernel whose profile is recorded can be used, with linear maps and sums and products.
+    Where F is not known to grow at infinity (a kernel that is not positive definite, or that does
+    not see a coordinate well) a `Box` is needed.
+
+    References
+    ----------
+    SPEC C1, C2, C6 (the objective), C3 (its Hessian), E1 and E3 (eigenvalues, here over a box).
+
+    Examples
+    --------
+    Two bumps, the lower one nearer to where a local search would start:
+
+    >>> import mercer as mc
+    >>> psi = mc.Element(mc.Gaussian(1.0), [[0.0], [6.0]], [0.9, 1.0])
+    >>> back = mc.preimage(psi, mc.Global())
+    >>> back.points.round(4), back.status[0].name
+    (array([[6.]]), 'PROVED')
+    """
+
+    gap: float = 1e-6
+    max_boxes: int = 500_000
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "gap", positive(self.gap, "gap"))
+        object.__setattr__(self, "max_boxes", positive_int(self.max_boxes, "max_boxes"))
+
+    def solve(self, problem: Problem, starts: Any = None) -> Found:
+        """Each element on its own; starts are not needed, and are offered as candidates."""
+        rows = minima(problem, self.gap, self.max_boxes, starts)
+        status = np.empty(problem.batch, dtype=object)
+        status[:] = [row.status for row in rows]
+        return Found(
+            np.array([row.point for row in rows]),
+            status,
+            np.array([row.n_rounds for row in rows]),
+            np.array([row.n_boxes for row in rows]),
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class GlobalMinimum:
+    """What branch and bound proved about one element: lower <= inf F <= F(point) <= upper.
+
+    Attributes
+    ----------
+    point : array of shape (d,)
+    lower, upper : float
+        Of k(x, x)/2 - psi(x); without k(x, x)/2 for radial kernels.
+    status : Status
+    n_boxes, n_rounds : int
+
+    Examples
+    --------
+    >>> import mercer as mc
+    >>> from mercer.preimages import global_minimum
+    >>> psi = mc.Element(mc.Gaussian(1.0), [[0.0], [6.0]], [0.9, 1.0])
+    >>> (found,) = global_minimum(psi)
+    >>> found.upper - found.lower < 2e-6, round(found.upper, 6)
+    (True, -1.0)
+    """
+
+    point: Array
+    lower: float
+    upper: float
+    status: Status
+    n_boxes: int
+    n_rounds: int
+
+
+def global_minimum(
+    psi: Element,
+    gap: float = 1e-6,
+    max_boxes: int = 500_000,
+    *,
+    domain: Box | None = None,
+    fixed: Any = None,
+) -> list[GlobalMinimum]:
+    """Return proved bounds of k(x, x)/2 - psi(x), one for each element; see `Global`.
+
+    Parameters
+    ----------
+    psi : Element
+    gap, max_boxes
+        As for `Global`.
+    domain : Box, optional
+    fixed : array_like of shape (d,) or (b, d), optional
+        Coordinates that are held, NaN where one is free.
+
+    Returns
+    -------
+    list of GlobalMinimum
+
+    Examples
+    --------
+    >>> import mercer as mc
+    >>> from mercer.preimages import global_minimum
+    >>> psi = mc.Element(mc.Laplace(1.0), [[0.0], [1.0]], [2.0, -1.0])
+    >>> (found,) = global_minimum(psi, gap=1e-9)
+    >>> found.point, round(found.lower, 6), round(found.upper, 6)
+    (array([0.]), -1.632121, -1.632121)
+    """
+    batch = Element(psi.kernel, doubled(psi.points), psi.coef, psi.coef.shape[1])
+    constraint = as_constraint(domain, fixed, len(batch), int(n_columns(batch.points)))
+    gap, max_boxes = positive(gap, "gap"), positive_int(max_boxes, "max_boxes")
+    return minima(Problem(batch, Nearest(), constraint), gap, max_boxes)
+
+
+def minima(
+    problem: Problem, gap: float = 1e-6, max_boxes: int = 500_000, starts: Any = None
+) -> list[GlobalMinimum]:
+    """The bounds for each element of a problem; `starts` (s, b, d) are offered as candidates."""
+    return [
+        _minimum(problem, j, gap, max_boxes, None if starts is None else starts[:, j])
+        for j in range(problem.batch)
+    ]
+
+
+def _minimum(problem: Problem, j: int, gap: float, max_boxes: int, starts: Any) -> GlobalMinimum:
+    with np.errstate(all="ignore"):
+        low, high = _region(problem, j)
+        objective = _objective(problem, j, low, high)
+        scale = objective_scale(objective)
+        search = Search(objective, low, high, gap * scale, scale)
+        _begin(search, starts)
+        if not objective.axes or (_is_radial(problem.program) and not search.matters):
+            lower = float(objective.values(low[None], high[None]).lo[0])
+            proved = search.best - lower <= search.gap
+            status = Status.PROVED if proved else Status.MAX_ITER
+            return GlobalMinimum(search.point, lower, search.best, status, 1, 0)
+        far = at_infinity(objective, low, high)
+        goal = min(search.best, far.hi) - search.gap
+        definite = problem.kernel.flags.definiteness is Definiteness.POSITIVE
+        kappa = feature_bound(objective, search.best) if definite else np.inf
+        left, right, beyond = reach(objective, low, high, goal, kappa)
+        search.root = np.maximum(low, left), np.minimum(high, right)
+        proved = True
+        if (search.root[0] <= search.root[1]).all():
+            search.descend(search.points[:16])
+            proved = search.run(far.hi, max_boxes)
+            search.descend(search.point[None], polish=True)
+    goal = min(search.best, far.hi) - search.gap
+    thin = far.hi - far.lo <= search.gap  # else the limit is not known, but nothing is below goal
+    escaped = search.best >= far.lo if thin else search.best > far.hi
+    status = Status.ESCAPED if escaped else Status.PROVED
+    lower = min(beyond, goal if proved else search.floor)
+    return GlobalMinimum(
+        search.point,
+        lower,
+        search.best,
+        status if proved else Status.MAX_ITER,
+        search.n_boxes,
+        search.n_rounds,
+    )
+
+
+def _begin(search: Search, starts: Any) -> None:
+    """Offer the points of the element, and the starts."""
+    main, low, high = search.objective.groups[0], search.low, search.high
+    X = np.clip(main.points, low, high)
+    here = (main.points == X).all(axis=1) & (main.coef > 0)
+    cusps = np.where(here, np.arange(len(X)), -1)
+    if starts is not None:
+        more = np.clip(np.asarray(starts, dtype=float), low, high)
+        X, cusps = np.concatenate([X, more]), np.concatenate([cusps, np.full(len(more), -1)])
+    search.offer(X, cusps)
+
+
+def _region(problem: Problem, j: int) -> tuple[Array, Array]:
+    """The box an element is searched in, a single value along coordinates that are held."""
+    if not isinstance(problem.objective, Nearest) and not (
+        isinstance(problem.objective, Collinear) and _is_radial(problem.program)
+    ):
+        raise InputError(
+            "Global solves Nearest() problems, and Collinear() ones of radial kernels; "
+            f"got {type(problem.objective).__name__}"
+        )
+    region, dim = problem.constraint.region, problem.dim
+    if region is not None and not isinstance(region, Box):
+        raise InputError(f"Global needs a Box as its domain, got {type(region).__name__}")
+    low, high = np.full(dim, -np.inf), np.full(dim, np.inf)
+    if region is not None:
+        low, high = np.broadcast_to(region.low, (dim,)), np.broadcast_to(region.high, (dim,))
+    held = problem.constraint.held
+    if held is not None:
+        row = held[j]
+        low, high = np.where(np.isnan(row), low, row), np.where(np.isnan(row), high, row)
+    return np.array(low, dtype=float), np.array(high, dtype=float)
+
+
+def _is_radial(program: Any) -> bool:
+    return all(isinstance(v, Distance) for v in program.variables)
+
+
+def _objective(problem: Problem, j: int, low: Array, high: Array) -> BoxObjective:
+    """The terms of element j: equal points merged, positive coefficients first."""
+    psi, program = problem.psi, problem.program
+    measured = all(isinstance(v, Distance | Dot | Norm) for v in program.variables)
+    if not measured or not program.has_derivatives:
+        raise InputError(
+            "Global needs kernels of squared distances, inner products and norms of vectors, "
+            f"which {problem.kernel!r} is not; use another solver, such as Candidates()"
+        )
+    points = psi.points.toarray() if is_sparse(psi.points) else psi.points
+    points = np.asarray(points, dtype=float)
+    coef = np.asarray(psi.coef.tile(slice(None), slice(j, j + 1)), dtype=float)[:, 0]
+    used = coef != 0 if (coef != 0).any() else np.arange(len(coef)) == 0
+    X, group = np.unique(points[used] + 0.0, axis=0, return_inverse=True)
+    a = np.bincount(group.reshape(-1), coef[used], len(X))
+    weight = np.bincount(group.reshape(-1), np.abs(coef[used]), len(X))
+    order = np.argsort(-a, kind="stable")
+    every = tuple(range(X.shape[1]))
+    probe = Terms(program, X, a, weight, every)
+    seen = sum((np.diag(B) for B, _ in probe.metrics), np.zeros(X.shape[1]))
+    for axis in np.flatnonzero((seen == 0) & (low < high)):  # any value will do
+        low[axis] = high[axis] = np.clip(X[0, axis], low[axis], high[axis])
+    axes = tuple(int(i) for i in np.flatnonzero(low < high))
+    if len(axes) > _MAX_AXES:
+        raise InputError(
+            f"Global searches at most {_MAX_AXES} free coordinates, got {len(axes)}; hold some "
+            "with `fixed`, or use another solver"
+        )
+    groups = [Terms(program, X[order], a[order], weight[order], axes)]
+    if not _is_radial(program):
+        one = np.array([0.5])
+        groups.append(Terms(program.diagonal, np.zeros((1, X.shape[1])), -one, one, axes))
+    return BoxObjective(tuple(groups), np.sqrt(seen[list(axes)]))

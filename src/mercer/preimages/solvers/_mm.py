@@ -1,0 +1,93 @@
+"""Majorise and minimise: steps that descend by a theorem, without a look at the objective."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from mercer._array import Array
+from mercer._errors import InputError
+from mercer.engine import Dense
+from mercer.preimages._descent import Descent
+from mercer.preimages._problem import Problem
+from mercer.preimages._state import State
+from mercer.preimages.solvers._radius_equation import slope, solve_length
+from mercer.rigor._derivative_bounds import upward_curvature
+from mercer.space import Element
+
+
+@dataclass(frozen=True)
+class MM(Descent):
+    r"""Minimise a majorant that touches the objective at x, and repeat.
+
+    Radial kernels with a convex profile: terms with a_i > 0 lie below their tangent parabolas,
+    those with a_i < 0 are bent by at most c, the sup of the largest eigenvalue of the Hessian of
+    the kernel (2 exp(-3/2) / s^2 for the Gaussian), so
+
+        x <- x - gradient / (-2 sum_{a_i > 0} a_i k'(u_i) + c sum_{a_i < 0} \|a_i\|).
+
+    Without negative coefficients this is the fixed point. Kernels of the inner product with a
+    convex profile f and a_i >= 0: with b = sum_i a_i f'(<x, x_i>) x_i,
+
+        x <- s b / \|b\|,   s f'(s^2) = \|b\|.
+
+    Parameters
+    ----------
+    tol : float
+    max_iter : int
+
+    References
+    ----------
+    SPEC D6, D8, D10; ERRATA 000-6, 000-11.
+
+    Examples
+    --------
+    The published iteration x <- 1/x never ends here.
+
+    >>> import mercer as mc
+    >>> psi = mc.Element(mc.Polynomial(2, offset=0.0), [[1.0]], [1.0])
+    >>> mc.preimage(psi, mc.MM(), start=[[2.0]]).points.round(8)
+    array([[1.]])
+    """
+
+    max_iter: int = 10_000
+    guarded = False
+
+    def memory(self, problem: Problem, rows: int) -> Any:
+        """Check the conditions of the theorem."""
+        kind = problem.program.kind
+        if kind not in ("radial", "dot") or any(problem.program.cusps):
+            raise InputError(
+                "MM needs a smooth kernel of one squared distance or inner product; use FixedPoint"
+            )
+        if getattr(problem.program.variables[0], "maps", ()):
+            raise InputError("MM needs a kernel without maps of its points; use FixedPoint")
+        if kind == "radial" and not problem.kernel.flags.convex_profile:
+            raise InputError("MM needs a convex profile, and this one is not known to be convex")
+
+    def direction(self, problem: Problem, state: State, owners: Array, memory: Any) -> Array:
+        """The step to the minimiser of the majorant."""
+        A = problem.psi.coef.columns(owners).tile(slice(None), slice(None))
+        if problem.program.kind == "dot":
+            if (A < 0).any():
+                raise InputError("MM with an inner product needs coefficients >= 0; use LBFGS")
+            return _dot_step(problem, state)
+        plus = Element(problem.kernel, problem.psi.points, Dense(np.maximum(A, 0.0)), len(owners))
+        f = plus.fields(state.points, order=1, paired=True)
+        bend = upward_curvature(problem.program)
+        weight = -2.0 * f.slopes[0] + bend * np.maximum(-A, 0.0).sum(axis=0)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            step = -state.gradient * (np.exp(state.shift) / weight)[:, None]
+        return np.where(weight[:, None] > 0, step, 0.0)
+
+
+def _dot_step(problem: Problem, state: State) -> Array:
+    """b = f'(|x|^2) x - gradient, then the length that solves s f'(s^2) = |b|."""
+    x = state.points
+    b = slope(problem.program, np.sum(x**2, axis=1))[:, None] * x - state.gradient
+    norm = np.linalg.norm(b, axis=1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        unit = np.nan_to_num(b / norm[:, None])
+    return np.asarray(unit * solve_length(problem.program, norm)[:, None] - x)

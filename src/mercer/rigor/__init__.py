@@ -1,0 +1,1 @@
+"""Rigorous numerics: intervals, enclosures over boxes, suprema, rounding, branch and bound."""

@@ -1,0 +1,252 @@
+"""Bounds on the derivatives of psi = sum_i a_i k(x_i, .) that hold everywhere.
+
+A radial kernel is a profile k of u = r^2, so every bound is sum_i |a_i| times a supremum over r of
+an expression in k', k'' and k'''. The supremum is taken over all distances, not over those of the
+data, and once per profile.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from mercer._array import Array, is_sparse
+from mercer._errors import DerivativeError
+from mercer.engine import (
+    Coef,
+    Distance,
+    Expr,
+    LinearMap,
+    Maps,
+    Program,
+    Selection,
+    Stacked,
+    n_columns,
+    pieces,
+)
+from mercer.rigor._suprema import (
+    largest_curvature,
+    largest_slope,
+    largest_third,
+    largest_upward,
+    slope_at_zero,
+)
+from mercer.space import Element
+
+_ENTRIES = 1 << 22  # of coefficients, in memory at a time
+_WHOLE_MAP = 1000  # up to this many columns a chain of maps is multiplied out
+
+
+def gradient_bound(psi: Element) -> Any:
+    """Bound on the gradient of psi: |grad psi(x)| <= |a|_1 sup_r 2 r |k'(r^2)| for every x.
+
+    For k(Ax, Ay) times the spectral norm of A. The Gaussian gives |a|_1 / (s sqrt(e)), attained at
+    distance s; at a cusp the supremum is the limit for r -> 0.
+
+    Parameters
+    ----------
+    psi : Element
+        One element, or a batch.
+
+    Returns
+    -------
+    float, or array of shape (b,)
+        Where the supremum is infinite because the slope grows with the distance (NegativeDistance
+        with p > 1), distances up to the diameter of the box around the points are taken; infinite
+        where it grows towards distance zero (p < 1). NaN for kernels that are not profiles of one
+        distance.
+
+    References
+    ----------
+    SPEC C4, ERRATA 000-1.
+
+    Examples
+    --------
+    >>> import mercer as mc
+    >>> psi = mc.Element(mc.Gaussian(1.3), [[0.0], [2.0]], [0.5, -0.5])
+    >>> round(mc.preimages.gradient_bound(psi), 6)
+    0.466562
+    """
+    program = psi.kernel.program
+    sup = _of_kind(program, lambda profile: largest_slope(profile, math.inf))
+    if math.isinf(sup) and not math.isinf(slope_at_zero(program.profile)):
+        sup = largest_slope(program.profile, _diameter(program, psi.points))
+    return _scaled(psi, sup, 1)
+
+
+def lipschitz(psi: Element) -> Any:
+    """Lipschitz constant of the gradient: |a|_1 sup_u max(|2 k'(u)|, |2 k'(u) + 4 u k''(u)|).
+
+    The two are the eigenvalues of the Hessian of k(x_i, .), across and along x - x_i; for k(Ax, Ay)
+    times the squared spectral norm of A. 1 / L is a step with which gradient descent descends.
+
+    Parameters
+    ----------
+    psi : Element
+        One element, or a batch.
+
+    Returns
+    -------
+    float, or array of shape (b,)
+        Infinite at cusps and where k' jumps (Epanechnikov); NaN for kernels that are not profiles
+        of one distance.
+
+    References
+    ----------
+    SPEC C5.
+
+    Examples
+    --------
+    >>> import mercer as mc
+    >>> psi = mc.Element(mc.Gaussian(0.5), [[0.0], [2.0]], [1.0, -2.0])
+    >>> round(mc.preimages.lipschitz(psi), 6)
+    12.0
+    """
+    return _scaled(psi, _of_kind(psi.kernel.program, largest_curvature), 2)
+
+
+def hessian_lipschitz(psi: Element) -> Any:
+    """Lipschitz constant of the Hessian: |a|_1 sup |12 k''(u) t + 8 k'''(u) t^3| over t^2 <= u.
+
+    That is the third derivative of k(x_i, .) along a unit vector v with t = <v, x - x_i>. Profiles
+    that are completely monotone have k'' and |k'''| that decrease, so differences of k'' bracket
+    k''' and values at the ends of a cell bound what is between: the result is an upper bound, at
+    most about a thousandth above the supremum (1.3802 |a|_1 / s^3 for the Gaussian).
+
+    Parameters
+    ----------
+    psi : Element
+        One element, or a batch.
+
+    Returns
+    -------
+    float, or array of shape (b,)
+        Infinite where the Hessian is not Lipschitz (Laplace); NaN where nothing is known: other
+        kernels than completely monotone ones.
+
+    References
+    ----------
+    Nesterov and Polyak (2006), where it bounds the error of a quadratic model.
+
+    Examples
+    --------
+    >>> import mercer as mc
+    >>> psi = mc.Element(mc.Gaussian(0.5), [[0.0], [2.0]], [1.0, -2.0])
+    >>> round(mc.preimages.hessian_lipschitz(psi), 1)
+    33.1
+    """
+    program = psi.kernel.program
+    sup = 0.0 if not program.variables else math.nan
+    if program.kind == "radial":
+        if psi.kernel.flags.completely_monotone:
+            sup = _of_kind(program, largest_third)
+        elif math.isinf(_of_kind(program, largest_curvature)):
+            sup = math.inf
+    return _scaled(psi, sup, 3)
+
+
+def cusp_slope(program: Program) -> float:
+    """The slope eta = lim -d/dr k(r^2) for r -> 0 of a profile whose slope in u is infinite at 0.
+
+    1 / l for the Laplace kernel, 0 for kernels without a cusp, infinite for steeper ones, NaN for
+    kernels with a cusp that are not profiles of one distance. Distances are those after the map.
+    """
+    if not any(program.cusps):
+        return 0.0
+    return _of_kind(program, slope_at_zero)
+
+
+def upward_curvature(program: Program) -> float:
+    """sup of the largest eigenvalue of the Hessian of k(x_i, .): max(2 k', 2 k' + 4 u k'', 0).
+
+    How far a term with a negative coefficient can bend the objective (SPEC D10): 2 exp(-3/2) / s^2
+    for the Gaussian.
+    """
+    return _of_kind(program, largest_upward)
+
+
+def coefficient_sizes(psi: Element) -> Array:
+    """|a|_1 = sum_i |a_i| of each element, shape (b,), float64; in blocks of bounded memory."""
+    return _sizes(psi.coef)
+
+
+def spectral_norms(program: Program, dim: int) -> tuple[float, float]:
+    """The largest and the smallest singular value of the map A of a program of one variable.
+
+    The first may be too large and the second too small, for long chains of maps of many columns.
+    """
+    maps: Maps = getattr(program.variables[0], "maps", ()) if program.variables else ()
+    if not maps:
+        return 1.0, 1.0
+    if dim <= _WHOLE_MAP:
+        A = mapped(maps, np.eye(dim))  # (d, p)
+        values = np.linalg.svd(A, compute_uv=False)
+        return float(values[0]), float(values[-1]) if A.shape[1] >= dim else 0.0
+    norms = [_norm(m.array, type(m).__name__) for m in maps if isinstance(m, LinearMap)]
+    return math.prod(norms), 0.0
+
+
+def mapped(maps: Maps, X: Any) -> Any:
+    """The points A x."""
+    for step in maps:
+        X = step.apply(X)
+    return X
+
+
+def _norm(array: Array, kind: str) -> float:
+    if kind == "Matrix":
+        return float(np.linalg.norm(array, 2))
+    return float(1.0 / array.min()) if kind == "Scales" else 1.0
+
+
+# --- coefficients -----------------------------------------------------------------------------
+
+
+def _sizes(coef: Coef) -> Array:
+    if isinstance(coef, Selection):
+        return np.abs(coef.value).astype(np.float64)
+    if isinstance(coef, Stacked):
+        return np.asarray(sum(_sizes(part) for part in coef.parts))
+    n, b = coef.shape
+    total = np.zeros(b)
+    for columns in pieces(b, max(1, min(b, _ENTRIES // 256))):
+        width = columns.stop - columns.start
+        for rows in pieces(n, max(1, _ENTRIES // width)):
+            total[columns] += np.abs(coef.tile(rows, columns)).sum(axis=0, dtype=np.float64)
+    return total
+
+
+def _scaled(psi: Element, sup: float, power: int) -> Any:
+    norm = 1.0
+    if psi.kernel.program.kind == "radial" and math.isfinite(sup):
+        norm = spectral_norms(psi.kernel.program, n_columns(psi.points))[0]
+    with np.errstate(invalid="ignore"):
+        sizes = coefficient_sizes(psi)
+        bound = np.where(sizes == 0, 0.0, sizes * (sup * norm**power))
+    return bound if psi.batch is not None else float(bound[0])
+
+
+def _of_kind(program: Program, sup: Callable[[Expr], float]) -> float:
+    """0 for constants, a supremum for profiles of one distance, else NaN."""
+    if program.kind == "constant":
+        return 0.0
+    if program.kind != "radial":
+        return math.nan
+    try:
+        return sup(program.profile)
+    except DerivativeError:
+        return math.nan
+
+
+def _diameter(program: Program, points: Any) -> float:
+    """The diagonal of the box around the mapped points."""
+    (variable,) = program.variables
+    assert isinstance(variable, Distance)
+    Z = mapped(variable.maps, points)
+    low, high = Z.min(axis=0), Z.max(axis=0)
+    if is_sparse(Z):
+        low, high = low.toarray(), high.toarray()
+    return float(np.linalg.norm(np.asarray(high, dtype=float) - np.asarray(low, dtype=float)))

@@ -1,0 +1,274 @@
+"""Ranges of kernel sums over boxes: -sum_i a_i k(x_i, x) with derivatives, rounding included."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from mercer._array import Array
+from mercer.engine import Columns, Distance, Dot, Map, Maps, Matrix, Norm, Program, Scales
+from mercer.rigor._intervals import (
+    Interval,
+    IntervalJet,
+    as_interval,
+    enclose,
+    in_distance,
+    plus,
+    times,
+)
+
+_EPS = float(np.finfo(float).eps)
+_RADIAL_SLACK = 1e-12  # of constants that were rounded when the profile was written in r
+
+
+@dataclass(frozen=True)
+class Enclosure:
+    """Ranges over m boxes for n terms: values (m, n), derivatives along the free axes."""
+
+    value: Interval
+    first: tuple[Any, ...] = ()
+    second: dict[tuple[int, int], Any] | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Terms:
+    """The terms -a_i k(x_i, x) of an objective.
+
+    Attributes
+    ----------
+    program : Program
+    points : (n, d)
+    coef : (n,), positive ones first
+    weight : (n,)
+        Sums of |a| over the points that were merged, for the rounding slack.
+    axes : the coordinates that are free
+    """
+
+    program: Program
+    points: Array
+    coef: Array
+    weight: Array
+    axes: tuple[int, ...]
+
+    @cached_property
+    def metrics(self) -> tuple[tuple[Array, Array], ...]:
+        """B = A'A of each variable, and a bound on its rounding error."""
+        dim = self.points.shape[1]
+        return tuple(_metric(_maps_of(v), dim) for v in self.program.variables)
+
+    @cached_property
+    def radial(self) -> Any:
+        """The profile as an expression of the distance, for a program of one distance."""
+        single = len(self.program.variables) == 1
+        if not single or not isinstance(self.program.variables[0], Distance):
+            return None
+        return in_distance(self.program.profile)
+
+    def at(self, low: Array, high: Array, order: int) -> Enclosure:
+        """Ranges over the boxes low <= x <= high, shape (m, d)."""
+        measured = [self._variable(v, low, high, order) for v in range(len(self.program.variables))]
+        jet = enclose(self.program.profile, [u for u, _ in measured], order)
+        shape = (len(low), len(self.coef))
+        value = _spread(jet.value, shape).known()
+        if not order:
+            return Enclosure(value)
+        slopes = [s for _, s in measured]
+        first = tuple(self._first(jet, slopes, j, shape) for j in range(len(self.axes)))
+        if order == 1:
+            return Enclosure(value, first)
+        radial = self._near_zero(measured[0][0], jet) if not self.program.is_smooth else None
+        second = {
+            (j, i): self._second(jet, slopes, (j, i), radial, shape)
+            for j in range(len(self.axes))
+            for i in range(j, len(self.axes))
+        }
+        return Enclosure(value, first, second)
+
+    def weighed(self, terms: Any, mask: Array | None = None) -> Interval:
+        """The range of -sum_i a_i t_i for terms with the given ranges (m, n), rounding included."""
+        if not isinstance(terms, Interval):
+            return Interval(0.0, 0.0)
+        if mask is not None:
+            terms = terms.where(mask)
+        split = int(np.count_nonzero(self.coef > 0))
+        a, b = self.coef[:split], -self.coef[split:]
+        for_lo = np.concatenate([terms.hi[:, :split], terms.lo[:, split:]], axis=1)
+        for_hi = np.concatenate([terms.lo[:, :split], terms.hi[:, split:]], axis=1)
+        lo = for_lo[:, split:] @ b - for_lo[:, :split] @ a
+        hi = for_hi[:, split:] @ b - for_hi[:, :split] @ a
+        extra: Any = 0.0
+        if self._merged.any():  # the coefficient itself is rounded
+            extra = terms.size[:, self._merged] @ self.weight[self._merged]
+        relative = (len(self.coef) + 20) * _EPS
+        low = lo - relative * (np.abs(for_lo) @ self.weight + extra)
+        high = hi + relative * (np.abs(for_hi) @ self.weight + extra)
+        return Interval(np.where(np.isinf(lo), lo, low), np.where(np.isinf(hi), hi, high)).known()
+
+    @cached_property
+    def _merged(self) -> Array:
+        return np.asarray(self.weight != np.abs(self.coef))
+
+    def _variable(
+        self, index: int, low: Array, high: Array, order: int
+    ) -> tuple[Interval, list[Any]]:
+        """The range of a variable, and of its derivatives along the free axes."""
+        X, d = self.points, self.points.shape[1]
+        box = [Interval(low[:, j, None], high[:, j, None]) for j in range(d)]
+        match self.program.variables[index]:
+            case Distance(maps=maps):
+                return self._squared(maps, [box[j] + (-X[:, j]) for j in range(d)], order)
+            case Norm(of="row", maps=maps):
+                return self._squared(maps, box, order)
+            case Norm(maps=maps):
+                own = [Interval(X[None, :, j], X[None, :, j]) for j in range(d)]
+                return self._squared(maps, own, 0)[0], [0] * len(self.axes)
+            case Dot():
+                B, off = self.metrics[index]
+                w, slack = X @ B, np.abs(X) @ (off + 8 * d * _EPS * np.abs(B))
+                side = Interval(w - slack, w + slack)
+                t: Any = 0
+                for j in range(d):
+                    t = plus(t, box[j] * side[None, :, j])
+                return t, [side[None, :, j] for j in self.axes]
+        raise AssertionError("checked by Global")  # pragma: no cover
+
+    def _squared(self, maps: Maps, z: list[Interval], order: int) -> tuple[Interval, list[Any]]:
+        """|A z|^2 and its derivatives 2 A'A z."""
+        dims = []
+        image = z
+        for step in maps:
+            dims.append(len(image))
+            image = _mapped(step, image)
+        u: Any = 0
+        for part in image:
+            u = plus(u, part.square())
+        if not order:
+            return u, []
+        for step, dim in zip(reversed(maps), reversed(dims), strict=True):
+            image = _pulled(step, image, dim)
+        return u, [times(2.0, image[j]) for j in self.axes]
+
+    def _first(self, jet: IntervalJet, slopes: list[list[Any]], j: int, shape: Any) -> Any:
+        total: Any = 0
+        for slope, along in zip(jet.first, slopes, strict=True):
+            if along:
+                total = plus(total, times(slope, along[j]))
+        return _spread(total, shape)
+
+    def _second(
+        self,
+        jet: IntervalJet,
+        slopes: list[list[Any]],
+        pair: tuple[int, int],
+        radial: Any,
+        shape: Any,
+    ) -> Any:
+        """sum_v k_v v_jl + sum_vw k_vw v_j w_l."""
+        j, i = pair
+        total: Any = 0
+        for v, variable in enumerate(self.program.variables):
+            if isinstance(variable, Distance) or variable == Norm("row", _maps_of(variable)):
+                total = plus(total, times(jet.first[v], self._curve(v, pair)))
+            for w in range(len(slopes)):
+                mixed = jet.second[v][w]
+                if j == i and v == w and isinstance(slopes[v][j], Interval):
+                    both: Any = slopes[v][j].square()
+                else:
+                    both = times(slopes[v][j], slopes[w][i])
+                total = plus(total, times(mixed, both))
+        total = _spread(total, shape)
+        return total if radial is None else self._bounded(total, jet, radial, pair, shape)
+
+    def _curve(self, index: int, pair: tuple[int, int]) -> Any:
+        """2 B_jl with its rounding; 0 where it vanishes."""
+        j, i = (self.axes[i] for i in pair)
+        B, off = self.metrics[index]
+        return 2.0 * Interval(B[j, i] - off[j, i], B[j, i] + off[j, i]) if off[j, i] else 0
+
+    def _near_zero(self, u: Interval, jet: IntervalJet) -> Interval | None:
+        """4 u k''(u) = q''(r) - 2 k'(u) for q(r) = k(r^2): bounded where k'' is not."""
+        if self.radial is None or not isinstance(jet.first[0], Interval):
+            return None
+        r = Interval(np.sqrt(u.lo) * (1 - 4 * _EPS), np.sqrt(u.hi) * (1 + 4 * _EPS))
+        bend = as_interval(enclose(self.radial, [r], 2).second[0][0])
+        off = _RADIAL_SLACK * bend.size
+        return Interval(bend.lo - off, bend.hi + off) + (-2.0) * jet.first[0]
+
+    def _bounded(
+        self, total: Any, jet: IntervalJet, radial: Interval, pair: tuple[int, int], shape: Any
+    ) -> Any:
+        """Entries near a point where k'' is infinite: 2 k' B + 4 u k'' e e', |A'e|_j <= b_j."""
+        j, i = (self.axes[i] for i in pair)
+        B = self.metrics[0][0]
+        reach = float(np.sqrt(B[j, j] * B[i, i])) * (1 + 1e-12)
+        low = np.minimum(radial.lo, 0.0) if j == i else -radial.size
+        high = np.maximum(radial.hi, 0.0) if j == i else radial.size
+        other = plus(Interval(low, high) * reach, times(jet.first[0], self._curve(0, pair)))
+        other = _spread(other, shape)
+        fine = np.isfinite(total.lo) & np.isfinite(total.hi)
+        return Interval(np.where(fine, total.lo, other.lo), np.where(fine, total.hi, other.hi))
+
+
+def _maps_of(v: Any) -> Maps:
+    return getattr(v, "maps", ())
+
+
+def _spread(a: Any, shape: tuple[int, int]) -> Any:
+    """An interval as arrays of the given shape; 0 stays."""
+    if isinstance(a, int):
+        return a
+    a = as_interval(a)
+    return Interval(np.broadcast_to(a.lo, shape), np.broadcast_to(a.hi, shape))
+
+
+def _linear(row: Array, z: Sequence[Any]) -> Any:
+    """sum_j row_j z_j."""
+    total: Any = 0
+    for weight, part in zip(row.tolist(), z, strict=True):
+        total = plus(total, times(part, weight or 0))
+    return total
+
+
+def _mapped(step: Map, z: list[Any]) -> list[Any]:
+    """The image of a box under a linear map."""
+    match step:
+        case Scales():
+            return [times(part, 1.0 / s) for part, s in zip(z, step.array.tolist(), strict=True)]
+        case Columns():
+            return [z[j] for j in step.array]
+    assert isinstance(step, Matrix)
+    image = [_linear(row, z) for row in step.array]
+    return [0.0 * z[0] if isinstance(part, int) else part for part in image]
+
+
+def _pulled(step: Map, z: list[Any], dim: int) -> list[Any]:
+    """The image under the transpose."""
+    match step:
+        case Scales():
+            return _mapped(step, z)
+        case Columns():
+            out: list[Any] = [0] * dim
+            for j, part in zip(step.array.tolist(), z, strict=True):
+                out[j] = part
+            return out
+    assert isinstance(step, Matrix)
+    return [_linear(row, z) for row in step.array.T]
+
+
+def _metric(maps: Maps, dim: int) -> tuple[Array, Array]:
+    """A'A for the product A of the maps, and a bound on the rounding error of each entry."""
+    A = np.eye(dim)
+    size = A
+    for step in maps:
+        match step:
+            case Scales():
+                A, size = A / step.array[:, None], size / step.array[:, None]
+            case Columns():
+                A, size = A[step.array], size[step.array]
+            case Matrix():
+                A, size = step.array @ A, np.abs(step.array) @ size
+    return A.T @ A, 32 * (1 + len(maps)) * dim * _EPS * (size.T @ size)

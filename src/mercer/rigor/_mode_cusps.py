@@ -1,0 +1,88 @@
+"""Modes at the points of a kernel sum with cusps, such as Laplace's: which points are modes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from mercer._array import Array
+from mercer.rigor._enclosure import Terms
+from mercer.rigor._intervals import Interval, as_interval, enclose
+from mercer.rigor._mode_ranges import Boxes, columns
+
+_PAIRS = 1 << 15
+_SLACK = 1e-11  # of constants, norms and eigenvalues that are rounded
+
+
+@dataclass(frozen=True, eq=False)
+class Cusps:
+    """Points with a cusp that are modes, and boxes around the points that hold no other mode.
+
+    `small` are boxes around points that remained undecided.
+    """
+
+    modes: Array
+    low: Array
+    high: Array
+    small: tuple[Array, Array]
+
+
+def decide_cusps(boxes: Boxes, finest: float) -> Cusps:
+    """Judge each point x_j by the other terms on boxes around it, halved until that succeeds.
+
+    With G the gradient of the others and q(r) = k(r^2), psi falls along all rays from x_j where
+    |G| < a_j min |q'|, and has no critical point, x_j included, where |G| > a_j max |q'|; at
+    x_j itself that is the test |R| <= eta. Norms are those of the kernel's metric.
+    """
+    X, count = boxes.terms.points, len(boxes.terms.points)
+    half = 0.45 * _nearest(X * boxes.scale) / np.sqrt(boxes.dim)
+    low, high = X - half[:, None] / boxes.scale, X + half[:, None] / boxes.scale
+    decided, peak = np.zeros(count, dtype=bool), np.zeros(count, dtype=bool)
+    rows = np.arange(count)
+    while len(rows):
+        low[rows], high[rows] = (X[rows] + t * half[rows, None] / boxes.scale for t in (-1, 1))
+        falls, turns = _judge(boxes, rows, low[rows], high[rows])
+        peak[rows], decided[rows] = falls, falls | turns
+        rows = rows[~(falls | turns) & (half[rows] > finest)]
+        half[rows] /= 2
+    rest = low[~decided], high[~decided]
+    return Cusps(X[peak], low[decided], high[decided], rest)
+
+
+def _judge(boxes: Boxes, rows: Array, low: Array, high: Array) -> tuple[Array, Array]:
+    """Points from which psi falls in all directions, and boxes without critical points."""
+    t, s = boxes.terms, boxes.scale
+    least, most = np.empty(len(rows)), np.empty(len(rows))
+    step = max(1, _PAIRS // len(t.coef))
+    for i in range(0, len(rows), step):
+        part = slice(i, i + step)
+        others = np.arange(len(t.coef)) != rows[part, None]
+        first = t.at(low[part], high[part], 1).first
+        G = columns([t.weighed(g, others) for g in first], len(rows[part]))
+        nearest = np.where((G.lo < 0) & (G.hi > 0), 0.0, np.minimum(np.abs(G.lo), np.abs(G.hi)))
+        least[part] = np.linalg.norm(nearest / s, axis=1)
+        most[part] = np.linalg.norm(G.size / s, axis=1)
+    B = t.metrics[0][0] / np.outer(s, s)
+    values = np.linalg.eigvalsh(B)
+    reach = np.linalg.norm(np.maximum(high - t.points[rows], t.points[rows] - low) * s, axis=1)
+    flat, steep = _slopes(t, reach * np.sqrt(values[-1]) * (1 + _SLACK))
+    a = t.coef[rows]
+    falls = most / np.sqrt(values[0]) * (1 + _SLACK) < a * flat * (1 - _SLACK)
+    turns = least / np.sqrt(values[-1]) * (1 - _SLACK) > a * steep * (1 + _SLACK)
+    return falls, turns
+
+
+def _slopes(t: Terms, reach: Array) -> tuple[Array, Array]:
+    """The least and the largest |q'(r)| for 0 < r <= reach."""
+    found = enclose(t.radial, [Interval(np.zeros_like(reach), reach)], 1).first[0]
+    fall = as_interval(found).known()
+    flat = np.broadcast_to(np.maximum(-fall.hi, 0.0), reach.shape)
+    return flat, np.broadcast_to(np.abs(fall.lo), reach.shape)
+
+
+def _nearest(Z: Array) -> Array:
+    """Distances to the nearest other point."""
+    from scipy.spatial import cKDTree
+
+    return np.asarray(cKDTree(Z).query(Z, k=2)[0][:, 1])

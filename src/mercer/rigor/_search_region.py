@@ -1,0 +1,155 @@
+"""Where a global search must look: a box beyond which an element has nothing to offer."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from mercer._array import Array
+from mercer._errors import InputError
+from mercer.rigor._box_bounds import BoxObjective
+from mercer.rigor._intervals import Interval, enclose, up
+
+_ZERO = 1e-280  # where k(x_i, x_i) = 0 up to underflow, psi is zero
+_LARGEST = 480  # the largest box is 2^480 units of the kernel's metric wide
+
+
+def objective_scale(objective: BoxObjective) -> float:
+    """What a gap is relative to: sum |a_i| sup |k|, or (sum |a_i| sqrt(k(x_i, x_i)))^2."""
+    main = objective.groups[0]
+    if len(objective.groups) == 1:
+        spread = main.points.max(axis=0) - main.points.min(axis=0)
+        reach = [spread @ np.abs(B) @ spread or 1.0 for B, _ in main.metrics]
+        ranges = [Interval(np.zeros(1), np.array([u])) for u in reach]
+        top = enclose(main.program.profile, ranges).value.size
+        return float(np.ravel(top)[0] * main.weight.sum())
+    k = 2.0 * BoxObjective(objective.groups[1:], objective.scale).values(*[main.points] * 2).size
+    scale = float(np.sum(main.weight * np.sqrt(k)) ** 2)
+    return scale if scale > _ZERO else 1.0
+
+
+def at_infinity(objective: BoxObjective, low: Array, high: Array) -> Interval:
+    """The limit of F along an axis without end, the lowest where they differ; else infinity."""
+    best = Interval(math.inf, math.inf)
+    for axis in objective.axes if len(objective.groups) == 1 else []:
+        if np.isfinite(low[axis]) and np.isfinite(high[axis]):
+            continue
+        away = np.full(len(objective.groups[0].coef), np.inf)
+        found = _beyond(objective, axis, away)
+        if found.hi < best.hi:
+            best = found
+    return best
+
+
+def reach(
+    objective: BoxObjective, low: Array, high: Array, goal: float, kappa: float
+) -> tuple[Array, Array, float]:
+    """A box beyond which F >= goal everywhere in the region, and the bound of F that shows it.
+
+    For kernels of distances by the range of the profile beyond a distance. For others `kappa`, with
+    F > goal wherever sqrt(k(x, x)) > kappa (SPEC B1: |psi(x)| <= |psi| sqrt(k(x, x))).
+    """
+    radial = len(objective.groups) == 1
+    points = objective.groups[0].points
+    centre = (points.max(axis=0) + points.min(axis=0)) / 2 if radial else np.zeros(len(low))
+    half = np.abs(points - centre).max(axis=0) if radial else np.zeros(len(low))
+    unit = np.zeros(len(low))
+    unit[objective.axes] = 1.0 / objective.scale
+    walls = _Walls(objective, low, high, centre, half, unit, kappa, goal)
+    if walls.bound(_LARGEST) < goal:
+        raise InputError(
+            "the objective is not known to grow, or to tend to a limit, far from the "
+            "points of the element; give a Box as the domain"
+        )
+    too_small, power = -_LARGEST, _LARGEST
+    while power - too_small > 1:
+        middle = (power + too_small) // 2
+        if walls.bound(middle) >= goal:
+            power = middle
+        else:
+            too_small = middle
+    width = np.full(len(low), np.inf)  # along axes that are not free the region is all there is
+    width[objective.axes] = walls.width(power)[objective.axes]
+    return centre - width, centre + width, walls.bound(power)
+
+
+@dataclass(frozen=True)
+class _Walls:
+    """Bounds of F outside of boxes centre +- (half + 2^p unit)."""
+
+    objective: BoxObjective
+    low: Array
+    high: Array
+    centre: Array
+    half: Array
+    unit: Array
+    kappa: float
+    goal: float
+
+    def width(self, power: int) -> Array:
+        """Half the width of the box along each axis."""
+        return np.asarray(self.half + math.ldexp(1.0, power) * self.unit)
+
+    def bound(self, power: int) -> float:
+        """The least of the bounds beyond each wall, infinite where the box covers the region."""
+        width = self.width(power)
+        least = math.inf
+        for axis in self.objective.axes:
+            wall = float(width[axis])
+            left, right = self.centre[axis] - wall, self.centre[axis] + wall
+            if left > self.low[axis] or right < self.high[axis]:
+                wall = min(wall, right - self.centre[axis], self.centre[axis] - left)  # as rounded
+                least = min(least, self._beyond(axis, wall))
+        return least
+
+    def _beyond(self, axis: int, wall: float) -> float:
+        if len(self.objective.groups) == 1:
+            offset = np.abs(self.objective.groups[0].points[:, axis] - self.centre[axis])
+            away = np.maximum(wall * (1 - 1e-12) - offset * (1 + 1e-12), 0.0)
+            return float(_beyond(self.objective, axis, away).lo)
+        own = self.objective.groups[1]
+        norms = [
+            Interval(np.array([u]), np.array([np.inf]))
+            for u in (_least_square(B, axis) * wall**2 * (1 - 1e-9) for B, _ in own.metrics)
+        ]
+        k = np.ravel(enclose(own.program.profile, norms).value.lo)[0]
+        return self.goal if k > 0 and math.sqrt(k) * (1 - 1e-12) > self.kappa else -math.inf
+
+
+def _beyond(objective: BoxObjective, axis: int, away: Array) -> Interval:
+    """The range of F where |x_j - x_ij| >= away_i along axis j, for a program of distances."""
+    main = objective.groups[0]
+    ranges = []
+    for B, _ in main.metrics:
+        u = np.nan_to_num(_least_square(B, axis) * away**2 * (1 - 1e-9), nan=0.0, posinf=np.inf)
+        end = np.full_like(u, np.inf)
+        ranges.append(Interval(u[None], end[None]))
+    value = enclose(main.program.profile, ranges).value
+    shape = (1, len(main.coef))
+    spread = Interval(np.broadcast_to(value.lo, shape), np.broadcast_to(value.hi, shape))
+    found = main.weighed(spread)
+    return Interval(float(found.lo[0]), float(found.hi[0]))
+
+
+def _least_square(B: Array, j: int) -> float:
+    """min of z'Bz over z_j = 1: a Schur complement, 0 where it is 0 up to rounding."""
+    others = np.arange(len(B)) != j
+    side = B[others, j]
+    rest = 0.0
+    if side.any():
+        rest = float(side @ np.linalg.pinv(B[np.ix_(others, others)], hermitian=True) @ side)
+    left = float(B[j, j]) - rest
+    return left if left > 1e-6 * float(B[j, j]) else 0.0
+
+
+def feature_bound(objective: BoxObjective, best: float) -> float:
+    """kappa with F(x) > best wherever sqrt(k(x, x)) > kappa: |psi| + sqrt(|psi|^2 + 2 best)."""
+    main = objective.groups[0]
+    psi = -BoxObjective((main,), objective.scale).values(main.points, main.points)
+    squared = psi * Interval(main.coef, main.coef)
+    total = float(np.sum(np.maximum(squared.hi, 0.0)) + np.sum(np.minimum(squared.hi, 0.0)))
+    slack = (len(main.coef) + 20) * 2.3e-16 * float(np.sum(squared.size))
+    norm2 = max(total + slack, 0.0)
+    return float(up(math.sqrt(norm2) + math.sqrt(max(norm2 + 2.0 * best, 0.0)))) * (1 + 1e-12)

@@ -1,0 +1,218 @@
+"""Length scales for densities: formulas, robustness, likelihood of rows left out, weights."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.sparse import csr_array
+from sklearn.model_selection import LeaveOneOut, cross_val_score
+from sklearn.neighbors import KernelDensity as Peer
+
+import mercer as mc
+from mercer.methods.density._bandwidth import (
+    LeftOut,
+    column_spreads,
+    density_scale,
+    kernel_deviation,
+)
+from mercer.methods.density._density import Density
+
+KERNELS = [
+    mc.Gaussian(2.0),
+    mc.Laplace(0.5),
+    mc.Epanechnikov(1.0),
+    mc.Uniform(3.0),
+    mc.Gaussian(1.0) + mc.Matern(1.5, 2.0),
+    mc.InverseMultiquadric(1.0, 2.5),
+    mc.Gaussian(1.0).transform(mc.Matrix([[1.0, 0.3], [0.0, 0.5]])),
+]
+
+
+# --- rules ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("d", [1, 2, 7])
+def test_the_three_reference_rules(d, rng):
+    X = rng.normal(size=(400, d))
+    X *= np.linspace(1.0, 2.0, d)
+    quartiles = np.quantile(X, [0.25, 0.75], axis=0, method="inverted_cdf")
+    spread = np.minimum(X.std(axis=0, ddof=1), (quartiles[1] - quartiles[0]) / 1.349)
+    s = math.sqrt(np.mean(spread**2))
+    modes = s * (4 / (d + 4)) ** (1 / (d + 6)) * 400 ** (-1 / (d + 6))
+    assert density_scale(X) == pytest.approx(modes, rel=1e-12)
+    silverman = s * (4 / (d + 2)) ** (1 / (d + 4)) * 400 ** (-1 / (d + 4))
+    assert density_scale(X, rule="silverman") == pytest.approx(silverman, rel=1e-12)
+    assert density_scale(X, rule="scott") == pytest.approx(s * 400 ** (-1 / (d + 4)), rel=1e-12)
+    assert density_scale(X) > density_scale(X, rule="silverman")  # modes take a wider kernel
+
+
+def test_the_modes_rule_is_the_best_for_the_gradient_of_a_normal_density():
+    """The mean squared error of f' for N(0, 1), exact for Gaussian kernels, is least at h."""
+    n = 1_000_000
+
+    def error(h):  # int E|f_h' - f'|^2 = variance + squared bias, all integrals of normal laws
+        def roughness(v):  # ~ int phi_a' phi_b' with v = a + b, phi_a the density of N(0, a)
+            return v ** (-1.5) / (math.sqrt(2 * math.pi))
+
+        noise = roughness(2 * h * h) - roughness(2 * h * h + 2)
+        bias = roughness(2 * h * h + 2) - 2 * roughness(h * h + 2) + roughness(2)
+        return noise / n + bias
+
+    grid = np.exp(np.linspace(math.log(0.05), math.log(0.6), 4001))
+    best = grid[np.argmin([error(h) for h in grid])]
+    rule = (4 / 5) ** (1 / 7) * n ** (-1 / 7)
+    assert rule == pytest.approx(best, rel=0.01)  # asymptotic: 0.7 % at a million points
+    silverman = (4 / 3) ** (1 / 5) * n ** (-1 / 5)
+    assert error(rule) < 0.25 * error(silverman)
+
+
+def test_a_few_outliers_do_not_widen_the_rules(rng):
+    X = rng.normal(size=(500, 2))
+    dirty = np.concatenate([X, 1e4 * rng.normal(size=(5, 2))])
+    assert density_scale(dirty) == pytest.approx(density_scale(X), rel=0.1)
+    assert density_scale(X + 1e8) == pytest.approx(density_scale(X), rel=1e-6)
+    assert density_scale(5.0 * X) == pytest.approx(5.0 * density_scale(X), rel=1e-12)
+
+
+def test_coinciding_quartiles_fall_back_on_the_deviation():
+    X = np.array([[0.0]] * 18 + [[1.0], [2.0]])
+    w = np.ones(20)
+    np.testing.assert_allclose(column_spreads(X, w), X.std(axis=0, ddof=1))
+
+
+@pytest.mark.parametrize("kernel", KERNELS, ids=repr)
+def test_other_kernels_get_the_deviation_of_a_gaussian(kernel, rng):
+    drawn = Density(mc.mean_embedding(kernel, np.zeros((1, 2)))).sample(200_000, 0)
+    found = kernel_deviation(kernel, 2)
+    assert found == pytest.approx(math.sqrt(np.mean(drawn**2)), rel=0.03)
+    X = rng.normal(size=(100, 2))
+    h = density_scale(X, kernel=kernel)
+    length = getattr(kernel, "length_scale", 1.0)
+    assert h * found / length == pytest.approx(density_scale(X), rel=1e-12)
+
+
+def test_a_kernel_without_a_variance_is_refused_by_reference_rules_only(rng):
+    X, heavy = rng.normal(size=(50, 2)), mc.InverseMultiquadric(1.0, 1.5)
+    with pytest.raises(mc.InputError, match="no finite variance"):
+        density_scale(X, kernel=heavy)
+    assert density_scale(X, kernel=heavy, rule="likelihood") > 0
+
+
+# --- likelihood -----------------------------------------------------------------------------------
+
+
+def left_out(X, w, h):
+    """By definition: each distinct row, given all rows that differ from it."""
+    total, n = 0.0, sum(w)
+    d = X.shape[1]
+    for i, x in enumerate(X):
+        others = [j for j in range(len(X)) if not np.array_equal(X[j], x)]
+        mass = sum(w[j] for j in others)
+        logs = [
+            math.log(w[j]) - float(np.sum((x - X[j]) ** 2)) / (2 * h * h) for j in others if w[j]
+        ]
+        value = np.logaddexp.reduce(logs) - math.log(mass)
+        total += w[i] * (value - 0.5 * d * math.log(2 * math.pi * h * h))
+    return total / n
+
+
+@pytest.mark.parametrize("n", [2, 5, 64, 65, 130])
+def test_the_likelihood_of_rows_left_out_against_the_double_loop(n, rng):
+    X, w = rng.normal(size=(n, 3)), rng.uniform(0.5, 2.0, n)
+    model = LeftOut(mc.Gaussian(1.0), X, w)
+    for h in (1e-3, 0.3, 2.0, 1e3):  # at 1e-3 every kernel value underflows
+        assert model(math.log(h)) == pytest.approx(left_out(X, w, h), rel=1e-10)
+
+
+def test_the_likelihood_rule_is_scikit_learns_cross_validation(rng):
+    X = rng.normal(size=(60, 2))
+    h = density_scale(X, rule="likelihood")
+    means = {
+        g: cross_val_score(Peer(bandwidth=g, leaf_size=1000), X, cv=LeaveOneOut()).mean()
+        for g in (0.97 * h, h, 1.03 * h)
+    }
+    assert max(means, key=means.get) == h
+    assert means[h] == pytest.approx(
+        LeftOut(mc.Gaussian(1.0), X, np.ones(60))(math.log(h)), rel=1e-8
+    )
+
+
+@pytest.mark.parametrize("kernel", KERNELS[:6], ids=repr)
+def test_no_length_scale_near_by_is_likelier(kernel, rng):
+    X = rng.standard_t(5, size=(120, 2))
+    model = LeftOut(kernel, X, np.ones(120))
+    factor = density_scale(X, kernel=kernel, rule="likelihood") / getattr(
+        kernel, "length_scale", 1.0
+    )
+    best = model(math.log(factor))
+    others = [model(math.log(factor) + t) for t in np.linspace(-0.7, 0.7, 29)]
+    slack = 0.01 if isinstance(kernel, mc.Uniform) else 1e-9  # which is a step function
+    assert best >= max(others) - slack
+
+
+def test_ties_do_not_drive_the_length_scale_to_zero(rng):
+    X = np.round(rng.normal(size=(200, 1)), 1)  # about 50 different values
+    assert density_scale(X, rule="likelihood") > 0.05
+    assert density_scale(np.repeat(X, 3, axis=0), rule="likelihood") == pytest.approx(
+        density_scale(X, rule="likelihood", weights=np.full(200, 3)), rel=1e-6
+    )
+
+
+def test_many_dimensions_and_points_that_are_far_apart(rng):
+    assert 0.5 < density_scale(rng.normal(size=(40, 300)), rule="likelihood") < 3.0
+    apart = np.array([[0.0], [1e-6], [1.0], [1e6]])
+    assert np.isfinite(density_scale(apart, rule="likelihood"))
+
+
+# --- weights, errors ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("rule", ["modes", "silverman", "scott", "likelihood"])
+def test_a_weight_is_a_number_of_rows(rule, rng):
+    X, w = rng.normal(size=(50, 2)), rng.integers(0, 4, 50)
+    weighted = density_scale(X, rule=rule, weights=w)
+    assert weighted == pytest.approx(density_scale(np.repeat(X, w, axis=0), rule=rule), rel=1e-6)
+
+
+@given(
+    st.lists(st.tuples(st.integers(-3, 3), st.integers(-3, 3)), min_size=1, max_size=12),
+    st.sampled_from(["modes", "silverman", "scott", "likelihood"]),
+)
+def test_any_small_lattice_gives_a_scale_or_an_error_that_says_why(rows, rule):
+    X = np.array(rows, dtype=float)
+    if len(np.unique(X, axis=0)) == 1:
+        with pytest.raises(mc.InputError, match="two different rows"):
+            density_scale(X, rule=rule)
+    elif rule != "likelihood" and np.any(np.ptp(X, axis=0) == 0):
+        with pytest.raises(mc.InputError, match="is constant"):
+            density_scale(X, rule=rule)
+    else:
+        assert 0.0 < density_scale(X, rule=rule) < 20.0
+
+
+@pytest.mark.parametrize(
+    ("X", "options", "message"),
+    [
+        ([[1.0]], {}, "two different rows"),
+        ([[1.0], [1.0]], {"rule": "likelihood"}, "two different rows"),
+        ([[1.0, 0.0], [2.0, 0.0]], {}, "column 1 of X is constant"),
+        ([[1.0], [2.0]], {"rule": "best"}, "rule must be one of 'modes'"),
+        ([[1.0], [2.0]], {"weights": [0.5, 0.5]}, "numbers of rows"),
+        ([[1.0], [2.0]], {"weights": [3.0, -1.0]}, "weights must be >= 0"),
+        ([[1.0], [2.0]], {"weights": [3.0, 0.0]}, "two different rows"),
+        ([[1.0], [2.0]], {"kernel": mc.Linear()}, "function of a distance"),
+        ([[1.0], [np.nan]], {}, "NaN"),
+        (csr_array(np.eye(3)), {}, "toarray"),
+    ],
+)
+def test_bad_input_is_named(X, options, message):
+    with pytest.raises(mc.InputError, match=message):
+        density_scale(X, **options)
+
+
+def test_float32_gives_the_scale_of_the_same_numbers_in_double(rng):
+    X = rng.normal(size=(40, 2)).astype(np.float32)
+    for rule in ("modes", "likelihood"):
+        assert density_scale(X, rule=rule) == density_scale(X.astype(float), rule=rule)
