@@ -171,14 +171,16 @@ def _untuned(**parameters: Any) -> Callable[[Array], Denoise]:
     return lambda train: mc.KernelPCA(**parameters).fit(train).denoise
 
 
-def _tikhonov(_plane: mc.Subspace, strength: float) -> mc.Tikhonov:
-    return mc.Tikhonov(strength)
+def _tikhonov(_plane: mc.Subspace, strength: float) -> mc.methods.Tikhonov:
+    return mc.methods.Tikhonov(strength)
 
 
-def _early(plane: mc.Subspace, strength: float) -> mc.EarlyStopping:
+def _early(plane: mc.Subspace, strength: float) -> mc.methods.EarlyStopping:
     """As many steps as halve a direction of this strength."""
     assert plane.eigenvalues is not None
-    return mc.EarlyStopping(max(1, round(float(np.log(2.0) * plane.eigenvalues[0]) / strength)))
+    return mc.methods.EarlyStopping(
+        max(1, round(float(np.log(2.0) * plane.eigenvalues[0]) / strength))
+    )
 
 
 def _grid(way: Way, make: Callable = _tikhonov) -> Callable[[Array], Iterator[Denoise]]:
@@ -189,7 +191,7 @@ def _grid(way: Way, make: Callable = _tikhonov) -> Callable[[Array], Iterator[De
     """
 
     def settings(train: Array) -> Iterator[Denoise]:
-        noise, length = mc.noise_level(train), mc.median_scale(train)
+        noise, length = mc.methods.noise_level(train), mc.median_scale(train)
         for share in (0.25, 0.5, 1.0, 2.0):
             kernel = mc.Gaussian(share**0.5 * length)
             plane = mc.kernel_pca(kernel, train)
@@ -219,7 +221,7 @@ CONTENDERS: dict[str, Callable[[Array], Denoise | Iterator[Denoise]]] = {
         for name, (way, _) in WAYS.items()
         if way is not None
     },
-    "mercer EarlyStopping": _untuned(filter=mc.EarlyStopping()),
+    "mercer EarlyStopping": _untuned(filter=mc.methods.EarlyStopping()),
     **{f"mercer {name} tuned": _grid(way) for name, (_, way) in WAYS.items()},
     "mercer EarlyStopping tuned": _grid(WAYS["regression"][1], _early),
 }

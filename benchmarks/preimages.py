@@ -188,7 +188,7 @@ def _run_closed_form(psi: mc.Element, settings: Settings, outcome: Outcome) -> N
 
 
 def _problem(psi: mc.Element) -> Problem:
-    return Problem(psi, mc.Nearest(), Constraint(None, None))
+    return Problem(psi, mc.preimages.Nearest(), Constraint(None, None))
 
 
 def _run_ten(plane: mc.Subspace, noisy: Array, settings: Settings, outcome: Outcome) -> None:

@@ -105,7 +105,9 @@ def _spectra(X: list[str]) -> dict[str, Contender]:
 
 def _up_to_three(X: list[str]) -> dict[str, Contender]:
     """All lengths up to three, normalised: what strkernels computes."""
-    k = mercer.Normalised(Subsequences(1, DECAY) + Subsequences(2, DECAY) + Subsequences(3, DECAY))
+    k = mercer.kernels.Normalised(
+        Subsequences(1, DECAY) + Subsequences(2, DECAY) + Subsequences(3, DECAY)
+    )
 
     def numpy_only() -> Array:
         pairs = mock.patch.object(_sequences, "_features_are_faster", return_value=False)

@@ -53,6 +53,11 @@ GROUPS = {
     "": "Everything else",
 }
 
+PACKAGES = (
+    "kernels", "space", "preimages", "methods", "linalg", "exceptions", "theory", "plot",
+    "datasets", "testing",
+)  # fmt: skip
+
 
 def list_public_names() -> str:
     """The public names as autosummary tables, one per layer that defines them."""
@@ -66,7 +71,7 @@ def list_public_names() -> str:
     lines: list[str] = []
     for key, names in tables.items():
         lines += _table(GROUPS[key], "mercer", names)
-    for module in ("kernels", "preimages", "linalg", "theory", "plot", "datasets", "testing"):
+    for module in PACKAGES:
         package = importlib.import_module(f"mercer.{module}")
         names = [name for name in package.__all__ if name not in mercer.__all__]
         lines += _table(f"mercer.{module}", f"mercer.{module}", names)

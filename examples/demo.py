@@ -88,7 +88,7 @@ def ours(train: np.ndarray) -> Denoise:
 
 def our_grid(train: np.ndarray) -> Iterator[Denoise]:
     """Three widths, four strengths, two ways back: one decomposition for each width."""
-    noise, length = mc.noise_level(train), mc.median_scale(train)
+    noise, length = mc.methods.noise_level(train), mc.median_scale(train)
     for share in (0.25, 0.5, 1.0):
         kernel = mc.Gaussian(share**0.5 * length)
         plane = mc.kernel_pca(kernel, train)
@@ -96,7 +96,8 @@ def our_grid(train: np.ndarray) -> Iterator[Denoise]:
         for strength in (0.5, 1.0, 2.0, 4.0):
             for inverse in (None, mc.FixedPoint(tol=1e-4)):
                 yield fit_denoiser(
-                    plane, train, filter=mc.Tikhonov(strength * unit), noise=noise, trust=1.0,
+                    plane, train, filter=mc.methods.Tikhonov(strength * unit), noise=noise,
+                    trust=1.0,
                     inverse=inverse,
                 )[0]  # fmt: skip
 

@@ -18,7 +18,14 @@ SOURCE = Path(mercer.__file__).parent
 # Everything else under mercer is private: `_x.py`, or a package that starts with an underscore.
 PUBLIC_MODULES = {
     "engine", "kernels", "linalg", "space", "preimages", "methods", "theory", "estimators",
-    "io", "plot", "report", "datasets", "testing", "cli", "reproduce",
+    "io", "plot", "report", "datasets", "testing", "cli", "reproduce", "rigor", "exceptions",
+}  # fmt: skip
+
+# Public names whose docstring has no example yet; this list only shrinks.
+NO_EXAMPLE = {
+    "Completion", "Compressor", "Denoiser", "Domain", "Filter", "ImputeStatus", "Imputed",
+    "MixingMeasure", "Readout", "RowIds", "Solver", "SpectralMeasure", "SteinRisk", "TableAtoms",
+    "Tables", "Vectors", "check_same_columns", "held_out_risk", "noise_energy", "stein_risk",
 }  # fmt: skip
 
 # What `import mercer` may load besides the standard library, and what it must not.
@@ -31,11 +38,12 @@ HEAVY = (
 
 
 def public_objects():
-    """Names in `__all__` that are classes or functions."""
-    found = [(name, getattr(mercer, name, None)) for name in mercer.__all__]
+    """Classes and functions in the `__all__` of the root and of the documented packages."""
+    homes = (mercer, mercer.kernels, mercer.space, mercer.preimages, mercer.methods, mercer.linalg)
+    found = {(name, getattr(home, name, None)) for home in homes for name in home.__all__}
     return [
         pytest.param(obj, id=name)
-        for name, obj in found
+        for name, obj in sorted(found, key=lambda pair: (pair[0], repr(type(pair[1]))))
         if inspect.isclass(obj) or inspect.isroutine(obj)
     ]
 
@@ -94,7 +102,9 @@ def _is_private(path: Path) -> bool:
 def test_public_objects_are_documented_with_an_example(obj):
     doc = inspect.getdoc(obj) or ""
     assert doc, "no docstring"
-    if not (inspect.isclass(obj) and issubclass(obj, BaseException)):
+    if obj.__name__ not in NO_EXAMPLE and not (
+        inspect.isclass(obj) and issubclass(obj, BaseException)
+    ):
         assert re.search(r"^Examples\n-{8}$", doc, re.MULTILINE), "no Examples section"
         assert ">>> " in doc, "the Examples section has no example"
 

@@ -20,14 +20,14 @@ from mercer.testing import (
     lattice,
 )
 
-POSITIVE = mc.Flags(mc.Definiteness.POSITIVE)
-CONDITIONAL = mc.Flags(mc.Definiteness.CONDITIONAL)
-INDEFINITE = mc.Flags(mc.Definiteness.INDEFINITE)
+POSITIVE = mc.kernels.Flags(mc.kernels.Definiteness.POSITIVE)
+CONDITIONAL = mc.kernels.Flags(mc.kernels.Definiteness.CONDITIONAL)
+INDEFINITE = mc.kernels.Flags(mc.kernels.Definiteness.INDEFINITE)
 
 
 def claims(**changes):
     """A refusal of `check_kernel` to believe a claim."""
-    return replace(mc.Flags(), **changes)
+    return replace(mc.kernels.Flags(), **changes)
 
 
 # --- the surface ----------------------------------------------------------------------------------
@@ -59,8 +59,8 @@ def test_awkward_kernels_are_awkward():
     assert any(np.ptp(k.diag(X)) > 0.1 for k in kernels)
     assert any(any(k.program.cusps) for k in kernels)
     assert any(k.program.kind == "mixed" for k in kernels)
-    assert any(isinstance(k, mc.Normalised) for k in kernels)
-    assert any(k.flags.definiteness is mc.Definiteness.UNKNOWN for k in kernels)
+    assert any(isinstance(k, mc.kernels.Normalised) for k in kernels)
+    assert any(k.flags.definiteness is mc.kernels.Definiteness.UNKNOWN for k in kernels)
     assert any(hasattr(k, "profile_derivatives") for k in kernels)
     assert all(k.program.has_derivatives for k in kernels)
     assert all(np.isfinite(k.gradient(X)).all() for k in kernels)
@@ -76,7 +76,7 @@ def distance_matern(nu, power):
         r = (np.abs(X[:, None] - Y[None]) ** power).sum(-1) ** (1 / power) * math.sqrt(2 * nu)
         return (1 + r) * np.exp(-r) if nu == 1.5 else (1 + r + r * r / 3) * np.exp(-r)
 
-    return mc.FromFunction(function)
+    return mc.kernels.FromFunction(function)
 
 
 @pytest.mark.parametrize("nu", [1.5, 2.5])
@@ -124,7 +124,7 @@ def test_a_witness_may_be_given():
         far = (X > 1e5) & (Y.T < -1e5) | (X < -1e5) & (Y.T > 1e5)
         return np.exp(-np.abs(X - Y.T)) + 2.0 * far
 
-    k = mc.FromFunction(function)
+    k = mc.kernels.FromFunction(function)
     with pytest.raises(AssertionError, match=r"no lattice"):
         check_kernel(k, claims=INDEFINITE, dims=(1,))
     check_kernel(k, [[-3e5], [-2e5], [2e5], [3e5], [0.0]], claims=INDEFINITE, dims=(1,))
@@ -132,9 +132,11 @@ def test_a_witness_may_be_given():
 
 def test_definiteness_of_a_matrix_is_tried_on_its_rows():
     good, bad = np.eye(4) + 0.5, np.eye(4) - 0.5
-    check_kernel(mc.Precomputed(good, definiteness=mc.Definiteness.POSITIVE), [0, 1, 2, 3])
+    check_kernel(mc.Precomputed(good, definiteness=mc.kernels.Definiteness.POSITIVE), [0, 1, 2, 3])
     with pytest.raises(AssertionError, match=r"claims to be positive definite"):
-        check_kernel(mc.Precomputed(bad, definiteness=mc.Definiteness.POSITIVE), [0, 1, 2, 3])
+        check_kernel(
+            mc.Precomputed(bad, definiteness=mc.kernels.Definiteness.POSITIVE), [0, 1, 2, 3]
+        )
     with pytest.raises(AssertionError, match=r"takes no points .* pass `points`"):
         check_kernel(mc.Precomputed(good))
 
@@ -165,7 +167,7 @@ def test_a_profile_of_inner_products_that_breaks_the_necessary_conditions_is_cau
 )
 def test_functions_that_are_no_kernels_are_caught(function, law):
     with pytest.raises(AssertionError, match=law):
-        check_kernel(mc.FromFunction(function))
+        check_kernel(mc.kernels.FromFunction(function))
 
 
 @dataclass(frozen=True)
@@ -190,7 +192,7 @@ class Careless(Domain):
 
 
 def test_points_that_are_not_checked_are_caught():
-    k = mc.FromFunction(lambda X, Y: np.nan_to_num(X @ Y.T).real, on=Careless())
+    k = mc.kernels.FromFunction(lambda X, Y: np.nan_to_num(X @ Y.T).real, on=Careless())
     with pytest.raises(AssertionError, match=r"instead of InputError|is accepted"):
         check_kernel(k)
 
@@ -205,7 +207,9 @@ class Within(Domain):
         X = mc.Linear().points(X, name)
         bad = (X**2).sum(axis=1) >= 1 if self.ball else (X <= 0).any(axis=1)
         if bad.any():
-            raise mc.DomainError(f"{name} leaves the domain at row {int(np.flatnonzero(bad)[0])}")
+            raise mc.exceptions.DomainError(
+                f"{name} leaves the domain at row {int(np.flatnonzero(bad)[0])}"
+            )
         return X
 
     @property
@@ -217,7 +221,7 @@ class Within(Domain):
 class Geometric(mc.DotProduct):
     """1 / (1 - <x, y>) on the unit ball."""
 
-    flags = mc.Flags(mc.Definiteness.POSITIVE, True)
+    flags = mc.kernels.Flags(mc.kernels.Definiteness.POSITIVE, True)
 
     @property
     def domain(self):
@@ -229,7 +233,9 @@ class Geometric(mc.DotProduct):
 
 def test_kernels_on_a_part_of_space_are_tried_there():
     check_kernel(Geometric())
-    least = mc.FromFunction(lambda X, Y: np.minimum(X[:, None], Y).prod(-1), on=Within(ball=False))
+    least = mc.kernels.FromFunction(
+        lambda X, Y: np.minimum(X[:, None], Y).prod(-1), on=Within(ball=False)
+    )
     check_kernel(least, claims=POSITIVE)
     with pytest.raises(AssertionError, match=r"claims to be indefinite"):
         check_kernel(least, claims=INDEFINITE)
@@ -296,7 +302,7 @@ def test_cosine_is_positive_on_the_line_only():
         (mc.Gaussian(1.0), {"characteristic": False}, "claims not to be characteristic"),
         (mc.Linear(), {"characteristic": True}, "claims to be characteristic, but on"),
         (mc.Polynomial(2), {"characteristic": True}, "claims to be characteristic, but on"),
-        (mc.Constant(1.0), {"characteristic": True}, "claims to be characteristic, but on"),
+        (mc.kernels.Constant(1.0), {"characteristic": True}, "claims to be characteristic, but on"),
         (
             mc.Gaussian(1.0).transform(mc.Columns([0])),
             {"characteristic": True},
@@ -451,7 +457,7 @@ def test_algebra_passes_mixed_lists():
 
 
 def test_algebra_without_derivatives():
-    check_algebra([mc.FromFunction(lambda X, Y: X @ Y.T), mc.Gaussian(1.0)])
+    check_algebra([mc.kernels.FromFunction(lambda X, Y: X @ Y.T), mc.Gaussian(1.0)])
 
 
 def test_algebra_without_common_columns_says_so():
@@ -463,9 +469,13 @@ def test_algebra_without_common_columns_says_so():
 @pytest.mark.parametrize(
     ("name", "method", "law"),
     [
-        ("__add__", lambda a, b: mc.Sum(a, a), "a .* fails by"),
-        ("__mul__", lambda a, b: mc.Sum(a, mc.Constant(1.0)), "a .* fails by"),
-        ("transform", lambda a, m: mc.Transformed(a, mc.Scales([1.0] * 3)), r"k\(Ax, Ay\) fails"),
+        ("__add__", lambda a, b: mc.kernels.Sum(a, a), "a .* fails by"),
+        ("__mul__", lambda a, b: mc.kernels.Sum(a, mc.kernels.Constant(1.0)), "a .* fails by"),
+        (
+            "transform",
+            lambda a, m: mc.kernels.Transformed(a, mc.Scales([1.0] * 3)),
+            r"k\(Ax, Ay\) fails",
+        ),
         ("__sub__", lambda a, b: a, "a - b is not refused"),
         ("__neg__", lambda a: a, "-a is not refused"),
     ],
@@ -480,7 +490,7 @@ def test_a_broken_product_rule_is_caught(monkeypatch):
     right = mc.Kernel.gradient
 
     def wrong(self, X, Y=None):
-        return right(self, X, Y) * (1.001 if isinstance(self, mc.Product) else 1.0)
+        return right(self, X, Y) * (1.001 if isinstance(self, mc.kernels.Product) else 1.0)
 
     monkeypatch.setattr(mc.Kernel, "gradient", wrong)
     with pytest.raises(AssertionError, match=r"the product rule fails by"):
@@ -490,7 +500,7 @@ def test_a_broken_product_rule_is_caught(monkeypatch):
 @pytest.mark.parametrize("kernel", [mc.Epanechnikov(1.0), mc.NegativeDistance(1.0)])
 @pytest.mark.parametrize("rule", ["plus", "times"])
 def test_flags_that_carry_too_much_are_caught(monkeypatch, kernel, rule):
-    monkeypatch.setattr(mc.Flags, rule, lambda self, other, **kind: POSITIVE)
+    monkeypatch.setattr(mc.kernels.Flags, rule, lambda self, other, **kind: POSITIVE)
     with pytest.raises(AssertionError, match=r"claims to be positive definite"):
         check_algebra([kernel, mc.Gaussian(1.0)])
 

@@ -93,7 +93,7 @@ def test_kernels_are_evaluated_inside_kernels(rng):
     X = rng.normal(size=(600, 2))
     inner = mc.Gaussian(1.0)
     with mc.options(n_jobs=2, working_memory=0.1):
-        K = mc.FromFunction(inner)(X)
+        K = mc.kernels.FromFunction(inner)(X)
     np.testing.assert_allclose(K, inner(X), rtol=1e-12)
 
 
@@ -154,7 +154,7 @@ def test_an_error_in_a_kernel_function_comes_out(rng):
         raise ZeroDivisionError("in the kernel")
 
     with mc.options(n_jobs=2, working_memory=0.1), pytest.raises(ZeroDivisionError, match="kernel"):
-        mc.FromFunction(broken)(rng.normal(size=(600, 2)))
+        mc.kernels.FromFunction(broken)(rng.normal(size=(600, 2)))
 
 
 # --- BLAS -----------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from mercer._errors import InputError
+from mercer.exceptions import InputError
 
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 

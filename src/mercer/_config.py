@@ -10,7 +10,7 @@ from numbers import Integral
 from typing import Any
 
 from mercer._array import non_negative, positive
-from mercer._errors import InputError
+from mercer.exceptions import InputError
 
 ENGINES = ("spectral", "native", "blocked")
 

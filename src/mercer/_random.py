@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from mercer._errors import InputError
+from mercer.exceptions import InputError
 
 
 def as_generator(random_state: Any) -> np.random.Generator:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from enum import Enum
 from typing import Any, TypeVar, overload
 
-from mercer._errors import InputError
+from mercer.exceptions import InputError
 
 T = TypeVar("T", bound=type)
 

@@ -84,7 +84,7 @@ PROGRAMS = {
     "window": (lambda d: mc.Epanechnikov(6.0), lambda d: window),
     "polynomial": (lambda d: mc.Polynomial(3, 2.0), lambda d: polynomial),
     "linear": (lambda d: mc.Linear(), lambda d: dot),
-    "constant": (lambda d: mc.Constant(2.5), lambda d: lambda x, y: 2.5 + 0.0 * y[0]),
+    "constant": (lambda d: mc.kernels.Constant(2.5), lambda d: lambda x, y: 2.5 + 0.0 * y[0]),
     "scales": (
         lambda d: mc.Laplace(1.7).transform(Scales(LENGTHS[d])),
         lambda d: scaled(laplace, d),
@@ -102,9 +102,9 @@ PROGRAMS = {
         lambda d: lambda x, y: laplace(x, y) * polynomial(x, y),
     ),
     "composite": (composite_kernel, composite),
-    "normalised": (lambda d: mc.Normalised(mc.Polynomial(2)), lambda d: normalised),
+    "normalised": (lambda d: mc.kernels.Normalised(mc.Polynomial(2)), lambda d: normalised),
     "cosine": (
-        lambda d: mc.Gaussian(1.3) * mc.Normalised(mc.Linear()),
+        lambda d: mc.Gaussian(1.3) * mc.kernels.Normalised(mc.Linear()),
         lambda d: lambda x, y: gaussian(x, y) * cosine(x, y),
     ),
 }  # fmt: skip

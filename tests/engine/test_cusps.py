@@ -23,7 +23,7 @@ from tests.engine.cases import SMOOTH, TINY, TOLERANCE, assert_close, case, unsh
         (mc.Linear(), (False,)),
         (mc.Gaussian() + mc.Laplace(), (True,)),
         (mc.Laplace() * mc.Linear(), (True, False)),
-        (mc.Gaussian() * mc.Normalised(mc.Linear()), (False,) * 4),
+        (mc.Gaussian() * mc.kernels.Normalised(mc.Linear()), (False,) * 4),
         (mc.Gaussian() * mc.Linear(), (False, False)),
     ],
     ids=repr,

@@ -140,7 +140,7 @@ def test_an_odd_number_of_random_features_is_taken_one_up(asked, given, rng):
 @pytest.mark.parametrize("kernel", ["poly", "cosine", mc.Linear(), mc.Spectrum(2)])
 def test_a_kernel_without_frequencies_is_sent_to_nystroem(kernel, rng):
     X = ["abc", "bcd"] if kernel == mc.Spectrum(2) else rng.normal(size=(9, 2))
-    with pytest.raises(mc.UnavailableError, match="spectral measure; use Nystroem"):
+    with pytest.raises(mc.exceptions.UnavailableError, match="spectral measure; use Nystroem"):
         RandomFeatures(kernel).fit(X)
 
 

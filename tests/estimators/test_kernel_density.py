@@ -54,7 +54,7 @@ def test_the_log_density_of_scipy_with_its_own_covariance_as_a_map(rng):
     X, Y = rng.normal(size=(100, 3)) @ rng.normal(size=(3, 3)), rng.normal(size=(20, 3))
     peer = gaussian_kde(X.T)
     kernel = mc.Gaussian(1.0).transform(
-        mc.Matrix(np.linalg.inv(np.linalg.cholesky(peer.covariance)))
+        mc.kernels.Matrix(np.linalg.inv(np.linalg.cholesky(peer.covariance)))
     )
     found = KernelDensity(kernel).fit(X).score_samples(Y)
     np.testing.assert_allclose(found, peer.logpdf(Y.T), atol=1e-10)
@@ -67,8 +67,10 @@ def test_a_kernel_object_is_used_as_it_is_unless_a_bandwidth_is_given(rng):
     X = rng.normal(size=(30, 2))
     assert KernelDensity(mc.Laplace(3.0)).fit(X).kernel_ == mc.Laplace(3.0)
     assert KernelDensity(mc.Laplace(3.0), bandwidth=0.5).fit(X).kernel_ == mc.Laplace(0.5)
-    window = KernelDensity(mc.Uniform(4.0), bandwidth=0.5).fit(X).kernel_  # a radius of 2, halved
-    np.testing.assert_array_equal(window(X), mc.Uniform(1.0)(X))
+    window = (
+        KernelDensity(mc.kernels.Uniform(4.0), bandwidth=0.5).fit(X).kernel_
+    )  # a radius of 2, halved
+    np.testing.assert_array_equal(window(X), mc.kernels.Uniform(1.0)(X))
 
 
 @pytest.mark.parametrize("rule", ["modes", "silverman", "scott", "likelihood"])

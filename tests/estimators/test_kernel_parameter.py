@@ -143,7 +143,7 @@ def test_auto_does_not_hide_bad_points_and_weights(bad):
         ("auto", True, False, False, True),
         (mc.Gaussian(1.0), True, False, False, True),
         ("chi2", False, True, False, True),
-        (mc.Minimum(), False, True, False, True),
+        (mc.kernels.Minimum(), False, True, False, True),
         ("precomputed", True, False, True, True),
         (mc.Spectrum(2), False, False, False, False),
     ],

@@ -13,8 +13,8 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import mercer as mc
-from mercer import HardCut, InputError, KernelPCA
-from mercer.methods import fit_denoiser
+from mercer import InputError, KernelPCA
+from mercer.methods import HardCut, fit_denoiser
 
 
 @parametrize_with_checks(
@@ -24,9 +24,9 @@ from mercer.methods import fit_denoiser
         KernelPCA(2, n_landmarks=8, random_state=0),
         KernelPCA(2, whiten=True),
         KernelPCA(3, kernel=mc.Laplace(2.0)),
-        KernelPCA(filter=mc.HardCut()),
-        KernelPCA(filter=mc.Tikhonov(0.5)),
-        KernelPCA(filter=mc.EarlyStopping(5)),
+        KernelPCA(filter=mc.methods.HardCut()),
+        KernelPCA(filter=mc.methods.Tikhonov(0.5)),
+        KernelPCA(filter=mc.methods.EarlyStopping(5)),
         KernelPCA(2, inverse=mc.FixedPoint(), trust=1.0),
     ]
 )
@@ -214,7 +214,7 @@ def test_far_from_the_origin(options, rng):
 
 @pytest.mark.parametrize(
     "options",
-    [*WAYS, {"filter": mc.EarlyStopping()}, {"n_components": 4, "inverse": mc.LearnedMap()},
+    [*WAYS, {"filter": mc.methods.EarlyStopping()}, {"n_components": 4, "inverse": mc.LearnedMap()},
      {"n_landmarks": 15, "rule": "kmeans", "random_state": 0, "whiten": True}],
 )  # fmt: skip
 def test_weights_are_repetitions(options, rng):
@@ -246,7 +246,12 @@ def test_batches_are_all_rows_at_once(rng):
     X, Y = rng.normal(size=(120, 4)), rng.normal(size=(10, 4))
     w = rng.uniform(size=120)
     kernel = mc.Gaussian(2.0)
-    options = {"kernel": kernel, "n_landmarks": 20, "filter": mc.Tikhonov(0.3), "trust": 1.0}
+    options = {
+        "kernel": kernel,
+        "n_landmarks": 20,
+        "filter": mc.methods.Tikhonov(0.3),
+        "trust": 1.0,
+    }
     batched = KernelPCA(**options, random_state=0).partial_fit(X[:40], sample_weight=w[:40])
     Z = batched.subspace_.origin.points
     for rows in (slice(40, 41), slice(41, 120)):

@@ -42,7 +42,7 @@ def test_finds_the_blobs_untuned(blobs):
 def test_the_stable_bandwidth_is_that_of_the_scale_space(blobs):
     X, y = blobs
     model = MeanShift(bandwidth="stable").fit(X)
-    assert model.kernel_ == mc.Gaussian(mc.scale_space(X).best)
+    assert model.kernel_ == mc.Gaussian(mc.methods.scale_space(X).best)
     assert adjusted_rand_score(y, model.labels_) > 0.95
 
 

@@ -165,7 +165,7 @@ SETTINGS = {
         {"n_components": 3, "inverse": mc.FixedPoint()},
         {"n_components": 3, "inverse": mc.LearnedMap(), "whiten": True, "trust": 1.0},
         {"kernel": mc.Matern(1.5) + 0.1 * mc.Linear(), "n_landmarks": 8, "random_state": 0},
-        {"filter": mc.Tikhonov(0.1), "noise": 0.1},
+        {"filter": mc.methods.Tikhonov(0.1), "noise": 0.1},
         {"kernel": "rbf", "gamma": 0.1, "n_components": 0.9},
     ],
 }

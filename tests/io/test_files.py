@@ -30,7 +30,7 @@ def test_paths_may_be_strings_or_paths(path):
 
 
 def test_description_is_strict_json_with_versions(path):
-    save([mc.Taylor([1.0]), float("nan")], path)
+    save([mc.kernels.Taylor([1.0]), float("nan")], path)
 
     def no_constants(text):
         raise AssertionError(text)

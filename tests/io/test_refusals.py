@@ -183,11 +183,14 @@ def _function(X, Y):
 @pytest.mark.parametrize(
     ("thing", "where"),
     [
-        (mc.FromFunction(_function), r"FromFunction\.function is a callable \(_function\)"),
-        (mc.FromFunction(functools.partial(_function)), r"FromFunction\.function is a callable"),
-        (mc.Linear() + mc.FromFunction(_function), r"Sum\.right\.function is a callable"),
+        (mc.kernels.FromFunction(_function), r"FromFunction\.function is a callable \(_function\)"),
         (
-            mc.Linear().transform(mc.Features(np.abs)),
+            mc.kernels.FromFunction(functools.partial(_function)),
+            r"FromFunction\.function is a callable",
+        ),
+        (mc.Linear() + mc.kernels.FromFunction(_function), r"Sum\.right\.function is a callable"),
+        (
+            mc.Linear().transform(mc.kernels.Features(np.abs)),
             r"Transformed\.point_map\.function is a callable \(absolute\)",
         ),
         ({"f": [1, len]}, r"dict\['f'\]\[1\] is a callable \(len\)"),
@@ -223,7 +226,7 @@ def test_random_states(random_state, tmp_path):
         np.zeros(2, dtype=[("a", float, (2,))]),
         slice(3),
         type("Words", (str,), {})("word"),
-        mc.mean_embedding(mc.FromFunction(_function, on=mc.Objects()), [object()]),
+        mc.mean_embedding(mc.kernels.FromFunction(_function, on=mc.kernels.Objects()), [object()]),
     ],
     ids=lambda x: type(x).__name__,
 )

@@ -83,7 +83,7 @@ def test_kernels_and_elements_on_other_points(kernel, points, there_and_back):
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_precomputed_matrices(dtype, there_and_back):
     K = np.array([[2.0, 1.0], [1.0, 2.0]], dtype=dtype)
-    psi = mc.feature(mc.Precomputed(K, mc.Definiteness.POSITIVE), [1, 0, 1])
+    psi = mc.feature(mc.Precomputed(K, mc.kernels.Definiteness.POSITIVE), [1, 0, 1])
     back = there_and_back(psi)
     assert back.kernel == psi.kernel
     assert back.kernel.K.dtype == dtype
@@ -125,7 +125,7 @@ def elements():
         "every second row": mc.Element(k, X[::2], np.ones(4)),
         "bytes": mc.mean_embedding(mc.Spectrum(1), [b"ab", b"\xff\x00"]),
         "tokens": mc.mean_embedding(mc.Spectrum(1), [["a", 1, None], ["b", (2.0, "c")]]),
-        "large labels": mc.mean_embedding(mc.Overlap(), [[2**60 + 1], [2**60], [2**90]]),
+        "large labels": mc.mean_embedding(mc.kernels.Overlap(), [[2**60 + 1], [2**60], [2**90]]),
     }
 
 
@@ -214,27 +214,27 @@ VALUES = [
     mc.Candidates(["ab", "c"]),
     mc.Candidates(np.eye(2)),
     mc.LearnedMap(mc.Gaussian(2.0), penalty=0.5),
-    mc.Greedy(),
-    mc.Pruning(),
-    mc.Landmarks(),
-    mc.Nearest(),
-    mc.Collinear(),
+    mc.preimages.Greedy(),
+    mc.preimages.Pruning(),
+    mc.preimages.Landmarks(),
+    mc.preimages.Nearest(),
+    mc.preimages.Collinear(),
     mc.Box(0.0, [1.0, np.inf]),
-    mc.Ball([0.0, 1.0], 2.0),
-    mc.Simplex(),
-    mc.Flags(mc.Definiteness.CONDITIONAL, True, None, False),
+    mc.preimages.Ball([0.0, 1.0], 2.0),
+    mc.preimages.Simplex(),
+    mc.kernels.Flags(mc.kernels.Definiteness.CONDITIONAL, True, None, False),
     methods.HardCut(),
     methods.Tikhonov(0.5),
     methods.Tikhonov(),
     methods.EarlyStopping(3),
     mc.Scales([1.0, 2.0]),
     mc.Columns([2, 0]),
-    mc.Matrix([[1.0, -0.0]]),
-    mc.Monomials(3, offset=0.5),
-    mc.Objects(),
+    mc.kernels.Matrix([[1.0, -0.0]]),
+    mc.kernels.Monomials(3, offset=0.5),
+    mc.kernels.Objects(),
     OpenBall(2.0),
-    mc.Table({("x", "y"): mc.Gaussian(1.0), "z": mc.Hamming(1.0)}).domain,
-    mc.Definiteness.POSITIVE,
+    mc.kernels.Table({("x", "y"): mc.Gaussian(1.0), "z": mc.kernels.Hamming(1.0)}).domain,
+    mc.kernels.Definiteness.POSITIVE,
 ]
 
 
@@ -273,7 +273,7 @@ scalars = st.one_of(
     hnp.from_dtype(np.dtype(np.uint64)),
     hnp.from_dtype(np.dtype(np.bool_)),
     hnp.from_dtype(np.dtype("U4")),
-    st.sampled_from(mc.Definiteness),
+    st.sampled_from(mc.kernels.Definiteness),
 )
 dtypes = st.one_of(
     hnp.boolean_dtypes(),

@@ -74,7 +74,7 @@ def test_polynomial(XY, degree):
 def test_linear_and_cosine(XY):
     assert_allclose(mc.Linear()(*XY), pairwise.linear_kernel(*XY), rtol=1e-12, atol=1e-12)
     cosine = pairwise.cosine_similarity(*XY)
-    assert_allclose(mc.Normalised(mc.Linear())(*XY), cosine, rtol=1e-11, atol=1e-12)
+    assert_allclose(mc.kernels.Normalised(mc.Linear())(*XY), cosine, rtol=1e-11, atol=1e-12)
 
 
 def test_exponential(XY):

@@ -194,23 +194,27 @@ def test_density_rules_are_those_of_scipy(d, weighted, rng):
     kde = gaussian_kde(X.T, weights=w)
     cov = np.atleast_2d(np.cov(X.T, aweights=w, bias=False))
     spread = np.sqrt(np.trace(cov) / d)
-    assert_allclose(mc.scott_scale(X, weights=w), kde.scotts_factor() * spread, rtol=1e-12)
-    assert_allclose(mc.silverman_scale(X, weights=w), kde.silverman_factor() * spread, rtol=1e-12)
+    assert_allclose(mc.kernels.scott_scale(X, weights=w), kde.scotts_factor() * spread, rtol=1e-12)
+    assert_allclose(
+        mc.kernels.silverman_scale(X, weights=w), kde.silverman_factor() * spread, rtol=1e-12
+    )
     if d == 1:
-        assert_allclose(mc.scott_scale(X, weights=w) ** 2, kde.covariance[0, 0], rtol=1e-12)
+        assert_allclose(mc.kernels.scott_scale(X, weights=w) ** 2, kde.covariance[0, 0], rtol=1e-12)
 
 
 def test_the_rules_agree_in_two_dimensions(rng):
     X = rng.normal(size=(100, 2))
-    assert_allclose(mc.scott_scale(X), mc.silverman_scale(X), rtol=1e-14)
+    assert_allclose(mc.kernels.scott_scale(X), mc.kernels.silverman_scale(X), rtol=1e-14)
 
 
 def test_density_rules_are_exact_where_the_numbers_are():
-    assert mc.scott_scale([[0.0], [2.0]]) == pytest.approx(np.sqrt(2.0) * 2 ** (-0.2), rel=1e-15)
+    assert mc.kernels.scott_scale([[0.0], [2.0]]) == pytest.approx(
+        np.sqrt(2.0) * 2 ** (-0.2), rel=1e-15
+    )
 
 
 def test_density_rules_refuse_what_has_no_spread():
-    for rule in (mc.scott_scale, mc.silverman_scale):
+    for rule in (mc.kernels.scott_scale, mc.kernels.silverman_scale):
         with pytest.raises(mc.InputError, match=r"at least two points"):
             rule([[1.0]])
         with pytest.raises(mc.InputError, match=r"at least two points"):
@@ -226,9 +230,11 @@ def test_equal_points_have_no_spread_whatever_their_value():
     for value in (0.1, 1 / 3, 1e6 + 0.1):
         for n in (3, 7, 10):
             with pytest.raises(mc.InputError, match=r"all points are equal"):
-                mc.scott_scale(np.full((n, 2), value))
+                mc.kernels.scott_scale(np.full((n, 2), value))
 
 
 def test_density_rules_in_float32(rng):
     X = rng.normal(size=(50, 3)) + 100.0
-    assert_allclose(mc.scott_scale(X.astype(np.float32)), mc.scott_scale(X), rtol=1e-5)
+    assert_allclose(
+        mc.kernels.scott_scale(X.astype(np.float32)), mc.kernels.scott_scale(X), rtol=1e-5
+    )

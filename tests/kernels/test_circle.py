@@ -39,9 +39,9 @@ COMPOSITES = [
     JacobiTheta(0.5) + mc.Gaussian(1.0),
     PeriodicSobolev(period=2.0) + PeriodicSobolev(period=3.0),
     PeriodicSobolev() * mc.Gaussian(2.0),
-    mc.Normalised(JacobiTheta(0.5)),
+    mc.kernels.Normalised(JacobiTheta(0.5)),
     PeriodicSobolev().transform(mc.Columns([1])) * mc.Gaussian(1.0),
-    JacobiTheta(1.0).transform(mc.Matrix([[1.0, 0.5]])),
+    JacobiTheta(1.0).transform(mc.kernels.Matrix([[1.0, 0.5]])),
 ]
 
 
@@ -199,7 +199,7 @@ def test_sparse_and_integer_points(kernel):
 @pytest.mark.parametrize("kernel", KERNELS[3:5], ids=repr)
 @pytest.mark.parametrize("columns", [2, 5])
 def test_more_columns_are_refused_with_the_cure(kernel, columns):
-    with pytest.raises(mc.DomainError, match=r"select the column.*Columns\(\[j\]\)"):
+    with pytest.raises(mc.exceptions.DomainError, match=r"select the column.*Columns\(\[j\]\)"):
         kernel(np.zeros((3, columns)))
     kernel.transform(mc.Columns([columns - 1]))(np.zeros((3, columns)))
 
@@ -245,9 +245,9 @@ def test_atoms(kernel):
     assert_allclose(w, 2 * np.pi / kernel.period * np.arange(-3, 4))
     assert_array_equal(masses, measure.masses(np.arange(-3, 4)))
     assert_allclose(masses, kernel.coefficient(np.arange(-3, 4)), rtol=1e-14)
-    with pytest.raises(mc.UnavailableError, match="atoms"):
+    with pytest.raises(mc.exceptions.UnavailableError, match="atoms"):
         measure.density([[0.0]])
-    with pytest.raises(mc.UnavailableError, match="single numbers"):
+    with pytest.raises(mc.exceptions.UnavailableError, match="single numbers"):
         kernel.spectral_measure(2)
 
 
@@ -264,7 +264,7 @@ def test_draws_have_the_masses(kernel):
 
 
 def test_a_very_narrow_theta_has_no_table():
-    with pytest.raises(mc.UnavailableError, match="use Gaussian"):
+    with pytest.raises(mc.exceptions.UnavailableError, match="use Gaussian"):
         JacobiTheta(1e-9).spectral_measure(1)
 
 
@@ -283,7 +283,7 @@ def test_a_transformed_measure(rng):
 @pytest.mark.parametrize("claim", ["characteristic", "universal"])
 @pytest.mark.parametrize("c", [(1.0, 0.5), (1.0, 1.0, 1.0), (1.0, 0.5, 0.25), (1.0,) * 7])
 def test_the_kit_refutes_claims_of_finite_lists(c, claim):
-    claims = mc.Flags(mc.Definiteness.POSITIVE, **{claim: True})
+    claims = mc.kernels.Flags(mc.kernels.Definiteness.POSITIVE, **{claim: True})
     with pytest.raises(AssertionError, match=f"claims to be {claim}"):
         check_kernel(Periodic(c), claims=claims)
 
@@ -317,7 +317,7 @@ class Poisson(Circular):
 
     radius: float = 0.5
     period: float = 2 * math.pi
-    flags = mc.Flags(mc.Definiteness.POSITIVE, None, None, True, True)
+    flags = mc.kernels.Flags(mc.kernels.Definiteness.POSITIVE, None, None, True, True)
 
     def profile(self, v):
         r = self.radius
@@ -332,9 +332,9 @@ def test_a_user_needs_a_profile_and_coefficients():
     listed = Periodic(Poisson().coefficient(np.arange(60)))
     x = np.linspace(0, 7, 9)[:, None]
     assert_allclose(Poisson()(x), listed(x), rtol=1e-13)
-    with pytest.raises(mc.DerivativeError, match="profile_derivatives"):
+    with pytest.raises(mc.exceptions.DerivativeError, match="profile_derivatives"):
         Poisson().gradient(x)
-    with pytest.raises(mc.UnavailableError):
+    with pytest.raises(mc.exceptions.UnavailableError):
         Poisson().spectral_measure(1)
 
 

@@ -39,40 +39,43 @@ SINGLE = [
     mc.Polynomial(7, scale=10.0, offset=2.0),
     mc.Exponential(1.0),
     mc.Exponential(20.0),
-    mc.Constant(3.0),
-    mc.Uniform(),
-    mc.Uniform(0.3),
-    mc.Geometric(),
-    mc.Geometric(2.5),
-    mc.VovkPolynomial(1),
-    mc.VovkPolynomial(4),
-    mc.VovkPolynomial(11),
-    mc.Taylor([1.0, 1.0, 0.5]),
-    mc.Taylor([0.0, 1.0, 0.0, 2.0], radius=2.0),
+    mc.kernels.Constant(3.0),
+    mc.kernels.Uniform(),
+    mc.kernels.Uniform(0.3),
+    mc.kernels.Geometric(),
+    mc.kernels.Geometric(2.5),
+    mc.kernels.VovkPolynomial(1),
+    mc.kernels.VovkPolynomial(4),
+    mc.kernels.VovkPolynomial(11),
+    mc.kernels.Taylor([1.0, 1.0, 0.5]),
+    mc.kernels.Taylor([0.0, 1.0, 0.0, 2.0], radius=2.0),
     mc.Sigmoid(),
     mc.Sigmoid(3.0, -1.0),
-    mc.Cosine(),
-    mc.ArcCosine(0),
-    mc.ArcCosine(1),
-    mc.ArcCosine(2),
+    mc.kernels.Cosine(),
+    mc.kernels.ArcCosine(0),
+    mc.kernels.ArcCosine(1),
+    mc.kernels.ArcCosine(2),
     mc.Periodic([1.0, 0.5, 0.0, 0.25]),
-    mc.JacobiTheta(0.3),
-    mc.JacobiTheta(1.5, period=24.0),
-    mc.PeriodicSobolev(1),
-    mc.PeriodicSobolev(3, constant=0.5, period=7.0),
-    mc.Minimum(),
-    mc.Harmonic(),
-    mc.AdditiveChiSquare(),
-    mc.ChiSquare(0.5),
+    mc.kernels.JacobiTheta(0.3),
+    mc.kernels.JacobiTheta(1.5, period=24.0),
+    mc.kernels.PeriodicSobolev(1),
+    mc.kernels.PeriodicSobolev(3, constant=0.5, period=7.0),
+    mc.kernels.Minimum(),
+    mc.kernels.Harmonic(),
+    mc.kernels.AdditiveChiSquare(),
+    mc.kernels.ChiSquare(0.5),
 ]
 
 LABELLED = [
-    (mc.Hamming(1.0), [["a", 1], ["a", 2], ["b", 1], ["b", 1], ["c", 3]]),
-    (mc.Overlap(), [["a", 1], ["a", 2], ["b", 1], ["b", 1], ["c", 3]]),
+    (mc.kernels.Hamming(1.0), [["a", 1], ["a", 2], ["b", 1], ["b", 1], ["c", 3]]),
+    (mc.kernels.Overlap(), [["a", 1], ["a", 2], ["b", 1], ["b", 1], ["c", 3]]),
     (mc.Jaccard(), [{1, 2}, set(), {2, 3}, {2, 3}, {1, 2, 3, 4}]),
     (mc.Spectrum(2), ["banana", "ananas", "", "ba", "bandana", "ba"]),
     (mc.Subsequences(2, 0.7), ["cat", "car", "bat", "bar", "c", "cat"]),
-    (mc.Table({"x": mc.Gaussian(1.0), "y": mc.Hamming(1.0)}), {"x": [1, 2, 3, 3], "y": "abca"}),
+    (
+        mc.kernels.Table({"x": mc.Gaussian(1.0), "y": mc.kernels.Hamming(1.0)}),
+        {"x": [1, 2, 3, 3], "y": "abca"},
+    ),
 ]
 
 COMPOSITE = [
@@ -95,30 +98,32 @@ COMPOSITE = [
     mc.Laplace(1.0).transform(mc.Scales([0.3, 3.0, 1.0])),
     mc.Matern(2.5).transform(mc.Columns([1])),
     mc.Gaussian(1.0).transform(mc.Columns([2, 0])),
-    mc.Laplace(1.0).transform(mc.Matrix([[1.0, 2.0], [-1.0, 0.5]])),
-    mc.Gaussian(1.0).transform(mc.Matrix([[1.0, 1.0, 0.0]])),
-    mc.Polynomial(2).transform(mc.Matrix([[1.0, 2.0], [-1.0, 0.5], [0.0, 1.0]])),
+    mc.Laplace(1.0).transform(mc.kernels.Matrix([[1.0, 2.0], [-1.0, 0.5]])),
+    mc.Gaussian(1.0).transform(mc.kernels.Matrix([[1.0, 1.0, 0.0]])),
+    mc.Polynomial(2).transform(mc.kernels.Matrix([[1.0, 2.0], [-1.0, 0.5], [0.0, 1.0]])),
     mc.Gaussian(1.0).transform(mc.Scales([1.0, 2.0])).transform(mc.Columns([2, 0])),
     mc.Epanechnikov(1.0).transform(mc.Scales([2.0, 0.5])),
     mc.NegativeDistance(1.0).transform(mc.Columns([0])) + mc.Gaussian(1.0),
     mc.Gaussian(1.0).transform(mc.Columns([0])) * mc.Gaussian(2.0).transform(mc.Columns([1, 2])),
     mc.Gaussian(1.0).transform(mc.Columns([0])) + mc.Linear().transform(mc.Columns([1])),
     (mc.Gaussian(1.0) * mc.Linear() + 1.0).transform(mc.Scales([1.0, 0.5, 2.0])),
-    mc.Normalised(mc.Linear()),
-    mc.Normalised(mc.Polynomial(3)),
-    mc.Normalised(mc.Exponential(2.0)),
-    mc.Normalised(mc.Linear() + mc.Laplace(1.0)),
-    mc.Normalised(mc.Polynomial(2).transform(mc.Scales([1.0, 2.0]))),
-    mc.Normalised(mc.Gaussian(1.0)) * mc.Normalised(mc.Linear()),
-    mc.Normalised(mc.Normalised(mc.Exponential(2.0)) + mc.Linear()),
-    mc.Geometric() * mc.Gaussian(1.0) + 0.5,
-    mc.Geometric(2.0).transform(mc.Scales([2.0, 0.5])),
-    mc.Normalised(mc.ArcCosine(1) + 1.0),
-    mc.JacobiTheta(0.5).transform(mc.Columns([1])) * mc.Gaussian(1.0).transform(mc.Columns([0])),
-    mc.PeriodicSobolev(2).transform(mc.Columns([0])) + mc.Linear(),
-    mc.Minimum() + mc.ChiSquare(1.0) * mc.Harmonic(),
-    mc.Hamming(1.0).transform(mc.Columns([0])) * mc.Gaussian(1.0).transform(mc.Columns([1])),
-    mc.Linear().transform(mc.Monomials(2)) + mc.Gaussian(1.0),
+    mc.kernels.Normalised(mc.Linear()),
+    mc.kernels.Normalised(mc.Polynomial(3)),
+    mc.kernels.Normalised(mc.Exponential(2.0)),
+    mc.kernels.Normalised(mc.Linear() + mc.Laplace(1.0)),
+    mc.kernels.Normalised(mc.Polynomial(2).transform(mc.Scales([1.0, 2.0]))),
+    mc.kernels.Normalised(mc.Gaussian(1.0)) * mc.kernels.Normalised(mc.Linear()),
+    mc.kernels.Normalised(mc.kernels.Normalised(mc.Exponential(2.0)) + mc.Linear()),
+    mc.kernels.Geometric() * mc.Gaussian(1.0) + 0.5,
+    mc.kernels.Geometric(2.0).transform(mc.Scales([2.0, 0.5])),
+    mc.kernels.Normalised(mc.kernels.ArcCosine(1) + 1.0),
+    mc.kernels.JacobiTheta(0.5).transform(mc.Columns([1]))
+    * mc.Gaussian(1.0).transform(mc.Columns([0])),
+    mc.kernels.PeriodicSobolev(2).transform(mc.Columns([0])) + mc.Linear(),
+    mc.kernels.Minimum() + mc.kernels.ChiSquare(1.0) * mc.kernels.Harmonic(),
+    mc.kernels.Hamming(1.0).transform(mc.Columns([0]))
+    * mc.Gaussian(1.0).transform(mc.Columns([1])),
+    mc.Linear().transform(mc.kernels.Monomials(2)) + mc.Gaussian(1.0),
 ]
 
 
@@ -156,11 +161,11 @@ def test_kernels_on_other_points(kernel, points):
 def test_every_kernel_class_is_in_the_list():
     classes = {
         obj
-        for obj in (getattr(mc, name) for name in mc.__all__)
+        for obj in (getattr(mc.kernels, name) for name in mc.kernels.__all__)
         if isinstance(obj, type) and issubclass(obj, mc.Kernel)
     }
-    abstract = {mc.Kernel, mc.Radial, mc.DotProduct, mc.Circular}
-    elsewhere = {mc.FromFunction, mc.Precomputed}  # test_given.py
+    abstract = {mc.Kernel, mc.Radial, mc.DotProduct, mc.kernels.Circular}
+    elsewhere = {mc.kernels.FromFunction, mc.Precomputed}  # test_given.py
     inside = {type(k) for k in SINGLE + COMPOSITE + [k for k, _ in LABELLED]}
     assert classes - abstract - elsewhere - inside == set()
 

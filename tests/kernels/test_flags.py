@@ -5,7 +5,7 @@ import itertools
 import pytest
 
 import mercer as mc
-from mercer import Definiteness as D
+from mercer.kernels import Definiteness as D
 
 GAUSSIAN, LAPLACE, LINEAR = mc.Gaussian(1.0), mc.Laplace(1.0), mc.Linear()
 CPD, NOT = mc.NegativeDistance(1.0), mc.Epanechnikov(1.0)
@@ -22,11 +22,11 @@ CPD, NOT = mc.NegativeDistance(1.0), mc.Epanechnikov(1.0)
         (CPD * GAUSSIAN, D.UNKNOWN),
         (CPD * CPD, D.UNKNOWN),
         (NOT + GAUSSIAN, D.UNKNOWN),
-        (mc.FromFunction(lambda X, Y: X @ Y.T) + GAUSSIAN, D.UNKNOWN),
-        (mc.Normalised(GAUSSIAN * LINEAR + 1.0), D.POSITIVE),
-        (mc.Normalised(mc.FromFunction(lambda X, Y: X @ Y.T)), D.UNKNOWN),
+        (mc.kernels.FromFunction(lambda X, Y: X @ Y.T) + GAUSSIAN, D.UNKNOWN),
+        (mc.kernels.Normalised(GAUSSIAN * LINEAR + 1.0), D.POSITIVE),
+        (mc.kernels.Normalised(mc.kernels.FromFunction(lambda X, Y: X @ Y.T)), D.UNKNOWN),
         (CPD.transform(mc.Columns([0])), D.CONDITIONAL),
-        (GAUSSIAN.transform(mc.Matrix([[1.0, 2.0]])), D.POSITIVE),
+        (GAUSSIAN.transform(mc.kernels.Matrix([[1.0, 2.0]])), D.POSITIVE),
         (mc.NegativeDistance(2.0), D.CONDITIONAL),
         (mc.NegativeDistance(2.0000001), D.INDEFINITE),
     ],
@@ -57,7 +57,7 @@ def test_definiteness(kernel, kind):
         (LINEAR + mc.Polynomial(2), True, None),
         (mc.Polynomial(3), None, None),
         (mc.Exponential(1.0), True, None),
-        (mc.Normalised(GAUSSIAN), None, None),
+        (mc.kernels.Normalised(GAUSSIAN), None, None),
     ],
     ids=lambda v: repr(v)[:60],
 )
@@ -79,11 +79,11 @@ def test_profiles(kernel, convex, monotone):
         (GAUSSIAN * GAUSSIAN.transform(mc.Columns([0])), True),
         (GAUSSIAN.transform(mc.Scales([1.0, 2.0])), True),
         (GAUSSIAN.transform(mc.Columns([0])), None),
-        (GAUSSIAN.transform(mc.Matrix([[1.0, 1.0]])), None),
+        (GAUSSIAN.transform(mc.kernels.Matrix([[1.0, 1.0]])), None),
         (LINEAR, False),
         (mc.Polynomial(2), False),
-        (mc.Constant(1.0), False),
-        (mc.Normalised(GAUSSIAN), None),
+        (mc.kernels.Constant(1.0), False),
+        (mc.kernels.Normalised(GAUSSIAN), None),
         (LINEAR + 1.0, None),
     ],
     ids=lambda v: repr(v)[:60],
@@ -93,7 +93,9 @@ def test_characteristic(kernel, characteristic):
 
 
 def test_claims_do_not_depend_on_the_order():
-    for a, b in itertools.combinations([GAUSSIAN, LAPLACE, LINEAR, CPD, NOT, mc.Constant(2.0)], 2):
+    for a, b in itertools.combinations(
+        [GAUSSIAN, LAPLACE, LINEAR, CPD, NOT, mc.kernels.Constant(2.0)], 2
+    ):
         assert (a + b).flags == (b + a).flags, (a, b)
         assert (a * b).flags == (b * a).flags, (a, b)
 
@@ -102,7 +104,7 @@ def test_known_and_unknown():
     assert GAUSSIAN.flags.is_positive_definite is True
     assert NOT.flags.is_positive_definite is False
     assert CPD.flags.is_positive_definite is None  # conditional at least; it may be more
-    assert mc.Flags().is_positive_definite is None
+    assert mc.kernels.Flags().is_positive_definite is None
 
 
 def test_a_conditional_sum_may_be_positive_so_nothing_is_denied():
@@ -113,7 +115,7 @@ def test_a_conditional_sum_may_be_positive_so_nothing_is_denied():
 
     @dataclass(frozen=True)
     class Lowered(mc.Radial):
-        flags = mc.Flags(D.CONDITIONAL)
+        flags = mc.kernels.Flags(D.CONDITIONAL)
 
         def profile(self, u):
             return np.exp(-u) - 0.5

@@ -72,7 +72,7 @@ def test_epanechnikov_window_defaults_to_its_height():
 
 def test_normalised_exponential_is_the_gaussian(rng):
     X = rng.normal(size=(6, 3))
-    k = mc.Normalised(mc.Exponential(2.25))
+    k = mc.kernels.Normalised(mc.Exponential(2.25))
     np.testing.assert_allclose(k(X), mc.Gaussian(1.5)(X), rtol=1e-13)
     np.testing.assert_allclose(k.gradient(X), mc.Gaussian(1.5).gradient(X), atol=1e-14)
 
@@ -91,10 +91,10 @@ def test_parameters_by_name():
 
 
 def test_replace_nested():
-    k = mc.Gaussian(1.0) * mc.Linear() + mc.Normalised(mc.Polynomial(2))
+    k = mc.Gaussian(1.0) * mc.Linear() + mc.kernels.Normalised(mc.Polynomial(2))
     changed = k.replace(left__left__length_scale=5.0, right__kernel__degree=4)
-    assert changed == mc.Gaussian(5.0) * mc.Linear() + mc.Normalised(mc.Polynomial(4))
-    assert k == mc.Gaussian(1.0) * mc.Linear() + mc.Normalised(mc.Polynomial(2))
+    assert changed == mc.Gaussian(5.0) * mc.Linear() + mc.kernels.Normalised(mc.Polynomial(4))
+    assert k == mc.Gaussian(1.0) * mc.Linear() + mc.kernels.Normalised(mc.Polynomial(2))
     assert k.replace(right=mc.Linear(), left__left=mc.Laplace(2.0)) == (
         mc.Laplace(2.0) * mc.Linear() + mc.Linear()
     )
@@ -147,7 +147,11 @@ def test_maps_are_values():
     for a, b, other in [
         (mc.Scales([1.0, 2.0]), mc.Scales(np.array([1, 2])), mc.Scales([1.0, 3.0])),
         (mc.Columns([0, 2]), mc.Columns(np.array([0, 2])), mc.Columns([2, 0])),
-        (mc.Matrix([[1.0, 2.0]]), mc.Matrix(np.array([[1, 2]])), mc.Matrix([[1.0], [2.0]])),
+        (
+            mc.kernels.Matrix([[1.0, 2.0]]),
+            mc.kernels.Matrix(np.array([[1, 2]])),
+            mc.kernels.Matrix([[1.0], [2.0]]),
+        ),
     ]:
         assert a == b
         assert hash(a) == hash(b)
@@ -162,18 +166,18 @@ def test_maps_are_values():
             assert not again.array.flags.writeable
         with pytest.raises(AttributeError, match=r"is immutable"):
             a.array = other.array
-    assert mc.Scales([1.0]) != mc.Matrix([[1.0]])
+    assert mc.Scales([1.0]) != mc.kernels.Matrix([[1.0]])
 
 
 def test_equal_maps_have_equal_hashes():
     """0.0 == -0.0, so the maps are equal, and equal things must hash alike."""
-    a, b = mc.Matrix([[0.0, 1.0]]), mc.Matrix([[-0.0, 1.0]])
+    a, b = mc.kernels.Matrix([[0.0, 1.0]]), mc.kernels.Matrix([[-0.0, 1.0]])
     assert a != b or hash(a) == hash(b)
 
 
 def test_maps_do_not_follow_the_array_they_were_made_of():
     lengths, A = np.array([1.0, 2.0]), np.eye(2)
-    scales, matrix = mc.Scales(lengths), mc.Matrix(A)
+    scales, matrix = mc.Scales(lengths), mc.kernels.Matrix(A)
     lengths[0] = A[0, 0] = 9.0
     assert scales.array[0] == 1.0
     assert matrix.array[0, 0] == 1.0
@@ -194,12 +198,12 @@ def test_kernels_cannot_be_changed():
         (mc.Gaussian(1.0) + mc.Linear()) + 1.0,
         mc.Gaussian(1.0) * (mc.Linear() * 2.0),
         2.0 * (3.0 * mc.Linear()),
-        (2.0 * mc.Constant(3.0)) * mc.Linear(),
-        mc.Constant(2.0) * mc.Constant(3.0),
-        (mc.Constant(2.0) + mc.Constant(3.0)) * mc.Linear(),
+        (2.0 * mc.kernels.Constant(3.0)) * mc.Linear(),
+        mc.kernels.Constant(2.0) * mc.kernels.Constant(3.0),
+        (mc.kernels.Constant(2.0) + mc.kernels.Constant(3.0)) * mc.Linear(),
         (mc.Gaussian(1.0) * mc.Linear()).transform(mc.Scales([1.0])).transform(mc.Columns([0])),
-        mc.Constant(2.0).transform(mc.Scales([1.0])),
-        mc.Normalised(2.0 * mc.Linear() + mc.Gaussian(0.1)),
+        mc.kernels.Constant(2.0).transform(mc.Scales([1.0])),
+        mc.kernels.Normalised(2.0 * mc.Linear() + mc.Gaussian(0.1)),
         mc.Gaussian(1e-300) + mc.Gaussian(0.1 + 0.2),
     ],
     ids=repr,
@@ -248,7 +252,7 @@ def test_text_reads_back(k):
         (lambda: mc.Polynomial(2, scale=0.0), "scale must be > 0, got 0.0"),
         (lambda: mc.Polynomial(2, offset=-0.5), "offset must be >= 0, got -0.5"),
         (lambda: mc.Exponential(0.0), "scale must be > 0, got 0.0"),
-        (lambda: mc.Constant(0.0), "value must be > 0, got 0.0"),
+        (lambda: mc.kernels.Constant(0.0), "value must be > 0, got 0.0"),
         (lambda: mc.Scales([]), "lengths must all be > 0"),
         (lambda: mc.Scales([1.0, 0.0]), "lengths must all be > 0, got [1.0, 0.0]"),
         (lambda: mc.Scales([[1.0]]), "lengths must be one-dimensional, got shape (1, 1)"),
@@ -257,8 +261,8 @@ def test_text_reads_back(k):
         (lambda: mc.Columns([]), "indices must be a list of column numbers"),
         (lambda: mc.Columns([0, 0]), "indices must be >= 0 and distinct, got [0, 0]"),
         (lambda: mc.Columns([-1]), "indices must be >= 0 and distinct, got [-1]"),
-        (lambda: mc.Matrix([1.0]), "A must have shape"),
-        (lambda: mc.Matrix([[np.inf]]), "A contains infinity"),
+        (lambda: mc.kernels.Matrix([1.0]), "A must have shape"),
+        (lambda: mc.kernels.Matrix([[np.inf]]), "A contains infinity"),
         (lambda: mc.Linear() - mc.Linear(), "subtract elements instead"),
         (lambda: 1.0 - mc.Linear(), "subtract elements instead"),
         (lambda: -mc.Linear(), "negate elements instead"),
@@ -269,12 +273,12 @@ def test_text_reads_back(k):
             lambda: mc.Linear().transform([1.0]),
             "transform takes a map of points (Scales, Columns, Matrix, Features), got list",
         ),
-        (lambda: mc.FromFunction("k"), "function must be callable, got str"),
+        (lambda: mc.kernels.FromFunction("k"), "function must be callable, got str"),
         (lambda: mc.Precomputed([[1.0, 2.0]]), "K must be square, got shape (1, 2)"),
         (lambda: mc.Precomputed([[1.0, 2.0], [0.0, 1.0]]), "use (K + K') / 2"),
         (lambda: mc.Precomputed([[np.nan]]), "K contains NaN"),
         (lambda: mc.Precomputed(csr_array(np.eye(2))), "K must be dense; use K.toarray()"),
-        (lambda: mc.Matrix(csr_array(np.eye(2))), "A must be dense; use A.toarray()"),
+        (lambda: mc.kernels.Matrix(csr_array(np.eye(2))), "A must be dense; use A.toarray()"),
         (
             lambda: mc.Precomputed([[1.0]]) + mc.Gaussian(1.0),
             "cannot be combined: their points differ",
@@ -310,9 +314,9 @@ def test_kernels_do_not_combine_with_anything(other):
         (mc.Gaussian(1.0), [[2**60 + 1]], "integers above 2**53"),
         (mc.Gaussian(1.0), np.ma.masked_array([[1.0]], mask=[[True]]), "masked array"),
         (mc.Gaussian(1.0).transform(mc.Scales([1.0, 2.0])), [[1.0]], "Scales needs 2"),
-        (mc.Gaussian(1.0).transform(mc.Matrix([[1.0, 2.0]])), [[1.0]], "Matrix needs 2"),
+        (mc.Gaussian(1.0).transform(mc.kernels.Matrix([[1.0, 2.0]])), [[1.0]], "Matrix needs 2"),
         (mc.Gaussian(1.0).transform(mc.Columns([3])), [[1.0]], "looks at column 3"),
-        (mc.Normalised(mc.Linear()), [[1.0], [0.0]], "k(x, x) = 0.0 (row 1)"),
+        (mc.kernels.Normalised(mc.Linear()), [[1.0], [0.0]], "k(x, x) = 0.0 (row 1)"),
         (mc.Precomputed([[1.0]]), [1], "X must hold row numbers in 0..0, got 1..1"),
         (mc.Precomputed([[1.0]]), [-1], "X must hold row numbers in 0..0, got -1..-1"),
         (mc.Precomputed([[1.0]]), [[0.5]], "X must be a list of row numbers"),
@@ -331,12 +335,12 @@ def test_different_numbers_of_columns():
 
 
 def test_a_matrix_refuses_sparse_points_with_the_cure():
-    k = mc.Linear().transform(mc.Matrix([[1.0, 1.0]]))
+    k = mc.Linear().transform(mc.kernels.Matrix([[1.0, 1.0]]))
     with pytest.raises(mc.InputError, match=r"X @ A\.T"):
         k(csr_array(np.eye(2)))
 
 
 def test_a_constant_behind_a_map_checks_columns_like_any_other():
-    k = mc.Constant(1.0).transform(mc.Scales([1.0, 2.0]))
+    k = mc.kernels.Constant(1.0).transform(mc.Scales([1.0, 2.0]))
     with pytest.raises(mc.InputError, match=r"needs 2"):
         k([[1.0]])

@@ -118,7 +118,7 @@ def test_inputs_are_not_changed(rng):
 
 def test_results_belong_to_the_caller(rng):
     X = rng.normal(size=(4, 2))
-    for kernel in (*KERNELS, mc.Constant(2.0), mc.Gaussian(1.0) + 1.0):
+    for kernel in (*KERNELS, mc.kernels.Constant(2.0), mc.Gaussian(1.0) + 1.0):
         for result in (kernel(X), kernel.diag(X), kernel.gradient(X), kernel.mixed_derivative(X)):
             assert result.flags.writeable, kernel
             assert not np.shares_memory(result, X)
@@ -130,9 +130,9 @@ def test_results_belong_to_the_caller(rng):
 @pytest.mark.parametrize(
     "kernel",
     [
-        mc.Gaussian(1.0) + mc.Normalised(mc.Linear()),
-        mc.Gaussian(1.0) * mc.Normalised(mc.Linear()),
-        mc.Matern(2.5, 1.0) + mc.Normalised(mc.Polynomial(2, offset=0.0)),
+        mc.Gaussian(1.0) + mc.kernels.Normalised(mc.Linear()),
+        mc.Gaussian(1.0) * mc.kernels.Normalised(mc.Linear()),
+        mc.Matern(2.5, 1.0) + mc.kernels.Normalised(mc.Polynomial(2, offset=0.0)),
     ],
     ids=repr,
 )

@@ -109,7 +109,9 @@ def test_a_profile_that_cannot_be_recorded_has_no_derivatives_and_says_the_cure(
         lambda: (GeneralMatern(2.0) + mc.Linear()).mixed_derivative(X),
         lambda: ArcCosine().gradient(X),
     ):
-        with pytest.raises(mc.DerivativeError, match=r"add a method profile_derivatives\(u\)"):
+        with pytest.raises(
+            mc.exceptions.DerivativeError, match=r"add a method profile_derivatives\(u\)"
+        ):
             call()
 
 

@@ -87,7 +87,7 @@ def test_hidden_eigenvalues_behind_a_tail(rng):
     groups = np.repeat(1e3 * rng.normal(size=(60, 2)), 8, axis=0)
     X = np.vstack([groups, rng.normal(size=(200, 2))])
     check(mc.Gaussian(0.5), X, 64, method="krylov")
-    nothing_claimed = mc.FromFunction(mc.Gaussian(0.5))
+    nothing_claimed = mc.kernels.FromFunction(mc.Gaussian(0.5))
     check(nothing_claimed, X, 64, method="krylov", centred=True)
 
 

@@ -67,7 +67,7 @@ def test_only_the_diagonal_and_the_columns_are_computed(rng):
         return np.exp(-0.5 * (A - B.T) ** 2)
 
     X = np.linspace(0.0, 5.0, 300)[:, None]
-    low = linalg.pivoted_cholesky(mc.FromFunction(function), X, max_rank=7, tol=0.0)
+    low = linalg.pivoted_cholesky(mc.kernels.FromFunction(function), X, max_rank=7, tol=0.0)
     assert low.rank == 7
     assert sum(entries) == 300 + 7 * 300
 

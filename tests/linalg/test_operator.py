@@ -65,8 +65,8 @@ def test_float32_points_are_computed_in_float64(rng):
 
 def test_points_that_are_not_vectors():
     words = ["ab", "ac", "xy", "xyz"]
-    same = mc.FromFunction(
-        lambda A, B: [[float(a[0] == b[0]) for b in B] for a in A], on=mc.Objects()
+    same = mc.kernels.FromFunction(
+        lambda A, B: [[float(a[0] == b[0]) for b in B] for a in A], on=mc.kernels.Objects()
     )
     assert_allclose(linalg.gram_operator(same, words) @ np.ones(4), [2, 2, 2, 2])
     K = np.array([[2.0, 1.0], [1.0, 3.0]])

@@ -18,7 +18,7 @@ KERNELS = [
     mc.Gaussian(1.0).transform(mc.Scales([0.5, 1.0, 4.0])),
     mc.Laplace(1.0).transform(mc.Columns([2])) + mc.Gaussian(1.0).transform(mc.Columns([0, 1])),
     mc.Gaussian(1.0).transform(mc.Columns([0])) * mc.Matern(1.5).transform(mc.Columns([1, 2])),
-    mc.Gaussian(1.0).transform(mc.Matrix([[1.0, 0.5, 0.0], [0.0, -1.0, 2.0]])),
+    mc.Gaussian(1.0).transform(mc.kernels.Matrix([[1.0, 0.5, 0.0], [0.0, -1.0, 2.0]])),
 ]
 KINDS = ("plain", "orthogonal")
 
@@ -62,7 +62,7 @@ def test_frequencies_are_orthogonal_in_blocks():
 
 def test_mapped_kernels_are_orthogonal_where_they_measure():
     A = np.array([[2.0, 1.0, 0.0], [0.0, 1.0, 3.0]])
-    k = mc.Gaussian(1.0).transform(mc.Matrix(A))
+    k = mc.Gaussian(1.0).transform(mc.kernels.Matrix(A))
     W = linalg.random_features(k, 3, 8, kind="orthogonal", random_state=0).frequencies
     inner = W @ np.linalg.pinv(A)  # w = A' v
     assert_allclose(inner @ A, W, atol=1e-12)
@@ -135,7 +135,7 @@ def test_one_dimension():
 
 
 def test_what_cannot_be_done_is_refused():
-    with pytest.raises(mc.UnavailableError, match="no known spectral measure"):
+    with pytest.raises(mc.exceptions.UnavailableError, match="no known spectral measure"):
         linalg.random_features(mc.Polynomial(2), 3, 10)
     with pytest.raises(mc.InputError, match="must be even"):
         linalg.random_features(mc.Gaussian(1.0), 3, 9)

@@ -112,7 +112,7 @@ def test_where_a_window_reaches_nobody_is_white():
 
 
 def test_a_part_of_the_plane_and_a_density_of_groups():
-    f = mc.adaptive_density(mc.Gaussian(1.0), [[0.0, 0.0], [1.0, 0.5], [5.0, 5.0]])
+    f = mc.methods.adaptive_density(mc.Gaussian(1.0), [[0.0, 0.0], [1.0, 0.5], [5.0, 5.0]])
     axis = plot_basins(f, (-1.0, -1.0), (2.0, 3.0), resolution=10, names=["u", "v"]).axes[0]
     assert axis.get_xlim() == (-1.0, 2.0)
     assert axis.get_ylim() == (-1.0, 3.0)

@@ -45,8 +45,8 @@ def test_gram_matrix_with_its_values():
 @pytest.mark.parametrize(
     ("kernel", "points", "expected"),
     [
-        (mc.Hamming(), [["red", 1], ["blue", 2]], ["red, 1", "blue, 2"]),
-        (mc.Overlap(), ["red", "blue"], ["red", "blue"]),
+        (mc.kernels.Hamming(), [["red", 1], ["blue", 2]], ["red, 1", "blue, 2"]),
+        (mc.kernels.Overlap(), ["red", "blue"], ["red", "blue"]),
         (mc.Jaccard(), [{"tea", "milk"}, set()], ["{milk, tea}", "{}"]),
         (mc.Spectrum(1), [["a", "b"], ["$b$"]], ["a, b", "$b$"]),
         (mc.Gaussian(), [[1.0, 2.0], [0.25, -3.14]], ["1, 2", "0.25, -3.1"]),
@@ -77,7 +77,7 @@ def test_many_or_long_points_are_counted_unless_named(rng):
 def test_rows_of_a_table_have_the_names_that_are_given():
     pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame({"age": [1.0, 2.0, 4.0], "city": ["Bonn", "Rome", "Bonn"]})
-    kernel = mc.Table({"age": mc.Gaussian(1.0), "city": mc.Hamming(1.0)})
+    kernel = mc.kernels.Table({"age": mc.Gaussian(1.0), "city": mc.kernels.Hamming(1.0)})
     figure = plot_gram(kernel, frame, labels=frame.city)
     assert names(figure.axes[0]) == ["Bonn", "Rome", "Bonn"]
     plot_gram(kernel, frame).canvas.draw()
@@ -94,7 +94,7 @@ def test_negative_values_have_another_colour_and_zero_is_white():
 
 
 def test_an_indefinite_matrix_shows_its_negative_eigenvalue():
-    figure = plot_gram(mc.Uniform(1.0), [[0.0], [0.8], [1.6]])
+    figure = plot_gram(mc.kernels.Uniform(1.0), [[0.0], [0.8], [1.6]])
     assert figure.get_suptitle().endswith("not positive definite")
     assert eigenvalues(figure.axes[1], "negative").size == 1
 

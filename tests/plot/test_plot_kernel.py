@@ -40,20 +40,20 @@ def drawn_functions(axis):
         (mc.Gaussian(1.0), "spectral density"),
         (mc.InverseMultiquadric(1.0, 0.5), "spectral density"),
         (mc.Gaussian(2.0).transform(mc.Scales([0.5])), "spectral density"),
-        (mc.Gaussian(1.0) * mc.JacobiTheta(0.5), "spectral density"),
+        (mc.Gaussian(1.0) * mc.kernels.JacobiTheta(0.5), "spectral density"),
         (mc.Gaussian(1.0) + 0.5, "spectral density, and an atom"),
         (mc.Gaussian(1.0) + mc.Periodic((0.0, 1.0)), "spectral density, and an atom"),
         (mc.Gaussian(1.0) + mc.Periodic((1.0, 1.0)), "spectral density, and atoms"),
-        (mc.JacobiTheta(0.5), "spectral measure: atoms"),
-        (2.0 * mc.PeriodicSobolev(1), "spectral measure: atoms"),
+        (mc.kernels.JacobiTheta(0.5), "spectral measure: atoms"),
+        (2.0 * mc.kernels.PeriodicSobolev(1), "spectral measure: atoms"),
         (mc.Periodic((1.0, 0.5)).transform(mc.Scales([3.0])), "spectral measure: atoms"),
-        (mc.Constant(2.0), "spectral measure: atoms"),
+        (mc.kernels.Constant(2.0), "spectral measure: atoms"),
         (mc.Gaussian(1.0) * mc.Matern(1.5), "spectral measure, sampled"),
         ((mc.Gaussian(1.0) + 1.0) * (mc.Laplace(1.0) + 1.0), "spectral measure, sampled"),
         (mc.Linear(), "eigenvalues"),
-        (mc.Minimum(), "eigenvalues"),
-        (mc.Uniform(1.0), "eigenvalues"),
-        (mc.Gaussian(1.0).transform(mc.Features(np.sin)), "eigenvalues"),
+        (mc.kernels.Minimum(), "eigenvalues"),
+        (mc.kernels.Uniform(1.0), "eigenvalues"),
+        (mc.Gaussian(1.0).transform(mc.kernels.Features(np.sin)), "eigenvalues"),
     ],
     ids=repr,
 )
@@ -69,7 +69,11 @@ def test_each_panel_says_what_it_shows(kernel, middle):
     [
         (mc.Gaussian(1.0), "positive definite", "functions"),
         (mc.NegativeDistance(1.0), "conditionally positive definite", "functions, zero at one x₀"),
-        (mc.AdditiveChiSquare(), "conditionally positive definite", "functions, zero at one x₀"),
+        (
+            mc.kernels.AdditiveChiSquare(),
+            "conditionally positive definite",
+            "functions, zero at one x₀",
+        ),
         (mc.Epanechnikov(1.0), "not positive definite", "functions"),
         (mc.NegativeDistance(3.0), "not positive definite", "functions"),
         (mc.Sigmoid(), "definiteness: nothing is claimed", "functions"),
@@ -85,14 +89,14 @@ def test_the_heading_says_what_is_claimed(kernel, words, last):
 def test_long_names_are_made_short():
     heading = plot_kernel(mc.Periodic((1.0,)) + mc.Gaussian(1 / 3)).get_suptitle()
     assert "period=6.283) + Gaussian(length_s…" in heading
-    heading = plot_kernel(mc.Gaussian(1 / 3).transform(mc.Features(np.sin))).get_suptitle()
+    heading = plot_kernel(mc.Gaussian(1 / 3).transform(mc.kernels.Features(np.sin))).get_suptitle()
     assert "Gaussian(length_scale=0.3333).transform(Features(function=sin," in heading
 
     def curve(x):
         return x
 
     for function, name in ((curve, "curve"), (lambda x: x, "<lambda>")):
-        heading = plot_kernel(mc.Linear().transform(mc.Features(function))).get_suptitle()
+        heading = plot_kernel(mc.Linear().transform(mc.kernels.Features(function))).get_suptitle()
         assert f"Features(function={name}, on=None)" in heading
     many = mc.Gaussian(1.0) + mc.Gaussian(2.0) + mc.Gaussian(3.0) + mc.Gaussian(4.0)
     assert "…  ·  positive definite" in plot_kernel(many).get_suptitle()
@@ -125,7 +129,7 @@ def test_the_density_is_that_of_the_kernel(kernel):
         mc.Periodic((1.0, 0.5)) * mc.Periodic((0.3, 0.0, 1.0)),
         mc.Periodic((1.0, 0.5)) + mc.Periodic((0.0, 0.5, 1.0)) + 0.5,
         mc.Periodic((1.0, 0.5)).transform(mc.Scales([3.0])),
-        mc.Periodic((1.0, 0.5)).transform(mc.Matrix([[-2.0]])),
+        mc.Periodic((1.0, 0.5)).transform(mc.kernels.Matrix([[-2.0]])),
         mc.Gaussian(1.0) + 0.5 * mc.Periodic((0.0, 1.0)),
         mc.Gaussian(1.0) * mc.Periodic((0.2, 1.0)),
         (mc.Gaussian(1.0) * mc.Laplace(1.0).transform(mc.Scales([2.0])) + mc.Matern(1.5, 2.0)),
@@ -137,7 +141,7 @@ def test_spectra_taken_apart_give_the_kernel_back(kernel):
     """k(x, 0) = sum m cos(w x) + int p(w) cos(w x) dw: Bochner's theorem, forwards."""
     try:
         found = parts(kernel.spectral_measure(1))
-    except mc.UnavailableError:
+    except mc.exceptions.UnavailableError:
         assert "Laplace" in repr(kernel)  # a product of two densities
         return
     x = np.array([0.0, 0.3, 1.1, 2.9])
@@ -191,7 +195,7 @@ def test_negative_eigenvalues_are_open_and_no_function_is_drawn():
 
 
 def test_an_indefinite_kernel_may_be_definite_on_few_points():
-    figure = plot_kernel(mc.Uniform(1.0), [0.0, 5.0, 10.0])  # out of each other's window
+    figure = plot_kernel(mc.kernels.Uniform(1.0), [0.0, 5.0, 10.0])  # out of each other's window
     assert figure.get_suptitle().endswith("not positive definite")
     assert len(drawn_functions(figure.axes[2])) == 4
 
@@ -218,7 +222,11 @@ def test_differences_of_functions_have_the_covariance_of_a_conditional_kernel():
 
 
 def test_functions_on_a_circle_close():
-    for kernel in (mc.JacobiTheta(0.5), mc.PeriodicSobolev(1), mc.Periodic((1.0, 2.0), 24.0)):
+    for kernel in (
+        mc.kernels.JacobiTheta(0.5),
+        mc.kernels.PeriodicSobolev(1),
+        mc.Periodic((1.0, 2.0), 24.0),
+    ):
         for f in drawn_functions(plot_kernel(kernel).axes[2]):
             assert f[0] == pytest.approx(f[-1], abs=1e-5)
 
@@ -244,14 +252,18 @@ def test_random_state_and_n_samples():
         (mc.Gaussian(2000.0), -6000.0, 6000.0),
         (mc.NegativeDistance(1.0), -3.0, 3.0),
         (mc.Linear(), -3.0, 3.0),
-        (mc.JacobiTheta(0.5, period=24.0), -12.0, 12.0),
-        (mc.JacobiTheta(0.5, period=24.0).transform(mc.Scales([2.0])), -24.0, 24.0),
-        (mc.Geometric(4.0), -1.9, 1.9),
-        (mc.Geometric(4.0) + mc.Linear(), -1.9, 1.9),
-        (mc.Minimum(), 0.0, 3.0),
-        (mc.Cosine(), -2.9875, 3.0125),  # half a step off the origin, which has no direction
-        (mc.Gaussian(1.0).transform(mc.Features(np.sqrt)), 0.0, 3.0),
-        (mc.Gaussian(1.0).transform(mc.Features(np.arctanh)), -0.95, 0.95),
+        (mc.kernels.JacobiTheta(0.5, period=24.0), -12.0, 12.0),
+        (mc.kernels.JacobiTheta(0.5, period=24.0).transform(mc.Scales([2.0])), -24.0, 24.0),
+        (mc.kernels.Geometric(4.0), -1.9, 1.9),
+        (mc.kernels.Geometric(4.0) + mc.Linear(), -1.9, 1.9),
+        (mc.kernels.Minimum(), 0.0, 3.0),
+        (
+            mc.kernels.Cosine(),
+            -2.9875,
+            3.0125,
+        ),  # half a step off the origin, which has no direction
+        (mc.Gaussian(1.0).transform(mc.kernels.Features(np.sqrt)), 0.0, 3.0),
+        (mc.Gaussian(1.0).transform(mc.kernels.Features(np.arctanh)), -0.95, 0.95),
     ],
     ids=repr,
 )
@@ -283,14 +295,17 @@ def test_given_axes_are_drawn_on():
     ("call", "message"),
     [
         (lambda: plot_kernel(mc.Spectrum(2)), r"not numbers.*plot_gram"),
-        (lambda: plot_kernel(mc.Hamming(1.0)), r"not numbers.*plot_gram"),
+        (lambda: plot_kernel(mc.kernels.Hamming(1.0)), r"not numbers.*plot_gram"),
         (lambda: plot_kernel(mc.Precomputed(np.eye(2))), r"not numbers.*plot_gram"),
         (lambda: plot_kernel(mc.Gaussian().transform(mc.Columns([1]))), r"give x, or.*plot_gram"),
         (lambda: plot_kernel(mc.Gaussian(), np.zeros((5, 2))), r"\(5, 2\).*Features.*plot_gram"),
         (lambda: plot_kernel(mc.Gaussian(), [1.0]), r"at least two points"),
         (lambda: plot_kernel(mc.Gaussian(), [0.0, np.nan]), r"x contains NaN"),
-        (lambda: plot_kernel(mc.Geometric(1.0), [0.0, 1.5]), r"inside the ball.*scale the points"),
-        (lambda: plot_kernel(mc.Minimum(), [-1.0, 1.0]), r"must be >= 0"),
+        (
+            lambda: plot_kernel(mc.kernels.Geometric(1.0), [0.0, 1.5]),
+            r"inside the ball.*scale the points",
+        ),
+        (lambda: plot_kernel(mc.kernels.Minimum(), [-1.0, 1.0]), r"must be >= 0"),
         (lambda: plot_kernel(mc.Exponential(1.0), [0.0, 100.0]), r"choose a shorter interval"),
         (lambda: plot_kernel(mc.Gaussian(), n_samples=0), r"n_samples must be an integer >= 1"),
         (lambda: plot_kernel(mc.Gaussian(), axes=Figure().subplots(1, 2)), r"3 matplotlib axes"),

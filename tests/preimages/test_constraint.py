@@ -19,14 +19,16 @@ def test_box_ball_and_simplex_hold(rng):
     inside = mc.preimage(psi, domain=mc.Box(-0.2, [0.1, 0.2, np.inf])).points
     assert (inside >= -0.2).all()
     assert (inside <= [0.1, 0.2, np.inf]).all()
-    near = mc.preimage(psi, domain=mc.Ball([1.0, 1.0, 1.0], 0.5)).points
+    near = mc.preimage(psi, domain=mc.preimages.Ball([1.0, 1.0, 1.0], 0.5)).points
     assert (np.linalg.norm(near - 1.0, axis=1) <= 0.5 + 1e-12).all()
-    parts = mc.preimage(psi, domain=mc.Simplex()).points
+    parts = mc.preimage(psi, domain=mc.preimages.Simplex()).points
     assert_allclose(parts.sum(axis=1), 1.0, rtol=1e-12)
     assert (parts >= 0).all()
 
 
-@pytest.mark.parametrize("domain", [mc.Box(-0.4, 0.3), mc.Ball([0.3, 0.1], 0.6), mc.Simplex(0.8)])
+@pytest.mark.parametrize(
+    "domain", [mc.Box(-0.4, 0.3), mc.preimages.Ball([0.3, 0.1], 0.6), mc.preimages.Simplex(0.8)]
+)
 def test_constrained_minima_beat_a_grid(domain, rng):
     X = rng.normal(size=(30, 2))
     psi = mc.Element(mc.Gaussian(1.0), X, rng.uniform(size=30))
@@ -64,8 +66,8 @@ def test_constraints_are_checked(X):
     with pytest.raises(mc.InputError, match="low <= high"):
         mc.Box(1.0, 0.0)
     with pytest.raises(mc.InputError, match="3 coordinates"):
-        mc.preimage(psi, domain=mc.Ball([0.0, 0.0, 0.0], 1.0))
+        mc.preimage(psi, domain=mc.preimages.Ball([0.0, 0.0, 0.0], 1.0))
     with pytest.raises(mc.InputError, match="fixed must have shape"):
         mc.preimage(psi, fixed=[1.0, np.nan, np.nan])
     with pytest.raises(mc.InputError, match="outside the ball"):
-        mc.preimage(psi, domain=mc.Ball([0.0, 0.0], 1.0), fixed=[2.0, np.nan])
+        mc.preimage(psi, domain=mc.preimages.Ball([0.0, 0.0], 1.0), fixed=[2.0, np.nan])

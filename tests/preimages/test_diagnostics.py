@@ -98,9 +98,9 @@ def test_inputs_are_checked(X):
         mc.Gaussian(1.0) + mc.Linear(),
         mc.Gaussian(1.0).transform(mc.Scales([1, 2, 3])),
     ):
-        with pytest.raises(mc.DerivativeError, match="surrogate"):
+        with pytest.raises(mc.exceptions.DerivativeError, match="surrogate"):
             surrogate(mc.Element(kernel, X, np.ones(6)), X[0])
-    with pytest.raises(mc.DerivativeError, match="fixed point"):
+    with pytest.raises(mc.exceptions.DerivativeError, match="fixed point"):
         newton_gap(mc.Element(mc.Gaussian(1.0) + mc.Linear(), X, np.ones(6)), X)
     table = mc.Element(mc.Precomputed(np.eye(3)), [0, 1], [1.0, 2.0])
     assert_allclose(preimage_objective(table, [0, 1, 2]), [-0.5, -1.5, 0.5])

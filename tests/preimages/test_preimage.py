@@ -80,8 +80,11 @@ def _self_gradient(kernel, Y, h=1e-6):
 
 def test_a_kernel_without_derivatives_uses_its_points_as_candidates():
     words = ["kernel", "kernels", "colonel"]
-    k = mc.FromFunction(lambda A, B: np.array([[len(set(a) & set(b)) for b in B] for a in A]),
-                        on=mc.Objects())  # fmt: skip
+
+    def common(A, B):
+        return np.array([[len(set(a) & set(b)) for b in B] for a in A])
+
+    k = mc.kernels.FromFunction(common, on=mc.kernels.Objects())
     back = mc.preimage(mc.feature(k, words))
     assert list(back.points) == words
     assert_array_equal(back.distance, 0.0)
@@ -359,7 +362,7 @@ def test_what_is_not_an_element_or_a_solver_is_refused(X):
         mc.preimage(psi, "newton")
     with pytest.raises(mc.InputError, match="problem must be"):
         mc.preimage(psi, problem="distance")
-    with pytest.raises(mc.DerivativeError):
+    with pytest.raises(mc.exceptions.DerivativeError):
         mc.preimage(mc.Element(mc.Precomputed(np.eye(3)), [[0], [1]], [1.0, 1.0]), mc.Newton())
 
 
@@ -371,7 +374,7 @@ def test_no_warning_on_the_way(X):
 
 @pytest.mark.parametrize("solver", [None, mc.FixedPoint(), mc.LBFGS()], ids=repr)
 def test_kernels_on_a_ball_are_searched_inside_it(solver, rng):
-    k = mc.Geometric(1.0)
+    k = mc.kernels.Geometric(1.0)
     X = rng.uniform(-0.65, 0.65, size=(12, 2))
     psi = mc.Element(k, X, np.ones(12))  # longer than any feature: pulled towards the sphere
     back = mc.preimage(psi, solver)

@@ -32,7 +32,7 @@ SMOOTH = [
     mc.Gaussian(0.5) + 0.2 * mc.Matern(2.5, 3.0),
     mc.Gaussian(0.9) * mc.InverseMultiquadric(2.0, 0.5),
     mc.Gaussian(1.0).transform(mc.Scales([0.5, 2.0])),
-    mc.Matern(1.5).transform(mc.Matrix([[1.0, 2.0], [0.0, 1.0], [1.0, 0.0]])),
+    mc.Matern(1.5).transform(mc.kernels.Matrix([[1.0, 2.0], [0.0, 1.0], [1.0, 0.0]])),
 ]
 THIRD = 1.3801193  # sup |3t - t^3| exp(-t^2/2)
 
@@ -134,7 +134,7 @@ def test_cusps():
         (mc.Matern(1.5), 0.0),
         (mc.Epanechnikov(), 0.0),
         (mc.Linear(), 0.0),
-        (mc.Constant(2.0), 0.0),
+        (mc.kernels.Constant(2.0), 0.0),
     ],
     ids=repr,
 )
@@ -192,14 +192,18 @@ def test_unknown_is_nan():
 
 
 def test_constants_and_zeros_have_no_slope():
-    assert gradient_bound(one(mc.Constant(3.0))) == lipschitz(one(mc.Constant(3.0))) == 0.0
-    assert hessian_lipschitz(one(mc.Constant(3.0))) == 0.0
+    assert (
+        gradient_bound(one(mc.kernels.Constant(3.0)))
+        == lipschitz(one(mc.kernels.Constant(3.0)))
+        == 0.0
+    )
+    assert hessian_lipschitz(one(mc.kernels.Constant(3.0))) == 0.0
     assert lipschitz(one(mc.Laplace(1.0), a=0.0)) == 0.0
 
 
 def test_maps_enter_by_their_norms(rng):
     A = rng.normal(size=(3, 2))
-    plain, sharp = mc.Matern(2.5, 0.7), mc.Matern(2.5, 0.7).transform(mc.Matrix(A))
+    plain, sharp = mc.Matern(2.5, 0.7), mc.Matern(2.5, 0.7).transform(mc.kernels.Matrix(A))
     norm = np.linalg.norm(A, 2)
     for power, bound in enumerate((gradient_bound, lipschitz, hessian_lipschitz), start=1):
         assert_allclose(bound(one(sharp)), norm**power * bound(one(plain, 3)), rtol=1e-12)
@@ -209,7 +213,7 @@ def test_singular_values_of_chains():
     k = (
         mc.Gaussian()
         .transform(mc.Scales([2.0, 4.0]))
-        .transform(mc.Matrix([[0.0, 1.0], [3.0, 0.0]]))
+        .transform(mc.kernels.Matrix([[0.0, 1.0], [3.0, 0.0]]))
     )
     assert_allclose(spectral_norms(k.program, 2), (0.75, 0.5))
     k = mc.Gaussian().transform(mc.Columns([0]))

@@ -390,7 +390,7 @@ def test_elements_of_different_spaces_do_not_mix(X):
     a, b = mc.mean_embedding(mc.Gaussian(1.0), X), mc.mean_embedding(mc.Gaussian(2.0), X)
     for mix in (lambda: a + b, lambda: a - b, lambda: a.inner(b), lambda: a.distance(b)):
         with pytest.raises(
-            mc.SpaceError, match=r"different spaces: of Gaussian\(length_scale=1\.0\)"
+            mc.exceptions.SpaceError, match=r"different spaces: of Gaussian\(length_scale=1\.0\)"
         ):
             mix()
     c = mc.mean_embedding(mc.Gaussian(1.0), X[:, :2])

@@ -12,7 +12,7 @@ KERNELS = [
     mc.Laplace(0.7),
     mc.Polynomial(2),
     mc.Gaussian(2.0) * mc.Linear() + 0.5 * mc.Matern(1.5),
-    mc.Normalised(mc.Linear() + 1.0),
+    mc.kernels.Normalised(mc.Linear() + 1.0),
 ]
 number = st.floats(-10, 10).map(lambda x: round(x, 3))
 
@@ -139,7 +139,7 @@ def test_projections_are_the_nearest_elements(psi, spanning, data):
 def test_tensor_products_multiply_inner_products(psi):
     u, v, a, b = psi
     scale = size(u) * size(v) * size(a) * size(b)
-    left = mc.tensor(u, v).inner(mc.tensor(a, b))
+    left = mc.space.tensor(u, v).inner(mc.space.tensor(a, b))
     assert abs(left - u.inner(a) * v.inner(b)) <= 1e-11 * scale
-    image = mc.tensor(u, v)(a)
+    image = mc.space.tensor(u, v)(a)
     assert image.distance(v.inner(a) * u) <= 1e-6 * scale / size(b)

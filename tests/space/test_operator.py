@@ -22,7 +22,7 @@ def matrix(A, rows, columns):
 
 def test_tensor_products_are_outer_products(rng):
     u, v = rng.normal(size=3), rng.normal(size=4)
-    A = mc.tensor(vector(u), vector(v))
+    A = mc.space.tensor(vector(u), vector(v))
     assert_allclose(matrix(A, 3, 4), np.outer(u, v), rtol=1e-12)
     assert_allclose(matrix(A.T, 4, 3), np.outer(v, u), rtol=1e-12)
     assert_allclose(A.norm(), np.linalg.norm(u) * np.linalg.norm(v), rtol=1e-12)
@@ -32,8 +32,8 @@ def test_tensor_products_are_outer_products(rng):
 
 def test_sums_multiples_and_products_of_batches(rng):
     U, V = rng.normal(size=(5, 3)), rng.normal(size=(5, 4))
-    A = mc.tensor(mc.feature(LINEAR, U), mc.feature(LINEAR, V))
-    B = mc.tensor(vector(U[0]), vector(V[1]))
+    A = mc.space.tensor(mc.feature(LINEAR, U), mc.feature(LINEAR, V))
+    B = mc.space.tensor(vector(U[0]), vector(V[1]))
     M, N = U.T @ V, np.outer(U[0], V[1])
     for operator, expected in (
         (A, M), (A + B, M + N), (A - B, M - N), (2.0 * A, 2 * M), (A * -0.5, -0.5 * M),
@@ -48,7 +48,7 @@ def test_sums_multiples_and_products_of_batches(rng):
 def test_images_of_batches(rng):
     k, m = mc.Gaussian(1.0), mc.Laplace(1.0)
     X, Y = rng.normal(size=(6, 2)), rng.normal(size=(6, 3))
-    A = mc.tensor(mc.feature(k, X), mc.feature(m, Y))
+    A = mc.space.tensor(mc.feature(k, X), mc.feature(m, Y))
     psi = mc.Element(m, Y[:4], rng.normal(size=(4, 2)))
     images = A(psi)
     assert len(images) == 2
@@ -85,7 +85,7 @@ def test_linear_covariance_is_the_covariance_matrix(rng):
 
 def test_more_terms_than_a_block(rng):
     X = rng.normal(size=(1500, 2))
-    A = mc.tensor(mc.feature(LINEAR, X), mc.feature(LINEAR, X))
+    A = mc.space.tensor(mc.feature(LINEAR, X), mc.feature(LINEAR, X))
     assert_allclose(A.norm(), np.linalg.norm(X.T @ X), rtol=1e-10)
 
 
@@ -100,13 +100,21 @@ def test_hilbert_schmidt_norm_does_not_depend_on_the_basis(rng):
 def test_errors(rng):
     k, X = mc.Gaussian(1.0), rng.normal(size=(4, 2))
     phi = mc.feature(k, X)
-    A = mc.tensor(phi, phi)
+    A = mc.space.tensor(phi, phi)
     for wrong, error, message in (
-        (lambda: mc.tensor(phi, phi[:2]), mc.InputError, "batches of 4 and 2 elements"),
+        (lambda: mc.space.tensor(phi, phi[:2]), mc.InputError, "batches of 4 and 2 elements"),
         (lambda: mc.covariance(k, X, k, X[:3]), mc.InputError, "X has 4 points, but Y has 3"),
         (lambda: mc.covariance(k, X, k, X, weights=[1.0]), mc.InputError, "weights must have 4"),
-        (lambda: A(mc.mean_embedding(mc.Linear(), X)), mc.SpaceError, "different spaces"),
-        (lambda: A.inner(mc.tensor(phi, mc.feature(LINEAR, X))), mc.SpaceError, "different spaces"),
+        (
+            lambda: A(mc.mean_embedding(mc.Linear(), X)),
+            mc.exceptions.SpaceError,
+            "different spaces",
+        ),
+        (
+            lambda: A.inner(mc.space.tensor(phi, mc.feature(LINEAR, X))),
+            mc.exceptions.SpaceError,
+            "different spaces",
+        ),
         (lambda: A * np.nan, mc.InputError, "the factor must be finite"),
         (lambda: A + 1.0, TypeError, "unsupported operand"),
         (lambda: A - 1.0, TypeError, "unsupported operand"),
@@ -118,13 +126,13 @@ def test_errors(rng):
 def test_operators_between_different_spaces_do_not_add(rng):
     k, X = mc.Gaussian(1.0), rng.normal(size=(4, 2))
     phi = mc.feature(k, X)
-    with pytest.raises(mc.SpaceError):
-        mc.tensor(phi, phi) + mc.tensor(phi, mc.feature(mc.Linear(), X))
+    with pytest.raises(mc.exceptions.SpaceError):
+        mc.space.tensor(phi, phi) + mc.space.tensor(phi, mc.feature(mc.Linear(), X))
 
 
 def test_text(rng):
     k = mc.Gaussian(1.0)
-    A = mc.tensor(mc.feature(k, rng.normal(size=(4, 2))), mc.feature(LINEAR, np.ones((4, 1))))
+    A = mc.space.tensor(mc.feature(k, rng.normal(size=(4, 2))), mc.feature(LINEAR, np.ones((4, 1))))
     assert repr(A) == (
         "<Operator from the space of Linear() to Gaussian(length_scale=1.0), "
         "a sum of 4 tensor products>"

@@ -61,7 +61,7 @@ def features(kernel, X):
 
 POSITIVE = [mc.Gaussian(1.0), mc.Laplace(1.0), mc.Matern(2.5), mc.RationalQuadratic(0.5),
             mc.InverseMultiquadric(1.0, 10.0), mc.Linear(), mc.Polynomial(3), mc.Exponential(4.0),
-            mc.Constant(1.0)]  # fmt: skip
+            mc.kernels.Constant(1.0)]  # fmt: skip
 
 
 @pytest.mark.parametrize("d", [1, 2, 3, 5])
@@ -159,7 +159,7 @@ def test_A4_is_not_conditionally_positive_definite():
     K = mc.Epanechnikov(0.25, 1.0)(lattice(1, 8, 0.498))
     assert_allclose(eigvalsh(centred(K))[0], -0.95422, atol=5e-6)  # ERRATA 000-3 prints -0.953
     for c, rho in ((1.0, None), (1.0, 0.5), (0.5, 1.0)):
-        assert mc.Epanechnikov(c, rho).flags.definiteness is mc.Definiteness.INDEFINITE
+        assert mc.Epanechnikov(c, rho).flags.definiteness is mc.kernels.Definiteness.INDEFINITE
         check_kernel(mc.Epanechnikov(c, rho))  # which demands a witness
 
 
@@ -225,7 +225,7 @@ def test_A6_is_conditionally_positive_definite_exactly_up_to_two(p):
         K = centred(k(lattice(d, {1: 12, 2: 5, 3: 3, 5: 2}[d])))
         least.append(eigvalsh(K)[0] / np.trace(K))
     assert (min(least) >= -1e-10) == (p <= 2)
-    claim = mc.Definiteness.CONDITIONAL if p <= 2 else mc.Definiteness.INDEFINITE
+    claim = mc.kernels.Definiteness.CONDITIONAL if p <= 2 else mc.kernels.Definiteness.INDEFINITE
     assert k.flags.definiteness is claim
 
 
@@ -306,7 +306,9 @@ def test_A10_sums_concatenate_and_products_multiply_features(a, b, cloud):
 def test_A10_maps_of_points_map_features(kernel, cloud, rng):
     A = rng.normal(size=(2, 3))
     phi = features(kernel, cloud @ A.T)
-    assert_allclose(kernel.transform(mc.Matrix(A))(cloud), phi @ phi.T, rtol=1e-11, atol=1e-11)
+    assert_allclose(
+        kernel.transform(mc.kernels.Matrix(A))(cloud), phi @ phi.T, rtol=1e-11, atol=1e-11
+    )
 
 
 @pytest.mark.parametrize("kernel", awkward_kernels(), ids=repr)

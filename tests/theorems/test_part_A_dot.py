@@ -140,19 +140,19 @@ def test_A9_points_on_and_outside_the_sphere_are_refused(kernel, norm, rng):
     x *= norm / np.linalg.norm(x)
     y = 0.5 * x / norm
     for k in (kernel, kernel + mc.Linear(), mc.Gaussian(1.0) * kernel, 3.0 * kernel + 1.0,
-              mc.Normalised(kernel), (kernel + 1.0) * kernel):  # fmt: skip
+              mc.kernels.Normalised(kernel), (kernel + 1.0) * kernel):  # fmt: skip
         k(y)
         for call in (lambda k=k: k(x), lambda k=k: k(y, x), lambda k=k: k.diag(x),
                      lambda k=k: k.gradient(x, y), lambda k=k: mc.feature(k, x)):  # fmt: skip
-            with pytest.raises(mc.DomainError, match="inside the ball"):
+            with pytest.raises(mc.exceptions.DomainError, match="inside the ball"):
                 call()
     doubled = kernel.transform(mc.Scales(np.full(3, 0.5)))
     doubled(y)
-    with pytest.raises(mc.DomainError, match="inside the ball"):
+    with pytest.raises(mc.exceptions.DomainError, match="inside the ball"):
         doubled(0.51 * x)
     halved = kernel.transform(mc.Scales(np.full(3, 2.0)))
     assert np.isfinite(halved(x * (3.9 / norm)))
-    with pytest.raises(mc.DomainError, match="inside the ball"):
+    with pytest.raises(mc.exceptions.DomainError, match="inside the ball"):
         halved(2.0 * x)
 
 

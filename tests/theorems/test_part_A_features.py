@@ -10,7 +10,7 @@ import mercer as mc
 
 
 def kernel_of(phi):
-    return mc.Linear().transform(mc.Features(phi))
+    return mc.Linear().transform(mc.kernels.Features(phi))
 
 
 def waves(X):
@@ -26,7 +26,7 @@ def squares(X):
 @pytest.mark.parametrize(("scale", "offset"), [(1.0, 0.0), (1.0, 1.0), (2.5, 0.7)])
 def test_A11_weighted_monomials_reproduce_the_polynomial_kernel(rng, d, degree, scale, offset):
     X, Y = rng.normal(size=(6, d)), rng.normal(size=(5, d))
-    phi = mc.Monomials(degree, scale, offset)
+    phi = mc.kernels.Monomials(degree, scale, offset)
     assert_allclose(
         mc.Linear().transform(phi)(X, Y), mc.Polynomial(degree, scale, offset)(X, Y), rtol=1e-11,
         atol=1e-12,
@@ -38,7 +38,7 @@ def test_A11_weighted_monomials_reproduce_the_polynomial_kernel(rng, d, degree, 
 def test_A11_monomials_without_their_weights_do_not():
     """The counterexample of the erratum: <x, y>^3 is not the sum of products of monomials."""
     x, y = np.array([[1.0, 2.0]]), np.array([[0.5, 1.5]])
-    weighted = mc.Monomials(3, offset=0.0)
+    weighted = mc.kernels.Monomials(3, offset=0.0)
     plain = weighted.apply(x) / np.sqrt([1, 3, 3, 1]), weighted.apply(y) / np.sqrt([1, 3, 3, 1])
     true = mc.Polynomial(3, offset=0.0)(x, y)[0, 0]
     assert_allclose(true, 3.5**3)

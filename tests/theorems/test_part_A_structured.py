@@ -53,7 +53,7 @@ def test_A17_subsequence_kernel_by_hand(d):
     assert_allclose(k(["cat"], ["cat"]), 2 * d**4 + d**6, rtol=1e-14)
     assert_allclose(k(["cat"], ["bat"]), d**4, rtol=1e-14)
     assert k(["car"], ["bat"]) == 0.0
-    assert_allclose(mc.Normalised(k)(["cat"], ["car"]), 1 / (2 + d**2), rtol=1e-14)
+    assert_allclose(mc.kernels.Normalised(k)(["cat"], ["car"]), 1 / (2 + d**2), rtol=1e-14)
 
 
 def test_A17_without_a_price_for_gaps_all_places_count():

@@ -162,7 +162,7 @@ def test_A15_integrability_is_not_needed():
     for step in (0.1, 0.37, 2.0):
         K = Wave()(lattice(1, 25, step))
         assert eigvalsh(K)[0] >= -1e-12 * np.trace(K)
-    K = mc.Constant(1.0)(lattice(1, 25, 0.5))  # q = 1 is another one
+    K = mc.kernels.Constant(1.0)(lattice(1, 25, 0.5))  # q = 1 is another one
     assert eigvalsh(K)[0] >= -1e-12 * np.trace(K)
     areas = [integrate.quad(lambda x: abs(math.cos(x)), 0, n * np.pi, limit=400)[0]
              for n in (10, 20, 40)]  # fmt: skip
@@ -388,12 +388,12 @@ def test_A21_polynomials_see_finitely_many_moments(degree, d):
 BLIND = [
     (mc.Gaussian(1.0).transform(mc.Columns([0])), 2),
     (mc.Laplace(1.0).transform(mc.Columns([2, 0])), 4),
-    (mc.Gaussian(1.0).transform(mc.Matrix([[1.0, 1.0], [2.0, 2.0]])), 2),
-    (mc.Matern(1.5).transform(mc.Matrix([[1.0, 0.0, 3.0], [0.0, 1.0, -1.0]])), 3),
+    (mc.Gaussian(1.0).transform(mc.kernels.Matrix([[1.0, 1.0], [2.0, 2.0]])), 2),
+    (mc.Matern(1.5).transform(mc.kernels.Matrix([[1.0, 0.0, 3.0], [0.0, 1.0, -1.0]])), 3),
     (mc.Gaussian(1.0).transform(mc.Columns([0])) + mc.Laplace(1.0).transform(mc.Columns([1])), 2),
     (mc.Gaussian(1.0).transform(mc.Columns([0])) + mc.Polynomial(2), 2),
     (mc.Gaussian(1.0).transform(mc.Columns([0])) * mc.Linear(), 3),
-    (mc.Constant(2.0), 2),
+    (mc.kernels.Constant(2.0), 2),
 ]  # fmt: skip
 
 
@@ -412,7 +412,7 @@ FULL = [
     (mc.Gaussian(1.0), 3),
     (mc.Laplace(2.0).transform(mc.Scales([1.0, 1e-20])), 2),
     (mc.Matern(2.5).transform(mc.Columns([1, 0])), 2),
-    (mc.Gaussian(1.0).transform(mc.Matrix([[1.0, 0.0], [0.5, 2.0], [1.0, 1.0]])), 2),
+    (mc.Gaussian(1.0).transform(mc.kernels.Matrix([[1.0, 0.0], [0.5, 2.0], [1.0, 1.0]])), 2),
     (mc.Gaussian(1.0).transform(mc.Columns([0])) * mc.Laplace(1.0).transform(mc.Columns([1])), 2),
     (mc.Gaussian(1.0) + mc.Linear(), 2),
     (3.0 * mc.InverseMultiquadric(1.0, 0.5) + 1.0, 2),
@@ -441,7 +441,7 @@ class Band(SpectralMeasure):
 
 @dataclass(frozen=True)
 class Sinc(mc.Radial):
-    flags = mc.Flags(mc.Definiteness.POSITIVE)
+    flags = mc.kernels.Flags(mc.kernels.Definiteness.POSITIVE)
 
     def profile(self, u):
         return np.sinc(np.sqrt(u) / np.pi)

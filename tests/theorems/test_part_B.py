@@ -169,7 +169,7 @@ def some(kernel, rng, count=1):
 def test_B4_tensor_products(pair, rng):
     k, m = (KERNELS[i] for i in pair)
     (a, u), (b, v) = some(k, rng, 2), some(m, rng, 2)
-    A, U = mc.tensor(a, b), mc.tensor(u, v)
+    A, U = mc.space.tensor(a, b), mc.space.tensor(u, v)
     assert_allclose(A.norm(), a.norm() * b.norm(), rtol=1e-9)
     assert_allclose(U.inner(A), u.inner(a) * v.inner(b), rtol=1e-8, atol=1e-9)
     image = A(v)
@@ -182,16 +182,18 @@ def test_B4_tensor_products(pair, rng):
 def test_B4_hilbert_schmidt_inner_product_with_a_tensor_is_a_bilinear_form(rng):
     """<L, a (x) b> = <a, L b>."""
     k, m = KERNELS[6], KERNELS[13]
-    L = mc.tensor(some(k, rng), some(m, rng)) - 2.0 * mc.tensor(some(k, rng), some(m, rng))
+    L = mc.space.tensor(some(k, rng), some(m, rng)) - 2.0 * mc.space.tensor(
+        some(k, rng), some(m, rng)
+    )
     a, b = some(k, rng), some(m, rng)
-    assert_allclose(L.inner(mc.tensor(a, b)), L.bilinear(a, b), rtol=1e-9)
+    assert_allclose(L.inner(mc.space.tensor(a, b)), L.bilinear(a, b), rtol=1e-9)
 
 
 def test_B4_hilbert_schmidt_norm_is_the_sum_over_an_orthonormal_basis(rng):
     k, X = mc.Gaussian(1.0), rng.normal(size=(6, 2))
     basis = mc.Subspace.span(mc.mean_embedding(k, X), mc.feature(k, X)).directions
     a, b = (mc.Element(k, X, rng.normal(size=(6, 3))) for _ in range(2))
-    L = mc.tensor(a, b)
+    L = mc.space.tensor(a, b)
     squares = sum(float(L(f).norm() ** 2) for f in basis)
     assert_allclose(L.norm() ** 2, squares, rtol=1e-8)
 
@@ -200,7 +202,7 @@ def test_B4_explicit_features_make_matrices(X, rng):
     k = mc.Polynomial(2)
     a, b = rng.normal(size=6), rng.normal(size=6)
     M = np.outer(a @ quadratic_features(X), b @ quadratic_features(X))
-    A = mc.tensor(mc.Element(k, X, a), mc.Element(k, X, b))
+    A = mc.space.tensor(mc.Element(k, X, a), mc.Element(k, X, b))
     assert_allclose(A.norm(), np.linalg.norm(M), rtol=1e-10)
     Y = rng.normal(size=(4, 3))
     table = mc.feature(k, Y).inner(A(mc.feature(k, Y)))

@@ -23,13 +23,15 @@ KERNELS = [
     mc.InverseMultiquadric(0.7, 3.5),
     mc.Epanechnikov(1.5),
     mc.Epanechnikov(1.5, 0.8),
-    mc.Uniform(1.2),
+    mc.kernels.Uniform(1.2),
     mc.Gaussian(0.4) + 2.0 * mc.Laplace(0.7),
     mc.Gaussian(1.0) * mc.Matern(1.5, 0.5),
-    mc.Gaussian(1.0) * mc.Uniform(1.0),
+    mc.Gaussian(1.0) * mc.kernels.Uniform(1.0),
 ]
 SMOOTH = [
-    k for k in KERNELS if k.program.is_smooth and not isinstance(k, mc.Epanechnikov | mc.Uniform)
+    k
+    for k in KERNELS
+    if k.program.is_smooth and not isinstance(k, mc.Epanechnikov | mc.kernels.Uniform)
 ]
 
 
@@ -75,11 +77,11 @@ def test_F1_integrates_to_one_behind_maps(rng):
     X = rng.normal(size=(4, 2))
     A = np.array([[1.0, 0.5], [-0.3, 0.8]])
     tall = np.array([[1.0, 0.0], [0.4, 0.9], [0.2, -0.7]])
-    both = mc.Gaussian(0.8).transform(mc.Matrix(A)).transform(mc.Scales([1.5, 0.7]))
+    both = mc.Gaussian(0.8).transform(mc.kernels.Matrix(A)).transform(mc.Scales([1.5, 0.7]))
     for kernel in (
         mc.Gaussian(0.5).transform(mc.Scales([1.0, 2.0])),
-        mc.Gaussian(0.8).transform(mc.Matrix(A)),
-        mc.Gaussian(0.8).transform(mc.Matrix(tall)),
+        mc.Gaussian(0.8).transform(mc.kernels.Matrix(A)),
+        mc.Gaussian(0.8).transform(mc.kernels.Matrix(tall)),
         mc.Gaussian(1.0).transform(mc.Columns([1, 0])),
         both,
         both + mc.Gaussian(0.7),

@@ -111,7 +111,7 @@ def test_F5_the_answer_does_not_depend_on_an_epsilon(data_dir):
         assert (found.labels >= 0).all()
     truth = np.repeat([0, 1, 2], 50)
     found = mc.mean_shift(mc.mean_embedding(mc.Laplace(1.0 / 2.5), X))
-    assert mc.clustering_accuracy(truth, found.labels).correct == 140
+    assert mc.methods.clustering_accuracy(truth, found.labels).correct == 140
 
 
 # --- F6 -------------------------------------------------------------------------------------------
@@ -142,7 +142,7 @@ def naive_blurring(g, X, own, eps, steps):
 )
 def test_F6_blurring_is_what_it_says(kernel, g, own, rng):
     X = rng.normal(size=(25, 2))
-    found = mc.blurring_mean_shift(kernel, X, own=own, eps=0.05, tol=1e-15, max_iter=4)
+    found = mc.methods.blurring_mean_shift(kernel, X, own=own, eps=0.05, tol=1e-15, max_iter=4)
     if own == "limit" and kernel == mc.Laplace(1.0):
         np.testing.assert_array_equal(found.points, X)  # an infinite weight on itself
         return
@@ -152,7 +152,9 @@ def test_F6_blurring_is_what_it_says(kernel, g, own, rng):
 
 
 def test_F6_two_points_that_exclude_themselves_swap_for_ever():
-    found = mc.blurring_mean_shift(mc.Gaussian(1.0), [[0.0], [1.0]], own="exclude", max_iter=7)
+    found = mc.methods.blurring_mean_shift(
+        mc.Gaussian(1.0), [[0.0], [1.0]], own="exclude", max_iter=7
+    )
     assert not found.converged
     assert found.n_iter == 7
     np.testing.assert_allclose(found.points, [[1.0], [0.0]])
@@ -160,7 +162,7 @@ def test_F6_two_points_that_exclude_themselves_swap_for_ever():
 
 def test_F6_groups_contract_to_points(rng):
     X = np.concatenate([rng.normal(c, 0.4, (30, 2)) for c in ([0, 0], [6, 0])])
-    found = mc.blurring_mean_shift(mc.Gaussian(0.7), X)
+    found = mc.methods.blurring_mean_shift(mc.Gaussian(0.7), X)
     assert found.converged
     assert np.bincount(found.labels).tolist() == [30, 30]
     for j in (0, 1):
@@ -189,7 +191,7 @@ def test_X8_faithful_has_two_modes_but_not_at_the_published_bandwidth(data_dir):
     truth = raw[:, 0] > 3.0
     for tau, correct in ((1.0, 270), (1.5, 272), (2.0, 272), (4.0, 272)):
         found = mc.mean_shift(mc.mean_embedding(mc.Laplace(1.0 / tau), X))
-        assert mc.clustering_accuracy(truth, found.labels).correct == correct
+        assert mc.methods.clustering_accuracy(truth, found.labels).correct == correct
         ends = walk(mc.Laplace(1.0 / tau), X, 300)[-1]  # the two at tau = 1 do end there
         np.testing.assert_allclose(found.points[found.labels], ends, atol=1e-4)
     published = mc.Laplace(0.602 / 0.175)
@@ -203,7 +205,7 @@ def test_X9_accuracies(data_dir):
     truth = pd.read_csv(data_dir / "seeds.csv").iloc[:, -1]
     found = mc.mean_shift(mc.mean_embedding(mc.Laplace(1.0), seeds))
     assert len(found) == 3
-    assert mc.clustering_accuracy(truth, found.labels).correct == 180
+    assert mc.methods.clustering_accuracy(truth, found.labels).correct == 180
 
 
 def test_X10_weights_of_iris_are_blocks(data_dir):

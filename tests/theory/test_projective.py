@@ -11,7 +11,7 @@ from mercer.theory import projective_conditions
 class Wave(mc.DotProduct):
     """Negative only between 0.5 and 0.5001: the even grid of the scan steps over most of it."""
 
-    flags = mc.Flags(mc.Definiteness.POSITIVE)
+    flags = mc.kernels.Flags(mc.kernels.Definiteness.POSITIVE)
 
     def profile(self, t):
         return (t - 0.5) * (t - 0.5001) + 0.0 * t
@@ -27,7 +27,7 @@ def test_a_small_dip_is_found_by_zooming():
 
 def test_the_conformance_kit_uses_them():
     class Falling(mc.DotProduct):
-        flags = mc.Flags(mc.Definiteness.POSITIVE)
+        flags = mc.kernels.Flags(mc.kernels.Definiteness.POSITIVE)
 
         def profile(self, t):
             return 2.0 - t
@@ -55,7 +55,7 @@ def test_transformed_and_scaled_kernels():
 
 
 def test_refusals():
-    for kernel in (mc.Gaussian(1.0), mc.Linear() * mc.Gaussian(1.0), mc.Constant(1.0)):
+    for kernel in (mc.Gaussian(1.0), mc.Linear() * mc.Gaussian(1.0), mc.kernels.Constant(1.0)):
         with pytest.raises(mc.InputError, match="one inner product"):
             projective_conditions(kernel)
     for largest in (0.0, -1.0, np.inf):
@@ -66,5 +66,5 @@ def test_refusals():
         def profile(self, t):
             return np.arctan(np.asarray(t))
 
-    with pytest.raises(mc.DerivativeError):
+    with pytest.raises(mc.exceptions.DerivativeError):
         projective_conditions(Unknown())

@@ -24,7 +24,7 @@ def gap(kernel, w):
 )  # fmt: skip
 def test_matrices_are_judged_by_their_rank(rows, degree):
     A = np.array(rows, dtype=float)
-    kernel = mc.Gaussian(1.0).transform(mc.Matrix(A))
+    kernel = mc.Gaussian(1.0).transform(mc.kernels.Matrix(A))
     full = bool(np.linalg.matrix_rank(A) == 3)
     assert is_characteristic(kernel, 3).holds is full
     if degree:
@@ -98,7 +98,7 @@ def test_what_is_not_known():
     assert is_universal(mc.Exponential(1.0), 2).holds is True
     assert is_universal(Geometric(), 2).holds is True
     assert is_characteristic(mc.Epanechnikov(1.0), 1).holds is None
-    assert is_universal(mc.Normalised(mc.Polynomial(2)), 1).holds is None
+    assert is_universal(mc.kernels.Normalised(mc.Polynomial(2)), 1).holds is None
 
     class Quiet(mc.Radial):  # claims nothing
         def profile(self, u):
@@ -111,10 +111,12 @@ def test_what_is_not_known():
 
 def test_flags_of_a_class_are_believed():
     class Claims(mc.Kernel):
-        flags = mc.Flags(mc.Definiteness.POSITIVE, characteristic=True, universal=False)
+        flags = mc.kernels.Flags(
+            mc.kernels.Definiteness.POSITIVE, characteristic=True, universal=False
+        )
 
         def lower(self):
-            return mc.FromFunction(lambda A, B: A @ B.T).program
+            return mc.kernels.FromFunction(lambda A, B: A @ B.T).program
 
     assert is_characteristic(Claims(), 1).holds is True
     assert is_universal(Claims(), 1).holds is False

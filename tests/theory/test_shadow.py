@@ -37,7 +37,7 @@ def test_sums_of_different_metrics():
     [
         (mc.InverseMultiquadric(1.0, 1.0), "diverges"),
         (mc.RationalQuadratic(0.5), "diverges"),
-        (mc.Constant(1.0), "diverges"),
+        (mc.kernels.Constant(1.0), "diverges"),
         (mc.Gaussian(1.0) + 1.0, "diverges"),
         (mc.NegativeDistance(), "diverges"),
         (mc.Gaussian(1.0) * mc.Laplace(1.0), "product"),
@@ -46,7 +46,7 @@ def test_sums_of_different_metrics():
     ids=repr,
 )
 def test_kernels_without_a_shadow(kernel, message):
-    with pytest.raises(mc.UnavailableError, match=message):
+    with pytest.raises(mc.exceptions.UnavailableError, match=message):
         shadow(kernel)
 
 
@@ -61,11 +61,17 @@ def test_only_radial_kernels():
 def test_what_is_no_pair():
     g = mc.Gaussian(1.0)
     moved = g.transform(mc.Scales([2.0]))
-    for k in (mc.Gaussian(1.1), mc.Laplace(1.0), mc.Constant(1.0), moved, g + mc.Laplace(1.0)):
+    for k in (
+        mc.Gaussian(1.1),
+        mc.Laplace(1.0),
+        mc.kernels.Constant(1.0),
+        moved,
+        g + mc.Laplace(1.0),
+    ):
         assert shadow_constant(k, g) is None
-    assert shadow_constant(mc.NegativeDistance(2.0), mc.Constant(2.0)) is None
+    assert shadow_constant(mc.NegativeDistance(2.0), mc.kernels.Constant(2.0)) is None
     assert shadow_constant(moved, moved) == pytest.approx(0.5)
-    assert shadow_constant(mc.Constant(1.0), mc.Constant(1.0)) is None
+    assert shadow_constant(mc.kernels.Constant(1.0), mc.kernels.Constant(1.0)) is None
     assert shadow_constant(g + 1.0, g) == pytest.approx(0.5)  # a constant has no slope
 
 

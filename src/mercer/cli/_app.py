@@ -10,7 +10,6 @@ from typing import Any
 
 import click
 
-from mercer._errors import MercerError
 from mercer.cli._anomalies import anomalies
 from mercer.cli._cluster import cluster
 from mercer.cli._denoise import denoise
@@ -18,6 +17,7 @@ from mercer.cli._impute import impute
 from mercer.cli._job import examples
 from mercer.cli._problems import Problem
 from mercer.cli._segment import segment
+from mercer.exceptions import MercerError
 
 _INTERRUPTED = 130
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from mercer._errors import InputError
 from mercer.cli._problems import UsageProblem
+from mercer.exceptions import InputError
 from mercer.kernels import (
     Gaussian,
     Laplace,

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from mercer._array import Array, as_points, positive_int
-from mercer._errors import InputError
 from mercer.datasets._curves import Curve
+from mercer.exceptions import InputError
 
 
 @dataclass(frozen=True, eq=False)

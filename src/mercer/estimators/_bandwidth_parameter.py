@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from mercer._array import Array, positive
-from mercer._errors import InputError
+from mercer.exceptions import InputError
 from mercer.kernels import Epanechnikov, Gaussian, Kernel, Laplace, Uniform
 from mercer.methods.density._adaptive_density import stretched
 from mercer.methods.density._bandwidth import density_scale

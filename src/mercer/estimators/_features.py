@@ -14,13 +14,13 @@ from sklearn.utils.validation import check_array, check_is_fitted
 
 from mercer import linalg
 from mercer._array import Array, positive_int
-from mercer._errors import InputError, MercerWarning, UnavailableError
 from mercer._random import as_generator
 from mercer.engine import n_columns, n_rows
 from mercer.estimators._base import KernelEstimator
 from mercer.estimators._inputs import dtype_of, validated
 from mercer.estimators._inverse_regression import ridge_back
 from mercer.estimators._kernel_parameter import resolve_kernel, set_kernel_tags
+from mercer.exceptions import InputError, MercerWarning, UnavailableError
 from mercer.kernels import Kernel
 
 _FLOATS = (np.float64, np.float32)

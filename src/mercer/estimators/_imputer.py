@@ -14,9 +14,9 @@ from sklearn.utils.validation import (
 )
 
 from mercer._array import Array, is_sparse
-from mercer._errors import InputError
 from mercer.estimators._base import KernelEstimator
 from mercer.estimators._kernel_parameter import resolve_kernel
+from mercer.exceptions import InputError
 from mercer.methods.imputation._impute import impute
 from mercer.methods.pca._filters import Filter
 

@@ -9,8 +9,8 @@ from sklearn.utils import get_tags
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from mercer._array import Array, as_vector, is_sparse
-from mercer._errors import InputError
 from mercer.engine import n_rows
+from mercer.exceptions import InputError
 from mercer.kernels import Kernel
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from mercer._array import as_points, as_weights, is_sparse
-from mercer._errors import InputError
+from mercer.exceptions import InputError
 from mercer.kernels import (
     ChiSquare,
     Cosine,

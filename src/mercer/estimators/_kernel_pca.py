@@ -11,12 +11,12 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from mercer._array import Array, as_points
-from mercer._errors import InputError, MercerWarning
 from mercer.engine import n_rows as len_of
 from mercer.engine import pieces
 from mercer.estimators._base import KernelEstimator
 from mercer.estimators._inputs import dtype_of, row_weights, validated
 from mercer.estimators._kernel_parameter import resolve_kernel, set_kernel_tags
+from mercer.exceptions import InputError, MercerWarning
 from mercer.kernels import Kernel, Precomputed
 from mercer.methods import Denoiser, Filter, HardCut, Readout, held_out_risk, kernel_pca
 from mercer.methods.denoising._fit_denoiser import check_choices, trusted, untrusted_denoiser

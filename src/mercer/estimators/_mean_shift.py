@@ -10,10 +10,10 @@ from sklearn.base import ClusterMixin
 from sklearn.utils.validation import check_is_fitted
 
 from mercer._array import Array, as_points, positive_int
-from mercer._errors import InputError, MercerWarning
 from mercer.estimators._bandwidth_parameter import density_kernel
 from mercer.estimators._base import KernelEstimator
 from mercer.estimators._inputs import dtype_of, row_weights, validated
+from mercer.exceptions import InputError, MercerWarning
 from mercer.methods import ClimbStatus, Modes, mean_shift
 from mercer.methods.modes._assignment import reached
 from mercer.methods.modes._basins import Nearest

@@ -10,11 +10,11 @@ from sklearn.base import OutlierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from mercer._array import Array
-from mercer._errors import InputError
 from mercer.engine import n_rows, pieces
 from mercer.estimators._base import KernelEstimator
 from mercer.estimators._inputs import row_weights, validated
 from mercer.estimators._kernel_parameter import resolve_kernel, set_kernel_tags
+from mercer.exceptions import InputError
 from mercer.methods import kernel_pca
 from mercer.methods._row_keys import row_keys
 from mercer.methods.pca._components import check_number

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from mercer._array import Array, frozen, positive_int
-from mercer._errors import InputError
 from mercer.engine import Coef, Dense, LowRank, Selection, Stacked, n_rows
+from mercer.exceptions import InputError
 from mercer.kernels import Kernel
 from mercer.space import Element
 

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from mercer._array import Array
-from mercer._errors import InputError, MercerError
 from mercer._registry import OWN
+from mercer.exceptions import InputError, MercerError
 from mercer.io._encode import CSR_PARTS, DTYPES, FORMAT
 from mercer.io._kinds import class_of
 from mercer.io._parts import build

@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 
 from mercer._array import Array, is_sparse
-from mercer._errors import InputError
 from mercer._registry import is_savable
+from mercer.exceptions import InputError
 from mercer.io._kinds import name_of
 from mercer.io._parts import parts_of
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 import numpy as np
 
 from mercer._array import Array
-from mercer._errors import InputError
+from mercer.exceptions import InputError
 from mercer.io._encode import Encoded, is_plain
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from mercer._errors import InputError
+from mercer.exceptions import InputError
 from mercer.io._decode import decode
 from mercer.io._file import Reader, damage
 

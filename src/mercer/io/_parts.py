@@ -6,8 +6,8 @@ import dataclasses
 from inspect import getattr_static
 from typing import Any
 
-from mercer._errors import InputError
 from mercer.engine import LinearMap
+from mercer.exceptions import InputError
 from mercer.io._checked import CHECKED
 from mercer.kernels import Kernel
 

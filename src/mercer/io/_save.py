@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from mercer._array import Array
-from mercer._errors import InputError
+from mercer.exceptions import InputError
 from mercer.io._decode import decode
 from mercer.io._encode import encode
 from mercer.io._file import write

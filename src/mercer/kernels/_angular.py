@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from mercer._array import namespace
-from mercer._errors import InputError
 from mercer.engine import Dot, Expr, Norm, Opaque, Program, Var, cut
+from mercer.exceptions import InputError
 from mercer.kernels._domain import Domain, Vectors
 from mercer.kernels._dot_product import Linear
 from mercer.kernels._flags import Definiteness, Flags
@@ -31,7 +31,7 @@ class Cosine(Kernel):
     Examples
     --------
     >>> import mercer as mc
-    >>> mc.Cosine()([[3.0, 4.0]], [[1.0, 0.0], [6.0, 8.0]])
+    >>> mc.kernels.Cosine()([[3.0, 4.0]], [[1.0, 0.0], [6.0, 8.0]])
     array([[0.6, 1. ]])
     """
 
@@ -75,9 +75,9 @@ class ArcCosine(Kernel):
     Examples
     --------
     >>> import mercer as mc
-    >>> mc.ArcCosine(0)([[1.0, 0.0]], [[2.0, 0.0], [0.0, 1.0], [-1.0, 0.0]])
+    >>> mc.kernels.ArcCosine(0)([[1.0, 0.0]], [[2.0, 0.0], [0.0, 1.0], [-1.0, 0.0]])
     array([[1. , 0.5, 0. ]])
-    >>> mc.ArcCosine(1)([[1.0, 0.0]], [[2.0, 0.0], [0.0, 0.0]])
+    >>> mc.kernels.ArcCosine(1)([[1.0, 0.0]], [[2.0, 0.0], [0.0, 0.0]])
     array([[2., 0.]])
     """
 

@@ -10,9 +10,9 @@ import numpy as np
 
 from mercer import engine
 from mercer._array import Array, as_points, as_vector, as_weights, is_sparse, positive_int
-from mercer._errors import InputError
 from mercer._random import as_generator
 from mercer.engine import Distance, Program, Var, pieces
+from mercer.exceptions import InputError
 
 _SQUARED_DISTANCE = Program((Distance(),), Var(0, nonnegative=True))
 _BINS = 4096
@@ -79,7 +79,7 @@ def scott_scale(X: Any, *, weights: Any = None) -> float:
     >>> import numpy as np
     >>> import mercer as mc
     >>> X = np.random.default_rng(0).normal(size=(1000, 2))
-    >>> round(mc.scott_scale(X), 3)
+    >>> round(mc.kernels.scott_scale(X), 3)
     0.316
     """
     n, d, spread = _spread(X, weights)
@@ -105,7 +105,7 @@ def silverman_scale(X: Any, *, weights: Any = None) -> float:
     >>> import numpy as np
     >>> import mercer as mc
     >>> X = np.random.default_rng(0).normal(size=(1000, 1))
-    >>> round(mc.silverman_scale(X), 3)
+    >>> round(mc.kernels.silverman_scale(X), 3)
     0.26
     """
     n, d, spread = _spread(X, weights)

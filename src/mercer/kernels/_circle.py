@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 
 from mercer._array import Array, non_negative, positive, positive_int
-from mercer._errors import DomainError, InputError, UnavailableError
 from mercer.engine import Gap, Program, Var
+from mercer.exceptions import DomainError, InputError, UnavailableError
 from mercer.kernels._bernoulli import bernoulli
 from mercer.kernels._discrete_measures import Atoms, TableAtoms, ZetaAtoms, whole
 from mercer.kernels._domain import Domain, Vectors
@@ -91,7 +91,7 @@ class Circular(Kernel):
     >>> import numpy as np
     >>> import mercer as mc
     >>> @dataclass(frozen=True)
-    ... class Poisson(mc.Circular):
+    ... class Poisson(mc.kernels.Circular):
     ...     radius: float = 0.5
     ...     period: float = 2 * np.pi
     ...     def profile(self, v):
@@ -221,7 +221,7 @@ class JacobiTheta(Circular):
     Examples
     --------
     >>> import mercer as mc
-    >>> k = mc.JacobiTheta(0.5)
+    >>> k = mc.kernels.JacobiTheta(0.5)
     >>> k([[0.0]], [[0.0], [1.0], [3.0], [6.0]]).round(4)
     array([[0.7979, 0.108 , 0.    , 0.6796]])
     """
@@ -318,7 +318,7 @@ class PeriodicSobolev(Circular):
     Examples
     --------
     >>> import mercer as mc
-    >>> k = mc.PeriodicSobolev()
+    >>> k = mc.kernels.PeriodicSobolev()
     >>> k([[0.0]], [[0.0], [0.5], [1.0]]).round(4)
     array([[ 4.2899, -0.6449,  4.2899]])
     """

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from mercer._array import Array, frozen
-from mercer._errors import InputError, UnavailableError
+from mercer.exceptions import InputError, UnavailableError
 from mercer.kernels._measures import SpectralMeasure
 
 

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from mercer._array import as_points, frozen, is_sparse, positive
-from mercer._errors import DomainError, InputError
 from mercer.engine import Dot, Map, Program, Scales, Var, diagonal, doubled
+from mercer.exceptions import DomainError, InputError
 
 _SQUARED_NORM = Program((Dot(),), Var(0))
 
@@ -152,8 +152,8 @@ class Objects(Domain):
     Examples
     --------
     >>> import mercer as mc
-    >>> k = mc.FromFunction(lambda A, B: [[float(a[0] == b[0]) for b in B] for a in A],
-    ...                     on=mc.Objects())
+    >>> k = mc.kernels.FromFunction(lambda A, B: [[float(a[0] == b[0]) for b in B] for a in A],
+    ...                     on=mc.kernels.Objects())
     >>> k(["ab", "cd"], ["ax"])
     array([[1.],
            [0.]])

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from mercer._array import Array, as_points, is_sparse, non_negative, positive, positive_int
-from mercer._errors import InputError
 from mercer.engine import Map
+from mercer.exceptions import InputError
 from mercer.kernels._domain import Domain
 
 _LARGEST_MAP = 1_000_000  # monomials; more are never wanted, the kernel is the shorter way
@@ -49,13 +49,14 @@ class Features(Map):
     >>> import mercer as mc
     >>> def moments(X):
     ...     return np.hstack([X, X**2])
-    >>> k = mc.Linear().transform(mc.Features(moments))
+    >>> k = mc.Linear().transform(mc.kernels.Features(moments))
     >>> k([[1.0], [2.0]], [[3.0]])
     array([[12.],
            [42.]])
     >>> def letters(words):
     ...     return [[word.count(c) for c in "abc"] for word in words]
-    >>> mc.Gaussian(1.0).transform(mc.Features(letters, on=mc.Objects()))(["aab", "aba"])
+    >>> counts = mc.kernels.Features(letters, on=mc.kernels.Objects())
+    >>> mc.Gaussian(1.0).transform(counts)(["aab", "aba"])
     array([[1., 1.],
            [1., 1.]])
     """
@@ -102,9 +103,10 @@ class Monomials(Map):
     Examples
     --------
     >>> import mercer as mc
-    >>> mc.Monomials(2, offset=0.0).apply([[1.0, 3.0]]).round(4)
+    >>> mc.kernels.Monomials(2, offset=0.0).apply([[1.0, 3.0]]).round(4)
     array([[1.    , 4.2426, 9.    ]])
-    >>> mc.Linear().transform(mc.Monomials(2))([[1.0]], [[2.0]]), mc.Polynomial(2)([[1.0]], [[2.0]])
+    >>> k = mc.Linear().transform(mc.kernels.Monomials(2))
+    >>> k([[1.0]], [[2.0]]), mc.Polynomial(2)([[1.0]], [[2.0]])
     (array([[9.]]), array([[9.]]))
     """
 

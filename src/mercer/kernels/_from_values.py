@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from mercer._array import Array, as_points, frozen, is_sparse
-from mercer._errors import InputError
 from mercer.engine import Block, Program, Var
+from mercer.exceptions import InputError
 from mercer.kernels._domain import Domain, RowIds, Vectors
 from mercer.kernels._flags import Definiteness, Flags
 from mercer.kernels._kernel import Kernel
@@ -34,7 +34,7 @@ class FromFunction(Kernel):
     --------
     >>> import numpy as np
     >>> import mercer as mc
-    >>> k = mc.FromFunction(lambda X, Y: np.minimum(X, Y.T))
+    >>> k = mc.kernels.FromFunction(lambda X, Y: np.minimum(X, Y.T))
     >>> k([[1.0], [3.0]], [[2.0]])
     array([[1.],
            [2.]])

@@ -9,8 +9,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from mercer._array import as_points, frozen, is_sparse, positive
-from mercer._errors import DomainError
 from mercer.engine import Coordinates, Program, Var
+from mercer.exceptions import DomainError
 from mercer.kernels._domain import Domain, Vectors
 from mercer.kernels._flags import Definiteness, Flags
 from mercer.kernels._kernel import Kernel
@@ -80,7 +80,7 @@ class Minimum(_Histogram):
     Examples
     --------
     >>> import mercer as mc
-    >>> mc.Minimum()([[1.0, 3.0]], [[2.0, 2.0], [0.0, 5.0]])
+    >>> mc.kernels.Minimum()([[1.0, 3.0]], [[2.0, 2.0], [0.0, 5.0]])
     array([[3., 3.]])
     """
 
@@ -107,7 +107,7 @@ class Harmonic(_Histogram):
     Examples
     --------
     >>> import mercer as mc
-    >>> mc.Harmonic()([[2.0, 0.0]], [[2.0, 0.0], [6.0, 1.0]])
+    >>> mc.kernels.Harmonic()([[2.0, 0.0]], [[2.0, 0.0], [6.0, 1.0]])
     array([[1. , 1.5]])
     """
 
@@ -137,7 +137,7 @@ class AdditiveChiSquare(_Histogram):
     Examples
     --------
     >>> import mercer as mc
-    >>> mc.AdditiveChiSquare()([[1.0, 0.0]], [[3.0, 0.0], [1.0, 1.0]])
+    >>> mc.kernels.AdditiveChiSquare()([[1.0, 0.0]], [[3.0, 0.0], [1.0, 1.0]])
     array([[-1., -1.]])
     """
 
@@ -170,7 +170,7 @@ class ChiSquare(_Histogram):
     Examples
     --------
     >>> import mercer as mc
-    >>> mc.ChiSquare(1.0)([[1.0, 0.0]], [[3.0, 0.0], [1.0, 0.0]]).round(4)
+    >>> mc.kernels.ChiSquare(1.0)([[1.0, 0.0]], [[3.0, 0.0], [1.0, 0.0]]).round(4)
     array([[0.3679, 1.    ]])
     """
 

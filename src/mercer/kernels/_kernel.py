@@ -11,8 +11,8 @@ import numpy as np
 
 from mercer import engine
 from mercer._array import Array, positive, real
-from mercer._errors import InputError, UnavailableError
 from mercer.engine import Const, Map, Program, n_columns
+from mercer.exceptions import InputError, UnavailableError
 from mercer.kernels._domain import Anything, Domain, Mapped, Vectors
 from mercer.kernels._flags import Definiteness, Flags
 from mercer.kernels._measures import (

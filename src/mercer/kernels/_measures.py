@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 
 from mercer._array import Array, as_points
-from mercer._errors import InputError, UnavailableError
 from mercer._random import as_generator
 from mercer.engine import Map
+from mercer.exceptions import InputError, UnavailableError
 
 
 class MixingMeasure(ABC):

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from mercer._errors import DomainError
 from mercer.engine import Program
+from mercer.exceptions import DomainError
 from mercer.kernels._domain import Domain
 from mercer.kernels._flags import Definiteness, Flags
 from mercer.kernels._kernel import Kernel
@@ -48,9 +48,10 @@ class Normalised(Kernel):
     Examples
     --------
     >>> import mercer as mc
-    >>> mc.Normalised(mc.Polynomial(2))([[1.0]], [[2.0]]).round(4)
+    >>> mc.kernels.Normalised(mc.Polynomial(2))([[1.0]], [[2.0]]).round(4)
     array([[0.9]])
-    >>> mc.Normalised(mc.Exponential(4.0))([[1.0]], [[3.0]]) == mc.Gaussian(2.0)([[1.0]], [[3.0]])
+    >>> k = mc.kernels.Normalised(mc.Exponential(4.0))
+    >>> k([[1.0]], [[3.0]]) == mc.Gaussian(2.0)([[1.0]], [[3.0]])
     array([[ True]])
     """
 

@@ -8,7 +8,7 @@ from typing import Any, Self
 import numpy as np
 
 from mercer._array import frozen
-from mercer._errors import InputError
+from mercer.exceptions import InputError
 
 
 class Value:

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from mercer._array import positive
-from mercer._errors import InputError, UnavailableError
 from mercer.engine import Const, Distance, Expr, Opaque, Program, Var, matern
+from mercer.exceptions import InputError, UnavailableError
 from mercer.kernels._flags import Definiteness, Flags
 from mercer.kernels._kernel import Kernel
 from mercer.kernels._measures import (

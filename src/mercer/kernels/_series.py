@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from mercer._array import as_vector, positive, positive_int
-from mercer._errors import InputError
+from mercer.exceptions import InputError
 from mercer.kernels._domain import Domain, OpenBall, Vectors
 from mercer.kernels._dot_product import DotProduct
 from mercer.kernels._flags import Definiteness, Flags
@@ -42,7 +42,7 @@ class Geometric(DotProduct):
     Examples
     --------
     >>> import mercer as mc
-    >>> mc.Geometric()([[0.5, 0.0]], [[0.4, 0.6]])
+    >>> mc.kernels.Geometric()([[0.5, 0.0]], [[0.4, 0.6]])
     array([[1.25]])
     """
 
@@ -85,7 +85,7 @@ class VovkPolynomial(DotProduct):
     Examples
     --------
     >>> import mercer as mc
-    >>> mc.VovkPolynomial(3)([[1.0, 0.0]], [[1.0, 0.0], [2.0, 5.0]])
+    >>> mc.kernels.VovkPolynomial(3)([[1.0, 0.0]], [[1.0, 0.0], [2.0, 5.0]])
     array([[3., 7.]])
     """
 
@@ -140,9 +140,9 @@ class Taylor(DotProduct):
     Examples
     --------
     >>> import mercer as mc
-    >>> mc.Taylor([1.0, 0.0, 0.5])([[2.0]], [[-1.0], [1.0]])
+    >>> mc.kernels.Taylor([1.0, 0.0, 0.5])([[2.0]], [[-1.0], [1.0]])
     array([[3., 3.]])
-    >>> mc.Taylor([1.0, 1.0, 1.0], radius=1.0)
+    >>> mc.kernels.Taylor([1.0, 1.0, 1.0], radius=1.0)
     Taylor(coefficients=(1.0, 1.0, 1.0), radius=1.0)
     """
 

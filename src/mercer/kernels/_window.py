@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from mercer._array import non_negative, positive
-from mercer._errors import UnavailableError
 from mercer.engine import cut
+from mercer.exceptions import UnavailableError
 from mercer.kernels._flags import Definiteness, Flags
 from mercer.kernels._measures import MixingMeasure
 from mercer.kernels._radial import Radial
@@ -86,7 +86,7 @@ class Uniform(Radial):
     Examples
     --------
     >>> import mercer as mc
-    >>> mc.Uniform(1.0)([[0.0]], [[0.5], [2.0]])
+    >>> mc.kernels.Uniform(1.0)([[0.0]], [[0.5], [2.0]])
     array([[1., 0.]])
     """
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from mercer._array import Array
-from mercer._errors import InputError
 from mercer.engine import pieces
+from mercer.exceptions import InputError
 
 _EPS = float(np.finfo(np.float64).eps)
 _LARGEST = 1e-8  # jitter beyond this share of the trace would hide that K is not definite

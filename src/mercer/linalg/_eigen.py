@@ -20,10 +20,10 @@ from typing import Any
 import numpy as np
 
 from mercer._array import Array, frozen, positive, positive_int
-from mercer._errors import InputError
 from mercer._progress import Callback
 from mercer._random import as_generator
 from mercer._threads import single_threaded_blas
+from mercer.exceptions import InputError
 from mercer.kernels import Definiteness, Kernel
 from mercer.linalg._cholesky import check_finite
 from mercer.linalg._inputs import one_of

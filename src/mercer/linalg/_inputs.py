@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from mercer._array import Array, as_vector, as_weights
-from mercer._errors import InputError
+from mercer.exceptions import InputError
 from mercer.kernels import Definiteness, Kernel
 
 

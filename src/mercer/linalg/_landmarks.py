@@ -10,10 +10,10 @@ import numpy as np
 
 from mercer import engine
 from mercer._array import Array, is_sparse, positive, positive_int
-from mercer._errors import InputError
 from mercer._random import as_generator
 from mercer._threads import map_threads, single_threaded_blas
 from mercer.engine import n_rows, pieces
+from mercer.exceptions import InputError
 from mercer.kernels import Kernel
 from mercer.linalg._cholesky import lower_root
 from mercer.linalg._inputs import double_points, require_definite

@@ -34,7 +34,8 @@ class EigenPair:
     --------
     >>> import mercer as mc
     >>> from mercer import linalg
-    >>> pair = linalg.power_iteration(mc.Constant(2.0), [[0.0], [1.0], [2.0]], random_state=0)
+    >>> k = mc.kernels.Constant(2.0)
+    >>> pair = linalg.power_iteration(k, [[0.0], [1.0], [2.0]], random_state=0)
     >>> round(pair.value, 6), pair.n_iter
     (6.0, 2)
     """

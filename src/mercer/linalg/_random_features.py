@@ -9,9 +9,9 @@ import numpy as np
 
 from mercer import engine
 from mercer._array import Array, frozen, positive_int
-from mercer._errors import InputError, UnavailableError
 from mercer._random import as_generator
 from mercer.engine import Selection, n_columns, n_rows
+from mercer.exceptions import InputError, UnavailableError
 from mercer.kernels import Kernel, SpectralMeasure
 from mercer.kernels._measures import Convolution, LinearImage, Mixture, ScaleMixture
 from mercer.linalg._inputs import one_of

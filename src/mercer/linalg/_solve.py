@@ -21,9 +21,9 @@ from typing import Any
 import numpy as np
 
 from mercer._array import Array, non_negative, positive, positive_int
-from mercer._errors import InputError
 from mercer._progress import Callback
 from mercer._threads import single_threaded_blas
+from mercer.exceptions import InputError
 from mercer.kernels import Kernel
 from mercer.linalg._cholesky import NotDefiniteError, by_cholesky, by_eigen
 from mercer.linalg._conjugate_gradients import ConjugateGradients, Product

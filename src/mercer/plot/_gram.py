@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from mercer._array import Array, is_sparse
-from mercer._errors import InputError
 from mercer._threads import single_threaded_blas
 from mercer.engine import n_rows
+from mercer.exceptions import InputError
 from mercer.kernels import Kernel
 from mercer.plot._panels import draw_eigenvalues, given_axes, new_axes
 

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from mercer._array import Array, as_points, positive_int
-from mercer._errors import InputError, UnavailableError
 from mercer._random import as_generator
 from mercer._threads import single_threaded_blas
+from mercer.exceptions import InputError, UnavailableError
 from mercer.kernels import Kernel, SpectralMeasure
 from mercer.plot._panels import (
     BLUE,

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from mercer._array import Array, as_points, is_sparse, positive_int
-from mercer._errors import InputError
+from mercer.exceptions import InputError
 from mercer.methods import Modes, mean_shift
 from mercer.methods.modes._scale_space import ScaleSpace
 from mercer.plot._panels import BLUE, GREEN, GREY, ORANGE, PINK, Picture, given_axes, tidy
@@ -182,7 +182,7 @@ def plot_scale_space(space: ScaleSpace, *, axes: Any = None) -> Any:
     --------
     >>> import mercer as mc
     >>> from mercer.plot import plot_scale_space
-    >>> space = mc.scale_space([[0.0], [0.1], [5.0], [5.1]], [0.01, 0.1, 1.0, 2.0, 4.0])
+    >>> space = mc.methods.scale_space([[0.0], [0.1], [5.0], [5.1]], [0.01, 0.1, 1.0, 2.0, 4.0])
     >>> plot_scale_space(space).axes[0].get_title()
     '2 modes from 0.03162 to 2.828; in the middle 0.2991'
     """

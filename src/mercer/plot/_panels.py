@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from mercer._array import Array
-from mercer._errors import InputError
+from mercer.exceptions import InputError
 from mercer.kernels import Definiteness, Kernel
 
 try:

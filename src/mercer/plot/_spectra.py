@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mercer._array import Array
-from mercer._errors import UnavailableError
+from mercer.exceptions import UnavailableError
 from mercer.kernels import SpectralMeasure
 from mercer.kernels._discrete_measures import Atoms
 from mercer.kernels._measures import Convolution, LinearImage, Mixture, PointMass, ScaleMixture

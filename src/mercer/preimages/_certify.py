@@ -10,8 +10,8 @@ import numpy as np
 from mercer import engine
 from mercer._array import Array, is_sparse
 from mercer._config import get_options, options
-from mercer._errors import DerivativeError
 from mercer.engine import Distance, Fields, Program, n_rows, pieces
+from mercer.exceptions import DerivativeError
 from mercer.preimages._result import Certificate, Verdict, undecided
 from mercer.rigor._derivative_bounds import (
     coefficient_sizes,
@@ -108,7 +108,7 @@ def certify(psi: Element, X: Any, *, eigenvalues: bool | None = None) -> Certifi
     --------
     >>> import mercer as mc
     >>> psi = mc.Element(mc.Gaussian(1.0), [[0.0], [3.0]], [1.0, 1.0])
-    >>> [v.name for v in mc.certify(psi, [[0.03], [1.5]]).verdict]
+    >>> [v.name for v in mc.preimages.certify(psi, [[0.03], [1.5]]).verdict]
     ['PROVED_MINIMUM', 'NOT_A_MINIMUM']
     """
     if not psi.kernel.program.has_derivatives:

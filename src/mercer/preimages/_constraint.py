@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from mercer._array import Array, as_points, as_vector, positive
-from mercer._errors import InputError
+from mercer.exceptions import InputError
 from mercer.preimages._state import State
 
 
@@ -87,7 +87,7 @@ class Ball(Region):
     --------
     >>> import mercer as mc
     >>> psi = mc.Element(mc.Linear(), [[3.0, 4.0]], [1.0])
-    >>> mc.preimage(psi, domain=mc.Ball([0.0, 0.0], 1.0)).points.round(8)
+    >>> mc.preimage(psi, domain=mc.preimages.Ball([0.0, 0.0], 1.0)).points.round(8)
     array([[0.6, 0.8]])
     """
 
@@ -138,7 +138,7 @@ class Simplex(Region):
     --------
     >>> import mercer as mc
     >>> psi = mc.Element(mc.Linear(), [[1.0, 0.6]], [1.0])
-    >>> mc.preimage(psi, domain=mc.Simplex()).points.round(8)
+    >>> mc.preimage(psi, domain=mc.preimages.Simplex()).points.round(8)
     array([[0.7, 0.3]])
     """
 

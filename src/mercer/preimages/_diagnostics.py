@@ -10,8 +10,8 @@ import numpy as np
 from mercer import engine
 from mercer._array import Array
 from mercer._config import options
-from mercer._errors import DerivativeError, InputError
 from mercer.engine import n_columns
+from mercer.exceptions import DerivativeError, InputError
 from mercer.preimages._objective import Nearest
 from mercer.preimages._state import State
 from mercer.rigor._derivative_bounds import coefficient_sizes

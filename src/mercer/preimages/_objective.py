@@ -43,7 +43,7 @@ class Nearest(Objective):
     --------
     >>> import mercer as mc
     >>> psi = mc.Element(mc.Polynomial(2, offset=0.0), [[1.0, 0.0]], [4.0])
-    >>> mc.preimage(psi, problem=mc.Nearest(), start=[[1.0, 1.0]]).points.round(6)
+    >>> mc.preimage(psi, problem=mc.preimages.Nearest(), start=[[1.0, 1.0]]).points.round(6)
     array([[2., 0.]])
     """
 
@@ -81,7 +81,7 @@ class Collinear(Objective):
     --------
     >>> import mercer as mc
     >>> psi = mc.Element(mc.Polynomial(2), [[1.0, 0.0]], [7.0])
-    >>> mc.preimage(psi, problem=mc.Collinear(), start=[[0.5, 0.5]]).points.round(5)
+    >>> mc.preimage(psi, problem=mc.preimages.Collinear(), start=[[0.5, 0.5]]).points.round(5)
     array([[1., 0.]])
     """
 
@@ -126,7 +126,7 @@ class Projected(Objective):
     >>> k = mc.Linear()
     >>> plane = mc.Subspace.span(mc.Element(k, [[0.0, 0.0]], [1.0]), mc.feature(k, [[1.0, 0.0]]))
     >>> psi = plane.project(mc.feature(k, [[3.0, 4.0]]))
-    >>> mc.preimage(psi, problem=mc.Projected(plane), start=[[0.0, 5.0]]).points.round(6)
+    >>> mc.preimage(psi, problem=mc.preimages.Projected(plane), start=[[0.0, 5.0]]).points.round(6)
     array([[3., 5.]])
     """
 

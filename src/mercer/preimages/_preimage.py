@@ -10,9 +10,9 @@ import numpy as np
 
 from mercer import engine
 from mercer._array import Array, is_sparse, positive_int
-from mercer._errors import InputError
 from mercer._progress import Callback
 from mercer.engine import n_columns, pieces
+from mercer.exceptions import InputError
 from mercer.kernels import Definiteness, OpenBall
 from mercer.preimages._certify import certify
 from mercer.preimages._constraint import Ball, as_constraint

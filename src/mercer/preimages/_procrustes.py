@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from mercer._array import Array, as_points, is_sparse
-from mercer._errors import InputError
+from mercer.exceptions import InputError
 
 
 @dataclass(frozen=True, eq=False)

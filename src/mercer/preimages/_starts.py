@@ -8,9 +8,9 @@ import numpy as np
 
 from mercer import engine
 from mercer._array import Array, as_points, is_sparse
-from mercer._errors import InputError
 from mercer._random import as_generator
 from mercer.engine import n_rows
+from mercer.exceptions import InputError
 from mercer.preimages._problem import Problem
 
 _TRIED = 2048  # points of an element that are looked at

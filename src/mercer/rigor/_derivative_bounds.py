@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 
 from mercer._array import Array, is_sparse
-from mercer._errors import DerivativeError
 from mercer.engine import (
     Coef,
     Distance,
@@ -27,6 +26,7 @@ from mercer.engine import (
     n_columns,
     pieces,
 )
+from mercer.exceptions import DerivativeError
 from mercer.rigor._suprema import (
     largest_curvature,
     largest_slope,

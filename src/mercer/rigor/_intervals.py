@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 
-from mercer._errors import InputError
 from mercer.engine.programs._expr import (
     Add,
     Const,
@@ -32,6 +31,7 @@ from mercer.engine.programs._expr import (
     multiply,
     power,
 )
+from mercer.exceptions import InputError
 
 # Sums, products and NumPy's exp, log and powers are within 4 units in the last place.
 _EPS = 8.0 * float(np.finfo(float).eps)

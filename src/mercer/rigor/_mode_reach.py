@@ -7,10 +7,10 @@ import math
 import numpy as np
 
 from mercer._array import Array
-from mercer._errors import InputError
 from mercer.engine import Const, Expr, Var
 from mercer.engine.programs._expr import Add, Matern, Mul
 from mercer.engine.programs._log_profile import log_expr
+from mercer.exceptions import InputError
 from mercer.rigor._intervals import Interval, as_interval, enclose, plus, times, up
 
 _GRID = 1200

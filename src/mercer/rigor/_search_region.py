@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mercer._array import Array
-from mercer._errors import InputError
+from mercer.exceptions import InputError
 from mercer.rigor._box_bounds import BoxObjective
 from mercer.rigor._intervals import Interval, enclose, up
 

@@ -9,8 +9,8 @@ import numpy as np
 
 from mercer import engine
 from mercer._array import Array, is_sparse
-from mercer._errors import DerivativeError, InputError
 from mercer.engine import Dense, Distance, Program, doubled
+from mercer.exceptions import DerivativeError, InputError
 from mercer.rigor._derivative_bounds import mapped
 from mercer.rigor._rounding import RowSums, row_sums
 from mercer.space import Element

@@ -9,8 +9,8 @@ import numpy as np
 
 from mercer import engine
 from mercer._array import Array, as_vector, as_weights, frozen, real
-from mercer._errors import InputError, SpaceError
 from mercer.engine import Coef, Dense, Fields, Selection, n_columns, n_rows, stack
+from mercer.exceptions import InputError, SpaceError
 from mercer.kernels import Kernel, check_same_columns
 from mercer.space._inner_products import inner_table, squared_norms
 from mercer.space._points import concatenated, same, unique

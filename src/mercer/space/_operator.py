@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from mercer._array import Array, as_weights, real
-from mercer._errors import InputError
 from mercer.engine import pieces
+from mercer.exceptions import InputError
 from mercer.kernels import Kernel
 from mercer.space._element import Element, feature, mean_embedding
 
@@ -37,7 +37,7 @@ class Operator:
     >>> import mercer as mc
     >>> k = mc.Gaussian(1.0)
     >>> u, v = mc.Element(k, [[0.0]], [2.0]), mc.Element(k, [[1.0]], [3.0])
-    >>> float(mc.tensor(u, v).norm())
+    >>> float(mc.space.tensor(u, v).norm())
     6.0
     """
 
@@ -108,7 +108,7 @@ def tensor(u: Element, v: Element) -> Operator:
     --------
     >>> import mercer as mc
     >>> k, l = mc.Gaussian(1.0), mc.Linear()
-    >>> A = mc.tensor(mc.Element(k, [[0.0]], [1.0]), mc.Element(l, [[2.0]], [1.0]))
+    >>> A = mc.space.tensor(mc.Element(k, [[0.0]], [1.0]), mc.Element(l, [[2.0]], [1.0]))
     >>> float(A(mc.Element(l, [[3.0]], [1.0]))([[0.0]])[0])
     6.0
     """

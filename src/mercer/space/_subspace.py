@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from mercer._array import Array, as_points, positive, positive_int
-from mercer._errors import InputError
 from mercer._threads import single_threaded_blas
 from mercer.engine import Dense, LowRank
+from mercer.exceptions import InputError
 from mercer.space._element import Element
 from mercer.space._inner_products import squared_norms
 from mercer.space._points import same

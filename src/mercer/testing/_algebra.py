@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from mercer._array import Array
-from mercer._errors import DerivativeError, InputError
 from mercer._random import as_generator
 from mercer.engine import Map
+from mercer.exceptions import DerivativeError, InputError
 from mercer.kernels import Columns, Kernel, Matrix, Scales
 from mercer.testing._claims import check_claims
 from mercer.testing._lattice import DIMENSIONS, cloud, dimensions

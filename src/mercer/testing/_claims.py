@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from mercer._array import Array
-from mercer._errors import DerivativeError
 from mercer.engine import Distance, Dot, Jet, apply_all, evaluate
+from mercer.exceptions import DerivativeError
 from mercer.kernels import Definiteness, Flags, Kernel, Product, Sum, Transformed
 from mercer.testing._lattice import DIMENSIONS, accepts, dimensions, lattices, natural_scale, placed
 from mercer.testing._report import fail, require

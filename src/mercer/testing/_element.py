@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from mercer._array import Array, is_sparse
-from mercer._errors import DerivativeError
 from mercer._random import as_generator
 from mercer.engine import n_columns, n_rows
+from mercer.exceptions import DerivativeError
 from mercer.kernels import Definiteness
 from mercer.space import Element
 from mercer.testing._differences import agree_with_differences

@@ -63,8 +63,8 @@ def check_kernel(
     >>> import mercer as mc
     >>> from mercer.testing import check_kernel
     >>> check_kernel(mc.Gaussian(2.0) + 0.5 * mc.Linear())
-    >>> product = mc.FromFunction(lambda X, Y: np.cos(X @ Y.T))
-    >>> check_kernel(product, claims=mc.Flags(mc.Definiteness.POSITIVE), dims=(1,))
+    >>> product = mc.kernels.FromFunction(lambda X, Y: np.cos(X @ Y.T))
+    >>> check_kernel(product, claims=mc.kernels.Flags(mc.kernels.Definiteness.POSITIVE), dims=(1,))
     Traceback (most recent call last):
     ...
     AssertionError: FromFunction(...): claims to be positive definite, but the Gram matrix of 14

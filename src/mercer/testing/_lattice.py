@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from mercer._array import Array, positive, positive_int
-from mercer._errors import InputError
+from mercer.exceptions import InputError
 from mercer.kernels import Kernel
 from mercer.testing._report import require
 

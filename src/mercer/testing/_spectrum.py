@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from mercer._array import Array
-from mercer._errors import UnavailableError
+from mercer.exceptions import UnavailableError
 from mercer.kernels import Flags, Kernel, MixingMeasure, SpectralMeasure
 from mercer.testing._claims import profile_jet
 from mercer.testing._lattice import cloud, dimensions, natural_scale

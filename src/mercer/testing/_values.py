@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from mercer._array import Array
-from mercer._errors import DerivativeError, InputError
+from mercer.exceptions import DerivativeError, InputError
 from mercer.kernels import Kernel
 from mercer.testing._differences import agree_with_differences
 from mercer.testing._lattice import natural_scale

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from mercer._array import Array, as_vector, positive, positive_int
-from mercer._errors import InputError, UnavailableError
 from mercer.engine import Distance
+from mercer.exceptions import InputError, UnavailableError
 from mercer.kernels import Kernel
 from mercer.theory._quadrature import adaptive
 from mercer.theory._tails import Tail, judge

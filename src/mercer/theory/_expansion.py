@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from mercer._array import Array, as_points, frozen, is_sparse, positive, positive_int
-from mercer._errors import InputError
+from mercer.exceptions import InputError
 
 _LARGE = 1e100  # where the recurrence takes out a factor
 

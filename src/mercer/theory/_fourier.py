@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from mercer._array import Array, as_vector, as_weights, positive, positive_int, real
-from mercer._errors import InputError
+from mercer.exceptions import InputError
 from mercer.kernels._circle import Circular, PeriodicSobolev
 
 _ZERO_MEAN = 1e-12  # times the largest value
@@ -151,7 +151,7 @@ def fourier_inner(kernel: Circular, f: Any, g: Any) -> complex:
 
     >>> import numpy as np
     >>> import mercer as mc
-    >>> k = mc.JacobiTheta(1.0)
+    >>> k = mc.kernels.JacobiTheta(1.0)
     >>> f, at_zero = np.ones(3), k.coefficient(np.arange(-1, 2))
     >>> round(mc.theory.fourier_inner(k, f, at_zero).real, 12)
     3.0
@@ -243,7 +243,7 @@ def sobolev_norm(
     --------
     >>> import numpy as np
     >>> import mercer as mc
-    >>> k = mc.PeriodicSobolev(order=1, constant=4.0)
+    >>> k = mc.kernels.PeriodicSobolev(order=1, constant=4.0)
     >>> mc.theory.sobolev_norm(k, lambda x: 2.0 + 0.0 * x, lambda x: 0.0 * x)
     1.0
     """
@@ -285,7 +285,7 @@ def fourier_mmd(kernel: Circular, phi_P: Any, phi_Q: Any) -> float:
     >>> import mercer as mc
     >>> from mercer.theory import characteristic_coefficients, fourier_mmd
     >>> P, Q = (characteristic_coefficients([x], 40) for x in (0.0, 1.0))
-    >>> k = mc.JacobiTheta(0.5)
+    >>> k = mc.kernels.JacobiTheta(0.5)
     >>> round(fourier_mmd(k, P, Q), 6)
     1.379805
     >>> round(float(2 * (k([[0.0]]) - k([[0.0]], [[1.0]]))[0, 0]), 6)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from mercer._array import Array, frozen, positive_int
-from mercer._errors import InputError
+from mercer.exceptions import InputError
 from mercer.kernels._circle import Circular
 from mercer.theory._fourier import _coefficients, log_terms
 
@@ -117,7 +117,7 @@ def membership(
     ...     return np.sinc(l / 2) / 2
     >>> def triangle(l):
     ...     return top_hat(l) ** 2
-    >>> k = mc.PeriodicSobolev(order=1)
+    >>> k = mc.kernels.PeriodicSobolev(order=1)
     >>> mc.theory.membership(k, top_hat).verdict.name
     'OUTSIDE'
     >>> mc.theory.membership(k, triangle).verdict.name

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from mercer._array import Array, positive
-from mercer._errors import InputError
 from mercer.engine import Dot, evaluate
+from mercer.exceptions import InputError
 from mercer.kernels import Kernel
 
 _SLACK = 1e-12  # of the largest value of the profile

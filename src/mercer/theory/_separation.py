@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 
 from mercer._array import Array, frozen, positive_int
-from mercer._errors import InputError, UnavailableError
 from mercer.engine import Const, Distance, Dot, Expr, Norm, Var
 from mercer.engine.programs._expr import Add, Mul, Pow
+from mercer.exceptions import InputError, UnavailableError
 from mercer.kernels import Kernel, NegativeDistance, Product, Sum, Transformed
 
 _MOST_FACTORS = 8  # 2^8 points in a witness

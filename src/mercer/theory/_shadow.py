@@ -8,8 +8,8 @@ from functools import singledispatch
 import numpy as np
 
 from mercer._array import Array
-from mercer._errors import InputError, UnavailableError
 from mercer.engine import Distance, evaluate
+from mercer.exceptions import InputError, UnavailableError
 from mercer.kernels import (
     Constant,
     Epanechnikov,

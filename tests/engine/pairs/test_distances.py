@@ -25,7 +25,7 @@ KERNELS = {
         lambda u, s: (1 + np.sqrt(3 * u) / s) * np.exp(-np.sqrt(3 * u) / s),
     ),
     "multiquadric": (
-        lambda s: mc.InverseMultiquadric(s**2, 0.5) * mc.Constant(s),
+        lambda s: mc.InverseMultiquadric(s**2, 0.5) * mc.kernels.Constant(s),
         lambda u, s: s / np.sqrt(s**2 + u),
     ),
 }
@@ -286,7 +286,12 @@ def test_sparse_equals_dense(name, container, sparse_points):
 
 @pytest.mark.parametrize(
     "kernel",
-    [mc.Linear(), mc.Polynomial(3), mc.Normalised(mc.Polynomial(2)), mc.Linear() * mc.Gaussian()],
+    [
+        mc.Linear(),
+        mc.Polynomial(3),
+        mc.kernels.Normalised(mc.Polynomial(2)),
+        mc.Linear() * mc.Gaussian(),
+    ],
     ids=repr,
 )
 def test_sparse_inner_products_equal_dense(kernel, sparse_points):

@@ -146,7 +146,7 @@ def test_normalising_does_not_overflow(rng):
     """exp(<x, y>) over its diagonal is a Gaussian, also where exp(|x|^2) is too large a number."""
     X = 30.0 * rng.normal(size=(20, 4))
     assert (X**2).sum(axis=1).max() > 800
-    K = mc.Normalised(mc.Exponential(1.0))(X)
+    K = mc.kernels.Normalised(mc.Exponential(1.0))(X)
     np.testing.assert_allclose(K, mc.Gaussian(1.0)(X), atol=1e-9)
 
 

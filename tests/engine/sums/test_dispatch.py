@@ -95,8 +95,8 @@ def sums(kernel, X, Y, order=0, **keywords):
         (mc.Polynomial(3), 3, "native"),
         (mc.Gaussian(1.0) + mc.Laplace(1.0), 3, "native"),
         (mc.Gaussian(1.0) * mc.Linear(), 3, "blocked"),  # two variables
-        (mc.Normalised(mc.Polynomial(2)), 3, "blocked"),
-        (mc.Constant(2.0), 3, "blocked"),
+        (mc.kernels.Normalised(mc.Polynomial(2)), 3, "blocked"),
+        (mc.kernels.Constant(2.0), 3, "blocked"),
         (Triangle(), 3, "blocked"),
         (LONG, 3, "blocked"),
     ],

@@ -233,8 +233,12 @@ def test_few_queries_many_points(rng):
 
 
 @pytest.mark.parametrize(
-    "kernel", [mc.Gaussian() * mc.Linear(), mc.Constant(1.0), mc.Normalised(mc.Linear())], ids=repr
+    "kernel",
+    [mc.Gaussian() * mc.Linear(), mc.kernels.Constant(1.0), mc.kernels.Normalised(mc.Linear())],
+    ids=repr,
 )
 def test_other_kernels_have_no_moments(kernel):
-    with pytest.raises(mc.DerivativeError, match="one squared distance or inner product"):
+    with pytest.raises(
+        mc.exceptions.DerivativeError, match="one squared distance or inner product"
+    ):
         moments(kernel.program, np.ones((2, 2)), np.ones((2, 2)), Dense(np.ones((2, 1))))

@@ -73,11 +73,11 @@ def test_what_is_no_sequence_is_refused(X, message):
 def test_frames_and_missing_values_are_refused():
     pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame({"text": ["ab", None]})
-    with pytest.raises(mc.DomainError, match="got a table; use one of its columns"):
+    with pytest.raises(mc.exceptions.DomainError, match="got a table; use one of its columns"):
         Spectrum(2)(frame)
-    with pytest.raises(mc.DomainError, match="X at position 1 has no sequence"):
+    with pytest.raises(mc.exceptions.DomainError, match="X at position 1 has no sequence"):
         Spectrum(2)(frame["text"])
-    with pytest.raises(mc.DomainError, match="X at position 0 has no sequence"):
+    with pytest.raises(mc.exceptions.DomainError, match="X at position 0 has no sequence"):
         Spectrum(2)([pandas.NA, "a"])
 
 
@@ -132,7 +132,7 @@ def test_what_is_no_set_is_refused(X, message):
 
 def test_sequences_are_no_sets():
     assert Sequences() != Sets()
-    with pytest.raises(mc.DomainError, match="their points differ"):
+    with pytest.raises(mc.exceptions.DomainError, match="their points differ"):
         Sequences().meet(Sets())
-    with pytest.raises(mc.DomainError, match="their points differ"):
-        Sets().meet(mc.Objects())
+    with pytest.raises(mc.exceptions.DomainError, match="their points differ"):
+        Sets().meet(mc.kernels.Objects())

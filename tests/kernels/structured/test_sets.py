@@ -73,8 +73,8 @@ def test_conformance(empty):
 def test_the_empty_set():
     assert Jaccard()([set()], [set(), {1}]).tolist() == [[1.0, 0.0]]
     assert Jaccard(0)([set()], [set(), {1}]).tolist() == [[0.0, 0.0]]
-    with pytest.raises(mc.DomainError, match=r"k\(x, x\) = 0.0 \(row 1\)"):
-        mc.Normalised(Jaccard(0))([{1}, set()])
+    with pytest.raises(mc.exceptions.DomainError, match=r"k\(x, x\) = 0.0 \(row 1\)"):
+        mc.kernels.Normalised(Jaccard(0))([{1}, set()])
     for bad in (0.5, -1, 2):
         with pytest.raises(mc.InputError, match="empty must be 1 or 0"):
             Jaccard(bad)
@@ -83,11 +83,11 @@ def test_the_empty_set():
 
 
 def test_other_points_are_refused():
-    with pytest.raises(mc.DomainError, match="their points differ"):
+    with pytest.raises(mc.exceptions.DomainError, match="their points differ"):
         Jaccard() + mc.Gaussian(1.0)
-    with pytest.raises(mc.DomainError, match="X at position 0 is the str"):
+    with pytest.raises(mc.exceptions.DomainError, match="X at position 0 is the str"):
         Jaccard()(["abc"])
-    with pytest.raises(mc.DerivativeError):
+    with pytest.raises(mc.exceptions.DerivativeError):
         Jaccard().gradient(SETS)
 
 

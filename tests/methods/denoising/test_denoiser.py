@@ -22,7 +22,7 @@ K = mc.Gaussian(1.2)
 
 def denoiser(X, *, r=None, strength=0.5, weights=None, kernel=K, way_back="readout"):
     plane = kernel_pca(kernel, X, r, weights=weights)
-    w = mc.Tikhonov(strength).weights(plane.eigenvalues, None)
+    w = mc.methods.Tikhonov(strength).weights(plane.eigenvalues, None)
     back = Readout.of(plane, X, weights) if way_back == "readout" else way_back
     return Denoiser(plane, w, back)
 
@@ -230,11 +230,11 @@ def test_defaults(rng):
     plane = kernel_pca(K, X)
     D, noise = fit_denoiser(plane, X)
     assert isinstance(D.way_back, Readout)
-    assert noise == mc.noise_level(X)
+    assert noise == mc.methods.noise_level(X)
     a = 40 * noise**2 / K.length_scale**2
     np.testing.assert_allclose(D.weights, plane.eigenvalues / (plane.eigenvalues + a))
     assert D.trust == stein_risk(D, X, noise).trust
-    given, same = fit_denoiser(plane, X, noise=0.3, trust=0.5, filter=mc.HardCut())
+    given, same = fit_denoiser(plane, X, noise=0.3, trust=0.5, filter=mc.methods.HardCut())
     assert (same, given.trust) == (0.3, 0.5)
     np.testing.assert_array_equal(given.weights, 1.0)
 
@@ -246,12 +246,12 @@ def test_points_that_are_not_vectors_come_back_among_the_points():
     assert isinstance(D.way_back, mc.Candidates)
     assert D.trust == 1.0
     with pytest.raises(mc.InputError, match="needs a strength"):
-        fit_denoiser(kernel_pca(mc.Spectrum(2), words), words, filter=mc.Tikhonov())
+        fit_denoiser(kernel_pca(mc.Spectrum(2), words), words, filter=mc.methods.Tikhonov())
 
 
 def test_kernels_without_derivatives_keep_all_components(rng):
     X = rng.normal(size=(20, 2))
-    k = mc.FromFunction(lambda A, B: np.exp(-np.abs(A[:, None] - B[None]).sum(axis=2)))
+    k = mc.kernels.FromFunction(lambda A, B: np.exp(-np.abs(A[:, None] - B[None]).sum(axis=2)))
     D, _ = fit_denoiser(kernel_pca(k, X, 5), X)
     np.testing.assert_array_equal(D.weights, 1.0)
 

@@ -157,6 +157,6 @@ def test_energy_at_a_cusp_is_how_far_features_move(rng):
 
 
 def test_kernels_without_derivatives_carry_no_noise():
-    k = mc.FromFunction(lambda X, Y: (X[:, None, 0] == Y[None, :, 0]) * 1.0)
+    k = mc.kernels.FromFunction(lambda X, Y: (X[:, None, 0] == Y[None, :, 0]) * 1.0)
     with pytest.raises(mc.InputError, match="give the filter's strength"):
         noise_energy(k, [[0.0], [1.0]], 0.1)

@@ -23,10 +23,10 @@ KERNELS = [
     mc.Gaussian(2.0),
     mc.Laplace(0.5),
     mc.Epanechnikov(1.0),
-    mc.Uniform(3.0),
+    mc.kernels.Uniform(3.0),
     mc.Gaussian(1.0) + mc.Matern(1.5, 2.0),
     mc.InverseMultiquadric(1.0, 2.5),
-    mc.Gaussian(1.0).transform(mc.Matrix([[1.0, 0.3], [0.0, 0.5]])),
+    mc.Gaussian(1.0).transform(mc.kernels.Matrix([[1.0, 0.3], [0.0, 0.5]])),
 ]
 
 
@@ -148,7 +148,7 @@ def test_no_length_scale_near_by_is_likelier(kernel, rng):
     )
     best = model(math.log(factor))
     others = [model(math.log(factor) + t) for t in np.linspace(-0.7, 0.7, 29)]
-    slack = 0.01 if isinstance(kernel, mc.Uniform) else 1e-9  # which is a step function
+    slack = 0.01 if isinstance(kernel, mc.kernels.Uniform) else 1e-9  # which is a step function
     assert best >= max(others) - slack
 
 

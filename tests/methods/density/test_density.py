@@ -34,7 +34,9 @@ def log_ball(d):
 def test_constants_of_windows(d, rho):
     """Jumps and kinks fall anywhere in the panels of the quadrature."""
     uniform = log_ball(d) + d / 2 * math.log(rho)
-    assert log_normaliser(mc.Uniform(rho), d) == pytest.approx(uniform, rel=1e-12, abs=1e-12)
+    assert log_normaliser(mc.kernels.Uniform(rho), d) == pytest.approx(
+        uniform, rel=1e-12, abs=1e-12
+    )
     epanechnikov = uniform + math.log(2 / (d + 2)) + math.log(rho)
     found = log_normaliser(mc.Epanechnikov(rho), d)
     assert found == pytest.approx(epanechnikov, rel=1e-12, abs=1e-12)
@@ -107,7 +109,7 @@ def test_a_users_profile_is_integrated_and_drawn_from():
         (mc.InverseMultiquadric(1.0, 1.0), "p > d/2"),
         (mc.InverseMultiquadric(1.0, 0.5) * mc.InverseMultiquadric(2.0, 0.5), "no finite integral"),
         (mc.RationalQuadratic(0.5), "no finite integral"),
-        (mc.Constant(1.0), "no finite integral"),
+        (mc.kernels.Constant(1.0), "no finite integral"),
         (mc.Gaussian(1.0) + 1.0, "no finite integral"),
         (mc.NegativeDistance(), "must not be negative"),
         (mc.Epanechnikov(1.0, 2.0), "must not be negative"),
@@ -115,9 +117,12 @@ def test_a_users_profile_is_integrated_and_drawn_from():
         (mc.Linear(), "function of a distance"),
         (mc.Gaussian(1.0) * mc.Linear(), "function of a distance"),
         (mc.Gaussian(1.0).transform(mc.Columns([0])), "only 1 of 2 directions"),
-        (mc.Gaussian(1.0).transform(mc.Matrix([[1.0, 1.0]])), "only 1 of 2 directions"),
-        (mc.Gaussian(1.0).transform(mc.Matrix([[1.0, 1.0], [2.0, 2.0]])), "only 1 of 2 directions"),
-        (mc.Gaussian(1.0).transform(mc.Monomials(2)), "not linear"),
+        (mc.Gaussian(1.0).transform(mc.kernels.Matrix([[1.0, 1.0]])), "only 1 of 2 directions"),
+        (
+            mc.Gaussian(1.0).transform(mc.kernels.Matrix([[1.0, 1.0], [2.0, 2.0]])),
+            "only 1 of 2 directions",
+        ),
+        (mc.Gaussian(1.0).transform(mc.kernels.Monomials(2)), "not linear"),
     ],
 )
 def test_kernels_that_are_no_densities_say_why(kernel, message):
@@ -233,7 +238,7 @@ def test_groups_whose_constants_are_hundreds_of_orders_apart(rng):
     """A narrow window that does not reach must not hide a wide one that does."""
     d = 784
     X = np.zeros((2, d))
-    narrow, wide = mc.Uniform(1.0), mc.Uniform(1e4)
+    narrow, wide = mc.kernels.Uniform(1.0), mc.kernels.Uniform(1e4)
     p = Density([mc.Element(narrow, X[:1], [1.0]), mc.Element(wide, X[1:], [1.0])])
     y = np.zeros((2, d))
     y[1, 0] = 50.0
@@ -370,7 +375,7 @@ def test_pilots(rng):
     by_density = adaptive_density(mc.Gaussian(0.3), X, pilot=wide)
     by_element = adaptive_density(mc.Gaussian(0.3), X, pilot=kernel_density(mc.Gaussian(2.0), X))
     assert_allclose(by_density.log(Y), by_element.log(Y), rtol=1e-9)
-    away = density(mc.Uniform(1.0), X + 100.0)
+    away = density(mc.kernels.Uniform(1.0), X + 100.0)
     for options, message in (
         ({"pilot": away}, "must be > 0 at every point"),
         ({"pilot": 3.0}, "pilot must be"),

@@ -22,7 +22,7 @@ def squared_radius_law(kernel, d):
             return lambda u: chi2(d).cdf(u / s**2)
         case mc.Laplace(length_scale=s):
             return lambda u: gamma(d).cdf(np.sqrt(u) / s)
-        case mc.Uniform(rho=rho):
+        case mc.kernels.Uniform(rho=rho):
             return lambda u: (u / rho) ** (d / 2)
         case mc.Epanechnikov(c=c):
             return lambda u: beta(d / 2, 2).cdf(u / c)
@@ -47,7 +47,7 @@ def squared_radius_law(kernel, d):
         mc.Matern(1.5, 0.6),
         mc.Matern(2.5, 3.0),
         mc.InverseMultiquadric(2.0, 16.0),
-        mc.Uniform(0.3),
+        mc.kernels.Uniform(0.3),
         mc.Epanechnikov(2.0),
     ],
     ids=repr,
@@ -87,7 +87,7 @@ def test_the_table_of_radii_is_accurate(kernel, d):
 
 def test_draws_behind_maps_and_of_sums():
     A = np.array([[2.0, 0.5], [0.0, 0.7]])
-    x = draw(mc.Gaussian(1.0).transform(mc.Matrix(A)), 50_000, 2, np.random.default_rng(0))
+    x = draw(mc.Gaussian(1.0).transform(mc.kernels.Matrix(A)), 50_000, 2, np.random.default_rng(0))
     assert_allclose(np.cov(x.T), np.linalg.inv(A.T @ A), rtol=0.05, atol=0.02)
     x = draw(mc.Gaussian(1.0).transform(mc.Scales([0.5, 4.0])), 50_000, 2, np.random.default_rng(0))
     assert_allclose(x.std(axis=0), [0.5, 4.0], rtol=0.02)

@@ -84,7 +84,7 @@ def test_against_dense_search(seed, d, n, s):
         mc.RationalQuadratic(1.0, 0.4),
         3.0 * mc.Gaussian(0.3) + mc.Gaussian(1.0),
         mc.Gaussian(0.4).transform(mc.Scales([1.0, 2.0])),
-        mc.Gaussian(0.4).transform(mc.Matrix([[1.0, 0.5], [0.0, 1.0], [1.0, 1.0]])),
+        mc.Gaussian(0.4).transform(mc.kernels.Matrix([[1.0, 0.5], [0.0, 1.0], [1.0, 1.0]])),
     ],
     ids=repr,
 )

@@ -138,7 +138,7 @@ def test_does_not_depend_on_the_origin_unless_asked(rng):
 
 def test_linear_maps(rng):
     X, A = rng.normal(size=(30, 2)), np.array([[1.0, 0.5], [0.0, 2.0], [1.0, 1.0]])
-    for step, Z in ((mc.Scales([2.0, 0.5]), X / [2.0, 0.5]), (mc.Matrix(A), X @ A.T)):
+    for step, Z in ((mc.Scales([2.0, 0.5]), X / [2.0, 0.5]), (mc.kernels.Matrix(A), X @ A.T)):
         found = convergence_bandwidth(mc.Gaussian(2.0).transform(step), X)
         assert_allclose(found.value, convergence_bandwidth(mc.Gaussian(2.0), Z).value, rtol=1e-12)
         at = convergence_bandwidth(mc.Gaussian(2.0).transform(step), X, centre=[0.0, 0.0])
@@ -176,7 +176,7 @@ def test_float32_and_many_points(rng):
     ("kernel", "match"),
     [
         (mc.Linear(), "one squared distance"),
-        (mc.Constant(2.0), "one squared distance"),
+        (mc.kernels.Constant(2.0), "one squared distance"),
         (mc.Gaussian() + mc.Gaussian().transform(mc.Columns([0])), "one squared distance"),
         (Uniform(1.0), "shadow"),
         (Silent(), "profile_derivatives"),

@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 from sklearn.datasets import make_blobs
 
 import mercer as mc
-from mercer import ClimbStatus, InputError
+from mercer import InputError
+from mercer.methods import ClimbStatus
 from mercer.methods.modes._ascent import Climber, merged_ends
 from mercer.methods.modes._assignment import reached
 from mercer.methods.modes._basins import Basins, Prover, _directions, _RangeMaximum
@@ -245,11 +246,11 @@ def test_a_start_where_every_weight_underflows_finds_its_mode():
 
 def test_metrics_are_undone(rng):
     X, A = spread(rng, 50), np.array([[2.0, 0.3], [0.0, 0.5]])
-    mapped = mc.mean_shift(mc.mean_embedding(GAUSS.transform(mc.Matrix(A)), X))
+    mapped = mc.mean_shift(mc.mean_embedding(GAUSS.transform(mc.kernels.Matrix(A)), X))
     plain_found = mc.mean_shift(mc.mean_embedding(GAUSS, X @ A.T))
     np.testing.assert_allclose(mapped.points @ A.T, plain_found.points, atol=1e-9)
     assert np.array_equal(mapped.labels, plain_found.labels)
-    psi = mc.mean_embedding(GAUSS.transform(mc.Matrix(A)), X)
+    psi = mc.mean_embedding(GAUSS.transform(mc.kernels.Matrix(A)), X)
     curvature = np.linalg.eigvalsh(psi.hessian(mapped.points))
     np.testing.assert_allclose(mapped.eigenvalues, curvature, atol=1e-9)
     scaled = mc.mean_shift(mc.mean_embedding(GAUSS.transform(mc.Scales([2.0, 0.5])), X))
@@ -267,7 +268,7 @@ def test_weights_are_repetitions(rng):
 
 def test_local_length_scales(rng):
     X = spread(rng, 80)
-    density = mc.adaptive_density(mc.Gaussian(0.7), X)
+    density = mc.methods.adaptive_density(mc.Gaussian(0.7), X)
     found = mc.mean_shift(density)
     slope = np.linalg.norm(density.gradient(found.points), axis=1)
     assert slope.max() < 1e-7 * density(found.points).max()
@@ -346,7 +347,7 @@ def test_table(rng):
     [
         (mc.Element(GAUSS, [[0.0], [1.0]], [1.0, -0.5]), "coefficients >= 0"),
         (mc.mean_embedding(mc.Linear(), [[1.0]]), "convex, decreasing"),
-        (mc.mean_embedding(mc.Uniform(1.0), [[1.0]]), "flat|convex"),
+        (mc.mean_embedding(mc.kernels.Uniform(1.0), [[1.0]]), "flat|convex"),
         (mc.feature(GAUSS, [[0.0], [1.0]]), "one element"),
         (mc.mean_embedding(GAUSS.transform(mc.Columns([0])), [[0.0, 1.0]]), "every direction"),
     ],

@@ -25,14 +25,14 @@ def common(A, B):
 
 
 def test_strings(rng):
-    k = mc.FromFunction(common, on=mc.Objects())
+    k = mc.kernels.FromFunction(common, on=mc.kernels.Objects())
     words = ["ab", "abc", "bcd", "cd", "d", "ad", "ab", "abcd"]
     psi = mc.Element(k, words, rng.normal(size=8))
     small = compress(psi, 4)
     assert set(small.element.points) <= set(words)
     assert small.relative_error < 1e-7  # four letters, four dimensions
     assert compress(psi, 2).error >= compress(psi, 3).error
-    with pytest.raises(mc.DerivativeError):
+    with pytest.raises(mc.exceptions.DerivativeError):
         compress(psi, 2, method=Greedy())
 
 
@@ -112,7 +112,7 @@ def test_kernels_without_a_norm_are_refused(rng):
         with pytest.raises(mc.InputError, match="positive definite"):
             compress(mc.Element(kernel, X, np.ones(10)), 3)
         assert compress(mc.Element(kernel, X, np.ones(10)), 10).status is Outcome.EXACT
-    flip = mc.FromFunction(lambda A, B: np.tanh(A @ B.T - 1.0))
+    flip = mc.kernels.FromFunction(lambda A, B: np.tanh(A @ B.T - 1.0))
     with pytest.raises(mc.InputError, match="positive definite"):
         compress(mc.Element(flip, X, rng.normal(size=10)), 3)
 
@@ -171,7 +171,7 @@ def test_an_ill_conditioned_kernel_stops_where_only_rounding_is_left(rng):
 
 
 def test_objects_that_cannot_be_compared_are_not_merged():
-    k = mc.FromFunction(common, on=mc.Objects())
+    k = mc.kernels.FromFunction(common, on=mc.kernels.Objects())
     psi = mc.Element(k, [[1, 2], [2, 3], [1], [1, 2, 3], [1]], [1.0, 2.0, 3.0, 4.0, 1.0])
     small = compress(psi, 3)
     assert len(small.element.points) <= 3
@@ -179,6 +179,6 @@ def test_objects_that_cannot_be_compared_are_not_merged():
 
 
 def test_a_constant_kernel_has_one_dimension(rng):
-    small = compress(mc.Element(mc.Constant(2.0), rng.normal(size=(9, 2)), np.ones(9)), 3)
+    small = compress(mc.Element(mc.kernels.Constant(2.0), rng.normal(size=(9, 2)), np.ones(9)), 3)
     assert len(small.element.points) == 1
     assert_allclose(dense(small.element), [[9.0]])

@@ -84,7 +84,7 @@ def test_strings():
     def common(A, B):
         return [[float(len(set(a) & set(b))) for b in B] for a in A]
 
-    k = mc.FromFunction(common, on=mc.Objects())
+    k = mc.kernels.FromFunction(common, on=mc.kernels.Objects())
     psi = mc.Element(k, ["kernel", "colonel", "journal"], [[1.0, 0.0], [0.0, 1.0], [0.0, 0.0]])
     found = find(Candidates(), psi).points
     assert found == ["kernel", "colonel"]
@@ -95,7 +95,7 @@ def test_sets_and_tuples_stay_what_they_are():
     def overlap(A, B):
         return [[len(a & b) / max(1, len(a | b)) for b in B] for a in A]
 
-    k = mc.FromFunction(overlap, on=mc.Objects())
+    k = mc.kernels.FromFunction(overlap, on=mc.kernels.Objects())
     candidates = [frozenset("ab"), frozenset("xyz")]
     found = find(Candidates(candidates), mc.feature(k, [frozenset("abc")])).points
     assert found == [frozenset("ab")]

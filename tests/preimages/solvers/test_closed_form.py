@@ -145,7 +145,9 @@ def test_errors_name_the_condition_and_the_cure(rng, monkeypatch):
     with pytest.raises(mc.InputError, match=r"penalty=0\.0"):
         points_of(ClosedForm(0.1), psi)
     assert points_of(ClosedForm(), psi).shape == (1, 1)
-    objects = mc.FromFunction(lambda A, B: np.ones((len(A), len(B))), on=mc.Objects())
+    objects = mc.kernels.FromFunction(
+        lambda A, B: np.ones((len(A), len(B))), on=mc.kernels.Objects()
+    )
     with pytest.raises(mc.InputError, match="Candidates"):
         points_of(ClosedForm(), mc.Element(objects, ["a", "b"], [1.0, 1.0]))
 

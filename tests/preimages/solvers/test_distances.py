@@ -156,8 +156,8 @@ def test_rotation_and_translation_equivariance(rng):
     "point_map",
     [
         mc.Scales([0.5, 4.0]),
-        mc.Matrix([[1.0, 2.0], [-1.0, 0.5]]),
-        mc.Matrix([[1.0, 2.0], [-1.0, 0.5], [0.3, 0.3]]),
+        mc.kernels.Matrix([[1.0, 2.0], [-1.0, 0.5]]),
+        mc.kernels.Matrix([[1.0, 2.0], [-1.0, 0.5], [0.3, 0.3]]),
         mc.Columns([1, 0]),
     ],
     ids=repr,
@@ -171,7 +171,8 @@ def test_maps_that_lose_nothing_are_undone(point_map, neighbors, rng):
 
 
 @pytest.mark.parametrize(
-    "point_map", [mc.Columns([0]), mc.Matrix([[1.0, 1.0]]), mc.Matrix([[1.0, 1.0], [2.0, 2.0]])]
+    "point_map",
+    [mc.Columns([0]), mc.kernels.Matrix([[1.0, 1.0]]), mc.kernels.Matrix([[1.0, 1.0], [2.0, 2.0]])],
 )
 def test_maps_that_lose_coordinates_are_refused(point_map, rng):
     psi = mc.mean_embedding(mc.Gaussian().transform(point_map), rng.normal(size=(5, 2)))
@@ -235,7 +236,7 @@ def test_float32_points_and_constraints(rng):
         (mc.Epanechnikov(4.0), "positive definite"),
         (mc.NegativeDistance(), "positive definite"),
         (Wave(), "decrease"),
-        (mc.Constant(1.0), "radial"),
+        (mc.kernels.Constant(1.0), "radial"),
     ],
     ids=repr,
 )

@@ -87,7 +87,7 @@ def kernels(s: float, d: int) -> list[Any]:
         mc.Gaussian(2 * s) * mc.Matern(1.5, s),
         mc.Gaussian(s) + 0.5,
         mc.Gaussian(s).transform(mc.Scales([1.0, 2.0, 0.5][:d])),
-        mc.Laplace(s).transform(mc.Matrix(M)),
+        mc.Laplace(s).transform(mc.kernels.Matrix(M)),
         mc.Gaussian(s).transform(mc.Columns([0]))
         * mc.Matern(2.5, s).transform(mc.Columns([d - 1])),
         mc.Gaussian(s) + 0.3 * mc.Linear(),

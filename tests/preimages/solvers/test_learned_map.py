@@ -162,9 +162,11 @@ def test_errors_name_the_condition_and_the_cure(X, monkeypatch):
         LearnedMap().fit(mc.mean_embedding(mc.Gaussian(1.0), X))
     with pytest.raises(mc.InputError, match="positive definite kernel"):
         LearnedMap(mc.NegativeDistance()).fit(plane)
-    with pytest.raises(mc.SpaceError):
+    with pytest.raises(mc.exceptions.SpaceError):
         points_of(LearnedMap().fit(plane), mc.feature(mc.Gaussian(2.0), X))
-    objects = mc.FromFunction(lambda A, B: [[float(a == b) for b in B] for a in A], on=mc.Objects())
+    objects = mc.kernels.FromFunction(
+        lambda A, B: [[float(a == b) for b in B] for a in A], on=mc.kernels.Objects()
+    )
     words = mc.feature(objects, ["a", "b"])
     with pytest.raises(mc.InputError, match="Candidates"):
         LearnedMap().fit(words)

@@ -8,9 +8,9 @@ from functools import lru_cache
 import numpy as np
 
 from mercer._array import Array
-from mercer._errors import DerivativeError
 from mercer.engine.programs._jets import evaluate
 from mercer.engine.programs._program import Program
+from mercer.exceptions import DerivativeError
 
 _TOLERANCE = {"float32": 5e-6, "float64": 2e-13}
 _DECADES = np.logspace(-36.0, 0.0, 289)

@@ -9,10 +9,10 @@ import numpy as np
 
 from mercer._array import Array, is_sparse
 from mercer._config import get_options
-from mercer._errors import InputError
 from mercer.engine._compiled import core, instruction_set
 from mercer.engine.programs._program import Coordinates, Program
 from mercer.engine.programs._tape import tape
+from mercer.exceptions import InputError
 
 _KINDS = ("minimum", "harmonic", "chi2", "differing")  # as the core numbers them
 

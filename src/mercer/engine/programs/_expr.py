@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from mercer._array import namespace
-from mercer._errors import DerivativeError
+from mercer.exceptions import DerivativeError
 
 
 class Expr:

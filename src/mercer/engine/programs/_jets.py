@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from mercer._array import namespace
-from mercer._errors import DerivativeError
 from mercer.engine.programs._expr import Add, Const, Cut, Expr, LogAddExp, Mul, Unary, Var
+from mercer.exceptions import DerivativeError
 
 
 @dataclass(frozen=True)

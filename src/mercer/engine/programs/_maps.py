@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from mercer._array import Array, as_points, as_vector, frozen, is_sparse
-from mercer._errors import InputError
+from mercer.exceptions import InputError
 
 
 class Map(ABC):
@@ -181,7 +181,7 @@ class Matrix(LinearMap):
     Examples
     --------
     >>> import mercer as mc
-    >>> k = mc.Linear().transform(mc.Matrix([[1.0, 1.0]]))
+    >>> k = mc.Linear().transform(mc.kernels.Matrix([[1.0, 1.0]]))
     >>> k([[1.0, 2.0]], [[3.0, 4.0]])
     array([[21.]])
     """

@@ -24,7 +24,6 @@ import numpy as np
 
 from mercer._array import Array, is_sparse
 from mercer._config import get_options, options
-from mercer._errors import InputError, MercerWarning
 from mercer.engine._compiled import can_run, core
 from mercer.engine._tiling import n_columns, n_rows, pieces
 from mercer.engine.pairs._precision import doubled, halved, in_double
@@ -36,6 +35,7 @@ from mercer.engine.programs._program import Program
 from mercer.engine.sums import _blocked, _native, _per_query, _spectral
 from mercer.engine.sums._diagonal import aligned_fields
 from mercer.engine.sums._spectral import Grid
+from mercer.exceptions import InputError, MercerWarning
 
 NATIVE_DIMENSIONS = 200  # above it BLAS does the work, and does it better
 NATIVE_COLUMNS = 1024  # coefficient columns of one native sum of derivatives

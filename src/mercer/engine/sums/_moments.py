@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from mercer._array import Array, is_sparse
-from mercer._errors import DerivativeError
 from mercer.engine._tiling import n_columns, n_rows
 from mercer.engine.pairs._precision import doubled, in_double
 from mercer.engine.pairs._weights import scaled, without_cusps
@@ -20,6 +19,7 @@ from mercer.engine.programs._program import Distance, Program
 from mercer.engine.sums import _native
 from mercer.engine.sums._dispatch import LOST, NATIVE_COLUMNS, use_native
 from mercer.engine.sums._loop import TileLoop
+from mercer.exceptions import DerivativeError
 
 _EUCLIDEAN = Program((Distance(),), Const(0.0))  # only its variable is looked at
 

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 
 from mercer._array import Array, is_sparse
-from mercer._errors import DerivativeError
 from mercer._threads import map_threads
 from mercer.engine._tiling import n_columns, n_rows, pieces
 from mercer.engine.pairs._precision import doubled, in_double
@@ -16,6 +15,7 @@ from mercer.engine.pairs._weights import tile_jet, without_cusps
 from mercer.engine.programs._fields import direction
 from mercer.engine.programs._maps import pull_all
 from mercer.engine.programs._program import Distance, Dot, Gap, Norm, Program, Variable
+from mercer.exceptions import DerivativeError
 
 
 def input_gradient(program: Program, X: Any, Y: Any) -> Array:

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from mercer._array import Array, as_points, frozen, is_sparse, positive
-from mercer._errors import DomainError, InputError
 from mercer.engine import Columns, Coordinates, Map, Program, Var
+from mercer.exceptions import DomainError, InputError
 from mercer.kernels._domain import Domain
 from mercer.kernels._flags import Definiteness, Flags
 from mercer.kernels._kernel import Kernel
@@ -30,7 +30,7 @@ class Categories(Domain):
     Examples
     --------
     >>> import mercer as mc
-    >>> mc.Overlap().points([["red", 1], ["blue", None]])
+    >>> mc.kernels.Overlap().points([["red", 1], ["blue", None]])
     array([['red', 1],
            ['blue', None]], dtype=object)
     """
@@ -148,7 +148,7 @@ class Hamming(Kernel):
     Examples
     --------
     >>> import mercer as mc
-    >>> k = mc.Hamming(1.0)
+    >>> k = mc.kernels.Hamming(1.0)
     >>> k([["red", "S"], ["red", "M"], ["blue", "L"]], [["red", "S"]]).round(4)
     array([[1.    ],
            [0.3679],
@@ -188,7 +188,7 @@ class Overlap(Kernel):
     Examples
     --------
     >>> import mercer as mc
-    >>> mc.Overlap()([["red", "S"], ["red", "M"], ["blue", "L"]], [["red", "S"]])
+    >>> mc.kernels.Overlap()([["red", "S"], ["red", "M"], ["blue", "L"]], [["red", "S"]])
     array([[1. ],
            [0.5],
            [0. ]])

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from mercer._array import frozen
-from mercer._errors import DomainError, InputError
+from mercer.exceptions import DomainError, InputError
 from mercer.kernels._domain import Domain
 
 _MISSING = ("NAType", "NaTType")  # how pandas writes what is not there
@@ -45,8 +45,8 @@ class Sequences(_Collection):
     Examples
     --------
     >>> import mercer as mc
-    >>> k = mc.FromFunction(lambda S, T: [[float(s[0] == t[0]) for t in T] for s in S],
-    ...                     on=mc.Sequences())
+    >>> k = mc.kernels.FromFunction(lambda S, T: [[float(s[0] == t[0]) for t in T] for s in S],
+    ...                     on=mc.kernels.Sequences())
     >>> k(["ab", ["a", "c"]], ["ax"])
     array([[1.],
            [1.]])
@@ -80,7 +80,9 @@ class Sets(_Collection):
     Examples
     --------
     >>> import mercer as mc
-    >>> k = mc.FromFunction(lambda A, B: [[float(len(a & b)) for b in B] for a in A], on=mc.Sets())
+    >>> def common(A, B):
+    ...     return [[float(len(a & b)) for b in B] for a in A]
+    >>> k = mc.kernels.FromFunction(common, on=mc.kernels.Sets())
     >>> k([{1, 2}, [2, 2, 3]])
     array([[2., 1.],
            [1., 2.]])

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from mercer._array import Array, real
-from mercer._errors import InputError
 from mercer.engine import Block, Program, Var
+from mercer.exceptions import InputError
 from mercer.kernels._domain import Domain
 from mercer.kernels._flags import Definiteness, Flags
 from mercer.kernels._kernel import Kernel

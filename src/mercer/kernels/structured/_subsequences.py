@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from mercer._array import Array, positive, positive_int
-from mercer._errors import InputError
 from mercer.engine import Block, Program, Var
 from mercer.engine.pairs._subsequences import subsequence_diagonal, subsequence_gram
+from mercer.exceptions import InputError
 from mercer.kernels._domain import Domain
 from mercer.kernels._flags import Definiteness, Flags
 from mercer.kernels._kernel import Kernel
@@ -57,7 +57,8 @@ class Subsequences(Kernel):
     array([[0.140625, 0.0625  , 0.0625  ],
            [0.0625  , 0.140625, 0.      ],
            [0.0625  , 0.      , 0.140625]])
-    >>> mc.Normalised(k)(["science is organized knowledge"], ["wisdom is organized life"]).round(3)
+    >>> k = mc.kernels.Normalised(k)
+    >>> k(["science is organized knowledge"], ["wisdom is organized life"]).round(3)
     array([[0.58]])
     """
 

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from mercer._array import Array, frozen
-from mercer._errors import DomainError, InputError
 from mercer.engine import Block, Const, Program, Var
+from mercer.exceptions import DomainError, InputError
 from mercer.kernels._domain import Domain
 from mercer.kernels._flags import Definiteness, Flags
 from mercer.kernels._kernel import Kernel
@@ -188,7 +188,7 @@ class Table(Kernel):
     Examples
     --------
     >>> import mercer as mc
-    >>> k = mc.Table({("age", "income"): mc.Gaussian(1.0), "city": mc.Hamming(1.0)})
+    >>> k = mc.kernels.Table({("age", "income"): mc.Gaussian(1.0), "city": mc.kernels.Hamming(1.0)})
     >>> rows = {"age": [1.0, 1.0], "income": [2.0, 2.0], "city": ["Bonn", "Rome"]}
     >>> k(rows).round(4)
     array([[1.    , 0.3679],

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from mercer._array import Array
-from mercer._errors import InputError
 from mercer._random import as_generator
 from mercer.engine import Scales
+from mercer.exceptions import InputError
 from mercer.kernels._bandwidth import median_scale
 from mercer.kernels._kernel import Kernel
 from mercer.kernels._normalised import Normalised

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from mercer._array import Array, non_negative
-from mercer._errors import InputError
 from mercer.engine import n_rows
+from mercer.exceptions import InputError
 from mercer.methods._row_keys import distinct_rows
 from mercer.methods.denoising._denoiser import Denoiser, stein_risk
 from mercer.methods.denoising._noise_level import noise_energy, noise_level

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from mercer._array import Array, as_points, as_weights, is_sparse
-from mercer._errors import InputError
 from mercer._threads import single_threaded_blas
 from mercer.engine import Distance
+from mercer.exceptions import InputError
 from mercer.kernels import Kernel
 from mercer.methods._rows import spread_rows
 from mercer.methods.denoising._noise_smoother import smooth_bound

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from mercer._array import Array
-from mercer._errors import InputError
 from mercer._threads import single_threaded_blas
+from mercer.exceptions import InputError
 from mercer.kernels import Gaussian, median_scale
 from mercer.methods.pca._kernel_pca import kernel_pca
 from mercer.methods.pca._linear_inverse import Readout

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from mercer._array import Array, as_vector, non_negative, positive_int
-from mercer._errors import InputError
 from mercer.engine import n_rows
+from mercer.exceptions import InputError
 from mercer.kernels import Kernel, Scales
 from mercer.methods.density._density import Density, weights_of
 from mercer.space import Element, mean_embedding
@@ -60,7 +60,7 @@ def adaptive_density(
     --------
     >>> import mercer as mc
     >>> X = [[0.0], [0.1], [0.2], [5.0]]
-    >>> f = mc.adaptive_density(mc.Gaussian(0.5), X)
+    >>> f = mc.methods.adaptive_density(mc.Gaussian(0.5), X)
     >>> [round(e.kernel.length_scale, 3) for e in f.elements]
     [0.434, 0.439, 0.748]
     """

@@ -12,8 +12,8 @@ import numpy as np
 
 from mercer import engine
 from mercer._array import Array, as_vector, is_sparse
-from mercer._errors import InputError
 from mercer.engine import Dense, Program, apply_all, evaluate
+from mercer.exceptions import InputError
 from mercer.kernels import Gaussian, Kernel
 from mercer.methods.density._normaliser import log_normaliser, log_radial_integral, radial_parts
 from mercer.space._points import unique
@@ -80,7 +80,8 @@ def density_scale(
     >>> import numpy as np
     >>> import mercer as mc
     >>> X = np.random.default_rng(0).normal(size=(1000, 2))
-    >>> [round(mc.density_scale(X, rule=r), 3) for r in ("modes", "silverman", "likelihood")]
+    >>> rules = ("modes", "silverman", "likelihood")
+    >>> [round(mc.methods.density_scale(X, rule=r), 3) for r in rules]
     [0.395, 0.312, 0.394]
     """
     if rule not in _RULES:

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from mercer._array import Array, is_sparse, positive_int
-from mercer._errors import InputError
 from mercer._random import as_generator
 from mercer.engine import Fields, n_columns, n_rows
+from mercer.exceptions import InputError
 from mercer.kernels import Kernel
 from mercer.methods.density._normaliser import log_normaliser, log_peak
 from mercer.methods.density._sampling import draw
@@ -105,7 +105,7 @@ class Density:
     Examples
     --------
     >>> import mercer as mc
-    >>> f = mc.Density(mc.mean_embedding(mc.Gaussian(1.0), [[0.0], [2.0]]))
+    >>> f = mc.methods.Density(mc.mean_embedding(mc.Gaussian(1.0), [[0.0], [2.0]]))
     >>> f([[0.0], [1.0]]).round(4)
     array([0.2265, 0.242 ])
     >>> f.log([[100.0]]).round(2)

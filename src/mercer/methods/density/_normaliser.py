@@ -19,8 +19,8 @@ from typing import Any
 import numpy as np
 
 from mercer._array import Array
-from mercer._errors import InputError, UnavailableError
 from mercer.engine import Maps, Program, Scales, evaluate
+from mercer.exceptions import InputError, UnavailableError
 from mercer.kernels import Constant, Kernel, Product, Sum, Transformed
 from mercer.kernels._measures import GammaMixing, InverseGammaMixing, MixingMeasure, PointMass
 

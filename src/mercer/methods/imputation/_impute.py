@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from mercer._array import Array, as_points, as_vector, is_sparse, non_negative, positive_int
-from mercer._errors import InputError
 from mercer._random import as_generator
 from mercer._threads import single_threaded_blas
 from mercer.engine import pieces
+from mercer.exceptions import InputError
 from mercer.kernels import Kernel
 from mercer.linalg._inputs import raw_weights
 from mercer.methods.imputation._choice import Choice, choose

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from mercer._array import Array
-from mercer._errors import InputError
 from mercer.engine import Dense, n_rows, pieces
+from mercer.exceptions import InputError
 from mercer.kernels import Kernel
 from mercer.methods.pca._filters import Filter
 from mercer.methods.pca._kernel_pca import kernel_pca

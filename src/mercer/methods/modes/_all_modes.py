@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from mercer._array import Array, frozen, is_sparse, non_negative, positive, positive_int
-from mercer._errors import InputError
 from mercer.engine import Distance, Expr, evaluate
 from mercer.engine.programs._expr import Cut, Opaque
+from mercer.exceptions import InputError
 from mercer.rigor._enclosure import Terms
 from mercer.rigor._mode_boxes import ModeSearch
 from mercer.rigor._mode_cusps import decide_cusps
@@ -39,7 +39,7 @@ class ProvedModes:
     Examples
     --------
     >>> import mercer as mc
-    >>> found = mc.all_modes(mc.mean_embedding(mc.Gaussian(0.4), [[0.0], [1.0]]))
+    >>> found = mc.methods.all_modes(mc.mean_embedding(mc.Gaussian(0.4), [[0.0], [1.0]]))
     >>> len(found), found.complete, sorted(found.points[:, 0].round(4).tolist())
     (2, True, [0.0601, 0.9399])
     """
@@ -109,10 +109,10 @@ def all_modes(
     --------
     >>> import mercer as mc
     >>> X = [[0.0, 0.0], [4.0, 0.0], [2.0, 3.0]]
-    >>> found = mc.all_modes(mc.mean_embedding(mc.Gaussian(1.0), X))
+    >>> found = mc.methods.all_modes(mc.mean_embedding(mc.Gaussian(1.0), X))
     >>> len(found), found.complete
     (3, True)
-    >>> len(mc.all_modes(mc.mean_embedding(mc.Gaussian(2.5), X)))
+    >>> len(mc.methods.all_modes(mc.mean_embedding(mc.Gaussian(2.5), X)))
     1
     """
     level, tol = non_negative(level, "level"), positive(tol, "tol")

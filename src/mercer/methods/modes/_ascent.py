@@ -37,7 +37,7 @@ class ClimbStatus(Enum):
     Examples
     --------
     >>> import mercer as mc
-    >>> mc.ClimbStatus.PROVED.value
+    >>> mc.methods.ClimbStatus.PROVED.value
     'reached a region from which only one mode can be reached'
     """
 

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from mercer._array import Array, frozen, non_negative, positive, positive_int
-from mercer._errors import InputError
 from mercer._progress import Callback, Step
 from mercer.engine import Dense, evaluate, fields
+from mercer.exceptions import InputError
 from mercer.kernels import Kernel
 from mercer.methods.modes._density_ascent import Climbed, own_length
 from mercer.space import mean_embedding
@@ -37,7 +37,7 @@ class Blurred:
     Examples
     --------
     >>> import mercer as mc
-    >>> mc.blurring_mean_shift(mc.Gaussian(1.0), [[0.0], [0.5], [9.0]]).converged
+    >>> mc.methods.blurring_mean_shift(mc.Gaussian(1.0), [[0.0], [0.5], [9.0]]).converged
     True
     """
 
@@ -94,7 +94,7 @@ def blurring_mean_shift(
     Examples
     --------
     >>> import mercer as mc
-    >>> found = mc.blurring_mean_shift(mc.Gaussian(1.0), [[0.0], [1.0], [6.0], [6.5]])
+    >>> found = mc.methods.blurring_mean_shift(mc.Gaussian(1.0), [[0.0], [1.0], [6.0], [6.5]])
     >>> found.points.round(4).ravel(), found.labels
     (array([0.5 , 0.5 , 6.25, 6.25]), array([0, 0, 1, 1]))
     """

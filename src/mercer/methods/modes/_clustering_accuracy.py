@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from mercer._array import Array, real
-from mercer._errors import InputError
+from mercer.exceptions import InputError
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class Accuracy:
     Examples
     --------
     >>> import mercer as mc
-    >>> found = mc.clustering_accuracy([0, 0, 1, 1], [5, 5, 5, 7])
+    >>> found = mc.methods.clustering_accuracy([0, 0, 1, 1], [5, 5, 5, 7])
     >>> found.accuracy, found.matching
     (0.75, ((5, 0), (7, 1)))
     """
@@ -76,7 +76,7 @@ def clustering_accuracy(truth: Any, labels: Any, *, confidence: float = 0.95) ->
     Examples
     --------
     >>> import mercer as mc
-    >>> found = mc.clustering_accuracy(["a", "a", "b", "b", "b"], [1, 1, 0, 0, -1])
+    >>> found = mc.methods.clustering_accuracy(["a", "a", "b", "b", "b"], [1, 1, 0, 0, -1])
     >>> found.correct, found.total
     (4, 5)
     >>> [round(end, 4) for end in found.interval]

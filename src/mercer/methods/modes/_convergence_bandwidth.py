@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from mercer._array import Array, as_vector, frozen
-from mercer._errors import DerivativeError, InputError
 from mercer.engine import Distance, Expr, Program, apply_all, evaluate, n_columns
+from mercer.exceptions import DerivativeError, InputError
 from mercer.kernels import Constant, Gaussian, Kernel, Product, Transformed
 from mercer.methods.modes._enclosing_ball import enclosing_ball, max_distance
 from mercer.rigor._intervals import Interval, as_interval, enclose, in_distance

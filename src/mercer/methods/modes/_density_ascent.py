@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mercer._array import Array, is_sparse
-from mercer._errors import InputError
 from mercer.engine import (
     Distance,
     Fields,
@@ -22,6 +21,7 @@ from mercer.engine import (
     evaluate,
     n_columns,
 )
+from mercer.exceptions import InputError
 from mercer.space import Element
 
 _TINY = 1e-8  # of the kernel's own length: where the slope of a cusp is read off

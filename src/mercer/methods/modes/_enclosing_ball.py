@@ -34,7 +34,7 @@ class EnclosingBall:
     Examples
     --------
     >>> import mercer as mc
-    >>> ball = mc.enclosing_ball([[0.0, 0.0], [2.0, 0.0], [1.0, 0.5]])
+    >>> ball = mc.methods.enclosing_ball([[0.0, 0.0], [2.0, 0.0], [1.0, 0.5]])
     >>> ball.centre, round(ball.radius, 12)
     (array([1., 0.]), 1.0)
     """
@@ -72,7 +72,7 @@ def enclosing_ball(X: Any) -> EnclosingBall:
     Examples
     --------
     >>> import mercer as mc
-    >>> ball = mc.enclosing_ball([[3.0, 4.0], [3.0, -4.0], [-5.0, 0.0], [5.0, 0.0]])
+    >>> ball = mc.methods.enclosing_ball([[3.0, 4.0], [3.0, -4.0], [-5.0, 0.0], [5.0, 0.0]])
     >>> abs(ball.centre).round(12), round(ball.radius, 12)
     (array([0., 0.]), 5.0)
     """

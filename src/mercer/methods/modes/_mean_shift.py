@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from mercer._array import Array, as_points, frozen, is_sparse, positive, positive_int
-from mercer._errors import InputError
 from mercer._progress import Callback
+from mercer.exceptions import InputError
 from mercer.methods.modes._ascent import Climber, ClimbStatus
 from mercer.methods.modes._density_ascent import Climbed
 

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mercer._array import Array, as_vector, frozen, is_sparse, positive_int
-from mercer._errors import InputError
 from mercer._progress import Callback, Step
+from mercer.exceptions import InputError
 from mercer.kernels import Gaussian, Kernel
 from mercer.methods.density._adaptive_density import stretched
 from mercer.methods.density._density import weights_of
@@ -32,7 +32,7 @@ class Plateau(NamedTuple):
     Examples
     --------
     >>> import mercer as mc
-    >>> mc.scale_space([[0.0], [1.0]], [0.1, 0.2, 0.4, 0.8]).plateaus[0].n_modes
+    >>> mc.methods.scale_space([[0.0], [1.0]], [0.1, 0.2, 0.4, 0.8]).plateaus[0].n_modes
     2
     """
 
@@ -67,7 +67,7 @@ class ScaleSpace:
     >>> import mercer as mc
     >>> rng = np.random.default_rng(0)
     >>> X = np.concatenate([rng.normal(m, 0.3, (40, 1)) for m in (0.0, 3.0, 6.0)])
-    >>> space = mc.scale_space(X)
+    >>> space = mc.methods.scale_space(X)
     >>> space.plateaus[-2].n_modes, int(space.n_modes[-1])
     (3, 1)
     """
@@ -175,7 +175,7 @@ def scale_space(
     Examples
     --------
     >>> import mercer as mc
-    >>> space = mc.scale_space([[0.0], [0.1], [5.0], [5.1]], [0.01, 0.1, 1.0, 2.0, 4.0])
+    >>> space = mc.methods.scale_space([[0.0], [0.1], [5.0], [5.1]], [0.01, 0.1, 1.0, 2.0, 4.0])
     >>> space.n_modes
     array([4, 2, 2, 2, 1])
     >>> round(space.best, 3)

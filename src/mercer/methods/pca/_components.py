@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from mercer._array import Array, positive_int
-from mercer._errors import InputError
+from mercer.exceptions import InputError
 
 _EPS = float(np.finfo(np.float64).eps)
 _ROUNDING = 1e-12  # of the largest eigenvalue: below, a direction is noise of the arithmetic

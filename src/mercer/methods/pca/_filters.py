@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mercer._array import Array, non_negative, positive_int
-from mercer._errors import InputError
+from mercer.exceptions import InputError
 
 
 class Filter(ABC):
@@ -33,7 +33,7 @@ class HardCut(Filter):
     --------
     >>> import numpy as np
     >>> import mercer as mc
-    >>> mc.HardCut().weights(np.array([5.0, 1.0]), None)
+    >>> mc.methods.HardCut().weights(np.array([5.0, 1.0]), None)
     array([1., 1.])
     """
 
@@ -63,7 +63,7 @@ class Tikhonov(Filter):
     --------
     >>> import numpy as np
     >>> import mercer as mc
-    >>> mc.Tikhonov(1.0).weights(np.array([4.0, 1.0, 0.25]), None)
+    >>> mc.methods.Tikhonov(1.0).weights(np.array([4.0, 1.0, 0.25]), None)
     array([0.8, 0.5, 0.2])
     """
 
@@ -98,7 +98,7 @@ class EarlyStopping(Filter):
     --------
     >>> import numpy as np
     >>> import mercer as mc
-    >>> mc.EarlyStopping(2).weights(np.array([4.0, 2.0]), None)
+    >>> mc.methods.EarlyStopping(2).weights(np.array([4.0, 2.0]), None)
     array([1.  , 0.75])
     """
 

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from mercer._array import as_weights
-from mercer._errors import InputError
 from mercer._progress import Callback
 from mercer.engine import n_rows
+from mercer.exceptions import InputError
 from mercer.kernels import Kernel
 from mercer.linalg import EigenPairs, GramOperator, gram_operator
 from mercer.linalg._eigen import operator_pairs

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from mercer._array import Array, as_weights, is_sparse
-from mercer._errors import InputError
 from mercer.engine import Dense, n_rows, pieces
+from mercer.exceptions import InputError
 from mercer.kernels import check_same_columns
 from mercer.space import Subspace, feature
 

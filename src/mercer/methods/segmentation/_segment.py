@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from mercer._array import Array, as_points, frozen, non_negative, positive, positive_int
-from mercer._errors import InputError
 from mercer._progress import Callback
+from mercer.exceptions import InputError
 from mercer.kernels import Epanechnikov, Gaussian, Kernel
 from mercer.methods.modes._ascent import Climber
 from mercer.methods.modes._density_ascent import Climbed
@@ -41,7 +41,7 @@ class Segments:
     >>> import mercer as mc
     >>> image = np.zeros((8, 8))
     >>> image[:, 5:] = 1.0
-    >>> found = mc.segment(image, spatial=2.0)
+    >>> found = mc.methods.segment(image, spatial=2.0)
     >>> found.n_segments, found.counts, found.colours.ravel()
     (2, array([40, 24]), array([0., 1.]))
     """
@@ -141,7 +141,7 @@ def segment(
     >>> rows, columns = np.indices((40, 40))
     >>> disc = (rows - 20.0) ** 2 + (columns - 20.0) ** 2 < 100.0
     >>> noisy = disc + 0.1 * np.random.default_rng(0).normal(size=disc.shape)
-    >>> found = mc.segment(noisy, spatial=6.0, colour=0.5)
+    >>> found = mc.methods.segment(noisy, spatial=6.0, colour=0.5)
     >>> found.n_segments, int((found.labels != disc).sum())
     (2, 0)
     """

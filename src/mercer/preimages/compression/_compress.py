@@ -8,10 +8,10 @@ import numpy as np
 
 from mercer import engine
 from mercer._array import Array, frozen, is_sparse, non_negative, positive_int
-from mercer._errors import InputError
 from mercer._progress import Callback
 from mercer._random import as_generator
 from mercer.engine import Dense, n_rows
+from mercer.exceptions import InputError
 from mercer.kernels import Definiteness, Kernel
 from mercer.preimages.compression._methods import Chosen, Compressor, Greedy, Pruning, Task
 from mercer.preimages.compression._result import Compressed, Outcome

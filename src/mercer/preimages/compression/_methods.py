@@ -10,9 +10,9 @@ import numpy as np
 
 from mercer import engine
 from mercer._array import Array, positive, positive_int
-from mercer._errors import InputError
 from mercer._progress import Callback, Step
 from mercer.engine import n_rows
+from mercer.exceptions import InputError
 from mercer.linalg import nystrom
 from mercer.preimages.compression._refinement import ascend
 from mercer.preimages.compression._selection import backward, forward
@@ -86,7 +86,7 @@ class Greedy(Compressor):
     >>> import numpy as np
     >>> import mercer as mc
     >>> psi = mc.mean_embedding(mc.Gaussian(1.0), np.linspace(-1.0, 1.0, 50)[:, None])
-    >>> small = mc.compress(psi, 2, method=mc.Greedy())
+    >>> small = mc.compress(psi, 2, method=mc.preimages.Greedy())
     >>> np.sort(small.element.points[:, 0]).round(2)
     array([-0.55,  0.55])
     >>> round(float(small.relative_error), 4)
@@ -152,9 +152,9 @@ class Pruning(Compressor):
     >>> import mercer as mc
     >>> def common(A, B):
     ...     return [[float(len(set(a) & set(b))) for b in B] for a in A]
-    >>> k = mc.FromFunction(common, on=mc.Objects())
+    >>> k = mc.kernels.FromFunction(common, on=mc.kernels.Objects())
     >>> psi = mc.mean_embedding(k, ["ab", "a", "b", "abc", "c"])
-    >>> small = mc.compress(psi, 2, method=mc.Pruning())
+    >>> small = mc.compress(psi, 2, method=mc.preimages.Pruning())
     >>> len(small.element.points), bool(small.error < 1e-7)
     (2, True)
     """
@@ -201,7 +201,7 @@ class Landmarks(Compressor):
     >>> import mercer as mc
     >>> X = np.random.default_rng(0).normal(size=(300, 2))
     >>> psi = mc.mean_embedding(mc.Gaussian(1.0), X)
-    >>> small = mc.compress(psi, 40, method=mc.Landmarks("leverage"), random_state=0)
+    >>> small = mc.compress(psi, 40, method=mc.preimages.Landmarks("leverage"), random_state=0)
     >>> bool(small.relative_error < 0.1)
     True
     """

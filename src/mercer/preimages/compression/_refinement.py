@@ -9,7 +9,7 @@ import numpy as np
 
 from mercer import engine
 from mercer._array import Array
-from mercer._errors import InputError
+from mercer.exceptions import InputError
 from mercer.preimages.compression._target import Aim, Move
 
 _PAIRS = 12

@@ -19,8 +19,8 @@ import numpy as np
 
 from mercer import engine
 from mercer._array import Array, frozen, is_sparse
-from mercer._errors import InputError
 from mercer.engine import Coef, Dense, LowRank, Program, Stacked, n_rows, pieces
+from mercer.exceptions import InputError
 from mercer.kernels import Kernel
 from mercer.space import Element
 

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from mercer._array import Array
-from mercer._errors import InputError
 from mercer.engine import doubled, n_columns, n_rows, pieces
+from mercer.exceptions import InputError
 from mercer.kernels import check_same_columns
 from mercer.preimages._objective import Collinear, Nearest
 from mercer.preimages._problem import Problem
@@ -45,7 +45,7 @@ class Candidates(Solver):
     >>> import mercer as mc
     >>> def common(A, B):
     ...     return [[float(len(set(a) & set(b))) for b in B] for a in A]
-    >>> k = mc.FromFunction(common, on=mc.Objects())
+    >>> k = mc.kernels.FromFunction(common, on=mc.kernels.Objects())
     >>> psi = mc.mean_embedding(k, ["kernel", "colonel", "journal"])
     >>> mc.preimage(psi, mc.Candidates(["nel", "dog", "journalist"])).points
     ['nel']

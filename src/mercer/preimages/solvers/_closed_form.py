@@ -9,9 +9,9 @@ import numpy as np
 
 from mercer import engine
 from mercer._array import Array, is_sparse, non_negative, positive
-from mercer._errors import InputError
 from mercer._threads import single_threaded_blas
 from mercer.engine import Coef, n_rows
+from mercer.exceptions import InputError
 from mercer.kernels import Kernel
 from mercer.preimages._problem import Problem
 from mercer.preimages._result import Found, found_by_formula

@@ -9,9 +9,9 @@ import numpy as np
 
 from mercer import engine
 from mercer._array import Array, positive, positive_int
-from mercer._errors import InputError
 from mercer._threads import map_threads, single_threaded_blas
 from mercer.engine import Distance, Expr, pieces
+from mercer.exceptions import InputError
 from mercer.kernels import Definiteness, Kernel
 from mercer.preimages._problem import Problem
 from mercer.preimages._result import Found, found_by_formula

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from mercer._array import Array
-from mercer._errors import DerivativeError
+from mercer.exceptions import DerivativeError
 from mercer.preimages._descent import Descent, fixed_point_step, steepest
 from mercer.preimages._problem import Problem
 from mercer.preimages._state import State

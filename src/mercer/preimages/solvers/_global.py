@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from mercer._array import Array, is_sparse, positive, positive_int
-from mercer._errors import InputError
 from mercer.engine import Distance, Dot, Norm, doubled, n_columns
+from mercer.exceptions import InputError
 from mercer.kernels import Definiteness
 from mercer.preimages._constraint import Box, as_constraint
 from mercer.preimages._objective import Collinear, Nearest

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from mercer._array import Array, is_sparse, positive
-from mercer._errors import InputError
 from mercer._threads import map_threads, single_threaded_blas
+from mercer.exceptions import InputError
 from mercer.kernels import Gaussian, Kernel, median_scale
 from mercer.preimages._problem import Problem
 from mercer.preimages._result import Found, found_by_formula

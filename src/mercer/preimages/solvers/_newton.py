@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from mercer._array import Array
-from mercer._errors import DerivativeError
+from mercer.exceptions import DerivativeError
 from mercer.preimages._descent import Descent, steepest
 from mercer.preimages._problem import Problem
 from mercer.preimages._state import State
