@@ -11,7 +11,7 @@ from sklearn.datasets import load_digits
 from sklearn.impute import KNNImputer
 
 import mercer as mc
-from mercer.methods import EarlyStopping, HardCut, ImputeStatus, Tikhonov, impute
+from mercer.methods import ImputeStatus, Landweber, Tikhonov, Truncation, impute
 from mercer.methods.imputation._choice import _median_distance
 from mercer.methods.imputation._impute import distinct_rows
 from mercer.methods.imputation._rounds import Components, Settings, from_neighbours
@@ -136,7 +136,7 @@ def test_rows_of_rank_one_are_recovered_by_one_linear_component():
     X = rng.normal(size=(60, 1)) @ rng.normal(size=(1, 5))
     missing = holes(X)
     found = impute(
-        missing, mc.Linear(), filter=HardCut(), n_components=1, standardize=False, max_iter=50
+        missing, mc.Linear(), filter=Truncation(), n_components=1, standardize=False, max_iter=50
     )
     some = ~np.isnan(missing).all(axis=1)
     assert relative_error(found.points[some], X[some], missing[some]) < 0.02
@@ -208,7 +208,7 @@ def test_landmarks_come_close_to_all_rows():
     assert found.completion.back.points.shape == (40, 6)
 
 
-@pytest.mark.parametrize("spectral", [Tikhonov(0.5), EarlyStopping(), EarlyStopping(5), HardCut()])
+@pytest.mark.parametrize("spectral", [Tikhonov(0.5), Landweber(), Landweber(5), Truncation()])
 def test_every_filter_can_be_used(spectral):
     X = correlated(100)
     missing = holes(X)
