@@ -142,5 +142,5 @@ def test_what_cannot_be_filled_is_refused(X, message):
 
 
 def test_settings_are_checked():
-    with pytest.raises(mc.InputError, match="standardize"):
-        KernelImputer(standardize="maybe").fit(data())
+    with pytest.raises(mc.InputError, match="scale_columns"):
+        KernelImputer(scale_columns="maybe").fit(data())

@@ -10,7 +10,7 @@ import numpy as np
 from mercer._array import Array, non_negative
 from mercer.engine import n_rows
 from mercer.exceptions import InputError
-from mercer.methods._row_keys import distinct_rows
+from mercer.methods._rows import distinct_rows
 from mercer.methods.denoising._denoiser import Denoiser, stein_risk
 from mercer.methods.denoising._noise_level import noise_energy, noise_level
 from mercer.methods.pca._filters import Filter, Tikhonov, Truncation
@@ -149,7 +149,7 @@ def _way_back(inverse: Any, plane: Subspace, X: Any, weights: Array | None) -> A
     if inverse is None:
         return Readout.of(plane, X, weights)
     if isinstance(inverse, LearnedMap):
-        return inverse.fit(plane, X[distinct_rows(X, weights)])
+        return inverse.fit(plane, distinct_rows(X, weights)[0])
     if not isinstance(inverse, Solver | Readout):
         raise InputError(f"inverse must be None, a solver or a LearnedMap, got {inverse!r}")
     return inverse
