@@ -8,7 +8,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 
 import mercer as mc
-from mercer.preimages import Status, Verdict, gradient_bound
+from mercer import Status
+from mercer.preimages import Verdict, gradient_bound
 from mercer.testing import awkward_kernels
 
 SMOOTH = [

@@ -73,7 +73,7 @@ class KernelImputer(TransformerMixin, KernelEstimator):  # type: ignore[misc]
         Rounds in `fit`.
     changes_ : array of shape (`n_iter_`,)
         How far the missing entries moved in each round.
-    status_ : mercer.methods.ImputeStatus
+    status_ : mercer.Status
         Why `fit` stopped.
     error_ : float
         Mean squared error on the hidden entries over that of column means.

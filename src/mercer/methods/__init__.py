@@ -6,7 +6,7 @@ from mercer.methods.denoising._noise_level import noise_energy, noise_level
 from mercer.methods.density._adaptive_density import adaptive_density
 from mercer.methods.density._bandwidth import density_scale
 from mercer.methods.density._density import Density, kernel_density
-from mercer.methods.imputation._impute import Completion, Imputed, ImputeStatus, impute
+from mercer.methods.imputation._impute import Completion, Imputed, impute
 from mercer.methods.modes._all_modes import ProvedModes, all_modes
 from mercer.methods.modes._ascent import ClimbStatus
 from mercer.methods.modes._blurring import Blurred, blurring_mean_shift
@@ -30,7 +30,6 @@ __all__ = [
     "Density",
     "EnclosingBall",
     "Filter",
-    "ImputeStatus",
     "Imputed",
     "Landweber",
     "Modes",

@@ -11,6 +11,7 @@ import numpy as np
 from mercer import engine
 from mercer._array import Array, is_sparse, positive_int
 from mercer._progress import Callback
+from mercer._status import Status
 from mercer.engine import n_columns, pieces
 from mercer.exceptions import InputError
 from mercer.kernels import Definiteness, OpenBall
@@ -19,7 +20,7 @@ from mercer.preimages._constraint import Ball, as_constraint
 from mercer.preimages._descent import Descent
 from mercer.preimages._objective import Nearest, Objective
 from mercer.preimages._problem import Problem
-from mercer.preimages._result import Certificate, Found, History, PreImage, Status, undecided
+from mercer.preimages._result import Certificate, Found, History, PreImage, undecided
 from mercer.preimages._solver import Solver
 from mercer.preimages._starts import default_starts, given_starts
 from mercer.preimages.solvers._candidates import Candidates

@@ -11,7 +11,8 @@ from sklearn.datasets import load_digits
 from sklearn.impute import KNNImputer
 
 import mercer as mc
-from mercer.methods import ImputeStatus, Landweber, Tikhonov, Truncation, impute
+from mercer import Status
+from mercer.methods import Landweber, Tikhonov, Truncation, impute
 from mercer.methods.imputation._choice import _median_distance
 from mercer.methods.imputation._rounds import Components, Settings, from_neighbours
 
@@ -219,16 +220,16 @@ def test_every_filter_can_be_used(spectral):
 def test_the_result_says_how_it_came_about():
     X = holes(curve(80))
     found = impute(X)
-    assert found.status in (ImputeStatus.CHOSEN, ImputeStatus.CONVERGED)
+    assert found.status in (Status.CHOSEN, Status.CONVERGED)
     assert found.changes.shape == (found.n_iter,)
     assert 0.0 < found.error < 1.0
     assert isinstance(found.kernel, mc.Gaussian)
     with pytest.raises(FrozenInstanceError):
         found.n_iter = 3
-    assert impute(X, max_iter=1).status is ImputeStatus.MAX_ITER
-    assert impute(X, tol=10.0).status is ImputeStatus.CONVERGED
-    assert impute(curve(20)).status is ImputeStatus.COMPLETE
-    assert impute([[1.0, np.nan], [2.0, 3.0]]).status is ImputeStatus.MEANS
+    assert impute(X, max_iter=1).status is Status.MAX_ITER
+    assert impute(X, tol=10.0).status is Status.CONVERGED
+    assert impute(curve(20)).status is Status.COMPLETE
+    assert impute([[1.0, np.nan], [2.0, 3.0]]).status is Status.TOO_FEW
 
 
 def test_the_expected_error_is_about_the_true_one():

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from contextlib import nullcontext
 from dataclasses import dataclass, field
-from enum import Enum
 from typing import Any
 
 import numpy as np
 
 from mercer._array import Array, as_points, is_sparse, non_negative, positive_int
 from mercer._random import as_generator
+from mercer._status import Status
 from mercer._threads import single_threaded_blas
 from mercer.engine import pieces
 from mercer.exceptions import InputError
@@ -28,16 +28,6 @@ _MANY = 2000  # rows whose components are all computed; more take landmarks
 _LANDMARKS = 500
 _REFERENCES = 2000  # rows among which neighbours are sought
 _BLOCK = 2048  # rows that are filled at once
-
-
-class ImputeStatus(Enum):
-    """Why imputation stopped; the value says it in words."""
-
-    CONVERGED = "converged: the last round changed the missing entries by less than tol"
-    CHOSEN = "stopped where entries that were hidden on purpose were predicted best"
-    MAX_ITER = "stopped at max_iter; raise max_iter, or tol"
-    COMPLETE = "nothing was missing"
-    MEANS = "column means: rows, or entries to judge by, are too few to learn more"
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,7 +120,7 @@ class Imputed:
         Rounds.
     changes : array of shape (n_iter,)
         Root mean square change of the missing entries in each round, in units of the scale.
-    status : ImputeStatus
+    status : Status
     kernel : Kernel or None
         The kernel, on columns divided by `completion.scale`.
     strength : float or None
@@ -145,7 +135,7 @@ class Imputed:
     points: Array = field(repr=False)
     n_iter: int
     changes: Array = field(repr=False)
-    status: ImputeStatus
+    status: Status
     kernel: Kernel | None
     strength: float | None
     error: float
@@ -333,14 +323,14 @@ def _sums(parts: Components, Z: Array, w: Array, strength: float | None) -> tupl
 
 def _status(
     changes: list[float], completion: Completion, missing: bool, tol: float, max_iter: int
-) -> ImputeStatus:
+) -> Status:
     if not missing:
-        return ImputeStatus.COMPLETE
+        return Status.COMPLETE
     if not completion.trust.any():
-        return ImputeStatus.MEANS
+        return Status.TOO_FEW
     if changes and changes[-1] <= tol:
-        return ImputeStatus.CONVERGED
-    return ImputeStatus.MAX_ITER if len(changes) == max_iter else ImputeStatus.CHOSEN
+        return Status.CONVERGED
+    return Status.MAX_ITER if len(changes) == max_iter else Status.CHOSEN
 
 
 def incomplete(X: Any) -> Array:
