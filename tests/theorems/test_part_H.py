@@ -208,13 +208,13 @@ def test_X4_a_random_start_is_why_the_fixed_point_failed():
 
 
 def test_X5_denoising_of_handwritten_digits(rng):
-    """500 noisy digits of 8 x 8 pixels in [0, 1], noise of variance 0.1, 20 components.
+    """300 noisy digits of 8 x 8 pixels in [0, 1], noise of variance 0.1, 20 components.
 
     The paper's length scale of 1e5 makes such pixels nearly indistinguishable: the Gram matrix is
     singular to rounding and kernel PCA is PCA. At a length scale of 2 it is not.
     """
     digits = rng.permutation(load_digits().data / 16.0)
-    train = digits[:500] + np.sqrt(0.1) * rng.normal(size=(500, 64))
+    train = digits[:300] + np.sqrt(0.1) * rng.normal(size=(300, 64))
     clean = digits[500:520]
     noisy = clean + np.sqrt(0.1) * rng.normal(size=clean.shape)
 
