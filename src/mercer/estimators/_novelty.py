@@ -138,7 +138,7 @@ class KernelNovelty(OutlierMixin, KernelEstimator):  # type: ignore[misc]
         w = row_weights(sample_weight, X)
         with self._options():
             self.kernel_ = resolve_kernel(self.kernel, X, sample_weight=w, gamma=self.gamma)
-            X = self.kernel_.points(X)
+            X = self.kernel_.points(X).array
             keys, group = np.unique(row_keys(X), return_inverse=True)
             raw = np.ones(n_rows(X)) if w is None else w
             mass = np.bincount(group, raw, len(keys))[group]  # of all rows that equal a row
@@ -183,7 +183,7 @@ class KernelNovelty(OutlierMixin, KernelEstimator):  # type: ignore[misc]
         X : array_like or CSR matrix of shape (m, d)
         """
         check_is_fitted(self)
-        X = self.kernel_.points(self._rows(X, reset=False))
+        X = self.kernel_.points(self._rows(X, reset=False)).array
         with self._options():
             plane = self.subspace_
             squared = [
