@@ -13,7 +13,7 @@ from mercer._threads import single_threaded_blas
 from mercer.engine import n_columns, n_rows, pieces
 from mercer.kernels import Kernel
 from mercer.linalg import Nystrom, nystrom
-from mercer.methods._row_keys import distinct_rows
+from mercer.methods._rows import distinct_rows
 from mercer.methods.pca._components import kept, signs
 from mercer.methods.pca._linear_inverse import Readout
 from mercer.space import Element, Subspace
@@ -55,7 +55,7 @@ class LandmarkScatter:
         """
         rng = as_generator(random_state)
         X = kernel.points(X).array
-        X = X[distinct_rows(X, weights)]
+        X, _ = distinct_rows(X, weights)
         if n_rows(X) > _CHOSEN_AMONG:
             X = X[np.sort(rng.choice(n_rows(X), _CHOSEN_AMONG, replace=False))]
         low = nystrom(kernel, X, n_landmarks, rule=rule, random_state=rng)

@@ -8,12 +8,13 @@ from typing import Any
 import numpy as np
 
 from mercer._array import Array
+from mercer._status import Status
 from mercer.engine import diagonal, doubled, n_columns, n_rows, pieces
 from mercer.exceptions import InputError
 from mercer.kernels import check_same_columns
 from mercer.preimages._objective import Collinear, Nearest
 from mercer.preimages._problem import Problem
-from mercer.preimages._result import Found, Status, statuses
+from mercer.preimages._result import Found, statuses
 from mercer.preimages._solver import Solver
 from mercer.space import Element
 
