@@ -265,12 +265,13 @@ def _judged(
     else:
         gradient = np.full(problem.batch, np.nan)
         certificate = undecided(problem.batch)
-    own = np.asarray(psi.kernel.diag(found.points), dtype=float)
+    points = found.points if vectors else psi.queries(found.points)
+    own = np.asarray(engine.diagonal(psi.kernel.program, points), dtype=float)
     if smooth and isinstance(problem.objective, Nearest):
         objective = state.objective + problem.offset
         value = 0.5 * own - objective
     else:
-        value = np.asarray(psi.fields(found.points, paired=True).value, dtype=float)
+        value = np.asarray(psi.fields(points, paired=True).value, dtype=float)
         objective = state.objective if smooth else 0.5 * own - value
     squared = norms**2 + own - 2.0 * value
     slack = 1e-12 * (norms**2 + np.abs(own))
