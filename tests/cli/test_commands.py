@@ -353,6 +353,7 @@ def test_kernels_as_words():
     assert parse_kernel("polynomial:2") == Polynomial(2)
     assert parse_kernel("polynomial:2,1,0") == Polynomial(2, 1.0, 0.0)
     assert parse_kernel("linear") == Linear()
+    assert parse_kernel("rbf:2") == Gaussian(2.0)
 
 
 def test_lists_of_many():

@@ -175,10 +175,10 @@ def test_interrupt_from_the_keyboard(tmp_path):
 @pytest.mark.parametrize(("source", "output"), [("complete.npy", "out.npy"), ("scans", "out")])
 def test_signals_leave_nothing_behind(number, source, output, files):
     before = names_in(files["folder"])
-    module = "arrays" if source.endswith("npy") else "images"
+    module, function = ("arrays", "save") if source.endswith("npy") else ("images", "rint")
     code = f"""import os, sys
 from mercer.cli import _{module}, main
-_{module}.np.{"save" if module == "arrays" else "rint"} = lambda *_: os.kill(os.getpid(), {int(number)})
+_{module}.np.{function} = lambda *_: os.kill(os.getpid(), {int(number)})
 sys.exit(main(["denoise", "{source}", "-o", "{output}"]))"""
     ran = subprocess.run([sys.executable, "-c", code], cwd=files["folder"], check=False)
     assert ran.returncode == 128 + number

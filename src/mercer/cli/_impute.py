@@ -42,8 +42,8 @@ def impute(run: Run) -> None:
     missing = np.isnan(data.values)
     model, values = None, data.values
     if missing.any():
-        standardize = "auto" if run.scale else False
-        model = KernelImputer(kernel=run.kernel, standardize=standardize, random_state=run.seed)
+        scale = "auto" if run.scale else "none"
+        model = KernelImputer(kernel=run.kernel, scale_columns=scale, random_state=run.seed)
         run.fit(model, train.values, train)
         values = run.map_rows(model.transform, data.values, "filling")
     data.write(values, run.output)

@@ -48,10 +48,10 @@ def counted(number: int, word: str) -> str:
 
 def listed(words: Iterable[object], most: int = 8) -> str:
     """Words separated by commas; long lists are cut with "and 7 more"."""
-    words = [str(word) for word in words]
-    if len(words) <= most:
-        return ", ".join(words)
-    return ", ".join(words[: most - 1]) + f" and {len(words) - most + 1} more"
+    texts = [str(word) for word in words]
+    if len(texts) <= most:
+        return ", ".join(texts)
+    return ", ".join(texts[: most - 1]) + f" and {len(texts) - most + 1} more"
 
 
 def rounded(value: object) -> str:

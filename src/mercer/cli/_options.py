@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -14,22 +15,18 @@ from mercer.cli._messages import UsageError
 from mercer.cli._output import Output
 from mercer.cli._run import Run
 from mercer.exceptions import InputError
-from mercer.kernels import Gaussian, Laplace, Linear, Matern, Polynomial
+from mercer.kernels._names import ALIASES, KERNELS
 
-
-def _polynomial(degree: float, scale: float = 1.0, offset: float = 1.0) -> Polynomial:
-    return Polynomial(int(degree) if degree == int(degree) else degree, scale, offset)  # type: ignore[arg-type]
-
-
-# name: constructor, its numbers, and how many of them are required
-_KERNELS: dict[str, tuple[Callable[..., Any], str, int]] = {
-    "gaussian": (Gaussian, "LENGTH", 1),
-    "laplace": (Laplace, "LENGTH", 1),
-    "matern": (Matern, "NU,LENGTH", 2),
-    "polynomial": (_polynomial, "DEGREE[,SCALE,OFFSET]", 1),
-    "linear": (Linear, "", 0),
+# the numbers that follow the name of a kernel, and how many of them are required
+_NUMBERS = {
+    "gaussian": ("LENGTH", 1),
+    "laplace": ("LENGTH", 1),
+    "matern": ("NU,LENGTH", 2),
+    "polynomial": ("DEGREE[,SCALE,OFFSET]", 1),
+    "linear": ("", 0),
+    "cosine": ("", 0),
 }
-_FORMS = ("auto", *(f"{name}:{form}" if form else name for name, (_, form, _) in _KERNELS.items()))
+_FORMS = ("auto", *(f"{name}:{form}" if form else name for name, (form, _) in _NUMBERS.items()))
 _PATH = click.Path(path_type=Path)
 
 
@@ -77,7 +74,7 @@ def command(
 
 
 def format_examples(examples: Sequence[tuple[str, str]]) -> str:
-    """The examples at the end of a help page; `\\b` keeps the line breaks."""
+    """Examples for the end of a help page; "backspace" tells click to keep the line breaks."""
     lines = ["\b", "Examples:"]
     for description, line in examples:
         lines += [f"  # {description}", f"  {line}"]
@@ -146,20 +143,21 @@ def parse_kernel(text: str) -> Any:
     name, _, numbers = text.strip().lower().partition(":")
     if name == "auto" and not numbers:
         return "auto"
-    if name not in _KERNELS:
+    name = ALIASES.get(name, name)
+    if name not in _NUMBERS:
         raise UsageError(f"unknown kernel {text!r}; choose one of {', '.join(_FORMS)}")
-    make, form, least = _KERNELS[name]
+    form, least = _NUMBERS[name]
     most = form.count(",") + 1 if form else 0
+    values = [as_float(number) for number in numbers.split(",")] if numbers else []
+    if not least <= len(values) <= most or any(map(math.isnan, values)):
+        expected = f"{name}:{form}" if form else name
+        raise UsageError(f"--kernel {text} does not have the form {expected}")
+    if name == "polynomial" and values[0].is_integer():
+        values[0] = int(values[0])
     try:
-        values = [float(number) for number in numbers.split(",")] if numbers else []
-        if not least <= len(values) <= most:
-            raise ValueError
-        return make(*values)
+        return KERNELS[name](*values)
     except InputError as error:
         raise UsageError(f"--kernel {text}: {error}") from error
-    except ValueError as error:
-        expected = f"{name}:{form}" if form else name
-        raise UsageError(f"--kernel {text} does not have the form {expected}") from error
 
 
 def as_float(text: str) -> float:
