@@ -53,9 +53,12 @@ def _fill() -> None:
 
 @cache
 def _fill_estimators() -> None:
+    from sklearn.preprocessing import StandardScaler
+
     from mercer import estimators
 
     _add_public(estimators)
+    _registry.add(f"{_ESTIMATORS}.StandardScaler", StandardScaler)  # of `scale_columns`
 
 
 def _add_public(module: ModuleType) -> None:

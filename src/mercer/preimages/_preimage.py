@@ -149,6 +149,9 @@ def preimage(
         part = whole.part(rows)
         begin = None if starts is None else starts[:, rows]
         found = _solved(part, chosen, begin, count, random_state, history, callback)
+        if _is_single(psi):  # describe the points that are returned, not those before rounding
+            rounded = found.points.astype(np.float32).astype(float)
+            found = replace(found, points=rounded, state=None)
         parts.append(_described(part, found, norms[rows], eigenvalues))
     return _joined(parts, psi)
 
@@ -252,20 +255,22 @@ def _described(
     """The result: distance, gradient and certificate do not depend on the solver."""
     psi, owners = problem.psi, np.arange(problem.batch)
     nearest = isinstance(problem.objective, Nearest)
-    own = np.asarray(psi.kernel.diag(found.points), dtype=float)
+    vectors = psi.kernel.domain.is_vector
+    points = found.points if vectors else psi.queries(found.points)
+    own = np.asarray(engine.diagonal(psi.kernel.program, points), dtype=float)
     if not problem.is_smooth:
-        value = np.asarray(psi.fields(found.points, paired=True).value, dtype=float)
+        value = np.asarray(psi.fields(points, paired=True).value, dtype=float)
         objective, gradient = 0.5 * own - value, np.full(problem.batch, np.nan)
     else:
-        state = found.state or problem.at(found.points, owners, 1)
+        state = found.state or problem.at(points, owners, 1)
         objective, gradient = state.objective + problem.offset, state.gradient_norm
         if nearest:
             value = 0.5 * own - objective
         else:
-            value = np.asarray(psi.fields(found.points, paired=True).value, dtype=float)
+            value = np.asarray(psi.fields(points, paired=True).value, dtype=float)
     # proofs are about the unconstrained distance problem
     if problem.is_smooth and nearest and problem.constraint.is_free:
-        certificate = certify(psi, found.points, eigenvalues=eigenvalues)
+        certificate = certify(psi, points, eigenvalues=eigenvalues)
     else:
         certificate = undecided(problem.batch)
     squared = norms**2 + own - 2.0 * value
@@ -284,6 +289,11 @@ def _described(
     )
 
 
+def _is_single(psi: Element) -> bool:
+    """Whether the points are dense and in single precision; pre-images are, too."""
+    return not is_sparse(psi.points) and getattr(psi.points, "dtype", None) == np.float32
+
+
 def _joined(parts: list[PreImage], psi: Element) -> PreImage:
     """One result from those of the blocks, points in the type of the element's."""
 
@@ -293,7 +303,7 @@ def _joined(parts: list[PreImage], psi: Element) -> PreImage:
     points: Any
     if isinstance(parts[0].points, np.ndarray):
         points = join("points")
-        if not is_sparse(psi.points) and getattr(psi.points, "dtype", None) == np.float32:
+        if _is_single(psi):
             points = points.astype(np.float32)
     elif is_sparse(parts[0].points):
         points = reduce(concatenated, (p.points for p in parts))
