@@ -112,9 +112,7 @@ class _Decoder:
 
     def _ref(self, content: Any) -> Any:
         if type(content) is not int or not 0 <= content < len(self.known):
-            raise InputError(
-                f"it refers to object {content!r}, which does not precede the reference"
-            )
+            raise InputError(f"it refers to object {content!r}, which does not precede it")
         self.nodes_left -= self.sizes[content]
         if self.nodes_left < 0:
             raise InputError("it contains objects that are nested and shared too often")

@@ -9,8 +9,8 @@ version that wrote it), `objects` and `root`. `objects` is a list of
 - `{"table": shape, "columns": [[name, value], ...]}`: a structured array,
 - `{"csr": class, "shape": ..., "data": ..., "indices": ..., "indptr": ...}`: a sparse matrix.
 
-A value, such as the `root`, is a JSON value, `{"ref": i}` for object i (which must precede the object
-that refers to it), or another object with one key, its type: `{"tuple": [...]}`, `{"float": "inf"}`.
+A value, such as `root`, is a JSON value, `{"ref": i}` for object i (which must precede the object
+that refers to it), or an object with one key, its type, such as `{"tuple": [...]}`.
 Arrays, kernels and points that are shared are written once.
 """
 
