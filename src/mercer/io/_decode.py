@@ -137,8 +137,8 @@ class _Decoder:
             return cls
         if name.startswith(OWN):
             raise InputError(
-                f"it contains {name!r}, which this version of mercer does not have (it was written by "
-                f"mercer {self.version})"
+                f"it contains {name!r}, which this version of mercer lacks (it was written by mercer "
+                f"{self.version})"
             )
         raise InputError(
             f"it contains {name!r}, which is not registered; import or define the class, and call "
