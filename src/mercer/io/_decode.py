@@ -137,7 +137,7 @@ class _Decoder:
             return cls
         if name.startswith(OWN):
             raise InputError(
-                f"it contains {name!r}, which this version of mercer lacks (it was written by mercer "
+                f"it contains {name!r}, which this version of mercer lacks (written by mercer "
                 f"{self.version})"
             )
         raise InputError(
