@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
@@ -13,7 +12,6 @@ from mercer.engine.pairs._cancellation import cut_below
 from mercer.engine.pairs._distances import bound_on_error, squared_norms
 from mercer.engine.pairs._variables import mapped_points, tile_dtype
 from mercer.engine.programs._expr import Const
-from mercer.engine.programs._fields import Fields
 from mercer.engine.programs._program import Distance, Program
 
 _SMALLEST, _LARGEST = 1e-30, 1e30  # squared distances that float32 holds with room to spare
@@ -73,26 +71,3 @@ def as_float32(array: Array) -> Array:
     """The array in float32; numbers beyond its range become infinite."""
     with np.errstate(over="ignore"):
         return array.astype(np.float32)
-
-
-def halved(fields: Fields) -> Fields:
-    """Fields in float32; slopes and shifts stay as they are, a bound grows by the rounding."""
-
-    def cast(a: Any) -> Any:
-        return None if a is None else as_float32(a)
-
-    return replace(
-        fields,
-        value=cast(fields.value),
-        gradient=cast(fields.gradient),
-        hessian=cast(fields.hessian),
-        cusp=cast(fields.cusp),
-        bound=with_rounding(fields.bound, fields.value),
-    )
-
-
-def with_rounding(bound: Array | None, value: Array) -> Array | None:
-    """A bound on the error of values of shape (m, b) that will be rounded to float32."""
-    if bound is None:
-        return None
-    return np.asarray(bound + np.finfo(np.float32).eps * np.abs(value).max(axis=0))
