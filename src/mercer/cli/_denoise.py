@@ -77,20 +77,20 @@ def denoise(
     model = _model(job, train, kept, noise, solver)
     job.fit(model, train, scaling)
     values = data.values
-    if model.denoiser_.trust > 0.0:
+    if model.trust_ > 0.0:
         values = np.empty_like(data.values)
         for rows in job.in_blocks(data, "denoising"):
-            values[rows] = scaling.back(model.denoise(scaling.there(data.values[rows])))
+            values[rows] = scaling.back(model.transform(scaling.there(data.values[rows])))
     data.write(values, job.output)
     change = scaling.there(values) - scaling.there(data.values)
     facts = _facts(model, noise, change, "column" if scaling.mean is not None else "")
     job.say("denoised", data, facts | (_more(model, data, change) if report else {}))
-    if model.denoiser_.trust < _NOTHING and noise != 0.0:
+    if model.trust_ < _NOTHING and noise != 0.0:
         job.note("changes would do more harm than good, so the rows are left nearly as they were")
 
 
 def _model(job: Job, train: Data, kept: Any, noise: float | None, solver: str) -> Any:
-    from mercer.estimators import KernelPCA
+    from mercer.estimators import KernelDenoiser
 
     n = len(train.values)
     if isinstance(kept, int) and kept >= n:
@@ -98,7 +98,7 @@ def _model(job: Job, train: Data, kept: Any, noise: float | None, solver: str) -
             f"--components {kept} is too many for {counted(n, train.row_word)}; give less, or none"
         )
     landmarks = max(_LANDMARKS, 2 * kept if isinstance(kept, int) else 0)
-    return KernelPCA(
+    return KernelDenoiser(
         kept,
         kernel=job.kernel,
         noise="auto" if noise is None else noise,
@@ -112,9 +112,8 @@ def _facts(model: Any, noise: float | None, change: Array, unit: str) -> dict[st
     """What was found and done."""
     facts = {}
     of = " of a column's standard deviation" if unit else ""
-    if model.noise_ is not None:
-        facts["noise"] = f"{model.noise_:.3g}{of} ({'estimated' if noise is None else 'given'})"
-    trust = model.denoiser_.trust
+    facts["noise"] = f"{model.noise_:.3g}{of} ({'estimated' if noise is None else 'given'})"
+    trust = model.trust_
     facts["trust"] = f"{trust:.2f} (the share of the change that is kept)"
     facts["change"] = f"{root_mean_square(change):.3g}{of}, root mean square"
     return facts
@@ -123,7 +122,7 @@ def _facts(model: Any, noise: float | None, change: Array, unit: str) -> dict[st
 def _more(model: Any, data: Data, change: Array) -> dict[str, str]:
     """What --report adds."""
     weights = model.denoiser_.weights
-    share = float(np.sum(model.explained_variance_ratio_))
+    share = float(np.sum(model.pca_.explained_variance_ratio_))
     by_row = np.sqrt(np.mean(change**2, axis=1))
     facts = {
         "kernel": shortened(model.kernel_),
