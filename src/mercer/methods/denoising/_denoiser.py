@@ -65,7 +65,7 @@ class Denoiser:
 
     def __call__(self, Y: Any) -> Array:
         """Return the rows of Y, denoised."""
-        Y = self.plane.origin.kernel.points(Y, "Y")
+        Y = self.plane.origin.kernel.points(Y, "Y").array
         parts = [self._block(Y[rows]) for rows in pieces(n_rows(Y), _BLOCK)]
         return np.concatenate(parts).astype(np.float32 if Y.dtype == np.float32 else np.float64)
 
@@ -168,7 +168,7 @@ def fit_denoiser(
     _check(kernel, noise, trust)
     if values is None:
         raise InputError("the subspace has no eigenvalues; take one from kernel_pca")
-    X = kernel.points(X)
+    X = kernel.points(X).array
     if filter is None:
         filter = Tikhonov() if kernel.program.has_derivatives else Truncation()  # noqa: A001
     sd = noise_level(X, weights=weights) if isinstance(noise, str) else float(noise)
@@ -194,7 +194,7 @@ def leave_one_out_risk(
         The risk is averaged over so many distinct rows; by default enough for 20,000 entries, at
         least 100 (50 for iterative solvers).
     """
-    X = denoiser.plane.origin.kernel.points(X)
+    X = denoiser.plane.origin.kernel.points(X).array
     if n_rows_used is None:
         quick = isinstance(denoiser.inverse, LinearInverse | FittedMap)
         n_rows_used = max(100, _ENTRIES // X.shape[1]) if quick else _FEW_ROWS

@@ -44,7 +44,7 @@ def feature_noise(kernel: Kernel, X: Any, noise: float, weights: Any = None) -> 
     >>> round(mc.methods.feature_noise(mc.Gaussian(2.0), [[0.0], [1.0], [3.0]], 0.1), 4)
     0.0075
     """
-    X = kernel.points(X)
+    X = kernel.points(X).array
     mass = float(X.shape[0]) if weights is None else float(np.sum(weights))
     Z, share = spread_rows(X, weights, _ROWS)
     if not kernel.program.has_derivatives:

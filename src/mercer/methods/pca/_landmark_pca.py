@@ -53,7 +53,7 @@ class LandmarkScatter:
         Rows of weight 0 are left out. The order of the rows and repetitions do not matter.
         """
         rng = as_generator(random_state)
-        X = kernel.points(X)
+        X = kernel.points(X).array
         X, _ = distinct_rows(X, weights)
         if n_rows(X) > _CHOSEN_AMONG:
             X = X[np.sort(rng.choice(n_rows(X), _CHOSEN_AMONG, replace=False))]
@@ -72,7 +72,7 @@ class LandmarkScatter:
     def add(self, X: Any, weights: Array | None) -> None:
         """Add rows to the sums."""
         kernel = self.low.kernel
-        X = kernel.points(X)
+        X = kernel.points(X).array
         w = np.ones(n_rows(X)) if weights is None else np.asarray(weights, dtype=np.float64)
         for part in pieces(n_rows(X), _BLOCK):
             L, v = self.low.map(X[part]), w[part]

@@ -78,7 +78,7 @@ class LinearInverse(Solver):
             raise InputError(f"points of {kernel!r} are not vectors: use Candidates()")
         if values is None:
             raise InputError("the subspace has no eigenvalues; take one from kernel_pca")
-        X = kernel.points(X)
+        X = kernel.points(X).array
         check_same_columns(plane.origin.points, X, ("the subspace's points", "X"))
         mean = np.asarray(X.T @ as_weights(weights, n_rows(X)), dtype=np.float64).ravel()
         own = plane.directions
