@@ -12,7 +12,7 @@ from mercer._threads import map_threads, single_threaded_blas
 from mercer.exceptions import InputError
 from mercer.kernels import Gaussian, Kernel, median_scale
 from mercer.preimages._problem import Problem
-from mercer.preimages._result import Found
+from mercer.preimages._result import SolverResult
 from mercer.preimages._solver import Solver
 from mercer.preimages.solvers._linear_inverse import found_by_regression
 from mercer.space import Element, Subspace, feature
@@ -154,7 +154,7 @@ class FittedMap(Solver):
         """Return the data points of coordinates of shape (b, r), shape (b, d)."""
         return np.asarray(self.intercept + self.map(coordinates))
 
-    def solve(self, problem: Problem, starts: Any) -> Found:
+    def solve(self, problem: Problem, starts: Any) -> SolverResult:
         """Coordinates of every element, then the map."""
         return found_by_regression(self.plane, self.predict, self.intercept.size, problem)
 

@@ -12,7 +12,7 @@ from mercer.engine import Dense, n_rows, pieces
 from mercer.exceptions import InputError
 from mercer.kernels import check_same_columns
 from mercer.preimages._problem import Problem
-from mercer.preimages._result import Found, found_by_formula
+from mercer.preimages._result import SolverResult
 from mercer.preimages._solver import Solver
 from mercer.space import Subspace, feature
 
@@ -98,17 +98,17 @@ class LinearInverse(Solver):
         """Return the data points of coordinates of shape (b, r), shape (b, d)."""
         return np.asarray(self.mean + coordinates @ self.slopes)
 
-    def solve(self, problem: Problem, starts: Any) -> Found:
+    def solve(self, problem: Problem, starts: Any) -> SolverResult:
         """Coordinates of every element, then the regression."""
         return found_by_regression(self.plane, self.predict, self.mean.size, problem)
 
 
-def found_by_regression(plane: Subspace, predict: Any, dim: int, problem: Problem) -> Found:
+def found_by_regression(plane: Subspace, predict: Any, dim: int, problem: Problem) -> SolverResult:
     """Return the data points that a regression on coordinates in a subspace predicts."""
     if problem.dim != dim:
         raise InputError(f"the map was fitted to {dim} features, the elements have {problem.dim}")
     x = predict(plane.coordinates(problem.psi))
-    return found_by_formula(problem.constraint.project(x, np.arange(problem.batch)))
+    return SolverResult.computed(problem.constraint.project(x, np.arange(problem.batch)))
 
 
 def _same_points(a: Any, b: Any) -> bool:
