@@ -51,10 +51,11 @@ class Denoiser:
     Examples
     --------
     >>> import mercer as mc
-    >>> X = [[-1.0, 0.1], [0.0, -0.1], [1.0, 0.0]]
-    >>> denoiser = mc.methods.fit_denoiser(mc.kernel_pca(mc.Linear(), X, 1), X, trust=1.0)
-    >>> denoiser([[0.5, 0.5]]).round(1)
-    array([[0.5, 0. ]])
+    >>> X = [[-1.0, 1.1], [0.0, 0.8], [1.0, 1.1]]
+    >>> plane = mc.kernel_pca(mc.Linear(), X, 1)
+    >>> denoiser = mc.methods.fit_denoiser(plane, X, noise=0.0, trust=1.0)
+    >>> denoiser([[0.5, 0.5]]).round(6)
+    array([[0.5, 1. ]])
     """
 
     plane: Subspace
