@@ -32,6 +32,12 @@ def as_float64(X: Any) -> Any:
     return X.astype(np.float64) if getattr(X, "dtype", None) == np.float32 else X
 
 
+def as_float32(array: Array) -> Array:
+    """The array in float32; numbers beyond its range become infinite."""
+    with np.errstate(over="ignore"):
+        return array.astype(np.float32)
+
+
 def dense(X: Any) -> Array:
     """The points as a dense array of float64."""
     return np.asarray(X.toarray() if is_sparse(X) else X, dtype=np.float64)

@@ -8,7 +8,7 @@ import numpy as np
 
 from mercer._array import Array
 from mercer._threads import map_threads
-from mercer.engine._points import as_float64, dense, n_columns, n_rows
+from mercer.engine._points import as_float32, as_float64, dense, n_columns, n_rows
 from mercer.engine._tiling import pieces
 from mercer.engine.pairs._float32 import needs_float64
 from mercer.engine.pairs._profile_tiles import tile_jet, without_cusps
@@ -45,7 +45,7 @@ def _derivative(program: Program, X: Any, Y: Any, *, mixed: bool) -> Array:
     order = 2 if mixed else 1
     if needs_float64(program, Y, X, order):
         wide = _derivative(program, as_float64(X), as_float64(Y), mixed=mixed)
-        return wide.astype(np.float32)
+        return as_float32(wide)
     pairs = Pairs(program, Y, X, order=order)
     n, m, dim = n_rows(X), n_rows(Y), n_columns(X)
     out = np.zeros((n, m, dim, dim) if mixed else (n, m, dim), dtype=pairs.dtype)

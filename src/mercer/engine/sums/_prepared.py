@@ -10,7 +10,7 @@ import numpy as np
 
 from mercer._array import Array
 from mercer._config import get_options, options
-from mercer.engine._points import as_float64, n_columns, n_rows
+from mercer.engine._points import as_float32, as_float64, n_columns, n_rows
 from mercer.engine._tiling import pieces
 from mercer.engine.pairs._float32 import needs_float64
 from mercer.engine.programs._coef import Coef, Dense, LowRank, Selection, Stacked
@@ -33,7 +33,7 @@ def gram(program: Program, X: Any, Y: Any) -> Array:
     if needs_float64(program, X, Y, 0):
         same = X is Y
         X = as_float64(X)
-        return gram(program, X, X if same else as_float64(Y)).astype(np.float32)
+        return as_float32(gram(program, X, X if same else as_float64(Y)))
     run = _native.gram if use_native(program, X, Y) else _blocked.gram
     return run(program, X, Y)
 
