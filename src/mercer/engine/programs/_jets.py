@@ -22,10 +22,8 @@ from mercer.engine.programs._expr import (
     Pow,
     Unary,
     Var,
-    log_of_sum,
-    magnifies,
-    power_of_sum,
 )
+from mercer.engine.programs._powers import log_of_sum, magnifies, power_of_sum
 from mercer.exceptions import DerivativeError
 
 
