@@ -150,7 +150,7 @@ class KernelNovelty(OutlierMixin, KernelEstimator):  # type: ignore[misc]
         X = scaled(self.scaler_, X)
         with self._options():
             self.kernel_ = resolve_kernel(self.kernel, X, sample_weight=w, gamma=self.gamma)
-            X = self.kernel_.points(X)
+            X = self.kernel_.points(X).array
             keys, group = np.unique(row_keys(X), return_inverse=True)
             raw = np.ones(n_rows(X)) if w is None else w
             mass = np.bincount(group, raw, len(keys))[group]  # of all rows that equal a row
@@ -195,7 +195,7 @@ class KernelNovelty(OutlierMixin, KernelEstimator):  # type: ignore[misc]
         X : array_like or CSR matrix of shape (m, d)
         """
         check_is_fitted(self)
-        X = self.kernel_.points(scaled(self.scaler_, self._rows(X, reset=False)))
+        X = self.kernel_.points(scaled(self.scaler_, self._rows(X, reset=False))).array
         with self._options():
             plane = self.subspace_
             squared = [

@@ -129,7 +129,7 @@ def nystrom(
         chosen = choose(kernel, points, size, as_generator(random_state))
         kept, T = _independent(kernel, chosen)
         L = _features(kernel, points, kept.points, T)
-    left = kernel.diag(points).astype(np.float64) - np.einsum("ij,ij->i", L, L)
+    left = engine.diagonal(kernel.program, points).astype(np.float64) - np.einsum("ij,ij->i", L, L)
     status = Status.SOLVED if len(T) == n_rows(chosen.points) else Status.TRUNCATED
     return Nystrom(
         kernel,

@@ -104,7 +104,7 @@ def pivoted_cholesky(
     n = n_rows(points)
     most = n if max_rank is None else min(n, positive_int(max_rank, "max_rank"))
     non_negative(tol, "tol")
-    own = kernel.diag(points).astype(np.float64)
+    own = engine.diagonal(kernel.program, points).astype(np.float64)
     left, total = own.copy(), float(own.sum())
     L = np.empty((n, min(most, _FIRST)), order="F")
     pivots: list[int] = []

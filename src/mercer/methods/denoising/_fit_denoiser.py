@@ -92,7 +92,7 @@ def untrusted_denoiser(
     kernel, values = plane.origin.kernel, plane.eigenvalues
     if values is None:
         raise InputError("the subspace has no eigenvalues; take one from kernel_pca")
-    X = kernel.points(X)
+    X = kernel.points(X).array
     vector = kernel.domain.is_vector
     if filter is None:
         filter = Tikhonov() if vector and kernel.program.has_derivatives else Truncation()  # noqa: A001
@@ -119,7 +119,7 @@ def trusted(
 ) -> tuple[Denoiser, float | None]:
     """The denoiser with the trust that it deserves, and the noise (`sigma` if that is known)."""
     kernel = plain.plane.origin.kernel
-    X = kernel.points(X)
+    X = kernel.points(X).array
     if sigma is None and kernel.domain.is_vector:
         sigma = _noise(noise, X, weights)
     return replace(plain, trust=_trust(trust, plain, X, weights, sigma, mass)), sigma
