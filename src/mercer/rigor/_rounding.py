@@ -254,7 +254,8 @@ def _one_variable(
 
 def _middle(x: Interval) -> Array:
     """The middle of an interval; 0 where it is not bounded (its width is infinite there)."""
-    return np.nan_to_num(x.lo + (x.hi - x.lo) / 2, nan=0.0, posinf=0.0, neginf=0.0)
+    middle = x.lo + (x.hi - x.lo) / 2
+    return np.asarray(np.where(np.isfinite(middle), middle, 0.0))
 
 
 def _cusps(program: Program, values: list[Array], shape: tuple[int, ...]) -> Array:

@@ -151,7 +151,8 @@ def largest_third(profile: Expr) -> float:
 
     def bounds() -> Array:
         with np.errstate(divide="ignore", over="ignore"):
-            return np.minimum(third_derivative_bounds(profile, left, right), 481.0 * top / left**3)
+            tail = 481.0 * top / left**3
+        return np.asarray(np.minimum(third_derivative_bounds(profile, left, right), tail))
 
     upper = bounds()
     for _ in range(_ROUNDS):  # cells that may still hold the supremum are cut into smaller ones
