@@ -15,10 +15,10 @@ from mercer.estimators._base import KernelEstimator
 from mercer.estimators._inputs import dtype_of, row_weights, validated
 from mercer.exceptions import InputError, MercerWarning
 from mercer.methods import ClimbStatus, Modes, mean_shift
-from mercer.methods.modes._assignment import reached
 from mercer.methods.modes._basins import Nearest
 from mercer.methods.modes._blurring import blurring_mean_shift
 from mercer.methods.modes._convergence_bandwidth import ConvergenceBandwidth, convergence_bandwidth
+from mercer.methods.modes._mean_shift import nearest_modes
 from mercer.space import mean_embedding
 from mercer.space._points import unique
 
@@ -174,7 +174,7 @@ class MeanShift(ClusterMixin, KernelEstimator):  # type: ignore[misc]
         with self._options():
             if self.blurring or self.labels == "nearest":
                 return _nearest(Z, centres)
-            return reached(self.density_, centres, Z, tol=self.tol, max_iter=self.max_iter)
+            return nearest_modes(self.density_, centres, Z, tol=self.tol, max_iter=self.max_iter)
 
     # --- helpers ------------------------------------------------------------------------------
 
@@ -198,7 +198,7 @@ class MeanShift(ClusterMixin, KernelEstimator):  # type: ignore[misc]
             return found.points, _nearest(Z, found.points)
         if starts is None:
             return found.points, found.labels
-        return found.points, reached(self.density_, found.points, Z, **settings)  # type: ignore[arg-type]
+        return found.points, nearest_modes(self.density_, found.points, Z, **settings)  # type: ignore[arg-type]
 
     def _blurred(self, Z: Array, w: Array | None) -> tuple[Array, Array]:
         found = blurring_mean_shift(self.kernel_, Z, w, tol=self.tol, max_iter=self.max_iter)
@@ -222,7 +222,7 @@ class MeanShift(ClusterMixin, KernelEstimator):  # type: ignore[misc]
 
     def _width(self) -> float:
         """The width of the cells of `bin_seeding`: the length scale of the kernel."""
-        from mercer.methods.modes._density_ascent import own_length
+        from mercer.methods.modes._density_sum import own_length
 
         scale = getattr(self.kernel_, "length_scale", None)
         return float(scale) if scale is not None else own_length(self.kernel_.program)

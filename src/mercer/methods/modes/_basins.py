@@ -15,7 +15,7 @@ import numpy as np
 
 from mercer._array import Array
 from mercer.engine import Program, evaluate, pieces
-from mercer.methods.modes._density_ascent import Climbed
+from mercer.methods.modes._density_sum import DensitySum
 
 _FINE, _EVEN = 0.005, 5000  # spacing and size of the even part of a table, in lengths
 _SLACK = 1.02  # for what a table does not see between its entries
@@ -55,12 +55,15 @@ class Basins:
     def __init__(self) -> None:
         self.known: list[Basin] = []
 
-    def add(self, basin: Basin) -> int:
-        """Remember one; returns its number."""
+    def add(self, basin: Basin) -> None:
+        """Remember one, unless a ball that is known holds its mode, which is then the same."""
+        if self.known:
+            (distance,), (nearest,) = self._nearest.query(basin.mode[None])
+            if distance < self.known[nearest].radius:
+                return
         self.known.append(basin)
         for name in ("_limits", "_nearest"):
             self.__dict__.pop(name, None)
-        return len(self.known) - 1
 
     def holding(self, Z: Array, value: Array) -> Array:
         """The number of the basin that holds each point, -1 where none does."""
@@ -109,7 +112,7 @@ class Prover:
     Where a profile has a cusp or a kink nothing is claimed about balls that it may lie in.
     """
 
-    density: Climbed
+    density: DensitySum
 
     @cached_property
     def _tables(self) -> list[tuple[Array, _RangeMaximum]]:
@@ -255,6 +258,16 @@ class Prover:
             used = np.flatnonzero(mass)
             parts.append((t, third, used, mass[used] / scale))
         return _Variation(parts)
+
+
+def is_maximum(density: DensitySum, modes: Array) -> Array:
+    """Whether each point is proved to be a strict local maximum."""
+    if not len(modes):
+        return np.zeros(0, dtype=bool)
+    here = density.at(modes, exact=True)
+    held = here.at_cusp & ~here.step.any(axis=1)
+    balls = Prover(density).basins(modes, 0.0)
+    return held | np.array([ball is not None for ball in balls])
 
 
 @dataclass(frozen=True, eq=False)

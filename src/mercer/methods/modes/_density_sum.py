@@ -1,4 +1,4 @@
-"""The density that mean shift climbs, where it measures distances without maps."""
+"""A kernel density as a sum of groups of kernels, with the step of mean shift at any point."""
 
 from __future__ import annotations
 
@@ -24,11 +24,12 @@ from mercer.engine import (
 from mercer.exceptions import InputError
 from mercer.space import Element
 
+_ENTRIES = 1 << 22  # of Hessians in memory at a time: 32 MB
 _TINY = 1e-8  # of the kernel's own length: where the slope of a cusp is read off
 
 
-class Ascent(NamedTuple):
-    """The density at some points, and where the mean shift goes from there."""
+class DensityState(NamedTuple):
+    """The density at some points, its derivatives, and the step of mean shift from there."""
 
     value: Array  # (m,); times exp(shift) where it underflows
     gradient: Array  # (m, d), in units of exp(shift)
@@ -43,9 +44,32 @@ class Ascent(NamedTuple):
         """The true values."""
         return np.asarray(self.value * np.exp(self.shift))
 
+    def newton_step(self) -> Array:
+        """-H^-1 g where the Hessian is negative definite, infinite elsewhere; shape (m, d)."""
+        assert self.hessian is not None
+        out = np.full(self.gradient.shape, np.inf)
+        rows = np.flatnonzero(_is_negative_definite(self.hessian))
+        if rows.size:
+            g = -self.gradient[rows, :, None]
+            out[rows] = np.linalg.solve(self.hessian[rows], g)[:, :, 0]
+        return out
+
+    def is_top(self, distance: float) -> Array:
+        """Whether the Hessian is negative definite and Newton's step no longer than a distance."""
+        return np.asarray(np.linalg.norm(self.newton_step(), axis=1) <= distance)
+
+
+def _is_negative_definite(H: Array) -> Array:
+    """Of each of some symmetric matrices; by Cholesky's factors, cheaper than eigenvalues."""
+    from scipy.linalg import lapack
+
+    if H.shape[1] <= 4:  # calls one by one cost more than all eigenvalues together
+        return np.asarray(np.linalg.eigvalsh(H)[:, -1] < 0.0)
+    return np.array([lapack.dpotrf(-matrix)[1] == 0 for matrix in H], dtype=bool)
+
 
 @dataclass(frozen=True, eq=False)
-class Climbed:
+class DensitySum:
     """f(z) = sum over groups of sum_i a_i k(|z_i - z|^2), a_i > 0, all profiles convex.
 
     Attributes
@@ -70,7 +94,7 @@ class Climbed:
     log_unit: float
 
     @classmethod
-    def of(cls, density: Any, n_queries: int | None = None) -> Climbed:
+    def of(cls, density: Any, n_queries: int | None = None) -> DensitySum:
         """From an element, or anything that has `elements`."""
         whole = isinstance(density, Element)
         elements = (density,) if whole else tuple(density.elements)
@@ -124,16 +148,33 @@ class Climbed:
         return float(sum(k * a.sum() for k, a in zip(at_zero, self.coef, strict=True)))
 
     @property
+    def hessian_rows(self) -> int:
+        """How many Hessians fit into the memory that one call may take."""
+        return max(1, _ENTRIES // self.dim**2)
+
+    @property
     def error(self) -> float:
         """A bound on the error of values that are not exact."""
         return self.tolerance * self.mass
+
+    def nearest_point(self, Z: Array) -> Array:
+        """The data point nearest to each row."""
+        tree, points = self._tree
+        return np.asarray(points[tree.query(Z)[1]])
+
+    @cached_property
+    def _tree(self) -> tuple[Any, Array]:
+        from scipy.spatial import cKDTree
+
+        points = np.concatenate(self.points)
+        return cKDTree(points), points
 
     @property
     def has_cusps(self) -> bool:
         """Whether a slope is infinite at the points."""
         return any(any(p.cusps) for p in self.programs)
 
-    def at(self, Z: Array, order: int = 1, *, exact: bool = False) -> Ascent:
+    def at(self, Z: Array, order: int = 1, *, exact: bool = False) -> DensityState:
         """The density, and the step sum_i w_i (z_i - z) / sum_i w_i with w_i = -2 a_i k'(u_i).
 
         At a point of the data, where a cusp has an infinite slope, the step is that of Vardi and
@@ -154,7 +195,7 @@ class Climbed:
             step *= _freed(held, np.linalg.norm(gradient, axis=1))[:, None]
         H = hessian if order == 2 else None
         at_cusp = np.broadcast_to(eta > 0.0, shift.shape)
-        return Ascent(value, gradient, step, stiffness, H, shift, at_cusp)
+        return DensityState(value, gradient, step, stiffness, H, shift, at_cusp)
 
     @property
     def uses_frequencies(self) -> bool:
