@@ -17,7 +17,7 @@ install = PATH="$(CURDIR)/$(BIN):$$PATH" $(PIP) --no-build-isolation \
     --log build/install.log -Cbuild-dir=build/native --editable ".[$(1)]"
 
 .DEFAULT_GOAL := help
-.PHONY: help env run test test-all test-previous sanitize lint format bench docs spec clean
+.PHONY: help env run test test-all test-previous sanitize pure lint format hooks bench docs spec clean
 
 help:  ## show this text
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -27,28 +27,42 @@ env: $(STAMP)  ## make or refresh .venv and build the compiled core
 run: $(STAMP)  ## build, install and run the demonstration
 	$(BIN)/python examples/demo.py
 
+# One worker per core; a worker that runs out of tests takes some from another.
+PYTEST := -m pytest -n auto --dist worksteal
+
+# `make test ARGS="tests/kernels -x"` runs a part.
 test: $(STAMP)  ## the test suite without the slow tests
-	$(BIN)/python -m pytest
+	$(BIN)/python $(PYTEST) $(ARGS)
 
 test-all: $(STAMP)  ## the whole test suite
-	$(BIN)/python -m pytest -m "slow or not slow"
+	$(BIN)/python $(PYTEST) -m "slow or not slow" $(ARGS)
 
-# A folder in front of the environment's own packages. The older release tells pytest of its checks in
-# a way that newer ones warn about.
+# The older release is put in front of the environment's own packages. It passes its checks to pytest in
+# a way that newer releases of pytest warn about.
 PREVIOUS := scikit-learn==1.8.*
 test-previous: $(STAMP)  ## the estimators on the previous release of scikit-learn
 	test -d build/previous || $(PIP) --no-deps --target build/previous "$(PREVIOUS)"
-	PYTHONPATH=build/previous $(BIN)/python -m pytest tests/estimators -p no:cacheprovider \
-	    -W "ignore:Passing a non-Collection"
+	PYTHONPATH=build/previous $(BIN)/python $(PYTEST) tests/estimators -p no:cacheprovider \
+	    -W "ignore:Passing a non-Collection" $(ARGS)
 
-# The tests force every instruction set in turn. The sanitizer's library (GCC's) must be loaded before
-# the interpreter, whose leaks are not ours; what it says on its way out must not be captured. How soon
-# an interrupt is honoured is a matter of speed, which this build has not.
+# The sanitizer's library (GCC's) must be loaded before the interpreter. Leaks of the interpreter are not
+# ours. `--capture=sys` lets the sanitizer's own report through. This build is too slow for the tests that
+# time an interrupt. `make sanitize ARGS="--sample 8"` runs one test in eight.
 sanitize: $(SANITIZE)/.installed  ## the engine tests on a core with address and undefined-behaviour sanitizers
 	LD_PRELOAD="$$($(CXX) -print-file-name=libasan.so) $$($(CXX) -print-file-name=libstdc++.so)" \
 	    ASAN_OPTIONS=detect_leaks=0:quarantine_size_mb=8 \
 	    UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 \
-	    $(SANITIZE)/bin/python -m pytest tests/engine -k "not interrupt" --capture=sys -p no:cacheprovider $(ARGS)
+	    $(SANITIZE)/bin/python $(PYTEST) tests/engine -k "not interrupt" --capture=sys -p no:cacheprovider $(ARGS)
+
+# A wheel without the compiled core, installed into a fresh environment that holds only what users get.
+PURE := build/pure
+pure: $(STAMP)  ## build the wheel without the compiled core, install it elsewhere and try it
+	rm -rf $(PURE)
+	MERCER_PURE=1 $(BIN)/python -m pip --disable-pip-version-check wheel --quiet --no-deps --no-build-isolation \
+	    --wheel-dir $(PURE) .
+	$(BIN)/python -m venv $(PURE)/venv
+	$(PURE)/venv/bin/python -m pip --disable-pip-version-check install --quiet --progress-bar off $(PURE)/*.whl
+	cd $(PURE) && venv/bin/python -I $(CURDIR)/tools/smoke.py --pure
 
 lint: $(STAMP)  ## style, types and layers
 	$(BIN)/ruff check .
@@ -59,6 +73,9 @@ lint: $(STAMP)  ## style, types and layers
 format: $(STAMP)  ## rewrite files in the project's style
 	$(BIN)/ruff check --fix-only .
 	$(BIN)/ruff format .
+
+hooks: $(STAMP)  ## check style before each commit
+	$(BIN)/pre-commit install
 
 # Peers are wanted only here; one that cannot be installed is left out. `make bench ARGS="sums --quick"`.
 bench: $(STAMP)  ## measure against other libraries

@@ -175,12 +175,10 @@ def _tikhonov(_plane: mc.Subspace, strength: float) -> mc.methods.Tikhonov:
     return mc.methods.Tikhonov(strength)
 
 
-def _early(plane: mc.Subspace, strength: float) -> mc.methods.EarlyStopping:
+def _landweber(plane: mc.Subspace, strength: float) -> mc.methods.Landweber:
     """As many steps as halve a direction of this strength."""
     assert plane.eigenvalues is not None
-    return mc.methods.EarlyStopping(
-        max(1, round(float(np.log(2.0) * plane.eigenvalues[0]) / strength))
-    )
+    return mc.methods.Landweber(max(1, round(float(np.log(2.0) * plane.eigenvalues[0]) / strength)))
 
 
 def _grid(way: Way, make: Callable = _tikhonov) -> Callable[[Array], Iterator[Denoise]]:
@@ -221,12 +219,12 @@ CONTENDERS: dict[str, Callable[[Array], Denoise | Iterator[Denoise]]] = {
         for name, (way, _) in WAYS.items()
         if way is not None
     },
-    "mercer EarlyStopping": _untuned(filter=mc.methods.EarlyStopping()),
+    "mercer Landweber": _untuned(filter=mc.methods.Landweber()),
     **{f"mercer {name} tuned": _grid(way) for name, (_, way) in WAYS.items()},
-    "mercer EarlyStopping tuned": _grid(WAYS["regression"][1], _early),
+    "mercer Landweber tuned": _grid(WAYS["regression"][1], _landweber),
 }
 # 20 settings each; together they are the row of `TUNED`, with as many as the others
-OURS_TUNED = tuple(f"mercer {name} tuned" for name in ("regression", "EarlyStopping", "FixedPoint"))
+OURS_TUNED = tuple(f"mercer {name} tuned" for name in ("regression", "Landweber", "FixedPoint"))
 
 
 def _answer(contender: Callable[[Array], Any], split: Split, most: int) -> Answer:

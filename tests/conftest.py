@@ -1,12 +1,20 @@
-"""What all tests share: hypothesis profiles, seeded randomness, the folder of real data."""
+"""What all tests share: hypothesis profiles, seeded randomness, data sets."""
 
 import importlib.util
 import os
+import zlib
 from pathlib import Path
+
+# Workers of pytest-xdist share the cores: one thread of BLAS and of OpenMP each, set before NumPy
+# is imported. Tests of threads ask for the number they need.
+if "PYTEST_XDIST_WORKER" in os.environ:
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import numpy as np
 import pytest
 from hypothesis import settings
+from sklearn.datasets import load_iris
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -18,8 +26,23 @@ settings.load_profile(
 )
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """`--sample N`: about one test in N, the same ones every time."""
+    parser.addoption("--sample", type=int, default=1, help="run about one test in this many")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Keep the sample, chosen by a checksum of each test's name."""
+    share = config.getoption("--sample")
+    keep = [item for item in items if zlib.crc32(item.nodeid.encode()) % share == 0]
+    if len(keep) < len(items):
+        kept = set(keep)
+        config.hook.pytest_deselected(items=[item for item in items if item not in kept])
+        items[:] = keep
+
+
 def pytest_configure(config: pytest.Config) -> None:
-    """Without the compiled core everything works, and the warning that says so is no error."""
+    """Ignore the warning about a missing compiled core: everything works without it."""
     if importlib.util.find_spec("mercer._core") is None:
         config.addinivalue_line("filterwarnings", "ignore:mercer was installed without")
 
@@ -31,8 +54,20 @@ def rng() -> np.random.Generator:
 
 
 @pytest.fixture(scope="session")
+def faithful() -> np.ndarray:
+    """Old Faithful: 272 eruptions, with their length and the wait before the next, in minutes."""
+    return np.loadtxt(Path(__file__).parent / "data" / "faithful.csv", delimiter=",", skiprows=1)
+
+
+@pytest.fixture(scope="session")
+def iris() -> np.ndarray:
+    """Fisher's iris: 150 flowers, 50 of each species in turn, in four columns."""
+    return load_iris().data
+
+
+@pytest.fixture(scope="session")
 def data_dir() -> Path:
-    """The folder with the real data sets, which are not part of the repository."""
+    """The folder with larger data sets, which are not part of the repository."""
     folder = ROOT.parent / "shared" / "data"
     if not folder.is_dir():
         pytest.skip("the data sets are not here (../shared/data)")

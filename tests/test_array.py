@@ -37,7 +37,7 @@ def test_floats_are_taken_as_they_are(dtype):
         ((1.0, 2.0), (3.0, 4.0)),
         np.array([[1, 2]], dtype=np.int8),
         np.array([[1, 255]], dtype=np.uint8),
-        np.matrix([[1.0, 2.0]]),
+        np.array([[1.0, 2.0]]).view(np.matrix),
         np.array([[2**53, -(2**53)]]),
     ],
     ids=["lists", "booleans", "tuples", "int8", "uint8", "matrix", "largest integers"],

@@ -1,6 +1,7 @@
 """The functions of the demonstration, on a few digits."""
 
 import importlib.util
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -70,6 +71,17 @@ def test_table_and_picture(demo, split, tmp_path, monkeypatch):
     assert len(text.splitlines()) == 4
     demo.contact_sheet({0.3: (split, images[0])}, tmp_path / "out" / "sheet.png")
     assert (tmp_path / "out" / "sheet.png").stat().st_size > 1000
+
+
+def test_the_whole_of_it_on_one_split(demo, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(demo, "SPLITS", 1)
+    monkeypatch.setattr(demo, "NOISE", (0.5,))
+    monkeypatch.setattr(demo, "draw", partial(demo.draw, sizes=(120, 40, 40)))
+    demo.main()
+    printed = capsys.readouterr().out
+    assert all(name in printed for name in demo.CONTENDERS)
+    assert (tmp_path / demo.OUTPUT).stat().st_size > 1000
 
 
 def test_progress_counts_on_stderr(demo, capsys):

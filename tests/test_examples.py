@@ -1,4 +1,4 @@
-"""Every script in examples/ runs, without a warning."""
+"""Every script in examples/ runs without a warning."""
 
 import subprocess
 import sys
@@ -9,6 +9,7 @@ import pytest
 EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("script", sorted(EXAMPLES.glob("*.py")), ids=lambda path: path.stem)
 def test_example_runs(script, tmp_path):
     run = subprocess.run(

@@ -6,6 +6,8 @@ import pytest
 
 from tools import spec
 
+LINE = "{{ title = 'law', law = '$1 = 1$', source = 'here', public = {public} }}"
+
 
 def test_table_has_no_problems():
     assert spec.problems() == []
@@ -35,9 +37,7 @@ def table(tmp_path: Path, changes: dict[str, str], built: set[str]) -> Path:
     """A table in which everything is pending, but for `built` ids and lines in `changes`."""
     pending = sorted(spec.IDS - built)
     lines = [f"pending = {pending}", "[ids]"]
-    lines += [
-        f"{key} = " + changes.get(key, "{ title = 'law', public = [] }") for key in sorted(spec.IDS)
-    ]
+    lines += [f"{key} = " + changes.get(key, LINE.format(public=[])) for key in sorted(spec.IDS)]
     path = tmp_path / "spec.toml"
     path.write_text("\n".join(lines))
     return path
@@ -52,7 +52,7 @@ def test_tests_are_found_by_name_unless_disabled(theorems):
 
 
 def test_built_ids_need_public_names_that_exist(tmp_path, theorems, monkeypatch):
-    line = "{ title = 'law', public = ['Gaussian', 'testing.check'] }"
+    line = LINE.format(public=["Gaussian", "testing.check"])
     path = table(tmp_path, {"A2": line, "J1b": line}, {"A2", "J1b"})
     monkeypatch.setattr(spec, "resolves", lambda name: name == "Gaussian")
     assert spec.problems(path, theorems) == [
@@ -75,10 +75,25 @@ def test_an_id_is_built_or_pending_never_both_or_neither(tmp_path, theorems):
 
 
 def test_part_built_ids_say_what_is_missing(tmp_path, theorems):
-    line = "{ title = 'law', public = ['Gaussian'], missing = 'the rest' }"
+    line = LINE.format(public=["Gaussian"]).replace("}", ", missing = 'the rest' }")
     entries = spec.load(table(tmp_path, {"A2": line}, {"A2", "J1b"}), theorems)
-    assert "law *Still missing: the rest*" in spec.render(entries)
+    assert "*Still missing:* the rest" in spec.render(entries)
     assert "1 built in part" in spec.render(entries)
+
+
+def test_an_id_needs_a_formula_and_a_source(tmp_path, theorems):
+    line = LINE.format(public=["Gaussian"]).replace("'$1 = 1$'", "''").replace("'here'", "''")
+    path = table(tmp_path, {"A2": line}, {"A2", "J1b"})
+    found = spec.problems(path, theorems)
+    assert found[:2] == ["A2: the law is empty", "A2: the source is empty"]
+
+
+def test_every_id_has_a_section_with_its_formula():
+    page = spec.PAGE.read_text(encoding="utf-8")
+    for entry in spec.load().values():
+        assert f"### {entry.id}\n" in page
+        assert entry.law in page
+        assert "$" in entry.law or entry.id[0] in "NX", entry.id  # an experiment may be all words
 
 
 def test_private_names_do_not_count():

@@ -23,7 +23,7 @@ PUBLIC_MODULES = {
 
 # Public names whose docstring has no example yet; this list only shrinks.
 NO_EXAMPLE = {
-    "Completion", "Compressor", "Denoiser", "Domain", "Filter", "ImputeStatus", "Imputed",
+    "Completion", "Compressor", "Denoiser", "Domain", "Imputed",
     "MixingMeasure", "Readout", "RowIds", "Solver", "SpectralMeasure", "SteinRisk", "TableAtoms",
     "Tables", "Vectors", "check_same_columns", "held_out_risk", "noise_energy", "stein_risk",
 }  # fmt: skip

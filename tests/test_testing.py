@@ -183,7 +183,7 @@ def test_a_diagonal_that_lies_is_caught():
 
 @dataclass(frozen=True)
 class Careless(Domain):
-    def points(self, X, name):
+    def check(self, X, name):
         return np.asarray(X)
 
     @property
@@ -203,8 +203,8 @@ class Within(Domain):
 
     ball: bool
 
-    def points(self, X, name):
-        X = mc.Linear().points(X, name)
+    def check(self, X, name):
+        X = mc.Linear().points(X, name).array
         bad = (X**2).sum(axis=1) >= 1 if self.ball else (X <= 0).any(axis=1)
         if bad.any():
             raise mc.exceptions.DomainError(

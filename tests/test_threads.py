@@ -168,15 +168,17 @@ def forget_who_controls_blas() -> None:
 
 @pytest.fixture
 def blas_before():
-    """What BLAS uses on its own: several threads, so that a limit of one can be seen."""
+    """Two threads for BLAS, so that a limit of one can be seen."""
     forget_who_controls_blas()
-    before = blas_threads()
-    if 1 in before:
-        pytest.skip("BLAS has one thread here")
-    yield before
+    libraries = ThreadpoolController().select(user_api="blas").lib_controllers
+    before = [library.num_threads for library in libraries]
+    for library in libraries:
+        library.set_num_threads(2)
     forget_who_controls_blas()
-    for library in ThreadpoolController().select(user_api="blas").lib_controllers:
-        library.set_num_threads(max(before))
+    yield {2}
+    forget_who_controls_blas()
+    for library, threads in zip(libraries, before, strict=True):
+        library.set_num_threads(threads)
     forget_who_controls_blas()
 
 

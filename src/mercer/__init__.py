@@ -7,6 +7,7 @@ space. Here it is an object: evaluate it, combine it, measure it, and bring it b
 from importlib import import_module as _import_module
 
 from mercer._config import Options, get_options, options
+from mercer._status import Status
 from mercer.exceptions import (
     InputError,
     MercerError,
@@ -127,6 +128,7 @@ __all__ = [
     "Scales",
     "Sigmoid",
     "Spectrum",
+    "Status",
     "Subsequences",
     "Subspace",
     "__version__",

@@ -1,8 +1,9 @@
-"""Arrays at the border: what a matrix of points may be, checked once and never cast in silence."""
+"""Checks of user input: matrices of points, vectors, weights and numbers; and checked `Points`."""
 
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -16,6 +17,51 @@ _EXACT_INTEGERS = 2**53
 _LARGEST = 1e150
 
 
+@dataclass(frozen=True, eq=False)
+class Points:
+    """Points that a domain has accepted, so that they need no second check.
+
+    `kernel.points(X)` checks X and returns this value. Every function of the library that takes
+    points takes it too, and does not check it again if its kernel has an equal domain. Rows
+    chosen from it are `Points` as well.
+
+    Attributes
+    ----------
+    array : ndarray or CSR array
+        The points as the engine takes them; a dense array is a read-only view of the user's.
+    domain : Domain
+        The domain that accepted them.
+
+    Examples
+    --------
+    >>> import mercer as mc
+    >>> k = mc.Gaussian(1.0)
+    >>> X = k.points([[0.0], [1.0], [2.0]])
+    >>> len(X), X.array.dtype
+    (3, dtype('float64'))
+    >>> k(X[:1], X).round(4)
+    array([[1.    , 0.6065, 0.1353]])
+    """
+
+    array: Any
+    domain: Any
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """(n, d), or (n,) for points that are not vectors."""
+        return tuple(self.array.shape)
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __getitem__(self, rows: Any) -> Points:
+        """Return some of the points: a slice, row numbers or a mask."""
+        return Points(self.array[rows], self.domain)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
+        return np.array(self.array, dtype=dtype, copy=copy)
+
+
 def is_sparse(X: Any) -> bool:
     """Whether X is a SciPy sparse matrix or array (tested without importing scipy.sparse)."""
     return type(X).__module__.startswith("scipy.sparse") and hasattr(X, "tocsr")
@@ -25,8 +71,13 @@ def as_points(X: Any, name: str = "X") -> Any:
     """Return X as an (n, d) float32 or float64 matrix of finite numbers, dense or CSR.
 
     float32 stays float32; integers and booleans become float64, exactly. Everything that would
-    lose something (complex, half or extended precision, masks, objects) is refused.
+    lose something (complex, half or extended precision, masks, objects) is refused. `Points` that
+    are vectors were checked before.
     """
+    if isinstance(X, Points):
+        if is_sparse(X.array) or (X.array.ndim == 2 and X.array.dtype in _FLOATS):
+            return X.array
+        X = X.array
     if is_sparse(X):
         return _as_sparse_points(X, name)
     array = _as_float(X, name)

@@ -14,7 +14,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import mercer as mc
 from mercer.estimators import KernelImputer
-from mercer.methods import HardCut, impute
+from mercer.methods import Truncation, impute
 
 
 def data(n=60, seed=0):
@@ -29,7 +29,7 @@ def data(n=60, seed=0):
     [
         KernelImputer(),
         KernelImputer(mc.Gaussian(2.0), add_indicator=True, n_landmarks=5),
-        KernelImputer("linear", n_components=2, filter=HardCut(), keep_empty_features=True),
+        KernelImputer("linear", n_components=2, filter=Truncation(), keep_empty_features=True),
     ]
 )
 def test_scikit_learn_checks(estimator, check):
@@ -142,5 +142,5 @@ def test_what_cannot_be_filled_is_refused(X, message):
 
 
 def test_settings_are_checked():
-    with pytest.raises(mc.InputError, match="standardize"):
-        KernelImputer(standardize="maybe").fit(data())
+    with pytest.raises(mc.InputError, match="scale_columns"):
+        KernelImputer(scale_columns="maybe").fit(data())

@@ -11,6 +11,7 @@ from sklearn.utils import InputTags, Tags, TargetTags
 
 import mercer as mc
 from mercer.estimators._kernel_parameter import resolve_kernel, set_kernel_tags
+from mercer.kernels._names import KERNELS
 
 NAMES = ["rbf", "poly", "polynomial", "linear", "cosine", "sigmoid", "chi2"]
 FIXED = ["linear", "cosine"]
@@ -67,13 +68,24 @@ def test_a_gamma_that_would_be_ignored_is_refused(kernel):
 
 @pytest.mark.parametrize("gamma", [0.0, -1.0, np.nan, "scale", True])
 def test_gamma_is_a_positive_number(gamma):
-    with pytest.raises(mc.InputError, match="gamma"):
-        resolve_kernel("rbf", [[0.0], [1.0]], gamma=gamma)
+    for name in ("rbf", "laplace", "matern", "poly", "sigmoid", "chi2"):
+        with pytest.raises(mc.InputError, match="gamma"):
+            resolve_kernel(name, [[0.0], [1.0]], gamma=gamma)
+
+
+def test_the_names_of_the_command_line_are_names_here():
+    from mercer.cli._kernels import _KERNELS, parse_kernel
+
+    assert set(_KERNELS) <= set(KERNELS)
+    assert parse_kernel("rbf:2") == mc.Gaussian(2.0)
+    X = [[0.0, 1.0]]
+    for name, cls in KERNELS.items():
+        assert type(resolve_kernel(name, X)) is cls
 
 
 @pytest.mark.parametrize("kernel", ["RBF", "precomputed", None, 3, mc.Gaussian, ["rbf"]])
 def test_anything_else_is_refused_with_what_is_accepted(kernel):
-    with pytest.raises(mc.InputError, match="'auto', 'linear', 'cosine', 'rbf'"):
+    with pytest.raises(mc.InputError, match=r"'auto', 'gaussian', 'laplace', .*'rbf', 'poly'"):
         resolve_kernel(kernel, [[0.0], [1.0]])
 
 

@@ -14,7 +14,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import mercer as mc
 from mercer import InputError, KernelPCA
-from mercer.methods import HardCut, fit_denoiser
+from mercer.methods import Truncation, fit_denoiser
 
 
 @parametrize_with_checks(
@@ -24,9 +24,9 @@ from mercer.methods import HardCut, fit_denoiser
         KernelPCA(2, n_landmarks=8, random_state=0),
         KernelPCA(2, whiten=True),
         KernelPCA(3, kernel=mc.Laplace(2.0)),
-        KernelPCA(filter=mc.methods.HardCut()),
+        KernelPCA(filter=mc.methods.Truncation()),
         KernelPCA(filter=mc.methods.Tikhonov(0.5)),
-        KernelPCA(filter=mc.methods.EarlyStopping(5)),
+        KernelPCA(filter=mc.methods.Landweber(5)),
         KernelPCA(2, inverse=mc.FixedPoint(), trust=1.0),
     ]
 )
@@ -214,7 +214,7 @@ def test_far_from_the_origin(options, rng):
 
 @pytest.mark.parametrize(
     "options",
-    [*WAYS, {"filter": mc.methods.EarlyStopping()}, {"n_components": 4, "inverse": mc.LearnedMap()},
+    [*WAYS, {"filter": mc.methods.Landweber()}, {"n_components": 4, "inverse": mc.LearnedMap()},
      {"n_landmarks": 15, "rule": "kmeans", "random_state": 0, "whiten": True}],
 )  # fmt: skip
 def test_weights_are_repetitions(options, rng):
@@ -390,7 +390,7 @@ def test_trust_is_found_when_it_is_needed(rng, tmp_path):
     assert not model._trusted
     mc.save(model, tmp_path / "early.mercer")
     plane = mc.kernel_pca(mc.Gaussian(4.0), X, 3, weights=w)
-    expected, noise = fit_denoiser(plane, X, weights=w, filter=HardCut())
+    expected, noise = fit_denoiser(plane, X, weights=w, filter=Truncation())
     assert model.noise_ == noise
     np.testing.assert_allclose(model.denoise(X), expected(X), rtol=1e-10)
     loaded = mc.load(tmp_path / "early.mercer")

@@ -17,7 +17,6 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import mercer as mc
 from mercer import datasets
 from mercer.estimators._novelty import KernelNovelty
-from mercer.methods._row_keys import distinct_rows, row_keys
 
 
 @parametrize_with_checks(
@@ -289,26 +288,3 @@ def test_in_a_pipeline_after_pickling_and_with_threads(rng):
     assert (labels == -1).sum() == 5
     again = pickle.loads(pickle.dumps(pipe))
     np.testing.assert_array_equal(again.predict(X), labels)
-
-
-# --- keys -----------------------------------------------------------------------------------------
-
-
-def test_row_keys_are_those_of_values(rng):
-    X = np.array([[0.0, 1.5], [-0.0, 1.5], [1.5, 0.0], [0.0, 1.5 + 1e-15]])
-    keys = row_keys(X)
-    assert keys[0] == keys[1]
-    assert len(set(keys.tolist())) == 3
-    assert row_keys(csr_array(X)).tolist() == keys.tolist()
-    assert row_keys(X.astype(np.float32))[0] == keys[0]
-    assert int(row_keys(np.array([[1.0]]))[0]) == 260993317774790908  # in every process
-    names = np.array([frozenset("ab"), frozenset("ba"), frozenset("a")], dtype=object)
-    assert len(set(row_keys(names).tolist())) == 2
-
-
-def test_distinct_rows_do_not_depend_on_order_or_repetition(rng):
-    X = rng.normal(size=(20, 3))
-    order = rng.permutation(np.repeat(np.arange(20), 2))
-    np.testing.assert_array_equal(X[distinct_rows(X)], X[order][distinct_rows(X[order])])
-    w = rng.integers(0, 2, 20).astype(float)
-    np.testing.assert_array_equal(X[distinct_rows(X, w)], X[w > 0][distinct_rows(X[w > 0])])

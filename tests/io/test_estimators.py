@@ -161,6 +161,7 @@ def public():
 
 
 SETTINGS = {
+    "KernelNovelty": [{"scale_columns": "std"}],
     "KernelPCA": [
         {"n_components": 3, "inverse": mc.FixedPoint()},
         {"n_components": 3, "inverse": mc.LearnedMap(), "whiten": True, "trust": 1.0},

@@ -271,9 +271,9 @@ def test_ball_meets_other_domains():
     assert (Geometric(4.0) + 1.0).domain == ball
     assert isinstance(Geometric().transform(mc.Scales([1.0])).domain, Mapped)
     both = (Geometric(4.0) + Geometric(1.0)).domain
-    both.points([[0.5]], "X")
+    both.check([[0.5]], "X")
     with pytest.raises(mc.exceptions.DomainError, match=r"\|x\| < 1,"):
-        both.points([[1.5]], "X")
+        both.check([[1.5]], "X")
     with pytest.raises(mc.exceptions.DomainError, match="their points differ"):
         Geometric() + mc.Precomputed([[1.0]])
     assert Taylor([1.0, 1.0]).domain == Vectors()

@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 
 import mercer as mc
-from mercer import linalg
-from mercer.linalg import Status
+from mercer import Status, linalg
 
 X = np.random.default_rng(0).normal(size=(12, 2))
 K = mc.Gaussian(1.0)

@@ -5,8 +5,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 import mercer as mc
-from mercer import linalg
-from mercer.linalg import Status
+from mercer import Status, linalg
 from mercer.linalg._conjugate_gradients import ConjugateGradients
 from mercer.testing import awkward_kernels
 

@@ -319,6 +319,26 @@ def test_float32_and_tolerances_change_nothing(rng):
     assert_allclose(result.min_eigenvalue, expected.min_eigenvalue, rtol=1e-9)
 
 
+@pytest.mark.parametrize("kernel", [mc.Gaussian(1.5), mc.Matern(2.5), mc.Polynomial(2)], ids=repr)
+@pytest.mark.parametrize("d", [1, 3])
+def test_certificates_in_float32_are_about_the_points_that_are_returned(kernel, d, rng):
+    proved = 0
+    for _ in range(15):
+        X, a = rng.normal(size=(6, d)).astype(np.float32), rng.uniform(0.2, 1.0, 6)
+        back = mc.preimage(mc.Element(kernel, X, a))
+        assert back.points.dtype == np.float32
+        x = back.points.astype(float)
+        full = mc.Element(kernel, X.astype(float), a)
+        assert_allclose(
+            back.gradient_norm, np.linalg.norm(preimage_gradient(full, x), axis=1), rtol=1e-6
+        )
+        if back.certificate.verdict[0] is MINIMUM:
+            proved += 1
+            off = np.linalg.norm(newton(full, x, steps=4) - x)
+            assert off <= back.certificate.radius[0] * (1 + 1e-6)
+    assert proved > 10
+
+
 def test_convexity_at_any_point():
     psi = mc.Element(mc.Gaussian(2.0), [[0.0, 0.0]], [1.0])
     r = np.array([0.0, 1.0, 1.999, 2.001, 5.0])

@@ -5,7 +5,8 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import mercer as mc
-from mercer.preimages import Status, gradient_bound
+from mercer import Status
+from mercer.preimages import gradient_bound
 
 
 @pytest.fixture

@@ -5,7 +5,8 @@ import pytest
 from scipy.optimize import minimize
 
 import mercer as mc
-from mercer.preimages import Status, gradient_bound
+from mercer import Status
+from mercer.preimages import gradient_bound
 
 
 def problems(count):

@@ -8,7 +8,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 
 import mercer as mc
-from mercer.preimages import Status, Verdict, gradient_bound
+from mercer import Status
+from mercer.preimages import Verdict, gradient_bound
 from mercer.testing import awkward_kernels
 
 SMOOTH = [
@@ -275,7 +276,7 @@ def test_float32_in_float32_out(X):
     assert back.points.dtype == np.float32
     wide = mc.preimage(mc.mean_embedding(mc.Gaussian(1.0), X.astype(np.float32).astype(float)))
     assert_allclose(back.points, wide.points, rtol=1e-5)
-    assert back.gradient_norm[0] < 1e-9
+    assert back.gradient_norm[0] < 1e-6  # at the rounded point
 
 
 def test_sparse_points(rng):

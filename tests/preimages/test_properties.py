@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from sklearn.datasets import load_digits
 
 import mercer as mc
-from mercer import datasets
-from mercer.preimages import Status, Verdict, gradient_bound
+from mercer import Status, datasets
+from mercer.preimages import Verdict, gradient_bound
 
 ENDS = {Status.CONVERGED, Status.AT_POINT, Status.ESCAPED}
 KERNELS = st.sampled_from(

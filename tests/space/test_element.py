@@ -305,7 +305,11 @@ def test_merge(rng):
 
 def test_merge_of_two_elements_that_share_points(X, rng):
     k = mc.Gaussian(1.0)
-    psi = mc.Element(k, X, rng.normal(size=7)) + mc.Element(k, X.copy(), rng.normal(size=7))
+    a, b = rng.normal(size=(2, 7))
+    psi = mc.Element(k, X, a) + mc.Element(k, X.copy(), b)
+    assert psi.points.shape == (7, 3)
+    assert_allclose(psi(X), k(X) @ (a + b), rtol=1e-12)
+    psi = mc.Element(k, X, a) + mc.Element(k, X[::-1], b)
     assert psi.points.shape == (14, 3)
     assert psi.merge().points.shape == (6, 3)
 

@@ -6,7 +6,8 @@ from numpy.testing import assert_allclose
 from scipy.special import lambertw
 
 import mercer as mc
-from mercer.preimages import Status, gradient_bound, lipschitz, preimage_objective
+from mercer import Status
+from mercer.preimages import gradient_bound, lipschitz, preimage_objective
 
 RADIAL = [
     mc.Gaussian(0.8), mc.InverseMultiquadric(1.0, 0.7), mc.Matern(2.5, 1.0), mc.Matern(1.5, 1.0),

@@ -3,7 +3,6 @@
 from itertools import pairwise
 
 import numpy as np
-import pandas as pd
 import pytest
 
 import mercer as mc
@@ -26,9 +25,8 @@ def walk(kernel, X, steps=40):
     return np.array(path)
 
 
-def standardised(data_dir, name, columns):
-    X = pd.read_csv(data_dir / name).select_dtypes("number").to_numpy(float)[:, columns]
-    return X, (X - X.mean(axis=0)) / X.std(axis=0)
+def standardised(X):
+    return (X - X.mean(axis=0)) / X.std(axis=0)
 
 
 # --- F4 -------------------------------------------------------------------------------------------
@@ -101,16 +99,15 @@ def test_F5_a_data_point_is_a_maximum_exactly_if_the_others_do_not_pull_it_off(r
     assert 0 < stays.sum() < 40
 
 
-def test_F5_the_answer_does_not_depend_on_an_epsilon(data_dir):
+def test_F5_the_answer_does_not_depend_on_an_epsilon(iris):
     """ERRATA 002-4: modes of iris, raw, for tau = 1 / length scale."""
-    X, _ = standardised(data_dir, "iris.csv", slice(0, 4))
     expected = {0.29: 1, 0.6: 2, 1.0: 2, 2.0: 2, 2.5: 3, 6.0: 109}
     for tau, count in expected.items():
-        found = mc.mean_shift(mc.mean_embedding(mc.Laplace(1.0 / tau), X))
+        found = mc.mean_shift(mc.mean_embedding(mc.Laplace(1.0 / tau), iris))
         assert len(found) == count, tau
         assert (found.labels >= 0).all()
     truth = np.repeat([0, 1, 2], 50)
-    found = mc.mean_shift(mc.mean_embedding(mc.Laplace(1.0 / 2.5), X))
+    found = mc.mean_shift(mc.mean_embedding(mc.Laplace(1.0 / 2.5), iris))
     assert mc.methods.clustering_accuracy(truth, found.labels).correct == 140
 
 
@@ -185,10 +182,10 @@ def test_X7_laplace_mean_shift_on_a_line(rng):
     assert counts[-1] == 2  # the two middle points of an even number: between them f is convex
 
 
-def test_X8_faithful_has_two_modes_but_not_at_the_published_bandwidth(data_dir):
+def test_X8_faithful_has_two_modes_but_not_at_the_published_bandwidth(faithful):
     """ERRATA 002-4, 002-5: 2 for tau in [1, 4], standardised; 1 at .175 / .602, 5 on raw data."""
-    raw, X = standardised(data_dir, "faithful.csv", slice(-2, None))
-    truth = raw[:, 0] > 3.0
+    X = standardised(faithful)
+    truth = faithful[:, 0] > 3.0
     for tau, correct in ((1.0, 270), (1.5, 272), (2.0, 272), (4.0, 272)):
         found = mc.mean_shift(mc.mean_embedding(mc.Laplace(1.0 / tau), X))
         assert mc.methods.clustering_accuracy(truth, found.labels).correct == correct
@@ -196,22 +193,21 @@ def test_X8_faithful_has_two_modes_but_not_at_the_published_bandwidth(data_dir):
         np.testing.assert_allclose(found.points[found.labels], ends, atol=1e-4)
     published = mc.Laplace(0.602 / 0.175)
     assert len(mc.mean_shift(mc.mean_embedding(published, X))) == 1
-    assert len(mc.mean_shift(mc.mean_embedding(published, raw))) == 5
+    assert len(mc.mean_shift(mc.mean_embedding(published, faithful))) == 5
 
 
 def test_X9_accuracies(data_dir):
     """What the corrected algorithm gives beside the published counts."""
-    _, seeds = standardised(data_dir, "seeds.csv", slice(0, 7))
-    truth = pd.read_csv(data_dir / "seeds.csv").iloc[:, -1]
-    found = mc.mean_shift(mc.mean_embedding(mc.Laplace(1.0), seeds))
+    table = np.loadtxt(data_dir / "seeds.csv", delimiter=",", skiprows=1)
+    X, truth = standardised(table[:, :7]), table[:, 7]
+    found = mc.mean_shift(mc.mean_embedding(mc.Laplace(1.0), X))
     assert len(found) == 3
     assert mc.methods.clustering_accuracy(truth, found.labels).correct == 180
 
 
-def test_X10_weights_of_iris_are_blocks(data_dir):
+def test_X10_weights_of_iris_are_blocks(iris):
     """Weights of the mean shift join flowers of a species; setosa stands apart."""
-    X, _ = standardised(data_dir, "iris.csv", slice(0, 4))
-    D = np.sqrt(((X[:, None] - X) ** 2).sum(axis=2))
+    D = np.sqrt(((iris[:, None] - iris) ** 2).sum(axis=2))
     D[D == 0] = np.inf
     W = np.exp(-D) / D
     W /= W.sum(axis=1, keepdims=True)

@@ -53,7 +53,7 @@ def _model(job: Job) -> Any:
     from mercer.estimators import KernelImputer
 
     return KernelImputer(
-        kernel=job.kernel, standardize="auto" if job.scale else False, random_state=job.seed
+        kernel=job.kernel, scale_columns="auto" if job.scale else "none", random_state=job.seed
     )
 
 

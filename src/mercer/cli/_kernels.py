@@ -14,6 +14,7 @@ from mercer.kernels import (
     Matern,
     Polynomial,
 )
+from mercer.kernels._names import ALIASES
 
 
 def _polynomial(degree: float, scale: float = 1.0, offset: float = 1.0) -> Polynomial:
@@ -36,6 +37,7 @@ def parse_kernel(text: str) -> Any:
     name, _, numbers = text.strip().lower().partition(":")
     if name == "auto" and not numbers:
         return "auto"
+    name = ALIASES.get(name, name)
     if name not in _KERNELS:
         raise UsageProblem(f"there is no kernel {text!r}; write one of {', '.join(FORMS)}")
     make, form, least = _KERNELS[name]

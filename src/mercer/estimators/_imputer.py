@@ -15,7 +15,7 @@ from sklearn.utils.validation import (
 
 from mercer._array import Array, is_sparse
 from mercer.estimators._base import KernelEstimator
-from mercer.estimators._kernel_parameter import resolve_kernel
+from mercer.estimators._kernel_parameter import is_auto, resolve_kernel
 from mercer.exceptions import InputError
 from mercer.methods.imputation._impute import impute
 from mercer.methods.pca._filters import Filter
@@ -42,10 +42,11 @@ class KernelImputer(TransformerMixin, KernelEstimator):  # type: ignore[misc]
         A number of components; a share in (0, 1) of the scatter; or None for all.
     filter : Filter or None
         What becomes of weak components. None is `Tikhonov()`, its strength chosen.
-    standardize : bool or "auto"
-        Whether the kernel sees columns divided by their observed standard deviations, so that units
-        do not matter. "auto" is True where a kernel is given, and else whichever predicts hidden
-        entries better: dividing helps tables and harms images. The result is in the units of X.
+    scale_columns : {"auto", "std", "none"}
+        Whether the automatic kernel sees columns divided by their observed standard deviations
+        ("std") or as they are ("none"). "auto" takes whichever predicts hidden entries better:
+        dividing helps tables and harms images. A kernel that is given is in the units of the data.
+        The result is in the units of X.
     n_landmarks : int, optional
         Work in the span of the features of so many landmarks; by default all rows up to 2,000
         different ones, and 500 landmarks beyond.
@@ -72,7 +73,7 @@ class KernelImputer(TransformerMixin, KernelEstimator):  # type: ignore[misc]
         Rounds in `fit`.
     changes_ : array of shape (`n_iter_`,)
         How far the missing entries moved in each round.
-    status_ : mercer.methods.ImputeStatus
+    status_ : mercer.Status
         Why `fit` stopped.
     error_ : float
         Mean squared error on the hidden entries over that of column means.
@@ -115,7 +116,7 @@ class KernelImputer(TransformerMixin, KernelEstimator):  # type: ignore[misc]
         *,
         n_components: Any = None,
         filter: Filter | None = None,  # noqa: A002
-        standardize: Any = "auto",
+        scale_columns: str = "auto",
         n_landmarks: int | None = None,
         max_iter: int = 20,
         tol: float = 1e-3,
@@ -127,7 +128,7 @@ class KernelImputer(TransformerMixin, KernelEstimator):  # type: ignore[misc]
         self.kernel = kernel
         self.n_components = n_components
         self.filter = filter
-        self.standardize = standardize
+        self.scale_columns = scale_columns
         self.n_landmarks = n_landmarks
         self.max_iter = max_iter
         self.tol = tol
@@ -163,16 +164,13 @@ class KernelImputer(TransformerMixin, KernelEstimator):  # type: ignore[misc]
         self._indicated = np.flatnonzero(np.isnan(X[counted]).any(axis=0))
         if self._empty.all():
             raise InputError("X has no observed value; at least one is needed")
-        if not _is_auto(self.standardize) and self.standardize not in (True, False):
-            raise InputError(f'standardize must be "auto", True or False, got {self.standardize!r}')
-        standardize = None if _is_auto(self.standardize) else bool(self.standardize)
         kernel = None
-        if not _is_auto(self.kernel):
+        if not is_auto(self.kernel):
             kernel = resolve_kernel(self.kernel, np.zeros((1, int((~self._empty).sum()))))
         with self._options():
             found = impute(
                 X[:, ~self._empty], kernel, weights=sample_weight, filter=self.filter,
-                n_components=self.n_components, standardize=standardize,
+                n_components=self.n_components, scale_columns=self.scale_columns,
                 n_landmarks=self.n_landmarks, max_iter=self.max_iter, tol=self.tol,
                 random_state=self.random_state,
             )  # fmt: skip
@@ -246,7 +244,3 @@ class KernelImputer(TransformerMixin, KernelEstimator):  # type: ignore[misc]
         tags.input_tags.allow_nan = True
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
-
-
-def _is_auto(value: Any) -> bool:
-    return isinstance(value, str) and value == "auto"

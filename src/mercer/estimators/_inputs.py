@@ -22,7 +22,7 @@ def validated(estimator: Any, X: Any, *, reset: bool) -> Any:
     """
     kernel = estimator.kernel
     if isinstance(kernel, Kernel) and not kernel.domain.is_vector:
-        return kernel.points(X)
+        return kernel.points(X).array
     taken = get_tags(estimator).input_tags
     X = validate_data(
         estimator,

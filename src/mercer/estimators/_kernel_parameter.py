@@ -7,32 +7,29 @@ from typing import Any
 
 import numpy as np
 
-from mercer._array import as_points, as_weights, is_sparse
+from mercer._array import as_points, as_weights, is_sparse, positive
 from mercer.exceptions import InputError
 from mercer.kernels import (
     ChiSquare,
-    Cosine,
     Gaussian,
     Kernel,
     Laplace,
-    Linear,
+    Matern,
     Polynomial,
     Sigmoid,
     median_scale,
 )
 from mercer.kernels._histogram import NonNegative
+from mercer.kernels._names import ALIASES, KERNELS
 
-_FIXED: dict[str, Callable[[], Kernel]] = {"linear": Linear, "cosine": Cosine}
-_WITH_GAMMA: dict[str, Callable[[float], Kernel]] = {
-    "rbf": Gaussian.from_gamma,
+_FROM_GAMMA: dict[str, Callable[[float], Kernel]] = {
     "gaussian": Gaussian.from_gamma,
-    "poly": lambda gamma: Polynomial.from_gamma(3, gamma, 1.0),
+    "laplace": Laplace.from_gamma,
+    "matern": lambda gamma: Matern(1.5, 1.0 / positive(gamma, "gamma")),
     "polynomial": lambda gamma: Polynomial.from_gamma(3, gamma, 1.0),
     "sigmoid": lambda gamma: Sigmoid.from_gamma(gamma, 1.0),
-    "laplace": Laplace.from_gamma,
     "chi2": ChiSquare,
 }
-_NAMES = ("auto", *_FIXED, *_WITH_GAMMA)
 
 
 def resolve_kernel(
@@ -40,24 +37,25 @@ def resolve_kernel(
 ) -> Kernel:
     """Return the kernel that a `kernel` parameter stands for, given the training points.
 
-    A kernel stands for itself. "auto" is the Gaussian kernel with 2 s^2 = m^2, m the median
-    distance between distinct rows (s = 1 where no two rows differ). The other names are
-    scikit-learn's, with its formulas and defaults:
+    A kernel is returned as it is. "auto" is the Gaussian kernel with 2 s^2 = m^2, m the median
+    distance between distinct rows (s = 1 if no two rows differ). The other names, which the command
+    line uses too, follow scikit-learn's formulas and defaults where it has them:
 
     ========================  ==================================  =====================
     name                      k(x, y)                             gamma if None
     ========================  ==================================  =====================
-    "rbf", "gaussian"         exp(-gamma |x - y|^2)               1 / n_features
+    "gaussian", "rbf"         exp(-gamma |x - y|^2)               1 / n_features
     "laplace"                 exp(-gamma |x - y|)                 1 / n_features
-    "poly", "polynomial"      (gamma <x, y> + 1)^3                1 / n_features
+    "matern"                  Matern with nu 3/2, length 1/gamma  1 / n_features
+    "polynomial", "poly"      (gamma <x, y> + 1)^3                1 / n_features
     "sigmoid"                 tanh(gamma <x, y> + 1)              1 / n_features
     "chi2"                    exp(-gamma chi2(x, y))              1
     "linear"                  <x, y>                              has none
     "cosine"                  <x, y> / (|x| |y|)                  has none
     ========================  ==================================  =====================
 
-    "laplace" measures the Euclidean distance; it is not scikit-learn's "laplacian", which is
-    refused. "precomputed" is for the estimators that support it to catch before they ask.
+    "laplace" uses the Euclidean distance. It differs from scikit-learn's "laplacian", which is
+    refused. Estimators that support "precomputed" handle it themselves.
 
     Parameters
     ----------
@@ -65,7 +63,8 @@ def resolve_kernel(
     X : array_like or CSR matrix of shape (n, d)
         Training points; only their number of columns is used, and by "auto" their distances.
     sample_weight : array_like of shape (n,), optional
-        Weights of the rows in the median of "auto"; a weight of 2 is a row that stands twice.
+        Weights of the rows in the median of "auto"; a weight of 2 is the same as
+        repeating the row.
     gamma : float, optional
         > 0, for the names that have one. Refused where it would be ignored.
 
@@ -81,18 +80,31 @@ def resolve_kernel(
     >>> resolve_kernel("poly", [[0.0, 1.0]], gamma=0.5)
     Polynomial(degree=3, scale=2.0, offset=1.0)
     """
-    if isinstance(kernel, str) and kernel in _WITH_GAMMA:
+    name = ALIASES.get(kernel, kernel) if isinstance(kernel, str) else None
+    if name in _FROM_GAMMA:
         if gamma is None:
-            gamma = 1.0 if kernel == "chi2" else 1.0 / np.shape(X)[1]
-        return _WITH_GAMMA[kernel](gamma)
-    chosen = _without_gamma(kernel, X, sample_weight)
+            gamma = 1.0 if name == "chi2" else 1.0 / np.shape(X)[1]
+        return _FROM_GAMMA[name](gamma)
+    if isinstance(kernel, Kernel):
+        chosen = kernel
+    elif name == "auto":
+        chosen = Gaussian(_auto_length(X, sample_weight))
+    elif name in KERNELS:
+        chosen = KERNELS[name]()
+    else:
+        raise InputError(_unknown(kernel))
     if gamma is not None:
-        names = ", ".join(map(repr, _WITH_GAMMA))
+        names = ", ".join(map(repr, _FROM_GAMMA))
         raise InputError(
             f"gamma={gamma!r} would be ignored by kernel={kernel!r}; leave it at None, or use one "
             f"of the kernels that have it: {names}"
         )
     return chosen
+
+
+def is_auto(parameter: Any) -> bool:
+    """Whether a parameter of an estimator is left to it."""
+    return isinstance(parameter, str) and parameter == "auto"
 
 
 def set_kernel_tags(tags: Any, kernel: Any) -> None:
@@ -106,24 +118,16 @@ def set_kernel_tags(tags: Any, kernel: Any) -> None:
         tags.input_tags.two_d_array = tags.input_tags.sparse = False
 
 
-def _without_gamma(kernel: Any, X: Any, sample_weight: Any) -> Kernel:
-    if isinstance(kernel, Kernel):
-        return kernel
-    if isinstance(kernel, str) and kernel in _FIXED:
-        return _FIXED[kernel]()
-    if isinstance(kernel, str) and kernel == "auto":
-        return Gaussian(_auto_length(X, sample_weight))
+def _unknown(kernel: Any) -> str:
     if isinstance(kernel, str) and kernel == "laplacian":
-        raise InputError(
+        return (
             'kernel="laplacian" is scikit-learn\'s kernel of the L1 distance, the sum of absolute '
-            'differences; here there is kernel="laplace", exp(-gamma |x - y|) with the Euclidean '
+            'differences; mercer has kernel="laplace", exp(-gamma |x - y|) with the Euclidean '
             "distance, which is a different kernel for more than one feature"
         )
-    names = ", ".join(map(repr, _NAMES))
+    names = ", ".join(map(repr, ("auto", *KERNELS, *ALIASES)))
     cure = "; wrap a function in FromFunction" if callable(kernel) else ""
-    raise InputError(
-        f"kernel must be a kernel such as Gaussian(1.0), or one of {names}, got {kernel!r}{cure}"
-    )
+    return f"kernel must be a kernel such as Gaussian(1.0), or one of {names}, got {kernel!r}{cure}"
 
 
 def _auto_length(X: Any, weights: Any) -> float:

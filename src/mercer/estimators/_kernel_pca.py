@@ -18,7 +18,7 @@ from mercer.estimators._inputs import dtype_of, row_weights, validated
 from mercer.estimators._kernel_parameter import resolve_kernel, set_kernel_tags
 from mercer.exceptions import InputError, MercerWarning
 from mercer.kernels import Kernel, Precomputed
-from mercer.methods import Denoiser, Filter, HardCut, Readout, held_out_risk, kernel_pca
+from mercer.methods import Denoiser, Filter, Readout, Truncation, held_out_risk, kernel_pca
 from mercer.methods.denoising._fit_denoiser import check_choices, trusted, untrusted_denoiser
 from mercer.methods.pca._landmark_pca import LandmarkScatter
 from mercer.space import Subspace, feature
@@ -56,9 +56,9 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
     gamma : float, optional
         For kernels that are given as strings.
     filter : Filter or None
-        What becomes of weak components on the way back: `HardCut()` keeps all that there are,
-        `Tikhonov(a)` weighs by lambda / (lambda + a), `EarlyStopping(t)` likewise. None is
-        `HardCut` where n_components is given and `Tikhonov` where it is not.
+        What becomes of weak components on the way back: `Truncation()` keeps all that there are,
+        `Tikhonov(a)` weighs by lambda / (lambda + a), `Landweber(t)` likewise. None is
+        `Truncation` where n_components is given and `Tikhonov` where it is not.
     noise : float or "auto"
         The standard deviation of the noise in the rows, which sets the strength of filters that
         were given none, and the trust. "auto" estimates it from the training rows
@@ -269,7 +269,9 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
 
     def _filter(self) -> Filter | None:
         """What a number of components asks for is the projection; else let the noise decide."""
-        return HardCut() if self.filter is None and self.n_components is not None else self.filter
+        return (
+            Truncation() if self.filter is None and self.n_components is not None else self.filter
+        )
 
     # --- using --------------------------------------------------------------------------------
 

@@ -12,11 +12,12 @@ from sklearn.utils.validation import check_is_fitted
 from mercer._array import Array
 from mercer.engine import n_rows, pieces
 from mercer.estimators._base import KernelEstimator
+from mercer.estimators._column_scaling import fit_column_scaler, scaled
 from mercer.estimators._inputs import row_weights, validated
-from mercer.estimators._kernel_parameter import resolve_kernel, set_kernel_tags
+from mercer.estimators._kernel_parameter import is_auto, resolve_kernel, set_kernel_tags
 from mercer.exceptions import InputError
 from mercer.methods import kernel_pca
-from mercer.methods._row_keys import row_keys
+from mercer.methods._rows import row_keys
 from mercer.methods.pca._components import check_number
 from mercer.space import Subspace, feature
 
@@ -53,6 +54,9 @@ class KernelNovelty(OutlierMixin, KernelEstimator):  # type: ignore[misc]
         the errors of training rows, each left out in turn (the rule of box plots).
     gamma : float, optional
         For kernels that are given as strings.
+    scale_columns : {"none", "std"}
+        Whether the automatic kernel sees columns as they are, or divided by their standard
+        deviations. A kernel that is given is in the units of the data.
     n_landmarks : int, optional
         Work in the span of the features of so many landmarks: n x n_landmarks numbers, any n.
         1,000 where there are more than 2,000 rows and n_components is None.
@@ -66,7 +70,10 @@ class KernelNovelty(OutlierMixin, KernelEstimator):  # type: ignore[misc]
     Attributes
     ----------
     kernel_ : Kernel
+        On scaled columns, if columns are scaled.
     subspace_ : Subspace
+    scaler_ : StandardScaler or None
+        Scales columns; None for `scale_columns="none"`.
     n_components_ : int
     offset_ : float
         The score below which a row is taken for an outlier.
@@ -103,6 +110,7 @@ class KernelNovelty(OutlierMixin, KernelEstimator):  # type: ignore[misc]
         n_components: Any = None,
         contamination: Any = "auto",
         gamma: float | None = None,
+        scale_columns: str = "none",
         n_landmarks: int | None = None,
         rule: str = "uniform",
         random_state: Any = None,
@@ -112,6 +120,7 @@ class KernelNovelty(OutlierMixin, KernelEstimator):  # type: ignore[misc]
         self.n_components = n_components
         self.contamination = contamination
         self.gamma = gamma
+        self.scale_columns = scale_columns
         self.n_landmarks = n_landmarks
         self.rule = rule
         self.random_state = random_state
@@ -136,9 +145,12 @@ class KernelNovelty(OutlierMixin, KernelEstimator):  # type: ignore[misc]
         _check_share(self.contamination)
         X = self._rows(X, reset=True)
         w = row_weights(sample_weight, X)
+        given = not is_auto(self.kernel)
+        self.scaler_ = fit_column_scaler(self.scale_columns, X, w, in_data_units=given)
+        X = scaled(self.scaler_, X)
         with self._options():
             self.kernel_ = resolve_kernel(self.kernel, X, sample_weight=w, gamma=self.gamma)
-            X = self.kernel_.points(X)
+            X = self.kernel_.points(X).array
             keys, group = np.unique(row_keys(X), return_inverse=True)
             raw = np.ones(n_rows(X)) if w is None else w
             mass = np.bincount(group, raw, len(keys))[group]  # of all rows that equal a row
@@ -183,7 +195,7 @@ class KernelNovelty(OutlierMixin, KernelEstimator):  # type: ignore[misc]
         X : array_like or CSR matrix of shape (m, d)
         """
         check_is_fitted(self)
-        X = self.kernel_.points(self._rows(X, reset=False))
+        X = self.kernel_.points(scaled(self.scaler_, self._rows(X, reset=False))).array
         with self._options():
             plane = self.subspace_
             squared = [

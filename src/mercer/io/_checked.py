@@ -23,7 +23,7 @@ _FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
 def _element(kernel: Any, points: Any, coef: Any, batch: Any) -> Element:
     if not isinstance(kernel, Kernel) or not isinstance(coef, Coef):
         raise InputError("an element needs a kernel and coefficients")
-    points = kernel.points(points, "points")
+    points = kernel.points(points, "points").array
     batch = None if batch is None else positive_int(batch, "batch")
     expected = (n_rows(points), 1 if batch is None else batch)
     if coef.shape != expected:

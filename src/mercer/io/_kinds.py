@@ -8,6 +8,7 @@ from types import ModuleType
 from typing import Any
 
 from mercer import _registry, engine, kernels, linalg, methods, preimages, space
+from mercer._status import Status
 from mercer.engine import LinearMap
 from mercer.kernels.structured._table import Group
 from mercer.methods.pca._landmark_pca import LandmarkScatter
@@ -21,6 +22,7 @@ _INSIDE: dict[str, type] = {
     "mercer.engine.Stacked": engine.Stacked,
     "mercer.kernels.Group": Group,
     "mercer.methods.LandmarkScatter": LandmarkScatter,
+    "mercer.Status": Status,
     "mercer.space.Term": _Term,
 }
 
@@ -51,9 +53,12 @@ def _fill() -> None:
 
 @cache
 def _fill_estimators() -> None:
+    from sklearn.preprocessing import StandardScaler
+
     from mercer import estimators
 
     _add_public(estimators)
+    _registry.add(f"{_ESTIMATORS}.StandardScaler", StandardScaler)  # of `scale_columns`
 
 
 def _add_public(module: ModuleType) -> None:

@@ -1,5 +1,6 @@
 """Kernels: values that lower themselves to a program of the engine."""
 
+from mercer._array import Points
 from mercer.engine import Columns, Matrix, Scales
 from mercer.kernels._angular import ArcCosine, Cosine
 from mercer.kernels._bandwidth import median_scale, scott_scale, silverman_scale
@@ -80,6 +81,7 @@ __all__ = [
     "Overlap",
     "Periodic",
     "PeriodicSobolev",
+    "Points",
     "Polynomial",
     "Precomputed",
     "Product",

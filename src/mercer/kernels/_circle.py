@@ -46,9 +46,9 @@ class Circle(Domain):
 
     circumference: float
 
-    def points(self, X: Any, name: str) -> Any:
+    def check(self, X: Any, name: str) -> Any:
         """One column of numbers."""
-        X = Vectors().points(X, name)
+        X = Vectors().check(X, name)
         if X.shape[1] != 1:
             raise DomainError(
                 f"{name} has {X.shape[1]} columns, but a point of the circle is one number; select "

@@ -19,7 +19,7 @@ class Domain(ABC):
     """A set of points, and how a collection of them is checked."""
 
     @abstractmethod
-    def points(self, X: Any, name: str) -> Any:
+    def check(self, X: Any, name: str) -> Any:
         """Return X as the engine takes it, or raise."""
 
     @property
@@ -64,7 +64,7 @@ class Domain(ABC):
 class Vectors(Domain):
     """Rows of a numeric matrix, dense or CSR."""
 
-    def points(self, X: Any, name: str) -> Any:
+    def check(self, X: Any, name: str) -> Any:
         """A finite float matrix; dense ones come back as read-only views."""
         X = as_points(X, name)
         return X if is_sparse(X) else frozen(X)
@@ -100,9 +100,9 @@ class OpenBall(Domain):
     def __post_init__(self) -> None:
         object.__setattr__(self, "radius", positive(self.radius, "radius"))
 
-    def points(self, X: Any, name: str) -> Any:
+    def check(self, X: Any, name: str) -> Any:
         """Vectors inside."""
-        X = Vectors().points(X, name)
+        X = Vectors().check(X, name)
         norms = diagonal(_SQUARED_NORM, doubled(X))
         eps = float(np.finfo(X.dtype).eps)
         outside = np.flatnonzero(norms >= (1.0 - (X.shape[1] + 4) * eps) * self.radius**2)
@@ -127,7 +127,7 @@ class RowIds(Domain):
 
     size: int
 
-    def points(self, X: Any, name: str) -> Any:
+    def check(self, X: Any, name: str) -> Any:
         """Integers in range, of shape (n,); a single column is taken as one."""
         ids = np.asarray(X)
         if ids.ndim == 2 and ids.shape[1] == 1:
@@ -159,7 +159,7 @@ class Objects(Domain):
            [0.]])
     """
 
-    def points(self, X: Any, name: str) -> Any:
+    def check(self, X: Any, name: str) -> Any:
         """A one-dimensional array of the objects."""
         if isinstance(X, str | bytes) or not hasattr(X, "__len__"):
             raise DomainError(f"{name} must be a list of points, got {type(X).__name__}")
@@ -177,9 +177,9 @@ class Objects(Domain):
 class Anything(Domain):
     """Whatever the other side of a sum or product accepts; on its own, vectors."""
 
-    def points(self, X: Any, name: str) -> Any:
+    def check(self, X: Any, name: str) -> Any:
         """Vectors, for want of anything else."""
-        return Vectors().points(X, name)
+        return Vectors().check(X, name)
 
 
 @dataclass(frozen=True)
@@ -189,13 +189,13 @@ class Mapped(Domain):
     inner: Domain
     point_map: Map
 
-    def points(self, X: Any, name: str) -> Any:
+    def check(self, X: Any, name: str) -> Any:
         """Points the map can be applied to, whose images are accepted."""
-        X = self._taken.points(X, name)
+        X = self._taken.check(X, name)
         if self.is_vector:
             self.point_map.check(X.shape[1], name)
         if self.inner not in (Vectors(), Anything()):
-            self.inner.points(self.point_map.apply(X), name)
+            self.inner.check(self.point_map.apply(X), name)
         return X
 
     @property
@@ -223,9 +223,9 @@ class Both(Domain):
     left: Domain
     right: Domain
 
-    def points(self, X: Any, name: str) -> Any:
+    def check(self, X: Any, name: str) -> Any:
         """What both accept."""
-        return self.right.points(self.left.points(X, name), name)
+        return self.right.check(self.left.check(X, name), name)
 
     @property
     def base(self) -> Domain:

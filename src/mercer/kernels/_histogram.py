@@ -21,7 +21,7 @@ from mercer.kernels._radial import recorded
 class NonNegative(Domain):
     """Vectors whose coordinates are all >= 0: counts, histograms, spectra."""
 
-    def points(self, X: Any, name: str) -> Any:
+    def check(self, X: Any, name: str) -> Any:
         """A dense matrix of finite numbers >= 0."""
         if is_sparse(X):
             raise DomainError(

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from mercer import engine
-from mercer._array import Array, positive, real
+from mercer._array import Array, Points, positive, real
 from mercer.engine import Const, Map, Program, n_columns
 from mercer.exceptions import InputError, UnavailableError
 from mercer.kernels._domain import Anything, Domain, Mapped, Vectors
@@ -68,12 +68,11 @@ class Kernel(Value, ABC):
 
     def __call__(self, X: Any, Y: Any = None) -> Array:
         """Return the Gram matrix k(x_i, y_j), shape (n, m); Y defaults to X."""
-        X, Y = self._two(X, Y)
-        return engine.gram(self.program, X, Y)
+        return engine.gram(self.program, *self._pair(X, Y))
 
     def diag(self, X: Any) -> Array:
         """Return k(x_i, x_i), shape (n,), without the Gram matrix."""
-        return engine.diagonal(self.program, self.points(X))
+        return engine.diagonal(self.program, self.points(X).array)
 
     def gradient(self, X: Any, Y: Any = None) -> Array:
         """Return the gradient of k(x_i, y_j) in x_i, shape (n, m, d).
@@ -81,28 +80,32 @@ class Kernel(Value, ABC):
         Where a kernel has a cusp (Laplace at x = y) the gradient does not exist, and the symmetric
         derivative, zero, is returned.
         """
-        X, Y = self._two(X, Y)
-        return engine.input_gradient(self.program, X, Y)
+        return engine.input_gradient(self.program, *self._pair(X, Y))
 
     def mixed_derivative(self, X: Any, Y: Any = None) -> Array:
         """Return the matrix of d^2 k(x_i, y_j) / dx_i dy_j', shape (n, m, d, d).
 
         NaN where it does not exist (kernels with a cusp, at x = y).
         """
-        X, Y = self._two(X, Y)
-        return engine.input_mixed(self.program, X, Y)
+        return engine.input_mixed(self.program, *self._pair(X, Y))
 
-    def points(self, X: Any, name: str = "X") -> Any:
-        """Return X checked and as the engine takes it, or raise."""
-        return self.domain.points(X, name)
+    def points(self, X: Any, name: str = "X") -> Points:
+        """Return X checked, or raise; `Points` that an equal domain accepted come back as is."""
+        domain = self.domain
+        if isinstance(X, Points):
+            if X.domain == domain:
+                return X
+            X = X.array
+        return Points(domain.check(X, name), domain)
 
-    def _two(self, X: Any, Y: Any) -> tuple[Any, Any]:
-        X = self.points(X, "X")
-        if Y is None:
-            return X, X
-        Y = self.points(Y, "Y")
-        check_same_columns(X, Y)
-        return X, Y
+    def _pair(self, X: Any, Y: Any) -> tuple[Any, Any]:
+        """The arrays of X and Y, both checked; one array twice where Y is X or None."""
+        x = self.points(X, "X").array
+        if Y is None or Y is X:
+            return x, x
+        y = self.points(Y, "Y").array
+        check_same_columns(x, y)
+        return x, y
 
     def transform(self, point_map: Map) -> Transformed:
         """Return the kernel on mapped points: see `Scales`, `Columns`, `Matrix`, `Features`."""

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from mercer.engine import Program
+from mercer.engine import Program, diagonal
 from mercer.exceptions import DomainError
 from mercer.kernels._domain import Domain
 from mercer.kernels._flags import Definiteness, Flags
@@ -20,9 +20,9 @@ class _NonZero(Domain):
 
     kernel: Kernel
 
-    def points(self, X: Any, name: str) -> Any:
-        X = self.kernel.points(X, name)
-        length = self.kernel.diag(X)
+    def check(self, X: Any, name: str) -> Any:
+        X = self.kernel.domain.check(X, name)
+        length = diagonal(self.kernel.program, X)
         if not np.all(length > 0):
             row = int(np.flatnonzero(~(length > 0))[0])
             raise DomainError(

@@ -8,7 +8,7 @@ from mercer.linalg._operator import GramOperator, gram_operator
 from mercer.linalg._pivoted_cholesky import PivotedCholesky, pivoted_cholesky
 from mercer.linalg._power_iteration import EigenPair, power_iteration
 from mercer.linalg._random_features import FeatureError, RandomFeatures, random_features
-from mercer.linalg._result import Solution, Status
+from mercer.linalg._result import Solution
 from mercer.linalg._solve import solve
 from mercer.linalg._woodbury import woodbury
 
@@ -21,7 +21,6 @@ __all__ = [
     "PivotedCholesky",
     "RandomFeatures",
     "Solution",
-    "Status",
     "Step",
     "eigenpairs",
     "gram_operator",

@@ -22,6 +22,7 @@ import numpy as np
 from mercer._array import Array, frozen, positive, positive_int
 from mercer._progress import Callback
 from mercer._random import as_generator
+from mercer._status import Status
 from mercer._threads import single_threaded_blas
 from mercer.exceptions import InputError
 from mercer.kernels import Definiteness, Kernel
@@ -30,7 +31,6 @@ from mercer.linalg._inputs import one_of
 from mercer.linalg._lanczos import BlockLanczos, Sizes
 from mercer.linalg._operator import GramOperator, gram_operator
 from mercer.linalg._power_iteration import signed
-from mercer.linalg._result import Status
 
 DENSE_UP_TO = 1_500
 _DENSE_AT_MOST = 10_000

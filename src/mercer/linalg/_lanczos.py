@@ -9,7 +9,7 @@ import numpy as np
 
 from mercer._array import Array
 from mercer._progress import Callback, Step
-from mercer.linalg._result import Status
+from mercer._status import Status
 from mercer.linalg._tall_products import combined, weighed
 
 Product = Callable[[Array], Array]

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from mercer import engine
-from mercer._array import Array, is_sparse, positive, positive_int
+from mercer._array import Array, Points, is_sparse, positive, positive_int
 from mercer._random import as_generator
 from mercer._threads import map_threads, single_threaded_blas
 from mercer.engine import n_rows, pieces
@@ -41,7 +41,9 @@ def uniform(kernel: Kernel, X: Any, size: int, rng: np.random.Generator) -> Land
 
 def pivoted(kernel: Kernel, X: Any, size: int, rng: np.random.Generator) -> Landmarks:  # noqa: ARG001
     """The pivots of `pivoted_cholesky`: greedy, and the same every time."""
-    return _rows(X, pivoted_cholesky(kernel, X, max_rank=size, tol=0.0).pivots)
+    return _rows(
+        X, pivoted_cholesky(kernel, Points(X, kernel.domain), max_rank=size, tol=0.0).pivots
+    )
 
 
 def leverage(kernel: Kernel, X: Any, size: int, rng: np.random.Generator) -> Landmarks:
@@ -54,7 +56,7 @@ def leverage(kernel: Kernel, X: Any, size: int, rng: np.random.Generator) -> Lan
     first = rng.choice(n, size, replace=False)
     left = _unexplained(kernel, X, first, 0.0)
     penalty = float(left.sum()) / size
-    own = kernel.diag(X).astype(np.float64)
+    own = engine.diagonal(kernel.program, X).astype(np.float64)
     if penalty <= 1e-14 * float(own.sum()):  # the sample already explains everything
         return _rows(X, first)
     scores = np.clip(_unexplained(kernel, X, first, penalty * size / n) / penalty, 1e-12, 1.0)
@@ -158,7 +160,7 @@ def _unexplained(kernel: Kernel, X: Any, J: Array, ridge: float) -> Array:
     program, Z = kernel.program, X[J]
     W = engine.gram(program, Z, Z).astype(np.float64)
     L, _ = lower_root(W + ridge * np.eye(len(W)))
-    left = kernel.diag(X).astype(np.float64)
+    left = engine.diagonal(program, X).astype(np.float64)
 
     def explain(rows: slice) -> None:
         C = engine.gram(program, Z, X[rows]).astype(np.float64)

@@ -10,13 +10,13 @@ import numpy as np
 from mercer import engine
 from mercer._array import Array, frozen, positive_int
 from mercer._random import as_generator
+from mercer._status import Status
 from mercer._threads import map_threads, single_threaded_blas
 from mercer.engine import n_rows
 from mercer.exceptions import InputError
 from mercer.kernels import Kernel, check_same_columns
 from mercer.linalg._inputs import double_points, one_of, require_definite
 from mercer.linalg._landmarks import RULES, Landmarks
-from mercer.linalg._result import Status
 from mercer.linalg._tall_products import blocks
 
 _EPS = float(np.finfo(np.float64).eps)
@@ -129,7 +129,7 @@ def nystrom(
         chosen = choose(kernel, points, size, as_generator(random_state))
         kept, T = _independent(kernel, chosen)
         L = _features(kernel, points, kept.points, T)
-    left = kernel.diag(points).astype(np.float64) - np.einsum("ij,ij->i", L, L)
+    left = engine.diagonal(kernel.program, points).astype(np.float64) - np.einsum("ij,ij->i", L, L)
     status = Status.SOLVED if len(T) == n_rows(chosen.points) else Status.TRUNCATED
     return Nystrom(
         kernel,

@@ -55,7 +55,7 @@ class GramOperator:
     @cached_property
     def diag(self) -> Array:
         """The diagonal, shape (n,); k(x_i, x_i) unless centred or weighted."""
-        diagonal = self.kernel.diag(self.points).astype(np.float64)
+        diagonal = engine.diagonal(self.kernel.program, self.points).astype(np.float64)
         if self.centred:
             diagonal += self._share @ self.mean - 2.0 * self.mean
         return diagonal if self.weights is None else self.weights * diagonal

@@ -9,10 +9,10 @@ import numpy as np
 
 from mercer import engine
 from mercer._array import Array, frozen, non_negative, positive_int
+from mercer._status import Status
 from mercer.engine import n_rows
 from mercer.kernels import Kernel
 from mercer.linalg._inputs import double_points, require_definite
-from mercer.linalg._result import Status
 from mercer.linalg._tall_products import combined
 
 _EPS = float(np.finfo(np.float64).eps)
@@ -104,7 +104,7 @@ def pivoted_cholesky(
     n = n_rows(points)
     most = n if max_rank is None else min(n, positive_int(max_rank, "max_rank"))
     non_negative(tol, "tol")
-    own = kernel.diag(points).astype(np.float64)
+    own = engine.diagonal(kernel.program, points).astype(np.float64)
     left, total = own.copy(), float(own.sum())
     L = np.empty((n, min(most, _FIRST)), order="F")
     pivots: list[int] = []

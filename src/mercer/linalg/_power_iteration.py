@@ -10,9 +10,9 @@ import numpy as np
 from mercer._array import Array, frozen, positive, positive_int
 from mercer._progress import Callback, Step
 from mercer._random import as_generator
+from mercer._status import Status
 from mercer.kernels import Kernel
 from mercer.linalg._operator import gram_operator
-from mercer.linalg._result import Status
 
 
 @dataclass(frozen=True, eq=False)

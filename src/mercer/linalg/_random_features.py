@@ -84,7 +84,7 @@ class RandomFeatures:
 
     def __call__(self, X: Any) -> Array:
         """Return z(x_i), shape (n, 2 m), in the precision of X."""
-        X = self.kernel.points(X)
+        X = self.kernel.points(X).array
         if n_columns(X) != self.frequencies.shape[1]:
             raise InputError(
                 f"X has {n_columns(X)} features, but the frequencies are for "
@@ -100,13 +100,14 @@ class RandomFeatures:
 
     def error(self, X: Any, n_pairs: int = 1000, random_state: Any = None) -> FeatureError:
         """Measure z(x)'z(y) - k(x, y) on pairs of rows of X drawn at random."""
-        X = self.kernel.points(X)
+        points = self.kernel.points(X)
+        X = points.array
         rng = as_generator(random_state)
         i, j = rng.integers(n_rows(X), size=(2, positive_int(n_pairs, "n_pairs")))
         exact = engine.fields(
             self.kernel.program, X, X[j], Selection(i, np.ones(n_pairs), n_rows(X)), paired=True
         ).value
-        gap = np.einsum("ij,ij->i", self(X[i]), self(X[j]), dtype=np.float64) - exact
+        gap = np.einsum("ij,ij->i", self(points[i]), self(points[j]), dtype=np.float64) - exact
         return FeatureError(float(np.sqrt(np.mean(gap**2))), float(np.abs(gap).max()), n_pairs)
 
     def __repr__(self) -> str:

@@ -1,50 +1,12 @@
-"""What the computations of this package report: why they stopped, and solutions of systems."""
+"""Solutions of linear systems."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import Enum
 from typing import Any
 
 from mercer._array import Array
-
-
-class Status(Enum):
-    """Why a computation stopped; the value says it in words, with what to do about it.
-
-    Examples
-    --------
-    >>> from mercer.linalg import Status
-    >>> Status.CONVERGED.ok, Status.MAX_ITER.ok
-    (True, False)
-    >>> print(Status.MAX_ITER.value)
-    stopped at max_iter before reaching tol; raise max_iter or tol
-    """
-
-    SOLVED = "solved directly, to rounding"
-    CONVERGED = "converged: the error is within tol"
-    JITTERED = "solved with jitter on the diagonal: the matrix is singular to rounding"
-    TRUNCATED = "solved where the matrix is not singular to rounding; the rest was left out"
-    COMPLETE = "complete: what is left of the matrix is rounding"
-    MAX_RANK = "stopped at the largest rank allowed, above tol"
-    MAX_ITER = "stopped at max_iter before reaching tol; raise max_iter or tol"
-    STALLED = "stopped: no progress any more, as rounding may forbid; raise the penalty or tol"
-    INDEFINITE = "stopped: the matrix is not positive definite, beyond rounding"
-    STOPPED = "stopped by the callback"
-
-    @property
-    def ok(self) -> bool:
-        """Whether the result is what was asked for."""
-        return self in _GOOD
-
-
-_GOOD = {
-    Status.SOLVED,
-    Status.CONVERGED,
-    Status.JITTERED,
-    Status.TRUNCATED,
-    Status.COMPLETE,
-}
+from mercer._status import Status
 
 
 @dataclass(frozen=True, eq=False)

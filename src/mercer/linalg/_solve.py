@@ -22,6 +22,7 @@ import numpy as np
 
 from mercer._array import Array, non_negative, positive, positive_int
 from mercer._progress import Callback
+from mercer._status import Status
 from mercer._threads import single_threaded_blas
 from mercer.exceptions import InputError
 from mercer.kernels import Kernel
@@ -31,7 +32,7 @@ from mercer.linalg._inputs import as_columns, one_of
 from mercer.linalg._nystrom import Nystrom, nystrom
 from mercer.linalg._operator import GramOperator, gram_operator
 from mercer.linalg._pivoted_cholesky import PivotedCholesky, pivoted_cholesky
-from mercer.linalg._result import Solution, Status
+from mercer.linalg._result import Solution
 from mercer.linalg._woodbury import ShiftedLowRank, relative
 
 DIRECT_UP_TO = 10_000

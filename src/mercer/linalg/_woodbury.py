@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 
 from mercer._array import Array, as_points, is_sparse, positive
+from mercer._status import Status
 from mercer._threads import single_threaded_blas
 from mercer.exceptions import InputError
 from mercer.linalg._inputs import as_columns
-from mercer.linalg._result import Solution, Status
+from mercer.linalg._result import Solution
 from mercer.linalg._tall_products import combined, triangle, weighed
 
 

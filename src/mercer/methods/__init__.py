@@ -6,7 +6,7 @@ from mercer.methods.denoising._noise_level import noise_energy, noise_level
 from mercer.methods.density._adaptive_density import adaptive_density
 from mercer.methods.density._bandwidth import density_scale
 from mercer.methods.density._density import Density, kernel_density
-from mercer.methods.imputation._impute import Completion, Imputed, ImputeStatus, impute
+from mercer.methods.imputation._impute import Completion, Imputed, impute
 from mercer.methods.modes._all_modes import ProvedModes, all_modes
 from mercer.methods.modes._ascent import ClimbStatus
 from mercer.methods.modes._blurring import Blurred, blurring_mean_shift
@@ -15,7 +15,7 @@ from mercer.methods.modes._convergence_bandwidth import ConvergenceBandwidth, co
 from mercer.methods.modes._enclosing_ball import EnclosingBall, enclosing_ball
 from mercer.methods.modes._mean_shift import Modes, mean_shift
 from mercer.methods.modes._scale_space import Plateau, ScaleSpace, scale_space
-from mercer.methods.pca._filters import EarlyStopping, Filter, HardCut, Tikhonov
+from mercer.methods.pca._filters import Filter, Landweber, Tikhonov, Truncation
 from mercer.methods.pca._kernel_pca import kernel_pca
 from mercer.methods.pca._linear_inverse import Readout
 from mercer.methods.segmentation._segment import Segments, segment
@@ -28,12 +28,10 @@ __all__ = [
     "ConvergenceBandwidth",
     "Denoiser",
     "Density",
-    "EarlyStopping",
     "EnclosingBall",
     "Filter",
-    "HardCut",
-    "ImputeStatus",
     "Imputed",
+    "Landweber",
     "Modes",
     "Plateau",
     "ProvedModes",
@@ -42,6 +40,7 @@ __all__ = [
     "Segments",
     "SteinRisk",
     "Tikhonov",
+    "Truncation",
     "adaptive_density",
     "all_modes",
     "blurring_mean_shift",

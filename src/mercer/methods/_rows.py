@@ -1,37 +1,78 @@
-"""A few of many rows, whatever order they came in and however often they stand."""
+"""Rows of data: which ones are equal, and samples that do not depend on the order of the rows."""
 
 from __future__ import annotations
 
+from hashlib import blake2b
 from typing import Any
 
 import numpy as np
 
 from mercer._array import Array, is_sparse
-from mercer.engine import n_rows
-from mercer.methods._row_keys import row_keys
-from mercer.space._points import unique
+from mercer.engine import n_columns, n_rows
+from mercer.space._points import number_keys
 
-_MANY_COLUMNS = 3000
+
+def row_keys(X: Any) -> Array:
+    """Return one 64-bit number per row, shape (n,).
+
+    Equal rows have equal numbers, whether dense or sparse, float32 or float64, in any process.
+    Two different rows have the same number with probability 2^-64.
+    """
+    if is_sparse(X) or X.dtype.kind in "fiub":
+        return number_keys(X)
+    return np.array([_hash(x) for x in X.tolist()], dtype=np.uint64)
+
+
+def distinct_rows(X: Any, weights: Array | None = None) -> tuple[Any, Array]:
+    """Return the distinct rows of positive weight, and the total weight of each.
+
+    So a weight of 2 is the same as repeating the row. Vectors come in lexicographic order, which
+    depends neither on the order of X nor on the units of its columns; other points in the order of
+    their keys. NaN equals NaN.
+    """
+    raw = np.ones(n_rows(X)) if weights is None else np.asarray(weights, dtype=np.float64)
+    _, first, group = np.unique(row_keys(X), return_index=True, return_inverse=True)
+    mass = np.bincount(group, raw, len(first))
+    present = mass > 0.0
+    rows, mass = X[first[present]], mass[present]
+    if is_sparse(X) or (X.dtype.kind in "fiub" and X.ndim == 2):
+        order = _lexicographic(rows)
+        return rows[order], mass[order]
+    return rows, mass
 
 
 def spread_rows(X: Any, weights: Array | None, size: int) -> tuple[Array, Array]:
-    """Return up to `size` distinct rows of positive weight, dense, and how much each weighs.
+    """Return up to `size` distinct rows of positive weight, dense, and the weight of each.
 
-    Evenly spaced in lexicographic order (beyond 3,000 columns in that of their keys): a row that
-    stands twice is a row of weight 2, and nothing depends on the order of the rows.
+    They are evenly spaced in lexicographic order.
     """
-    raw = np.ones(n_rows(X)) if weights is None else np.asarray(weights, dtype=np.float64)
-    distinct, group = unique(X)
-    mass = np.bincount(group, raw, n_rows(distinct))
-    present = np.flatnonzero(mass > 0)
-    if X.shape[1] > _MANY_COLUMNS:  # sparse rows of text would fill the memory if dense
-        order = present[np.argsort(row_keys(distinct[present]))]
-    else:
-        order = present[np.lexsort(dense(distinct[present]).T[::-1])]
-    chosen = order[np.unique(np.linspace(0, len(order) - 1, size).astype(int))]
-    return dense(distinct[chosen]), mass[chosen]
+    rows, mass = distinct_rows(X, weights)
+    chosen = np.unique(np.linspace(0, len(mass) - 1, size).astype(int))
+    return dense(rows[chosen]), mass[chosen]
 
 
 def dense(X: Any) -> Array:
-    """Rows as a dense float64 matrix."""
+    """Return rows as a dense float64 matrix."""
     return np.asarray(X.toarray() if is_sparse(X) else X, dtype=np.float64)
+
+
+def _lexicographic(X: Any) -> Array:
+    """The order of distinct rows by their first column, then by the second, and so on.
+
+    A few columns nearly always decide, so more are looked at only if rows are tied.
+    """
+    d, used = n_columns(X), 4
+    while True:
+        columns = dense(X[:, : min(used, d)])
+        order = np.lexsort(columns.T[::-1])
+        before, after = columns[order[:-1]], columns[order[1:]]
+        tied = ((before == after) | (np.isnan(before) & np.isnan(after))).all(axis=1)
+        if used >= d or not tied.any():
+            return np.asarray(order)
+        used *= 8
+
+
+def _hash(x: Any) -> int:
+    """A number for an object from its text; for a set, whatever the order of its members."""
+    text = repr(sorted(map(repr, x))) if isinstance(x, set | frozenset) else repr(x)
+    return int.from_bytes(blake2b(text.encode(), digest_size=8).digest(), "little")

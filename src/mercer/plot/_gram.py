@@ -52,7 +52,7 @@ def plot_gram(kernel: Kernel, points: Any, labels: Any = None, *, axes: Any = No
     >>> [label.get_text() for label in figure.axes[0].get_yticklabels()]
     ['banana', 'ananas', 'bandana']
     """
-    points = kernel.points(points, "points")
+    points = kernel.points(points, "points").array
     n = n_rows(points)
     if n < 2:
         raise InputError("points must be at least two for a picture, got 1")

@@ -14,11 +14,11 @@ from mercer.preimages._diagnostics import (
 from mercer.preimages._objective import Collinear, Nearest, Projected
 from mercer.preimages._preimage import preimage
 from mercer.preimages._procrustes import Alignment, procrustes
-from mercer.preimages._result import Certificate, History, PreImage, Status, Verdict
+from mercer.preimages._result import Certificate, History, PreImage, Verdict
 from mercer.preimages._solver import Solver
 from mercer.preimages.compression._compress import compress
 from mercer.preimages.compression._methods import Compressor, Greedy, Landmarks, Pruning
-from mercer.preimages.compression._result import Compressed, Outcome
+from mercer.preimages.compression._result import Compressed
 from mercer.preimages.solvers._candidates import Candidates
 from mercer.preimages.solvers._closed_form import ClosedForm
 from mercer.preimages.solvers._distances import Distances
@@ -55,13 +55,11 @@ __all__ = [
     "LearnedMap",
     "Nearest",
     "Newton",
-    "Outcome",
     "PreImage",
     "Projected",
     "Pruning",
     "Simplex",
     "Solver",
-    "Status",
     "Surrogate",
     "Verdict",
     "WeylTest",

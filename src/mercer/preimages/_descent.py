@@ -14,8 +14,9 @@ import numpy as np
 
 from mercer._array import Array, positive, positive_int
 from mercer._progress import Callback, Step
+from mercer._status import Status
 from mercer.preimages._problem import Problem, best_of
-from mercer.preimages._result import Found, History, Status
+from mercer.preimages._result import Found, History
 from mercer.preimages._solver import Solver
 from mercer.preimages._state import State, row_products
 from mercer.preimages._stopping import Judge

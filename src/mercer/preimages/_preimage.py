@@ -11,6 +11,7 @@ import numpy as np
 from mercer import engine
 from mercer._array import Array, is_sparse, positive_int
 from mercer._progress import Callback
+from mercer._status import Status
 from mercer.engine import n_columns, pieces
 from mercer.exceptions import InputError
 from mercer.kernels import Definiteness, OpenBall
@@ -19,7 +20,7 @@ from mercer.preimages._constraint import Ball, as_constraint
 from mercer.preimages._descent import Descent
 from mercer.preimages._objective import Nearest, Objective
 from mercer.preimages._problem import Problem
-from mercer.preimages._result import Certificate, Found, History, PreImage, Status, undecided
+from mercer.preimages._result import Certificate, Found, History, PreImage, undecided
 from mercer.preimages._solver import Solver
 from mercer.preimages._starts import default_starts, given_starts
 from mercer.preimages.solvers._candidates import Candidates
@@ -147,6 +148,8 @@ def preimage(
     for rows in pieces(len(batch), size):
         part = _part(whole, rows)
         found = _solved(part, chosen, starts, rows, count, random_state, history, callback)
+        if _is_single(psi):  # judge the points that are returned, not those before rounding
+            found = replace(found, points=found.points.astype(np.float32).astype(float))
         parts.append(_judged(part, found, norms[rows], eigenvalues, vectors))
     return _joined(parts, psi)
 
@@ -262,12 +265,13 @@ def _judged(
     else:
         gradient = np.full(problem.batch, np.nan)
         certificate = undecided(problem.batch)
-    own = np.asarray(psi.kernel.diag(found.points), dtype=float)
+    points = found.points if vectors else psi.queries(found.points)
+    own = np.asarray(engine.diagonal(psi.kernel.program, points), dtype=float)
     if smooth and isinstance(problem.objective, Nearest):
         objective = state.objective + problem.offset
         value = 0.5 * own - objective
     else:
-        value = np.asarray(psi.fields(found.points, paired=True).value, dtype=float)
+        value = np.asarray(psi.fields(points, paired=True).value, dtype=float)
         objective = state.objective if smooth else 0.5 * own - value
     squared = norms**2 + own - 2.0 * value
     slack = 1e-12 * (norms**2 + np.abs(own))
@@ -292,6 +296,11 @@ def _certificate(problem: Problem, points: Array, eigenvalues: bool | None) -> C
     return certify(problem.psi, points, eigenvalues=eigenvalues)
 
 
+def _is_single(psi: Element) -> bool:
+    """Whether the points are dense and in single precision; pre-images are, too."""
+    return not is_sparse(psi.points) and getattr(psi.points, "dtype", None) == np.float32
+
+
 def _joined(parts: list[PreImage], psi: Element) -> PreImage:
     """One result from those of the blocks, points in the type of the element's."""
 
@@ -301,7 +310,7 @@ def _joined(parts: list[PreImage], psi: Element) -> PreImage:
     points: Any
     if isinstance(parts[0].points, np.ndarray):
         points = join("points")
-        if not is_sparse(psi.points) and getattr(psi.points, "dtype", None) == np.float32:
+        if _is_single(psi):
             points = points.astype(np.float32)
     elif is_sparse(parts[0].points):
         points = reduce(concatenated, (p.points for p in parts))

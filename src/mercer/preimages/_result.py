@@ -9,38 +9,7 @@ from typing import Any
 import numpy as np
 
 from mercer._array import Array
-
-
-class Status(Enum):
-    """Why the search for a pre-image stopped; the value says it in words, with what to do.
-
-    Examples
-    --------
-    >>> import mercer as mc
-    >>> psi = mc.Element(mc.Gaussian(1.0), [[0.0], [0.5]], [0.5, 0.5])
-    >>> back = mc.preimage(psi)
-    >>> back.status[0].ok, back.status[0].value
-    (True, 'converged: the gradient is within tol of zero')
-    """
-
-    CONVERGED = "converged: the gradient is within tol of zero"
-    AT_POINT = "converged: at a point of the element, where the kernel has a cusp"
-    COMPUTED = "computed by a formula; the gradient tells how far from stationary it is"
-    CHOSEN = "the best of the candidates"
-    PROVED = "proved to be within the stated gap of the global optimum"
-    ESCAPED = "escaped: psi <= 0 along the path, so there is no minimiser here; try another start"
-    STALLED = "stopped: no step descends, by rounding or at a kink; the gradient is above tol"
-    MAX_ITER = "stopped at max_iter; raise max_iter, or tol"
-    UNDEFINED = "undefined: the step is 0/0; use safeguard=True or another start"
-    STOPPED = "stopped by the callback"
-
-    @property
-    def ok(self) -> bool:
-        """Whether the point is what the solver promises."""
-        return self in _GOOD
-
-
-_GOOD = {Status.CONVERGED, Status.AT_POINT, Status.COMPUTED, Status.CHOSEN, Status.PROVED}
+from mercer._status import Status
 
 
 class Verdict(Enum):

@@ -8,8 +8,8 @@ import numpy as np
 
 from mercer import engine
 from mercer._array import Array, is_sparse
+from mercer._status import Status
 from mercer.preimages._problem import Problem
-from mercer.preimages._result import Status
 from mercer.preimages._state import State
 from mercer.rigor._derivative_bounds import coefficient_sizes
 from mercer.space import feature

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -131,53 +132,84 @@ def _times_nonnegative(a: Interval, b: Interval) -> Interval:
 
 @dataclass(frozen=True)
 class IntervalJet:
-    """Ranges of an expression and of its derivatives in its variables; 0 is a structural zero."""
+    """Ranges of an expression and its derivatives; the integer 0 is a structural zero.
+
+    `third` is for expressions of one variable.
+    """
 
     value: Any
     first: tuple[Any, ...] = ()
     second: tuple[tuple[Any, ...], ...] = ()
+    third: Any = 0
 
 
-def enclose(
-    expr: Expr, inputs: Sequence[Interval], order: int = 0, gate: Expr | None = None
-) -> IntervalJet:
-    """Ranges of a profile, and of its derivatives up to `order`, over intervals of its variables.
+@dataclass(frozen=True)
+class _Scope:
+    """Where to enclose: ranges of the variables, the order, and how exact constants are."""
 
-    Every value that the profile takes for variables inside `inputs` (and with `gate` >= 0, where
-    one is given) lies in the result, rounding included. Derivatives are of each smooth piece;
-    across a kink they cover both sides, and across a jump, or where they are infinite, they are
-    infinite or NaN.
+    inputs: Sequence[Interval]
+    order: int
+    rounded: bool = False  # constants are only known to a relative error of 8 eps
+
+    def value(self) -> _Scope:
+        """The same without derivatives."""
+        return _Scope(self.inputs, 0, self.rounded)
+
+
+def enclose(expr: Expr, inputs: Sequence[Interval], order: int = 0) -> IntervalJet:
+    """Enclose a profile and its derivatives over intervals of its variables, rounding included.
+
+    Derivatives are those of each smooth piece. Across a kink they cover both sides. Across a jump,
+    and where they are infinite, their bounds are infinite or NaN. The third derivative (order 3)
+    is available for profiles of one variable.
     """
-    jet = _visit(expr, inputs, order, gate)
+    with np.errstate(all="ignore"):
+        return _enclose(expr, _Scope(inputs, order))
+
+
+def enclose_in_distance(profile: Expr, r: Interval, order: int = 0) -> IntervalJet:
+    """Enclose q(r) = k(r^2) and its derivatives in r, which are finite at a cusp."""
+    with np.errstate(all="ignore"):
+        return _enclose(in_distance(profile), _Scope([r], order, rounded=True))
+
+
+def _enclose(expr: Expr, scope: _Scope, gate: Expr | None = None) -> IntervalJet:
+    """Enclose where `gate` >= 0, which is a lower bound of an expression like gate + c."""
+    jet = _visit(expr, scope, gate)
     least = None if gate is None else _excess(expr, gate)
     if least is None:
         return jet
     low = np.maximum(jet.value.lo, down(least) if least else 0.0)
-    return IntervalJet(Interval(low, np.maximum(jet.value.hi, low)), jet.first, jet.second)
+    return replace(jet, value=Interval(low, np.maximum(jet.value.hi, low)))
 
 
-def _visit(expr: Expr, inputs: Sequence[Interval], order: int, gate: Expr | None) -> IntervalJet:
+def _visit(expr: Expr, scope: _Scope, gate: Expr | None) -> IntervalJet:
     match expr:
         case Var(index=i):
-            return _constant(inputs[i], order, len(inputs), i)
+            return _leaf(scope.inputs[i], scope, i)
         case Const(value=c):
-            return _constant(Interval(np.asarray(c), np.asarray(c)), order, len(inputs), None)
+            value = np.asarray(c)
+            exact = not scope.rounded or c == 0.0
+            return _leaf(
+                Interval(value, value) if exact else Interval(down(value), up(value)), scope
+            )
         case Add(left=a, right=b):
-            return _sum(enclose(a, inputs, order, gate), enclose(b, inputs, order, gate))
+            return _sum(_enclose(a, scope, gate), _enclose(b, scope, gate))
         case Mul(left=a, right=b):
-            left, right = enclose(a, inputs, order, gate), enclose(b, inputs, order, gate)
-            return _product(left, right, order)
+            return _product(_enclose(a, scope, gate), _enclose(b, scope, gate), scope.order)
         case Cut():
-            return _cut(expr, inputs, order)
+            return _cut(expr, scope)
         case Unary(arg=a):
-            inner = enclose(a, inputs, order, gate)
-            return _chain(_ranges(expr, inner.value, order), inner, order)
+            inner = _enclose(a, scope, gate)
+            return _chain(_ranges(expr, inner.value, scope.order), inner, scope.order)
     raise InputError(f"no interval arithmetic for {type(expr).__name__} in a profile")
 
 
-def _constant(value: Any, order: int, count: int, seed: int | None) -> IntervalJet:
-    first = tuple(1.0 if i == seed else 0 for i in range(count)) if order else ()
-    second = tuple((0,) * count for _ in range(count)) if order == 2 else ()
+def _leaf(value: Any, scope: _Scope, variable: int | None = None) -> IntervalJet:
+    """A constant, or the given variable."""
+    count = len(scope.inputs)
+    first = tuple(1.0 if i == variable else 0 for i in range(count)) if scope.order else ()
+    second = tuple((0,) * count for _ in range(count)) if scope.order >= 2 else ()
     return IntervalJet(value, first, second)
 
 
@@ -195,6 +227,10 @@ def times(a: Any, b: Any) -> Any:
     return 0 if _is_zero(a) or _is_zero(b) else a * b
 
 
+def _square(a: Any) -> Any:
+    return a.square() if isinstance(a, Interval) else times(a, a)
+
+
 def _table(count: int, entry: Callable[[int, int], Any]) -> tuple[tuple[Any, ...], ...]:
     upper = {(v, w): entry(v, w) for v in range(count) for w in range(v, count)}
     return tuple(tuple(upper[min(v, w), max(v, w)] for w in range(count)) for v in range(count))
@@ -203,7 +239,7 @@ def _table(count: int, entry: Callable[[int, int], Any]) -> tuple[tuple[Any, ...
 def _sum(a: IntervalJet, b: IntervalJet) -> IntervalJet:
     first = tuple(map(plus, a.first, b.first))
     second = tuple(tuple(map(plus, p, q)) for p, q in zip(a.second, b.second, strict=True))
-    return IntervalJet(a.value + b.value, first, second)
+    return IntervalJet(a.value + b.value, first, second, plus(a.third, b.third))
 
 
 def _product(a: IntervalJet, b: IntervalJet, order: int) -> IntervalJet:
@@ -215,7 +251,12 @@ def _product(a: IntervalJet, b: IntervalJet, order: int) -> IntervalJet:
         own = plus(times(a.second[v][w], b.value), times(a.value, b.second[v][w]))
         return plus(own, cross)
 
-    return IntervalJet(a.value * b.value, first, _table(n, entry) if order == 2 else ())
+    third: Any = 0
+    if order == 3:
+        (a1,), ((a2,),), (b1,), ((b2,),) = a.first, a.second, b.first, b.second
+        cross = times(3.0, plus(times(a2, b1), times(a1, b2)))
+        third = plus(plus(times(a.third, b.value), times(a.value, b.third)), cross)
+    return IntervalJet(a.value * b.value, first, _table(n, entry) if order >= 2 else (), third)
 
 
 def _chain(f: tuple[Any, ...], a: IntervalJet, order: int) -> IntervalJet:
@@ -223,77 +264,99 @@ def _chain(f: tuple[Any, ...], a: IntervalJet, order: int) -> IntervalJet:
     first = tuple(times(f[1], d) for d in a.first) if order else ()
 
     def entry(v: int, w: int) -> Any:
-        if v == w and isinstance(a.first[v], Interval):
-            squared: Any = a.first[v].square()
-        else:
-            squared = times(a.first[v], a.first[w])
+        squared = _square(a.first[v]) if v == w else times(a.first[v], a.first[w])
         return plus(times(f[2], squared), times(f[1], a.second[v][w]))
 
-    return IntervalJet(f[0], first, _table(n, entry) if order == 2 else ())
+    third: Any = 0
+    if order == 3:
+        (a1,), ((a2,),) = a.first, a.second
+        cube = times(_square(a1), a1)
+        third = plus(times(f[3], cube), times(3.0, times(f[2], times(a1, a2))))
+        third = plus(third, times(f[1], a.third))
+    return IntervalJet(f[0], first, _table(n, entry) if order >= 2 else (), third)
 
 
 def _ranges(node: Unary, x: Interval, order: int) -> tuple[Any, ...]:
-    """Ranges of f, f' and f'' over an interval; each of them is monotone, or a power."""
+    """Ranges of f and its first derivatives over an interval; each is monotone, or a power."""
     match node:
         case Exp():
-            f = Interval(np.maximum(down(np.exp(x.lo)), 0.0), up(np.exp(x.hi)))
-            return (f, f, f)[: order + 1]
+            return (_exp(x),) * (order + 1)
         case Log():
             f = Interval(down(np.log(np.maximum(x.lo, 0.0))), up(np.log(x.hi)))
-            return (f, _power(x, -1.0), -_power(x, -2.0))[: order + 1]
+            slopes = [times(c, _power(x, -float(i))) for i, c in ((1, 1.0), (2, -1.0), (3, 2.0))]
+            return (f, *slopes[:order])
         case Pow(exponent=p):
-            found = [_power(x, p)]
-            if order:
-                found.append(times(p, _power(x, p - 1.0)))
-            if order == 2:
-                found.append(times(p * (p - 1.0) or 0, _power(x, p - 2.0)))
+            found, factor = [], 1.0
+            for i in range(order + 1):
+                found.append(times(factor or 0, _power(x, p - i, exact=p - i + i == p)))
+                factor *= p - i
             return tuple(found)
         case Matern():
-            return _matern(node, x, order)
+            return _matern(node, x)[: order + 1]
     raise InputError(
         "the profile of this kernel could not be recorded, so its range over a box is not known; "
         "write it with arithmetic, exp, log, sqrt and powers"
     )
 
 
-def _power(x: Interval, p: float) -> Any:
-    """x^p; 1.0 for p = 0. Of a negative number only for whole p."""
+def _exp(x: Interval) -> Interval:
+    return Interval(np.maximum(down(np.exp(x.lo)), 0.0), up(np.exp(x.hi)))
+
+
+def _power(x: Interval, p: float, exact: bool = True) -> Any:
+    """x^p; 1.0 for p = 0. Of a negative number only for whole p.
+
+    `exact`: whether p is the exponent that was asked for, not a rounded one.
+    """
     if p == 0.0:
         return 1.0
     whole = p == int(p)
     low, high = (x.lo, x.hi) if whole else (np.maximum(x.lo, 0.0), np.maximum(x.hi, 0.0))
     a, b = np.asarray(low) ** p, np.asarray(high) ** p
     straddles = (low < 0) & (high > 0)
-    if p > 0:
-        lowest, highest = np.minimum(a, b), np.maximum(a, b)
-        if whole and int(p) % 2 == 0:
-            lowest = np.where(straddles, 0.0, lowest)
-    else:
-        from_below = (low < 0) & (high == 0) & whole
-        lowest, highest = np.minimum(a, b), np.maximum(a, b)
-        lowest = np.where(straddles | from_below, -np.inf, lowest)
-        highest = np.where(straddles | from_below, np.inf, highest)
+    lowest, highest = np.minimum(a, b), np.maximum(a, b)
+    if p < 0:
+        pole = straddles | ((low < 0) & (high == 0) & whole)
+        lowest, highest = np.where(pole, -np.inf, lowest), np.where(pole, np.inf, highest)
+    elif whole and int(p) % 2 == 0:
+        lowest = np.where(straddles, 0.0, lowest)
+    if not exact:  # x^(p (1 + e)) = x^p x^(p e)
+        off = 1.0 + float(np.finfo(float).eps) * np.fmax(
+            *(np.abs(np.log(np.maximum(v, 0.0)) * p) for v in (low, high))
+        )
+        lowest, highest = lowest / off, highest * off
     lowest = down(lowest)
     nonnegative = not whole or int(p) % 2 == 0 or low >= 0
     return Interval(np.where(nonnegative, np.maximum(lowest, 0.0), lowest), up(highest))
 
 
-def _matern(node: Matern, x: Interval, order: int) -> tuple[Interval, ...]:
-    """f and f'' fall, f' rises, and all of them tend to zero."""
-    low = np.maximum(x.lo, 0.0)
-    near = [np.where(np.isinf(low), 0.0, f) for f in node.derivatives(low, order)]
-    far = [np.where(np.isinf(x.hi), 0.0, f) for f in node.derivatives(x.hi, order)]
-    found = [Interval(np.maximum(down(far[0]), 0.0), up(near[0]))]
-    if order:
-        found.append(Interval(down(near[1]), np.minimum(up(far[1]), 0.0)))
-    if order == 2:
-        found.append(Interval(np.maximum(down(far[2]), 0.0), up(near[2])))
-    return tuple(found)
+def _matern(node: Matern, x: Interval) -> tuple[Any, ...]:
+    """The Matern profile of w = z^2 and three derivatives, whose sizes fall with z to zero."""
+    z = _power(Interval(np.maximum(x.lo, 0.0), np.maximum(x.hi, 0.0)), 0.5)
+    # beyond 700 exp(-z) is too small for a relative bound, and the sizes at 700 are bounds
+    ends = np.minimum(z.lo, 700.0), z.hi
+    near, far = (_matern_sizes(node.nu, Interval(end, end)) for end in ends)
+    sizes = [
+        Interval(np.fmax(b.lo, 0.0), np.where(np.isinf(z.lo), 0.0, a.hi))
+        for a, b in zip(near, far, strict=True)
+    ]
+    return sizes[0], -sizes[1], sizes[2], -sizes[3]
 
 
-def _cut(node: Cut, inputs: Sequence[Interval], order: int) -> IntervalJet:
-    gate = enclose(node.gate, inputs).value
-    body = enclose(node.body, inputs, order, node.gate)
+def _matern_sizes(nu: float, z: Interval) -> tuple[Any, ...]:
+    """Sizes of M and its derivatives in w = z^2, each 1/(2z) times the fall of the previous one."""
+    fall, inverse = _exp(-z), _power(z, -1.0)
+    bend = fall * inverse
+    if nu == 1.5:
+        third = bend * (inverse + inverse.square())
+        return (1.0 + z) * fall, 0.5 * fall, 0.25 * bend, 0.125 * third
+    head = 1.0 + z + (1.0 / 3.0) * z.square()
+    return head * fall, (1.0 / 6.0) * ((1.0 + z) * fall), (1.0 / 12.0) * fall, (1.0 / 24.0) * bend
+
+
+def _cut(node: Cut, scope: _Scope) -> IntervalJet:
+    gate = _enclose(node.gate, scope.value()).value
+    body = _enclose(node.body, scope, node.gate)
     inside, outside = gate.lo >= 0, gate.hi < 0
     continuous = node.outside == 0.0 and _vanishes_with(node.body, node.gate)
     rise = 0.0 if continuous else np.inf
@@ -310,7 +373,8 @@ def _cut(node: Cut, inputs: Sequence[Interval], order: int) -> IntervalJet:
 
     first = tuple(pieced(d, 0.0, rise) for d in body.first)
     second = tuple(tuple(pieced(d, 0.0, np.inf) for d in row) for row in body.second)
-    return IntervalJet(pieced(body.value, node.outside, 0.0), first, second)
+    third = pieced(body.third, 0.0, np.inf) if scope.order == 3 else 0
+    return IntervalJet(pieced(body.value, node.outside, 0.0), first, second, third)
 
 
 def _excess(expr: Expr, gate: Expr) -> float | None:
@@ -333,8 +397,9 @@ def _vanishes_with(body: Expr, gate: Expr) -> bool:
     return body == gate
 
 
+@lru_cache(maxsize=256)
 def in_distance(expr: Expr) -> Expr:
-    """The profile as an expression of r = sqrt(u), roots of u taken: smooth at a cusp."""
+    """The profile as an expression of r = sqrt(u), roots of u taken; its constants are rounded."""
     match expr:
         case Var(index=i):
             return Pow(Var(i, nonnegative=True), 2.0)

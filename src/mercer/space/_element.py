@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 
 from mercer import engine
-from mercer._array import Array, as_vector, as_weights, frozen, real
+from mercer._array import Array, Points, as_vector, as_weights, frozen, real
 from mercer.engine import Coef, Dense, Fields, Selection, n_columns, n_rows, stack
 from mercer.exceptions import InputError, SpaceError
 from mercer.kernels import Kernel, check_same_columns
 from mercer.space._inner_products import inner_table, squared_norms
-from mercer.space._points import concatenated, same, unique
+from mercer.space._points import concatenated, equal_points, unique
 
 _ROUNDING = 1e-12  # of the sum of the sizes of all terms
 
@@ -60,9 +60,11 @@ class Element:
     batch: int | None = None
 
     def __post_init__(self) -> None:
-        if isinstance(self.coef, engine.Dense | Selection | engine.LowRank | engine.Stacked):
-            return  # built inside, from parts that were checked
-        points = self.kernel.points(self.points, "points")
+        if isinstance(self.coef, Coef):  # built inside, from parts that were checked
+            if isinstance(self.points, Points):
+                object.__setattr__(self, "points", self.points.array)
+            return
+        points = self.kernel.points(self.points, "points").array
         coef = np.asarray(self.coef)
         if coef.ndim not in (1, 2) or coef.shape[0] != n_rows(points):
             raise InputError(
@@ -78,11 +80,16 @@ class Element:
         coef = np.array(flat.reshape(n_rows(points), -1))  # a copy: the caller's may change
         object.__setattr__(self, "coef", Dense(frozen(coef)))
 
+    @property
+    def support(self) -> Points:
+        """The points as a checked value: pass it on, and nobody checks them again."""
+        return Points(self.points, self.kernel.domain)
+
     # --- evaluate -----------------------------------------------------------------------------
 
     def __call__(self, Y: Any) -> Array:
         """Return psi(y_j), shape (m,); every element of a batch at every point, (m, b)."""
-        return self._single(self.fields(Y).value)
+        return self._single(self.fields(self.queries(Y)).value)
 
     def gradient(self, Y: Any) -> Array:
         """Return the gradient of psi at the rows of Y, shape (m, d) or (m, b, d).
@@ -90,14 +97,14 @@ class Element:
         At a cusp (a point of a Laplace-type element) the gradient does not exist; the term of that
         point is left out, which gives the symmetric derivative.
         """
-        return self._single(self.fields(Y, order=1).gradient)
+        return self._single(self.fields(self.queries(Y), order=1).gradient)
 
     def hessian(self, Y: Any) -> Array:
         """Return the Hessian of psi at the rows of Y, shape (m, d, d) or (m, b, d, d).
 
         NaN at a cusp, where there is none.
         """
-        fields = self.fields(Y, order=2)
+        fields = self.fields(self.queries(Y), order=2)
         hessian = np.array(fields.hessian)
         if fields.cusp is not None:
             hessian[fields.cusp != 0] = np.nan
@@ -108,10 +115,12 @@ class Element:
     ) -> Fields:
         """Return values and derivatives up to `order` as the engine gives them.
 
-        With `paired`, element j of the batch is taken at row j of Y only. With `shifted`, sums come
-        with a logarithmic scale per query, so that directions survive where values underflow.
+        For code that evaluates an element often: Y is an array that `queries` returned, or one
+        computed from such, and only its number of columns is checked. With `paired`, element j of
+        the batch is taken at row j of Y only. With `shifted`, sums come with a logarithmic scale
+        per query, so that directions survive where values underflow.
         """
-        Y = self.queries(Y)
+        check_same_columns(self.points, Y, ("the element's points", "Y"))
         if order:
             engine.require_derivatives(self.kernel.program)
         if paired and n_rows(Y) != self.coef.shape[1]:
@@ -130,10 +139,10 @@ class Element:
         )
 
     def queries(self, Y: Any) -> Any:
-        """Return Y checked as points at which this element can be evaluated."""
-        Y = self.kernel.points(Y, "Y")
-        check_same_columns(self.points, Y, ("the element's points", "Y"))
-        return Y
+        """Return Y as an array of points at which this element can be evaluated, checked."""
+        array = self.kernel.points(Y, "Y").array
+        check_same_columns(self.points, array, ("the element's points", "Y"))
+        return array
 
     # --- combine ------------------------------------------------------------------------------
 
@@ -164,9 +173,9 @@ class Element:
         batch = self._joint_batch(other)
         mine, theirs = self._spread(batch), other._spread(batch)
         if (
-            same(self.points, other.points)
-            and isinstance(mine, Dense)
+            isinstance(mine, Dense)
             and isinstance(theirs, Dense)
+            and equal_points(self.points, other.points)
         ):
             added = Dense(mine.array + theirs.array)
             return _element(self.kernel, self.points, added, batch)
@@ -310,7 +319,7 @@ def feature(kernel: Kernel, X: Any) -> Element:
     >>> len(phi), phi.norm()
     (3, array([1., 1., 1.]))
     """
-    points = kernel.points(X)
+    points = kernel.points(X).array
     n = n_rows(points)
     dtype = engine.tile_dtype(points, points)
     coef = Selection(np.arange(n), np.ones(n, dtype=dtype), n)
@@ -342,7 +351,7 @@ def mean_embedding(kernel: Kernel, X: Any, weights: Any = None) -> Element:
     >>> round(float(witness.norm()), 4)
     1.2652
     """
-    points = kernel.points(X)
+    points = kernel.points(X).array
     w = as_weights(weights, n_rows(points))
     return _element(kernel, points, Dense(frozen(w[:, None])), None)
 

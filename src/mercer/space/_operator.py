@@ -11,7 +11,7 @@ from mercer._array import Array, as_weights, real
 from mercer.engine import pieces
 from mercer.exceptions import InputError
 from mercer.kernels import Kernel
-from mercer.space._element import Element, feature, mean_embedding
+from mercer.space._element import Element, feature
 
 _BLOCK = 1024  # rank-one terms whose inner products are held at once
 
@@ -152,7 +152,7 @@ def covariance(
     mean = Operator((_Term(u, v, w),))
     if not centred:
         return mean
-    return mean - tensor(mean_embedding(kernel_x, X, w), mean_embedding(kernel_y, Y, w))
+    return mean - tensor(u.combine(w), v.combine(w))
 
 
 def _as_batch(psi: Element) -> Element:

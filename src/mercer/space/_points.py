@@ -19,17 +19,19 @@ def concatenated(X: Any, Y: Any) -> Any:
     return frozen(np.concatenate([X, Y]))
 
 
-def same(X: Any, Y: Any) -> bool:
-    """Whether two collections are one: the same object, or views of the same memory."""
-    if X is Y:
-        return True
-    if not (isinstance(X, np.ndarray) and isinstance(Y, np.ndarray)):
+def equal_points(X: Any, Y: Any) -> bool:
+    """Whether two collections are known to hold the same points in the same order.
+
+    Values are compared, which costs less than putting the two collections together; Python objects
+    must be the same objects, and sparse points one array.
+    """
+    if X is Y or is_sparse(X) or is_sparse(Y):
+        return X is Y
+    if X.shape != Y.shape or X.dtype != Y.dtype:
         return False
-    return _layout(X) == _layout(Y)
-
-
-def _layout(X: Array) -> tuple[Any, ...]:
-    return X.ctypes.data, X.shape, X.strides, X.dtype
+    if X.dtype == object:
+        return all(x is y for x, y in zip(X.flat, Y.flat, strict=True))
+    return np.array_equal(X, Y)
 
 
 def unique(points: Any) -> tuple[Any, Array]:

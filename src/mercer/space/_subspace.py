@@ -15,7 +15,7 @@ from mercer.engine import Dense, LowRank
 from mercer.exceptions import InputError
 from mercer.space._element import Element
 from mercer.space._inner_products import squared_norms
-from mercer.space._points import same
+from mercer.space._points import equal_points
 
 _SMALL = 1000  # elements
 
@@ -129,7 +129,11 @@ class Subspace:
             raise InputError(f"coordinates must have {self.dim} columns, got {c.shape[1]}")
         batch = None if single else c.shape[0]
         f, o = self.directions, self.origin
-        if same(f.points, o.points) and isinstance(f.coef, Dense) and isinstance(o.coef, Dense):
+        if (
+            equal_points(f.points, o.points)
+            and isinstance(f.coef, Dense)
+            and isinstance(o.coef, Dense)
+        ):
             left = np.concatenate([f.coef.array, o.coef.array], axis=1)
             right = np.concatenate([c.T, np.ones((1, c.shape[0]))])
             return Element(f.kernel, f.points, LowRank(left, right), batch)
@@ -158,7 +162,7 @@ class Subspace:
 
 def _on_shared_points(origin: Element, directions: Element) -> tuple[Element, Element]:
     """The two on one set of distinct points: features minus their mean bring each point thrice."""
-    if same(origin.points, directions.points):
+    if equal_points(origin.points, directions.points):
         return origin, directions
     r = len(directions)
     last = np.eye(1, r + 1, r)

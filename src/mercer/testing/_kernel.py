@@ -80,7 +80,7 @@ def check_kernel(
     for X in clouds:
         _check_vectors(kernel, X, np.concatenate([X[3:6], -0.7 * X[:2] + 0.1 * X[4:6]]))
     if points is not None:
-        X = kernel.points(points, "points")
+        X = kernel.points(points, "points").array
         require(len(points) >= 4, kernel, "needs at least four `points` to be tried on")
         check_values(kernel, X[:8], X[2:12])
         if kernel.domain.is_vector and not is_sparse(X):

@@ -18,7 +18,7 @@ _TOL = 1e-11  # of the largest value; a double loop is good to about 1e-13
 
 def check_values(kernel: Kernel, X: Any, Y: Any) -> None:
     """Gram matrices are symmetric, made of Gram matrices, and have the diagonal they say."""
-    X, Y = kernel.points(X), kernel.points(Y)
+    X, Y = kernel.points(X).array, kernel.points(Y).array
     K, K_XY = kernel(X), kernel(X, Y)
     require(np.isfinite(K).all() and np.isfinite(K_XY).all(), kernel, "k(X, Y) is not finite")
     size = max(float(np.abs(K).max()), float(np.abs(K_XY).max()), 1e-300)

@@ -129,7 +129,7 @@ def test_forms_of_a_table(form):
     K = Hamming(1.0)(form)
     rtol = 1e-6 if K.dtype == np.float32 else 1e-14
     assert_allclose(K, np.exp(2.0 * (np.array(expected) - 1.0)), rtol=rtol)
-    points = Overlap().points(form)
+    points = Overlap().points(form).array
     assert np.array_equal(Overlap()(points, form), expected)  # what was checked is accepted again
     assert not points.flags.writeable
 
@@ -159,8 +159,8 @@ def test_numbers_stay_numbers_and_text_stays_text():
     assert np.array_equal(
         Overlap()([["a", 1]], [["a", "1"], ["a", 1.0], ["a", True]]), [[0.5, 1, 1]]
     )
-    assert Overlap().points([[1, 2.5]]).dtype == np.float64
-    assert Overlap().points([["1"]]).dtype == object
+    assert Overlap().points([[1, 2.5]]).array.dtype == np.float64
+    assert Overlap().points([["1"]]).array.dtype == object
     assert Overlap()(np.ones((2, 3), np.float32)).dtype == np.float32
     assert Overlap()([["a", 1]], [[1.0, 1.0]]) == 0.5  # labels beside numbers
 

@@ -38,10 +38,10 @@ def test_kinds_of_sequences_and_of_lists():
 
 def test_points_are_kept_as_they_are():
     X = np.array(["ab", ("a", 1), b"x"], dtype=object)
-    points = Sequences().points(X, "X")
+    points = Sequences().check(X, "X")
     assert np.shares_memory(points, X)
     assert not points.flags.writeable
-    assert Sequences().points([["a", 1]], "X")[0] == ("a", 1)
+    assert Sequences().check([["a", 1]], "X")[0] == ("a", 1)
 
 
 @pytest.mark.parametrize(
@@ -99,11 +99,11 @@ def test_kinds_of_sets():
         [(i for i in (1, 2)), frozenset({2}), frozenset()],
     ]
     for X in kinds:
-        points = Sets().points(X, "X")
+        points = Sets().check(X, "X")
         assert points.shape == (3,)
         assert points.dtype == object
         assert list(points) == expected
-    again = Sets().points(points, "X")
+    again = Sets().check(points, "X")
     assert np.shares_memory(again, points)
 
 
@@ -127,7 +127,7 @@ def test_kinds_of_sets():
 )
 def test_what_is_no_set_is_refused(X, message):
     with pytest.raises(mc.InputError, match=message):
-        Sets().points(X, "X")
+        Sets().check(X, "X")
 
 
 def test_sequences_are_no_sets():

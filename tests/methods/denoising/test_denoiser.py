@@ -234,7 +234,7 @@ def test_defaults(rng):
     a = 40 * noise**2 / K.length_scale**2
     np.testing.assert_allclose(D.weights, plane.eigenvalues / (plane.eigenvalues + a))
     assert D.trust == stein_risk(D, X, noise).trust
-    given, same = fit_denoiser(plane, X, noise=0.3, trust=0.5, filter=mc.methods.HardCut())
+    given, same = fit_denoiser(plane, X, noise=0.3, trust=0.5, filter=mc.methods.Truncation())
     assert (same, given.trust) == (0.3, 0.5)
     np.testing.assert_array_equal(given.weights, 1.0)
 

@@ -207,9 +207,8 @@ def test_float32_sparse_and_far_from_the_origin(rng):
 
 
 @pytest.mark.parametrize(("s", "count"), [(0.5, 2), (0.15, 3)])
-def test_faithful(s, count, data_dir):
-    X = np.loadtxt(data_dir / "faithful.csv", delimiter=",", skiprows=1)
-    X = (X - X.mean(axis=0)) / X.std(axis=0)
+def test_faithful(s, count, faithful):
+    X = (faithful - faithful.mean(axis=0)) / faithful.std(axis=0)
     psi = mc.mean_embedding(mc.Gaussian(s), X)
     found = all_modes(psi)
     assert (len(found), found.complete) == (count, True)
@@ -276,10 +275,9 @@ def test_one_cusp():
 
 
 @pytest.mark.parametrize(("rate", "count"), [(0.2907, 1), (2.0, 2)])
-def test_faithful_with_cusps(rate, count, data_dir):
+def test_faithful_with_cusps(rate, count, faithful):
     """ERRATA 002-4: two modes at rates from 1 to 4, one at the rate of the source."""
-    X = np.loadtxt(data_dir / "faithful.csv", delimiter=",", skiprows=1)
-    X = (X - X.mean(axis=0)) / X.std(axis=0)
+    X = (faithful - faithful.mean(axis=0)) / faithful.std(axis=0)
     found = all_modes(mc.mean_embedding(mc.Laplace.from_rate(rate, 1.0), X))
     assert (len(found), found.complete) == (count, True)
 

@@ -11,7 +11,6 @@ from numpy.testing import assert_allclose
 import mercer as mc
 from mercer.preimages.compression._compress import compress
 from mercer.preimages.compression._methods import Greedy, Landmarks, Pruning
-from mercer.preimages.compression._result import Outcome
 from mercer.preimages.compression._target import Aim
 from mercer.testing import awkward_kernels
 
@@ -50,7 +49,7 @@ def test_the_error_is_the_distance_and_the_residual_is_orthogonal(method, rng):
     assert_allclose(small.relative_error, small.error / psi.norm())
     z = small.element.points
     assert_allclose(psi(z), small.element(z), atol=1e-9 * np.abs(dense(psi)).sum())
-    assert small.status is Outcome.N_POINTS
+    assert small.status is mc.Status.N_POINTS
     assert small.ok
 
 
@@ -78,7 +77,7 @@ def test_it_is_the_projection(seed, n, m):
         other = coef + 0.01 * np.abs(coef).max() * rng.normal(size=coef.size)
         worse = mc.Element(psi.kernel, small.element.points, other)
         assert psi.distance(worse) >= small.error - 1e-7 * psi.norm()
-        assert (small.status is Outcome.EXACT) == (m >= n)
+        assert (small.status is mc.Status.COMPLETE) == (m >= n)
 
 
 @pytest.mark.parametrize("method", OWN, ids=repr)
@@ -149,7 +148,7 @@ def test_duplicates_are_merged_and_zeros_dropped(rng):
     a[[4, 9, 14]] = [1.0, -0.5, -0.5]  # the fifth point adds up to nothing
     psi = mc.Element(mc.Gaussian(1.0), np.tile(X, (3, 1)), a)
     small = compress(psi, 4)
-    assert small.status is Outcome.EXACT
+    assert small.status is mc.Status.COMPLETE
     assert (small.error, small.relative_error) == (0.0, 0.0)
     assert_allclose(small.element.points, X[:4])
     assert_allclose(psi.distance(small.element), 0.0, atol=1e-7)
@@ -197,7 +196,7 @@ def test_polynomials_of_degree_two_have_finite_rank(dim, rng):
     for method in (Pruning(), Landmarks()):
         small = compress(psi, 30, method=method)
         assert len(small.element.points) == full
-        assert small.status is Outcome.COMPLETE
+        assert small.status is mc.Status.COMPLETE
         assert small.relative_error < 1e-7
         assert compress(psi, full, method=method).relative_error < 1e-7
     assert compress(psi, dim, method=Greedy()).relative_error < 1e-6

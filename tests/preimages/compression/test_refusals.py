@@ -8,7 +8,6 @@ from scipy.sparse import csr_array
 import mercer as mc
 from mercer.preimages.compression._compress import compress
 from mercer.preimages.compression._methods import Greedy, Landmarks, Pruning
-from mercer.preimages.compression._result import Outcome
 
 
 def dense(element):
@@ -73,11 +72,11 @@ def test_tol_uses_no_more_points_than_it_takes(rng):
     psi = mc.mean_embedding(mc.Gaussian(1.0), blobs(rng, n=200, centres=3))
     for method in (Greedy(), Pruning(), Landmarks()):
         small = compress(psi, 100, method=method, tol=0.05)
-        assert small.status is Outcome.WITHIN_TOL
+        assert small.status is mc.Status.CONVERGED
         assert small.relative_error <= 0.05
         assert len(small.element.points) < 60
         enough = compress(psi, 3, method=method, tol=1e-6)
-        assert enough.status is Outcome.ABOVE_TOL
+        assert enough.status is mc.Status.MAX_RANK
         assert not enough.ok
     assert compress(psi, 200, method=Landmarks("uniform"), tol=1e-12).ok
 
@@ -102,7 +101,7 @@ def test_the_callback_counts_points_and_stops(rng):
     small = compress(psi, 10, callback=watch)
     assert [s.n_iter for s in steps] == [1, 2, 3]
     assert_allclose(steps[-1].residual, small.relative_error, rtol=1e-4)
-    assert small.status is Outcome.STOPPED
+    assert small.status is mc.Status.STOPPED
     assert len(small.element.points) == 3
 
 
@@ -111,7 +110,7 @@ def test_kernels_without_a_norm_are_refused(rng):
     for kernel in (mc.Epanechnikov(), mc.NegativeDistance(1.0)):
         with pytest.raises(mc.InputError, match="positive definite"):
             compress(mc.Element(kernel, X, np.ones(10)), 3)
-        assert compress(mc.Element(kernel, X, np.ones(10)), 10).status is Outcome.EXACT
+        assert compress(mc.Element(kernel, X, np.ones(10)), 10).status is mc.Status.COMPLETE
     flip = mc.kernels.FromFunction(lambda A, B: np.tanh(A @ B.T - 1.0))
     with pytest.raises(mc.InputError, match="positive definite"):
         compress(mc.Element(flip, X, rng.normal(size=10)), 3)
@@ -164,7 +163,7 @@ def test_an_ill_conditioned_kernel_stops_where_only_rounding_is_left(rng):
     psi = mc.mean_embedding(mc.Gaussian(3.0), rng.normal(size=(400, 1)))
     for method in (Greedy(), Pruning(), Landmarks(), Landmarks("uniform")):
         small = compress(psi, 60, method=method, random_state=0)
-        assert small.status is Outcome.COMPLETE
+        assert small.status is mc.Status.COMPLETE
         assert len(small.element.points) < 20
         assert small.relative_error < 1e-4
         assert np.abs(dense(small.element)).max() < 1e3

@@ -8,10 +8,10 @@ from numpy.testing import assert_allclose
 from scipy import sparse
 
 import mercer as mc
+from mercer import Status
 from mercer.preimages._constraint import Box, Constraint
 from mercer.preimages._objective import Collinear, Nearest, Projected
 from mercer.preimages._problem import Problem
-from mercer.preimages._result import Status
 from mercer.preimages.solvers._candidates import Candidates
 from mercer.testing import awkward_kernels
 

@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 
 import mercer as mc
+from mercer import Status
 from mercer.engine import Distance
 from mercer.preimages._constraint import Ball, Box, Constraint
 from mercer.preimages._objective import Collinear, Nearest
 from mercer.preimages._problem import Problem
-from mercer.preimages._result import Status
 from mercer.preimages.solvers._global import Global, GlobalMinimum, global_minimum, minima
 
 

@@ -35,7 +35,7 @@ class Categories(Domain):
            ['blue', None]], dtype=object)
     """
 
-    def points(self, X: Any, name: str) -> Any:
+    def check(self, X: Any, name: str) -> Any:
         """A read-only matrix of finite numbers where all labels are numbers, else of objects."""
         labels = _as_matrix(X, name)
         if 0 in labels.shape:

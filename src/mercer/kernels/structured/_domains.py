@@ -20,7 +20,7 @@ _MISSING = ("NAType", "NaTType")  # how pandas writes what is not there
 class _Collection(Domain):
     """Points that are collections of hashable things, held in a one-dimensional object array."""
 
-    def points(self, X: Any, name: str) -> Any:
+    def check(self, X: Any, name: str) -> Any:
         """A one-dimensional array of points, each checked; its own array where nothing changes."""
         _check_listed(X, name)
         out = np.empty(len(X), dtype=object)

@@ -32,12 +32,12 @@ class Tables(Domain):
         """The columns that are needed, each once."""
         return tuple(dict.fromkeys(c for group in self.groups for c in group.columns))
 
-    def points(self, X: Any, name: str) -> Any:
+    def check(self, X: Any, name: str) -> Any:
         """A structured array, once every group accepts its columns."""
         table = self._structured(X, name)
         for group in self.groups:
             try:
-                group.domain.points(group.of(table), name)
+                group.domain.check(group.of(table), name)
             except InputError as error:
                 raise DomainError(f"{name}, {', '.join(group.columns)}: {error}") from error
         return frozen(table)

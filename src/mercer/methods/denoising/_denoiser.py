@@ -44,7 +44,7 @@ class Denoiser:
 
     def __call__(self, Y: Any) -> Array:
         """The rows of Y, denoised."""
-        Y = self.plane.origin.kernel.points(Y, "Y")
+        Y = self.plane.origin.kernel.points(Y, "Y").array
         parts = [self._block(Y[rows]) for rows in pieces(n_rows(Y), _BLOCK)]
         return np.concatenate(parts).astype(np.float32 if Y.dtype == np.float32 else np.float64)
 
@@ -107,7 +107,7 @@ class SteinRisk:
 
 def held_out_risk(denoiser: Denoiser, Y: Any, sigma: float) -> SteinRisk:
     """Estimate the risk of a denoiser on rows it was not fitted to, as if its `trust` were 1."""
-    rows = dense(denoiser.plane.origin.kernel.points(Y))
+    rows = dense(denoiser.plane.origin.kernel.points(Y).array)
     return _risk(lambda Z: denoiser.reconstruct(denoiser.shrunk(Z), Z), rows, sigma)
 
 
@@ -145,7 +145,7 @@ def stein_risk(
         The risk is averaged over so many of the distinct rows; by default enough for 20,000
         entries, at least 100.
     """
-    X = denoiser.plane.origin.kernel.points(X)
+    X = denoiser.plane.origin.kernel.points(X).array
     rows, share = spread_rows(X, weights, n_rows_used or max(100, 20_000 // X.shape[1]))
     if mass is None:
         mass = float(n_rows(X)) if weights is None else float(np.sum(weights))

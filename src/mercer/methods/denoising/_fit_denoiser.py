@@ -10,10 +10,10 @@ import numpy as np
 from mercer._array import Array, non_negative
 from mercer.engine import n_rows
 from mercer.exceptions import InputError
-from mercer.methods._row_keys import distinct_rows
+from mercer.methods._rows import distinct_rows
 from mercer.methods.denoising._denoiser import Denoiser, stein_risk
 from mercer.methods.denoising._noise_level import noise_energy, noise_level
-from mercer.methods.pca._filters import Filter, HardCut, Tikhonov
+from mercer.methods.pca._filters import Filter, Tikhonov, Truncation
 from mercer.methods.pca._linear_inverse import Readout
 from mercer.preimages import Candidates, FittedMap, LearnedMap
 from mercer.preimages._solver import Solver
@@ -42,7 +42,7 @@ def fit_denoiser(
     X, weights
         The rows it was found from, or, where those were too many, some of them.
     filter : Filter or None
-        None is `Tikhonov()`, and `HardCut()` for kernels without derivatives.
+        None is `Tikhonov()`, and `Truncation()` for kernels without derivatives.
     noise : float or "auto"
         The standard deviation of the noise; "auto" estimates it from X.
     trust : float or "auto"
@@ -92,10 +92,10 @@ def untrusted_denoiser(
     kernel, values = plane.origin.kernel, plane.eigenvalues
     if values is None:
         raise InputError("the subspace has no eigenvalues; take one from kernel_pca")
-    X = kernel.points(X)
+    X = kernel.points(X).array
     vector = kernel.domain.is_vector
     if filter is None:
-        filter = Tikhonov() if vector and kernel.program.has_derivatives else HardCut()  # noqa: A001
+        filter = Tikhonov() if vector and kernel.program.has_derivatives else Truncation()  # noqa: A001
     rows = float(n_rows(X)) if weights is None else float(np.sum(weights))
     sigma = energy = None
     if filter.needs_noise:
@@ -119,7 +119,7 @@ def trusted(
 ) -> tuple[Denoiser, float | None]:
     """The denoiser with the trust that it deserves, and the noise (`sigma` if that is known)."""
     kernel = plain.plane.origin.kernel
-    X = kernel.points(X)
+    X = kernel.points(X).array
     if sigma is None and kernel.domain.is_vector:
         sigma = _noise(noise, X, weights)
     return replace(plain, trust=_trust(trust, plain, X, weights, sigma, mass)), sigma
@@ -149,7 +149,7 @@ def _way_back(inverse: Any, plane: Subspace, X: Any, weights: Array | None) -> A
     if inverse is None:
         return Readout.of(plane, X, weights)
     if isinstance(inverse, LearnedMap):
-        return inverse.fit(plane, X[distinct_rows(X, weights)])
+        return inverse.fit(plane, distinct_rows(X, weights)[0])
     if not isinstance(inverse, Solver | Readout):
         raise InputError(f"inverse must be None, a solver or a LearnedMap, got {inverse!r}")
     return inverse

@@ -130,7 +130,7 @@ def noise_energy(kernel: Kernel, X: Any, sigma: float, weights: Any = None) -> f
     averaged over coordinates and rows: s^2 / l^2 for a Gaussian, s^2 for the linear kernel. Kernels
     with a cusp have no metric, and are asked how far noise moves their features.
     """
-    X = kernel.points(X)
+    X = kernel.points(X).array
     mass = float(X.shape[0]) if weights is None else float(np.sum(weights))
     Z, share = spread_rows(X, weights, _PROBES)
     if not kernel.program.has_derivatives:

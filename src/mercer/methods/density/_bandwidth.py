@@ -153,7 +153,7 @@ def column_spreads(X: Array, w: Array) -> Array:
 
 def _counted_rows(kernel: Kernel, X: Any, weights: Any) -> tuple[Array, Array]:
     """Distinct rows in float64, and how often each stands."""
-    X = kernel.points(X)
+    X = kernel.points(X).array
     if is_sparse(X) or getattr(X, "ndim", 1) != 2:
         raise InputError("length scales for densities need dense points; use X.toarray()")
     raw = np.ones(len(X)) if weights is None else as_vector(weights, "weights", len(X))

@@ -37,13 +37,13 @@ def choose(
     kernel: Kernel | None,
     filter: Filter,  # noqa: A002
     n_components: float | None,
-    standardize: bool | None,
+    scale_columns: str,
     n_landmarks: int | None,
     max_iter: int,
     rng: np.random.Generator,
 ) -> Choice:
     """Try units first, then length scales, each with the rounds that suit it."""
-    units = _units(X, w, kernel, standardize)
+    units = _units(X, w, kernel, scale_columns)
     some = np.arange(len(X))
     if len(X) > _ROWS:
         some = np.sort(rng.choice(len(X), _ROWS, replace=False))
@@ -95,9 +95,11 @@ def _other_lengths(X: Array, w: Array, hidden: Array, chosen: Choice, max_iter: 
 
 
 def _units(
-    X: Array, w: Array, kernel: Kernel | None, standardize: bool | None
+    X: Array, w: Array, kernel: Kernel | None, scale_columns: str
 ) -> list[tuple[Array, Array]]:
     """Offsets and scales of columns to be tried: standardised ones first."""
+    if kernel is not None:
+        return [(np.zeros(X.shape[1]), np.ones(X.shape[1]))]
     seen = ~np.isnan(X)
     mass = w @ seen
     mean = (w @ np.where(seen, X, 0.0)) / mass
@@ -105,13 +107,8 @@ def _units(
     floor = 1e-12 * np.abs(mean)  # below: rounding of a constant column
     spread = np.where(spread > floor, spread, 1.0)
     own = mean, spread
-    if kernel is not None:
-        as_it_is = np.zeros_like(mean), np.ones_like(mean)
-        return [as_it_is] if standardize is False else [own]
     alike = mean, np.full_like(spread, np.sqrt(np.mean(spread**2)))
-    if standardize is None:
-        return [own, alike]
-    return [own] if standardize else [alike]
+    return {"auto": [own, alike], "std": [own], "none": [alike]}[scale_columns]
 
 
 def _hidden(seen: Array, rng: np.random.Generator) -> Array:

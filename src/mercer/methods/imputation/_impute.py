@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from contextlib import nullcontext
 from dataclasses import dataclass, field
-from enum import Enum
 from typing import Any
 
 import numpy as np
 
-from mercer._array import Array, as_points, as_vector, is_sparse, non_negative, positive_int
+from mercer._array import Array, as_points, is_sparse, non_negative, positive_int
 from mercer._random import as_generator
+from mercer._status import Status
 from mercer._threads import single_threaded_blas
 from mercer.engine import pieces
 from mercer.exceptions import InputError
 from mercer.kernels import Kernel
 from mercer.linalg._inputs import raw_weights
+from mercer.methods._rows import distinct_rows
 from mercer.methods.imputation._choice import Choice, choose
 from mercer.methods.imputation._rounds import Components, from_neighbours, observed_mean
 from mercer.methods.pca._components import check_number
@@ -27,16 +28,6 @@ _MANY = 2000  # rows whose components are all computed; more take landmarks
 _LANDMARKS = 500
 _REFERENCES = 2000  # rows among which neighbours are sought
 _BLOCK = 2048  # rows that are filled at once
-
-
-class ImputeStatus(Enum):
-    """Why imputation stopped; the value says it in words."""
-
-    CONVERGED = "converged: the last round changed the missing entries by less than tol"
-    CHOSEN = "stopped where entries that were hidden on purpose were predicted best"
-    MAX_ITER = "stopped at max_iter; raise max_iter, or tol"
-    COMPLETE = "nothing was missing"
-    MEANS = "column means: rows, or entries to judge by, are too few to learn more"
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,7 +120,7 @@ class Imputed:
         Rounds.
     changes : array of shape (n_iter,)
         Root mean square change of the missing entries in each round, in units of the scale.
-    status : ImputeStatus
+    status : Status
     kernel : Kernel or None
         The kernel, on columns divided by `completion.scale`.
     strength : float or None
@@ -144,7 +135,7 @@ class Imputed:
     points: Array = field(repr=False)
     n_iter: int
     changes: Array = field(repr=False)
-    status: ImputeStatus
+    status: Status
     kernel: Kernel | None
     strength: float | None
     error: float
@@ -158,7 +149,7 @@ def impute(
     weights: Any = None,
     filter: Filter | None = None,  # noqa: A002
     n_components: float | None = None,
-    standardize: bool | None = None,
+    scale_columns: str = "auto",
     n_landmarks: int | None = None,
     max_iter: int = 20,
     tol: float = 1e-3,
@@ -190,10 +181,11 @@ def impute(
         `Tikhonov()` by default. Strengths that it leaves open are chosen.
     n_components : int, float or None
         As for `kernel_pca`; None is all.
-    standardize : bool, optional
-        Whether the kernel sees columns divided by their observed standard deviations, or as they
-        are. By default True with a kernel; without one whichever predicts hidden entries better,
-        by the product of its errors in both units.
+    scale_columns : {"auto", "std", "none"}
+        Whether the automatic kernel sees columns divided by their observed standard deviations
+        ("std") or as they are ("none"). "auto" takes whichever predicts hidden entries better, by
+        the product of its errors in both units. A kernel that is given is in the units of the data,
+        so that columns are not scaled.
     n_landmarks : int, optional
         As for `kernel_pca`; by default none up to 2,000 different rows, and 500 beyond.
     max_iter : int, default=20
@@ -245,15 +237,28 @@ def impute(
         raise InputError(
             f"kernel must be a kernel on vectors, such as Gaussian(1.0), got {kernel!r}"
         )
+    if scale_columns not in ("auto", "std", "none"):
+        raise InputError(f'scale_columns must be "auto", "std" or "none", got {scale_columns!r}')
+    if kernel is not None and scale_columns == "std":
+        raise InputError(
+            'a kernel that is given is in the units of the data; use scale_columns="none", or '
+            "scale the columns of X first"
+        )
     if np.isnan(X).all(axis=0).any():
         empty = np.flatnonzero(np.isnan(X).all(axis=0)).tolist()
         raise InputError(f"columns {empty} of X have no observed entry; drop them first")
     rng = as_generator(random_state)
-    rows, w = distinct_rows(X, raw_weights(weights, X.shape[0]))
+    raw = raw_weights(weights, X.shape[0])
+    raw = np.ones(len(X)) if raw is None else raw
+    # rows without an observed entry say nothing; one bit pattern for every NaN
+    rows = np.where(np.isnan(X), np.nan, X.astype(np.float64))
+    rows, w = distinct_rows(rows, np.where(np.isnan(X).all(axis=1), 0.0, raw))
+    if not len(rows):
+        raise InputError("no row with a positive weight has an observed entry")
     few = _LANDMARKS if n_landmarks is None and len(rows) > _MANY else n_landmarks
     with single_threaded_blas():  # small matrices; threads lose much where other work is running
         chosen = choose(
-            rows, w, kernel, Tikhonov() if filter is None else filter, n_components, standardize,
+            rows, w, kernel, Tikhonov() if filter is None else filter, n_components, scale_columns,
             None if few is None else positive_int(few, "n_landmarks"), max_iter, rng,
         )  # fmt: skip
     with single_threaded_blas() if len(rows) <= _MANY else nullcontext():
@@ -318,14 +323,14 @@ def _sums(parts: Components, Z: Array, w: Array, strength: float | None) -> tupl
 
 def _status(
     changes: list[float], completion: Completion, missing: bool, tol: float, max_iter: int
-) -> ImputeStatus:
+) -> Status:
     if not missing:
-        return ImputeStatus.COMPLETE
+        return Status.COMPLETE
     if not completion.trust.any():
-        return ImputeStatus.MEANS
+        return Status.TOO_FEW
     if changes and changes[-1] <= tol:
-        return ImputeStatus.CONVERGED
-    return ImputeStatus.MAX_ITER if len(changes) == max_iter else ImputeStatus.CHOSEN
+        return Status.CONVERGED
+    return Status.MAX_ITER if len(changes) == max_iter else Status.CHOSEN
 
 
 def incomplete(X: Any) -> Array:
@@ -344,19 +349,3 @@ def incomplete(X: Any) -> Array:
         raise InputError(f"X must hold numbers, and NaN where missing: {error}") from error
     as_points(np.where(np.isnan(array), kind.type(0.0), array))
     return array
-
-
-def distinct_rows(X: Array, weights: Array | None) -> tuple[Array, Array]:
-    """Different rows with an observed entry, in an order that depends on nothing else; and weights.
-
-    So a row that stands twice is a row of weight 2, whatever is drawn at random later.
-    """
-    w = np.ones(len(X)) if weights is None else as_vector(weights, "weights", len(X))
-    keep = (w > 0.0) & ~np.isnan(X).all(axis=1)
-    X, w = X[keep].astype(np.float64) + 0.0, w[keep].astype(np.float64)
-    if not len(X):
-        raise InputError("no row with a positive weight has an observed entry")
-    X[np.isnan(X)] = np.nan  # one bit pattern for all of them
-    keys = np.ascontiguousarray(X).view(np.dtype((np.void, 8 * X.shape[1]))).ravel()
-    _, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
-    return X[first], np.bincount(inverse.ravel(), weights=w)

@@ -130,7 +130,7 @@ def convergence_bandwidth(kernel: Kernel, X: Any, *, centre: Any = None) -> Conv
     inf
     """
     program = kernel.program
-    X = kernel.points(X)
+    X = kernel.points(X).array
     maps = _checked(kernel, program)
     Z = apply_all(maps, X)
     if centre is None:

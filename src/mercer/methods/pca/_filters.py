@@ -13,32 +13,46 @@ from mercer.exceptions import InputError
 
 
 class Filter(ABC):
-    """Weights in [0, 1] for the coordinates in a principal subspace, from its eigenvalues."""
+    """Weights in [0, 1] for the coordinates in a principal subspace, one per eigenvalue.
+
+    A subclass implements `weights` and `needs_noise`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.methods import Filter
+    >>> class Half(Filter):
+    ...     needs_noise = False
+    ...     def weights(self, eigenvalues, noise):
+    ...         return np.full(len(eigenvalues), 0.5)
+    >>> Half().weights(np.array([4.0, 1.0]), None)
+    array([0.5, 0.5])
+    """
 
     @abstractmethod
     def weights(self, eigenvalues: Array, noise: float | None) -> Array:
-        """Return one weight per eigenvalue; `noise` is what noise adds to each of them."""
+        """Return one weight per eigenvalue; `noise` is what noise adds to each eigenvalue."""
 
     @property
     @abstractmethod
     def needs_noise(self) -> bool:
-        """Whether the strength was left to the noise."""
+        """Whether the strength of the filter must be set from the noise."""
 
 
 @dataclass(frozen=True)
-class HardCut(Filter):
-    """Keep every direction of the subspace as it is: weight 1. The classical projection.
+class Truncation(Filter):
+    """Keep the first `n_components` directions unchanged: weight 1. The classical projection.
 
     Examples
     --------
     >>> import numpy as np
     >>> import mercer as mc
-    >>> mc.methods.HardCut().weights(np.array([5.0, 1.0]), None)
+    >>> mc.methods.Truncation().weights(np.array([5.0, 1.0]), None)
     array([1., 1.])
     """
 
     def weights(self, eigenvalues: Array, noise: float | None) -> Array:
-        """All one."""
+        """Return ones."""
         return np.ones(len(eigenvalues))
 
     @property
@@ -51,8 +65,8 @@ class HardCut(Filter):
 class Tikhonov(Filter):
     """Weight lambda / (lambda + a): strong directions are kept, weak ones shrunk.
 
-    That is the ridge regression of the features on themselves, and the best linear filter where a
-    is what noise adds to each eigenvalue.
+    This is ridge regression of the features on themselves. It is the best linear filter if a is
+    what noise adds to each eigenvalue.
 
     Parameters
     ----------
@@ -74,31 +88,33 @@ class Tikhonov(Filter):
             object.__setattr__(self, "strength", non_negative(self.strength, "strength"))
 
     def weights(self, eigenvalues: Array, noise: float | None) -> Array:
-        """lambda / (lambda + a)."""
-        a = _given(self, noise) if self.strength is None else self.strength
+        """Return lambda / (lambda + a)."""
+        a = _required(self, noise) if self.strength is None else self.strength
         return np.asarray(eigenvalues / (eigenvalues + a)) if a > 0 else np.ones(len(eigenvalues))
 
     @property
     def needs_noise(self) -> bool:
-        """Where no strength was given."""
+        """True if no strength was given."""
         return self.strength is None
 
 
 @dataclass(frozen=True)
-class EarlyStopping(Filter):
-    """Weight 1 - (1 - lambda / lambda_1)^t: what t steps of gradient descent would have learned.
+class Landweber(Filter):
+    """Weight 1 - (1 - lambda / lambda_1)^t: t steps of Landweber iteration.
+
+    Landweber iteration is gradient descent on the squared error with step 1 / lambda_1.
 
     Parameters
     ----------
     n_steps : int or None
-        t >= 1; None takes the number that halves a direction as strong as the noise, as `Tikhonov`
-        does.
+        t >= 1. None takes the number of steps that gives weight 1/2 to a direction as strong as
+        the noise, as `Tikhonov` does.
 
     Examples
     --------
     >>> import numpy as np
     >>> import mercer as mc
-    >>> mc.methods.EarlyStopping(2).weights(np.array([4.0, 2.0]), None)
+    >>> mc.methods.Landweber(2).weights(np.array([4.0, 2.0]), None)
     array([1.  , 0.75])
     """
 
@@ -109,13 +125,13 @@ class EarlyStopping(Filter):
             object.__setattr__(self, "n_steps", positive_int(self.n_steps, "n_steps"))
 
     def weights(self, eigenvalues: Array, noise: float | None) -> Array:
-        """1 - (1 - lambda / lambda_1)^t."""
+        """Return 1 - (1 - lambda / lambda_1)^t."""
         left = 1.0 - np.asarray(eigenvalues) / eigenvalues[0]
         t: float
         if self.n_steps is not None:
             t = self.n_steps
         else:
-            share = _given(self, noise) / float(eigenvalues[0])
+            share = _required(self, noise) / float(eigenvalues[0])
             if share <= 0.0:
                 return np.ones(len(eigenvalues))
             t = max(1.0, math.log(0.5) / math.log1p(-share)) if share < 1.0 else 1.0
@@ -123,11 +139,11 @@ class EarlyStopping(Filter):
 
     @property
     def needs_noise(self) -> bool:
-        """Where no number of steps was given."""
+        """True if no number of steps was given."""
         return self.n_steps is None
 
 
-def _given(filter: Filter, noise: float | None) -> float:  # noqa: A002
+def _required(filter: Filter, noise: float | None) -> float:  # noqa: A002
     if noise is None:
         raise InputError(f"{filter!r} needs a strength, or the noise")
     return noise

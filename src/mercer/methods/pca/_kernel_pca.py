@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from mercer._array import as_weights
+from mercer._array import Points, as_weights
 from mercer._progress import Callback
-from mercer.engine import n_rows
+from mercer.engine import diagonal
 from mercer.exceptions import InputError
 from mercer.kernels import Kernel
 from mercer.linalg import EigenPairs, GramOperator, gram_operator
@@ -91,7 +91,7 @@ def kernel_pca(
     """
     check_number(n_components)
     if n_landmarks is not None:
-        raw = raw_weights(weights, n_rows(kernel.points(X)))
+        raw = raw_weights(weights, len(kernel.points(X)))
         scatter = LandmarkScatter.choose(kernel, X, n_landmarks, rule, random_state, raw)
         scatter.add(X, raw)
         return scatter.plane(n_components, centred=centred)[0]
@@ -106,7 +106,7 @@ def kernel_pca(
 
     found = _enough(pairs, n_components, most, S)
     total = S.trace
-    own = kernel.diag(S.points).astype(np.float64)
+    own = diagonal(kernel.program, S.points).astype(np.float64)
     size = float(own.sum() if S.weights is None else S.weights @ own)
     values, vectors = kept(found.values, found.vectors, n_components, total, size)
     root = None if S.weights is None else np.sqrt(S.weights)[:, None]
@@ -118,8 +118,9 @@ def kernel_pca(
     share = as_weights(weights, n)
     if centred:
         coef -= np.outer(share, coef.sum(axis=0))
-    origin = Element(kernel, S.points, share if centred else np.zeros(n))
-    directions = Element(kernel, S.points, coef)
+    points = Points(S.points, kernel.domain)
+    origin = Element(kernel, points, share if centred else np.zeros(n))
+    directions = Element(kernel, points, coef)
     offset = coef.T @ S.mean if centred else np.zeros(len(values))
     return Subspace(origin, directions, eigenvalues=values, total=total, offset=offset)
 

@@ -13,7 +13,7 @@ from mercer._threads import single_threaded_blas
 from mercer.engine import n_columns, n_rows, pieces
 from mercer.kernels import Kernel
 from mercer.linalg import Nystrom, nystrom
-from mercer.methods._row_keys import distinct_rows
+from mercer.methods._rows import distinct_rows
 from mercer.methods.pca._components import kept, signs
 from mercer.methods.pca._linear_inverse import Readout
 from mercer.space import Element, Subspace
@@ -54,8 +54,8 @@ class LandmarkScatter:
         Rows of weight 0 are none, and neither their order nor how often they stand matters.
         """
         rng = as_generator(random_state)
-        X = kernel.points(X)
-        X = X[distinct_rows(X, weights)]
+        X = kernel.points(X).array
+        X, _ = distinct_rows(X, weights)
         if n_rows(X) > _CHOSEN_AMONG:
             X = X[np.sort(rng.choice(n_rows(X), _CHOSEN_AMONG, replace=False))]
         low = nystrom(kernel, X, n_landmarks, rule=rule, random_state=rng)
@@ -73,7 +73,7 @@ class LandmarkScatter:
     def add(self, X: Any, weights: Array | None) -> None:
         """Add rows to the sums."""
         kernel = self.low.kernel
-        X = kernel.points(X)
+        X = kernel.points(X).array
         w = np.ones(n_rows(X)) if weights is None else np.asarray(weights, dtype=np.float64)
         for part in pieces(n_rows(X), _BLOCK):
             L, v = self.low.map(X[part]), w[part]

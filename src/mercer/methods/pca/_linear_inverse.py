@@ -41,7 +41,7 @@ class Readout:
         if not kernel.domain.is_vector:
             raise InputError(f"points of {kernel!r} are not vectors: use Candidates()")
         assert values is not None
-        X = kernel.points(X)
+        X = kernel.points(X).array
         check_same_columns(plane.origin.points, X, ("the subspace's points", "X"))
         share = as_weights(weights, n_rows(X))
         mean = np.asarray(X.T @ share, dtype=np.float64).ravel()

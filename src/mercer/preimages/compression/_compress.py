@@ -10,11 +10,12 @@ from mercer import engine
 from mercer._array import Array, frozen, is_sparse, non_negative, positive_int
 from mercer._progress import Callback
 from mercer._random import as_generator
+from mercer._status import Status
 from mercer.engine import Dense, n_rows
 from mercer.exceptions import InputError
 from mercer.kernels import Definiteness, Kernel
 from mercer.preimages.compression._methods import Chosen, Compressor, Greedy, Pruning, Task
-from mercer.preimages.compression._result import Compressed, Outcome
+from mercer.preimages.compression._result import Compressed
 from mercer.preimages.compression._selection import backward
 from mercer.preimages.compression._target import Aim, Fit, largest, merged
 from mercer.space import Element
@@ -89,7 +90,7 @@ def compress(
     As few points as it takes for one percent:
 
     >>> mc.compress(psi, 100, tol=0.01)
-    <Compressed to 16 points: relative error 0.0092, WITHIN_TOL>
+    <Compressed to 16 points: relative error 0.0092, CONVERGED>
     """
     if not isinstance(psi, Element):
         raise InputError(f"psi must be an Element, got {type(psi).__name__}")
@@ -109,7 +110,7 @@ def compress(
     task = Task(aim, min(most, n_rows(short.points)), level, rng, callback)
     chosen = (_default(short) if method is None else method).choose(task)
     result = _finished(short, scale, task, chosen, tol is not None)
-    if result.status is Outcome.ABOVE_TOL and n_rows(short.points) <= most:
+    if result.status is Status.MAX_RANK and n_rows(short.points) <= most:
         return _exact(short)
     return result
 
@@ -174,17 +175,17 @@ def _errors(aim: Aim, fit: Fit, own: bool) -> Array:
     return error
 
 
-def _status(task: Task, chosen: Chosen, count: int, error: float, toled: bool) -> Outcome:
+def _status(task: Task, chosen: Chosen, count: int, error: float, toled: bool) -> Status:
     if chosen.stopped:
-        return Outcome.STOPPED
+        return Status.STOPPED
     if toled:
-        return Outcome.WITHIN_TOL if error <= task.tol else Outcome.ABOVE_TOL
-    return Outcome.N_POINTS if count == task.n_points else Outcome.COMPLETE
+        return Status.CONVERGED if error <= task.tol else Status.MAX_RANK
+    return Status.N_POINTS if count == task.n_points else Status.COMPLETE
 
 
 def _exact(psi: Element) -> Compressed:
     zeros = _shaped(np.zeros(psi.coef.shape[1]), psi)
-    return Compressed(psi, zeros, zeros, Outcome.EXACT)
+    return Compressed(psi, zeros, zeros, Status.COMPLETE)
 
 
 def _zero(psi: Element) -> Compressed:
@@ -192,7 +193,7 @@ def _zero(psi: Element) -> Compressed:
     points = psi.points[:1]
     coef = Dense(frozen(np.zeros((1, psi.coef.shape[1]))))
     zeros = _shaped(np.zeros(psi.coef.shape[1]), psi)
-    return Compressed(Element(psi.kernel, points, coef, psi.batch), zeros, zeros, Outcome.COMPLETE)
+    return Compressed(Element(psi.kernel, points, coef, psi.batch), zeros, zeros, Status.COMPLETE)
 
 
 def _shaped(array: Array, psi: Element) -> Any:

@@ -3,35 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import Enum
 from typing import Any
 
+from mercer._status import Status
 from mercer.engine import n_rows
 from mercer.space import Element
-
-
-class Outcome(Enum):
-    """Why `compress` ended with the points it has; the value says it in words.
-
-    Examples
-    --------
-    >>> import mercer as mc
-    >>> psi = mc.mean_embedding(mc.Gaussian(1.0), [[0.0], [0.0], [1.0]])
-    >>> print(mc.compress(psi, 2).status.value)
-    exact: psi has no more distinct points than were asked for
-    """
-
-    EXACT = "exact: psi has no more distinct points than were asked for"
-    WITHIN_TOL = "the relative error is within tol"
-    N_POINTS = "n_points points are used; more would lower the error"
-    COMPLETE = "complete: what other points would add is lost in rounding"
-    ABOVE_TOL = "n_points points are not enough for tol; raise n_points or tol"
-    STOPPED = "stopped by the callback"
-
-    @property
-    def ok(self) -> bool:
-        """Whether the result is what was asked for."""
-        return self not in (Outcome.ABOVE_TOL, Outcome.STOPPED)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -49,7 +25,7 @@ class Compressed:
         known to 1e-16, and the error is the square root of a sum of them.
     relative_error : float, or array of shape (b,)
         error / |psi|; 0 where psi is zero.
-    status : Outcome
+    status : Status
     n_iter : int
         Joint moves of points that the search took; 0 where points were chosen.
 
@@ -68,7 +44,7 @@ class Compressed:
     element: Element
     error: Any
     relative_error: Any
-    status: Outcome
+    status: Status
     n_iter: int = 0
 
     @property

@@ -8,12 +8,13 @@ from typing import Any
 import numpy as np
 
 from mercer._array import Array
-from mercer.engine import doubled, n_columns, n_rows, pieces
+from mercer._status import Status
+from mercer.engine import diagonal, doubled, n_columns, n_rows, pieces
 from mercer.exceptions import InputError
 from mercer.kernels import check_same_columns
 from mercer.preimages._objective import Collinear, Nearest
 from mercer.preimages._problem import Problem
-from mercer.preimages._result import Found, Status, statuses
+from mercer.preimages._result import Found, statuses
 from mercer.preimages._solver import Solver
 from mercer.space import Element
 
@@ -56,10 +57,12 @@ class Candidates(Solver):
     def prepare(self, psi: Element) -> Solver:
         """Check the candidates, and measure them, once."""
         kernel = psi.kernel
-        points = psi.points if self.points is None else kernel.points(self.points, "the candidates")
-        check_same_columns(psi.points, points, ("the element's points", "the candidates"))
-        points = doubled(points)
-        return _Ready(points, np.asarray(kernel.diag(points), dtype=np.float64))
+        chosen = (
+            psi.support if self.points is None else kernel.points(self.points, "the candidates")
+        )
+        check_same_columns(psi.points, chosen, ("the element's points", "the candidates"))
+        points = doubled(chosen.array)
+        return _Ready(points, np.asarray(diagonal(kernel.program, points), dtype=np.float64))
 
     def solve(self, problem: Problem, starts: Any) -> Found:
         """The best candidate of every element."""

@@ -8,13 +8,14 @@ from typing import Any
 import numpy as np
 
 from mercer._array import Array, is_sparse, positive, positive_int
+from mercer._status import Status
 from mercer.engine import Distance, Dot, Norm, doubled, n_columns
 from mercer.exceptions import InputError
 from mercer.kernels import Definiteness
 from mercer.preimages._constraint import Box, as_constraint
 from mercer.preimages._objective import Collinear, Nearest
 from mercer.preimages._problem import Problem
-from mercer.preimages._result import Found, Status
+from mercer.preimages._result import Found
 from mercer.preimages._solver import Solver
 from mercer.rigor._box_bounds import BoxObjective
 from mercer.rigor._branch_and_bound import Search

@@ -181,7 +181,7 @@ def _training_points(plane: Subspace, points: Any) -> Array:
     if not kernel.domain.is_vector:
         raise InputError(f"points of {kernel!r} are not vectors: use Candidates()")
     given = points is not None
-    X = kernel.points(points if given else plane.directions.points)
+    X = kernel.points(points if given else plane.directions.support).array
     if is_sparse(X):
         raise InputError("a learned map needs dense points; use X.toarray()")
     X = np.asarray(X, dtype=np.float64)

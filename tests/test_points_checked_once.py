@@ -1,0 +1,91 @@
+"""Points are checked once for each public call, however many functions they pass through."""
+
+import sys
+
+import numpy as np
+import pytest
+
+import mercer as mc
+from mercer import _array, linalg
+
+RNG = np.random.default_rng(0)
+X, Y = RNG.normal(size=(40, 3)), RNG.normal(size=(6, 3))
+K = mc.Gaussian(1.5)
+PSI = mc.Element(K, X, RNG.normal(size=(40, 5)))
+
+
+@pytest.fixture
+def checked(monkeypatch):
+    """The arrays that `as_points` checked, in order."""
+    arrays = []
+
+    def counted(X, name="X"):
+        if not isinstance(X, _array.Points):
+            arrays.append(np.asarray(X))
+        return original(X, name)
+
+    original = _array.as_points
+    for module in [m for n, m in sys.modules.items() if n.startswith("mercer")]:
+        if getattr(module, "as_points", None) is original:
+            monkeypatch.setattr(module, "as_points", counted)
+    return arrays
+
+
+CALLS = {
+    "k(X)": (lambda: K(X), [X]),
+    "k(X, X)": (lambda: K(X, X), [X]),
+    "k(X, Y)": (lambda: K(X, Y), [X, Y]),
+    "k.gradient": (lambda: K.gradient(X, Y), [X, Y]),
+    "k.diag": (lambda: K.diag(X), [X]),
+    "Element": (lambda: mc.Element(K, X, np.ones(40)), [X]),
+    "psi(Y)": (lambda: PSI(Y), [Y]),
+    "psi.hessian": (lambda: PSI.hessian(Y), [Y]),
+    "mean_embedding": (lambda: mc.mean_embedding(K, X).norm(), [X]),
+    "covariance": (lambda: mc.covariance(K, X, K, -X), [X, -X]),
+    "nystrom": (lambda: linalg.nystrom(K, X, 5, rule="pivoted"), [X]),
+    "leverage": (lambda: linalg.nystrom(K, X, 5, rule="leverage", random_state=0), [X]),
+    "eigenpairs": (lambda: linalg.eigenpairs(K, X, 3), [X]),
+    "random features": (lambda: linalg.random_features(K, 3, 8).error(X), [X]),
+    "kernel_pca": (lambda: mc.kernel_pca(K, X, 2), [X]),
+}
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_each_array_is_checked_once(name, checked):
+    call, expected = CALLS[name]
+    call()
+    assert len(checked) == len(expected), [a.shape for a in checked]
+    for found, array in zip(checked, expected, strict=True):
+        np.testing.assert_array_equal(found, array)
+
+
+def test_points_are_never_checked_again(checked):
+    points = K.points(X)
+    checked.clear()
+    assert K.points(points) is points
+    K(points, points[:3])
+    mc.Element(K, points, np.ones(40))(points)
+    mc.Element(K, points[::2], np.ones(20)).gradient(PSI.support)
+    mc.median_scale(points)
+    assert checked == []
+
+
+def test_points_of_another_domain_are_checked_again(checked):
+    points = K.points(X)
+    checked.clear()
+    with pytest.raises(mc.exceptions.DomainError, match="inside the ball"):
+        mc.kernels.Geometric(1.0).points(points)
+    assert mc.Linear().points(points) is points  # vectors as well
+    ids = mc.Precomputed(np.eye(3)).points([0, 2])
+    with pytest.raises(mc.InputError):
+        K(ids)
+
+
+def test_points_are_read_only_and_rows_of_them_are_points():
+    points = K.points(X)
+    assert not points.array.flags.writeable
+    assert len(points[2:5]) == 3
+    assert points[[0, 1]].domain == points.domain
+    np.testing.assert_array_equal(np.asarray(points[X[:, 0] > 0]), X[X[:, 0] > 0])
+    sparse = pytest.importorskip("scipy.sparse").csr_array(X)
+    np.testing.assert_array_equal(K(K.points(sparse)[:4], points), K(sparse[:4], X))
