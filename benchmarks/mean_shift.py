@@ -123,7 +123,7 @@ def _run_many(n: int, d: int, bars: dict[str, Any], outcome: Outcome, settings: 
         RAND: adjusted_rand_score(y, found.labels),
         CLUSTERS: float(len(found)),
         STEPS: float(found.n_iter.mean()),
-        PROVED: float(np.mean([s is mc.methods.ClimbStatus.BASIN for s in found.status])),
+        PROVED: float(np.mean([s is mc.Status.IN_BASIN for s in found.status])),
     }
     if bars:
         rows = np.random.default_rng(1).choice(n, settings.size(500, 50), replace=False)

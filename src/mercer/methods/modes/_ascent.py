@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from enum import Enum
 from typing import NamedTuple
 
 import numpy as np
 
 from mercer._array import Array
 from mercer._progress import Callback, Step
-from mercer.methods.modes._basins import Basins, Prover
+from mercer._status import Status
+from mercer.methods.modes._basins import Basins, BasinSearch
 from mercer.methods.modes._density_sum import DensitySum
 from mercer.methods.modes._leaving import SAME, cells, settle
 from mercer.methods.modes._merging import merge_ends
@@ -26,35 +26,19 @@ _CRAWL = 1e-3  # of the kernel's length: steps that may be shortened ways after 
 _LEAPS = 40  # times that a row may leave where its steps are short
 
 
-class ClimbStatus(Enum):
-    """How the ascent from a start ended.
-
-    Examples
-    --------
-    >>> import mercer as mc
-    >>> mc.methods.ClimbStatus.MAX_ITER.value
-    'still moving after max_iter steps'
-    """
-
-    BASIN = "reached a region in which the iteration was checked to lead to one mode only"
-    CONVERGED = "steps became shorter than the tolerance"
-    MAX_ITER = "still moving after max_iter steps"
-    EMPTY = "no point of the data within reach: the density is zero"
-    STOPPED = "stopped by the callback"
-
-
 class Ends(NamedTuple):
     """Where ascents ended, one row per start."""
 
     points: Array  # (m, d)
     basin: Array  # (m,): the number of the basin they are in, -1 for none
-    status: Array  # (m,) of ClimbStatus
+    status: Array  # (m,) of Status
     n_iter: Array  # (m,)
 
     @property
     def loose(self) -> Array:
         """Rows that converged outside of every basin."""
-        return np.flatnonzero((self.basin < 0) & (self.status == ClimbStatus.CONVERGED))
+        arrived = (self.status == Status.CONVERGED) | (self.status == Status.AT_POINT)
+        return np.flatnonzero((self.basin < 0) & arrived)
 
 
 @dataclass
@@ -83,7 +67,7 @@ class Ascent:
 
     def __post_init__(self) -> None:
         self.basins = Basins()
-        self.prover = Prover(self.density)
+        self.search = BasinSearch(self.density)
 
     def run(self, start: Array) -> Ends:
         """Climb from every start, after a search for modes if there are many."""
@@ -113,7 +97,7 @@ class Ascent:
             return
         # the search must not take more than the ascents
         most = max(_PAIRS / sum(map(len, self.density.points)), 2 * self.density.n_queries)
-        for basin in self.prover.basins(modes, most):
+        for basin in self.search.basins(modes, most):
             if basin is not None and basin.level < basin.value:
                 self.basins.add(basin)
 
@@ -129,7 +113,7 @@ class Ascent:
         """Plain mean shift until a row is in a basin, or its steps are short and it has arrived."""
         m, density, limit = len(start), self.density, self.tol * self.density.length
         points, basin, n_iter = start.copy(), np.full(m, -1), np.zeros(m, dtype=int)
-        status = np.full(m, ClimbStatus.MAX_ITER, dtype=object)
+        status = np.full(m, Status.MAX_ITER, dtype=object)
         leaps = np.zeros(m, dtype=int)
         active, Z = np.arange(m), start
         for iteration in range(self.max_iter + 1):
@@ -149,21 +133,22 @@ class Ascent:
             if self.callback is not None and not over:
                 residual = float(length[going].max()) / density.length
                 if self.callback(Step(iteration, residual)) is True:
-                    status[active[going]] = ClimbStatus.STOPPED
+                    status[active[going]] = Status.STOPPED
                     over = True
             done = np.arange(len(Z)) if over else np.flatnonzero(~going)
             if done.size:
                 rows = active[done]
                 points[rows], basin[rows], n_iter[rows] = Z[done], held[done], iteration
-                status[active[held >= 0]] = ClimbStatus.BASIN
-                status[active[short]] = ClimbStatus.CONVERGED
+                status[active[held >= 0]] = Status.IN_BASIN
+                status[active[short]] = Status.CONVERGED
+                status[active[short & here.is_held]] = Status.AT_POINT
                 empty = short & (here.stiffness == 0.0) & (here.value == 0.0)
-                status[active[empty]] = ClimbStatus.EMPTY
+                status[active[empty]] = Status.EMPTY
             if over:
                 break
             active, Z = active[going], Z_next[going]
         # a leap is not a step of the iteration, so nothing was checked about these starts
-        status[(status == ClimbStatus.BASIN) & (leaps > 0)] = ClimbStatus.CONVERGED
+        status[(status == Status.IN_BASIN) & (leaps > 0)] = Status.CONVERGED
         return Ends(points, basin, status, n_iter)
 
     def _leave(

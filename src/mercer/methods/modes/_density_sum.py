@@ -22,10 +22,11 @@ from mercer.engine import (
     n_columns,
 )
 from mercer.exceptions import InputError
+from mercer.kernels import Kernel
+from mercer.rigor._derivative_bounds import cusp_slope
 from mercer.space import Element
 
 _ENTRIES = 1 << 22  # of Hessians in memory at a time: 32 MB
-_TINY = 1e-8  # of the kernel's own length: where the slope of a cusp is read off
 
 
 class DensityState(NamedTuple):
@@ -37,7 +38,17 @@ class DensityState(NamedTuple):
     stiffness: Array  # (m,), in units of exp(shift): step = gradient / stiffness off the cusps
     hessian: Array | None  # (m, d, d)
     shift: Array  # (m,)
-    at_cusp: Array  # (m,): on a data point at which the slope is infinite
+    cusp_slope: Array  # (m,), in units of exp(shift): > 0 on a data point where f has a cusp
+
+    @property
+    def at_cusp(self) -> Array:
+        """Rows on a data point where the density has a cusp."""
+        return np.asarray(self.cusp_slope > 0.0)
+
+    @property
+    def is_held(self) -> Array:
+        """Rows on a data point whose cusp outweighs the pull of the other points: modes."""
+        return np.asarray(self.at_cusp & ~self.step.any(axis=1))
 
     @property
     def density(self) -> Array:
@@ -74,6 +85,7 @@ class DensitySum:
 
     Attributes
     ----------
+    kernels : of the groups, behind `maps`
     programs : one for each group, of one squared distance without maps
     points : the z_i of each group
     coef : the a_i of each group
@@ -84,6 +96,7 @@ class DensitySum:
     log_unit : the logarithm of what values have to be multiplied by
     """
 
+    kernels: tuple[Kernel, ...]
     programs: tuple[Program, ...]
     points: tuple[Array, ...]
     coef: tuple[Array, ...]
@@ -106,6 +119,7 @@ class DensitySum:
             raise InputError("the elements of a density must measure distances alike")
         n = sum(len(part[1]) for part in parts)
         return cls(
+            tuple(element.kernel for element in elements),
             tuple(part[0] for part in parts),
             tuple(part[1] for part in parts),
             tuple(part[2] * np.exp(log - unit) for part, log in zip(parts, logs, strict=True)),
@@ -186,16 +200,16 @@ class DensitySum:
         eta = np.zeros(1)
         for program, f in zip(self.programs, parts, strict=True):
             if f.cusp is not None:
-                eta = eta + _cusp_slope(program) * f.cusp
+                eta = eta + cusp_slope(program) * f.cusp
         stiffness = -2.0 * slope
         with np.errstate(divide="ignore", invalid="ignore"):
             step = np.where(stiffness[:, None] > 0.0, gradient / stiffness[:, None], 0.0)
+        eta = np.broadcast_to(eta, shift.shape)
         if self.has_cusps:
-            held = eta * np.exp(-shift) if np.any(shift) else eta
-            step *= _freed(held, np.linalg.norm(gradient, axis=1))[:, None]
+            eta = eta * np.exp(-shift)
+            step *= _freed(eta, np.linalg.norm(gradient, axis=1))[:, None]
         H = hessian if order == 2 else None
-        at_cusp = np.broadcast_to(eta > 0.0, shift.shape)
-        return DensityState(value, gradient, step, stiffness, H, shift, at_cusp)
+        return DensityState(value, gradient, step, stiffness, H, shift, eta)
 
     @property
     def uses_frequencies(self) -> bool:
@@ -291,16 +305,8 @@ def _squared_length(program: Program, own: Array) -> float:
 def own_length(program: Program) -> float:
     own = _profile(program, np.zeros(1))
     if any(program.cusps):
-        return float(own[0]) / _cusp_slope(program)
+        return float(own[0]) / cusp_slope(program)
     return float(np.sqrt(own[0] / (-2.0 * _slope_at(program, 0.0))))
-
-
-def _cusp_slope(program: Program) -> float:
-    """|dk/dr| at r = 0 of a profile with a cusp; 0 of a smooth one."""
-    if not any(program.cusps):
-        return 0.0
-    r = _TINY * np.sqrt(_squared_length(program, _profile(program, np.zeros(1))))
-    return float(-2.0 * r * _slope_at(program, r * r))
 
 
 def _freed(held: Array, pull: Array) -> Array:

@@ -56,7 +56,7 @@ def _settle_with_cusps(density: DensitySum, Z: Array, limit: float) -> tuple[Arr
     the direction of R, which is that of the step at x_j itself.
     """
     here = density.at(Z, exact=True)
-    points, arrived = Z.copy(), here.at_cusp & ~here.step.any(axis=1)
+    points, arrived = Z.copy(), here.is_held
     nearest = density.nearest_point(Z)
     ahead = nearest - Z
     distance = np.linalg.norm(ahead, axis=1)

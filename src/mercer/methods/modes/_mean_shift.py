@@ -11,8 +11,8 @@ from mercer._array import Array, as_points, frozen, is_sparse, positive, positiv
 from mercer._progress import Callback
 from mercer.engine import pieces
 from mercer.exceptions import InputError
-from mercer.methods.modes._ascent import Ascent, ClimbStatus, Ends
-from mercer.methods.modes._basins import is_maximum
+from mercer.methods.modes._ascent import Ascent, Ends
+from mercer.methods.modes._basins import is_proved_maximum
 from mercer.methods.modes._density_sum import DensitySum
 from mercer.methods.modes._leaving import SAME
 from mercer.methods.modes._merging import merge_ends
@@ -35,7 +35,7 @@ class Modes:
         negative definite, or at a cusp that holds against the pull of all other points.
     labels : array of int, shape (m,)
         The mode of each start; -1 where it reached none.
-    status : array of ClimbStatus, shape (m,)
+    status : array of Status, shape (m,)
     n_iter : array of int, shape (m,)
         Steps of mean shift from each start.
 
@@ -202,7 +202,7 @@ def _described(target: DensitySum, modes: Array, labels: Array, ends: Ends) -> M
         at_cusp = here.at_cusp[:, None, None]
         H = target.pulled(np.where(at_cusp, 0.0, here.hessian) * scale[:, None, None])
         eigenvalues[rows] = np.where(at_cusp[:, 0], -np.inf, np.linalg.eigvalsh(H))
-    proved = is_maximum(target, modes)
+    proved = is_proved_maximum(target, modes)
     parts = (target.back(modes), value, eigenvalues, counts[order], proved, rank[labels])
     return Modes(*(frozen(a) for a in (*parts, ends.status, ends.n_iter)))
 
@@ -216,4 +216,4 @@ def _checked_start(start: Any, target: DensitySum) -> Array:
     return np.asarray(X, dtype=np.float64)
 
 
-__all__ = ["ClimbStatus", "Modes", "mean_shift"]
+__all__ = ["Modes", "mean_shift"]

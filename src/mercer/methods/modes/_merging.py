@@ -39,7 +39,7 @@ def merge_ends(density: DensitySum, modes: Array, ends: Array) -> tuple[Array, A
     """
     if not len(ends):
         return np.zeros(0, dtype=np.intp), modes
-    exact = _is_cusp_mode(density, ends)
+    exact = density.at(ends, exact=True).is_held
     known = unique(np.concatenate([modes, ends[exact]]))[0] if exact.any() else modes
     _, first, cell = np.unique(cells(ends, density), return_index=True, return_inverse=True)
     points = ends[first]
@@ -56,14 +56,6 @@ def merge_ends(density: DensitySum, modes: Array, ends: Array) -> tuple[Array, A
     rank = np.full(len(known) + len(highest), -1)
     rank[used] = np.arange(len(used))
     return rank[labels], np.concatenate([known, points[rest][highest]])[used]
-
-
-def _is_cusp_mode(density: DensitySum, ends: Array) -> Array:
-    """Whether an end is a data point that the others do not pull away."""
-    if not density.has_cusps:
-        return np.zeros(len(ends), dtype=bool)
-    here = density.at(ends, exact=True)
-    return np.asarray(here.at_cusp & ~here.step.any(axis=1))
 
 
 def _nearest_known(density: DensitySum, known: Array, points: Array, off: Array) -> Array:
