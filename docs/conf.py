@@ -54,13 +54,13 @@ GROUPS = {
 }
 
 PACKAGES = (
-    "kernels", "space", "preimages", "methods", "linalg", "exceptions", "theory", "plot",
-    "datasets", "testing",
+    "kernels", "space", "preimages", "methods", "estimators", "linalg", "theory", "exceptions",
+    "plot", "datasets", "testing",
 )  # fmt: skip
 
 
 def list_public_names() -> str:
-    """The public names as autosummary tables, one per layer that defines them."""
+    """Tables of the names at the root, by the layer that defines them, and of each package's."""
     tables: dict[str, list[str]] = {key: [] for key in GROUPS}
     for name in mercer.__all__:
         if name.startswith("__"):

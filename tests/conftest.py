@@ -2,6 +2,7 @@
 
 import importlib.util
 import os
+import signal
 import zlib
 from pathlib import Path
 
@@ -17,6 +18,11 @@ from hypothesis import settings
 from sklearn.datasets import load_iris
 
 ROOT = Path(__file__).resolve().parent.parent
+
+# A shell that runs `make test &` ignores interrupts, and processes that tests start would inherit
+# that; tests of interrupts would wait for ever.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 settings.register_profile("default", max_examples=50, deadline=None)
 settings.register_profile("ci", parent=settings.get_profile("default"), derandomize=True)

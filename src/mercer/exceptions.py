@@ -1,5 +1,15 @@
 """The exception tree. Every message states the condition that failed and the cure."""
 
+__all__ = [
+    "DerivativeError",
+    "DomainError",
+    "InputError",
+    "MercerError",
+    "MercerWarning",
+    "SpaceError",
+    "UnavailableError",
+]
+
 
 class MercerError(Exception):
     """Base of everything mercer raises on purpose."""

@@ -2,18 +2,18 @@
 
 import io
 import sys
+import zipfile
 
 import numpy as np
 import pytest
 from PIL import Image
 
-from mercer.cli import _bar
-from mercer.cli._bar import Bars
-from mercer.cli._kernels import parse_kernel
-from mercer.cli._problems import listed
-from mercer.cli._scale import Scaling
+from mercer.cli import _progress
+from mercer.cli._messages import listed
+from mercer.cli._options import parse_kernel
+from mercer.cli._progress import Progress
 from mercer.estimators import KernelImputer, KernelNovelty, KernelPCA
-from mercer.kernels import Gaussian, Linear, Matern, Polynomial
+from mercer.kernels import Gaussian, Laplace, Linear, Matern, Polynomial
 
 from .conftest import write_image, write_images
 from .test_tables import numbers, rows_of
@@ -77,19 +77,24 @@ def test_other_arrays_of_an_archive_are_carried_through(run, stack):
         assert (found["X"] != stack).all()
 
 
-def test_an_only_array_need_not_be_named(run, stack):
-    np.savez("a.npz", X=stack)
-    assert run("denoise", "a.npz", "-o", "b.npz").code == 0
+@pytest.mark.parametrize("name", ["X", "file", "allow_pickle"])  # the last two are words of savez
+def test_an_only_array_need_not_be_named(name, run, stack):
+    with zipfile.ZipFile("a.npz", "w") as archive, archive.open(f"{name}.npy", "w") as file:
+        np.save(file, stack)
+    ran = run("denoise", "a.npz", "-o", "b.npz")
+    assert ran.code == 0, ran.err
+    with np.load("b.npz") as found:
+        assert found.files == [name]
 
 
 def test_many_rows_take_blocks_and_landmarks(run, rng, monkeypatch):
-    from mercer.cli import _denoise, _job
+    from mercer.cli import _denoise, _run
 
     t = rng.uniform(0.0, 2.0 * np.pi, 400)
     X = np.column_stack([np.cos(t), np.sin(t)]) + 0.1 * rng.normal(size=(400, 2))
     monkeypatch.setattr(_denoise, "_MANY", 100)
     monkeypatch.setattr(_denoise, "_LANDMARKS", 50)
-    monkeypatch.setattr(_job, "_BLOCK", 37)
+    monkeypatch.setattr(_run, "_BLOCK", 37)
     np.save("a.npy", X)
     ran = run("denoise", "a.npy", "-o", "b.npy", "--no-scale", "--report")
     assert ran.code == 0, ran.err
@@ -142,7 +147,7 @@ def test_other_files_and_hidden_ones(run, tmp_path, rng):
     (tmp_path / "in" / ".hidden.png").touch()
     (tmp_path / "in" / "sub.png").mkdir()
     ran = run("denoise", "in", "-o", "out", "--noise", "0.1")
-    assert "left alone  notes.txt, sub.png (not an image)\n" in ran.out
+    assert "unchanged  notes.txt, sub.png (not an image)\n" in ran.out
     assert len(list((tmp_path / "out").iterdir())) == 5
 
 
@@ -307,18 +312,38 @@ def test_the_same_seed_gives_the_same_file(run, files):
 def test_it_is_said_where_denoising_is_of_no_use(run, files):
     ran = run("denoise", "measured.csv", "-o", "a.csv", "--noise", "1e-4")
     assert ran.code == 0, ran.err
-    assert "trust       0.00" in ran.out
-    assert ran.err.startswith("note: changes would do more harm than good")
+    assert "trust      0.00" in ran.out
+    assert ran.err.startswith("note: a change would do more harm than good")
     assert run("denoise", "measured.csv", "-o", "b.csv", "--noise", "0").err == ""
 
 
 @pytest.mark.parametrize("solver", ["regression", "closed-form", "fixed-point", "newton", "lbfgs"])
 def test_solvers(solver, run, files):
-    ran = run("denoise", "measured.csv", "-o", "out.csv", "--solver", solver, "--components", "5",
-              "--kernel", "gaussian:1")  # fmt: skip
+    ran = run("denoise", "measured.csv", "-o", "out.csv", "--solver", solver, "--components", "5")
     assert ran.code == 0, ran.err
     X = numbers(files["folder"] / "out.csv", "x", "y") / [1.0, 10.0]
     assert np.abs(np.linalg.norm(X, axis=1) - 1.0).mean() < 0.1
+
+
+def test_a_given_kernel_is_in_the_units_of_the_data(run, files):
+    X = np.load(files["folder"] / "complete.npy") * [1.0, 10.0, 1.0, 0.1]
+    np.save("t.npy", X)
+    run("anomalies", "t.npy", "-o", "a.npz", "--kernel", "gaussian:3")
+    run("denoise", "t.npy", "-o", "b.npy", "--kernel", "laplace:30", "--noise", "0.5")
+    novelty = KernelNovelty(Gaussian(3.0), random_state=0).fit(X)
+    with np.load("a.npz") as found:
+        np.testing.assert_allclose(found["score"], -novelty.score_samples(X), rtol=1e-9)
+    pca = KernelPCA(kernel=Laplace(30.0), noise=0.5, random_state=0).fit(X)
+    np.testing.assert_allclose(np.load("b.npy"), pca.denoise(X), rtol=1e-9)
+
+
+def test_constant_columns_are_scaled_without_dividing_by_zero(run, files):
+    X = np.load(files["folder"] / "complete.npy")
+    X[:, 2] = 0.1  # its standard deviation is rounding, not 0
+    np.save("t.npy", X)
+    ran = run("denoise", "t.npy", "-o", "out.npy", "--noise", "0.3")
+    assert (ran.code, ran.err) == (0, "")
+    np.testing.assert_allclose(np.load("out.npy")[:, 2], 0.1, rtol=1e-12)
 
 
 def test_kernels_as_words():
@@ -328,16 +353,7 @@ def test_kernels_as_words():
     assert parse_kernel("polynomial:2") == Polynomial(2)
     assert parse_kernel("polynomial:2,1,0") == Polynomial(2, 1.0, 0.0)
     assert parse_kernel("linear") == Linear()
-
-
-def test_scaling_skips_missing_values_and_constant_columns(rng):
-    X = rng.normal(size=(50, 3)) * [1.0, 100.0, 0.0] + [0.0, 5.0, 0.1]
-    X[3, 0] = np.nan
-    scaling = Scaling.of(X)
-    Z = scaling.there(X)
-    np.testing.assert_allclose(np.nanstd(Z, axis=0), [1.0, 1.0, 0.0], atol=1e-12)
-    np.testing.assert_allclose(scaling.back(Z), X, rtol=1e-12)
-    assert np.isnan(Z[3, 0])
+    assert parse_kernel("rbf:2") == Gaussian(2.0)
 
 
 def test_lists_of_many():
@@ -351,13 +367,13 @@ class Terminal(io.StringIO):
 
 
 def test_bars_on_a_terminal_only(monkeypatch):
-    monkeypatch.setattr(_bar, "_PATIENCE", -1.0)
+    monkeypatch.setattr(_progress, "_PATIENCE", -1.0)
     for stream, quiet, shown in (
         (Terminal(), False, True), (Terminal(), True, False), (io.StringIO(), False, False)
     ):  # fmt: skip
         monkeypatch.setattr(sys, "stderr", stream)
-        assert list(Bars(quiet).over([1, 2, 3], "working")) == [1, 2, 3]
-        with Bars(quiet).waiting("learning"):
+        assert list(Progress(quiet).each([1, 2, 3], "working")) == [1, 2, 3]
+        with Progress(quiet).waiting("learning"):
             pass
         assert ("working" in stream.getvalue()) == shown
         assert ("100%" in stream.getvalue()) == shown
@@ -367,5 +383,5 @@ def test_bars_on_a_terminal_only(monkeypatch):
 def test_short_work_has_no_bar(monkeypatch):
     terminal = Terminal()
     monkeypatch.setattr(sys, "stderr", terminal)
-    assert list(Bars().over([1, 2, 3], "working")) == [1, 2, 3]
+    assert list(Progress().each([1, 2, 3], "working")) == [1, 2, 3]
     assert terminal.getvalue() == ""

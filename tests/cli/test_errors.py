@@ -1,9 +1,14 @@
 """Bad files and bad words: one sentence with the cure, exit code 1 for data and 2 for usage."""
 
+import os
+import warnings
+
 import numpy as np
 import pytest
 
-from mercer.cli import _denoise
+from mercer.cli import _run
+from mercer.cli._images import read_image
+from mercer.cli._messages import DataError
 
 from .conftest import write_image, write_images
 
@@ -22,21 +27,21 @@ def refused(ran, code, *parts):
 @pytest.mark.parametrize(
     ("words", "parts"),
     [
-        (["measurd.csv", "-o", "out.csv"], ["there is no measurd.csv", "mean measured.csv?"]),
-        (["no/where.csv", "-o", "out.csv"], ["there is no no/where.csv"]),
-        (["notes.txt", "-o", "out.txt"], ["no kind that can be read", ".csv", "folder of images"]),
-        (["scans/00.png", "-o", "out.png"], ["one image", "give the folder"]),
+        (["measurd.csv", "-o", "out.csv"], ["measurd.csv does not exist", "mean measured.csv?"]),
+        (["no/where.csv", "-o", "out.csv"], ["no/where.csv does not exist"]),
+        (["notes.txt", "-o", "out.txt"], ["cannot read notes.txt", ".csv", "folder of images"]),
+        (["scans/00.png", "-o", "out.png"], ["one image", "give a folder"]),
         (["measured.csv", "-o", "out.npy"], ["must end in .csv or .tsv"]),
-        (["measured.csv", "-o", "scans"], ["is a folder; name a file in it"]),
+        (["measured.csv", "-o", "scans"], ["is a folder; give the name of a file in it"]),
         (["scans", "-o", "notes.txt"], ["is a file", "into a folder"]),
-        (["measured.csv", "-o", "no/out.csv"], ["there is no folder no", "make it"]),
+        (["measured.csv", "-o", "no/out.csv"], ["the folder no does not exist", "create it"]),
         (["measured.csv"], ["Missing option '-o'", "mercer denoise --help"]),
         (["-o", "out.csv"], ["Missing argument 'INPUT'"]),
         ([*TABLE, "--columns", "x,z"], ["no column 'z'", "id, name, x, y"]),
-        ([*TABLE, "--kernel", "gauss:1"], ["no kernel 'gauss:1'", "linear"]),
-        ([*TABLE, "--kernel", "gaussian"], ["of the form gaussian:LENGTH"]),
+        ([*TABLE, "--kernel", "gauss:1"], ["unknown kernel 'gauss:1'", "linear"]),
+        ([*TABLE, "--kernel", "gaussian"], ["the form gaussian:LENGTH"]),
         ([*TABLE, "--kernel", "gaussian:-1"], ["length_scale must be > 0"]),
-        ([*TABLE, "--kernel", "laplace:x"], ["of the form laplace:LENGTH"]),
+        ([*TABLE, "--kernel", "laplace:x"], ["the form laplace:LENGTH"]),
         ([*TABLE, "--kernel", "polynomial:2.5"], ["degree"]),
         ([*TABLE, "--noise", "-1"], ["--noise -1", "at least 0"]),
         ([*TABLE, "--noise", "nan"], ["--noise nan"]),
@@ -45,8 +50,8 @@ def refused(ran, code, *parts):
         ([*TABLE, "--components", "1.5"], ["between 0 and 1"]),
         ([*TABLE, "--components", "500"], ["too many for 120 rows"]),
         ([*TABLE, "--solver", "magic"], ["'magic'", "fixed-point"]),
-        ([*TABLE, "--seed", "-1"], ["--seed -1"]),
-        ([*TABLE, "--train", "scans"], ["of the same kind"]),
+        ([*TABLE, "--seed", "-1"], ["--seed", "-1"]),
+        ([*TABLE, "--train", "scans"], ["both be files"]),
         (["scans", "-o", "out", "--columns", "x"], ["--columns and --skip are for tables"]),
         (["pair.npz", "-o", "out.npz"], ["several arrays (X, y)", "--array NAME"]),
         (["pair.npz", "-o", "out.npz", "--array", "Z"], ["no array 'Z'", "X, y"]),
@@ -63,15 +68,15 @@ def test_usage(words, parts, run, files):
 TABLES = {
     "empty": ("", "is empty"),
     "blank": ("\n\n", "is empty"),
-    "names only": ("a,b\n", "names and no rows"),
+    "names only": ("a,b\n", "column names but no rows"),
     "no numbers": ("a,b\nx,y\nz,w\nu,v\n", "no column of numbers: a (text), b (text)"),
-    "ragged": ("a,b\n1,2\n3\n4,5\n", "line 3 of t.csv has 1 cell and the first line 2"),
+    "ragged": ("a,b\n1,2\n3\n4,5\n", "line 3 of t.csv has 1 cell, but the first line has 2"),
     "cut off": ('a,b\n1,2\n3,"4\n', "is not a table: line"),
     "numbers for names": ("1.5,2.5\n1,2\n3,4\n6,6\n", "--no-header"),
     "missing": ("a,b\n1,2\n3,\n5,7\n9,9\n", "1 missing value, the first in column 'b', line 3"),
-    "infinite": ("a,b\n1,2\n3,inf\n5,7\n9,9\n", "(column 'b', line 3) is infinite"),
+    "infinite": ("a,b\n1,2\n3,inf\n5,7\n9,9\n", "an infinite value in column 'b', line 3"),
     "equal rows": ("a,b\n1,2\n1,2\n1,2\n", "all rows of t.csv are equal"),
-    "two rows": ("a,b\n1,2\n3,7\n", "has 2 rows, and at least 3 are needed"),
+    "two rows": ("a,b\n1,2\n3,7\n", "has 2 rows; at least 3 needed"),
 }
 
 
@@ -94,7 +99,7 @@ def test_chosen_columns_must_hold_numbers(run, files):
     refused(ran, 1, "column 'x' of t.csv", "1 of 120 cells", "'0,5' in line 6", "decimal commas")
     ran = run("denoise", "t.csv", "-o", "out.csv")
     assert ran.code == 0
-    assert "x (1 of 120 cells is no number, the first is '0,5' in line 6" in ran.out
+    assert "x (1 of 120 cells is not a number, the first is '0,5' in line 6" in ran.out
 
 
 def test_text_that_is_not_utf8(run, tmp_path):
@@ -149,16 +154,16 @@ def test_images_must_have_one_size_and_one_mode(run, tmp_path, rng):
 def test_folders_without_images_and_broken_images(run, tmp_path):
     folder = tmp_path / "in"
     folder.mkdir()
-    refused(run("denoise", "in", "-o", "out"), 1, "holds no images")
+    refused(run("denoise", "in", "-o", "out"), 1, "contains no images")
     (folder / "a.png").write_bytes(b"no image")
-    refused(run("denoise", "in", "-o", "out"), 1, "a.png is not an image", "take it out")
+    refused(run("denoise", "in", "-o", "out"), 1, "a.png cannot be read as an image", "remove it")
 
 
 def test_training_images_must_be_alike(run, tmp_path, rng):
     write_images(tmp_path / "in", rng, 3)
     write_images(tmp_path / "big", rng, 5, shape=(7, 5))
     ran = run("denoise", "in", "-o", "out", "--train", "big")
-    refused(ran, 1, "5 x 6 pixels", "5 x 7 pixels", "alike")
+    refused(ran, 1, "5 x 6 pixels", "5 x 7 pixels", "must be equal")
 
 
 def test_training_columns_must_be_there(run, files):
@@ -179,7 +184,7 @@ def test_images_have_no_missing_values(run, files):
     ("words", "part"),
     [
         (["--share", "0"], "--share 0"),
-        (["--top", "-1"], "--top -1"),
+        (["--top", "-1"], "--top"),
         (["--share", "x"], "at most 0.5, or auto"),
     ],
 )
@@ -194,9 +199,9 @@ def broken(*_):
 
 
 def test_defects_have_no_traceback_unless_asked_for(run, files, monkeypatch):
-    monkeypatch.setattr(_denoise, "check_complete", broken)
+    monkeypatch.setattr(_run, "check_complete", broken)
     words = ["denoise", "measured.csv", "-o", "out.csv"]
-    refused(run(*words), 1, "unexpected ZeroDivisionError: a defect; --debug shows where")
+    refused(run(*words), 1, "unexpected ZeroDivisionError: a defect; --debug prints a traceback")
     ran = run(*words, "--debug")
     assert ran.code == 1
     assert "Traceback" in ran.err
@@ -207,7 +212,7 @@ def test_memory(run, files, monkeypatch):
     def full(*_):
         raise MemoryError
 
-    monkeypatch.setattr(_denoise, "check_complete", full)
+    monkeypatch.setattr(_run, "check_complete", full)
     refused(run("denoise", "measured.csv", "-o", "out.csv"), 1, "not enough memory")
 
 
@@ -223,3 +228,66 @@ def test_errors_in_a_process_of_its_own(spawn, files):
     ran = spawn("denoise", "measured.csv", "-o", "measured.csv")
     assert (ran.code, ran.out) == (2, "")
     assert len(ran.err.splitlines()) == 1
+
+
+@pytest.mark.parametrize("command", ["denoise", "segment"])
+@pytest.mark.parametrize("suffix", [".png", ".jpg", ".tif"])
+def test_images_of_other_formats_are_refused_whatever_their_name(command, suffix, run, tmp_path):
+    """Pillow would run Ghostscript for PostScript."""
+    (tmp_path / "in").mkdir()
+    script = b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 9 9\n%%EndComments\nshowpage\n%%EOF\n"
+    (tmp_path / "in" / f"a{suffix}").write_bytes(script)
+    source, output = ("in", "out") if command == "denoise" else (f"in/a{suffix}", "out.png")
+    refused(run(command, source, "-o", output), 1, "cannot be read as an image")
+
+
+def test_damaged_images(tmp_path, rng):
+    path = tmp_path / "a.tif"
+    write_image(path, rng.integers(0, 255, (6, 5)).astype(np.uint8))
+    whole = path.read_bytes()
+    refusals = 0
+    for i in range(8, len(whole)):
+        path.write_bytes(whole[:i] + bytes([whole[i] ^ 0xFF]) + whole[i + 1 :])
+        try:
+            with warnings.catch_warnings(action="ignore"):
+                read_image(path)
+        except DataError:
+            refusals += 1
+    assert refusals > 10
+
+
+@pytest.mark.parametrize(("value", "fine"), [(65_535, True), (65_536, False), (-1, False)])
+def test_images_of_32_bits(value, fine, run, tmp_path, rng):
+    pixels = rng.integers(0, 65_536, (6, 5)).astype(np.int32)
+    pixels[2, 3] = value
+    write_image(tmp_path / "a.tif", pixels)
+    ran = run("segment", "a.tif", "-o", "out.png", "-q")
+    if fine:
+        assert (ran.code, ran.err) == (0, "")
+    else:
+        refused(ran, 1, "values outside 0 to 65,535")
+
+
+def test_control_characters_of_files_do_not_reach_the_terminal(run, files):
+    text = (files["folder"] / "measured.csv").read_text()
+    (files["folder"] / "t.csv").write_text(text.replace("name,x", "na\x1b[31mme,x\x07", 1))
+    out = [run("denoise", "t.csv", "-o", "out.csv"), run("anomalies", "t.csv", "-o", "a.csv")]
+    out.append(run("denoise", "t.csv", "-o", "out.csv", "--columns", "na\x1b[31mme", "--force"))
+    for ran in out:
+        assert "\x1b" not in ran.out + ran.err
+        assert "\\x1b[31mme" in ran.out + ran.err
+
+
+def test_file_names_that_are_not_unicode(run, tmp_path, rng):
+    write_images(tmp_path / "in", rng, 20)
+    name = os.fsdecode(b"\xff\xfe.png")
+    try:
+        (tmp_path / "in" / "03.png").rename(tmp_path / "in" / name)
+    except OSError:
+        pytest.skip("the file system allows Unicode names only")
+    ran = run("anomalies", "in", "-o", "out.csv", "--top", "20")
+    assert (ran.code, ran.err) == (0, "")
+    assert "\\udcff\\udcfe.png" in ran.out
+    assert "\\udcff\\udcfe.png" in (tmp_path / "out.csv").read_text()
+    assert run("denoise", "in", "-o", "out").code == 0
+    assert (tmp_path / "out" / name).exists()

@@ -40,6 +40,8 @@ def test_examples_run(line, run, files):
     assert ran.err == ""
     assert ran.out.splitlines()[-1 if words[1] != "anomalies" else 0]
     assert Path(words[words.index("-o") + 1]).exists()
+    if "--plot" in words:
+        assert Path("clusters.png").read_bytes().startswith(b"\x89PNG")
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -85,7 +87,7 @@ def test_without_click_one_sentence_says_what_to_install():
     code = "import sys; sys.modules['click'] = None; from mercer.cli import main; sys.exit(main())"
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert ran.returncode == 2
-    assert ran.stderr == "mercer: the command line needs more: pip install 'mercer[cli]'\n"
+    assert ran.stderr == "mercer: the command line needs click: pip install 'mercer[cli]'\n"
 
 
 @pytest.mark.parametrize(("package", "name"), [("pyarrow", "t.parquet"), ("PIL.Image", "scans")])

@@ -2,14 +2,17 @@
 
 import os
 import signal
+import stat
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from mercer.cli import _arrays, _csv, _images
+from mercer.cli._output import Output
 
 
 def untouched(folder, names):
@@ -134,7 +137,7 @@ def test_interrupted_writing_leaves_nothing_behind(
     monkeypatch.setattr(module, name, interrupted)
     ran = run("denoise", source, "-o", output, "--force")
     assert ran.code == 130
-    assert ran.err.strip() == "mercer: stopped; nothing was written"
+    assert ran.err.strip() == "mercer: interrupted; nothing was written"
     assert names_in(folder) == before
     if exists and "." in output:
         assert (folder / output).read_text() == "old"
@@ -164,11 +167,99 @@ def test_interrupt_from_the_keyboard(tmp_path):
         process.send_signal(signal.SIGINT)
         _, err = process.communicate(timeout=60)
     assert process.returncode == 130
-    assert err.strip() == "mercer: stopped; nothing was written"
+    assert err.strip() == "mercer: interrupted; nothing was written"
     assert [p.name for p in tmp_path.iterdir()] == ["pipe.csv"]
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize(("source", "output"), [("complete.npy", "out.npy"), ("scans", "out")])
+def test_signals_leave_nothing_behind(number, source, output, files):
+    before = names_in(files["folder"])
+    module, function = ("arrays", "save") if source.endswith("npy") else ("images", "rint")
+    code = f"""import os, sys
+from mercer.cli import _{module}, main
+_{module}.np.{function} = lambda *_: os.kill(os.getpid(), {int(number)})
+sys.exit(main(["denoise", "{source}", "-o", "{output}"]))"""
+    ran = subprocess.run([sys.executable, "-c", code], cwd=files["folder"], check=False)
+    assert ran.returncode == 128 + number
+    assert names_in(files["folder"]) == before
 
 
 def test_permissions_are_those_of_new_files(run, files):
     run("denoise", "measured.csv", "-o", "clean.csv")
+    run("denoise", "scans", "-o", "restored")
     Path("plain").touch()
+    Path("folder").mkdir()
     assert Path("clean.csv").stat().st_mode == Path("plain").stat().st_mode
+    assert Path("restored/00.png").stat().st_mode == Path("plain").stat().st_mode
+    assert Path("restored").stat().st_mode == Path("folder").stat().st_mode
+
+
+@pytest.mark.parametrize("mode", [0o600, 0o640, 0o666])
+def test_replaced_files_keep_their_permissions(mode, run, files):
+    Path("out").mkdir()
+    for words in (["measured.csv", "-o", "clean.csv"], ["complete.npy", "-o", "clean.npy"]):
+        Path(words[-1]).touch()
+        Path(words[-1]).chmod(mode)
+        assert run("denoise", *words, "--force").code == 0
+        assert stat.S_IMODE(Path(words[-1]).stat().st_mode) == mode
+    Path("out/03.png").touch()
+    Path("out/03.png").chmod(mode)
+    assert run("denoise", "scans", "-o", "out", "--force").code == 0
+    assert stat.S_IMODE(Path("out/03.png").stat().st_mode) == mode
+
+
+def created_meanwhile(monkeypatch, path, text):
+    """Have another process create a file while the command writes its temporary one."""
+    publish = Output._publish
+
+    def late(self, temporary):
+        path.write_text(text)
+        publish(self, temporary)
+
+    monkeypatch.setattr(Output, "_publish", late)
+
+
+@pytest.mark.parametrize("links", [True, False])
+def test_an_output_that_appears_meanwhile_is_kept_without_force(links, run, files, monkeypatch):
+    if not links:  # as on file systems without hard links
+
+        def refuse(*_):
+            raise OSError(1, "Operation not permitted")
+
+        monkeypatch.setattr(os, "link", refuse)
+    assert run("denoise", "measured.csv", "-o", "plain.csv").code == 0
+    created_meanwhile(monkeypatch, files["folder"] / "clean.csv", "precious")
+    ran = run("denoise", "measured.csv", "-o", "clean.csv")
+    assert ran.code == 2
+    assert "clean.csv exists" in ran.err
+    assert Path("clean.csv").read_text() == "precious"
+    assert run("denoise", "measured.csv", "-o", "clean.csv", "--force").code == 0
+    assert Path("clean.csv").read_text() == Path("plain.csv").read_text()
+
+
+@pytest.mark.parametrize(
+    ("words", "suffix"),
+    [
+        (["denoise", "t.parquet", "-o", "out.parquet"], ".parquet"),
+        (["segment", "photo.png", "-o", "out.png"], ".png"),
+        (["cluster", "complete.npy", "-o", "out.csv", "--plot", "p.png"], ".png"),
+    ],
+)
+def test_temporary_names_cannot_be_guessed(words, suffix, run, files, monkeypatch):
+    """Links that wait under names made of the output's name and the process id are not followed."""
+    parquet = pytest.importorskip("pyarrow.parquet")
+    import pyarrow as pa
+
+    X = np.load("complete.npy")
+    parquet.write_table(pa.table({"a": X[:, 0], "b": X[:, 1]}), "t.parquet")
+    Path("victim").write_text("precious")
+    for stem in ("out", "p"):
+        Path(f".{stem}.{os.getpid()}.part{suffix}").symlink_to("victim")
+    seen = []
+    make = tempfile.mkstemp
+    monkeypatch.setattr(tempfile, "mkstemp", lambda *a: seen.append(make(*a)) or seen[-1])
+    assert run(*words).code == 0
+    assert Path("victim").read_text() == "precious"
+    assert len({name for _, name in seen}) == len(seen) > 0
+    assert not any(Path(name).exists() for _, name in seen)

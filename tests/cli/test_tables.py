@@ -8,9 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mercer.cli._csv import as_numbers, as_text, read_csv, score_names, write_table
-from mercer.cli._data import Choice
-from mercer.cli._problems import DataProblem
+from mercer.cli._csv import as_numbers, as_text, read_csv, write_table
+from mercer.cli._data import Selection, free_name
+from mercer.cli._messages import DataError
+from mercer.cli._output import Output
 
 pa = pytest.importorskip("pyarrow")
 parquet = pytest.importorskip("pyarrow.parquet")
@@ -62,10 +63,10 @@ def test_other_columns_are_untouched_and_in_order(run, files):
 
 def test_a_column_that_counts_rows_is_left_alone_unless_it_is_asked_for(run, files):
     out = run("denoise", "measured.csv", "-o", "a.csv").out
-    assert "left alone  id (counts the rows); name (text)\n" in out
+    assert "unchanged  id (row numbers); name (text)\n" in out
     out = run("denoise", "measured.csv", "-o", "b.csv", "--columns", "id,x,y").out
     assert "120 rows of 3 columns" in out
-    assert "left alone" not in out
+    assert "unchanged" not in out
 
 
 def test_skip(run, files):
@@ -131,9 +132,9 @@ def test_tables_without_names(run, files):
 def test_any_text_comes_back(cells, tmp_path_factory):
     folder = tmp_path_factory.mktemp("text")
     rows = [[*row, str(i * i)] for i, row in enumerate(cells)]
-    write_table(folder / "a.csv", ["p", "q", "n"], [np.array(c, TEXT) for c in zip(*rows)])  # noqa: B905
-    table = read_csv(folder / "a.csv", Choice(columns=("n",)))
-    table.write(table.values, folder / "b.csv")
+    write_table(Output(folder / "a.csv"), ["p", "q", "n"], [np.array(c, TEXT) for c in zip(*rows)])  # noqa: B905
+    table = read_csv(folder / "a.csv", Selection(columns=("n",)))
+    table.write(table.values, Output(folder / "b.csv"))
     assert rows_of(folder / "b.csv") == [["p", "q", "n"], *rows]
 
 
@@ -156,7 +157,7 @@ def test_markers_of_missing_cells():
 @pytest.mark.parametrize("cell", ["1_000", "0x10", "1,5", "True", "one"])
 def test_cells_that_are_no_numbers(cell):
     why = as_numbers(np.array(["1", cell, ""], TEXT), (), 2)
-    assert why.startswith(f"1 of 3 cells is no number, the first is {cell!r} in line 3")
+    assert why.startswith(f"1 of 3 cells is not a number, the first is {cell!r} in line 3")
     assert ("decimal commas" in why) == (cell == "1,5")
 
 
@@ -170,24 +171,24 @@ def test_cells_are_not_changed_by_reading():
     assert cells.tolist() == [" 1 ", "NA"]
 
 
-def test_score_columns_find_free_names():
-    assert score_names(["a"]) == ("score", "is_anomaly")
-    assert score_names(["score", "score_2"]) == ("score_3", "is_anomaly")
+def test_new_columns_get_free_names():
+    assert free_name("score", ["a"]) == "score"
+    assert free_name("score", ["score", "score_2"]) == "score_3"
 
 
 def test_blank_lines_at_the_end_are_no_rows_and_elsewhere_refused(tmp_path):
     path = tmp_path / "t.csv"
     path.write_text("a,b\n1,2\n4,6\n\n\n")
-    assert len(read_csv(path, Choice()).values) == 2
+    assert len(read_csv(path, Selection()).values) == 2
     path.write_text("a,b\n1,2\n\n4,6\n")
-    with pytest.raises(DataProblem, match=r"line 3 of .* is blank"):
-        read_csv(path, Choice())
+    with pytest.raises(DataError, match=r"line 3 of .* is blank"):
+        read_csv(path, Selection())
 
 
 def test_in_a_single_column_a_blank_line_is_a_missing_value(tmp_path):
     path = tmp_path / "t.csv"
     path.write_text("a\n1\n\n4\n")
-    np.testing.assert_array_equal(read_csv(path, Choice()).values[:, 0], [1.0, np.nan, 4.0])
+    np.testing.assert_array_equal(read_csv(path, Selection()).values[:, 0], [1.0, np.nan, 4.0])
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ __all__ = ["main"]
 def main(args: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code.
 
-    0 is done, 1 bad data, 2 a command that cannot be run as it was given, 130 interrupted.
+    0 is success, 1 unusable data, 2 wrong usage, 130 an interrupt.
 
     Parameters
     ----------
@@ -27,10 +27,10 @@ def main(args: Sequence[str] | None = None) -> int:
     0
     """
     if find_spec("click") is None:
-        sys.stderr.write("mercer: the command line needs more: pip install 'mercer[cli]'\n")
+        sys.stderr.write("mercer: the command line needs click: pip install 'mercer[cli]'\n")
         return 2
     try:
         from mercer.cli._app import run
-    except KeyboardInterrupt:  # while things are loaded
+    except KeyboardInterrupt:  # during the import
         return 130
     return run(args)

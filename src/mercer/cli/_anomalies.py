@@ -1,4 +1,4 @@
-"""`mercer anomalies`."""
+"""The command `mercer anomalies`."""
 
 from __future__ import annotations
 
@@ -8,100 +8,84 @@ import click
 import numpy as np
 
 from mercer._array import Array
-from mercer.cli._data import Data, check_complete, check_varies
-from mercer.cli._job import Job, components_option, job_command, parse_components, shortened
-from mercer.cli._problems import UsageProblem, counted
+from mercer.cli._data import Data
+from mercer.cli._messages import UsageError, counted, rounded
+from mercer.cli._options import as_float, components_option, data_command, parse_components
+from mercer.cli._run import Run
 
 EXAMPLES = (
-    ("score the rows of a table, and mark the strange ones",
+    ("score the rows of a table and mark anomalies",
      "mercer anomalies measured.csv -o scored.csv"),
-    ("list the ten images that are least like the others",
+    ("score the images of a folder and print the ten most unusual ones",
      "mercer anomalies scans -o scores.csv --top 10"),
-    ("score new rows by what earlier ones looked like",
+    ("compare new rows with earlier ones",
      "mercer anomalies new.csv -o alarms.csv --train measured.csv --share 0.01"),
 )  # fmt: skip
 
 
-@job_command(
+@data_command(
     EXAMPLES,
     click.option("--share", default="0.05", show_default=True, metavar="SHARE",
-                 help="The score beyond which rows are marked is that of this share of the rows "
-                 "that are learned from, at most 0.5; auto takes q3 + 1.5 (q3 - q1), with the "
-                 "quartiles q1 and q3 of their scores."),
-    click.option("--top", type=int, default=5, show_default=True, metavar="N",
-                 help="How many of the strangest rows to print."),
-    components_option("By default the number that predicts rows best which are left out."),
+                 help="Share of the training rows to mark, at most 0.5; this sets the threshold "
+                 "for all rows. auto sets it to q3 + 1.5 (q3 - q1), where q1 and q3 are the "
+                 "quartiles of the training scores."),
+    click.option("--top", type=click.IntRange(0), default=5, show_default=True, metavar="N",
+                 help="Number of rows to print, those with the highest scores."),
+    components_option("Default: the number that predicts left-out rows best."),
 )  # fmt: skip
-def anomalies(job: Job, share: str, top: int, components: str | None) -> None:
-    """Score how far each row of INPUT is from what rows have in common.
+def anomalies(run: Run, share: str, top: int, components: str | None) -> None:
+    """Score how unusual each row of INPUT is.
 
-    INPUT is a table (.csv, .tsv, .parquet), an array (.npy, .npz) or a folder of images of one
-    size. Tables are written with two more columns, score and is_anomaly; for arrays and images
-    OUTPUT is a .csv file with a line for each row or image (for arrays also .npz).
+    INPUT is a table (.csv, .tsv, .parquet), an array (.npy, .npz) or a folder of images of the
+    same size. The output is the table with two more columns, score and is_anomaly. For arrays
+    and images it is a .csv file with one line per row or image (for arrays also .npz).
 
-    The score is the squared distance of a row to the principal subspace of the kernel: the
-    larger, the stranger.
+    The score is the squared distance of a row to the principal subspace in feature space. Higher
+    scores are more unusual.
     """
-    kept = parse_components(components)
-    marked = _share(share)
-    if top < 0:
-        raise UsageProblem(f"--top {top}: give a number of at least 0")
-    data, train = job.read(scores=True)
-    check_complete(data)
-    check_complete(train)
-    check_varies(train)
-    scaling = job.scaling(train)
-    model = job.fit(_model(job, marked, kept), train, scaling)
-    score = np.empty(len(data.values))
-    for rows in job.in_blocks(data, "scoring"):
-        score[rows] = -model.score_samples(scaling.there(data.values[rows]))
-    strange = score > -model.offset_
-    data.write_scores(score, strange, job.output)
-    job.say("scored", data, _facts(model, data, score, strange))
-    _list_strangest(job, data, score, strange, top)
+    from mercer.estimators import KernelNovelty
+
+    n_components = parse_components(components)
+    contamination = _parse_share(share)
+    data, train = run.read_complete(new_columns=True)
+    scaler = run.scaler(train)
+    model = KernelNovelty(
+        kernel=run.kernel,
+        n_components=n_components,
+        contamination=contamination,
+        random_state=run.seed,
+    )
+    run.fit(model, scaler.transform(train.values), train)
+    score = -run.map_rows(model.score_samples, scaler.transform(data.values), "scoring")
+    marked = score > -model.offset_
+    data.write_columns({"score": score, "is_anomaly": marked}, run.output)
+    count = int(marked.sum())
+    facts = {
+        "anomalies": f"{counted(count, data.row_word)}, {count / len(score):.1%}",
+        "threshold": f"{-model.offset_:.4g}; the median score is {np.median(score):.4g}",
+        "kernel": rounded(model.kernel_),
+    }
+    run.report("scored", data, facts)
+    if top > 0:
+        _print_highest(run, data, score, marked, top)
 
 
-def _share(text: str) -> Any:
-    """A share, or "auto"."""
+def _parse_share(text: str) -> Any:
+    """Parse a share, or "auto"."""
     if text == "auto":
         return text
-    try:
-        share = float(text)
-    except ValueError:
-        share = 0.0
+    share = as_float(text)
     if not 0.0 < share <= 0.5:
-        raise UsageProblem(f"--share {text}: give a share above 0 and at most 0.5, or auto")
+        raise UsageError(f"--share {text}: give a share above 0 and at most 0.5, or auto")
     return share
 
 
-def _model(job: Job, share: Any, kept: float | None) -> Any:
-    from mercer.estimators import KernelNovelty
-
-    return KernelNovelty(
-        kernel=job.kernel,
-        n_components=kept,
-        contamination=share,
-        random_state=job.seed,
-    )
-
-
-def _facts(model: Any, data: Data, score: Array, strange: Array) -> dict[str, str]:
-    count = int(strange.sum())
-    return {
-        "anomalies": f"{counted(count, data.row_word)}, {count / len(score):.1%}",
-        "threshold": f"{-model.offset_:.4g}; the median score is {np.median(score):.4g}",
-        "kernel": shortened(model.kernel_),
-    }
-
-
-def _list_strangest(job: Job, data: Data, score: Array, strange: Array, top: int) -> None:
-    """The rows with the largest scores, strangest first."""
-    if job.quiet or top == 0:
-        return
+def _print_highest(run: Run, data: Data, score: Array, marked: Array, top: int) -> None:
+    """Print the rows with the highest scores."""
     order = np.argsort(-score, kind="stable")[:top].tolist()
     labels = [data.label(i) for i in order]
     width = max(map(len, labels)) + 2
-    click.echo("\nhighest scores" + (" (* anomaly)" if strange[order].any() else ""))
+    run.print("\nhighest scores" + (" (* anomaly)" if marked[order].any() else ""))
     for label, i in zip(labels, order, strict=True):
-        star = "*" if strange[i] else " "
-        click.echo(f"  {label:<{width}}{score[i]:<10.4g} {star} {data.glimpse(i)}".rstrip())
+        star = "*" if marked[i] else " "
+        run.print(f"  {label:<{width}}{score[i]:<10.4g} {star} {data.summary(i)}".rstrip())

@@ -1,4 +1,4 @@
-"""NumPy's files: one array, or several by name."""
+"""NumPy files: one array (.npy), or several with names (.npz)."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from mercer._array import Array
-from mercer.cli._csv import as_text, as_truth, write_table
-from mercer.cli._data import Choice, Data, choose_columns, without_markers
-from mercer.cli._output import replacing
-from mercer.cli._problems import DataProblem, UsageProblem, listed
+from mercer.cli._csv import as_text, write_table
+from mercer.cli._data import Data, Selection, choose_columns, free_name, without_markers
+from mercer.cli._messages import DataError, UsageError, listed
+from mercer.cli._output import Output
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,13 +23,13 @@ class ArrayFile(Data):
     Attributes
     ----------
     array : array of shape (n, ...)
-        As it was read; `values` are columns of its rows, laid out flat.
+        The array as read; `values` holds columns of its flattened rows.
     used : tuple of int
-        Which columns.
+        Positions of the columns in `values`.
     key : str or None
-        Its name in an .npz file.
+        The name of the array in an .npz file.
     others : dict
-        What else is in that file.
+        The other arrays of that file.
     """
 
     array: Array = field(default_factory=lambda: np.empty((0, 0)), repr=False)
@@ -38,15 +38,15 @@ class ArrayFile(Data):
     others: dict[str, Array] = field(default_factory=dict, repr=False)
 
     @property
-    def one_unit(self) -> bool:
-        """A stack of images or signals, not a table."""
+    def same_unit(self) -> bool:
+        """Stacks of images or signals have one unit; tables do not."""
         return self.array.ndim > 2
 
     def label(self, row: int) -> str:
-        """As NumPy counts."""
+        """The index, from 0 as in NumPy."""
         return f"row {row}"
 
-    def write(self, values: Array, output: Path) -> None:
+    def write(self, values: Array, output: Output) -> None:
         """Floating-point arrays keep their type; integers that changed become float64."""
         array = self.array
         if not np.array_equal(values, self.values):
@@ -55,23 +55,36 @@ class ArrayFile(Data):
             rows[:, list(self.used)] = values
             array = rows.reshape(array.shape)
         if self.key is not None:
-            _save_all(output, {**self.others, self.key: array})
+            self._save_all(output, {self.key: array})
+        else:
+            save_array(output, array)
+
+    def write_columns(self, columns: dict[str, Array], output: Output) -> None:
+        """A table of row numbers and columns, or additional arrays in an .npz file."""
+        if output.suffix == ".npz":
+            arrays = {self.key or "array": self.array}
+            taken = self.others.keys() | arrays.keys()
+            added = {free_name(name, taken): column for name, column in columns.items()}
+            self._save_all(output, arrays | added)
             return
-        with replacing(output) as part, part.open("xb") as file:
-            np.save(file, array)
+        cells = [np.arange(len(self.values)).astype(str), *map(as_text, columns.values())]
+        write_table(output, ("row", *columns), cells)
 
-    def write_scores(self, score: Array, is_anomaly: Array, output: Path) -> None:
-        """A table of rows and scores, or two more arrays."""
-        if output.suffix.lower() == ".npz":
-            arrays = {**self.others, self.key or "array": self.array}
-            _save_all(output, {**arrays, "score": score, "is_anomaly": is_anomaly})
-            return
-        columns = (np.arange(len(score)).astype(str), as_text(score), as_truth(is_anomaly))
-        write_table(output, ("row", "score", "is_anomaly"), columns)
+    def _save_all(self, output: Output, arrays: dict[str, Array]) -> None:
+        with output.file() as path, zipfile.ZipFile(path, "w") as archive:
+            for name, array in {**self.others, **arrays}.items():  # numpy.savez refuses some names
+                with archive.open(f"{name}.npy", "w", force_zip64=True) as file:
+                    np.lib.format.write_array(file, array, allow_pickle=False)
 
 
-def read_array(path: Path, choice: Choice) -> ArrayFile:
-    """Read an .npy or .npz file; nothing in it is executed."""
+def save_array(output: Output, array: Array) -> None:
+    """Write an .npy file."""
+    with output.file() as path, path.open("wb") as file:
+        np.save(file, array)
+
+
+def read_array(path: Path, selection: Selection) -> ArrayFile:
+    """Read an .npy or .npz file; pickled objects are refused."""
     try:
         found: Any = np.load(path, allow_pickle=False)
         if isinstance(found, np.ndarray):
@@ -79,10 +92,10 @@ def read_array(path: Path, choice: Choice) -> ArrayFile:
         else:
             with found:
                 others = {name: found[name] for name in found.files}
-            key = _pick(path, list(others), choice)
+            key = _choose_array(path, list(others), selection)
             array = others.pop(key)
     except (ValueError, OSError, EOFError, zipfile.BadZipFile) as error:
-        raise DataProblem(
+        raise DataError(
             f"{path} cannot be read as NumPy arrays of numbers; write it with numpy.save or "
             "numpy.savez, without objects"
         ) from error
@@ -92,37 +105,31 @@ def read_array(path: Path, choice: Choice) -> ArrayFile:
     names = tuple(map(str, range(flat.shape[1])))
 
     def numbers(i: int) -> Array | str:
-        return without_markers(flat[:, i].astype(kind), choice.missing)
+        return without_markers(flat[:, i].astype(kind), selection.missing)
 
-    used, values, left = choose_columns(path, names, choice, numbers)
-    return ArrayFile(
-        path, values, tuple(names[i] for i in used), left, array, used, key, others
-    )  # fmt: skip
+    used, values, unused = choose_columns(path, names, selection, numbers)
+    chosen = tuple(names[i] for i in used)
+    return ArrayFile(path, values, chosen, unused, array, used, key, others)
 
 
-def _pick(path: Path, names: list[str], choice: Choice) -> str:
-    if choice.array is not None:
-        if choice.array not in names:
-            raise UsageProblem(f"{path} has no array {choice.array!r}; it has {listed(names, 20)}")
-        return choice.array
+def _choose_array(path: Path, names: list[str], selection: Selection) -> str:
+    if selection.array is not None:
+        if selection.array not in names:
+            raise UsageError(f"{path} has no array {selection.array!r}; it has {listed(names, 20)}")
+        return selection.array
     if len(names) != 1:
         has = listed(names, 20) or "none"
-        raise UsageProblem(f"{path} has several arrays ({has}); choose one with --array NAME")
+        raise UsageError(f"{path} has several arrays ({has}); choose one with --array NAME")
     return names[0]
 
 
 def _check_array(path: Path, array: Array) -> None:
     if array.dtype.kind not in "fiu" or array.dtype.itemsize > 8:
-        raise DataProblem(f"{path} holds {array.dtype}; numbers of at most 64 bits are needed")
+        raise DataError(f"{path} holds {array.dtype}; numbers of at most 64 bits are needed")
     if array.ndim < 2:
-        raise DataProblem(
-            f"the array of {path} has shape {array.shape}, and rows are needed, shape (n, d); "
+        raise DataError(
+            f"the array of {path} has shape {array.shape}; rows, shape (n, d), are needed. "
             "reshape(-1, 1) makes one column"
         )
     if array.size == 0:
-        raise DataProblem(f"the array of {path} is empty, shape {array.shape}")
-
-
-def _save_all(output: Path, arrays: dict[str, Array]) -> None:
-    with replacing(output) as part, part.open("xb") as file:
-        np.savez(file, **arrays)  # type: ignore[arg-type]
+        raise DataError(f"the array of {path} is empty, shape {array.shape}")

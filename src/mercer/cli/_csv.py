@@ -1,10 +1,10 @@
-"""Text tables. Cells stay text until they are worked on, so what is not comes out as it went in."""
+"""CSV and TSV tables. Cells are kept as text, so unused cells are written exactly as they were."""
 
 from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, islice
 from pathlib import Path
@@ -13,18 +13,18 @@ from typing import Any, ClassVar
 import numpy as np
 
 from mercer._array import Array
-from mercer.cli._data import Choice, Data, choose_columns
-from mercer.cli._output import replacing
-from mercer.cli._problems import DataProblem, counted, listed
+from mercer.cli._data import Data, Selection, choose_columns, free_name
+from mercer.cli._messages import DataError, counted, listed
+from mercer.cli._output import Output
 
-_BLOCK = 20_000  # rows that are strings of Python at once
+_BLOCK = 20_000  # rows held as Python strings at a time, to bound the memory
 _MISSING = ("", "na", "nan", "n/a", "null", "none")
 _TEXT = np.dtypes.StringDType()  # 16 bytes per short cell
 
 
 @dataclass(frozen=True)
 class Dialect:
-    """How a text table is written."""
+    """The separator and line ending of a text table."""
 
     separator: str = ","
     newline: str = "\n"
@@ -41,7 +41,8 @@ class TextTable(Data):
     cells : tuple of arrays of strings
         All columns.
     used : tuple of int
-        Which of them `values` holds.
+        Positions of the columns in `values`.
+    dialect : Dialect
     """
 
     header: tuple[str, ...] | None = None
@@ -52,59 +53,66 @@ class TextTable(Data):
     has_names: ClassVar[bool] = True
 
     def label(self, row: int) -> str:
-        """As an editor counts."""
+        """The line number, as in a text editor."""
         return f"line {row + 1 + (self.header is not None)}"
 
-    def write(self, values: Array, output: Path) -> None:
+    def write(self, values: Array, output: Output) -> None:
         """Cells whose value did not change keep their text."""
         cells = list(self.cells)
         for j, i in enumerate(self.used):
-            changed = values[:, j] != self.values[:, j]  # and NaN differs from everything
+            changed = values[:, j] != self.values[:, j]  # NaN differs from everything
             cells[i] = self.cells[i].copy()
             cells[i][changed] = as_text(values[changed, j])
-        write_table(output, self.header, cells, self._dialect_for(output))
+        self._write(self.header, cells, output)
 
-    def write_scores(self, score: Array, is_anomaly: Array, output: Path) -> None:
-        """Two more columns."""
-        extra = [as_text(score), as_truth(is_anomaly)]
-        header = None if self.header is None else (*self.header, *score_names(self.header))
-        write_table(output, header, [*self.cells, *extra], self._dialect_for(output))
+    def write_columns(self, columns: dict[str, Array], output: Output) -> None:
+        """Additional columns, after those of the file."""
+        header = self.header
+        if header is not None:
+            header = (*header, *(free_name(name, header) for name in columns))
+        self._write(header, [*self.cells, *map(as_text, columns.values())], output)
 
-    def _dialect_for(self, output: Path) -> Dialect:
-        if output.suffix.lower() == self.path.suffix.lower():
-            return self.dialect
-        return Dialect("\t" if output.suffix.lower() == ".tsv" else ",", self.dialect.newline)
+    def _write(self, header: Sequence[str] | None, cells: list[Any], output: Output) -> None:
+        dialect = self.dialect
+        if output.suffix != self.path.suffix.lower():
+            dialect = Dialect("\t" if output.suffix == ".tsv" else ",", dialect.newline)
+        write_table(output, header, cells, dialect)
 
 
-def read_csv(path: Path, choice: Choice) -> TextTable:
-    """Read a text table; refuse what is not rectangular."""
+def read_csv(path: Path, selection: Selection) -> TextTable:
+    """Read a text table; refuse rows of unequal length."""
     dialect = _dialect(path)
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
             rows = csv.reader(file, delimiter=dialect.separator, strict=True)
-            header, cells = _columns(path, rows, choice.header)
+            header, cells = _columns(path, rows, selection.header)
     except UnicodeDecodeError as error:
-        raise DataProblem(f"{path} is not UTF-8 text; save it as CSV in UTF-8") from error
+        raise DataError(f"{path} is not UTF-8 text; save it as CSV in UTF-8") from error
     except csv.Error as error:
-        raise DataProblem(f"{path} is not a table: line {rows.line_num}: {error}") from error
+        raise DataError(f"{path} is not a table: line {rows.line_num}: {error}") from error
     names = header or tuple(str(i + 1) for i in range(len(cells)))
     first = 2 if header else 1
 
     def numbers(i: int) -> Array | str:
-        return as_numbers(cells[i], choice.missing, first)
+        return as_numbers(cells[i], selection.missing, first)
 
-    used, values, left = choose_columns(path, names, choice, numbers)
+    used, values, unused = choose_columns(path, names, selection, numbers)
     return TextTable(
-        path, values, tuple(names[i] for i in used), left, header, tuple(cells), used, dialect
+        path, values, tuple(names[i] for i in used), unused, header, tuple(cells), used, dialect
     )
 
 
 def write_table(
-    output: Path, header: Iterable[str] | None, cells: Iterable[Any], dialect: Dialect | None = None
+    output: Output,
+    header: Iterable[str] | None,
+    cells: Sequence[Any],
+    dialect: Dialect = Dialect(),
 ) -> None:
-    """Write columns of strings."""
-    cells, dialect = list(cells), dialect or Dialect()
-    with replacing(output) as part, part.open("x", encoding="utf-8", newline="") as file:
+    """Write columns of strings; file names that are not Unicode are written with escapes."""
+    with (
+        output.file() as path,
+        path.open("w", encoding="utf-8", errors="backslashreplace", newline="") as file,
+    ):
         writer = csv.writer(file, delimiter=dialect.separator, lineterminator=dialect.newline)
         if header is not None:
             writer.writerow(header)
@@ -113,29 +121,17 @@ def write_table(
             writer.writerows(zip(*block, strict=True))
 
 
-def score_names(names: Iterable[str]) -> tuple[str, str]:
-    """`score` and `is_anomaly`, or the next names that are free."""
-    taken, found = set(names), []
-    for name in ("score", "is_anomaly"):
-        number, free = 2, name
-        while free in taken:
-            number, free = number + 1, f"{name}_{number}"
-        found.append(free)
-    return found[0], found[1]
-
-
 def as_text(values: Array) -> Any:
-    """Numbers in twelve digits: more would be rounding."""
+    """Text cells of an array: true and false, integers, or numbers with twelve digits."""
+    if values.dtype.kind == "b":
+        return np.where(values, "true", "false")
+    if values.dtype.kind != "f":
+        return values.astype(str)
     return np.array([f"{value:.12g}" for value in values.tolist()], dtype=_TEXT)
 
 
-def as_truth(mask: Array) -> Array:
-    """Words of a text table."""
-    return np.where(mask, "true", "false")
-
-
 def as_numbers(cells: Any, markers: tuple[str, ...], first_line: int) -> Array | str:
-    """The values of cells, NaN where there are none; or why they are no numbers."""
+    """Return the numbers in cells, NaN where they are missing; or why they are not numbers."""
     plain = np.strings.strip(cells)
     lower = np.strings.lower(plain)
     missing = np.zeros(len(cells), dtype=bool)
@@ -145,21 +141,21 @@ def as_numbers(cells: Any, markers: tuple[str, ...], first_line: int) -> Array |
         missing |= plain == marker.strip()
     plain[missing] = "nan"
     try:
-        if np.any(np.strings.find(plain, "_") >= 0):  # Python's 1_000 is text elsewhere
+        if np.any(np.strings.find(plain, "_") >= 0):  # float() reads 1_000
             raise ValueError
         return np.asarray(plain.astype(np.float64))
     except ValueError:
-        return _why_no_numbers(plain, first_line)
+        return _why_not_numbers(plain, first_line)
 
 
-def _why_no_numbers(cells: Any, first_line: int) -> str:
+def _why_not_numbers(cells: Any, first_line: int) -> str:
     bad = [i for i, cell in enumerate(cells.tolist()) if not _is_number(cell)]
     if len(bad) + int(np.sum(cells == "nan")) == len(cells):
         return "text"
     cell = str(cells[bad[0]])
-    hint = ", decimal commas are not read" if re.fullmatch(r"[-+]?\d+,\d+", cell) else ""
-    count, verb = counted(len(cells), "cell"), "is" if len(bad) == 1 else "are"
-    few = f"{len(bad):,} of {count} {verb} no number"
+    hint = "; decimal commas are not supported" if re.fullmatch(r"[-+]?\d+,\d+", cell) else ""
+    verb = "is not a number" if len(bad) == 1 else "are not numbers"
+    few = f"{len(bad):,} of {counted(len(cells), 'cell')} {verb}"
     return f"{few}, the first is {cell[:30]!r} in line {first_line + bad[0]}{hint}"
 
 
@@ -172,7 +168,7 @@ def _is_number(cell: str) -> bool:
 
 
 def _dialect(path: Path) -> Dialect:
-    """The separator that the first line has most of, and how lines end."""
+    """Find the most frequent separator in the first line, and the line ending."""
     with path.open("rb") as file:
         line = file.readline(1_000_000)
     newline = "\r\n" if line.endswith(b"\r\n") else "\n"
@@ -184,10 +180,10 @@ def _dialect(path: Path) -> Dialect:
 
 
 def _columns(path: Path, rows: Any, named: bool) -> tuple[tuple[str, ...] | None, list[Any]]:
-    """The header and the columns, read in blocks."""
+    """Read the header and the columns, in blocks of rows."""
     first = next(rows, None)
     if not first:
-        raise DataProblem(f"{path} is empty")
+        raise DataError(f"{path} is empty")
     if named:
         _check_header(path, first)
     todo = _rectangular(path, rows, len(first))
@@ -196,23 +192,26 @@ def _columns(path: Path, rows: Any, named: bool) -> tuple[tuple[str, ...] | None
     while block := list(islice(todo, _BLOCK)):
         parts.append([np.array(column, dtype=_TEXT) for column in zip(*block, strict=True)])
     if not parts:
-        raise DataProblem(f"{path} has a first line with names and no rows")
+        raise DataError(f"{path} has column names but no rows")
     cells = [np.concatenate(column) for column in zip(*parts, strict=True)]
     return tuple(first) if named else None, cells
 
 
 def _check_header(path: Path, names: list[str]) -> None:
-    """Numbers instead of names are a lost row, unless they count the columns."""
+    """Refuse a header of numbers, which is probably data, unless it numbers the columns."""
     count = list(map(str, range(len(names) + 1)))
     if all(map(_is_number, names)) and names not in (count[:-1], count[1:]):
-        raise DataProblem(
+        raise DataError(
             f"the first line of {path} holds numbers ({listed(names, 4)}), not names; add a line "
-            "with names, or --no-header"
+            "of column names, or use --no-header"
         )
 
 
 def _rectangular(path: Path, rows: Any, width: int) -> Iterator[list[str]]:
-    """Rows of equal length; blank lines may stand at the end, or be the empty cell of a column."""
+    """Yield rows of equal length; blank lines may only follow the last row.
+
+    In a table with a single column, a blank line is an empty cell.
+    """
     blank = 0
     for row in rows:
         if not row and width == 1:
@@ -220,12 +219,11 @@ def _rectangular(path: Path, rows: Any, width: int) -> Iterator[list[str]]:
         elif not row:
             blank = blank or rows.line_num
         elif blank:
-            raise DataProblem(f"line {blank} of {path} is blank; take it out")
+            raise DataError(f"line {blank} of {path} is blank; delete it")
         elif len(row) != width:
-            raise DataProblem(
-                f"line {rows.line_num} of {path} has {counted(len(row), 'cell')} and the first "
-                f"line {width}; "
-                "is the file complete?"
+            raise DataError(
+                f"line {rows.line_num} of {path} has {counted(len(row), 'cell')}, but the "
+                f"first line has {width}; is the file complete?"
             )
         else:
             yield row

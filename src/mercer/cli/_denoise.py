@@ -1,4 +1,4 @@
-"""`mercer denoise`."""
+"""The command `mercer denoise`."""
 
 from __future__ import annotations
 
@@ -9,19 +9,13 @@ import click
 import numpy as np
 
 from mercer._array import Array
-from mercer.cli._data import Data, check_complete, check_varies
-from mercer.cli._job import (
-    Job,
-    components_option,
-    job_command,
-    parse_components,
-    root_mean_square,
-    shortened,
-)
-from mercer.cli._problems import UsageProblem, counted, listed
+from mercer.cli._data import Data
+from mercer.cli._messages import UsageError, counted, listed, rounded
+from mercer.cli._options import components_option, data_command, parse_components
+from mercer.cli._run import Run
 from mercer.preimages import LBFGS, ClosedForm, FixedPoint, LearnedMap, Newton
 
-_MANY = 10_000  # rows beyond which the work is done in the span of landmarks
+_MANY = 10_000  # rows; with more, a subspace of landmarks keeps time and memory bounded
 _LANDMARKS = 1_000
 _NOTHING = 0.005  # trust that is printed as 0.00
 _SOLVERS: dict[str, Callable[[], Any]] = {
@@ -34,101 +28,98 @@ _SOLVERS: dict[str, Callable[[], Any]] = {
 }
 
 EXAMPLES = (
-    ("take the noise out of the number columns of a table",
+    ("denoise the numeric columns of a table",
      "mercer denoise measured.csv -o clean.csv"),
-    ("of a folder of images, and say more about it",
+    ("denoise a folder of images and print details",
      "mercer denoise scans -o restored --report"),
-    ("of two columns, learning from earlier rows, with a kernel of our choice",
+    ("denoise two columns with a given kernel, learning from earlier rows",
      "mercer denoise new.csv -o clean.csv --train measured.csv --columns x,y --kernel gaussian:2"),
 )  # fmt: skip
 
 
-@job_command(
+@data_command(
     EXAMPLES,
     click.option("--noise", type=float, metavar="SD",
-                 help="Standard deviation of the noise: in units of a column's standard "
-                 "deviation, for images of the way from black to white. By default it is "
-                 "estimated from the rows that are learned from."),
-    components_option("By default all are kept and weighed by the noise."),
+                 help="Standard deviation of the noise, as a multiple of each column's standard "
+                 "deviation if columns are scaled, else in the units of the data (images: 1 is "
+                 "white). By default it is estimated from the training rows."),
+    components_option("Default: all, weighted by the noise."),
     click.option("--solver", type=click.Choice(list(_SOLVERS)), default="regression",
                  show_default=True, metavar="NAME",
-                 help=f"The way back from the kernel's space to data: {', '.join(_SOLVERS)}."),
-    click.option("--report", is_flag=True, help="Print more about the model and the changes."),
+                 help=f"How to find pre-images: {', '.join(_SOLVERS)}."),
+    click.option("--report", is_flag=True, help="Print details of the model and the changes."),
 )  # fmt: skip
 def denoise(
-    job: Job, noise: float | None, components: str | None, solver: str, report: bool
+    run: Run, noise: float | None, components: str | None, solver: str, report: bool
 ) -> None:
-    """Take noise out of the rows of INPUT with kernel PCA.
+    """Remove noise from the rows of INPUT with kernel PCA.
 
-    INPUT is a table (.csv, .tsv, .parquet), an array (.npy, .npz) or a folder of images of one
-    size. OUTPUT is of the same kind: tables keep their other columns, images their names.
+    INPUT is a table (.csv, .tsv, .parquet), an array (.npy, .npz) or a folder of images of the
+    same size. OUTPUT is of the same kind: tables keep their other columns, images their names.
 
-    Each row is brought nearer to what rows have in common, as far as that is estimated to be
-    worth it: rows should be many and alike. Where that is nothing, nothing is changed.
+    Each row moves towards what the rows have in common, as far as this is estimated to reduce
+    the error. This needs many similar rows. If no change would help, rows stay as they are.
     """
-    kept = parse_components(components)
-    if noise is not None and not (noise >= 0.0 and np.isfinite(noise)):
-        raise UsageProblem(f"--noise {noise:g}: give a standard deviation of at least 0")
-    data, train = job.read()
-    check_complete(data)
-    check_complete(train)
-    check_varies(train)
-    scaling = job.scaling(train)
-    model = _model(job, train, kept, noise, solver)
-    job.fit(model, train, scaling)
-    values = data.values
+    n_components = parse_components(components)
+    if noise is not None and not 0.0 <= noise < np.inf:
+        raise UsageError(f"--noise {noise:g}: give a standard deviation of at least 0")
+    data, train = run.read_complete()
+    scaler = run.scaler(train)
+    model = _model(run, train, n_components, noise, solver)
+    run.fit(model, scaler.transform(train.values), train)
+    values, change = data.values, np.zeros_like(data.values)
     if model.denoiser_.trust > 0.0:
-        values = np.empty_like(data.values)
-        for rows in job.in_blocks(data, "denoising"):
-            values[rows] = scaling.back(model.denoise(scaling.there(data.values[rows])))
-    data.write(values, job.output)
-    change = scaling.there(values) - scaling.there(data.values)
-    facts = _facts(model, noise, change, "column" if scaling.mean is not None else "")
-    job.say("denoised", data, facts | (_more(model, data, change) if report else {}))
+        rows = scaler.transform(data.values)
+        denoised = run.map_rows(model.denoise, rows, "denoising")
+        values, change = scaler.inverse_transform(denoised), denoised - rows
+    data.write(values, run.output)
+    facts = _facts(model, noise, change, scaled=scaler.with_std)
+    run.report("denoised", data, facts | (_details(model, data, change) if report else {}))
     if model.denoiser_.trust < _NOTHING and noise != 0.0:
-        job.note("changes would do more harm than good, so the rows are left nearly as they were")
+        run.print("note: a change would do more harm than good; rows stay nearly as they were",
+                  err=True)  # fmt: skip
 
 
-def _model(job: Job, train: Data, kept: Any, noise: float | None, solver: str) -> Any:
+def _model(run: Run, train: Data, n_components: Any, noise: float | None, solver: str) -> Any:
     from mercer.estimators import KernelPCA
 
     n = len(train.values)
-    if isinstance(kept, int) and kept >= n:
-        raise UsageProblem(
-            f"--components {kept} is too many for {counted(n, train.row_word)}; give less, or none"
-        )
-    landmarks = max(_LANDMARKS, 2 * kept if isinstance(kept, int) else 0)
+    count = n_components if isinstance(n_components, int) else 0
+    if count >= n:
+        raise UsageError(f"--components {count} is too many for {counted(n, train.row_word)}")
+    landmarks = max(_LANDMARKS, 2 * count)
     return KernelPCA(
-        kept,
-        kernel=job.kernel,
+        n_components,
+        kernel=run.kernel,
         noise="auto" if noise is None else noise,
         inverse=_SOLVERS[solver](),
         n_landmarks=landmarks if n > max(_MANY, landmarks) else None,
-        random_state=job.seed,
+        random_state=run.seed,
     )
 
 
-def _facts(model: Any, noise: float | None, change: Array, unit: str) -> dict[str, str]:
-    """What was found and done."""
+def _facts(model: Any, noise: float | None, change: Array, *, scaled: bool) -> dict[str, str]:
+    """The noise, and what was changed."""
     facts = {}
-    of = " of a column's standard deviation" if unit else ""
+    unit = " of a column's standard deviation" if scaled else ""
     if model.noise_ is not None:
-        facts["noise"] = f"{model.noise_:.3g}{of} ({'estimated' if noise is None else 'given'})"
-    trust = model.denoiser_.trust
-    facts["trust"] = f"{trust:.2f} (the share of the change that is kept)"
-    facts["change"] = f"{root_mean_square(change):.3g}{of}, root mean square"
+        facts["noise"] = f"{model.noise_:.3g}{unit} ({'estimated' if noise is None else 'given'})"
+    facts["trust"] = f"{model.denoiser_.trust:.2f} (the share of the change that is kept)"
+    facts["change"] = (
+        f"{np.sqrt(np.mean(np.square(change, dtype=float))):.3g}{unit}, root mean square"
+    )
     return facts
 
 
-def _more(model: Any, data: Data, change: Array) -> dict[str, str]:
+def _details(model: Any, data: Data, change: Array) -> dict[str, str]:
     """What --report adds."""
     weights = model.denoiser_.weights
     share = float(np.sum(model.explained_variance_ratio_))
     by_row = np.sqrt(np.mean(change**2, axis=1))
     facts = {
-        "kernel": shortened(model.kernel_),
-        "components": f"{len(weights):,}, in effect {weights.sum():.1f}; "
-        f"{share:.0%} of the scatter",
+        "kernel": rounded(model.kernel_),
+        "components": f"{len(weights):,} (effectively {weights.sum():.1f}), {share:.0%} of the "
+        "variance",
     }
     if data.names:
         by_column = np.sqrt(np.mean(change**2, axis=0))

@@ -1,4 +1,4 @@
-"""`mercer impute`."""
+"""The command `mercer impute`."""
 
 from __future__ import annotations
 
@@ -8,70 +8,61 @@ import numpy as np
 
 from mercer._array import Array
 from mercer.cli._data import Data
-from mercer.cli._job import Job, job_command, shortened
-from mercer.cli._problems import UsageProblem, counted, listed
-from mercer.cli._scale import Scaling
+from mercer.cli._messages import UsageError, counted, listed, rounded
+from mercer.cli._options import data_command
+from mercer.cli._run import Run
 
 EXAMPLES = (
-    ("fill empty cells of the number columns of a table",
+    ("fill the empty cells of a table",
      "mercer impute gaps.csv -o filled.csv"),
-    ("where -999 stands for a missing value",
+    ("treat -999 as a missing value",
      "mercer impute gaps.csv -o filled.csv --missing -999 --force"),
-    ("fill an array, learning from another one that has fewer gaps",
+    ("fill an array with what a more complete array shows",
      "mercer impute gaps.npy -o filled.npy --train complete.npy"),
 )  # fmt: skip
 
 
-@job_command(EXAMPLES)
-def impute(job: Job) -> None:
-    """Fill missing values of INPUT by what other columns and rows say about them.
+@data_command(EXAMPLES)
+def impute(run: Run) -> None:
+    """Fill missing values of INPUT from the other columns and rows.
 
     INPUT is a table (.csv, .tsv, .parquet) or an array (.npy, .npz). OUTPUT is of the same kind.
-    Empty cells and NaN in columns of numbers are filled; everything else stays as it is, text
-    included.
+    Empty cells and NaN in columns of numbers are filled. All other cells stay as they are.
 
-    How well that works is tested on values that are hidden on purpose, and reported: 0 is
-    perfect, 1 no better than the mean of the column.
+    The summary reports a test error, measured on known values that were hidden: 0 is perfect, 1
+    is no better than the mean of the column.
     """
-    if job.source.is_dir():
-        raise UsageProblem(
-            f"{job.source} is a folder, and images have no missing values; give a table or an array"
+    from mercer.estimators import KernelImputer
+
+    if run.source.is_dir():
+        raise UsageError(
+            f"{run.source} is a folder, but images have no missing values; give a file"
         )
-    data, train = job.read()
+    data, train = run.read()
     missing = np.isnan(data.values)
     model, values = None, data.values
     if missing.any():
-        model = job.fit(_model(job), train, Scaling())
-        values = data.values.copy()
-        for rows in job.in_blocks(data, "filling"):
-            values[rows] = model.transform(data.values[rows])
-    data.write(values, job.output)
-    job.say("imputed", data, _facts(model, data, missing))
-
-
-def _model(job: Job) -> Any:
-    from mercer.estimators import KernelImputer
-
-    return KernelImputer(
-        kernel=job.kernel, scale_columns="auto" if job.scale else "none", random_state=job.seed
-    )
+        scale = "auto" if run.scale else "none"
+        model = KernelImputer(kernel=run.kernel, scale_columns=scale, random_state=run.seed)
+        run.fit(model, train.values, train)
+        values = run.map_rows(model.transform, data.values, "filling")
+    data.write(values, run.output)
+    run.report("imputed", data, _facts(model, data, missing))
 
 
 def _facts(model: Any, data: Data, missing: Array) -> dict[str, str]:
-    """How many cells were filled, where, and how well that can be done."""
+    """How many cells were filled, where, and with what error."""
     if model is None:
         return {"filled": "nothing, no value was missing"}
     counts = missing.sum(axis=0)
     rows = counted(int(missing.any(axis=1).sum()), data.row_word)
+    order = [j for j in np.argsort(-counts, kind="stable") if counts[j]]
     facts = {
         "filled": f"{counted(int(counts.sum()), 'value')} in {rows}",
-        "by column": listed(
-            (f"{data.names[j]} {counts[j]:,}" for j in np.argsort(-counts, kind="stable")
-             if counts[j]), most=12
-        ),
-    }  # fmt: skip
+        "by column": listed((f"{data.names[j]} {counts[j]:,}" for j in order), most=12),
+    }
     if np.isfinite(model.error_):
-        facts["test error"] = f"{model.error_:.2f} of that of column means"
+        facts["test error"] = f"{model.error_:.2f} of the error of column means"
     if model.kernel_ is not None:
-        facts["kernel"] = shortened(model.kernel_)
+        facts["kernel"] = rounded(model.kernel_)
     return facts

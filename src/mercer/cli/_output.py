@@ -1,74 +1,114 @@
-"""Where results go: never onto what was read, and never half written."""
+"""Write outputs atomically: a temporary file in the target folder becomes the output at the end."""
 
 from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterator
+import stat
+import tempfile
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
-from mercer.cli._problems import UsageProblem
+from mercer.cli._messages import UsageError
 
 
-def check_output(output: Path, inputs: list[Path], force: bool) -> None:
-    """Refuse to write onto an input, into a folder that is not there, or unasked onto a file."""
-    for path in inputs:
-        if _same(output, path):
-            raise UsageProblem(
-                f"{output} is the same file as the input {path}, which is never overwritten; "
-                "choose another name"
+@dataclass(frozen=True)
+class Output:
+    """A file or folder to write: never an input, and complete or absent.
+
+    Attributes
+    ----------
+    path : Path
+    force : bool
+        Whether an existing output may be replaced.
+    """
+
+    path: Path
+    force: bool = False
+
+    @property
+    def suffix(self) -> str:
+        """The ending of the file's name, in lower case."""
+        return self.path.suffix.lower()
+
+    def check(self, inputs: Sequence[Path]) -> None:
+        """Refuse to overwrite an input or, without `force`, anything else."""
+        for path in inputs:
+            if _same(self.path, path):
+                raise UsageError(
+                    f"{self.path} is the same file as the input {path}, which is never "
+                    "overwritten; choose another name"
+                )
+        if not self.path.parent.is_dir():
+            raise UsageError(
+                f"the folder {self.path.parent} does not exist; create it or choose another"
             )
-    if not output.parent.is_dir():
-        raise UsageProblem(f"there is no folder {output.parent}; make it, or write elsewhere")
-    if _is_taken(output) and not force:
-        raise UsageProblem(f"{output} exists; choose another name, or add --force to replace it")
+        is_folder = self.path.is_dir()
+        taken = any(self.path.iterdir()) if is_folder else os.path.lexists(self.path)
+        if taken and not self.force:
+            raise self._exists()
 
+    def check_file(self, suffixes: Sequence[str], what: str) -> None:
+        """Refuse a folder, or a file whose name does not end in one of the suffixes."""
+        if self.path.is_dir():
+            raise UsageError(f"{self.path} is a folder; give the name of a file in it")
+        if self.suffix not in suffixes:
+            endings = " or ".join(suffixes)
+            raise UsageError(
+                f"cannot write {what} to {self.path.name}; its name must end in {endings}"
+            )
 
-def check_kind(output: Path, folder: bool, suffixes: tuple[str, ...], what: str) -> None:
-    """Refuse an output of another kind than what will be written."""
-    if folder:
-        if output.exists() and not output.is_dir():
-            raise UsageProblem(f"{output} is a file, and {what} are written into a folder")
-        return
-    if output.is_dir():
-        raise UsageProblem(f"{output} is a folder; name a file in it")
-    if output.suffix.lower() not in suffixes:
-        raise UsageProblem(
-            f"{what} cannot be written to {output.name}; its name must end in "
-            f"{' or '.join(suffixes)}"
+    def check_folder(self, what: str) -> None:
+        """Refuse a file where a folder is needed."""
+        if self.path.exists() and not self.path.is_dir():
+            raise UsageError(f"{self.path} is a file, but {what} are written into a folder")
+
+    @contextmanager
+    def file(self) -> Iterator[Path]:
+        """Yield a temporary file to write; it becomes the output if no error occurs."""
+        handle, name = tempfile.mkstemp(self.path.suffix, ".mercer-", self.path.parent)
+        os.close(handle)
+        temporary = Path(name)
+        try:
+            yield temporary
+            self._publish(temporary)
+        finally:
+            temporary.unlink(missing_ok=True)
+
+    @contextmanager
+    def folder(self) -> Iterator[Path]:
+        """Yield a temporary folder to fill; its files move to the output if no error occurs."""
+        temporary = Path(tempfile.mkdtemp(prefix=".mercer-", dir=self.path.parent))
+        try:
+            yield temporary
+            if self.path.is_dir():
+                for path in sorted(temporary.iterdir()):
+                    Output(self.path / path.name, self.force)._publish(path)
+            else:
+                temporary.chmod(0o777 & ~_umask())
+                temporary.rename(self.path)
+        finally:
+            shutil.rmtree(temporary, ignore_errors=True)
+
+    def _publish(self, temporary: Path) -> None:
+        """Move a finished file to its place, with the permissions of the file that it replaces."""
+        old = self.path.lstat().st_mode if os.path.lexists(self.path) else 0
+        temporary.chmod(stat.S_IMODE(old) if stat.S_ISREG(old) else 0o666 & ~_umask())
+        if not self.force:
+            try:
+                os.link(temporary, self.path)  # unlike a rename, this never replaces a file
+                return
+            except OSError as error:
+                if os.path.lexists(self.path):
+                    raise self._exists() from error  # it was created in the meantime
+        temporary.replace(self.path)  # a symbolic link is replaced, not followed
+
+    def _exists(self) -> UsageError:
+        return UsageError(
+            f"{self.path} exists already; choose another name, or add --force to replace it"
         )
-
-
-@contextmanager
-def replacing(output: Path) -> Iterator[Path]:
-    """A new file beside the output, which becomes the output if nothing goes wrong."""
-    part = _part(output)
-    try:
-        yield part
-        part.replace(output)  # a link is replaced, not followed
-    finally:
-        part.unlink(missing_ok=True)
-
-
-@contextmanager
-def replacing_folder(output: Path) -> Iterator[Path]:
-    """A new folder; its files move into the output, where others of that name are replaced."""
-    part = _part(output)
-    part.mkdir()
-    try:
-        yield part
-        if output.is_dir():
-            for path in sorted(part.iterdir()):
-                path.replace(output / path.name)
-        else:
-            part.replace(output)
-    finally:
-        shutil.rmtree(part, ignore_errors=True)
-
-
-def _part(output: Path) -> Path:
-    return output.parent / f".{output.stem}.{os.getpid()}.part{output.suffix}"
 
 
 def _same(a: Path, b: Path) -> bool:
@@ -79,7 +119,7 @@ def _same(a: Path, b: Path) -> bool:
         return a.resolve() == b.resolve()
 
 
-def _is_taken(output: Path) -> bool:
-    if output.is_dir():
-        return any(output.iterdir())
-    return os.path.lexists(output)
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask

@@ -1,4 +1,4 @@
-"""Parquet files, in Arrow's own types: columns that are not worked on keep theirs."""
+"""Parquet tables; unused columns keep their Arrow types."""
 
 from __future__ import annotations
 
@@ -10,10 +10,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from mercer._array import Array
-from mercer.cli._csv import score_names
-from mercer.cli._data import Choice, Data, choose_columns, without_markers
-from mercer.cli._output import replacing
-from mercer.cli._problems import DataProblem, needed
+from mercer.cli._data import Data, Selection, choose_columns, free_name, without_markers
+from mercer.cli._messages import DataError, require
+from mercer.cli._output import Output
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,7 +23,7 @@ class ParquetTable(Data):
     ----------
     table : pyarrow.Table
     used : tuple of int
-        Which of its columns `values` holds.
+        Positions of the columns in `values`.
     """
 
     table: Any = field(default=None, repr=False)
@@ -33,12 +32,12 @@ class ParquetTable(Data):
     has_names: ClassVar[bool] = True
 
     def label(self, row: int) -> str:
-        """Counted from 1."""
+        """The row number, from 1."""
         return f"row {row + 1}"
 
-    def write(self, values: Array, output: Path) -> None:
+    def write(self, values: Array, output: Output) -> None:
         """Columns that did not change keep their type; others become floating point."""
-        pa = needed("pyarrow", "Parquet files")
+        pa = require("pyarrow", "Parquet files")
         table = self.table
         for j, i in enumerate(self.used):
             if np.array_equal(values[:, j], self.values[:, j]):
@@ -49,40 +48,42 @@ class ParquetTable(Data):
             table = table.set_column(i, old.with_type(kind), column)
         _write(table, output)
 
-    def write_scores(self, score: Array, is_anomaly: Array, output: Path) -> None:
-        """Two more columns."""
-        pa = needed("pyarrow", "Parquet files")
+    def write_columns(self, columns: dict[str, Array], output: Output) -> None:
+        """Additional columns, after those of the file."""
+        pa = require("pyarrow", "Parquet files")
         table = self.table
-        for name, column in zip(score_names(table.column_names), (score, is_anomaly), strict=True):
-            table = table.append_column(name, pa.array(column))
+        for name, column in columns.items():
+            table = table.append_column(free_name(name, self.table.column_names), pa.array(column))
         _write(table, output)
 
 
-def read_parquet(path: Path, choice: Choice) -> ParquetTable:
+def read_parquet(path: Path, selection: Selection) -> ParquetTable:
     """Read a Parquet file."""
-    pa = needed("pyarrow", "Parquet files")
-    parquet = needed("pyarrow.parquet", "Parquet files")
+    pa = require("pyarrow", "Parquet files")
+    parquet = require("pyarrow.parquet", "Parquet files")
     try:
         table = parquet.read_table(path)
     except (pa.ArrowException, OSError) as error:
-        raise DataProblem(f"{path} is not a Parquet file, or a damaged one: {error}") from error
+        raise DataError(f"{path} is not a Parquet file, or is damaged: {error}") from error
     if table.num_rows == 0:
-        raise DataProblem(f"{path} has no rows")
+        raise DataError(f"{path} has no rows")
     index = _index_columns(table)
 
     def numbers(i: int) -> Array | str:
         kind = table.schema.field(i).type
-        if table.column_names[i] in index and not choice.columns:
+        if table.column_names[i] in index and not selection.columns:
             return "index"
         if not (
             pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
         ):
             return "text" if _is_text(pa, kind) else f"of type {kind}"
         column = table.column(i).cast(pa.float64(), safe=False).to_numpy()
-        return without_markers(np.array(column, dtype=np.float64), choice.missing)
+        return without_markers(np.array(column, dtype=np.float64), selection.missing)
 
-    used, values, left = choose_columns(path, table.column_names, choice, numbers)
-    return ParquetTable(path, values, tuple(table.column_names[i] for i in used), left, table, used)
+    used, values, unused = choose_columns(path, table.column_names, selection, numbers)
+    return ParquetTable(
+        path, values, tuple(table.column_names[i] for i in used), unused, table, used
+    )
 
 
 def _is_text(pa: Any, kind: Any) -> bool:
@@ -92,7 +93,7 @@ def _is_text(pa: Any, kind: Any) -> bool:
 
 
 def _index_columns(table: Any) -> set[str]:
-    """Columns that pandas stored its index in."""
+    """Columns in which pandas stored its index."""
     stored = (table.schema.metadata or {}).get(b"pandas")
     try:
         names = json.loads(stored)["index_columns"] if stored else []
@@ -101,7 +102,7 @@ def _index_columns(table: Any) -> set[str]:
     return {name for name in names if isinstance(name, str)}
 
 
-def _write(table: Any, output: Path) -> None:
-    parquet = needed("pyarrow.parquet", "Parquet files")
-    with replacing(output) as part:
-        parquet.write_table(table, part)
+def _write(table: Any, output: Output) -> None:
+    parquet = require("pyarrow.parquet", "Parquet files")
+    with output.file() as path:
+        parquet.write_table(table, path)

@@ -1,4 +1,4 @@
-"""`mercer segment`."""
+"""The command `mercer segment`."""
 
 from __future__ import annotations
 
@@ -10,137 +10,96 @@ import click
 import numpy as np
 
 from mercer._array import Array
-from mercer.cli._bar import Bars
-from mercer.cli._counting import counting
-from mercer.cli._images import SUFFIXES, _pixels
-from mercer.cli._job import examples
-from mercer.cli._output import check_kind, check_output, replacing
-from mercer.cli._problems import UsageProblem, counted, needed
+from mercer.cli._arrays import save_array
+from mercer.cli._files import check_exists
+from mercer.cli._images import SUFFIXES, read_image, save_image
+from mercer.cli._messages import UsageError, counted, echo
+from mercer.cli._options import CONTROLS, command
+from mercer.cli._output import Output
+from mercer.cli._progress import Progress
 
-_STEPS = 100
-_MANY = 500_000  # pixels: minutes
-_SHOWN = ("mean", "smooth", "edges")
+_STEPS = 100  # of mean shift, at most
+_MANY = 500_000  # pixels; with more, a note says how to save time
 
 EXAMPLES = (
     ("paint each region of an image in its mean colour",
      "mercer segment photo.png -o regions.png"),
-    ("in larger regions, with lines between them",
+    ("find larger regions and draw lines between them",
      "mercer segment photo.png -o outlines.png --colour 0.3 --min-size 50 --show edges"),
-    ("smooth it without blurring edges",
+    ("smooth an image but keep its edges",
      "mercer segment photo.png -o smooth.png --spatial 4 --show smooth"),
-    ("the numbers of the regions as an array",
+    ("write the region of each pixel as an array",
      "mercer segment photo.png -o regions.npy --shrink 2"),
 )  # fmt: skip
+_OPTIONS = [
+    click.argument("source", metavar="INPUT", type=click.Path(path_type=Path)),
+    click.option("-o", "--output", required=True, type=click.Path(path_type=Path),
+                 metavar="OUTPUT",
+                 help="Image to write, or an .npy file with the region of each pixel."),
+    click.option("--spatial", type=float, default=8.0, show_default=True, metavar="PIXELS",
+                 help="Radius of the window in the plane."),
+    click.option("--colour", "--color", type=float, default=0.15, show_default=True,
+                 metavar="SHARE",
+                 help="Radius of the window in colour, as a share of the range of each channel."),
+    click.option("--kernel", type=click.Choice(["epanechnikov", "gaussian"]),
+                 default="epanechnikov", show_default=True,
+                 help="gaussian takes several times longer."),
+    click.option("--min-size", type=click.IntRange(1), default=20, show_default=True,
+                 metavar="PIXELS",
+                 help="Merge smaller regions into the neighbour of the most similar colour."),
+    click.option("--show", type=click.Choice(["mean", "smooth", "edges"]), default="mean",
+                 show_default=True,
+                 help="Regions in their mean colours, each pixel in the colour of its mode, or the "
+                 "image with lines between regions."),
+    click.option("--shrink", type=click.IntRange(1), default=1, show_default=True, metavar="N",
+                 help="First average squares of N x N pixels."),
+]  # fmt: skip
 
 
-@click.command(epilog=examples(EXAMPLES))
-@click.argument("source", metavar="INPUT", type=click.Path(path_type=Path))
-@click.option(
-    "-o",
-    "--output",
-    required=True,
-    type=click.Path(path_type=Path),
-    metavar="OUTPUT",
-    help="An image, or an .npy file for the region of each pixel.",
-)
-@click.option(
-    "--spatial",
-    type=float,
-    default=8.0,
-    show_default=True,
-    metavar="PIXELS",
-    help="Radius of the window in space.",
-)
-@click.option(
-    "--colour",
-    "--color",
-    type=float,
-    default=0.15,
-    show_default=True,
-    metavar="SHARE",
-    help="Radius of the window in colour, as a share of the range of each channel.",
-)
-@click.option(
-    "--kernel",
-    type=click.Choice(["epanechnikov", "gaussian"]),
-    default="epanechnikov",
-    show_default=True,
-    help="The gaussian takes several times longer.",
-)
-@click.option(
-    "--min-size",
-    type=click.IntRange(1),
-    default=20,
-    show_default=True,
-    metavar="PIXELS",
-    help="Smaller regions are given to their neighbour of the nearest colour.",
-)
-@click.option(
-    "--show",
-    type=click.Choice(_SHOWN),
-    default="mean",
-    show_default=True,
-    help="Regions in their mean colours, each pixel in the colour of its mode, or the "
-    "image with lines between regions.",
-)
-@click.option(
-    "--shrink",
-    type=click.IntRange(1),
-    default=1,
-    show_default=True,
-    metavar="N",
-    help="First replace squares of N x N pixels by their means.",
-)
-@click.option("--force", is_flag=True, help="Replace OUTPUT if it exists; never an input.")
-@click.option("-q", "--quiet", is_flag=True, help="Print nothing but errors.")
-@click.option("--debug", is_flag=True, help="Show where an error came from.")
+@command(EXAMPLES, *_OPTIONS, *CONTROLS)
 def segment(source: Path, output: Path, **given: Any) -> None:
     """Divide an image into regions of similar colour.
 
-    INPUT is one image, grey or in colour; opacity is carried through. Pixels that lie near each
-    other in space and colour climb to the same peak of their density, and make up a region.
+    INPUT is one image, grey or in colour. Its opacity is kept. Pixels that are near each other in
+    the plane and in colour climb to the same peak of their density; they form a region.
     """
-    start = time.perf_counter()
+    start, quiet = time.perf_counter(), given["quiet"]
     for name in ("spatial", "colour"):
         if not 0.0 < given[name] < np.inf:
-            raise UsageProblem(f"--{name} {given[name]:g}: give a number above 0")
-    _check_files(source, output, given["force"])
-    bars, pillow = Bars(given["quiet"]), needed("PIL.Image", "images")
-    values, alpha = _shrunk(*_pixels(pillow, source), given["shrink"])
+            raise UsageError(f"--{name} {given[name]:g}: give a number above 0")
+    target = Output(output, given["force"])
+    _check_files(source, target)
+    values, alpha = _shrink(*read_image(source), given["shrink"])
     height, width = values.shape[:2]
-    if height * width > _MANY and not given["quiet"]:
-        click.echo(f"note: {height * width:,} pixels take minutes; --shrink 2 makes it a quarter",
-                   err=True)  # fmt: skip
-    found = _segmented(values, given, bars)
-    if output.suffix.lower() == ".npy":
-        with replacing(output) as part, part.open("xb") as file:
-            np.save(file, found.labels)
+    if height * width > _MANY and not quiet:
+        echo(f"note: {height * width:,} pixels take minutes; --shrink 2 leaves a quarter", err=True)
+    found = _regions(values, given, Progress(quiet))
+    if target.suffix == ".npy":
+        save_array(target, found.labels)
     else:
-        with replacing(output) as part:
-            _save(pillow, _shown(values, found, given["show"]), alpha, part)
-    if not given["quiet"]:
-        seconds = time.perf_counter() - start
-        click.echo(f"segmented  {width} x {height} pixels ({seconds:.1f} s)")
-        regions = counted(found.n_segments, "region")
-        click.echo(f"regions    {regions}, the largest {found.counts[0] / found.labels.size:.0%}")
-        click.echo(f"written    {output}")
+        with target.file() as path:
+            save_image(path, _picture(values, found, given["show"]), alpha)
+    if not quiet:
+        largest = found.counts[0] / found.labels.size
+        echo(f"segmented  {width} x {height} pixels ({time.perf_counter() - start:.1f} s)")
+        echo(f"regions    {counted(found.n_segments, 'region')}, the largest {largest:.0%}")
+        echo(f"written    {output}")
 
 
-def _check_files(source: Path, output: Path, force: bool) -> None:
-    """Refuse, before any work, what could not be read or written."""
-    if not source.exists():
-        raise UsageProblem(f"there is no {source}")
+def _check_files(source: Path, output: Output) -> None:
+    """Refuse files that cannot be read or written, before any work."""
+    check_exists(source)
     if source.is_dir() or source.suffix.lower() not in SUFFIXES:
-        raise UsageProblem(f"{source} is not one image ({', '.join(SUFFIXES)})")
-    check_kind(output, False, (*SUFFIXES, ".npy"), "regions")
-    check_output(output, [source], force)
+        raise UsageError(f"{source} is not an image ({', '.join(SUFFIXES)})")
+    output.check_file((*SUFFIXES, ".npy"), "regions")
+    output.check([source])
 
 
-def _segmented(values: Array, given: dict[str, Any], bars: Bars) -> Any:
-    from mercer.methods.segmentation._segment import segment as segmented
+def _regions(values: Array, given: dict[str, Any], progress: Progress) -> Any:
+    from mercer.methods import segment as find_segments
 
-    with counting(bars, _STEPS, "climbing") as step:
-        return segmented(
+    with progress.steps(_STEPS, "climbing") as step:
+        return find_segments(
             values,
             given["spatial"],
             given["colour"],
@@ -151,14 +110,14 @@ def _segmented(values: Array, given: dict[str, Any], bars: Bars) -> Any:
         )
 
 
-def _shrunk(values: Array, alpha: Array | None, n: int) -> tuple[Array, Array | None]:
-    """Means of squares of pixels; what is left over at the right and below is cut off."""
+def _shrink(values: Array, alpha: Array | None, n: int) -> tuple[Array, Array | None]:
+    """Average squares of pixels; incomplete squares at the right and the bottom are cut off."""
     if n == 1:
         return values, alpha
     height, width = (side // n for side in values.shape[:2])
     if min(height, width) == 0:
         size = f"{values.shape[1]} x {values.shape[0]}"
-        raise UsageProblem(f"--shrink {n}: the image has only {size} pixels")
+        raise UsageError(f"--shrink {n}: the image has only {size} pixels")
 
     def means(a: Array) -> Array:
         cut = a[: height * n, : width * n].astype(np.float64)
@@ -167,22 +126,10 @@ def _shrunk(values: Array, alpha: Array | None, n: int) -> tuple[Array, Array | 
     return means(values), None if alpha is None else np.rint(means(alpha)[:, :, 0]).astype(np.uint8)
 
 
-def _shown(values: Array, found: Any, show: str) -> Array:
+def _picture(values: Array, found: Any, show: str) -> Array:
     if show == "smooth":
         return np.asarray(found.filtered)
     if show == "mean":
         return np.asarray(found.painted())
     contrast = np.where(values.mean(axis=2, keepdims=True) < 0.5, 1.0, 0.0)
     return np.where(found.edges()[:, :, None], contrast, values)
-
-
-def _save(pillow: Any, values: Array, alpha: Array | None, path: Path) -> None:
-    """An image of 8 bits, with its opacity if it has one and the format can hold it."""
-    pixels = np.rint(255.0 * np.clip(values, 0.0, 1.0)).astype(np.uint8)
-    opaque = path.suffix.lower() in (".jpg", ".jpeg", ".bmp", ".pgm", ".ppm")
-    if alpha is not None and not opaque:
-        pixels = np.concatenate([pixels, alpha[:, :, None]], axis=2)
-    elif pixels.shape[2] == 1:
-        pixels = pixels[:, :, 0]
-    lossy = path.suffix.lower() in (".jpg", ".jpeg", ".webp")
-    pillow.fromarray(pixels).save(path, **({"quality": 95} if lossy else {}))

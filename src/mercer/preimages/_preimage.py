@@ -17,12 +17,13 @@ from mercer.exceptions import InputError
 from mercer.kernels import Definiteness, OpenBall
 from mercer.preimages._certify import certify
 from mercer.preimages._constraint import Ball, as_constraint
-from mercer.preimages._descent import Descent
+from mercer.preimages._descent import IterativeSolver
 from mercer.preimages._objective import Nearest, Objective
 from mercer.preimages._problem import Problem
-from mercer.preimages._result import Certificate, Found, History, PreImage, undecided
+from mercer.preimages._result import Certificate, History, PreImage, SolverResult, undecided
 from mercer.preimages._solver import Solver
 from mercer.preimages._starts import default_starts, given_starts
+from mercer.preimages._state import directions_off_saddles
 from mercer.preimages.solvers._candidates import Candidates
 from mercer.preimages.solvers._fixed_point import FixedPoint
 from mercer.preimages.solvers._lbfgs import LBFGS
@@ -120,8 +121,7 @@ def preimage(
     if not isinstance(objective, Objective):
         raise InputError("problem must be Nearest(), Collinear() or Projected(plane)")
     batch = _as_batch(psi)
-    vectors = bool(psi.kernel.domain.is_vector)
-    dim = n_columns(batch.points) if vectors else 0
+    dim = n_columns(batch.points) if psi.kernel.domain.is_vector else 0
     ball = psi.kernel.domain
     if domain is None and isinstance(ball, OpenBall):  # the kernel is defined nowhere else
         domain = Ball(np.zeros(dim), _INSIDE * ball.radius)
@@ -146,11 +146,13 @@ def preimage(
     size = _block(chosen, dim, count if starts is None else starts.shape[0])
     parts = []
     for rows in pieces(len(batch), size):
-        part = _part(whole, rows)
-        found = _solved(part, chosen, starts, rows, count, random_state, history, callback)
-        if _is_single(psi):  # judge the points that are returned, not those before rounding
-            found = replace(found, points=found.points.astype(np.float32).astype(float))
-        parts.append(_judged(part, found, norms[rows], eigenvalues, vectors))
+        part = whole.part(rows)
+        begin = None if starts is None else starts[:, rows]
+        found = _solved(part, chosen, begin, count, random_state, history, callback)
+        if _is_single(psi):  # describe the points that are returned, not those before rounding
+            rounded = found.points.astype(np.float32).astype(float)
+            found = replace(found, points=rounded, state=None)
+        parts.append(_described(part, found, norms[rows], eigenvalues))
     return _joined(parts, psi)
 
 
@@ -174,68 +176,63 @@ def _chosen(problem: Problem) -> Solver:
     return LBFGS()
 
 
-def _part(whole: Problem, rows: slice) -> Problem:
-    if rows.start == 0 and rows.stop == len(whole.psi):
-        return whole
-    return _rows_of(whole, np.arange(rows.start, rows.stop))
-
-
 def _solved(
     problem: Problem,
     solver: Solver,
     starts: Array | None,
-    rows: slice,
     count: int,
     random_state: Any,
     history: bool,
     callback: Callback | None,
-) -> Found:
-    if not isinstance(solver, Descent):
-        return solver.solve(problem, None if starts is None else starts[:, rows])
-    begin = default_starts(problem, count, random_state) if starts is None else starts[:, rows]
+) -> SolverResult:
+    """What the solver finds; iterative ones start again after escapes and at saddles."""
+    if not isinstance(solver, IterativeSolver):
+        return solver.solve(problem, starts)
+    begin = default_starts(problem, count, random_state) if starts is None else starts
     found = solver.solve(problem, begin, history=history, callback=callback)
     if not solver.guarded:
         return found
-    if starts is None and count < _MORE_STARTS:
-        lost = np.flatnonzero(found.status == Status.ESCAPED)
-        if lost.size:
-            part = _rows_of(problem, lost)
-            more = default_starts(part, _MORE_STARTS, random_state)
-            found = _again(part, solver, more, found, lost)
+    lost = np.flatnonzero(found.status == Status.ESCAPED)
+    if lost.size and starts is None and count < _MORE_STARTS:
+        part = problem.part(lost)
+        found = _again(part, solver, default_starts(part, _MORE_STARTS, random_state), found, lost)
     return _off_saddles(problem, solver, found)
 
 
-def _off_saddles(problem: Problem, solver: Descent, found: Found) -> Found:
+def _off_saddles(problem: Problem, solver: IterativeSolver, found: SolverResult) -> SolverResult:
     """Rows that converged where the objective bends down start again on both sides."""
-    stopped = np.flatnonzero(found.status == Status.CONVERGED)
+    rows = np.flatnonzero(found.status == Status.CONVERGED)
     curved = problem.objective.max_order == 2 and problem.constraint.is_free
-    if not curved or not stopped.size or problem.dim > _NEWTON_DIMENSIONS:
+    if not curved or not rows.size or problem.dim > _NEWTON_DIMENSIONS or found.state is None:
         return found
-    values, vectors = np.linalg.eigh(problem.at(found.points[stopped], stopped, 2).hessian)
-    bent = values[:, 0] < -_BENT * np.abs(values).max(axis=1)
-    if not bent.any():
+    state = found.state
+    if state.hessian is None:
+        state = problem.at(found.points, np.arange(problem.batch), 2)
+        found = replace(found, state=state)
+    bent, way = directions_off_saddles(state[rows], _BENT)
+    if not bent.size:
         return found
-    rows, step = stopped[bent], vectors[bent, :, 0] * problem.nudge
-    starts = found.points[rows] + np.stack([step, -step])
-    return _again(_rows_of(problem, rows), solver, starts, found, rows)
+    rows, step = rows[bent], way * problem.nudge
+    return _again(
+        problem.part(rows), solver, found.points[rows] + np.stack([step, -step]), found, rows
+    )
 
 
-def _rows_of(problem: Problem, rows: Array) -> Problem:
-    """The problem of some of the elements."""
-    coef = problem.psi.coef.columns(rows)
-    psi = Element(problem.kernel, problem.psi.points, coef, len(rows))
-    return replace(problem, psi=psi, constraint=problem.constraint.part(rows))
-
-
-def _again(part: Problem, solver: Descent, starts: Array, found: Found, rows: Array) -> Found:
+def _again(
+    part: Problem, solver: IterativeSolver, starts: Array, found: SolverResult, rows: Array
+) -> SolverResult:
     """Search again for some rows, from other starts; what was evaluated before counts."""
     other = solver.solve(part, starts)
-    points, status = np.array(found.points), np.array(found.status)
-    points[rows], status[rows] = other.points, other.status
-    n_iter, n_evaluations = found.n_iter.copy(), found.n_evaluations.copy()
+    status, n_iter, n_evaluations = (
+        np.array(a) for a in (found.status, found.n_iter, found.n_evaluations)
+    )
+    status[rows] = other.status
     n_iter[rows] += other.n_iter
     n_evaluations[rows] += other.n_evaluations
-    return Found(points, status, n_iter, n_evaluations, found.history)
+    assert found.state is not None
+    assert other.state is not None
+    state = found.state.updated(rows, other.state)
+    return SolverResult(state.points, status, n_iter, n_evaluations, found.history, state)
 
 
 def _block(solver: Solver, dim: int, starts: int) -> int:
@@ -252,29 +249,32 @@ def _norms(psi: Element) -> Array:
     return np.asarray(psi.norm(), dtype=float)
 
 
-def _judged(
-    problem: Problem, found: Found, norms: Array, eigenvalues: bool | None, vectors: bool
+def _described(
+    problem: Problem, found: SolverResult, norms: Array, eigenvalues: bool | None
 ) -> PreImage:
-    """Add to what a solver found what is true of it whoever found it."""
+    """The result: distance, gradient and certificate do not depend on the solver."""
     psi, owners = problem.psi, np.arange(problem.batch)
-    smooth = vectors and problem.program.has_derivatives
-    if smooth:
-        state = problem.at(found.points, owners, 1)
-        gradient = state.gradient_norm
-        certificate = _certificate(problem, found.points, eigenvalues)
-    else:
-        gradient = np.full(problem.batch, np.nan)
-        certificate = undecided(problem.batch)
+    nearest = isinstance(problem.objective, Nearest)
+    vectors = psi.kernel.domain.is_vector
     points = found.points if vectors else psi.queries(found.points)
     own = np.asarray(engine.diagonal(psi.kernel.program, points), dtype=float)
-    if smooth and isinstance(problem.objective, Nearest):
-        objective = state.objective + problem.offset
-        value = 0.5 * own - objective
-    else:
+    if not problem.is_smooth:
         value = np.asarray(psi.fields(points, paired=True).value, dtype=float)
-        objective = state.objective if smooth else 0.5 * own - value
+        objective, gradient = 0.5 * own - value, np.full(problem.batch, np.nan)
+    else:
+        state = found.state or problem.at(points, owners, 1)
+        objective, gradient = state.objective + problem.offset, state.gradient_norm
+        if nearest:
+            value = 0.5 * own - objective
+        else:
+            value = np.asarray(psi.fields(points, paired=True).value, dtype=float)
+    # proofs are about the unconstrained distance problem
+    if problem.is_smooth and nearest and problem.constraint.is_free:
+        certificate = certify(psi, points, eigenvalues=eigenvalues)
+    else:
+        certificate = undecided(problem.batch)
     squared = norms**2 + own - 2.0 * value
-    slack = 1e-12 * (norms**2 + np.abs(own))
+    slack = 1e-12 * (norms**2 + np.abs(own))  # a square that is negative by rounding is zero
     distance = np.sqrt(np.where(squared < -slack, np.nan, np.maximum(squared, 0.0)))
     return PreImage(
         found.points,
@@ -287,13 +287,6 @@ def _judged(
         certificate,
         found.history,
     )
-
-
-def _certificate(problem: Problem, points: Array, eigenvalues: bool | None) -> Certificate:
-    """Proofs are about the unconstrained distance problem."""
-    if not problem.constraint.is_free or not isinstance(problem.objective, Nearest):
-        return undecided(problem.batch)
-    return certify(problem.psi, points, eigenvalues=eigenvalues)
 
 
 def _is_single(psi: Element) -> bool:

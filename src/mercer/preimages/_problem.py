@@ -14,7 +14,7 @@ from mercer.engine import Program, n_columns, n_rows, pieces
 from mercer.kernels import Kernel
 from mercer.preimages._constraint import Constraint
 from mercer.preimages._objective import Nearest, Objective
-from mercer.preimages._state import State
+from mercer.preimages._state import State, row_products, smallest_subgradients
 from mercer.rigor._derivative_bounds import coefficient_sizes, cusp_slope, gradient_bound
 from mercer.space import Element, feature
 
@@ -55,6 +55,19 @@ class Problem:
         """The number of coordinates of a point."""
         return int(n_columns(self.psi.points))
 
+    @property
+    def is_smooth(self) -> bool:
+        """Whether points are vectors and the kernel has derivatives."""
+        return bool(self.kernel.domain.is_vector and self.program.has_derivatives)
+
+    def part(self, rows: Any) -> Problem:
+        """The problem of some of the elements, a slice or an array of their numbers."""
+        index = np.arange(self.batch)[rows]
+        if len(index) == self.batch:
+            return self
+        psi = Element(self.kernel, self.psi.points, self.psi.coef.columns(index), len(index))
+        return replace(self, psi=psi, constraint=self.constraint.part(index))
+
     def at(self, points: Array, owners: Array, order: int = 1) -> State:
         """The objective of element owners[j] at row j, and derivatives in the free coordinates.
 
@@ -76,10 +89,13 @@ class Problem:
 
     def scale(self, state: State, owners: Array) -> Array:
         """What gradients are compared with, in true units: a bound on them, or their parts."""
-        if state.size is not None:
-            floor = np.finfo(float).tiny
-            return np.asarray(np.maximum(state.size * np.exp(state.shift), floor))
-        return self._bounds[owners]
+        if state.size is None:
+            return self._bounds[owners]
+        return np.asarray(np.maximum(state.size * np.exp(state.shift), np.finfo(float).tiny))
+
+    def gradient_rounding(self, state: State) -> Any:
+        """About the rounding error of gradients whose parts may vanish together; else 0."""
+        return 0.0 if state.terms is None else 8.0 * np.finfo(float).eps * state.terms / self.spread
 
     def precondition(self, gradient: Array) -> Array:
         """The gradient in the metric of a kernel k(Ax, Ay): times (A'A)^+."""
@@ -130,23 +146,20 @@ class Problem:
 
     @cached_property
     def _length(self) -> float:
-        """sqrt(-k(0) / 2 k'(0)), the length scale of a Gaussian; infinite where there is none."""
-        if self.program.kind != "radial":
-            return np.inf
-        slope = self.program.corner[0][0]
-        top = float(np.ravel(engine.evaluate(self.program.profile, [np.zeros(1)]).value)[0])
-        if not (np.isfinite(slope) and slope < 0 < top):
-            return np.inf
-        return float(np.sqrt(-0.5 * top / slope))
+        return kernel_length(self.program)
 
     @property
     def nudge(self) -> float:
         """A small step: a hundredth of the kernel's length, or of the spread of the points."""
-        if np.isfinite(self._length):
-            return 0.01 * self._length
+        return 0.01 * (self._length if np.isfinite(self._length) else self.spread)
+
+    @cached_property
+    def spread(self) -> float:
+        """The root mean squared distance of the points from their mean (sparse ones: from 0)."""
         X = self.psi.points
-        X = X.toarray() if is_sparse(X) else X
-        return 0.01 * (float(np.std(X)) or 1.0)
+        squares = X.multiply(X) if is_sparse(X) else (X - X.mean(axis=0)) ** 2
+        apart = float(np.sqrt(squares.sum() / n_rows(X)))
+        return apart or float(np.sqrt((X[:1] ** 2).sum())) or 1.0
 
     def _image(self, vectors: Array) -> Array:
         """Vectors where the kernel measures them, A v."""
@@ -188,21 +201,15 @@ class Problem:
         return bool(cusps) and plain
 
     def _shrunk(self, state: State) -> State:
-        """Take from the gradient at a cusp what the cusp can balance (Vardi and Zhang).
-
-        Near a point x_j with a_j > 0 the objective is F + <R, h> + a_j eta |Ah|.
-        """
+        """The state with the smallest subgradient at points x_j with a cusp and a_j > 0."""
         rows = np.flatnonzero(state.cusp > 0)
         if not rows.size or not self.has_point_cusps:
             return state
-        eta = self._cusp_slopes(state.points[rows])
-        weight = state.cusp[rows] * eta * np.exp(-state.shift[rows])
-        R = state.gradient[rows]
-        norm = np.sqrt(np.maximum(np.sum(R * self.precondition(R), axis=1), 0.0))
-        with np.errstate(divide="ignore", invalid="ignore"):
-            keep = np.where(norm > weight, 1.0 - weight / norm, 0.0)
+        pull = state.cusp[rows] * self._cusp_slopes(state.points[rows])
+        rest = state.gradient[rows]
+        norm = np.sqrt(np.maximum(row_products(rest, self.precondition(rest)), 0.0))
         gradient = np.array(state.gradient)
-        gradient[rows] = R * keep[:, None]
+        gradient[rows] = smallest_subgradients(rest, norm, pull * np.exp(-state.shift[rows]))
         return replace(state, gradient=gradient)
 
     def _cusp_slopes(self, points: Array) -> Array:
@@ -220,12 +227,19 @@ class Problem:
         return 2.0 * slope(0.5 * h) - slope(h)
 
 
-def best_of(problem: Problem, points: Array) -> tuple[Array, Array]:
-    """Of points (s, b, d) the best of each element: the index of its start, and points (b, d)."""
-    starts, b = points.shape[:2]
-    if starts == 1:
-        return np.zeros(b, dtype=int), points[0]
-    owners = np.tile(np.arange(b), starts)
-    value: Any = problem.at(points.reshape(starts * b, -1), owners, 0).objective
-    index = np.argmin(np.where(np.isnan(value), np.inf, value).reshape(starts, b), axis=0)
-    return index, points[index, np.arange(b)]
+def kernel_length(program: Program) -> float:
+    """The length over which a radial kernel falls; infinite where it has none.
+
+    sqrt(-k(0) / 2 k'(0)), which is the length scale of a Gaussian; with a cusp of slope eta at
+    distance zero k(0) / eta, the length scale of a Laplace kernel.
+    """
+    if program.kind != "radial":
+        return np.inf
+    top = float(np.ravel(engine.evaluate(program.profile, [np.zeros(1)]).value)[0])
+    if any(program.cusps):
+        eta = cusp_slope(program)
+        return top / eta if top > 0.0 and 0.0 < eta < np.inf else np.inf
+    slope = program.corner[0][0]
+    if not (np.isfinite(slope) and slope < 0.0 < top):
+        return np.inf
+    return float(np.sqrt(-0.5 * top / slope))

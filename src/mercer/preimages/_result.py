@@ -10,6 +10,7 @@ import numpy as np
 
 from mercer._array import Array
 from mercer._status import Status
+from mercer.preimages._state import State
 
 
 class Verdict(Enum):
@@ -150,28 +151,31 @@ class History:
 
 
 @dataclass(frozen=True, eq=False)
-class Found:
-    """What a solver returns to the verb: rows in the order of the problem's elements."""
+class SolverResult:
+    """What a solver returns: one row for each element of its problem.
+
+    Attributes
+    ----------
+    points : array of shape (b, d), or what the kernel takes for points
+    status : object array of `Status`, shape (b,)
+    n_iter, n_evaluations : arrays of shape (b,)
+    history : History or None
+    state : State or None
+        The objective and its derivatives at the points, where the solver knows them.
+    """
 
     points: Any
     status: Array
     n_iter: Array
     n_evaluations: Array
     history: History | None = None
+    state: State | None = None
 
-
-def statuses(status: Status, count: int) -> Array:
-    """The same status for every row."""
-    out = np.empty(count, dtype=object)
-    out[:] = status
-    return out
-
-
-def found_by_formula(points: Any, status: Status = Status.COMPUTED) -> Found:
-    """Points that came without iterating."""
-    count = len(points)
-    zeros = np.zeros(count, dtype=int)
-    return Found(points, statuses(status, count), zeros, zeros)
+    @classmethod
+    def computed(cls, points: Any, status: Status = Status.COMPUTED) -> SolverResult:
+        """Points that came without iterating."""
+        zeros = np.zeros(len(points), dtype=int)
+        return cls(points, np.full(len(points), status, dtype=object), zeros, zeros)
 
 
 def undecided(count: int) -> Certificate:

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from typing import Any
 
 from mercer.preimages._problem import Problem
-from mercer.preimages._result import Found
+from mercer.preimages._result import SolverResult
 from mercer.space import Element
 
 
@@ -24,5 +24,5 @@ class Solver(ABC):
         return self
 
     @abstractmethod
-    def solve(self, problem: Problem, starts: Any) -> Found:
+    def solve(self, problem: Problem, starts: Any) -> SolverResult:
         """Return a point for each element; `starts` has shape (s, b, d), None without need."""

@@ -1,8 +1,9 @@
-"""The objective at a set of points, with a logarithmic scale per row."""
+"""The state of a batch of searches: points, and the objective there with its derivatives."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -10,8 +11,20 @@ import numpy as np
 
 from mercer._array import Array
 
+_PARTS = (
+    "points",
+    "value",
+    "gradient",
+    "hessian",
+    "stiffness",
+    "shift",
+    "size",
+    "terms",
+    "cusp",
+)
 
-@dataclass(frozen=True)
+
+@dataclass(frozen=True, eq=False)
 class State:
     """Value and derivatives of the objective at each row; true ones are these times exp(shift).
 
@@ -20,6 +33,7 @@ class State:
     points : (m, d)
     value : (m,)
     gradient, hessian : (m, d), (m, d, d); None if not asked for
+        At a cusp the gradient is the subgradient of smallest norm.
     stiffness : (m,) or None
         What the fixed point divides by: x - gradient / stiffness is its step. -2 sum a_i k'(u_i)
         for radial kernels, f'(|x|^2) for kernels of the inner product.
@@ -45,20 +59,29 @@ class State:
     cusp: Any = None
 
     def __getitem__(self, rows: Any) -> State:
-        parts: dict[str, Any] = {f.name: getattr(self, f.name) for f in fields(self)}
-        cut: dict[str, Any] = {k: None if v is None else v[rows] for k, v in parts.items()}
-        return State(**cut)
+        parts = (getattr(self, name) for name in _PARTS)
+        cut: list[Any] = [None if part is None else part[rows] for part in parts]
+        return State(*cut)
+
+    @classmethod
+    def joined(cls, states: Sequence[State]) -> State:
+        """The rows of several states, one after the other."""
+        columns = [[getattr(state, name) for state in states] for name in _PARTS]
+        parts: list[Any] = [None if c[0] is None else np.concatenate(c) for c in columns]
+        return cls(*parts)
 
     def updated(self, rows: Array, other: State) -> State:
-        """A copy in which some rows are those of another state."""
-        out: dict[str, Any] = {}
-        for f in fields(self):
-            mine, theirs = getattr(self, f.name), getattr(other, f.name)
-            if mine is not None:
-                mine = np.array(mine)
-                mine[rows] = theirs
-            out[f.name] = mine
-        return State(**out)
+        """A copy in which some rows are those of another state; parts that one lacks are left."""
+        out: list[Any] = []
+        for name in _PARTS:
+            mine, theirs = getattr(self, name), getattr(other, name)
+            if mine is None or theirs is None:
+                out.append(None)
+                continue
+            mine = np.array(mine)
+            mine[rows] = theirs
+            out.append(mine)
+        return State(*out)
 
     def rise_from(self, old: State) -> Array:
         """The change of the objective since `old`, in units of exp(old.shift)."""
@@ -81,15 +104,57 @@ class State:
         """The true norm of the gradient."""
         return np.asarray(self.local_norm * np.exp(self.shift))
 
+    @cached_property
+    def fixed_point_step(self) -> Array:
+        """-gradient / stiffness, the step of mean shift; 0 where the stiffness is not positive."""
+        stiff = np.where(self.stiffness > 0.0, self.stiffness, np.inf)
+        return np.asarray(-self.gradient / stiff[:, None])
+
+
+def smallest_subgradients(rest: Array, norm: Array, pull: Array) -> Array:
+    """The subgradients of smallest norm at cusps: what a cusp can balance is taken away.
+
+    Near a data point x_j with a cusp the objective is F + <rest, h> + pull |h|, so the smallest is
+    max(0, 1 - pull / |rest|) rest. With it the fixed-point step is that of Vardi and Zhang, The
+    multivariate L1-median and associated data depth, 2000.
+
+    Parameters
+    ----------
+    rest : array of shape (m, d)
+        Gradients of all other terms.
+    norm : array of shape (m,)
+        Their norms, in the metric of the kernel.
+    pull : array of shape (m,)
+        The slope of the cusp times its coefficient; 0 where there is none.
+    """
+    with np.errstate(divide="ignore", invalid="ignore"):
+        share = np.where(norm > pull, 1.0 - pull / norm, 0.0)
+    return np.asarray(np.where(pull > 0.0, share, 1.0)[:, None] * rest)
+
+
+def directions_off_saddles(state: State, bend: float) -> tuple[Array, Array]:
+    """Rows at which the objective bends down, and the unit vector along which it bends most.
+
+    Vectors point downhill; `bend` is the share of the largest curvature that counts.
+    """
+    values, vectors = np.linalg.eigh(state.hessian)
+    rows = np.flatnonzero(values[:, 0] < -bend * np.abs(values).max(axis=1))
+    way = vectors[rows, :, 0]
+    uphill = row_products(way, state.gradient[rows]) > 0.0
+    return rows, np.where(uphill[:, None], -way, way)
+
 
 def row_norms(array: Array) -> Array:
-    """The norm of each row, in one pass where nothing overflows."""
+    """The norm of each row, in one pass where no square overflows or underflows."""
     with np.errstate(over="ignore", under="ignore"):
-        squares = np.einsum("ij,ij->i", array, array)
-    exact = (squares > 1e-280) & (squares < 1e280)
-    if exact.all():
-        return np.asarray(np.sqrt(squares))
-    return np.where(exact, np.sqrt(np.where(exact, squares, 0.0)), np.linalg.norm(array, axis=1))
+        norms = np.sqrt(np.einsum("ij,ij->i", array, array))
+    rough = ~((norms > 1e-140) & (norms < 1e140))  # the squares are not exact
+    if rough.any():
+        rows = array[rough]
+        largest = np.abs(rows).max(axis=1, initial=0.0)
+        unit = np.where((largest > 0.0) & np.isfinite(largest), largest, 1.0)
+        norms[rough] = unit * np.linalg.norm(rows / unit[:, None], axis=1)
+    return np.asarray(norms)
 
 
 def row_products(a: Array, b: Array) -> Array:

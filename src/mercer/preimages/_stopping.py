@@ -9,6 +9,7 @@ import numpy as np
 from mercer import engine
 from mercer._array import Array, is_sparse
 from mercer._status import Status
+from mercer.preimages._driver import Stop
 from mercer.preimages._problem import Problem
 from mercer.preimages._state import State
 from mercer.rigor._derivative_bounds import coefficient_sizes
@@ -22,32 +23,30 @@ _FAR = 1e8  # times the extent of the points: nothing is found beyond
 _ROUNDING = 8 * np.finfo(float).eps
 
 
-class Judge:
-    """Says of every row whether it goes on (None) or with which status it stops."""
+class StoppingRule:
+    """Says which rows have converged, have escaped to infinity, or left the range of numbers."""
 
     def __init__(self, problem: Problem, tol: float) -> None:
         self.problem, self.tol = problem, tol
         self.radial = problem.program.kind == "radial"
+        self.flat = max(tol, 1e-8)  # below the root of rounding the objective cannot tell
 
-    def __call__(self, state: State, owners: Array) -> tuple[Array, Array]:
-        """Statuses, None for rows that go on, and gradients relative to what they are small to."""
-        verdict = np.full(len(owners), None, dtype=object)
+    def __call__(self, state: State, owners: Array) -> Stop:
+        """Which rows stop; residuals are gradients over the size they are compared with."""
         norm = state.gradient_norm
         residual = norm / self.problem.scale(state, owners)
         broken = ~(np.isfinite(state.value) & np.isfinite(norm))
-        small = (residual <= self.tol) & ~broken
+        small = (residual <= self.tol) | (norm <= self.problem.gradient_rounding(state))
+        small &= ~broken
+        arrived, gone = small, self._gone_far(state.points)
         if self.radial and small.any():
-            arrived, gone = self._tails(state[small], owners[small])
-            rows = np.flatnonzero(small)
-            verdict[rows[arrived]] = Status.CONVERGED
-            verdict[rows[gone]] = Status.ESCAPED
-        else:
-            verdict[small] = Status.CONVERGED
+            arrived, left = self._tails(state, owners, np.flatnonzero(small))
+            gone |= left
+        ended = [(Status.CONVERGED, arrived)]
         if state.cusp is not None:
-            verdict[small & (state.cusp > 0) & ~broken] = Status.AT_POINT
-        verdict[self._gone_far(state.points)] = Status.ESCAPED
-        verdict[broken] = Status.UNDEFINED
-        return verdict, np.where(broken, 0.0, residual)
+            ended.append((Status.AT_POINT, small & (state.cusp > 0)))
+        ended += [(Status.ESCAPED, gone), (Status.UNDEFINED, broken)]
+        return Stop(np.where(broken, 0.0, residual), ended)
 
     def level(self, rise: Array, new: State, old: State, owners: Array) -> Array:
         """Steps whose change is rounding, but that make the gradient smaller."""
@@ -57,33 +56,25 @@ class Judge:
         falling = new.gradient_norm < old.gradient_norm
         return np.asarray((rise <= slack) & falling)
 
-    def stalled(self, state: State, owners: Array) -> Array:
-        """The status of rows that cannot be moved."""
-        residual = state.gradient_norm / self.problem.scale(state, owners)
-        out = np.full(len(owners), Status.STALLED, dtype=object)
-        # the objective is flat to rounding where its gradient is below the root of it
-        out[residual <= max(self.tol, 1e-8)] = Status.CONVERGED
-        return out
-
-    def _tails(self, state: State, owners: Array) -> tuple[Array, Array]:
+    def _tails(self, state: State, owners: Array, rows: Array) -> tuple[Array, Array]:
         """Of rows with a tiny gradient: which have arrived, and which have left.
 
         A tiny gradient proves nothing in the tails. A row has arrived if the objective is not tiny,
         or the fixed-point step is, or a point of the element is near; it has left if psi <= 0 and
         none is.
         """
-        size = self._sizes[owners]
-        bulk = np.abs(state.objective) >= _BULK * size
+        arrived, gone = np.zeros((2, len(owners)), dtype=bool)
+        if len(rows) < len(owners):
+            state = state[rows]
+        bulk = np.abs(state.objective) >= _BULK * self._sizes[owners[rows]]
         local = np.abs(state.value * state.stiffness) if state.stiffness is not None else 0.0
         still = state.local_norm**2 < _STILL**2 * local
-        arrived = bulk | still
-        open_rows = np.flatnonzero(~arrived)
-        gone = np.zeros(len(owners), dtype=bool)
-        if open_rows.size:
-            nearness = self._nearness(state.points[open_rows])
-            arrived[open_rows[nearness >= _NEAR]] = True
-            left = (nearness < _NEAR) & (state.value[open_rows] >= 0)
-            gone[open_rows[left]] = True
+        arrived[rows] = bulk | still
+        unclear = np.flatnonzero(~arrived[rows])
+        if unclear.size:
+            near = self._nearness(state.points[unclear]) >= _NEAR
+            arrived[rows[unclear[near]]] = True
+            gone[rows[unclear[~near & (state.value[unclear] >= 0)]]] = True
         return arrived, gone
 
     def _nearness(self, points: Array) -> Array:

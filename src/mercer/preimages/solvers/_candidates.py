@@ -14,7 +14,7 @@ from mercer.exceptions import InputError
 from mercer.kernels import check_same_columns
 from mercer.preimages._objective import Collinear, Nearest
 from mercer.preimages._problem import Problem
-from mercer.preimages._result import Found, statuses
+from mercer.preimages._result import SolverResult
 from mercer.preimages._solver import Solver
 from mercer.space import Element
 
@@ -64,7 +64,7 @@ class Candidates(Solver):
         points = doubled(chosen.array)
         return _Ready(points, np.asarray(diagonal(kernel.program, points), dtype=np.float64))
 
-    def solve(self, problem: Problem, starts: Any) -> Found:
+    def solve(self, problem: Problem, starts: Any) -> SolverResult:
         """The best candidate of every element."""
         return self.prepare(problem.psi).solve(problem, starts)
 
@@ -76,7 +76,7 @@ class _Ready(Solver):
     points: Any = field(repr=False)
     diagonal: Array = field(repr=False)
 
-    def solve(self, problem: Problem, starts: Any) -> Found:
+    def solve(self, problem: Problem, starts: Any) -> SolverResult:
         """Compare block by block."""
         count, b = n_rows(self.points), problem.batch
         plain = isinstance(problem.objective, Nearest | Collinear) and problem.constraint.is_free
@@ -93,8 +93,8 @@ class _Ready(Solver):
         if np.isinf(best).any():
             raise InputError("the objective is finite at no candidate; give others")
         looked = np.full(b, count)
-        chosen = statuses(Status.CHOSEN, b)
-        return Found(self._taken(problem, index), chosen, np.zeros(b, dtype=int), looked)
+        chosen = np.full(b, Status.CHOSEN, dtype=object)
+        return SolverResult(self._taken(problem, index), chosen, np.zeros(b, dtype=int), looked)
 
     def _plain(self, problem: Problem, rows: slice) -> Array:
         """Scores of some candidates for every element, from values alone."""

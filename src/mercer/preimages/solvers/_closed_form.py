@@ -14,7 +14,7 @@ from mercer.engine import Coef, n_rows
 from mercer.exceptions import InputError
 from mercer.kernels import Kernel
 from mercer.preimages._problem import Problem
-from mercer.preimages._result import Found, found_by_formula
+from mercer.preimages._result import SolverResult
 from mercer.preimages._solver import Solver
 from mercer.space import Element
 
@@ -92,7 +92,7 @@ class ClosedForm(Solver):
             weights = self._weights(psi.kernel, X, X - shift if self.centred else X)
         return _Linear(psi.points, weights, shift)
 
-    def solve(self, problem: Problem, starts: Any) -> Found:
+    def solve(self, problem: Problem, starts: Any) -> SolverResult:
         """Apply the map to the coefficients of every element."""
         return self.prepare(problem.psi).solve(problem, starts)
 
@@ -119,11 +119,11 @@ class _Linear(Solver):
     weights: Array = field(repr=False)
     shift: Array
 
-    def solve(self, problem: Problem, starts: Any) -> Found:
+    def solve(self, problem: Problem, starts: Any) -> SolverResult:
         """One product for the whole batch."""
         check_prepared(self.points, problem.psi)
         found = self.apply(problem.psi.coef)
-        return found_by_formula(problem.constraint.project(found, np.arange(problem.batch)))
+        return SolverResult.computed(problem.constraint.project(found, np.arange(problem.batch)))
 
     def apply(self, coef: Coef) -> Array:
         """The pre-images of coefficients of shape (n, b), never written out if they are not."""

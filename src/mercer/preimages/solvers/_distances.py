@@ -14,7 +14,7 @@ from mercer.engine import Distance, Expr, pieces
 from mercer.exceptions import InputError
 from mercer.kernels import Definiteness, Kernel
 from mercer.preimages._problem import Problem
-from mercer.preimages._result import Found, found_by_formula
+from mercer.preimages._result import SolverResult
 from mercer.preimages._solver import Solver
 from mercer.preimages.solvers._closed_form import check_prepared, dense_points
 from mercer.space import Element
@@ -99,7 +99,7 @@ class Distances(Solver):
         solve = 0.5 * (left[:, keep] / s[keep]) @ right[keep]
         return _Global(psi.points, profile, seen, mean, np.sum(gap**2, axis=1), solve)
 
-    def solve(self, problem: Problem, starts: Any) -> Found:
+    def solve(self, problem: Problem, starts: Any) -> SolverResult:
         """Distances, then coordinates, for every element."""
         return self.prepare(problem.psi).solve(problem, starts)
 
@@ -261,7 +261,7 @@ class _Global(Solver):
     own: Array = field(repr=False)  # squared distances of the points to their mean
     weights: Array = field(repr=False)  # (n, p)
 
-    def solve(self, problem: Problem, starts: Any) -> Found:
+    def solve(self, problem: Problem, starts: Any) -> SolverResult:
         """x = m + G'(d0^2 - d^2), summed over blocks of points."""
         psi, b = problem.psi, problem.batch
         check_prepared(self.points, psi)
@@ -276,7 +276,7 @@ class _Global(Solver):
             if unknown.any():
                 lost += unknown.T @ self.weights[rows]
         x = self.seen.original(self.mean + moved - far[:, None] * lost)
-        return found_by_formula(problem.constraint.project(x, np.arange(b)))
+        return SolverResult.computed(problem.constraint.project(x, np.arange(b)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -289,7 +289,7 @@ class _Local(Solver):
     neighbors: int
     tol: float
 
-    def solve(self, problem: Problem, starts: Any) -> Found:
+    def solve(self, problem: Problem, starts: Any) -> SolverResult:
         """Nearest points, their distances, and a small decomposition per element."""
         psi, b = problem.psi, problem.batch
         check_prepared(self.points, psi)
@@ -304,7 +304,7 @@ class _Local(Solver):
 
         parts = list(pieces(b, max(1, min(256, _VALUES // (self.neighbors * Y.shape[1])))))
         x = self.seen.original(np.concatenate(map_threads(scaled, parts)))
-        return found_by_formula(problem.constraint.project(x, np.arange(b)))
+        return SolverResult.computed(problem.constraint.project(x, np.arange(b)))
 
 
 def _nearest(psi: Element, count: int) -> tuple[Array, Array]:

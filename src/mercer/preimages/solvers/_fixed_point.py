@@ -7,13 +7,13 @@ from typing import Any
 
 from mercer._array import Array
 from mercer.exceptions import DerivativeError
-from mercer.preimages._descent import Descent, fixed_point_step, steepest
+from mercer.preimages._descent import IterativeSolver, fixed_point_step, steepest
 from mercer.preimages._problem import Problem
 from mercer.preimages._state import State
 
 
 @dataclass(frozen=True)
-class FixedPoint(Descent):
+class FixedPoint(IterativeSolver):
     r"""Repeat x <- sum_i a_i k'(u_i) x_i / sum_i a_i k'(u_i), with a safeguard.
 
     For kernels of the inner product the step is sum_i a_i f'(<x, x_i>) x_i / f'(\|x\|^2). Weights

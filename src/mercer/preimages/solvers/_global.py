@@ -15,7 +15,7 @@ from mercer.kernels import Definiteness
 from mercer.preimages._constraint import Box, as_constraint
 from mercer.preimages._objective import Collinear, Nearest
 from mercer.preimages._problem import Problem
-from mercer.preimages._result import Found
+from mercer.preimages._result import SolverResult
 from mercer.preimages._solver import Solver
 from mercer.rigor._box_bounds import BoxObjective
 from mercer.rigor._branch_and_bound import Search
@@ -88,12 +88,12 @@ class Global(Solver):
         object.__setattr__(self, "gap", positive(self.gap, "gap"))
         object.__setattr__(self, "max_boxes", positive_int(self.max_boxes, "max_boxes"))
 
-    def solve(self, problem: Problem, starts: Any = None) -> Found:
+    def solve(self, problem: Problem, starts: Any = None) -> SolverResult:
         """Each element on its own; starts are not needed, and are offered as candidates."""
         rows = minima(problem, self.gap, self.max_boxes, starts)
         status = np.empty(problem.batch, dtype=object)
         status[:] = [row.status for row in rows]
-        return Found(
+        return SolverResult(
             np.array([row.point for row in rows]),
             status,
             np.array([row.n_rounds for row in rows]),

@@ -9,14 +9,14 @@ import numpy as np
 
 from mercer._array import Array
 from mercer.exceptions import InputError
-from mercer.preimages._descent import Descent
+from mercer.preimages._descent import IterativeSolver
 from mercer.preimages._problem import Problem
 from mercer.preimages._state import State
 from mercer.rigor._derivative_bounds import lipschitz
 
 
 @dataclass(frozen=True)
-class GradientDescent(Descent):
+class GradientDescent(IterativeSolver):
     """x <- x - t gradient, with t = 1/L or by a line search.
 
     With L the Lipschitz constant of the gradient (SPEC C5), 1/L descends without a look at the

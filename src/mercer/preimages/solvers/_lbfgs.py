@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from mercer._array import Array, positive_int
-from mercer.preimages._descent import Descent, steepest
+from mercer.preimages._descent import IterativeSolver, steepest
 from mercer.preimages._problem import Problem
 from mercer.preimages._state import State, row_norms, row_products
 
@@ -16,7 +16,7 @@ _FAR = 40.0  # logarithm: pairs from places whose values differ by more are of n
 
 
 @dataclass(frozen=True)
-class LBFGS(Descent):
+class LBFGS(IterativeSolver):
     """Limited-memory BFGS with the fixed-point step as its first guess of the inverse Hessian.
 
     Needs first derivatives only. Where the kernel has a fixed-point step, the first step is that

@@ -12,7 +12,7 @@ from mercer._threads import map_threads, single_threaded_blas
 from mercer.exceptions import InputError
 from mercer.kernels import Gaussian, Kernel, median_scale
 from mercer.preimages._problem import Problem
-from mercer.preimages._result import Found, found_by_formula
+from mercer.preimages._result import SolverResult
 from mercer.preimages._solver import Solver
 from mercer.space import Element, Subspace, feature
 
@@ -153,7 +153,7 @@ class FittedMap(Solver):
         """Return the data points of coordinates of shape (b, r), shape (b, d)."""
         return np.asarray(self.intercept + self.map(coordinates))
 
-    def solve(self, problem: Problem, starts: Any) -> Found:
+    def solve(self, problem: Problem, starts: Any) -> SolverResult:
         """Coordinates of every element, then the map."""
         if problem.dim != self.intercept.size:
             raise InputError(
@@ -161,7 +161,7 @@ class FittedMap(Solver):
                 f"{problem.dim}"
             )
         x = self.predict(self.plane.coordinates(problem.psi))
-        return found_by_formula(problem.constraint.project(x, np.arange(problem.batch)))
+        return SolverResult.computed(problem.constraint.project(x, np.arange(problem.batch)))
 
 
 def _as_plane(plane: Subspace | Element) -> Subspace:

@@ -10,7 +10,7 @@ import numpy as np
 from mercer._array import Array
 from mercer.engine import Dense
 from mercer.exceptions import InputError
-from mercer.preimages._descent import Descent
+from mercer.preimages._descent import IterativeSolver
 from mercer.preimages._problem import Problem
 from mercer.preimages._state import State
 from mercer.preimages.solvers._radius_equation import slope, solve_length
@@ -19,7 +19,7 @@ from mercer.space import Element
 
 
 @dataclass(frozen=True)
-class MM(Descent):
+class MM(IterativeSolver):
     r"""Minimise a majorant that touches the objective at x, and repeat.
 
     Radial kernels with a convex profile: terms with a_i > 0 lie below their tangent parabolas,

@@ -9,7 +9,7 @@ import numpy as np
 
 from mercer._array import Array
 from mercer.exceptions import DerivativeError
-from mercer.preimages._descent import Descent, steepest
+from mercer.preimages._descent import IterativeSolver, steepest
 from mercer.preimages._problem import Problem
 from mercer.preimages._state import State
 
@@ -17,7 +17,7 @@ _FLAT = 1e-10  # of the largest eigenvalue: smaller ones are not divided by
 
 
 @dataclass(frozen=True)
-class Newton(Descent):
+class Newton(IterativeSolver):
     """x <- x - H^(-1) gradient where the Hessian H is positive definite.
 
     Elsewhere the fixed-point step is taken (radial and inner-product kernels), or eigenvalues are

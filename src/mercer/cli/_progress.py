@@ -1,36 +1,36 @@
-"""Progress on the terminal, for work that takes its time."""
+"""Progress bars on the terminal."""
 
 from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any, TypeVar
+
+import click
 
 T = TypeVar("T")
-_PATIENCE = 0.5  # seconds before a bar is worth looking at
+_PATIENCE = 0.5  # seconds; shorter work needs no bar
 
 
 @dataclass(frozen=True)
-class Bars:
-    """Bars on stderr, if it is a terminal and nobody asked for silence."""
+class Progress:
+    """Progress bars on stderr, shown only on a terminal and without `--quiet`."""
 
     quiet: bool = False
 
     @property
     def shown(self) -> bool:
-        """Whether anybody would see them."""
+        """Whether bars are shown at all."""
         return not self.quiet and sys.stderr.isatty()
 
-    def over(self, items: Sequence[T], label: str) -> Iterator[T]:
-        """The items, with a bar once they have taken a while."""
+    def each(self, items: Sequence[T], label: str) -> Iterator[T]:
+        """Yield the items, and show a bar if they take a while."""
         if not self.shown:
             yield from items
             return
-        import click
-
         start, done = time.monotonic(), 0
         for item in items:
             if time.monotonic() - start > _PATIENCE:
@@ -46,8 +46,18 @@ class Bars:
                 bar.update(1)
 
     @contextmanager
+    def steps(self, most: int, label: str) -> Iterator[Callable[[Any], None] | None]:
+        """Yield a callback that advances a bar of at most `most` steps; None if none is shown."""
+        if not self.shown:
+            yield None
+            return
+        with click.progressbar(length=most, label=label, file=sys.stderr) as bar:
+            yield lambda _: bar.update(1)
+            bar.update(most - bar.pos)
+
+    @contextmanager
     def waiting(self, text: str) -> Iterator[None]:
-        """A line that stands while one long step is taken."""
+        """Show a line of text during one long step."""
         if self.shown:
             sys.stderr.write(f"{text} ...")
             sys.stderr.flush()

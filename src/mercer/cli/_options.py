@@ -1,0 +1,168 @@
+"""Options that the commands share, and how their text is parsed."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from mercer.cli._data import Selection
+from mercer.cli._messages import UsageError
+from mercer.cli._output import Output
+from mercer.cli._run import Run
+from mercer.exceptions import InputError
+from mercer.kernels._names import ALIASES, KERNELS
+
+# the numbers that follow the name of a kernel, and how many of them are required
+_NUMBERS = {
+    "gaussian": ("LENGTH", 1),
+    "laplace": ("LENGTH", 1),
+    "matern": ("NU,LENGTH", 2),
+    "polynomial": ("DEGREE[,SCALE,OFFSET]", 1),
+    "linear": ("", 0),
+    "cosine": ("", 0),
+}
+_FORMS = ("auto", *(f"{name}:{form}" if form else name for name, (form, _) in _NUMBERS.items()))
+_PATH = click.Path(path_type=Path)
+
+
+def data_command(
+    examples: Sequence[tuple[str, str]], *own: Any
+) -> Callable[[Callable[..., None]], click.Command]:
+    """Make a command of a function of a `Run` and of the command's own options.
+
+    Parameters
+    ----------
+    examples : sequence of (str, str)
+        Descriptions and command lines for the help page.
+    *own : click options
+    """
+
+    def decorate(function: Callable[..., None]) -> click.Command:
+        @functools.wraps(function)
+        def run(**given: Any) -> None:
+            def take(*names: str) -> dict[str, Any]:
+                return {name: given.pop(name) for name in names}
+
+            given.pop("debug")  # handled where errors are printed
+            selection = Selection(**take("columns", "skip", "array", "missing", "header"))
+            output = Output(given.pop("output"), given.pop("force"))
+            kernel = parse_kernel(given.pop("kernel"))
+            rest = take("source", "train", "scale", "seed", "quiet")
+            function(Run(output=output, selection=selection, kernel=kernel, **rest), **given)
+
+        return command(examples, *_INPUTS, *own, *_SHARED, *CONTROLS)(run)
+
+    return decorate
+
+
+def command(
+    examples: Sequence[tuple[str, str]], *options: Any
+) -> Callable[[Callable[..., None]], click.Command]:
+    """Make a command of a function, with options in this order and examples in its help page."""
+
+    def decorate(function: Callable[..., None]) -> click.Command:
+        for option in reversed(options):
+            function = option(function)
+        return click.command(epilog=format_examples(examples))(function)
+
+    return decorate
+
+
+def format_examples(examples: Sequence[tuple[str, str]]) -> str:
+    """Examples for the end of a help page; "backspace" tells click to keep the line breaks."""
+    lines = ["\b", "Examples:"]
+    for description, line in examples:
+        lines += [f"  # {description}", f"  {line}"]
+    return "\n".join(lines)
+
+
+CONTROLS = [
+    click.option("--force", is_flag=True,
+                 help="Replace OUTPUT if it exists. Inputs are never replaced."),
+    click.option("-q", "--quiet", is_flag=True, help="Print errors only."),
+    click.option("--debug", is_flag=True, help="Print a traceback after an error."),
+]  # fmt: skip
+_INPUTS = [
+    click.argument("source", metavar="INPUT", type=_PATH),
+    click.option("-o", "--output", required=True, type=_PATH, metavar="OUTPUT",
+                 help="File or folder to write. Its parent folder must exist."),
+    click.option("--train", type=_PATH, metavar="FILE",
+                 help="Learn from this file or folder instead of INPUT. It must be of the same "
+                 "kind, and as noisy as INPUT."),
+]  # fmt: skip
+_SHARED = [
+    click.option("-c", "--columns", multiple=True, metavar="A,B",
+                 help="Use only these columns. Default: all columns of numbers, except row "
+                 "numbers."),
+    click.option("--skip", multiple=True, metavar="A,B", help="Leave these columns unchanged."),
+    click.option("--no-scale", "scale", flag_value=False, default=True, type=bool,
+                 help="Do not scale columns to unit variance. By default they are scaled for the "
+                 "computation, unless --kernel gives a length: lengths are in the units of the "
+                 "data. Images are never scaled."),
+    click.option("--kernel", default="auto", show_default=True, metavar="KERNEL",
+                 help=f"{', '.join(_FORMS[:-1])} or {_FORMS[-1]}. auto is a Gaussian whose "
+                 "length follows the median distance of rows."),
+    click.option("--array", metavar="NAME", help="The array to use from an .npz file."),
+    click.option("--missing", multiple=True, metavar="TEXT",
+                 help="Text that marks a missing value, besides empty cells, NA, NaN, null and "
+                 "none. Can be repeated."),
+    click.option("--no-header", "header", flag_value=False, default=True, type=bool,
+                 help="The first line of the CSV file holds data, not column names."),
+    click.option("--seed", default=0, show_default=True, type=click.IntRange(0), metavar="N",
+                 help="Seed for random subsets of large data."),
+]  # fmt: skip
+
+
+def components_option(default: str) -> Any:
+    """The option for the number of principal components."""
+    text = "Number of principal components, or the share of variance to keep, such as 0.9."
+    return click.option("--components", metavar="N", help=f"{text} {default}")
+
+
+def parse_components(text: str | None) -> int | float | None:
+    """Parse a number of components or a share of variance."""
+    if text is None:
+        return None
+    if text.isdecimal() and int(text) > 0:
+        return int(text)
+    share = as_float(text)
+    if not 0.0 < share < 1.0:
+        raise UsageError(
+            f"--components {text}: give a number of components, or a share between 0 and 1"
+        )
+    return share
+
+
+def parse_kernel(text: str) -> Any:
+    """Parse a kernel such as `gaussian:0.5`, or "auto"."""
+    name, _, numbers = text.strip().lower().partition(":")
+    if name == "auto" and not numbers:
+        return "auto"
+    name = ALIASES.get(name, name)
+    if name not in _NUMBERS:
+        raise UsageError(f"unknown kernel {text!r}; choose one of {', '.join(_FORMS)}")
+    form, least = _NUMBERS[name]
+    most = form.count(",") + 1 if form else 0
+    values = [as_float(number) for number in numbers.split(",")] if numbers else []
+    if not least <= len(values) <= most or any(map(math.isnan, values)):
+        expected = f"{name}:{form}" if form else name
+        raise UsageError(f"--kernel {text} does not have the form {expected}")
+    if name == "polynomial" and values[0].is_integer():
+        values[0] = int(values[0])
+    try:
+        return KERNELS[name](*values)
+    except InputError as error:
+        raise UsageError(f"--kernel {text}: {error}") from error
+
+
+def as_float(text: str) -> float:
+    """The number that text stands for, or NaN."""
+    try:
+        return float(text)
+    except ValueError:
+        return float("nan")
