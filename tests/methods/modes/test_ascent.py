@@ -152,7 +152,7 @@ def test_the_sides_are_those_of_the_iteration_in_extended_precision():
 
 
 def test_many_starts_near_a_ridge_keep_their_sides(rng):
-    """A saddle between two hills in the plane, starts within a cell of the grid that groups ends."""
+    """A saddle between two hills; starts share a cell of the grid that groups ends."""
     X = np.array([[-1.02, 0.0], [1.02, 0.0]])
     start = rng.normal(size=(200, 2)) * [3e-5, 0.4]
     found = mc.mean_shift(mc.mean_embedding(mc.Gaussian(1.0), X), start)

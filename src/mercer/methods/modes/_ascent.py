@@ -117,9 +117,9 @@ class Ascent:
         leaps = np.zeros(m, dtype=int)
         active, Z = np.arange(m), start
         for iteration in range(self.max_iter + 1):
-            if self.use_basins and iteration in _AGAIN:
-                if len(Z) >= _FEW or iteration > _AGAIN[0]:
-                    self.look_for_modes(_some(Z))
+            worth = len(Z) >= _FEW or iteration > _AGAIN[0]
+            if self.use_basins and worth and iteration in _AGAIN:
+                self.look_for_modes(_some(Z))
             here = density.at(Z)
             held = self.basins.holding(Z, here.density)
             length = np.linalg.norm(here.step, axis=1)
