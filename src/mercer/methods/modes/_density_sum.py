@@ -10,16 +10,18 @@ import numpy as np
 
 from mercer._array import Array, is_sparse
 from mercer.engine import (
+    Dense,
     Distance,
     Fields,
     LinearMap,
     Matrix,
+    PreparedSum,
     Program,
-    RepeatedSum,
     Scales,
     apply_all,
     evaluate,
     n_columns,
+    prepare,
 )
 from mercer.exceptions import InputError
 from mercer.kernels import Kernel
@@ -27,6 +29,7 @@ from mercer.rigor._derivative_bounds import cusp_slope
 from mercer.space import Element
 
 _ENTRIES = 1 << 22  # of Hessians in memory at a time: 32 MB
+_STEPS = 10  # evaluations of a start, about, until it is retired
 
 
 class DensityState(NamedTuple):
@@ -195,7 +198,9 @@ class DensitySum:
         Zhang: with R = sum of w_i (z_i - z) over the other points, and eta the slope of the cusp,
         it is max(0, 1 - eta / |R|) R / sum_i w_i.
         """
-        parts = [f(Z, order, exact=exact) for f in self._sums]
+        parts = [
+            f.fields(Z, order=order, shifted=True, exact=exact).only_element() for f in self._sums
+        ]
         value, gradient, slope, hessian, shift = _added(parts, order)
         eta = np.zeros(1)
         for program, f in zip(self.programs, parts, strict=True):
@@ -211,15 +216,17 @@ class DensitySum:
         H = hessian if order == 2 else None
         return DensityState(value, gradient, step, stiffness, H, shift, eta)
 
-    @property
-    def uses_frequencies(self) -> bool:
-        """Whether sums go by non-uniform Fourier transforms."""
-        return any(f.uses_frequencies for f in self._sums)
-
     @cached_property
-    def _sums(self) -> list[RepeatedSum]:
+    def _sums(self) -> list[PreparedSum]:
         return [
-            RepeatedSum(p, Z, a, self.tolerance, self.n_queries)
+            prepare(
+                p,
+                Z,
+                Dense(a[:, None]),
+                n_queries=_STEPS * self.n_queries,
+                tolerance=self.tolerance,
+                slopes=True,
+            )
             for p, Z, a in zip(self.programs, self.points, self.coef, strict=True)
         ]
 
