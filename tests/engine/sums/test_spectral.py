@@ -4,7 +4,7 @@ import time
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import mercer as mc
@@ -150,6 +150,7 @@ def test_anywhere(place, name, rng):
     assert np.all(np.abs(f.gradient - g.gradient).max(axis=(0, 2)) <= 40 * f.bound)
 
 
+@settings(max_examples=20)
 @given(
     name=st.sampled_from(sorted(KERNELS)),
     d=st.sampled_from([1, 1, 2, 2, 3]),

@@ -134,7 +134,9 @@ def random_problem(rng: Any) -> tuple[Problem, Any, Any]:
     return problem(kernel, X, a), X.min(axis=0) - 3 * s, X.max(axis=0) + 3 * s
 
 
-@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize(
+    "seed", [*range(3), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(3, 10))]
+)
 def test_a_proof_is_never_violated(seed: int) -> None:
     rng = np.random.default_rng(seed)
     for _ in range(15):
