@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from mercer._array import Array, is_sparse
+from mercer._array import is_sparse
 from mercer.engine.pairs._cancellation import cut_below
 from mercer.engine.pairs._distances import bound_on_error, squared_norms
 from mercer.engine.pairs._variables import mapped_points, tile_dtype
-from mercer.engine.programs._fields import Fields
 from mercer.engine.programs._program import Distance, Program
 
 _SMALLEST, _LARGEST = 1e-30, 1e30  # squared distances that float32 holds with room to spare
@@ -54,27 +52,3 @@ def _extreme(d: float) -> bool:
 def doubled(X: Any) -> Any:
     """The points in float64."""
     return X.astype(np.float64) if getattr(X, "dtype", None) == np.float32 else X
-
-
-def halved(fields: Fields) -> Fields:
-    """Fields in float32; slopes and shifts stay as they are, a bound grows by the rounding."""
-
-    def cast(a: Any) -> Any:
-        return None if a is None else a.astype(np.float32)
-
-    with np.errstate(over="ignore"):  # what is beyond float32 is infinite in it
-        return replace(
-            fields,
-            value=cast(fields.value),
-            gradient=cast(fields.gradient),
-            hessian=cast(fields.hessian),
-            cusp=cast(fields.cusp),
-            bound=with_rounding(fields.bound, fields.value),
-        )
-
-
-def with_rounding(bound: Array | None, value: Array) -> Array | None:
-    """A bound on the error of values of shape (m, b) that will be rounded to float32."""
-    if bound is None:
-        return None
-    return np.asarray(bound + np.finfo(np.float32).eps * np.abs(value).max(axis=0))

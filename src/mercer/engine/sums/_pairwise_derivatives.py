@@ -12,9 +12,9 @@ from mercer.engine._tiling import n_columns, n_rows, pieces
 from mercer.engine.pairs._precision import doubled, in_double
 from mercer.engine.pairs._variables import Pairs
 from mercer.engine.pairs._weights import tile_jet, without_cusps
-from mercer.engine.programs._fields import direction
 from mercer.engine.programs._maps import pull_all
 from mercer.engine.programs._program import Distance, Dot, Gap, Norm, Program, Variable
+from mercer.engine.sums._derivatives import direction
 from mercer.exceptions import DerivativeError
 
 

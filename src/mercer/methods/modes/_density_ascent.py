@@ -10,20 +10,23 @@ import numpy as np
 
 from mercer._array import Array, is_sparse
 from mercer.engine import (
+    Dense,
     Distance,
     Fields,
     LinearMap,
     Matrix,
+    PreparedSum,
     Program,
-    RepeatedSum,
     Scales,
     apply_all,
     evaluate,
     n_columns,
+    prepare,
 )
 from mercer.exceptions import InputError
 from mercer.space import Element
 
+_STEPS = 10  # evaluations of a start, about, until it is retired
 _TINY = 1e-8  # of the kernel's own length: where the slope of a cusp is read off
 
 
@@ -140,7 +143,9 @@ class Climbed:
         Zhang: with R = sum of w_i (z_i - z) over the other points, and eta the slope of the cusp,
         it is max(0, 1 - eta / |R|) R / sum_i w_i.
         """
-        parts = [f(Z, order, exact=exact) for f in self._sums]
+        parts = [
+            f.fields(Z, order=order, shifted=True, exact=exact).only_element() for f in self._sums
+        ]
         value, gradient, slope, hessian, shift = _added(parts, order)
         eta = np.zeros(1)
         for program, f in zip(self.programs, parts, strict=True):
@@ -156,15 +161,17 @@ class Climbed:
         at_cusp = np.broadcast_to(eta > 0.0, shift.shape)
         return Ascent(value, gradient, step, stiffness, H, shift, at_cusp)
 
-    @property
-    def uses_frequencies(self) -> bool:
-        """Whether sums go by non-uniform Fourier transforms."""
-        return any(f.uses_frequencies for f in self._sums)
-
     @cached_property
-    def _sums(self) -> list[RepeatedSum]:
+    def _sums(self) -> list[PreparedSum]:
         return [
-            RepeatedSum(p, Z, a, self.tolerance, self.n_queries)
+            prepare(
+                p,
+                Z,
+                Dense(a[:, None]),
+                n_queries=_STEPS * self.n_queries,
+                tolerance=self.tolerance,
+                slopes=True,
+            )
             for p, Z, a in zip(self.programs, self.points, self.coef, strict=True)
         ]
 
