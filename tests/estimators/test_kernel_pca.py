@@ -17,6 +17,7 @@ from mercer import InputError, KernelPCA
 from mercer.methods import Truncation, fit_denoiser
 
 
+@pytest.mark.sample(3)
 @parametrize_with_checks(
     [
         KernelPCA(),

@@ -63,6 +63,7 @@ def assert_within_bound(f, g):
 # --- values and derivatives -----------------------------------------------------------------------
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("tolerance", [1e-2, 1e-5, 1e-8])
 @pytest.mark.parametrize("d", [1, 2])
 @pytest.mark.parametrize("mapping", [None, "scales", "matrix"])
