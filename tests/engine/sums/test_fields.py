@@ -64,6 +64,7 @@ def on_each_engine():
                 yield pytest.param(None, name, paired, id=f"native-{name}-{how}")
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("d", [2, 5])
