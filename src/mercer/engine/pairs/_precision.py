@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
-from mercer._array import is_sparse
+from mercer._array import Array, is_sparse
 from mercer.engine.pairs._cancellation import cut_below
 from mercer.engine.pairs._distances import bound_on_error, squared_norms
 from mercer.engine.pairs._variables import mapped_points, tile_dtype
+from mercer.engine.programs._expr import Const
 from mercer.engine.programs._program import Distance, Program
 
 _SMALLEST, _LARGEST = 1e-30, 1e30  # squared distances that float32 holds with room to spare
@@ -18,11 +20,13 @@ _SMALLEST, _LARGEST = 1e-30, 1e30  # squared distances that float32 holds with r
 def in_double(program: Program, X: Any, Y: Any, order: int) -> bool:
     """Whether these float32 points need float64 sums.
 
-    Because their squared distances, or derivatives of the profile, leave the range of float32; or
-    because derivatives are sums of coordinates that would cancel (clusters far apart).
+    Because their squared distances, or constants or derivatives of the profile, leave the range of
+    float32; or because derivatives are sums of coordinates that would cancel (clusters far apart).
     """
     if tile_dtype(X, Y) != np.float32:
         return False
+    if _has_extreme_constants(program.profile):
+        return True
     if any(_extreme(d) for pair in program.corner for d in pair[: 2 if order else 1]):
         return True
     return any(
@@ -45,6 +49,15 @@ def _distance_needs_double(program: Program, index: int, X: Any, Y: Any, order: 
     return order > 0 and radius2 > 0 and cut_below(program, index, "float32", error, radius2) > 0
 
 
+@lru_cache(maxsize=1024)
+def _has_extreme_constants(node: Any) -> bool:
+    """Whether a profile has constants too large or too small for float32, such as 1 / l^2."""
+    if isinstance(node, Const):
+        return node.value != 0.0 and not _SMALLEST < abs(node.value) < _LARGEST
+    parts = (getattr(node, name, None) for name in ("left", "right", "gate", "body", "arg"))
+    return any(_has_extreme_constants(part) for part in parts if part is not None)
+
+
 def _extreme(d: float) -> bool:
     return np.isfinite(d) and abs(d) > 1e25
 
@@ -52,3 +65,9 @@ def _extreme(d: float) -> bool:
 def doubled(X: Any) -> Any:
     """The points in float64."""
     return X.astype(np.float64) if getattr(X, "dtype", None) == np.float32 else X
+
+
+def as_float32(array: Array) -> Array:
+    """The array in float32; numbers beyond its range become infinite."""
+    with np.errstate(over="ignore"):
+        return array.astype(np.float32)

@@ -11,7 +11,7 @@ import numpy as np
 from mercer._array import Array
 from mercer._config import get_options, options
 from mercer.engine._tiling import n_columns, n_rows, pieces
-from mercer.engine.pairs._precision import doubled, in_double
+from mercer.engine.pairs._precision import as_float32, doubled, in_double
 from mercer.engine.programs._coef import Coef, Dense, LowRank, Selection, Stacked
 from mercer.engine.programs._program import Program
 from mercer.engine.sums import _blocked, _native, _paired_blas
@@ -32,7 +32,7 @@ def gram(program: Program, X: Any, Y: Any) -> Array:
     if in_double(program, X, Y, 0):
         same = X is Y
         X = doubled(X)
-        return gram(program, X, X if same else doubled(Y)).astype(np.float32)
+        return as_float32(gram(program, X, X if same else doubled(Y)))
     run = _native.gram if use_native(program, X, Y) else _blocked.gram
     return run(program, X, Y)
 
