@@ -8,7 +8,6 @@ from mercer.methods.density._bandwidth import density_scale
 from mercer.methods.density._density import Density, kernel_density
 from mercer.methods.imputation._impute import Completion, Imputed, impute
 from mercer.methods.modes._all_modes import ProvedModes, all_modes
-from mercer.methods.modes._ascent import ClimbStatus
 from mercer.methods.modes._blurring import Blurred, blurring_mean_shift
 from mercer.methods.modes._clustering_accuracy import Accuracy, clustering_accuracy
 from mercer.methods.modes._convergence_bandwidth import ConvergenceBandwidth, convergence_bandwidth
@@ -22,7 +21,6 @@ from mercer.methods.segmentation._segment import Segments, segment
 __all__ = [
     "Accuracy",
     "Blurred",
-    "ClimbStatus",
     "Completion",
     "ConvergenceBandwidth",
     "Denoiser",

@@ -1,4 +1,4 @@
-"""The file: a zip of `mercer.json` and plain .npy arrays, uncompressed; numpy.load reads it too."""
+"""The file format: an uncompressed zip archive of `mercer.json` and .npy arrays."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ import numpy as np
 
 from mercer._array import Array
 from mercer.exceptions import InputError
-from mercer.io._encode import Encoded, is_plain
+from mercer.io._encode import is_plain
 
 if TYPE_CHECKING:
     from zipfile import ZipFile, ZipInfo
@@ -28,19 +28,19 @@ _HEADER = re.compile(
     r"\{'descr': '([<>|][a-zA-Z]\d+)', 'fortran_order': (True|False), "
     r"'shape': \(([\d, ]*)\), \} *\n"
 )
-_CHUNK = 1 << 24  # bytes that are read at once
+_CHUNK = 1 << 24  # bytes read at a time, to keep the copy of each part small
 
 
-def write(path: Path, encoded: Encoded) -> None:
-    """Write beside the path, then move there: the old file stays until the new one is whole."""
+def write(path: Path, document: dict[str, Any], arrays: dict[str, Array]) -> None:
+    """Write a new file and move it to its place, so that an old one stays until it is complete."""
     from zipfile import ZipFile, ZipInfo
 
-    text = json.dumps(encoded.document, allow_nan=False)
-    target = Path(os.path.realpath(path))  # behind a link its target is replaced, not the link
+    text = json.dumps(document, allow_nan=False)
+    target = Path(os.path.realpath(path))  # replace the target of a link, not the link
     with _replacing(target) as file, ZipFile(file, "w") as archive:
         with archive.open(ZipInfo(DESCRIPTION), "w", force_zip64=True) as member:
             member.write(text.encode("ascii"))
-        for name, array in encoded.arrays.items():
+        for name, array in arrays.items():
             with archive.open(ZipInfo(name), "w", force_zip64=True) as member:
                 np.lib.format.write_array(member, array, version=(1, 0), allow_pickle=False)
 
@@ -61,9 +61,9 @@ def _replacing(target: Path) -> Iterator[BinaryIO]:
 
 
 class Reader:
-    """An open file that was checked: no member claims more bytes than the file has.
+    """Reads members of an archive, each once.
 
-    Members are not compressed, so memory is bounded by the size of the file.
+    Members must not be compressed or overlap, so their sizes add up to at most that of the file.
     """
 
     def __init__(self, file: BinaryIO) -> None:
@@ -72,22 +72,22 @@ class Reader:
         try:
             self.archive: ZipFile = ZipFile(file)
         except BadZipFile as error:
-            raise InputError("it is cut short, or was not written by mercer.save") from error
+            raise InputError("it is incomplete, or was not written by mercer.save") from error
         self.left = set(self.archive.namelist())
         size = os.fstat(file.fileno()).st_size
         if sum(info.file_size for info in self.archive.infolist()) > size:
             raise InputError("it claims to hold more than its size")
 
     def document(self) -> Any:
-        """The description."""
+        """Read the description."""
         if DESCRIPTION not in self.left:
-            raise InputError(f"it holds no {DESCRIPTION}, so it was not written by mercer.save")
+            raise InputError(f"it contains no {DESCRIPTION}, so it was not written by mercer.save")
         with self._open(DESCRIPTION) as (member, info):
             text = member.read(info.file_size + 1)
         return json.loads(text.decode("utf-8"), parse_constant=_no_constant)
 
     def array(self, name: str, dtype: str, shape: tuple[int, ...]) -> Array:
-        """The array of a member, each of which is read once."""
+        """Read an array, which must have this type and shape."""
         with self._open(name) as (member, info):
             found, in_columns, header = _read_header(member, name)
             if (found.str, *shape) != (dtype, *_shape_of(header)):
@@ -97,7 +97,7 @@ class Reader:
                 )
             count, start = math.prod(shape), member.tell()
             if count * found.itemsize != info.file_size - start:
-                raise InputError(f"the array {name} is cut short, or too long")
+                raise InputError(f"the array {name} is too short or too long")
             flat = _read_items(member, np.empty(count, dtype=found), name)
         flat = flat if found.isnative else flat.astype(found.newbyteorder("="))
         return flat.reshape(shape[::-1]).T if in_columns else flat.reshape(shape)
@@ -107,7 +107,7 @@ class Reader:
         from zipfile import ZIP_STORED
 
         if name not in self.left:
-            raise InputError(f"it has no member {name!r}, or it is asked for twice")
+            raise InputError(f"it has no member {name!r}, or refers to it twice")
         self.left.discard(name)
         info = self.archive.getinfo(name)
         plain = info.compress_type == ZIP_STORED and info.compress_size == info.file_size
@@ -122,7 +122,10 @@ class Reader:
 
 
 def _read_header(member: Any, name: str) -> tuple[np.dtype[Any], bool, str]:
-    """Type, order and text of the header; nothing but the plainest form is accepted."""
+    """Return the type, whether the order is Fortran's, and the shape as text.
+
+    Only the form that NumPy writes for plain arrays is accepted.
+    """
     start = member.read(len(_MAGIC) + 2)
     length = int.from_bytes(start[len(_MAGIC) :], "little")
     match = _HEADER.fullmatch(member.read(length).decode("latin-1"))
@@ -130,7 +133,7 @@ def _read_header(member: Any, name: str) -> tuple[np.dtype[Any], bool, str]:
         raise InputError(f"the array {name} is not a plain array of numbers or strings")
     dtype = np.dtype(match[1])
     if not is_plain(dtype):
-        raise InputError(f"the array {name} has dtype {dtype}, which is not read")
+        raise InputError(f"the array {name} has dtype {dtype}, which cannot be loaded")
     return dtype, match[2] == "True", match[3]
 
 
@@ -144,18 +147,18 @@ def _read_items(member: Any, flat: Array, name: str) -> Array:
         part = member.read(min(_CHUNK, raw.size - start))
         raw[start : start + len(part)] = np.frombuffer(part, dtype=np.uint8)
         if start + len(part) < min(start + _CHUNK, raw.size):
-            raise InputError(f"the array {name} is cut short")
+            raise InputError(f"the array {name} is too short")
     if flat.dtype == bool and raw.size and raw.max() > 1:
-        raise InputError(f"the array {name} has booleans that are neither true nor false")
+        raise InputError(f"the array {name} has booleans that are neither 0 nor 1")
     return flat
 
 
 def _no_constant(text: str) -> Any:
-    raise InputError(f"its description is not strict JSON: it holds {text}")
+    raise InputError(f"its description is not strict JSON: it contains {text}")
 
 
 def damage() -> tuple[type[Exception], ...]:
-    """What reading a file that is damaged, or no zip at all, may raise; InputError among them."""
+    """Errors that reading a damaged file, or one that is no zip archive, may raise."""
     from zipfile import BadZipFile
 
     from_zip = BadZipFile, EOFError, NotImplementedError, RuntimeError, struct.error

@@ -1,4 +1,4 @@
-"""The classes of mercer that files may hold: the public ones, and what those are made of."""
+"""Classes of mercer that can be saved: all public ones, and private ones that they contain."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from mercer.methods.pca._landmark_pca import LandmarkScatter
 from mercer.space._operator import _Term
 
 _ESTIMATORS = "mercer.estimators"
-_INSIDE: dict[str, type] = {
+_PRIVATE: dict[str, type] = {
     "mercer.engine.Dense": engine.Dense,
     "mercer.engine.LowRank": engine.LowRank,
     "mercer.engine.Selection": engine.Selection,
@@ -28,7 +28,7 @@ _INSIDE: dict[str, type] = {
 
 
 def class_of(name: str) -> type | None:
-    """The class of that name, None if there is none; scikit-learn is imported for estimators."""
+    """The class of that name, or None; scikit-learn is imported only for estimators."""
     _fill()
     if _registry.class_of(name) is None and name.startswith(_ESTIMATORS + "."):
         _fill_estimators()
@@ -36,7 +36,7 @@ def class_of(name: str) -> type | None:
 
 
 def name_of(cls: type) -> str | None:
-    """The name of a class, None if it has none."""
+    """The name of a class, or None."""
     _fill()
     if cls.__module__.startswith(_ESTIMATORS):
         _fill_estimators()
@@ -45,7 +45,7 @@ def name_of(cls: type) -> str | None:
 
 @cache
 def _fill() -> None:
-    for name, cls in _INSIDE.items():
+    for name, cls in _PRIVATE.items():
         _registry.add(name, cls)
     for module in (kernels, linalg, space, preimages, methods):
         _add_public(module)
@@ -63,11 +63,11 @@ def _fill_estimators() -> None:
 
 def _add_public(module: ModuleType) -> None:
     for name in module.__all__:
-        if _is_kind(cls := getattr(module, name)):
+        if _is_savable(cls := getattr(module, name)):
             _registry.add(f"{module.__name__}.{name}", cls)
 
 
-def _is_kind(cls: Any) -> bool:
+def _is_savable(cls: Any) -> bool:
     if not isinstance(cls, type) or inspect.isabstract(cls):
         return False
     return _registry.is_savable(cls) or issubclass(cls, LinearMap)
