@@ -68,27 +68,27 @@ def denoise(
     model = _model(run, train, n_components, noise, solver)
     run.fit(model, scaler.transform(train.values), train)
     values, change = data.values, np.zeros_like(data.values)
-    if model.denoiser_.trust > 0.0:
+    if model.trust_ > 0.0:
         rows = scaler.transform(data.values)
-        denoised = run.map_rows(model.denoise, rows, "denoising")
+        denoised = run.map_rows(model.transform, rows, "denoising")
         values, change = scaler.inverse_transform(denoised), denoised - rows
     data.write(values, run.output)
     facts = _facts(model, noise, change, scaled=scaler.with_std)
     run.report("denoised", data, facts | (_details(model, data, change) if report else {}))
-    if model.denoiser_.trust < _NOTHING and noise != 0.0:
+    if model.trust_ < _NOTHING and noise != 0.0:
         run.print("note: a change would do more harm than good; rows stay nearly as they were",
                   err=True)  # fmt: skip
 
 
 def _model(run: Run, train: Data, n_components: Any, noise: float | None, solver: str) -> Any:
-    from mercer.estimators import KernelPCA
+    from mercer.estimators import KernelDenoiser
 
     n = len(train.values)
     count = n_components if isinstance(n_components, int) else 0
     if count >= n:
         raise UsageError(f"--components {count} is too many for {counted(n, train.row_word)}")
     landmarks = max(_LANDMARKS, 2 * count)
-    return KernelPCA(
+    return KernelDenoiser(
         n_components,
         kernel=run.kernel,
         noise="auto" if noise is None else noise,
@@ -102,9 +102,8 @@ def _facts(model: Any, noise: float | None, change: Array, *, scaled: bool) -> d
     """The noise, and what was changed."""
     facts = {}
     unit = " of a column's standard deviation" if scaled else ""
-    if model.noise_ is not None:
-        facts["noise"] = f"{model.noise_:.3g}{unit} ({'estimated' if noise is None else 'given'})"
-    facts["trust"] = f"{model.denoiser_.trust:.2f} (the share of the change that is kept)"
+    facts["noise"] = f"{model.noise_:.3g}{unit} ({'estimated' if noise is None else 'given'})"
+    facts["trust"] = f"{model.trust_:.2f} (the share of the change that is kept)"
     facts["change"] = (
         f"{np.sqrt(np.mean(np.square(change, dtype=float))):.3g}{unit}, root mean square"
     )
@@ -114,7 +113,7 @@ def _facts(model: Any, noise: float | None, change: Array, *, scaled: bool) -> d
 def _details(model: Any, data: Data, change: Array) -> dict[str, str]:
     """What --report adds."""
     weights = model.denoiser_.weights
-    share = float(np.sum(model.explained_variance_ratio_))
+    share = float(np.sum(model.pca_.explained_variance_ratio_))
     by_row = np.sqrt(np.mean(change**2, axis=1))
     facts = {
         "kernel": rounded(model.kernel_),

@@ -10,15 +10,16 @@ from sklearn.base import ClusterMixin
 from sklearn.utils.validation import check_is_fitted
 
 from mercer._array import Array, as_points, positive_int
+from mercer._status import Status
 from mercer.estimators._bandwidth_parameter import density_kernel
 from mercer.estimators._base import KernelEstimator
 from mercer.estimators._inputs import dtype_of, row_weights, validated
 from mercer.exceptions import InputError, MercerWarning
-from mercer.methods import ClimbStatus, Modes, mean_shift
-from mercer.methods.modes._assignment import reached
-from mercer.methods.modes._basins import Nearest
+from mercer.methods import Modes, mean_shift
+from mercer.methods.modes._basins import nearest_center
 from mercer.methods.modes._blurring import blurring_mean_shift
 from mercer.methods.modes._convergence_bandwidth import ConvergenceBandwidth, convergence_bandwidth
+from mercer.methods.modes._mean_shift import nearest_modes
 from mercer.space import mean_embedding
 from mercer.space._points import unique
 
@@ -173,8 +174,8 @@ class MeanShift(ClusterMixin, KernelEstimator):  # type: ignore[misc]
         centres = np.asarray(self.cluster_centers_, dtype=np.float64)
         with self._options():
             if self.blurring or self.labels == "nearest":
-                return _nearest(Z, centres)
-            return reached(self.density_, centres, Z, tol=self.tol, max_iter=self.max_iter)
+                return nearest_center(Z, centres)[1]
+            return nearest_modes(self.density_, centres, Z, tol=self.tol, max_iter=self.max_iter)
 
     # --- helpers ------------------------------------------------------------------------------
 
@@ -184,7 +185,7 @@ class MeanShift(ClusterMixin, KernelEstimator):  # type: ignore[misc]
         found = mean_shift(self.density_, Z if starts is None else starts, **settings)  # type: ignore[arg-type]
         self.modes_: Modes | None = found
         self.n_iter_ = int(found.n_iter.max(initial=0))
-        late = int(np.sum(found.status == ClimbStatus.MAX_ITER))
+        late = int(np.sum(found.status == Status.MAX_ITER))
         if late:
             warnings.warn(
                 f"{late} of {len(found.status)} ascents were still moving after max_iter = "
@@ -195,10 +196,10 @@ class MeanShift(ClusterMixin, KernelEstimator):  # type: ignore[misc]
         if not len(found):
             raise InputError("no start reached a mode; raise max_iter, or give seeds nearer by")
         if self.labels == "nearest":
-            return found.points, _nearest(Z, found.points)
+            return found.points, nearest_center(Z, found.points)[1]
         if starts is None:
             return found.points, found.labels
-        return found.points, reached(self.density_, found.points, Z, **settings)  # type: ignore[arg-type]
+        return found.points, nearest_modes(self.density_, found.points, Z, **settings)  # type: ignore[arg-type]
 
     def _blurred(self, Z: Array, w: Array | None) -> tuple[Array, Array]:
         found = blurring_mean_shift(self.kernel_, Z, w, tol=self.tol, max_iter=self.max_iter)
@@ -222,7 +223,7 @@ class MeanShift(ClusterMixin, KernelEstimator):  # type: ignore[misc]
 
     def _width(self) -> float:
         """The width of the cells of `bin_seeding`: the length scale of the kernel."""
-        from mercer.methods.modes._density_ascent import own_length
+        from mercer.methods.modes._density_sum import own_length
 
         scale = getattr(self.kernel_, "length_scale", None)
         return float(scale) if scale is not None else own_length(self.kernel_.program)
@@ -238,10 +239,6 @@ def bin_seeds(Z: Array, width: float, least: int) -> Array:
     cells, group = unique(np.round(Z / width))
     middles = cells[np.bincount(group) >= least] * width
     return middles if len(middles) else Z
-
-
-def _nearest(Z: Array, centres: Array) -> Array:
-    return Nearest(centres).query(Z)[1]
 
 
 def _without_small(

@@ -37,7 +37,11 @@ def names(profile):
         ((1.0 + U) ** -0.5, ["inverse_root"]),
         ((2.0 * U - 1.0) ** 3, ["whole_power"]),
         ((1.0 + U) ** -3, ["inverse", "whole_power"]),
-        ((1.0 + U) ** 40.5, ["large_power"]),
+        ((2.0 * U - 1.0) ** 40.5, ["large_power"]),
+        (
+            (1.0 + U) ** 40.5,
+            ["linear", "linear", "add", "inverse", "multiply", "logarithm", "add", "exponential"],
+        ),
         (np.log(1.0 + U), ["logarithm"]),
         (Matern(3.0 * U, 1.5), ["matern3"]),
         (Matern(5.0 * U, 2.5), ["matern5"]),

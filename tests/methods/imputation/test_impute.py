@@ -14,7 +14,7 @@ import mercer as mc
 from mercer import Status
 from mercer.methods import Landweber, Tikhonov, Truncation, impute
 from mercer.methods.imputation._choice import _median_distance
-from mercer.methods.imputation._rounds import Components, Settings, from_neighbours
+from mercer.methods.imputation._rounds import Components, Settings, complete, from_neighbours
 
 
 def holes(X, share=0.2, seed=0):
@@ -58,7 +58,7 @@ def test_a_round_is_kernel_ridge_regression_of_each_column_on_the_rows(n_landmar
     H = np.outer(np.ones(20), w) / W + (C / (lam + a)) @ C.T * w
     np.testing.assert_allclose(smoother(Z), H @ Z, atol=1e-9)
     np.testing.assert_allclose(smoother.leverage, np.diag(H), atol=1e-9)
-    found = smoother.complete(np.where(missing, 0.0, Z), missing)
+    found = complete(smoother, np.where(missing, 0.0, Z), missing)
     for j in range(3):
         m, o = missing[:, j], ~missing[:, j]
         exact = np.linalg.solve(np.eye(m.sum()) - H[np.ix_(m, m)], H[np.ix_(m, o)] @ Z[o, j])

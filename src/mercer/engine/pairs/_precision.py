@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,7 @@ from mercer._array import Array, is_sparse
 from mercer.engine.pairs._cancellation import cut_below
 from mercer.engine.pairs._distances import bound_on_error, squared_norms
 from mercer.engine.pairs._variables import mapped_points, tile_dtype
-from mercer.engine.programs._fields import Fields
+from mercer.engine.programs._expr import Const
 from mercer.engine.programs._program import Distance, Program
 
 _SMALLEST, _LARGEST = 1e-30, 1e30  # squared distances that float32 holds with room to spare
@@ -20,11 +20,13 @@ _SMALLEST, _LARGEST = 1e-30, 1e30  # squared distances that float32 holds with r
 def in_double(program: Program, X: Any, Y: Any, order: int) -> bool:
     """Whether these float32 points need float64 sums.
 
-    Because their squared distances, or derivatives of the profile, leave the range of float32; or
-    because derivatives are sums of coordinates that would cancel (clusters far apart).
+    Because their squared distances, or constants or derivatives of the profile, leave the range of
+    float32; or because derivatives are sums of coordinates that would cancel (clusters far apart).
     """
     if tile_dtype(X, Y) != np.float32:
         return False
+    if _has_extreme_constants(program.profile):
+        return True
     if any(_extreme(d) for pair in program.corner for d in pair[: 2 if order else 1]):
         return True
     return any(
@@ -47,6 +49,15 @@ def _distance_needs_double(program: Program, index: int, X: Any, Y: Any, order: 
     return order > 0 and radius2 > 0 and cut_below(program, index, "float32", error, radius2) > 0
 
 
+@lru_cache(maxsize=1024)
+def _has_extreme_constants(node: Any) -> bool:
+    """Whether a profile has constants too large or too small for float32, such as 1 / l^2."""
+    if isinstance(node, Const):
+        return node.value != 0.0 and not _SMALLEST < abs(node.value) < _LARGEST
+    parts = (getattr(node, name, None) for name in ("left", "right", "gate", "body", "arg"))
+    return any(_has_extreme_constants(part) for part in parts if part is not None)
+
+
 def _extreme(d: float) -> bool:
     return np.isfinite(d) and abs(d) > 1e25
 
@@ -56,25 +67,7 @@ def doubled(X: Any) -> Any:
     return X.astype(np.float64) if getattr(X, "dtype", None) == np.float32 else X
 
 
-def halved(fields: Fields) -> Fields:
-    """Fields in float32; slopes and shifts stay as they are, a bound grows by the rounding."""
-
-    def cast(a: Any) -> Any:
-        return None if a is None else a.astype(np.float32)
-
-    with np.errstate(over="ignore"):  # what is beyond float32 is infinite in it
-        return replace(
-            fields,
-            value=cast(fields.value),
-            gradient=cast(fields.gradient),
-            hessian=cast(fields.hessian),
-            cusp=cast(fields.cusp),
-            bound=with_rounding(fields.bound, fields.value),
-        )
-
-
-def with_rounding(bound: Array | None, value: Array) -> Array | None:
-    """A bound on the error of values of shape (m, b) that will be rounded to float32."""
-    if bound is None:
-        return None
-    return np.asarray(bound + np.finfo(np.float32).eps * np.abs(value).max(axis=0))
+def as_float32(array: Array) -> Array:
+    """The array in float32; numbers beyond its range become infinite."""
+    with np.errstate(over="ignore"):
+        return array.astype(np.float32)

@@ -9,14 +9,13 @@ from typing import Any
 import numpy as np
 
 from mercer._array import Array, is_sparse
-from mercer.engine._compiled import profile_of_tiles
+from mercer.engine._compiled import compiled_profile
 from mercer.engine.pairs._cancellation import cut_below
 from mercer.engine.pairs._circular import aligned_gaps, gaps
 from mercer.engine.pairs._coordinates import (
     aligned_sums,
     comparable,
     coordinate_sums,
-    profile_of_sums,
     totals,
 )
 from mercer.engine.pairs._distances import Distances, aligned_distances, squared_norms
@@ -42,24 +41,35 @@ def tile_dtype(X: Any, Y: Any) -> Any:
 
 
 def mapped_points(v: Variable, X: Any, Y: Any) -> tuple[Any, Any]:
-    """Points and queries where variable v measures them.
-
-    Points of a distance or a gap are centred before they are mapped: a map rounds, and what it
-    rounds should not depend on where the origin is.
-    """
+    """Points and queries where variable v measures them."""
     maps: Maps = getattr(v, "maps", ())
     if isinstance(v, Coordinates):
         return comparable(apply_all(maps, X), apply_all(maps, Y) if Y is not X else None)
     if not maps:
         return X, Y
-    linear = all(step.is_linear for step in maps)
-    if _is_centred(v) and linear and not is_sparse(X) and not is_sparse(Y):
-        centre = np.mean(X, axis=0, dtype=np.float64)
-        same = Y is X
-        X = (X - centre).astype(X.dtype)
-        Y = X if same else (Y - centre).astype(Y.dtype)
-    x = apply_all(maps, X)
-    return x, x if Y is X else apply_all(maps, Y)
+    centre = None if is_sparse(Y) else centre_before_maps(v, X)
+    x = mapped(maps, X, centre)
+    return x, x if Y is X else mapped(maps, Y, centre)
+
+
+def centre_before_maps(v: Variable, X: Any) -> Array | None:
+    """The point that is subtracted before the maps of a distance or a gap; None for no point.
+
+    A map rounds, and its rounding errors should not depend on where the origin is.
+    """
+    maps: Maps = getattr(v, "maps", ())
+    # selecting columns does not round, and gaps of columns are exact as they are
+    rounds = isinstance(v, Gap) and not all(isinstance(step, Columns) for step in maps)
+    if not (isinstance(v, Distance) or rounds) or not maps or is_sparse(X):
+        return None
+    if not all(step.is_linear for step in maps):
+        return None
+    return np.asarray(np.mean(X, axis=0, dtype=np.float64))
+
+
+def mapped(maps: Maps, Z: Any, centre: Array | None) -> Any:
+    """Points after subtracting `centre` (None: nothing) and applying the maps."""
+    return apply_all(maps, Z if centre is None else (Z - centre).astype(Z.dtype))
 
 
 class Pairs:
@@ -78,7 +88,7 @@ class Pairs:
                 name = str(self.dtype)
                 rule = partial(cut_below, program, i, name, shifted=shifted, order=order)
                 self._distances[i] = Distances(*self.mapped(v), self.dtype, rule)
-        self._profile = profile_of_tiles(program) or profile_of_sums(program)
+        self._profile = compiled_profile(program)
 
     def mapped(self, v: Variable) -> tuple[Any, Any]:
         """Points and queries where variable v measures them."""
@@ -212,12 +222,6 @@ def aligned(program: Program, X: Any, Y: Any) -> list[Any]:
             case Block(function=f):
                 out.append(_aligned_block(f, y, x))
     return out
-
-
-def _is_centred(v: Variable) -> bool:
-    """Columns do not round, and gaps of them are exact as they are."""
-    rounds = isinstance(v, Gap) and not all(isinstance(step, Columns) for step in v.maps)
-    return isinstance(v, Distance) or rounds
 
 
 def _oriented(vector: Array, of: str) -> Array:

@@ -11,7 +11,21 @@ from typing import Any
 import numpy as np
 
 from mercer._array import namespace
-from mercer.engine.programs._expr import Add, Const, Cut, Expr, LogAddExp, Mul, Unary, Var
+from mercer.engine.programs._expr import (
+    Add,
+    Const,
+    Cut,
+    Expr,
+    Log,
+    LogAddExp,
+    Mul,
+    Pow,
+    Unary,
+    Var,
+    log_of_sum,
+    magnifies,
+    power_of_sum,
+)
 from mercer.exceptions import DerivativeError
 
 
@@ -53,6 +67,12 @@ def _jet(node: Expr, inputs: Sequence[Any], order: int, memo: dict[int, Jet]) ->
         case Cut(gate=g, body=b, outside=c):
             gate = _visit(g, inputs, 0, {}).value
             return _cut(gate, _visit(b, inputs, order, memo), c)
+        case Pow(arg=Add(left=Const(value=c), right=a), exponent=p) if magnifies(p):
+            inner = _visit(a, inputs, order, memo)
+            return _chain(power_of_sum(c, inner.value, p, order), inner, order)
+        case Log(arg=Add(left=Const(value=c), right=a)):
+            inner = _visit(a, inputs, order, memo)
+            return _chain(log_of_sum(c, inner.value, order), inner, order)
         case Unary(arg=a):
             inner = _visit(a, inputs, order, memo)
             return _chain(node.derivatives(inner.value, order), inner, order)

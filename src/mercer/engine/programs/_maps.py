@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from mercer._array import Array, as_points, as_vector, frozen, is_sparse
+from mercer._array import Array, as_points, as_vector, frozen, is_sparse, positive_length
 from mercer.exceptions import InputError
 
 
@@ -97,6 +97,8 @@ class Scales(LinearMap):
         lengths = as_vector(lengths, "lengths").astype(np.float64)
         if lengths.size == 0 or np.any(lengths <= 0):
             raise InputError(f"lengths must all be > 0, got {lengths.tolist()}")
+        for length in (lengths.min(), lengths.max()):
+            positive_length(length, "each length")
         self.array = frozen(lengths + 0.0)
 
     @property

@@ -15,11 +15,14 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+import numpy as np
+
 from mercer._array import Array
 from mercer.engine.programs._expr import Const, Expr, Var, substitute
-from mercer.engine.programs._jets import corner
+from mercer.engine.programs._jets import corner, evaluate
 from mercer.engine.programs._log_profile import log_expr
 from mercer.engine.programs._maps import Maps
+from mercer.engine.programs._tape import Step, tape
 
 
 @dataclass(frozen=True)
@@ -119,7 +122,19 @@ class Program:
         """log k as an expression, None where k is not positive by its form."""
         return log_expr(self.profile)
 
-    @property
+    @cached_property
+    def tape(self) -> tuple[tuple[Step, ...], int] | None:
+        """The profile as steps of the compiled core; None if it has several variables or none."""
+        return tape(self.profile) if len(self.variables) == 1 else None
+
+    @cached_property
+    def value_at_zero(self) -> float:
+        """The profile where every variable is zero: k(x, x) of a radial kernel."""
+        with np.errstate(all="ignore"):
+            at_zero = evaluate(self.profile, [np.zeros(1) for _ in self.variables]).value
+        return float(np.ravel(at_zero)[0])
+
+    @cached_property
     def kind(self) -> str:
         """`radial`, `dot`, `constant` (no variable) or `mixed` (everything else)."""
         if not self.variables:

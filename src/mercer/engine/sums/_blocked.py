@@ -17,16 +17,10 @@ from mercer.engine._tiling import n_columns, n_rows, pieces, plan
 from mercer.engine.pairs._variables import Pairs
 from mercer.engine.pairs._weights import scaled, tile_jet, without_cusps
 from mercer.engine.programs._coef import Coef, Dense, LowRank
-from mercer.engine.programs._fields import (
-    Fields,
-    Moments,
-    accumulate,
-    add_moments,
-    gradient_of,
-    hessian_of,
-)
 from mercer.engine.programs._jets import Jet
 from mercer.engine.programs._program import Program
+from mercer.engine.sums._derivatives import Moments, accumulate, add_moments
+from mercer.engine.sums._fields import Fields, empty_fields, from_moments
 from mercer.engine.sums._loop import TileLoop, count
 
 
@@ -96,13 +90,14 @@ class _FieldSums:
             bytes_per_row=4 * per_row,
             values_only=order == 0 and not paired,
         )
-        self.out = self._allocate()
+        m, dtype = self.loop.m, self.loop.pairs.dtype
+        self.out = empty_fields(program, m, self.batch, self.dim, order, dtype)
 
     def fields(self) -> Fields:
         by_element = self.order >= 1 and not self.paired
         silent = self._silent if self.paired and isinstance(self.coef, Dense) else None
         self.loop.run(self.batch if by_element else 1, self._add, self._finish, silent)
-        return self._packed()
+        return self.out.only_element() if self.paired else self.out
 
     def _silent(self, rows: Any, columns: slice) -> Array:
         return np.asarray(self.coef.tile(columns, rows).T == 0)
@@ -121,7 +116,7 @@ class _FieldSums:
         for b, part in enumerate(moments):
             factor = A.T if self.paired else A[:, b]
             add_moments(part, self.program, scaled(jet, factor), coordinates, self.order)
-            if "cusp" in self.out:
+            if self.out.cusp is not None:
                 found = 0.0 if at_cusp is None else np.where(at_cusp, factor, 0.0).sum(axis=1)
                 accumulate(part, ("cusp",), np.zeros(jet.value.shape[0]) + found)
 
@@ -134,46 +129,10 @@ class _FieldSums:
         Y = Y[rows].toarray() if is_sparse(Y) else Y[rows]
         return np.asarray(Y - centre, dtype=np.float64)
 
-    def _allocate(self) -> dict[str, Array]:
-        """float64 outputs; `slopes` has one entry per variable in front."""
-        m = self.loop.m
-        shape = (m, self.batch)
-        out = {"value": np.empty(shape), "shift": np.zeros(m)}
-        if self.order >= 1:
-            out["gradient"] = np.empty((*shape, self.dim))
-            out["slopes"] = np.zeros((len(self.program.variables), *shape))
-            if any(self.program.cusps):
-                out["cusp"] = np.zeros(shape)
-        if self.order == 2:
-            out["hessian"] = np.empty((*shape, self.dim, self.dim))
-        return out
-
     def _finish(self, rows: Any, moments: list[Moments], shift: Array) -> None:
         """Turn the moments of some queries into values, gradients and Hessians."""
-        out = self.out
-        out["shift"][rows] = shift
-        if not self.order:
-            out["value"][rows] = moments[0][("value",)].reshape(-1, self.batch)
-            return
-        centres = self.loop.pairs.centres(rows)
+        centres = self.loop.pairs.centres(rows) if self.order else []
         queries = [self._queries(v, rows, c) for v, c in enumerate(centres)]
-        for b, part in enumerate(moments):
-            out["value"][rows, b] = part[("value",)]
-            out["gradient"][rows, b] = gradient_of(self.program, part, queries, self.dim)
-            for v in range(len(self.program.variables)):
-                out["slopes"][v, rows, b] = part.get(("sum", v), 0.0)
-            if "cusp" in out:
-                out["cusp"][rows, b] = part[("cusp",)]
-            if self.order == 2:
-                out["hessian"][rows, b] = hessian_of(self.program, part, queries, self.dim)
-
-    def _packed(self) -> Fields:
-        def pack(name: str) -> Any:
-            if name not in self.out:
-                return None
-            array = self.out[name].astype(self.loop.pairs.dtype, copy=False)
-            return array[:, 0] if self.paired else array
-
-        slopes = tuple(a[:, 0] if self.paired else a for a in self.out.get("slopes", ()))
-        shift = self.out["shift"]
-        return Fields(pack("value"), pack("gradient"), pack("hessian"), slopes, pack("cusp"), shift)
+        dtype = self.loop.pairs.dtype
+        part = from_moments(self.program, moments, queries, self.dim, self.order, dtype, shift)
+        self.out.put(rows, part)

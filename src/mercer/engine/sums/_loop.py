@@ -13,10 +13,10 @@ from mercer._threads import map_threads
 from mercer.engine._tiling import cut, n_columns, n_rows, plan
 from mercer.engine.pairs._variables import Pairs
 from mercer.engine.pairs._weights import from_log, log_jet, tile_jet
-from mercer.engine.programs._fields import Moments
 from mercer.engine.programs._jets import Jet
-from mercer.engine.programs._log_shift import finite, merged, raise_shift
 from mercer.engine.programs._program import Program
+from mercer.engine.sums._derivatives import Moments
+from mercer.engine.sums._log_shift import finite, merged, raise_shift
 
 AddTile = Callable[[list[Moments], Jet, list[Any], Any, slice], None]
 """add(moments, jet, inputs, rows, columns): add one tile to the moments of its queries."""

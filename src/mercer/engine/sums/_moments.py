@@ -8,17 +8,18 @@ from typing import Any
 import numpy as np
 
 from mercer._array import Array, is_sparse
-from mercer.engine._tiling import n_columns, n_rows
+from mercer.engine._tiling import n_columns
 from mercer.engine.pairs._precision import doubled, in_double
 from mercer.engine.pairs._weights import scaled, without_cusps
 from mercer.engine.programs._coef import Coef
 from mercer.engine.programs._expr import Const
-from mercer.engine.programs._fields import Moments, add_moments
 from mercer.engine.programs._jets import Jet
 from mercer.engine.programs._program import Distance, Program
-from mercer.engine.sums import _native
-from mercer.engine.sums._dispatch import LOST, NATIVE_COLUMNS, use_native
+from mercer.engine.sums._choice import native_elements, use_native
+from mercer.engine.sums._derivatives import Moments, add_moments
 from mercer.engine.sums._loop import TileLoop
+from mercer.engine.sums._native import moment_sums, symmetric
+from mercer.engine.sums._redo import underflowing_rows
 from mercer.exceptions import DerivativeError
 
 _EUCLIDEAN = Program((Distance(),), Const(0.0))  # only its variable is looked at
@@ -40,6 +41,12 @@ class WeightedMoments:
     first: Array
     second: Array | None
     shift: Array
+
+    def put(self, rows: Array, part: WeightedMoments) -> None:
+        """Overwrite some rows in place."""
+        for name in ("weight", "first", "second", "shift"):
+            if getattr(self, name) is not None:
+                getattr(self, name)[rows] = getattr(part, name)
 
 
 def moments(
@@ -65,35 +72,30 @@ def moments(
         )
     if in_double(program, X, Y, 2 if scatter else 1):
         X, Y = doubled(X), doubled(Y)
-    lost = np.arange(n_rows(Y))
     found = _by_core(program, X, Y, coef, derivative, scatter)
-    if found is not None:
-        log = shifted and program.log_profile is not None
-        lost = np.flatnonzero(_underflows(found)) if log else lost[:0]
-        if not lost.size:
-            return found
-        Y, coef = Y[lost], coef if coef.shape[1] == 1 else coef.columns(lost)
-    blocked = _blocked(program, X, Y, coef, derivative, scatter, shifted)
-    return blocked if found is None else _replaced(found, lost, blocked)
+    if found is None:
+        return _blocked(program, X, Y, coef, derivative, scatter, shifted)
+    if shifted and program.log_profile is not None:
+        rows = underflowing_rows([found.weight, found.first], 1.0, "float64")
+        if rows.size:
+            coef = coef if coef.shape[1] == 1 else coef.columns(rows)
+            found.put(rows, _blocked(program, X, Y[rows], coef, derivative, scatter, True))
+    return found
 
 
 def _by_core(
     program: Program, X: Any, Y: Any, coef: Coef, derivative: int, scatter: bool
 ) -> WeightedMoments | None:
     """The moments from sums of the native engine, unshifted; None where it cannot or should not."""
-    columns = n_columns(X) ** 2 if scatter else n_columns(X)
-    if columns > NATIVE_COLUMNS or not use_native(program, X, Y):
-        return None
-    sums, about = _native.moment_sums(program, X, Y, coef, derivative=derivative, scatter=scatter)
     d = n_columns(X)
+    if not native_elements(d, 1 + scatter) or not use_native(program, X, Y):
+        return None
+    sums, about = moment_sums(program, X, Y, coef, derivative=derivative, scatter=scatter)
     y = np.asarray(Y, dtype=np.float64) - about
     weight, first = sums[:, 0].copy(), sums[:, 1 : 1 + d]
     second = None
     if scatter:
-        rows, cols = np.triu_indices(d)
-        outer = np.empty((len(y), d, d))
-        outer[:, rows, cols] = outer[:, cols, rows] = sums[:, 1 + d :]
-        second = _about(outer, first, weight, y)
+        second = _about(symmetric(sums[:, 1 + d :], d), first, weight, y)
     return WeightedMoments(weight, first - weight[:, None] * y, second, np.zeros(len(y)))
 
 
@@ -102,18 +104,6 @@ def _about(outer: Array, first: Array, weight: Array, y: Array) -> Array:
     cross = first[:, :, None] * y[:, None, :]
     square = weight[:, None, None] * y[:, :, None] * y[:, None, :]
     return np.asarray(outer - cross - np.swapaxes(cross, 1, 2) + square)
-
-
-def _underflows(found: WeightedMoments) -> Array:
-    size = np.maximum(np.abs(found.weight), np.abs(found.first).max(axis=1))
-    return np.asarray(~((size > LOST["float64"]) & np.isfinite(size)))
-
-
-def _replaced(found: WeightedMoments, rows: Array, other: WeightedMoments) -> WeightedMoments:
-    for name in ("weight", "first", "second", "shift"):
-        if getattr(found, name) is not None:
-            getattr(found, name)[rows] = getattr(other, name)
-    return found
 
 
 def _blocked(

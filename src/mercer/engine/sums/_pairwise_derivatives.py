@@ -9,12 +9,12 @@ import numpy as np
 from mercer._array import Array, is_sparse
 from mercer._threads import map_threads
 from mercer.engine._tiling import n_columns, n_rows, pieces
-from mercer.engine.pairs._precision import doubled, in_double
+from mercer.engine.pairs._precision import as_float32, doubled, in_double
 from mercer.engine.pairs._variables import Pairs
 from mercer.engine.pairs._weights import tile_jet, without_cusps
-from mercer.engine.programs._fields import direction
 from mercer.engine.programs._maps import pull_all
 from mercer.engine.programs._program import Distance, Dot, Gap, Norm, Program, Variable
+from mercer.engine.sums._derivatives import direction
 from mercer.exceptions import DerivativeError
 
 
@@ -43,7 +43,7 @@ def _derivative(program: Program, X: Any, Y: Any, *, mixed: bool) -> Array:
     order = 2 if mixed else 1
     if in_double(program, Y, X, order):
         wide = _derivative(program, doubled(X), doubled(Y), mixed=mixed)
-        return wide.astype(np.float32)
+        return as_float32(wide)
     pairs = Pairs(program, Y, X, order=order)
     n, m, dim = n_rows(X), n_rows(Y), n_columns(X)
     out = np.zeros((n, m, dim, dim) if mixed else (n, m, dim), dtype=pairs.dtype)

@@ -21,7 +21,7 @@ from mercer.methods.imputation._choice import Choice, choose
 from mercer.methods.imputation._rounds import Components, from_neighbours, observed_mean
 from mercer.methods.pca._components import check_number
 from mercer.methods.pca._filters import Filter, Tikhonov
-from mercer.methods.pca._linear_inverse import Readout
+from mercer.preimages import LinearInverse
 from mercer.space import Element
 
 _MANY = 2000  # rows whose components are all computed; more take landmarks
@@ -314,11 +314,11 @@ def _run(
 
 def _sums(parts: Components, Z: Array, w: Array, strength: float | None) -> tuple[Element, Array]:
     """The regression of completed rows on their filtered coordinates, as sums of kernels."""
-    readout = Readout.of(parts.plane, Z, w)
-    slopes = parts.weights(strength)[:, None] * readout.slopes
+    inverse = LinearInverse.fit(parts.plane, Z, w)
+    slopes = parts.weights(strength)[:, None] * inverse.slopes
     plane = parts.plane
     at_origin = np.asarray(plane.directions.inner(plane.origin), dtype=np.float64).ravel()
-    return plane.directions.combine(slopes), readout.mean - at_origin @ slopes
+    return plane.directions.combine(slopes), inverse.mean - at_origin @ slopes
 
 
 def _status(

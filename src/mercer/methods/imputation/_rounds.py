@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -14,6 +13,7 @@ from mercer.exceptions import InputError
 from mercer.kernels import Kernel
 from mercer.methods.pca._filters import Filter
 from mercer.methods.pca._kernel_pca import kernel_pca
+from mercer.methods.pca._smoother import Smoother
 from mercer.space import Subspace, feature
 
 # relative to the whole scatter of the features: from next to none to nothing but the mean
@@ -39,70 +39,6 @@ class Settings:
     n_components: float | None = None
     n_landmarks: int | None = None
     seed: int = 0
-
-
-@dataclass(frozen=True, eq=False)
-class Smoother:
-    """x -> H x, H = 1 w'/W + C diag(phi / lambda) C' diag(w): columns smoothed over completed rows.
-
-    C are the coordinates of the rows in their principal subspace, lambda its eigenvalues, phi a
-    filter's weights. With phi = lambda / (lambda + a) this is kernel ridge regression of a column
-    on the rows. I - H is symmetric and positive in the inner product of the weights w, once an
-    entry of the column is held.
-    """
-
-    C: Array = field(repr=False)
-    gain: Array = field(repr=False)
-    w: Array = field(repr=False)
-
-    @cached_property
-    def _matrix(self) -> Array | None:
-        """C diag(gain) C' where applying it at once is cheaper than its two factors."""
-        n, r = self.C.shape
-        return (self.C * self.gain) @ self.C.T if 2 * r > n else None
-
-    def __call__(self, Z: Array) -> Array:
-        """H Z."""
-        weighted = self.w[:, None] * Z
-        mean = weighted.sum(axis=0) / self.w.sum()
-        if self._matrix is not None:
-            return np.asarray(mean + self._matrix @ weighted)
-        return np.asarray(mean + (self.C * self.gain) @ (self.C.T @ weighted))
-
-    @property
-    def leverage(self) -> Array:
-        """The diagonal of H."""
-        own = np.einsum("ij,ij->i", self.C * self.gain, self.C)
-        return np.asarray(self.w * (1.0 / self.w.sum() + own))
-
-    def complete(self, Z: Array, missing: Array) -> Array:
-        """Z with its missing entries solved for: z = (H z) there, the others held.
-
-        Each column is then predicted by the rows where it is observed. Conjugate gradients on all
-        columns at once, from what Z holds, for y = (w / D)^(1/2) z: that makes the operator
-        symmetric, and D = 1 - diag(H) its diagonal about one.
-        """
-        scale = np.sqrt(self.w / np.maximum(1.0 - self.leverage, _LEAST))[:, None]
-        weight = np.where(missing, scale, 0.0)
-        back = weight / self.w[:, None]
-        Z = np.array(Z)
-        r = weight * (self(Z) - Z)
-        p, rr = r.copy(), np.einsum("ij,ij->j", r, r)
-        enough = _SOLVE_TOL**2 * (np.einsum("ij,ij->j", weight * Z, weight * Z) + rr)
-        for _ in range(_SOLVE_ITER):
-            on = np.flatnonzero(rr > enough)
-            if not on.size:
-                break
-            step = back[:, on] * p[:, on]
-            q = weight[:, on] * (step - self(step))
-            pq = np.einsum("ij,ij->j", p[:, on], q)
-            alpha = np.divide(rr[on], pq, out=np.zeros_like(pq), where=pq > 0.0)
-            Z[:, on] += alpha * step
-            r[:, on] -= alpha * q
-            new = np.einsum("ij,ij->j", r[:, on], r[:, on])
-            p[:, on] = r[:, on] + new / rr[on] * p[:, on]
-            rr[on] = np.where(alpha > 0.0, new, 0.0)  # 0 where rounding has eaten the operator
-        return Z
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,6 +85,36 @@ class Components:
         return Smoother(self.C, self.weights(strength) / self.plane.eigenvalues, self.w)
 
 
+def complete(H: Smoother, Z: Array, missing: Array) -> Array:
+    """Z with its missing entries solved for: z = (H z) there, the others held.
+
+    Each column is then predicted by the rows where it is observed. Conjugate gradients on all
+    columns at once, from what Z holds, for y = (w / D)^(1/2) z: that makes the operator
+    symmetric, and D = 1 - diag(H) its diagonal about one.
+    """
+    scale = np.sqrt(H.w / np.maximum(1.0 - H.leverage, _LEAST))[:, None]
+    weight = np.where(missing, scale, 0.0)
+    back = weight / H.w[:, None]
+    Z = np.array(Z)
+    r = weight * (H(Z) - Z)
+    p, rr = r.copy(), np.einsum("ij,ij->j", r, r)
+    enough = _SOLVE_TOL**2 * (np.einsum("ij,ij->j", weight * Z, weight * Z) + rr)
+    for _ in range(_SOLVE_ITER):
+        on = np.flatnonzero(rr > enough)
+        if not on.size:
+            break
+        step = back[:, on] * p[:, on]
+        q = weight[:, on] * (step - H(step))
+        pq = np.einsum("ij,ij->j", p[:, on], q)
+        alpha = np.divide(rr[on], pq, out=np.zeros_like(pq), where=pq > 0.0)
+        Z[:, on] += alpha * step
+        r[:, on] -= alpha * q
+        new = np.einsum("ij,ij->j", r[:, on], r[:, on])
+        p[:, on] = r[:, on] + new / rr[on] * p[:, on]
+        rr[on] = np.where(alpha > 0.0, new, 0.0)  # 0 where rounding has eaten the operator
+    return Z
+
+
 @dataclass(frozen=True)
 class Move:
     """One round: how strong the filter is, and how far to go beyond what it says."""
@@ -158,7 +124,7 @@ class Move:
 
     def of(self, parts: Components, Z: Array, missing: Array) -> Array:
         """The rows after the round."""
-        return self.beyond(Z, parts.smoother(self.strength).complete(Z, missing))
+        return self.beyond(Z, complete(parts.smoother(self.strength), Z, missing))
 
     def beyond(self, Z: Array, completed: Array) -> Array:
         """Z + reach (completed - Z)."""

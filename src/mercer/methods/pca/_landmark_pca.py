@@ -1,4 +1,4 @@
-"""Kernel PCA on landmarks, from sums that can be added up row by row and batch by batch."""
+"""Kernel PCA on landmarks (Nystrom), from sums over rows that can be added batch by batch."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from mercer.kernels import Kernel
 from mercer.linalg import Nystrom, nystrom
 from mercer.methods._rows import distinct_rows
 from mercer.methods.pca._components import kept, signs
-from mercer.methods.pca._linear_inverse import Readout
+from mercer.preimages import LinearInverse
 from mercer.space import Element, Subspace
 
 _CHOSEN_AMONG = 20_000  # rows that landmarks are chosen among
@@ -24,11 +24,10 @@ _BLOCK = 8192  # rows whose features are held at once
 
 @dataclass
 class LandmarkScatter:
-    """Sums over rows of their features L in the span of the landmarks, and of the rows themselves.
+    """Sums over rows of their features in the span of the landmarks Z, and of the rows themselves.
 
     The coordinates of a feature in an orthonormal basis of that span are a row of L = k(X, Z) T'^-1
-    where k(Z, Z) = T T', so that the scatter of the projected features is r x r, and sums of L, of
-    L'L and of L'X are all that kernel PCA and the regression back to the data need.
+    with k(Z, Z) = T T'. Kernel PCA and the linear inverse need only the sums of L, L'L and L'X.
     """
 
     low: Nystrom = field(repr=False)
@@ -49,9 +48,9 @@ class LandmarkScatter:
         random_state: Any,
         weights: Array | None = None,
     ) -> LandmarkScatter:
-        """Landmarks among at most 20,000 distinct rows, drawn at random; and no sums yet.
+        """Choose landmarks among at most 20,000 distinct rows drawn at random; no sums yet.
 
-        Rows of weight 0 are none, and neither their order nor how often they stand matters.
+        Rows of weight 0 are left out. The order of the rows and repetitions do not matter.
         """
         rng = as_generator(random_state)
         X = kernel.points(X).array
@@ -60,7 +59,7 @@ class LandmarkScatter:
             X = X[np.sort(rng.choice(n_rows(X), _CHOSEN_AMONG, replace=False))]
         low = nystrom(kernel, X, n_landmarks, rule=rule, random_state=rng)
         r, d = low.rank, n_columns(X)
-        low = replace(low, factor=np.empty((0, r)))  # of rows that are not needed any more
+        low = replace(low, factor=np.empty((0, r)))  # features of the rows are not needed any more
         vectors = kernel.domain.is_vector
         return cls(
             low,
@@ -87,8 +86,10 @@ class LandmarkScatter:
                 cross = X[part].T @ weighted
                 self.cross += np.asarray(cross.toarray() if is_sparse(cross) else cross).T
 
-    def plane(self, n_components: float | None, *, centred: bool = True) -> tuple[Subspace, Array]:
-        """The principal subspace, and its directions in the basis of the landmarks."""
+    def pca(
+        self, n_components: float | None, *, centred: bool = True
+    ) -> tuple[Subspace, LinearInverse | None]:
+        """Return the principal subspace, and its linear inverse if points are vectors."""
         from scipy.linalg import solve_triangular
 
         mean = self.first / self.mass if centred else np.zeros_like(self.first)
@@ -105,14 +106,9 @@ class LandmarkScatter:
         coef = solve_triangular(self.low.triangle.T, np.column_stack([vectors, mean]), lower=False)
         kernel, Z = self.low.kernel, self.low.landmarks
         origin, directions = Element(kernel, Z, coef[:, -1]), Element(kernel, Z, coef[:, :-1])
-        found = Subspace(origin, directions, eigenvalues=values, total=total, neglected=lost)
-        return found, vectors
-
-    def readout(self, plane: Subspace, vectors: Array) -> Readout:
-        """The regression of the rows on their coordinates, from the sums."""
-        assert self.rows is not None
-        assert self.cross is not None
-        assert plane.eigenvalues is not None
-        mean = self.rows / self.mass
-        slopes = vectors.T @ (self.cross - np.outer(self.first, mean))
-        return Readout(mean, slopes / plane.eigenvalues[:, None])
+        plane = Subspace(origin, directions, eigenvalues=values, total=total, neglected=lost)
+        if self.rows is None or self.cross is None:
+            return plane, None
+        centre = self.rows / self.mass
+        slopes = vectors.T @ (self.cross - np.outer(self.first, centre))
+        return plane, LinearInverse(plane, centre, slopes / values[:, None])

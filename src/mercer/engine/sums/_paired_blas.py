@@ -10,20 +10,25 @@ from typing import Any
 
 import numpy as np
 
+from mercer._array import is_sparse
 from mercer._config import get_options
 from mercer._threads import map_threads, thread_count
+from mercer.engine._compiled import can_run
 from mercer.engine._tiling import n_columns, n_rows, pieces
 from mercer.engine.pairs._variables import Pairs
 from mercer.engine.programs._coef import Dense, LowRank
-from mercer.engine.programs._fields import Fields, direction
 from mercer.engine.programs._maps import pull_all
 from mercer.engine.programs._program import Distance, Dot, Program
+from mercer.engine.sums._derivatives import direction
+from mercer.engine.sums._fields import Fields, unshifted
 
 _QUERIES, _POINTS = 512, 2048  # of a tile
 
 
 def fields(program: Program, X: Any, Y: Any, coef: Dense | LowRank) -> Fields | None:
-    """Values and gradients, unshifted; None where one pass over a tile is not enough."""
+    """Values and gradients, unshifted; None where a pass of the core over tiles will not do."""
+    if not can_run(program) or is_sparse(X) or is_sparse(Y):
+        return None
     pairs = Pairs(program, Y, X, order=1)  # rows of a tile are points
     if any(program.cusps) or not pairs.one_pass:
         return None
@@ -49,14 +54,8 @@ def fields(program: Program, X: Any, Y: Any, coef: Dense | LowRank) -> Fields | 
 
     map_threads(job, list(pieces(m, columns)))
     dtype = pairs.dtype
-    return Fields(
-        value.astype(dtype, copy=False),
-        gradient.astype(dtype, copy=False),
-        None,
-        (slope,),
-        None,
-        np.zeros(m),
-    )
+    value, gradient = value.astype(dtype, copy=False), gradient.astype(dtype, copy=False)
+    return unshifted(value, gradient, slopes=(slope,))
 
 
 def _tile(m: int, itemsize: int) -> tuple[int, int]:

@@ -1,4 +1,4 @@
-"""Aligned sums: query j against one point x_j only, the cheap case of a batch of features."""
+"""Row by row: k(x_j, y_j) with derivatives, for a batch of features, and the diagonal k(x, x)."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ from mercer._array import Array, is_sparse
 from mercer.engine._tiling import n_columns, n_rows
 from mercer.engine.pairs._variables import aligned, mapped_points, tile_dtype
 from mercer.engine.pairs._weights import from_log, log_jet, scaled, tile_jet, without_cusps
-from mercer.engine.programs._fields import Fields, Moments, gradient_of, hessian_of
-from mercer.engine.programs._log_shift import finite
 from mercer.engine.programs._program import Distance, Program
+from mercer.engine.sums._derivatives import Moments
+from mercer.engine.sums._fields import Fields, from_moments
+from mercer.engine.sums._log_shift import finite
 
 
 def diagonal(program: Program, X: Any) -> Array:
@@ -22,34 +23,31 @@ def diagonal(program: Program, X: Any) -> Array:
     return np.array(jet.value)  # never a view of a broadcast number
 
 
-def aligned_fields(
-    program: Program, X: Any, Y: Any, value: Array, order: int, shifted: bool
+def rowwise_fields(
+    program: Program, X: Any, Y: Any, coef: Array, order: int, shifted: bool
 ) -> Fields:
-    """Element j is value[j] k(x_j, .), taken at query j: one kernel value per query."""
+    """Element j is coef[j] k(x_j, .), taken at query j: one kernel value per query."""
     inputs = aligned(program, X, Y)
-    m = n_rows(Y)
+    m, dtype = n_rows(Y), tile_dtype(X, Y)
     shift = np.zeros(m)
     if shifted and program.log_profile is not None:
-        log = log_jet(program, inputs, order, (m,), tile_dtype(X, Y))
+        log = log_jet(program, inputs, order, (m,), dtype)
         shift = np.asarray(log.value, dtype=np.float64)
         jet = from_log(log, finite(shift))
     else:
-        jet = tile_jet(program, inputs, order, (m,), tile_dtype(X, Y))
+        jet = tile_jet(program, inputs, order, (m,), dtype)
     jet, at_cusp = without_cusps(program, jet, inputs)
-    factor = value.astype(jet.value.dtype)
-    weights = scaled(jet, factor)
-    if order == 0:
-        return Fields(weights.value, None, None, (), None, shift)
-    cusp = None
-    if any(program.cusps):
-        cusp = np.zeros_like(factor) if at_cusp is None else np.where(at_cusp, factor, 0)
-    return _derivatives(program, X, Y, weights, cusp, shift, order)
+    coef = coef.astype(jet.value.dtype)
+    points, queries = _about_the_points(program, X, Y) if order else ([], [])
+    moments = _moments(scaled(jet, coef), points)
+    if order:
+        moments[("cusp",)] = np.where(at_cusp, coef, 0) if at_cusp is not None else 0 * coef
+    f = from_moments(program, [moments], queries, n_columns(Y), order, dtype, shift)
+    return f.only_element()
 
 
-def _derivatives(
-    program: Program, X: Any, Y: Any, weights: Any, cusp: Array | None, shift: Array, order: int
-) -> Fields:
-    """Gradients and Hessians about each query's own point, so that nothing cancels.
+def _about_the_points(program: Program, X: Any, Y: Any) -> tuple[list[Array], list[Array]]:
+    """Points and queries of each variable about each query's own point, so that nothing cancels.
 
     For distances z_i = 0 and z = y - x; inner products and norms need the true coordinates.
     """
@@ -59,15 +57,7 @@ def _derivatives(
         about = x if isinstance(v, Distance) else 0.0
         points.append(x - about)
         queries.append(y - about)
-    moments = _moments(weights, points)
-    dim, dtype = n_columns(Y), tile_dtype(X, Y)
-    gradient = gradient_of(program, moments, queries, dim).astype(dtype)
-    hessian = hessian_of(program, moments, queries, dim).astype(dtype) if order == 2 else None
-    slopes = tuple(
-        np.zeros(n_rows(Y)) if isinstance(w, int) else np.asarray(w, dtype=np.float64)
-        for w in weights.first
-    )
-    return Fields(weights.value, gradient, hessian, slopes, cusp, shift)
+    return points, queries
 
 
 def _dense(Z: Any) -> Array:

@@ -1,16 +1,15 @@
-"""Fields: the value, gradient and Hessian of sums of kernels, put together from moments.
+"""Gradients and Hessians of kernel sums, put together from weighted moments of the points.
 
 Each variable v of a program changes with the query y along D_v = alpha z + beta z_i + gamma, where
 z and z_i are the mapped query and point:
 
     squared distance  2 (z - z_i)     inner product  z_i     |query|^2  2 z     gap  1
 
-so with weights w the sums that derivatives need are sum w, sum w z_i and sum w z_i z_i'.
+So derivatives need three sums over the points, with weights w: sum w, sum w z_i and sum w z_i z_i'.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -22,49 +21,8 @@ from mercer.engine.programs._program import Distance, Dot, Gap, Norm, Program, V
 _OUTER_COLUMNS = 600  # up to this many products of coordinates are summed as one matrix product
 
 Moments = dict[tuple[Any, ...], Array]
-"""Sums over points, by what they weigh: ("value",), ("sum", v), ("first", v), ("second", v, w)."""
-
-
-@dataclass(frozen=True)
-class Fields:
-    """What a sum of kernels is at each query; true values are `value * exp(shift)`.
-
-    Attributes
-    ----------
-    value : array of shape (m,) for one element or a paired batch, (m, b) otherwise
-    gradient, hessian : arrays with one and two more axes of length d; None if not asked for
-    slopes : for each variable of the program the sum of coef times the partial derivative
-    cusp : the sum of the coefficients of the points that coincide with the query, where the
-        slope is infinite (their terms are left out of the derivatives); None for smooth profiles
-    shift : the logarithm of the scale of each query, shape (m,)
-    bound : where a tolerance was made use of, a bound on the error that makes in the values of each
-        element, shape (b,); None where the error is rounding. The spectral engine gives no slopes
-    """
-
-    value: Array
-    gradient: Array | None
-    hessian: Array | None
-    slopes: tuple[Array, ...]
-    cusp: Array | None
-    shift: Array
-    bound: Array | None = None
-
-    def first_elements(self, count: int) -> Fields:
-        """The fields of the first elements of the batch."""
-
-        def cut(a: Any) -> Any:
-            return None if a is None else a[:, :count]
-
-        slopes = tuple(cut(s) for s in self.slopes)
-        return Fields(
-            cut(self.value),
-            cut(self.gradient),
-            cut(self.hessian),
-            slopes,
-            cut(self.cusp),
-            self.shift,
-            None if self.bound is None else self.bound[:count],
-        )
+"""Sums over points by name: ("value",), ("cusp",), and of the weights of variable v (and w)
+("sum", v), ("first", v), ("sum", v, w), ("left", v, w), ("right", v, w), ("second", v, w)."""
 
 
 def direction(v: Variable) -> tuple[float, float, float]:

@@ -1,4 +1,4 @@
-"""Which engine runs: the table of `_dispatch`, what overrides it, and what is missing."""
+"""Which engine runs: the table of `_choice`, what overrides it, and what is missing."""
 
 import sys
 import warnings
@@ -11,16 +11,17 @@ import scipy.sparse as sp
 import mercer as mc
 from mercer import engine
 from mercer.engine import Dense, LowRank, Matrix, Selection, Stacked, _compiled
-from mercer.engine.sums import _blocked, _dispatch, _native, _per_query, _spectral
+from mercer.engine.sums import _blocked, _choice, _native, _paired_blas, _spectral
+from mercer.engine.sums._frequency_grid import finufft as find_finufft
 from tests.engine.isas import compiled
 from tests.engine.sums.test_spectral import finufft
 
 RUNS = [
-    (_spectral, "fields", "spectral"),
-    (_native, "fields", "native"),
+    (_spectral.SpectralSum, "fields", "spectral"),
+    (_native.NativeSum, "__call__", "native"),
     (_native, "gram", "native"),
     (_native, "paired_fields", "paired native"),
-    (_per_query, "fields", "tiles"),
+    (_paired_blas, "fields", "tiles"),
     (_blocked, "fields", "blocked"),
     (_blocked, "gram", "blocked"),
 ]
@@ -48,21 +49,21 @@ def without_core(monkeypatch):
     """As if nothing had been compiled."""
     monkeypatch.setitem(sys.modules, "mercer._core", None)
     _compiled.core.cache_clear()
-    _dispatch._say_that_nothing_is_compiled.cache_clear()
+    _choice._warn_that_nothing_is_compiled.cache_clear()
     yield
     monkeypatch.undo()
     _compiled.core.cache_clear()
-    _dispatch._say_that_nothing_is_compiled.cache_clear()
+    _choice._warn_that_nothing_is_compiled.cache_clear()
 
 
 @pytest.fixture
 def without_finufft(monkeypatch):
     """As if the extra `fast` were not installed."""
     monkeypatch.setitem(sys.modules, "finufft", None)
-    _spectral.finufft.cache_clear()
+    find_finufft.cache_clear()
     yield
     monkeypatch.undo()
-    _spectral.finufft.cache_clear()
+    find_finufft.cache_clear()
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""The density that mean shift climbs, where it measures distances without maps."""
+"""A kernel density as a sum of groups of kernels, with the step of mean shift at any point."""
 
 from __future__ import annotations
 
@@ -10,25 +10,30 @@ import numpy as np
 
 from mercer._array import Array, is_sparse
 from mercer.engine import (
+    Dense,
     Distance,
     Fields,
     LinearMap,
     Matrix,
+    PreparedSum,
     Program,
-    RepeatedSum,
     Scales,
     apply_all,
     evaluate,
     n_columns,
+    prepare,
 )
 from mercer.exceptions import InputError
+from mercer.kernels import Kernel
+from mercer.rigor._derivative_bounds import cusp_slope
 from mercer.space import Element
 
-_TINY = 1e-8  # of the kernel's own length: where the slope of a cusp is read off
+_ENTRIES = 1 << 22  # of Hessians in memory at a time: 32 MB
+_STEPS = 10  # evaluations of a start, about, until it is retired
 
 
-class Ascent(NamedTuple):
-    """The density at some points, and where the mean shift goes from there."""
+class DensityState(NamedTuple):
+    """The density at some points, its derivatives, and the step of mean shift from there."""
 
     value: Array  # (m,); times exp(shift) where it underflows
     gradient: Array  # (m, d), in units of exp(shift)
@@ -36,20 +41,54 @@ class Ascent(NamedTuple):
     stiffness: Array  # (m,), in units of exp(shift): step = gradient / stiffness off the cusps
     hessian: Array | None  # (m, d, d)
     shift: Array  # (m,)
-    at_cusp: Array  # (m,): on a data point at which the slope is infinite
+    cusp_slope: Array  # (m,), in units of exp(shift): > 0 on a data point where f has a cusp
+
+    @property
+    def at_cusp(self) -> Array:
+        """Rows on a data point where the density has a cusp."""
+        return np.asarray(self.cusp_slope > 0.0)
+
+    @property
+    def is_held(self) -> Array:
+        """Rows on a data point whose cusp outweighs the pull of the other points: modes."""
+        return np.asarray(self.at_cusp & ~self.step.any(axis=1))
 
     @property
     def density(self) -> Array:
         """The true values."""
         return np.asarray(self.value * np.exp(self.shift))
 
+    def newton_step(self) -> Array:
+        """-H^-1 g where the Hessian is negative definite, infinite elsewhere; shape (m, d)."""
+        assert self.hessian is not None
+        out = np.full(self.gradient.shape, np.inf)
+        rows = np.flatnonzero(_is_negative_definite(self.hessian))
+        if rows.size:
+            g = -self.gradient[rows, :, None]
+            out[rows] = np.linalg.solve(self.hessian[rows], g)[:, :, 0]
+        return out
+
+    def is_top(self, distance: float) -> Array:
+        """Whether the Hessian is negative definite and Newton's step no longer than a distance."""
+        return np.asarray(np.linalg.norm(self.newton_step(), axis=1) <= distance)
+
+
+def _is_negative_definite(H: Array) -> Array:
+    """Of each of some symmetric matrices; by Cholesky's factors, cheaper than eigenvalues."""
+    from scipy.linalg import lapack
+
+    if H.shape[1] <= 4:  # calls one by one cost more than all eigenvalues together
+        return np.asarray(np.linalg.eigvalsh(H)[:, -1] < 0.0)
+    return np.array([lapack.dpotrf(-matrix)[1] == 0 for matrix in H], dtype=bool)
+
 
 @dataclass(frozen=True, eq=False)
-class Climbed:
+class DensitySum:
     """f(z) = sum over groups of sum_i a_i k(|z_i - z|^2), a_i > 0, all profiles convex.
 
     Attributes
     ----------
+    kernels : of the groups, behind `maps`
     programs : one for each group, of one squared distance without maps
     points : the z_i of each group
     coef : the a_i of each group
@@ -60,6 +99,7 @@ class Climbed:
     log_unit : the logarithm of what values have to be multiplied by
     """
 
+    kernels: tuple[Kernel, ...]
     programs: tuple[Program, ...]
     points: tuple[Array, ...]
     coef: tuple[Array, ...]
@@ -70,7 +110,7 @@ class Climbed:
     log_unit: float
 
     @classmethod
-    def of(cls, density: Any, n_queries: int | None = None) -> Climbed:
+    def of(cls, density: Any, n_queries: int | None = None) -> DensitySum:
         """From an element, or anything that has `elements`."""
         whole = isinstance(density, Element)
         elements = (density,) if whole else tuple(density.elements)
@@ -82,6 +122,7 @@ class Climbed:
             raise InputError("the elements of a density must measure distances alike")
         n = sum(len(part[1]) for part in parts)
         return cls(
+            tuple(element.kernel for element in elements),
             tuple(part[0] for part in parts),
             tuple(part[1] for part in parts),
             tuple(part[2] * np.exp(log - unit) for part, log in zip(parts, logs, strict=True)),
@@ -124,47 +165,68 @@ class Climbed:
         return float(sum(k * a.sum() for k, a in zip(at_zero, self.coef, strict=True)))
 
     @property
+    def hessian_rows(self) -> int:
+        """How many Hessians fit into the memory that one call may take."""
+        return max(1, _ENTRIES // self.dim**2)
+
+    @property
     def error(self) -> float:
         """A bound on the error of values that are not exact."""
         return self.tolerance * self.mass
+
+    def nearest_point(self, Z: Array) -> Array:
+        """The data point nearest to each row."""
+        tree, points = self._tree
+        return np.asarray(points[tree.query(Z)[1]])
+
+    @cached_property
+    def _tree(self) -> tuple[Any, Array]:
+        from scipy.spatial import cKDTree
+
+        points = np.concatenate(self.points)
+        return cKDTree(points), points
 
     @property
     def has_cusps(self) -> bool:
         """Whether a slope is infinite at the points."""
         return any(any(p.cusps) for p in self.programs)
 
-    def at(self, Z: Array, order: int = 1, *, exact: bool = False) -> Ascent:
+    def at(self, Z: Array, order: int = 1, *, exact: bool = False) -> DensityState:
         """The density, and the step sum_i w_i (z_i - z) / sum_i w_i with w_i = -2 a_i k'(u_i).
 
         At a point of the data, where a cusp has an infinite slope, the step is that of Vardi and
         Zhang: with R = sum of w_i (z_i - z) over the other points, and eta the slope of the cusp,
         it is max(0, 1 - eta / |R|) R / sum_i w_i.
         """
-        parts = [f(Z, order, exact=exact) for f in self._sums]
+        parts = [
+            f.fields(Z, order=order, shifted=True, exact=exact).only_element() for f in self._sums
+        ]
         value, gradient, slope, hessian, shift = _added(parts, order)
         eta = np.zeros(1)
         for program, f in zip(self.programs, parts, strict=True):
             if f.cusp is not None:
-                eta = eta + _cusp_slope(program) * f.cusp
+                eta = eta + cusp_slope(program) * f.cusp
         stiffness = -2.0 * slope
         with np.errstate(divide="ignore", invalid="ignore"):
             step = np.where(stiffness[:, None] > 0.0, gradient / stiffness[:, None], 0.0)
+        eta = np.broadcast_to(eta, shift.shape)
         if self.has_cusps:
-            held = eta * np.exp(-shift) if np.any(shift) else eta
-            step *= _freed(held, np.linalg.norm(gradient, axis=1))[:, None]
+            eta = eta * np.exp(-shift)
+            step *= _freed(eta, np.linalg.norm(gradient, axis=1))[:, None]
         H = hessian if order == 2 else None
-        at_cusp = np.broadcast_to(eta > 0.0, shift.shape)
-        return Ascent(value, gradient, step, stiffness, H, shift, at_cusp)
-
-    @property
-    def uses_frequencies(self) -> bool:
-        """Whether sums go by non-uniform Fourier transforms."""
-        return any(f.uses_frequencies for f in self._sums)
+        return DensityState(value, gradient, step, stiffness, H, shift, eta)
 
     @cached_property
-    def _sums(self) -> list[RepeatedSum]:
+    def _sums(self) -> list[PreparedSum]:
         return [
-            RepeatedSum(p, Z, a, self.tolerance, self.n_queries)
+            prepare(
+                p,
+                Z,
+                Dense(a[:, None]),
+                n_queries=_STEPS * self.n_queries,
+                tolerance=self.tolerance,
+                slopes=True,
+            )
             for p, Z, a in zip(self.programs, self.points, self.coef, strict=True)
         ]
 
@@ -250,16 +312,8 @@ def _squared_length(program: Program, own: Array) -> float:
 def own_length(program: Program) -> float:
     own = _profile(program, np.zeros(1))
     if any(program.cusps):
-        return float(own[0]) / _cusp_slope(program)
+        return float(own[0]) / cusp_slope(program)
     return float(np.sqrt(own[0] / (-2.0 * _slope_at(program, 0.0))))
-
-
-def _cusp_slope(program: Program) -> float:
-    """|dk/dr| at r = 0 of a profile with a cusp; 0 of a smooth one."""
-    if not any(program.cusps):
-        return 0.0
-    r = _TINY * np.sqrt(_squared_length(program, _profile(program, np.zeros(1))))
-    return float(-2.0 * r * _slope_at(program, r * r))
 
 
 def _freed(held: Array, pull: Array) -> Array:
