@@ -29,7 +29,7 @@ ROOT_ONLY = {"Options", "Status", "get_options", "options"}
 
 # Public names whose docstring has no example yet; this list only shrinks.
 NO_EXAMPLE = {
-    "Completion", "Compressor", "Domain", "Imputed",
+    "Compressor", "Domain",
     "MixingMeasure", "RowIds", "Solver", "SpectralMeasure", "TableAtoms",
     "Tables", "Vectors", "check_same_columns",
 }  # fmt: skip

@@ -158,7 +158,7 @@ def preimage(
 
 def _as_batch(psi: Element) -> Element:
     """The element as a batch, its points in float64."""
-    points = engine.doubled(psi.points) if psi.kernel.domain.is_vector else psi.points
+    points = engine.as_float64(psi.points) if psi.kernel.domain.is_vector else psi.points
     return Element(psi.kernel, points, psi.coef, psi.coef.shape[1])
 
 

@@ -86,6 +86,6 @@ def _weighted_mean(problem: Problem) -> Array:
         if is_sparse(X):
             sums = np.asarray(X.T @ coef.tile(slice(None), slice(None)))
         else:
-            sums = coef.weigh(engine.doubled(X))
+            sums = coef.weigh(engine.as_float64(X))
         mean = (sums / np.where(total > 0, total, np.nan)).T
     return np.asarray(mean, dtype=float)
