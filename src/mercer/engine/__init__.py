@@ -3,16 +3,14 @@
 The engine knows programs (variables and a profile of them) and coefficients; never a Kernel.
 """
 
-from mercer.engine._tiling import n_columns, n_rows, pieces
-from mercer.engine.pairs._precision import doubled
-from mercer.engine.pairs._variables import tile_dtype
+from mercer.engine._points import as_float64, n_columns, n_rows, tile_dtype
+from mercer.engine._tiling import pieces
 from mercer.engine.programs._coef import Coef, Dense, LowRank, Selection, Stacked, stack
 from mercer.engine.programs._expr import Const, Expr, Opaque, Var, cut, matern
 from mercer.engine.programs._jets import Jet, evaluate
 from mercer.engine.programs._maps import Columns, LinearMap, Map, Maps, Matrix, Scales, apply_all
 from mercer.engine.programs._program import Block, Coordinates, Distance, Dot, Gap, Norm, Program
 from mercer.engine.sums._fields import Fields
-from mercer.engine.sums._moments import WeightedMoments, moments
 from mercer.engine.sums._pairwise_derivatives import (
     input_gradient,
     input_mixed,
@@ -47,18 +45,16 @@ __all__ = [
     "Selection",
     "Stacked",
     "Var",
-    "WeightedMoments",
     "apply_all",
+    "as_float64",
     "cut",
     "diagonal",
-    "doubled",
     "evaluate",
     "fields",
     "gram",
     "input_gradient",
     "input_mixed",
     "matern",
-    "moments",
     "n_columns",
     "n_rows",
     "pieces",

@@ -10,7 +10,7 @@ from scipy import sparse
 import mercer as mc
 from mercer.engine import Columns, Matrix, Scales, gram
 from mercer.engine.pairs._distances import spatial_order
-from mercer.engine.pairs._variables import Pairs
+from mercer.engine.pairs._tiles import Pairs
 
 pytestmark = pytest.mark.usefixtures("each_engine")
 
