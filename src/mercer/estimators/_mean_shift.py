@@ -145,7 +145,7 @@ class MeanShift(ClusterMixin, KernelEstimator):  # type: ignore[misc]
         points = Points(as_points(Z), Vectors())
         with self._options():
             self.kernel_ = density_kernel(self.kernel, self.bandwidth, points, w, climbed=True)
-            self.density_ = mean_embedding(self.kernel_, points, w)
+            self.density_ = mean_embedding(self.kernel_, points, weights=w)
             centres, labels = self._blurred(Z, w) if self.blurring else self._climbed(Z)
         mass = np.ones(len(Z)) if w is None else w
         labels, centres = _without_small(labels, centres, mass, self.min_cluster_size)
@@ -205,7 +205,9 @@ class MeanShift(ClusterMixin, KernelEstimator):  # type: ignore[misc]
         return found.points, nearest_modes(self.density_, found.points, Z, **settings)  # type: ignore[arg-type]
 
     def _blurred(self, Z: Array, w: Array | None) -> tuple[Array, Array]:
-        found = blurring_mean_shift(self.kernel_, Z, w, tol=self.tol, max_iter=self.max_iter)
+        found = blurring_mean_shift(
+            self.kernel_, Z, weights=w, tol=self.tol, max_iter=self.max_iter
+        )
         if not found.converged:
             warnings.warn(
                 f"points were still moving after max_iter = {self.max_iter} steps; raise it",
