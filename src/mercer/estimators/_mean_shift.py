@@ -20,6 +20,7 @@ from mercer.methods.modes._basins import nearest_center
 from mercer.methods.modes._blurring import blurring_mean_shift
 from mercer.methods.modes._convergence_bandwidth import ConvergenceBandwidth, convergence_bandwidth
 from mercer.methods.modes._mean_shift import nearest_modes
+from mercer.preimages._problem import kernel_length
 from mercer.space import mean_embedding
 from mercer.space._points import unique
 
@@ -223,10 +224,8 @@ class MeanShift(ClusterMixin, KernelEstimator):  # type: ignore[misc]
 
     def _width(self) -> float:
         """The width of the cells of `bin_seeding`: the length scale of the kernel."""
-        from mercer.methods.modes._density_sum import own_length
-
         scale = getattr(self.kernel_, "length_scale", None)
-        return float(scale) if scale is not None else own_length(self.kernel_.program)
+        return float(scale) if scale is not None else kernel_length(self.kernel_.program)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
