@@ -20,7 +20,7 @@ from mercer.preimages._state import State, row_norms
 _PILOTS = (32, 256)  # starts that look for modes first, at least and at most
 _MANY = 1000  # starts that are worth a search beforehand
 _FEW = 8  # starts that are not worth a search on the way, unless it is long
-_AGAIN = tuple(8 * 16**j for j in range(10))  # steps after which those on the way look for modes
+_AGAIN = tuple(8 * 4**j for j in range(20))  # steps after which rows on the way look for modes
 _PAIRS = 2e7  # terms of sums that the search for basins may always take
 _POLISH = 12  # steps that look for a mode
 _CRAWL = 1e-3  # of the kernel's length: rows with shorter steps may leap after every hundred
