@@ -50,7 +50,7 @@ def test_distances_are_those_to_a_dense_curve(make):
     sample = make(10, random_state=3)
     X = np.random.default_rng(4).uniform(-4.0, 7.0, size=(300, 2))
     X = np.concatenate([X, X / 5.0, sample.points, [[0.0, 0.0]]])
-    dense = sample.path(40_001)
+    dense = sample.path(8_001)
     step = np.linalg.norm(np.diff(dense, axis=0), axis=1).max()
     expected = np.array([np.linalg.norm(dense - x, axis=1).min() for x in X])
     found = sample.distance(X)

@@ -15,6 +15,7 @@ import mercer as mc
 from mercer import KernelPCA
 
 
+@pytest.mark.sample(3)
 @parametrize_with_checks(
     [
         KernelPCA(),

@@ -3,9 +3,8 @@
 The engine knows programs (variables and a profile of them) and coefficients; never a Kernel.
 """
 
-from mercer.engine._tiling import n_columns, n_rows, pieces
-from mercer.engine.pairs._precision import doubled
-from mercer.engine.pairs._variables import tile_dtype
+from mercer.engine._points import as_float64, n_columns, n_rows, tile_dtype
+from mercer.engine._tiling import pieces
 from mercer.engine.programs._coef import Coef, Dense, LowRank, Selection, Stacked, stack
 from mercer.engine.programs._expr import Const, Expr, Opaque, Var, cut, matern
 from mercer.engine.programs._jets import Jet, evaluate
@@ -49,9 +48,9 @@ __all__ = [
     "Var",
     "WeightedMoments",
     "apply_all",
+    "as_float64",
     "cut",
     "diagonal",
-    "doubled",
     "evaluate",
     "fields",
     "gram",

@@ -33,11 +33,6 @@ def instruction_set() -> str:
     return os.environ.get("MERCER_ISA", "")
 
 
-def can_run(program: Program) -> bool:
-    """Whether the core knows this program: one distance or inner product, and a taped profile."""
-    return program.kind in ("radial", "dot") and program.tape is not None
-
-
 def compiled_program(program: Program, points: Array, form: int) -> Any:
     """Points in the core, with the profile that is summed over them."""
     assert program.tape is not None
@@ -48,7 +43,7 @@ def compiled_program(program: Program, points: Array, form: int) -> Any:
 
 def compiled_profile(program: Program) -> Any:
     """The profile as one pass of the core over a tile of products or sums; None if impossible."""
-    one = can_run(program) or isinstance((*program.variables, None)[0], Coordinates)
+    one = program.runs_on_core or isinstance((*program.variables, None)[0], Coordinates)
     if not one or program.tape is None or not core_allowed():
         return None
     return core().Profile(list(program.tape[0]), program.tape[1], instruction_set())

@@ -6,7 +6,7 @@ from mercer.methods.denoising._noise_level import noise_level
 from mercer.methods.density._adaptive_density import adaptive_density
 from mercer.methods.density._bandwidth import density_scale
 from mercer.methods.density._density import Density, kernel_density
-from mercer.methods.imputation._impute import Completion, Imputed, impute
+from mercer.methods.imputation._imputer import Imputer, fit_imputer
 from mercer.methods.modes._all_modes import ProvedModes, all_modes
 from mercer.methods.modes._blurring import Blurred, blurring_mean_shift
 from mercer.methods.modes._clustering_accuracy import Accuracy, clustering_accuracy
@@ -21,13 +21,12 @@ from mercer.methods.segmentation._segment import Segments, segment
 __all__ = [
     "Accuracy",
     "Blurred",
-    "Completion",
     "ConvergenceBandwidth",
     "Denoiser",
     "Density",
     "EnclosingBall",
     "Filter",
-    "Imputed",
+    "Imputer",
     "Landweber",
     "Modes",
     "Plateau",
@@ -45,7 +44,7 @@ __all__ = [
     "enclosing_ball",
     "feature_noise",
     "fit_denoiser",
-    "impute",
+    "fit_imputer",
     "kernel_density",
     "kernel_pca",
     "mean_shift",

@@ -122,6 +122,7 @@ def is_sorted(kernel, X, Y, order=0):
     return cutoff < np.inf
 
 
+@pytest.mark.sample(3)
 @compiled
 @each_isa
 @pytest.mark.parametrize("dtype", ["float32", "float64"])

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import mercer as mc
 from mercer import engine
 from mercer.engine import Dense
-from mercer.engine._compiled import can_run, core
+from mercer.engine._compiled import core
 from tests import naive
 from tests.engine.cases import (
     FORMS,
@@ -60,10 +60,11 @@ def on_each_engine():
         for paired in (False, True):
             how = "paired" if paired else "all"
             yield pytest.param("blocked", name, paired, id=f"blocked-{name}-{how}")
-            if core() is not None and can_run(make(5).program) and not paired:
+            if core() is not None and make(5).program.runs_on_core and not paired:
                 yield pytest.param(None, name, paired, id=f"native-{name}-{how}")
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("d", [2, 5])

@@ -72,7 +72,7 @@ def test_points_are_packed_once(order, rng, monkeypatch):
         prepared = engine.prepare(mc.Gaussian(3.0).program, X, Dense(np.ones((200, 2))))
         packs.clear()
         values = [prepared.fields(X[:7], order=order).value for _ in range(2)]
-    assert len(packs) > 2
+    assert len(packs) == 2
     np.testing.assert_array_equal(*values)
     np.testing.assert_allclose(values[0][:, 1], mc.Gaussian(3.0)(X[:7], X).sum(axis=1))
 

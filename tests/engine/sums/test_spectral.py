@@ -4,7 +4,7 @@ import time
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import mercer as mc
@@ -63,6 +63,7 @@ def assert_within_bound(f, g):
 # --- values and derivatives -----------------------------------------------------------------------
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("tolerance", [1e-2, 1e-5, 1e-8])
 @pytest.mark.parametrize("d", [1, 2])
 @pytest.mark.parametrize("mapping", [None, "scales", "matrix"])
@@ -155,6 +156,7 @@ def test_anywhere(place, name, rng):
     assert np.all(np.abs(f.gradient - g.gradient).max(axis=(0, 2)) <= 40 * f.bound)
 
 
+@settings(max_examples=20)
 @given(
     name=st.sampled_from(sorted(KERNELS)),
     d=st.sampled_from([1, 1, 2, 2, 3]),

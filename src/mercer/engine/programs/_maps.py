@@ -234,3 +234,9 @@ def pull_all(maps: Maps, G: Array, in_dim: int) -> Array:
     for step, dim in zip(reversed(maps), reversed(dims[:-1]), strict=True):
         G = step.pull(G, dim)
     return G
+
+
+def pull_both(maps: Maps, other_maps: Maps, T: Array, in_dim: int) -> Array:
+    """Pull a matrix of derivatives (last two axes) back through two lists of maps."""
+    T = np.swapaxes(pull_all(other_maps, T, in_dim), -1, -2)
+    return np.swapaxes(pull_all(maps, T, in_dim), -1, -2)

@@ -20,9 +20,9 @@ from mercer.engine.programs._expr import (
     Mul,
     Pow,
     Var,
-    magnifies,
 )
 from mercer.engine.programs._log_profile import is_nonnegative
+from mercer.engine.programs._powers import magnifies
 
 MAX_SLOTS, MAX_STEPS = 8, 24  # as in native/task.hpp
 

@@ -13,15 +13,16 @@ import numpy as np
 
 from mercer._array import Array, is_sparse
 from mercer._threads import map_threads
-from mercer.engine._tiling import n_columns, n_rows, pieces, plan
-from mercer.engine.pairs._variables import Pairs
-from mercer.engine.pairs._weights import scaled, tile_jet, without_cusps
+from mercer.engine._points import n_columns, n_rows
+from mercer.engine._tiling import pieces, plan
+from mercer.engine.pairs._profile_tiles import scaled, tile_jet, without_cusps
+from mercer.engine.pairs._tiles import Pairs
 from mercer.engine.programs._coef import Coef, Dense, LowRank
 from mercer.engine.programs._jets import Jet
 from mercer.engine.programs._program import Program
 from mercer.engine.sums._derivatives import Moments, accumulate, add_moments
 from mercer.engine.sums._fields import Fields, empty_fields, from_moments
-from mercer.engine.sums._loop import TileLoop, count
+from mercer.engine.sums._tile_loop import TileLoop, count
 
 
 def gram(program: Program, X: Any, Y: Any) -> Array:
@@ -95,11 +96,11 @@ class _FieldSums:
 
     def fields(self) -> Fields:
         by_element = self.order >= 1 and not self.paired
-        silent = self._silent if self.paired and isinstance(self.coef, Dense) else None
-        self.loop.run(self.batch if by_element else 1, self._add, self._finish, silent)
+        zero_pairs = self._zero_pairs if self.paired and isinstance(self.coef, Dense) else None
+        self.loop.run(self.batch if by_element else 1, self._add, self._finish, zero_pairs)
         return self.out.only_element() if self.paired else self.out
 
-    def _silent(self, rows: Any, columns: slice) -> Array:
+    def _zero_pairs(self, rows: Any, columns: slice) -> Array:
         return np.asarray(self.coef.tile(columns, rows).T == 0)
 
     def _add(

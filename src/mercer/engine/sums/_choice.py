@@ -20,10 +20,11 @@ import warnings
 from functools import lru_cache
 from typing import Any
 
-from mercer._array import is_sparse
+import numpy as np
+
 from mercer._config import get_options
-from mercer.engine._compiled import can_run, core
-from mercer.engine._tiling import n_columns
+from mercer.engine._compiled import core
+from mercer.engine._points import n_columns
 from mercer.engine.programs._maps import apply_all
 from mercer.engine.programs._program import Program
 from mercer.engine.sums._frequency_grid import finufft
@@ -45,7 +46,7 @@ def use_native(program: Program, X: Any, Y: Any) -> bool:
         return False
     if wanted == "spectral":
         raise InputError(NO_SPECTRUM)
-    possible = can_run(program) and not is_sparse(X) and not is_sparse(Y)
+    possible = program.runs_on_core and isinstance(X, np.ndarray) and isinstance(Y, np.ndarray)
     if wanted == "native":
         if not possible or core() is None:
             raise InputError("the native engine cannot run this; use options(engine=None)")
@@ -68,7 +69,8 @@ def can_transform(program: Program, X: Any, Y: Any) -> bool:
     """Whether the spectral engine can run this, if a grid meets the tolerance."""
     return (
         program.kind == "radial"
-        and not (is_sparse(X) or is_sparse(Y))
+        and isinstance(X, np.ndarray)
+        and isinstance(Y, np.ndarray)
         and _dimensions(program, X) <= 3
         and program.is_smooth
         and finufft() is not None

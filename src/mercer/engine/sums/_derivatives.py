@@ -15,8 +15,10 @@ from typing import Any
 import numpy as np
 
 from mercer._array import Array, is_sparse
-from mercer.engine.programs._maps import pull_all
-from mercer.engine.programs._program import Distance, Dot, Gap, Norm, Program, Variable
+from mercer.engine._points import dense
+from mercer.engine.programs._jets import is_zero
+from mercer.engine.programs._maps import pull_all, pull_both
+from mercer.engine.programs._program import Distance, Dot, Gap, Norm, Program, Variable, maps_of
 
 _OUTER_COLUMNS = 600  # up to this many products of coordinates are summed as one matrix product
 
@@ -50,7 +52,7 @@ def add_moments(
     accumulate(moments, ("value",), weights.value.sum(axis=1, dtype=np.float64))
     for v, kind in enumerate(program.variables if order >= 1 else ()):
         W = weights.first[v]
-        if _is_zero(W):
+        if is_zero(W):
             continue
         accumulate(moments, ("sum", v), W.sum(axis=1, dtype=np.float64))
         if direction(kind)[1]:
@@ -64,7 +66,7 @@ def _add_second(moments: Moments, program: Program, second: Any, coordinates: li
     for v in range(len(kinds)):
         for w in range(v, len(kinds)):
             W = second[v][w]
-            if _is_zero(W):
+            if is_zero(W):
                 continue
             moves_v, moves_w = direction(kinds[v])[1], direction(kinds[w])[1]
             accumulate(moments, ("sum", v, w), W.sum(axis=1, dtype=np.float64))
@@ -88,8 +90,7 @@ def gradient_of(program: Program, moments: Moments, queries: list[Array], dim: i
         part = moments[("sum", v)][:, None] * (alpha * queries[v] + gamma)
         if beta:
             part += beta * moments[("first", v)]
-        if isinstance(kind, Distance | Dot | Norm | Gap):
-            total += pull_all(kind.maps, part, dim)
+        total += pull_all(maps_of(kind), part, dim)
     return total
 
 
@@ -100,11 +101,12 @@ def hessian_of(program: Program, moments: Moments, queries: list[Array], dim: in
     for v, kind in enumerate(program.variables):
         if ("sum", v) in moments and direction(kind)[0]:
             identity = 2.0 * moments[("sum", v)][:, None, None] * np.eye(queries[v].shape[1])
-            total += _pull_both(kind, kind, identity, dim)
+            total += pull_both(maps_of(kind), maps_of(kind), identity, dim)
         for w in range(v, len(program.variables)):
             if ("sum", v, w) in moments:
                 other = program.variables[w]
-                part = _pull_both(kind, other, _outer_of(moments, v, w, kind, other, queries), dim)
+                outer = _outer_of(moments, v, w, kind, other, queries)
+                part = pull_both(maps_of(kind), maps_of(other), outer, dim)
                 total += part if w == v else part + np.swapaxes(part, 1, 2)
     return total
 
@@ -127,12 +129,6 @@ def _outer_of(
     return np.asarray(out)
 
 
-def _pull_both(kind: Variable, other: Variable, T: Array, dim: int) -> Array:
-    maps, other_maps = getattr(kind, "maps", ()), getattr(other, "maps", ())
-    T = pull_all(other_maps, T, dim)
-    return np.swapaxes(pull_all(maps, np.swapaxes(T, 1, 2), dim), 1, 2)
-
-
 def _outer(a: Array, b: Array) -> Array:
     return a[:, :, None] * b[:, None, :]
 
@@ -145,10 +141,6 @@ def accumulate(moments: Moments, key: tuple[Any, ...], part: Array) -> None:
         moments[key] = part
 
 
-def _is_zero(W: Any) -> bool:
-    return isinstance(W, int)
-
-
 def _weighted_sum(W: Array, Z: Any) -> Array:
     return np.asarray(W @ Z, dtype=np.float64)
 
@@ -157,14 +149,7 @@ def _weighted_outer(W: Array, Z: Any, V: Any) -> Array:
     """sum_i W[j, i] z_i v_i' for every query j."""
     p, q = Z.shape[1], V.shape[1]
     if is_sparse(Z) or p * q > _OUTER_COLUMNS:
-        return np.stack([_dense((_scaled(Z, w)).T @ V) for w in W]).astype(np.float64)
+        scaled = (Z.multiply(w[:, None]).tocsr() if is_sparse(Z) else Z * w[:, None] for w in W)
+        return np.stack([dense(z.T @ V) for z in scaled])
     products = (Z[:, :, None] * V[:, None, :]).reshape(Z.shape[0], p * q)
     return np.asarray(W @ products, dtype=np.float64).reshape(W.shape[0], p, q)
-
-
-def _scaled(Z: Any, w: Array) -> Any:
-    return Z.multiply(w[:, None]).tocsr() if is_sparse(Z) else Z * w[:, None]
-
-
-def _dense(M: Any) -> Array:
-    return np.asarray(M.toarray() if is_sparse(M) else M)

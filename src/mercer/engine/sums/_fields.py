@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from mercer._array import Array
+from mercer.engine._points import as_float32
 from mercer.engine.programs._program import Program
 from mercer.engine.sums._derivatives import Moments, gradient_of, hessian_of
 from mercer.engine.sums._log_shift import by_row, factor
@@ -149,8 +150,7 @@ def mixed(inner: Fields, B: Array) -> Fields:
 def in_float32(fields: Fields) -> Fields:
     """Fields in float32; slopes and shifts stay in float64, a bound grows by the rounding."""
     slopes = fields.slopes
-    with np.errstate(over="ignore"):  # what is beyond float32 is infinite in it
-        f = fields.each(lambda a: a.astype(np.float32), with_rounding(fields.bound, fields.value))
+    f = fields.each(as_float32, with_rounding(fields.bound, fields.value))
     return Fields(f.value, f.gradient, f.hessian, slopes, f.cusp, f.shift, f.bound)
 
 

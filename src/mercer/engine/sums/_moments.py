@@ -8,18 +8,18 @@ from typing import Any
 import numpy as np
 
 from mercer._array import Array, is_sparse
-from mercer.engine._tiling import n_columns
-from mercer.engine.pairs._precision import doubled, in_double
-from mercer.engine.pairs._weights import scaled, without_cusps
+from mercer.engine._points import as_float64, n_columns
+from mercer.engine.pairs._float32 import needs_float64
+from mercer.engine.pairs._profile_tiles import scaled, without_cusps
 from mercer.engine.programs._coef import Coef
 from mercer.engine.programs._expr import Const
 from mercer.engine.programs._jets import Jet
 from mercer.engine.programs._program import Distance, Program
 from mercer.engine.sums._choice import native_elements, use_native
 from mercer.engine.sums._derivatives import Moments, add_moments
-from mercer.engine.sums._loop import TileLoop
 from mercer.engine.sums._native import moment_sums, symmetric
 from mercer.engine.sums._redo import underflowing_rows
+from mercer.engine.sums._tile_loop import TileLoop
 from mercer.exceptions import DerivativeError
 
 _EUCLIDEAN = Program((Distance(),), Const(0.0))  # only its variable is looked at
@@ -70,8 +70,8 @@ def moments(
             f"moments need a kernel of one squared distance or inner product, not a "
             f"{program.kind} one"
         )
-    if in_double(program, X, Y, 2 if scatter else 1):
-        X, Y = doubled(X), doubled(Y)
+    if needs_float64(program, X, Y, 2 if scatter else 1):
+        X, Y = as_float64(X), as_float64(Y)
     found = _by_core(program, X, Y, coef, derivative, scatter)
     if found is None:
         return _blocked(program, X, Y, coef, derivative, scatter, shifted)

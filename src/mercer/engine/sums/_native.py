@@ -18,11 +18,12 @@ from mercer._array import Array
 from mercer._config import get_options
 from mercer._threads import map_threads, thread_count
 from mercer.engine._compiled import compiled_program
-from mercer.engine._tiling import n_columns, pieces
+from mercer.engine._points import n_columns
+from mercer.engine._tiling import pieces
 from mercer.engine.pairs._cancellation import cut_below
 from mercer.engine.pairs._cutoff import sorted_in_space, useful_cutoff
 from mercer.engine.pairs._distances import bound_on_error, squared_norms
-from mercer.engine.pairs._variables import centre_before_maps, mapped, tile_dtype
+from mercer.engine.pairs._tiles import centre_before_maps, mapped
 from mercer.engine.programs._coef import Coef
 from mercer.engine.programs._program import Distance, Program
 from mercer.engine.sums._derivatives import Moments
@@ -56,17 +57,16 @@ class CorePoints:
         variable: Any = program.variables[0]
         self._is_distance, self._maps = isinstance(variable, Distance), variable.maps
         self._origin = centre_before_maps(variable, X) if variable.maps else None
-        self.points = self._read(X)
-
-    def _read(self, Z: Any) -> Array:
-        return np.ascontiguousarray(
-            mapped(self._maps, Z, self._origin) if self._maps else Z, dtype=self.dtype
-        )
+        x = mapped(self._maps, X, self._origin) if self._maps else X
+        self.points = np.ascontiguousarray(x, dtype=dtype)
 
     def placed(self, Y: Any, order: int = 0) -> Placed:
         """Add queries, and choose the fastest form of the distance that is accurate enough."""
         x = self.points
-        y = x if Y is self.X else self._read(Y)
+        y = x
+        if Y is not self.X:
+            y = mapped(self._maps, Y, self._origin) if self._maps else Y
+            y = np.ascontiguousarray(y, dtype=self.dtype)
         if not self._is_distance:
             return Placed(x, y, INNER_PRODUCT)
         if x.shape[1] <= _DIRECT:
@@ -88,13 +88,17 @@ class CorePoints:
 
 def gram(program: Program, X: Any, Y: Any) -> Array:
     """The matrix k(x_i, y_j), shape (n, m)."""
-    placed = CorePoints(program, X, tile_dtype(X, Y)).placed(Y)
+    placed = CorePoints(program, X, np.result_type(X, Y)).placed(Y)
     n, m = len(placed.points), len(placed.queries)
     compiled = compiled_program(program, placed.points, placed.form)
     out = np.empty((n, m), dtype=placed.points.dtype)
     per_row = m * (placed.points.shape[1] + 16)
     rows = max(1, int(_WORK / 8 / per_row) // (8 * compiled.group)) * 8 * compiled.group
-    parts = list(pieces(n, min(rows, 64 * compiled.group)))
+    rows = min(rows, 64 * compiled.group)
+    if rows >= n:
+        compiled.gram(placed.queries, out, 0, n)
+        return out
+    parts = list(pieces(n, rows))
     map_threads(lambda p: compiled.gram(placed.queries, out, p.start, p.stop), parts)
     return out
 
@@ -124,7 +128,7 @@ class NativeSum:
 
     def __call__(self, Y: Any, order: int = 0) -> Fields:
         """Every element at every query, unshifted."""
-        dtype = tile_dtype(self.X, Y)
+        dtype = np.result_type(self.X, Y)
         if dtype not in self._points:
             self._points[dtype] = CorePoints(self.program, self.X, dtype)
         placed = self._points[dtype].placed(Y, order)
@@ -164,7 +168,7 @@ class NativeSum:
 
 def paired_fields(program: Program, X: Any, Y: Any, coef: Coef, *, order: int = 0) -> Fields:
     """Element j at query j, unshifted: coefficients of pairs are made tile by tile."""
-    placed = CorePoints(program, X, tile_dtype(X, Y)).placed(Y, order)
+    placed = CorePoints(program, X, np.result_type(X, Y)).placed(Y, order)
     points, about = placed.points, _middle(program, placed.points)
     ones = np.ones((len(points), 1), dtype=points.dtype)
     weighted = _weighted(program, points, placed.form, ones, order, about)
@@ -181,7 +185,7 @@ def moment_sums(
     Coordinates are taken about the second result. Weights are a_i times a derivative of the
     profile: of one element, or of element j at query j.
     """
-    placed = CorePoints(program, X, tile_dtype(X, Y)).placed(Y, max(1, derivative))
+    placed = CorePoints(program, X, np.result_type(X, Y)).placed(Y, max(1, derivative))
     dtype = placed.points.dtype
     about = np.mean(X, axis=0, dtype=np.float64)
     single = coef.shape[1] == 1
@@ -275,6 +279,19 @@ def _sums(weighted: _Weighted, queries: Array, pairs: Coef | None = None) -> dic
     the threads share the parts.
     """
     n, m, columns = len(weighted.points), len(queries), weighted.columns
+
+    def one(part: slice, compiled: Any, tile: slice) -> list[Array]:
+        out = [np.empty((tile.stop - tile.start, c)) for c in columns.values()]
+        each = None
+        if pairs is not None:
+            each = _padded(pairs.tile(part, tile), compiled.panel, queries.dtype)
+        compiled.sums(queries[tile], out, each)
+        return out
+
+    if n <= _PART and float(n) * m * weighted.width < _SMALL_WORK:
+        every = slice(0, n)
+        sums = one(every, weighted.packed(every), slice(0, m))
+        return dict(zip(columns, sums, strict=True))
     threads = thread_count()
     per_point = weighted.width + (0 if pairs is None else _TILE * threads)
     room = int(get_options().working_memory * 2**20 / (2 * 8 * per_point)) // _LEAF * _LEAF
@@ -283,16 +300,11 @@ def _sums(weighted: _Weighted, queries: Array, pairs: Coef | None = None) -> dic
     totals = {kind: np.zeros((m, c)) for kind, c in columns.items()}
 
     def run(job: tuple[slice, list[tuple[slice, Any]]]) -> list[Array]:
-        tile, packs = job
-        y, sums = queries[tile], [np.zeros((tile.stop - tile.start, c)) for c in columns.values()]
-        for part, compiled in packs:
-            out = [np.empty_like(s) for s in sums]
-            each = (
-                None if pairs is None else _padded(pairs.tile(part, tile), compiled.panel, y.dtype)
-            )
-            compiled.sums(y, out, each)
-            for s, o in zip(sums, out, strict=True):
-                s += o
+        tile, (first, *others) = job
+        sums = one(*first, tile)
+        for pack in others:
+            for total, part in zip(sums, one(*pack, tile), strict=True):
+                total += part
         return sums
 
     together = len(parts) if weighted.kept else max(1, room // _PART)
@@ -309,8 +321,7 @@ def _sums(weighted: _Weighted, queries: Array, pairs: Coef | None = None) -> dic
 def _tile_rows(width: int, points: int, m: int, threads: int) -> int:
     """Queries of one task: whole panels, a limited amount of work, and work for every thread."""
     rows = int(_WORK / (float(width) * points)) // _PANELS * _PANELS
-    if float(m) * points * width > _SMALL_WORK:
-        rows = min(rows, -(-m // (threads * _PANELS)) * _PANELS)
+    rows = min(rows, -(-m // (threads * _PANELS)) * _PANELS)
     return min(_TILE, max(_PANELS, rows))
 
 

@@ -13,9 +13,9 @@ import numpy as np
 from mercer._array import is_sparse
 from mercer._config import get_options
 from mercer._threads import map_threads, thread_count
-from mercer.engine._compiled import can_run
-from mercer.engine._tiling import n_columns, n_rows, pieces
-from mercer.engine.pairs._variables import Pairs
+from mercer.engine._points import n_columns, n_rows
+from mercer.engine._tiling import pieces
+from mercer.engine.pairs._tiles import Pairs
 from mercer.engine.programs._coef import Dense, LowRank
 from mercer.engine.programs._maps import pull_all
 from mercer.engine.programs._program import Distance, Dot, Program
@@ -27,7 +27,7 @@ _QUERIES, _POINTS = 512, 2048  # of a tile
 
 def fields(program: Program, X: Any, Y: Any, coef: Dense | LowRank) -> Fields | None:
     """Values and gradients, unshifted; None where a pass of the core over tiles will not do."""
-    if not can_run(program) or is_sparse(X) or is_sparse(Y):
+    if not program.runs_on_core or is_sparse(X) or is_sparse(Y):
         return None
     pairs = Pairs(program, Y, X, order=1)  # rows of a tile are points
     if any(program.cusps) or not pairs.one_pass:

@@ -10,8 +10,9 @@ import numpy as np
 
 from mercer._array import Array
 from mercer._config import get_options, options
-from mercer.engine._tiling import n_columns, n_rows, pieces
-from mercer.engine.pairs._precision import as_float32, doubled, in_double
+from mercer.engine._points import as_float32, as_float64, n_columns, n_rows
+from mercer.engine._tiling import pieces
+from mercer.engine.pairs._float32 import needs_float64
 from mercer.engine.programs._coef import Coef, Dense, LowRank, Selection, Stacked
 from mercer.engine.programs._program import Program
 from mercer.engine.sums import _blocked, _native, _paired_blas
@@ -29,10 +30,10 @@ _SELECTED = 64  # elements of a Selection that are differentiated at once
 
 def gram(program: Program, X: Any, Y: Any) -> Array:
     """The matrix k(x_i, y_j), shape (n, m); exactly symmetric when Y is X."""
-    if in_double(program, X, Y, 0):
+    if needs_float64(program, X, Y, 0):
         same = X is Y
-        X = doubled(X)
-        return as_float32(gram(program, X, X if same else doubled(Y)))
+        X = as_float64(X)
+        return as_float32(gram(program, X, X if same else as_float64(Y)))
     run = _native.gram if use_native(program, X, Y) else _blocked.gram
     return run(program, X, Y)
 
@@ -150,9 +151,9 @@ class PreparedSum:
 
     def _fields(self, Y: Any, order: int, paired: bool, shifted: bool) -> Fields:
         program, X, coef = self.program, self.X, self.coef
-        if in_double(program, X, Y, order):
-            wide = self._part("float64", doubled(X), coef)
-            return in_float32(wide._fields(doubled(Y), order, paired, shifted))
+        if needs_float64(program, X, Y, order):
+            wide = self._part("float64", as_float64(X), coef)
+            return in_float32(wide._fields(as_float64(Y), order, paired, shifted))
         if isinstance(coef, Selection):
             if paired:
                 return rowwise_fields(program, X[coef.index], Y, coef.value, order, shifted)

@@ -6,10 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from mercer._array import Array, is_sparse
-from mercer.engine._tiling import n_columns, n_rows
-from mercer.engine.pairs._variables import aligned, mapped_points, tile_dtype
-from mercer.engine.pairs._weights import from_log, log_jet, scaled, tile_jet, without_cusps
+from mercer._array import Array
+from mercer.engine._points import dense, n_columns, n_rows, tile_dtype
+from mercer.engine.pairs._profile_tiles import from_log, log_jet, scaled, tile_jet, without_cusps
+from mercer.engine.pairs._tiles import aligned, mapped_points
+from mercer.engine.programs._jets import is_zero
 from mercer.engine.programs._program import Distance, Program
 from mercer.engine.sums._derivatives import Moments
 from mercer.engine.sums._fields import Fields, from_moments
@@ -53,27 +54,23 @@ def _about_the_points(program: Program, X: Any, Y: Any) -> tuple[list[Array], li
     """
     points, queries = [], []
     for v in program.variables:
-        x, y = map(_dense, mapped_points(v, X, Y))
+        x, y = map(dense, mapped_points(v, X, Y))
         about = x if isinstance(v, Distance) else 0.0
         points.append(x - about)
         queries.append(y - about)
     return points, queries
 
 
-def _dense(Z: Any) -> Array:
-    return np.asarray(Z.toarray() if is_sparse(Z) else Z, dtype=np.float64)
-
-
 def _moments(weights: Any, points: list[Array]) -> Moments:
     """Moments with a single point per query."""
     moments: Moments = {("value",): np.asarray(weights.value, dtype=np.float64)}
     for v, W in enumerate(weights.first):
-        if not isinstance(W, int):
+        if not is_zero(W):
             moments[("sum", v)] = W.astype(np.float64)
             moments[("first", v)] = W[:, None] * points[v]
     for v, row in enumerate(weights.second):
         for w in range(v, len(row)):
-            if not isinstance(row[w], int):
+            if not is_zero(row[w]):
                 W = row[w].astype(np.float64)
                 moments[("sum", v, w)] = W
                 moments[("left", v, w)] = W[:, None] * points[v]

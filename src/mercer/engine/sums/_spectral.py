@@ -18,12 +18,11 @@ import numpy as np
 
 from mercer._array import Array
 from mercer._threads import thread_count
-from mercer.engine._tiling import n_columns, n_rows
+from mercer.engine._points import as_float64, n_columns, n_rows, tile_dtype
 from mercer.engine.pairs._cutoff import share_in_reach, useful_cutoff
-from mercer.engine.pairs._precision import doubled
-from mercer.engine.pairs._variables import centre_before_maps, mapped, mapped_points, tile_dtype
+from mercer.engine.pairs._tiles import centre_before_maps, mapped, mapped_points
 from mercer.engine.programs._jets import evaluate
-from mercer.engine.programs._maps import pull_all
+from mercer.engine.programs._maps import pull_all, pull_both
 from mercer.engine.programs._program import Program
 from mercer.engine.sums._fields import Fields, unshifted, with_rounding
 from mercer.engine.sums._frequency_grid import (
@@ -123,11 +122,11 @@ class SpectralSum:
     def __init__(self, program: Program, X: Any, A: Array, grid: Grid, share: float = 1.0) -> None:
         self.program, self.X, self.share = program, X, share
         self._variable: Any = program.variables[0]
-        self._origin = centre_before_maps(self._variable, doubled(X))
+        self._origin = centre_before_maps(self._variable, as_float64(X))
         self._transformed = transform(grid, self._mapped(X), A)
 
     def _mapped(self, Z: Any) -> Array:
-        return np.asarray(mapped(self._variable.maps, doubled(Z), self._origin))
+        return np.asarray(mapped(self._variable.maps, as_float64(Z), self._origin))
 
     def is_worth_while(self, m: int) -> bool:
         """Whether transforms to this many queries take less work than the sum over pairs."""
@@ -151,8 +150,7 @@ class SpectralSum:
             H = np.empty((*value.shape, dim, dim))
             for (j, k), part in zip(seconds, rest[dim:], strict=True):
                 H[:, :, j, k] = H[:, :, k, j] = part
-            half = np.swapaxes(pull_all(maps, H, columns), 2, 3)
-            hessian = pull_all(maps, half, columns).astype(dtype)
+            hessian = pull_both(maps, maps, H, columns).astype(dtype)
         bound = self._transformed.bound
         if dtype == np.float32:
             bound = np.asarray(with_rounding(bound, value))
@@ -168,7 +166,7 @@ def spectral_sum(
 
     With `forced` the only condition is that some grid meets the tolerance.
     """
-    x, y = mapped_points(program.variables[0], doubled(X), doubled(Y))
+    x, y = mapped_points(program.variables[0], as_float64(X), as_float64(Y))
     n, m, dim, share, most = len(x), max(len(y), n_queries), x.shape[1], 1.0, float(MOST_MODES)
     if not forced:
         share = share_in_reach(x, y, useful_cutoff(program, x, y, 0, tolerance, n_queries))

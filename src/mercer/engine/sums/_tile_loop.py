@@ -10,9 +10,10 @@ import numpy as np
 
 from mercer._array import Array
 from mercer._threads import map_threads
-from mercer.engine._tiling import cut, n_columns, n_rows, plan
-from mercer.engine.pairs._variables import Pairs
-from mercer.engine.pairs._weights import from_log, log_jet, tile_jet
+from mercer.engine._points import n_columns, n_rows
+from mercer.engine._tiling import pieces, plan
+from mercer.engine.pairs._profile_tiles import from_log, log_jet, tile_jet
+from mercer.engine.pairs._tiles import Pairs
 from mercer.engine.programs._jets import Jet
 from mercer.engine.programs._program import Program
 from mercer.engine.sums._derivatives import Moments
@@ -21,8 +22,8 @@ from mercer.engine.sums._log_shift import finite, merged, raise_shift
 AddTile = Callable[[list[Moments], Jet, list[Any], Any, slice], None]
 """add(moments, jet, inputs, rows, columns): add one tile to the moments of its queries."""
 
-Silent = Callable[[Any, slice], Array]
-"""silent(rows, columns): which pairs have coefficient zero and must not set the shift."""
+ZeroPairs = Callable[[Any, slice], Array]
+"""zero_pairs(rows, columns): which pairs have coefficient zero and must not set the shift."""
 
 Finish = Callable[[Any, list[Moments], Array], None]
 """finish(rows, moments, shift): turn the complete moments of some queries into results."""
@@ -55,9 +56,11 @@ class TileLoop:
         arrays = 1 if self._one_pass else arrays
         self.plan = plan(arrays, self.pairs.dtype, n_columns(Y), bytes_per_row)
 
-    def run(self, lists: int, add: AddTile, finish: Finish, silent: Silent | None = None) -> None:
+    def run(
+        self, lists: int, add: AddTile, finish: Finish, zero_pairs: ZeroPairs | None = None
+    ) -> None:
         """Sum `lists` sets of moments for every query."""
-        self.silent = silent
+        self.zero_pairs = zero_pairs
         tiles = self.plan.row_tiles(self.m, self.pairs.order(self.plan.rows))
         chunks = self.plan.chunks(self.m, self.n)
         if len(chunks) == 1:
@@ -74,7 +77,7 @@ class TileLoop:
         moments: list[Moments] = [{} for _ in range(lists)]
         length = count(rows)
         shift = np.full(length, -np.inf if self.shifted else 0.0)
-        for columns in cut(chunk, self.plan.columns):
+        for columns in pieces(chunk.stop, self.plan.columns, chunk.start):
             if self._one_pass:
                 add(moments, Jet(self.pairs.values(rows, columns)), [], rows, columns)
                 continue
@@ -82,9 +85,9 @@ class TileLoop:
             shape = (length, columns.stop - columns.start)
             if self.shifted:
                 log = log_jet(self.program, inputs, self.order, shape, self.pairs.dtype)
-                if self.silent is not None:
-                    heard = np.where(self.silent(rows, columns), -np.inf, log.value)
-                    log = replace(log, value=heard.astype(self.pairs.dtype))
+                if self.zero_pairs is not None:
+                    value = np.where(self.zero_pairs(rows, columns), -np.inf, log.value)
+                    log = replace(log, value=value.astype(self.pairs.dtype))
                 shift = raise_shift(moments, shift, log.value)
                 jet = from_log(log, finite(shift)[:, None])
             else:

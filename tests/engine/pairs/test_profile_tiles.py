@@ -9,7 +9,7 @@ import mercer as mc
 from mercer import engine
 from mercer.engine import Dense
 from mercer.engine._compiled import core
-from mercer.engine.pairs._variables import Pairs
+from mercer.engine.pairs._tiles import Pairs
 from mercer.engine.programs._jets import evaluate
 from mercer.engine.programs._tape import tape
 from tests.engine.cases import TOLERANCE

@@ -7,36 +7,36 @@ from typing import Any
 
 import numpy as np
 
-from mercer._array import Array, is_sparse
+from mercer._array import is_sparse
 from mercer.engine.pairs._cancellation import cut_below
 from mercer.engine.pairs._distances import bound_on_error, squared_norms
-from mercer.engine.pairs._variables import mapped_points, tile_dtype
+from mercer.engine.pairs._tiles import mapped_points
 from mercer.engine.programs._expr import Const
 from mercer.engine.programs._program import Distance, Program
 
 _SMALLEST, _LARGEST = 1e-30, 1e30  # squared distances that float32 holds with room to spare
 
 
-def in_double(program: Program, X: Any, Y: Any, order: int) -> bool:
+def needs_float64(program: Program, X: Any, Y: Any, order: int) -> bool:
     """Whether these float32 points need float64 sums.
 
     Because their squared distances, or constants or derivatives of the profile, leave the range of
     float32; or because derivatives are sums of coordinates that would cancel (clusters far apart).
     """
-    if tile_dtype(X, Y) != np.float32:
+    if getattr(X, "dtype", None) != np.float32 or getattr(Y, "dtype", None) != np.float32:
         return False
     if _has_extreme_constants(program.profile):
         return True
-    if any(_extreme(d) for pair in program.corner for d in pair[: 2 if order else 1]):
+    if any(_extreme(d) for pair in program.derivatives_at_zero for d in pair[: 2 if order else 1]):
         return True
     return any(
-        _distance_needs_double(program, i, X, Y, order)
+        _distance_needs_float64(program, i, X, Y, order)
         for i, v in enumerate(program.variables)
         if isinstance(v, Distance)
     )
 
 
-def _distance_needs_double(program: Program, index: int, X: Any, Y: Any, order: int) -> bool:
+def _distance_needs_float64(program: Program, index: int, X: Any, Y: Any, order: int) -> bool:
     if is_sparse(X) or is_sparse(Y):
         return order > 0
     x, y = mapped_points(program.variables[index], X, Y)
@@ -60,14 +60,3 @@ def _has_extreme_constants(node: Any) -> bool:
 
 def _extreme(d: float) -> bool:
     return np.isfinite(d) and abs(d) > 1e25
-
-
-def doubled(X: Any) -> Any:
-    """The points in float64."""
-    return X.astype(np.float64) if getattr(X, "dtype", None) == np.float32 else X
-
-
-def as_float32(array: Array) -> Array:
-    """The array in float32; numbers beyond its range become infinite."""
-    with np.errstate(over="ignore"):
-        return array.astype(np.float32)

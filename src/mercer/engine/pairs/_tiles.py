@@ -10,6 +10,7 @@ import numpy as np
 
 from mercer._array import Array, is_sparse
 from mercer.engine._compiled import compiled_profile
+from mercer.engine._points import tile_dtype
 from mercer.engine.pairs._cancellation import cut_below
 from mercer.engine.pairs._circular import aligned_gaps, gaps
 from mercer.engine.pairs._coordinates import (
@@ -32,12 +33,6 @@ from mercer.engine.programs._program import (
     Total,
     Variable,
 )
-
-
-def tile_dtype(X: Any, Y: Any) -> Any:
-    """float32 where both sets are, else float64 (points that are not numbers included)."""
-    types = {getattr(X, "dtype", None), getattr(Y, "dtype", None)}
-    return np.dtype(np.float32) if types == {np.dtype(np.float32)} else np.dtype(np.float64)
 
 
 def mapped_points(v: Variable, X: Any, Y: Any) -> tuple[Any, Any]:
