@@ -12,9 +12,9 @@ from mercer._array import Array
 from mercer.engine import n_rows, pieces
 from mercer.estimators._base import KernelEstimator
 from mercer.estimators._column_scaling import fit_column_scaler, scaled
-from mercer.estimators._inputs import row_weights, validated
 from mercer.estimators._kernel_parameter import is_auto, resolve_kernel, set_kernel_tags
 from mercer.estimators._kernel_pca import squared_distances
+from mercer.estimators._validation import check_rows, check_weights
 from mercer.exceptions import InputError
 from mercer.methods import kernel_pca
 from mercer.methods._rows import distinct_rows, row_keys
@@ -143,11 +143,11 @@ class KernelNovelty(OutlierMixin, KernelEstimator):  # type: ignore[misc]
         check_number(self.n_components)
         _check_contamination(self.contamination)
         X = self._rows(X, reset=True)
-        w = row_weights(sample_weight, X)
+        w = check_weights(sample_weight, X)
         given = not is_auto(self.kernel)
         self.scaler_ = fit_column_scaler(self.scale_columns, X, w, in_data_units=given)
         X = scaled(self.scaler_, X)
-        with self._options():
+        with self._threads():
             self.kernel_ = resolve_kernel(self.kernel, X, sample_weight=w, gamma=self.gamma)
             rows, mass = distinct_rows(self.kernel_.points(X).array, w)
             self.subspace_, errors = self._subspace(rows, mass)
@@ -193,7 +193,7 @@ class KernelNovelty(OutlierMixin, KernelEstimator):  # type: ignore[misc]
         """
         check_is_fitted(self)
         X = self.kernel_.points(scaled(self.scaler_, self._rows(X, reset=False))).array
-        with self._options():
+        with self._threads():
             scores = -squared_distances(self.subspace_, X, _BLOCK)
         keys = row_keys(X)
         at = np.minimum(np.searchsorted(self._keys, keys), len(self._keys) - 1)
@@ -209,7 +209,7 @@ class KernelNovelty(OutlierMixin, KernelEstimator):  # type: ignore[misc]
 
     def _rows(self, X: Any, *, reset: bool) -> Any:
         """Rows in double precision: an error is a small difference of large numbers."""
-        X = validated(self, X, reset=reset)
+        X = check_rows(self, X, reset=reset)
         return X.astype(np.float64) if getattr(X, "dtype", None) == np.float32 else X
 
     def __sklearn_tags__(self) -> Any:
