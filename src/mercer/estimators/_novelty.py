@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.base import OutlierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from mercer._array import Array
+from mercer._array import Array, Points
 from mercer.engine import n_rows, pieces
 from mercer.estimators._base import KernelEstimator
 from mercer.estimators._column_scaling import fit_column_scaler, scaled
@@ -149,16 +149,17 @@ class KernelNovelty(OutlierMixin, KernelEstimator):  # type: ignore[misc]
         X = scaled(self.scaler_, X)
         with self._threads():
             self.kernel_ = resolve_kernel(self.kernel, X, sample_weight=w, gamma=self.gamma)
-            rows, mass = distinct_rows(self.kernel_.points(X).array, w)
+            array, mass = distinct_rows(self.kernel_.points(X).array, w)
+            rows = Points(array, self.kernel_.domain)
             self.subspace_, errors = self._subspace(rows, mass)
         self.n_components_ = self.subspace_.dim
-        keys = row_keys(rows)
+        keys = row_keys(rows.array)
         order = np.argsort(keys)
         self._keys, self._left_out = keys[order], -errors[order]
         self.offset_ = _offset(-errors, mass, self.contamination)
         return self
 
-    def _subspace(self, rows: Any, mass: Array) -> tuple[Subspace, Array]:
+    def _subspace(self, rows: Points, mass: Array) -> tuple[Subspace, Array]:
         """Return the subspace, and the squared error of each row without itself."""
         landmarks = self.n_landmarks
         if landmarks is None and self.n_components is None and n_rows(rows) > _MANY:
@@ -192,10 +193,10 @@ class KernelNovelty(OutlierMixin, KernelEstimator):  # type: ignore[misc]
         X : array_like or CSR matrix of shape (m, d)
         """
         check_is_fitted(self)
-        X = self.kernel_.points(scaled(self.scaler_, self._rows(X, reset=False))).array
+        X = self.kernel_.points(scaled(self.scaler_, self._rows(X, reset=False)))
         with self._threads():
             scores = -squared_distances(self.subspace_, X, _BLOCK)
-        keys = row_keys(X)
+        keys = row_keys(X.array)
         at = np.minimum(np.searchsorted(self._keys, keys), len(self._keys) - 1)
         return np.where(self._keys[at] == keys, self._left_out[at], scores)
 
