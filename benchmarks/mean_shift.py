@@ -3,7 +3,7 @@
 scikit-learn's MeanShift has a flat kernel: of radius 1.4, which has the variance of the Gaussian.
 Its time for every point as a seed is found from 200 and 600 random seeds, and scaled: it is linear
 in their number. Ours is never scaled. It stops at steps of a thousandth of its bandwidth, so with
-bin seeds ours does, too; elsewhere at a millionth.
+bin seeds ours does the same; elsewhere ours stops at a millionth.
 """
 
 from __future__ import annotations
