@@ -112,7 +112,7 @@ def test_density_never_falls(rng):
         density, Z = DensitySum.of(psi), X.copy()
         before = psi(Z)
         for _ in range(30):
-            Z = Z + density.at(Z).step
+            Z = Z + density.at(Z).fixed_point_step
             after = psi(Z)
             assert (after - before).min() >= -1e-12 * after.max()
             before = after
@@ -126,7 +126,7 @@ def test_iterates_stay_in_the_convex_hull(rng):
     density = DensitySum.of(mc.mean_embedding(GAUSS, X))
     inward = X.mean(axis=0)
     for _ in range(20):
-        Z = Z + density.at(Z).step
+        Z = Z + density.at(Z).fixed_point_step
         assert (hull.find_simplex(Z + 1e-9 * (inward - Z)) >= 0).all()
 
 
