@@ -20,7 +20,7 @@ from mercer._threads import map_threads, thread_count
 from mercer.engine._compiled import compiled_program
 from mercer.engine._points import n_columns
 from mercer.engine._tiling import pieces
-from mercer.engine.pairs._cancellation import cut_below
+from mercer.engine.pairs._cancellation import recompute_below
 from mercer.engine.pairs._cutoff import sorted_in_space, useful_cutoff
 from mercer.engine.pairs._distances import bound_on_error, squared_norms
 from mercer.engine.pairs._tiles import centre_before_maps, mapped
@@ -75,7 +75,10 @@ class CorePoints:
         yc = y - centre
         radius2 = float(squared_norms(yc).max())
         error = bound_on_error(radius2, self.dtype)
-        if radius2 and cut_below(self.program, 0, str(self.dtype), error, radius2, order=order) > 0:
+        if (
+            radius2
+            and recompute_below(self.program, 0, str(self.dtype), error, radius2, order=order) > 0
+        ):
             return Placed(x, y, DIFFERENCES)
         yc = centred if y is x else yc.astype(self.dtype, copy=False)
         return Placed(centred, yc, PRODUCT_FORM)
