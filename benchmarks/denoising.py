@@ -24,7 +24,7 @@ from sklearn.neighbors import NearestNeighbors
 import mercer as mc
 from benchmarks._harness import Array, Settings
 from benchmarks._report import Outcome, Row, at_least, at_most
-from mercer.methods import fit_denoiser, noise_energy
+from mercer.methods import feature_noise, fit_denoiser
 
 TITLE = "Denoising digits, USPS and MNIST"
 
@@ -168,7 +168,7 @@ WAYS: dict[str, tuple[Any, Way]] = {  # untuned, and in a grid
 
 
 def _untuned(**parameters: Any) -> Callable[[Array], Denoise]:
-    return lambda train: mc.KernelPCA(**parameters).fit(train).denoise
+    return lambda train: mc.KernelDenoiser(**parameters).fit(train).transform
 
 
 def _tikhonov(_plane: mc.Subspace, strength: float) -> mc.methods.Tikhonov:
@@ -194,17 +194,17 @@ def _grid(way: Way, make: Callable = _tikhonov) -> Callable[[Array], Iterator[De
             kernel = mc.Gaussian(share**0.5 * length)
             plane = mc.kernel_pca(kernel, train)
             inverse = way(plane, train)
-            unit = share * noise_energy(kernel, train, noise)
+            unit = share * feature_noise(kernel, train, noise)
             for strength in (0.5, 1.0, 1.5, 2.5, 4.0):
                 chosen = make(plane, strength * unit)
-                yield fit_denoiser(plane, train, filter=chosen, noise=noise, inverse=inverse)[0]
+                yield fit_denoiser(plane, train, filter=chosen, noise=noise, inverse=inverse)
 
     return settings
 
 
 # --- a cell ---------------------------------------------------------------------------------------
 
-DEFAULT, TUNED, PEER = "mercer KernelPCA()", "mercer tuned", "sklearn tuned"
+DEFAULT, TUNED, PEER = "mercer KernelDenoiser()", "mercer tuned", "sklearn tuned"
 INPUT = "noisy input"
 
 CONTENDERS: dict[str, Callable[[Array], Denoise | Iterator[Denoise]]] = {

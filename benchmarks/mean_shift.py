@@ -22,7 +22,7 @@ from benchmarks._harness import Array, Key, Settings, race, threads
 from benchmarks._limit import Limit
 from benchmarks._report import Outcome, Row, at_least, at_most
 from mercer.engine import Dense, fields
-from mercer.methods.modes._density_ascent import Climbed
+from mercer.methods.modes._density_sum import DensitySum
 
 TITLE = "Mean shift"
 
@@ -32,7 +32,7 @@ FASTER = "times faster than sklearn, every point a seed (its time scaled from 20
 FASTER_NATIVE = f"{FASTER}, ours without the spectral engine"
 FASTER_BINS = "times faster than sklearn, bin seeds and nearest-centre labels"
 SECONDS, CLUSTERS, RAND = "seconds", "clusters", "adjusted Rand index"
-SAME, PROVED = "share of labels as by the plain ascent", "share of starts retired by proof"
+SAME, PROVED = "share of labels as by the plain ascent", "share of starts retired in a basin"
 FALL = "largest fall of the density along a trajectory, over its maximum"
 STEPS = "steps per start"
 SHARE = "limit for all pairs over our time (above 1: pairs out of reach are left out)"
@@ -123,7 +123,7 @@ def _run_many(n: int, d: int, bars: dict[str, Any], outcome: Outcome, settings: 
         RAND: adjusted_rand_score(y, found.labels),
         CLUSTERS: float(len(found)),
         STEPS: float(found.n_iter.mean()),
-        PROVED: float(np.mean([s is mc.methods.ClimbStatus.PROVED for s in found.status])),
+        PROVED: float(np.mean([s is mc.Status.IN_BASIN for s in found.status])),
     }
     if bars:
         rows = np.random.default_rng(1).choice(n, settings.size(500, 50), replace=False)
@@ -176,7 +176,7 @@ def _plain_ascent(X: Array, starts: Array, tol: float = 1e-7) -> Array:
 
 def _largest_fall(psi: Any, starts: Array) -> float:
     """Along the library's own steps, densities to rounding."""
-    density, Z = Climbed.of(psi), starts.copy()
+    density, Z = DensitySum.of(psi), starts.copy()
     before, fall, top = psi(Z), 0.0, 0.0
     for _ in range(60):
         Z = Z + density.at(Z).step

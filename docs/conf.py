@@ -71,10 +71,12 @@ def list_public_names() -> str:
     lines: list[str] = []
     for key, names in tables.items():
         lines += _table(GROUPS[key], "mercer", names)
+    listed = {id(getattr(mercer, name)) for name in mercer.__all__}
     for module in PACKAGES:
         package = importlib.import_module(f"mercer.{module}")
-        names = [name for name in package.__all__ if name not in mercer.__all__]
-        lines += _table(f"mercer.{module}", f"mercer.{module}", names)
+        own = [name for name in package.__all__ if id(getattr(package, name)) not in listed]
+        listed |= {id(getattr(package, name)) for name in own}  # a name has one page
+        lines += _table(f"mercer.{module}", f"mercer.{module}", own)
     return "\n".join(lines)
 
 

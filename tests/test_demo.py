@@ -60,7 +60,7 @@ def test_summary_is_mean_and_standard_error(demo):
 
 
 def test_table_and_picture(demo, split, tmp_path, monkeypatch):
-    few = {name: demo.CONTENDERS[name] for name in ("noisy", "mercer KernelPCA()")}
+    few = {name: demo.CONTENDERS[name] for name in ("noisy", "mercer KernelDenoiser()")}
     monkeypatch.setattr(demo, "CONTENDERS", few)
     steps = []
     errors, seconds, images = demo.measure([split, split], lambda: steps.append(1))

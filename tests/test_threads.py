@@ -336,6 +336,7 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(
     "kind", ["loky", "multiprocessing", "executor", *multiprocessing.get_all_start_methods()]
 )

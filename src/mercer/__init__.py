@@ -72,6 +72,7 @@ __version__ = "0.1.0.dev0"
 
 # imported when they are first asked for: estimators bring scikit-learn
 _LAZY = {
+    "KernelDenoiser": "estimators",
     "KernelDensity": "estimators",
     "KernelImputer": "estimators",
     "KernelNovelty": "estimators",
@@ -103,6 +104,7 @@ __all__ = [
     "InverseMultiquadric",
     "Jaccard",
     "Kernel",
+    "KernelDenoiser",
     "KernelDensity",
     "KernelImputer",
     "KernelNovelty",

@@ -125,6 +125,21 @@ def positive(value: Any, name: str) -> float:
     return number
 
 
+def positive_length(value: Any, name: str, power: int = 1) -> float:
+    """Return a length > 0 (or its square, with power=2) whose fourth power float64 can hold.
+
+    Second derivatives of kernels need the fourth power.
+    """
+    number = positive(value, name)
+    limit = 1e75**power
+    if not 1.0 / limit <= number <= limit:
+        raise InputError(
+            f"{name} must be between {1.0 / limit:.0e} and {limit:.0e}, got {number!r}; rescale "
+            "the data"
+        )
+    return number
+
+
 def non_negative(value: Any, name: str) -> float:
     """Return value as a float, refusing anything that is not a finite number of at least zero."""
     number = real(value, name)

@@ -1,4 +1,4 @@
-"""Which classes can be saved to a file, and the names under which a file knows them."""
+"""The registry of classes that can be saved to files, and their names in files."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from mercer.exceptions import InputError
 
 T = TypeVar("T", bound=type)
 
-OWN = "mercer."  # names that start so are ours
+OWN = "mercer."  # the prefix of mercer's own classes
 
 _classes: dict[str, type] = {}
 _names: dict[type, str] = {}
@@ -22,22 +22,22 @@ def register(cls: T, *, name: str | None = None) -> T: ...
 @overload
 def register(cls: None = None, *, name: str | None = None) -> Callable[[T], T]: ...
 def register(cls: T | None = None, *, name: str | None = None) -> T | Callable[[T], T]:
-    """Let objects of a class be saved and loaded; also as a decorator.
+    """Allow objects of a class to be saved and loaded; also works as a decorator.
 
-    A file names classes, and `mercer.load` builds only those that were registered under that name:
-    nothing is imported because a file asks for it. mercer's own classes are registered.
+    Files name classes, and `mercer.load` builds only classes registered under these names, so that
+    a file cannot cause an import. mercer's own classes are registered already.
 
     Parameters
     ----------
     cls : type
         A dataclass whose fields are its parameters (a kernel, a map of points, a solver), an Enum,
-        or a class with `get_params` (an estimator; a kernel that is no dataclass). Dataclasses are
-        built again by calling the class with its fields, so its own checks run. An estimator is
-        built with its parameters, and gets its other attributes; those that can be made again, and
-        need not be saved, the class lists in `_unsaved_attributes`.
+        or a class with `get_params` (an estimator, or a kernel that is not a dataclass). To load
+        an object, a dataclass is called with its fields, so its checks run. An estimator is called
+        with its parameters, and its other attributes are set, except those that the class lists in
+        `_unsaved_attributes`, such as caches.
     name : str, optional
-        How files know it; by default the name of the class. Under a second name a class that was
-        renamed can still be loaded from old files; it is saved under its first.
+        Its name in files; by default the name of the class. A class may have several names, so
+        that old files can be loaded after it was renamed; it is saved under the first.
 
     Returns
     -------
@@ -62,8 +62,8 @@ def register(cls: T | None = None, *, name: str | None = None) -> T | Callable[[
         raise InputError(f"register takes a class, got {cls!r}")
     if not is_savable(cls):
         raise InputError(
-            f"{cls.__qualname__} must be a dataclass, an Enum, or have get_params: otherwise "
-            "nothing says what its objects are made of"
+            f"{cls.__qualname__} must be a dataclass, an Enum, or have get_params, so that "
+            "mercer knows what its objects consist of"
         )
     name = cls.__name__ if name is None else name
     if not isinstance(name, str) or not name or name.startswith(OWN):
@@ -73,12 +73,12 @@ def register(cls: T | None = None, *, name: str | None = None) -> T | Callable[[
 
 
 def add(name: str, cls: type) -> None:
-    """Put a class in the table, ours included; a class that was defined again replaces itself."""
+    """Add a class to the registry; a class that is defined again replaces the old one."""
     old = _classes.get(name, cls)
     if _definition(old) != _definition(cls):
         raise InputError(
-            f"{name!r} already stands for {'.'.join(_definition(old))}; register the other class "
-            "under a name of its own"
+            f"{name!r} is already the name of {'.'.join(_definition(old))}; register the class "
+            "under another name"
         )
     if old is not cls:
         _names.pop(old, None)
@@ -87,17 +87,17 @@ def add(name: str, cls: type) -> None:
 
 
 def class_of(name: str) -> type | None:
-    """The class that files know by this name, None if there is none."""
+    """The class with this name in files, or None."""
     return _classes.get(name)
 
 
 def name_of(cls: type) -> str | None:
-    """The name of a class in files, None if it has none."""
+    """The name of a class in files, or None."""
     return _names.get(cls)
 
 
 def is_savable(cls: Any) -> bool:
-    """Whether objects of a class say what they are made of."""
+    """Whether the parts of a class's objects are known."""
     if not isinstance(cls, type):
         return False
     return dataclasses.is_dataclass(cls) or issubclass(cls, Enum) or hasattr(cls, "get_params")

@@ -23,9 +23,7 @@ class Status(Enum):
     # the result is what was asked for
     CONVERGED = "converged to within tol"
     AT_POINT = "converged: at a point of the data, where the kernel has a cusp"
-    IN_BASIN = (
-        "stopped early: inside the basin of attraction of a known mode, which it converges to"
-    )
+    IN_BASIN = "stopped early: checked to be in the basin of attraction of a known mode"
     SOLVED = "solved directly, to rounding"
     JITTERED = "solved with jitter on the diagonal, because the matrix is singular to rounding"
     TRUNCATED = "solved without the directions in which the matrix is singular to rounding"

@@ -12,7 +12,7 @@ from mercer.cli import _progress
 from mercer.cli._messages import listed
 from mercer.cli._options import parse_kernel
 from mercer.cli._progress import Progress
-from mercer.estimators import KernelImputer, KernelNovelty, KernelPCA
+from mercer.estimators import KernelDenoiser, KernelImputer, KernelNovelty
 from mercer.kernels import Gaussian, Laplace, Linear, Matern, Polynomial
 
 from .conftest import write_image, write_images
@@ -37,7 +37,7 @@ def test_arrays_keep_their_type(kind, run, stack):
     assert ran.code == 0, ran.err
     found = np.load("b.npy")
     assert found.dtype == kind
-    expected = KernelPCA(random_state=0).fit(stack.astype(kind)).denoise(stack.astype(kind))
+    expected = KernelDenoiser(random_state=0).fit(stack.astype(kind)).transform(stack.astype(kind))
     np.testing.assert_allclose(found, expected, rtol=1e-6)
 
 
@@ -98,7 +98,7 @@ def test_many_rows_take_blocks_and_landmarks(run, rng, monkeypatch):
     np.save("a.npy", X)
     ran = run("denoise", "a.npy", "-o", "b.npy", "--no-scale", "--report")
     assert ran.code == 0, ran.err
-    expected = KernelPCA(random_state=0, n_landmarks=50).fit(X).denoise(X)
+    expected = KernelDenoiser(random_state=0, n_landmarks=50).fit(X).transform(X)
     np.testing.assert_allclose(np.load("b.npy"), expected, rtol=1e-9)
 
 
@@ -128,7 +128,7 @@ def test_images_are_denoised_as_arrays_are(run, tmp_path, rng):
     write_images(tmp_path / "in", rng, 25)
     X = np.stack([pixels(p)[1].ravel() for p in sorted((tmp_path / "in").iterdir())])
     X = X.astype(np.float32) / 255.0
-    expected = KernelPCA(noise=0.1, random_state=0).fit(X).denoise(X)
+    expected = KernelDenoiser(noise=0.1, random_state=0).fit(X).transform(X)
     run("denoise", "in", "-o", "out", "--noise", "0.1")
     found = np.stack([pixels(p)[1].ravel() for p in sorted((tmp_path / "out").iterdir())])
     np.testing.assert_allclose(found, 255.0 * np.clip(expected, 0.0, 1.0), atol=0.51)
@@ -333,8 +333,8 @@ def test_a_given_kernel_is_in_the_units_of_the_data(run, files):
     novelty = KernelNovelty(Gaussian(3.0), random_state=0).fit(X)
     with np.load("a.npz") as found:
         np.testing.assert_allclose(found["score"], -novelty.score_samples(X), rtol=1e-9)
-    pca = KernelPCA(kernel=Laplace(30.0), noise=0.5, random_state=0).fit(X)
-    np.testing.assert_allclose(np.load("b.npy"), pca.denoise(X), rtol=1e-9)
+    model = KernelDenoiser(kernel=Laplace(30.0), noise=0.5, random_state=0).fit(X)
+    np.testing.assert_allclose(np.load("b.npy"), model.transform(X), rtol=1e-9)
 
 
 def test_constant_columns_are_scaled_without_dividing_by_zero(run, files):

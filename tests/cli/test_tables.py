@@ -41,12 +41,12 @@ def test_denoising_a_table_brings_it_nearer_to_the_truth(run, files):
 
 
 def test_denoising_does_what_the_estimator_does(run, files):
-    from mercer.estimators import KernelPCA
+    from mercer.estimators import KernelDenoiser
 
     X = numbers(files["folder"] / "measured.csv", "x", "y")
     mean, spread = X.mean(axis=0), X.std(axis=0)
     Z = (X - mean) / spread
-    expected = KernelPCA(random_state=0).fit(Z).denoise(Z) * spread + mean
+    expected = KernelDenoiser(random_state=0).fit(Z).transform(Z) * spread + mean
     run("denoise", "measured.csv", "-o", "clean.csv")
     found = numbers(files["folder"] / "clean.csv", "x", "y")
     np.testing.assert_allclose(found, expected, rtol=1e-9)

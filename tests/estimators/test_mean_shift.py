@@ -11,6 +11,7 @@ import mercer as mc
 from mercer import InputError, MeanShift, MercerWarning
 
 
+@pytest.mark.sample(2)
 @parametrize_with_checks(
     [
         MeanShift(),

@@ -15,7 +15,7 @@ from mercer import estimators
 from mercer.io import load, register
 
 pytestmark = pytest.mark.usefixtures("own_table")
-USES = ("transform", "predict", "decision_function", "score_samples", "predict_proba", "denoise")
+USES = ("transform", "predict", "decision_function", "score_samples", "predict_proba")
 
 
 class Ridge(RegressorMixin, estimators.KernelEstimator):
@@ -161,12 +161,16 @@ def public():
 
 
 SETTINGS = {
+    "KernelDenoiser": [
+        {"n_components": 3, "inverse": mc.FixedPoint(), "trust": 1.0},
+        {"filter": mc.methods.Tikhonov(0.1), "noise": 0.1, "scale_columns": "std"},
+        {"kernel": mc.Laplace(2.0), "n_landmarks": 8, "random_state": 0},
+    ],
     "KernelNovelty": [{"scale_columns": "std"}],
     "KernelPCA": [
         {"n_components": 3, "inverse": mc.FixedPoint()},
-        {"n_components": 3, "inverse": mc.LearnedMap(), "whiten": True, "trust": 1.0},
+        {"n_components": 3, "inverse": mc.LearnedMap(), "whiten": True},
         {"kernel": mc.Matern(1.5) + 0.1 * mc.Linear(), "n_landmarks": 8, "random_state": 0},
-        {"filter": mc.methods.Tikhonov(0.1), "noise": 0.1},
         {"kernel": "rbf", "gamma": 0.1, "n_components": 0.9},
     ],
 }

@@ -139,7 +139,7 @@ def test_files_that_were_cut_short(share, path):
     save(PSI, path)
     whole = path.read_bytes()
     path.write_bytes(whole[: int(share * len(whole))])
-    with pytest.raises(mc.InputError, match="cut short"):
+    with pytest.raises(mc.InputError, match="incomplete"):
         load(path)
 
 

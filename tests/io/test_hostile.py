@@ -33,7 +33,7 @@ def test_other_names_are_refused_without_being_imported(kind, path, monkeypatch)
     edited(path, change)
     for module, function in ((os, "system"), (builtins, "eval"), (subprocess, "Popen")):
         monkeypatch.setattr(module, function, called)
-    with pytest.raises(mc.InputError, match=r"not registered|does not have"):
+    with pytest.raises(mc.InputError, match=r"not registered|lacks"):
         load(path)
     assert "this" not in sys.modules
 
@@ -177,7 +177,7 @@ def test_shapes_are_not_trusted(path):
     np.lib.format.write_array_header_1_0(file, header)
     edited(path, lambda d: d["objects"][1].update(shape=shape))
     rewrite(path, members(path) | {"0.npy": file.getvalue() + 100 * b"x"})
-    with pytest.raises(mc.InputError, match=r"array 0\.npy is cut short, or too long"):
+    with pytest.raises(mc.InputError, match=r"array 0\.npy is too short or too long"):
         load(path)
 
 
@@ -186,7 +186,7 @@ def test_a_member_is_read_once(path):
         document["objects"] += 1000 * [document["objects"][1]]
 
     edited(path, change)
-    with pytest.raises(mc.InputError, match="asked for twice"):
+    with pytest.raises(mc.InputError, match="refers to it twice"):
         load(path)
 
 
@@ -270,5 +270,5 @@ def test_booleans_are_booleans(path):
     save(np.array([True, False]), path)
     parts = members(path)
     rewrite(path, parts | {"0.npy": parts["0.npy"][:-1] + b"\x07"})
-    with pytest.raises(mc.InputError, match="neither true nor false"):
+    with pytest.raises(mc.InputError, match="neither 0 nor 1"):
         load(path)

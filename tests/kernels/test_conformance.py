@@ -146,6 +146,7 @@ def test_awkward_kernels(kernel):
     check_kernel(kernel)
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("kernel", SINGLE[1::2] + awkward_kernels()[::2], ids=name)
 def test_kernels_where_nothing_was_compiled(kernel):
     with mc.options(engine="blocked"):

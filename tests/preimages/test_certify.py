@@ -173,7 +173,7 @@ SMOOTH = [
 @pytest.mark.parametrize("kernel", SMOOTH, ids=repr)
 def test_the_proved_ball_holds_a_minimiser(kernel, rng):
     proved = 0
-    for trial in range(12):
+    for trial in range(5):
         X, a, Y = problem(rng, m=12)
         psi = mc.Element(kernel, X, np.abs(a) if trial % 2 else a)
         ends = downhill(psi, Y)
@@ -187,7 +187,7 @@ def test_the_proved_ball_holds_a_minimiser(kernel, rng):
             assert (moved <= result.radius[sure] * (1 + 1e-9) + 1e-13).all()
             assert (np.linalg.eigvalsh(preimage_hessian(psi, true))[:, 0] > 0).all()
             proved += int(sure.sum())
-    assert proved > 120
+    assert proved > 50
 
 
 def test_radii_are_sharp_near_minima(rng):

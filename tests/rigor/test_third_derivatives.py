@@ -58,7 +58,7 @@ def along_lines(second, third, t):
     return np.abs(12 * second * s + 8 * third * s**3).max(axis=0)
 
 
-@pytest.mark.parametrize(("kernel", "derivatives"), CASES, ids=lambda v: repr(v)[:40])
+@pytest.mark.parametrize(("kernel", "derivatives"), CASES, ids=[repr(k) for k, _ in CASES])
 def test_no_shell_holds_a_larger_third_derivative(kernel, derivatives, rng):
     near = np.concatenate([rng.uniform(0, 4, 400), np.zeros(50)])
     far = near + 10 ** rng.uniform(-8, 0.5, 450)
@@ -69,7 +69,7 @@ def test_no_shell_holds_a_larger_third_derivative(kernel, derivatives, rng):
         assert (along_lines(*derivatives(t * t), t) <= bound * (1 + 1e-15)).all()
 
 
-@pytest.mark.parametrize(("kernel", "derivatives"), CASES, ids=lambda v: repr(v)[:40])
+@pytest.mark.parametrize(("kernel", "derivatives"), CASES, ids=[repr(k) for k, _ in CASES])
 def test_bounds_of_thin_shells_are_tight(kernel, derivatives):
     t = np.linspace(0.2, 4.0, 200)
     bound = third_derivative_bounds(kernel.program.profile, t, t * (1 + 1e-6))

@@ -59,6 +59,7 @@ def X(rng):
     return X
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("number", [0, 4, 6, 9, 13])
 def test_every_form_of_a_batch_is_an_element(form, number, X, rng):

@@ -169,7 +169,7 @@ def test_D4_newton_falls_back_where_the_hessian_is_not_positive_definite(rng):
 
 @pytest.mark.parametrize("kernel", DOT, ids=repr)
 def test_D8_is_monotone_and_ends_at_critical_points(kernel, rng):
-    for _ in range(20):
+    for _ in range(7):
         psi = mc.Element(kernel, rng.normal(size=(10, 2)), rng.uniform(size=10) / 5)
         back, _, values = path(psi, mc.MM(tol=1e-11), rng.normal(size=(1, 2)))
         assert rises(values) <= 1e-14
@@ -206,7 +206,7 @@ def test_D8_needs_coefficients_without_signs(X):
 
 @pytest.mark.parametrize("kernel", [*RADIAL, *DOT], ids=repr)
 def test_D9_the_safeguarded_fixed_point_is_monotone_for_any_signs(kernel, rng):
-    for _ in range(15):
+    for _ in range(5):
         psi = mc.Element(kernel, rng.normal(size=(12, 3)), rng.normal(size=12))
         _, _, values = path(psi, mc.FixedPoint(max_iter=200), rng.normal(size=(1, 3)))
         assert rises(values) <= 1e-13
@@ -214,7 +214,7 @@ def test_D9_the_safeguarded_fixed_point_is_monotone_for_any_signs(kernel, rng):
 
 @pytest.mark.parametrize("kernel", RADIAL, ids=repr)
 def test_D10_the_mixed_sign_majoriser_is_monotone(kernel, rng):
-    for _ in range(15):
+    for _ in range(5):
         psi = mc.Element(kernel, rng.normal(size=(12, 2)), rng.normal(size=12))
         _, _, values = path(psi, mc.MM(max_iter=300), rng.normal(size=(1, 2)))
         assert rises(values) <= 1e-14

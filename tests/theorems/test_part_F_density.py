@@ -43,6 +43,7 @@ def area(d):
 # --- F1 -------------------------------------------------------------------------------------------
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("kernel", KERNELS, ids=repr)
 @pytest.mark.parametrize("d", [1, 2, 3, 6])
 def test_F1_the_density_of_one_point_integrates_to_one_in_shells(kernel, d):

@@ -64,33 +64,32 @@ def denoise(
     if noise is not None and not 0.0 <= noise < np.inf:
         raise UsageError(f"--noise {noise:g}: give a standard deviation of at least 0")
     data, train = run.read_complete()
-    scaler = run.scaler(train)
-    model = _model(run, train, n_components, noise, solver)
-    run.fit(model, scaler.transform(train.values), train)
-    values, change = data.values, np.zeros_like(data.values)
-    if model.denoiser_.trust > 0.0:
-        rows = scaler.transform(data.values)
-        denoised = run.map_rows(model.denoise, rows, "denoising")
-        values, change = scaler.inverse_transform(denoised), denoised - rows
+    model = run.fit(_model(run, train, n_components, noise, solver), train)
+    values = data.values
+    if model.trust_ > 0.0:
+        values = run.map_rows(model.transform, data.values, "denoising")
     data.write(values, run.output)
-    facts = _facts(model, noise, change, scaled=scaler.with_std)
+    scaler = model.pca_.scaler_
+    change = (values - data.values) / (1.0 if scaler is None else scaler.scale_)
+    facts = _facts(model, noise, change, scaled=scaler is not None)
     run.report("denoised", data, facts | (_details(model, data, change) if report else {}))
-    if model.denoiser_.trust < _NOTHING and noise != 0.0:
+    if model.trust_ < _NOTHING and noise != 0.0:
         run.print("note: a change would do more harm than good; rows stay nearly as they were",
                   err=True)  # fmt: skip
 
 
 def _model(run: Run, train: Data, n_components: Any, noise: float | None, solver: str) -> Any:
-    from mercer.estimators import KernelPCA
+    from mercer.estimators import KernelDenoiser
 
     n = len(train.values)
     count = n_components if isinstance(n_components, int) else 0
     if count >= n:
         raise UsageError(f"--components {count} is too many for {counted(n, train.row_word)}")
     landmarks = max(_LANDMARKS, 2 * count)
-    return KernelPCA(
+    return KernelDenoiser(
         n_components,
         kernel=run.kernel,
+        scale_columns=run.scale_columns(train),
         noise="auto" if noise is None else noise,
         inverse=_SOLVERS[solver](),
         n_landmarks=landmarks if n > max(_MANY, landmarks) else None,
@@ -100,21 +99,19 @@ def _model(run: Run, train: Data, n_components: Any, noise: float | None, solver
 
 def _facts(model: Any, noise: float | None, change: Array, *, scaled: bool) -> dict[str, str]:
     """The noise, and what was changed."""
-    facts = {}
     unit = " of a column's standard deviation" if scaled else ""
-    if model.noise_ is not None:
-        facts["noise"] = f"{model.noise_:.3g}{unit} ({'estimated' if noise is None else 'given'})"
-    facts["trust"] = f"{model.denoiser_.trust:.2f} (the share of the change that is kept)"
-    facts["change"] = (
-        f"{np.sqrt(np.mean(np.square(change, dtype=float))):.3g}{unit}, root mean square"
-    )
-    return facts
+    size = np.sqrt(np.mean(np.square(change, dtype=float)))
+    return {
+        "noise": f"{model.noise_:.3g}{unit} ({'estimated' if noise is None else 'given'})",
+        "trust": f"{model.trust_:.2f} (the share of the change that is kept)",
+        "change": f"{size:.3g}{unit}, root mean square",
+    }
 
 
 def _details(model: Any, data: Data, change: Array) -> dict[str, str]:
     """What --report adds."""
     weights = model.denoiser_.weights
-    share = float(np.sum(model.explained_variance_ratio_))
+    share = float(np.sum(model.pca_.explained_variance_ratio_))
     by_row = np.sqrt(np.mean(change**2, axis=1))
     facts = {
         "kernel": rounded(model.kernel_),

@@ -3,24 +3,21 @@
 The engine knows programs (variables and a profile of them) and coefficients; never a Kernel.
 """
 
-from mercer.engine._tiling import n_columns, n_rows, pieces
-from mercer.engine.pairs._precision import doubled
-from mercer.engine.pairs._variables import tile_dtype
+from mercer.engine._points import as_float64, n_columns, n_rows, tile_dtype
+from mercer.engine._tiling import pieces
 from mercer.engine.programs._coef import Coef, Dense, LowRank, Selection, Stacked, stack
 from mercer.engine.programs._expr import Const, Expr, Opaque, Var, cut, matern
-from mercer.engine.programs._fields import Fields
 from mercer.engine.programs._jets import Jet, evaluate
 from mercer.engine.programs._maps import Columns, LinearMap, Map, Maps, Matrix, Scales, apply_all
 from mercer.engine.programs._program import Block, Coordinates, Distance, Dot, Gap, Norm, Program
-from mercer.engine.sums._diagonal import diagonal
-from mercer.engine.sums._dispatch import fields, gram
-from mercer.engine.sums._moments import WeightedMoments, moments
+from mercer.engine.sums._fields import Fields
 from mercer.engine.sums._pairwise_derivatives import (
     input_gradient,
     input_mixed,
     require_derivatives,
 )
-from mercer.engine.sums._repeated import RepeatedSum
+from mercer.engine.sums._prepared import PreparedSum, fields, gram, prepare
+from mercer.engine.sums._rowwise import diagonal
 
 __all__ = [
     "Block",
@@ -42,27 +39,26 @@ __all__ = [
     "Matrix",
     "Norm",
     "Opaque",
+    "PreparedSum",
     "Program",
-    "RepeatedSum",
     "Scales",
     "Selection",
     "Stacked",
     "Var",
-    "WeightedMoments",
     "apply_all",
+    "as_float64",
     "cut",
     "diagonal",
-    "doubled",
     "evaluate",
     "fields",
     "gram",
     "input_gradient",
     "input_mixed",
     "matern",
-    "moments",
     "n_columns",
     "n_rows",
     "pieces",
+    "prepare",
     "require_derivatives",
     "stack",
     "tile_dtype",

@@ -1,4 +1,4 @@
-"""The compiled core, where it was built, and what it knows."""
+"""The compiled core `mercer._core`, where it was built, and what it can run."""
 
 from __future__ import annotations
 
@@ -7,9 +7,11 @@ import os
 from functools import lru_cache
 from typing import Any
 
+import numpy as np
+
+from mercer._array import Array
 from mercer._config import get_options
-from mercer.engine.programs._program import Program
-from mercer.engine.programs._tape import tape
+from mercer.engine.programs._program import Coordinates, Program
 
 
 @lru_cache(maxsize=1)
@@ -21,23 +23,27 @@ def core() -> Any:
         return None
 
 
+def core_allowed() -> bool:
+    """Whether the core was built and may be used: `options(engine="blocked")` means NumPy alone."""
+    return core() is not None and get_options().engine != "blocked"
+
+
 def instruction_set() -> str:
     """The instruction set forced by the environment variable MERCER_ISA; empty for the best."""
     return os.environ.get("MERCER_ISA", "")
 
 
-def can_run(program: Program) -> bool:
-    """Whether the core knows this program: one distance or inner product, and a taped profile."""
-    return program.kind in ("radial", "dot") and tape(program.profile) is not None
+def compiled_program(program: Program, points: Array, form: int) -> Any:
+    """Points in the core, with the profile that is summed over them."""
+    assert program.tape is not None
+    steps, result = program.tape
+    kind = core().Program32 if points.dtype == np.float32 else core().Program64
+    return kind(points, list(steps), result, form, instruction_set())
 
 
-def profile_of_tiles(program: Program) -> Any:
-    """The profile as a pass of the core over inner products made by BLAS; None if that cannot be.
-
-    `options(engine="blocked")` asks for NumPy alone.
-    """
-    if core() is None or get_options().engine == "blocked" or not can_run(program):
+def compiled_profile(program: Program) -> Any:
+    """The profile as one pass of the core over a tile of products or sums; None if impossible."""
+    one = program.runs_on_core or isinstance((*program.variables, None)[0], Coordinates)
+    if not one or program.tape is None or not core_allowed():
         return None
-    lowered = tape(program.profile)
-    assert lowered is not None
-    return core().Profile(list(lowered[0]), lowered[1], instruction_set())
+    return core().Profile(list(program.tape[0]), program.tape[1], instruction_set())

@@ -56,23 +56,6 @@ def plan(arrays: int, dtype: Any, dim: int, bytes_per_row: int = 0) -> Plan:
     return Plan(rows, columns)
 
 
-def pieces(n: int, size: int) -> Iterator[slice]:
-    """Slices of at most `size` that cover range(n)."""
-    return (slice(i, min(i + size, n)) for i in range(0, n, size))
-
-
-def cut(piece: slice, size: int) -> Iterator[slice]:
-    """Slices of at most `size` that cover a slice."""
-    return (slice(i, min(i + size, piece.stop)) for i in range(piece.start, piece.stop, size))
-
-
-def n_rows(X: Any) -> int:
-    """The number of points, of whatever kind they are."""
-    shape = getattr(X, "shape", None)
-    return int(shape[0]) if shape is not None else len(X)
-
-
-def n_columns(X: Any) -> int:
-    """The number of features; 0 for points that are not vectors."""
-    shape = np.shape(X) if getattr(X, "shape", None) is None else X.shape
-    return int(shape[1]) if len(shape) == 2 else 0
+def pieces(stop: int, size: int, start: int = 0) -> Iterator[slice]:
+    """Slices of at most `size` that cover range(start, stop)."""
+    return (slice(i, min(i + size, stop)) for i in range(start, stop, size))

@@ -1,6 +1,7 @@
 """scikit-learn estimators over the methods, and the base that lets them hold immutable kernels."""
 
 from mercer.estimators._base import KernelEstimator
+from mercer.estimators._denoiser import KernelDenoiser
 from mercer.estimators._features import Nystroem, RandomFeatures
 from mercer.estimators._imputer import KernelImputer
 from mercer.estimators._kernel_density import KernelDensity
@@ -9,6 +10,7 @@ from mercer.estimators._mean_shift import MeanShift
 from mercer.estimators._novelty import KernelNovelty
 
 __all__ = [
+    "KernelDenoiser",
     "KernelDensity",
     "KernelEstimator",
     "KernelImputer",

@@ -1,4 +1,4 @@
-"""Missing values filled by kernel principal components, as a scikit-learn transformer."""
+"""Imputation of missing values with kernel PCA as a scikit-learn transformer."""
 
 from __future__ import annotations
 
@@ -17,31 +17,30 @@ from mercer._array import Array, is_sparse
 from mercer.estimators._base import KernelEstimator
 from mercer.estimators._kernel_parameter import is_auto, resolve_kernel
 from mercer.exceptions import InputError
-from mercer.methods.imputation._impute import impute
-from mercer.methods.pca._filters import Filter
+from mercer.methods import Filter, fit_imputer
 
 
 class KernelImputer(TransformerMixin, KernelEstimator):  # type: ignore[misc]
-    """Fill missing values from the kernel principal subspace of the rows; observed ones are held.
+    """Fill missing values with kernel PCA; observed values are not changed.
 
-    `fit` completes the training rows in rounds: principal components of the completed rows, then
-    each column by kernel ridge regression on the rows, from where it is observed (`impute`).
-    `transform` solves x_m = r(x)_m for the missing coordinates of each row, r the regression of
-    rows on their filtered coordinates; observed values come back as they are, bit for bit, and so
-    do rows without missing values. A row with nothing observed gets the column means.
+    `fit` completes the training rows in rounds: kernel PCA of the completed rows, then kernel ridge
+    regression of each column on the rows in which it is observed (`fit_imputer`). `transform` fills
+    the missing entries m of a row x such that x_m = r(x)_m, with the regression r of rows on their
+    filtered coordinates. A row with nothing observed gets the column means.
 
-    Length scale, strength of the filter, number of rounds, units of the columns and how far to
-    trust predictions against column means are chosen on observed entries that are hidden for it.
+    The length scale, the strength of the filter, the number of rounds, the units of the columns and
+    the trust in predictions against column means are chosen by predicting observed entries that
+    are hidden for it.
 
     Parameters
     ----------
     kernel : Kernel, str or "auto"
         "auto" is Gaussian, its squared length scale a quarter, one or four times the median squared
-        distance between rows (over the columns that both have). Names as in `KernelPCA`.
+        distance between rows (over shared columns). Names as in `KernelPCA`.
     n_components : int, float or None
         A number of components; a share in (0, 1) of the scatter; or None for all.
     filter : Filter or None
-        What becomes of weak components. None is `Tikhonov()`, its strength chosen.
+        How much of weak components is kept. None is `Tikhonov()`, its strength chosen.
     scale_columns : {"auto", "std", "none"}
         Whether the automatic kernel sees columns divided by their observed standard deviations
         ("std") or as they are ("none"). "auto" takes whichever predicts hidden entries better:
@@ -53,7 +52,7 @@ class KernelImputer(TransformerMixin, KernelEstimator):  # type: ignore[misc]
     max_iter : int, default=20
         Rounds at most, in `fit` and `transform`.
     tol : float, default=1e-3
-        Changes that count as none, relative to the scale of the columns.
+        A round or iteration that changes less is the last, relative to the scale of the columns.
     add_indicator : bool, default=False
         Append a column of zeros and ones for every column that had missing values in `fit`.
     keep_empty_features : bool, default=False
@@ -65,10 +64,10 @@ class KernelImputer(TransformerMixin, KernelEstimator):  # type: ignore[misc]
 
     Attributes
     ----------
-    completion_ : mercer.methods.Completion
+    imputer_ : mercer.methods.Imputer
         The fitted map.
     kernel_ : Kernel or None
-        None where only column means could be learned.
+        None if only column means could be learned.
     n_iter_ : int
         Rounds in `fit`.
     changes_ : array of shape (`n_iter_`,)
@@ -81,17 +80,16 @@ class KernelImputer(TransformerMixin, KernelEstimator):  # type: ignore[misc]
 
     See Also
     --------
-    mercer.methods.impute : the function behind it.
+    mercer.methods.fit_imputer : the function behind it.
 
     Notes
     -----
-    Columns that say nothing about each other are left at about their means. Of few rows little can
-    be learned, and entries that are missing because of their value are not missing at random: what
-    is chosen on hidden entries is then too hopeful.
+    Entries of columns that the others do not predict get about the column means. If entries are
+    missing because of their value, they are not missing at random, and `error_` is too optimistic.
 
     References
     ----------
-    SPEC H, D13.
+    G. Sanguinetti and N. D. Lawrence, Missing data in kernel PCA, 2006.
 
     Examples
     --------
@@ -146,7 +144,7 @@ class KernelImputer(TransformerMixin, KernelEstimator):  # type: ignore[misc]
             NaN where missing.
         y : ignored
         sample_weight : array_like of shape (n,), optional
-            A weight of 2 is a row that stands twice, a weight of 0 one that is not there.
+            A weight of 2 is the same as repeating the row, a weight of 0 as leaving it out.
 
         Returns
         -------
@@ -168,18 +166,18 @@ class KernelImputer(TransformerMixin, KernelEstimator):  # type: ignore[misc]
         if not is_auto(self.kernel):
             kernel = resolve_kernel(self.kernel, np.zeros((1, int((~self._empty).sum()))))
         with self._options():
-            found = impute(
+            imputer = fit_imputer(
                 X[:, ~self._empty], kernel, weights=sample_weight, filter=self.filter,
                 n_components=self.n_components, scale_columns=self.scale_columns,
                 n_landmarks=self.n_landmarks, max_iter=self.max_iter, tol=self.tol,
                 random_state=self.random_state,
             )  # fmt: skip
-        self.completion_ = found.completion
-        self.kernel_ = found.kernel
-        self.n_iter_ = max(found.n_iter, 1)  # scikit-learn wants one even where nothing is missing
-        self.changes_ = found.changes
-        self.status_ = found.status
-        self.error_ = found.error
+        self.imputer_ = imputer
+        self.kernel_ = imputer.kernel
+        self.n_iter_ = max(len(imputer.changes), 1)  # scikit-learn wants one in any case
+        self.changes_ = imputer.changes
+        self.status_ = imputer.status
+        self.error_ = imputer.error
         return self
 
     def transform(self, X: Any) -> Array:
@@ -198,7 +196,7 @@ class KernelImputer(TransformerMixin, KernelEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         X = self._validated(X, reset=False)
         with self._options():
-            filled = self.completion_(X[:, ~self._empty])
+            filled = self.imputer_(X[:, ~self._empty])
         if self.keep_empty_features and self._empty.any():
             whole = np.where(np.isnan(X), X.dtype.type(0.0), X)
             whole[:, ~self._empty] = filled
@@ -230,7 +228,7 @@ class KernelImputer(TransformerMixin, KernelEstimator):  # type: ignore[misc]
     def _validated(self, X: Any, *, reset: bool) -> Array:
         if is_sparse(X):
             raise TypeError(
-                "Sparse data was passed, but in a sparse matrix a missing value cannot be told "
+                "Sparse data was passed, but a sparse matrix does not distinguish missing values "
                 "from 0: use '.toarray()' to make it dense"
             )
         return np.asarray(

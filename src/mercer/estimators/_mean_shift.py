@@ -9,16 +9,18 @@ import numpy as np
 from sklearn.base import ClusterMixin
 from sklearn.utils.validation import check_is_fitted
 
-from mercer._array import Array, as_points, positive_int
+from mercer._array import Array, Points, as_points, positive_int
+from mercer._status import Status
 from mercer.estimators._bandwidth_parameter import density_kernel
 from mercer.estimators._base import KernelEstimator
 from mercer.estimators._inputs import dtype_of, row_weights, validated
 from mercer.exceptions import InputError, MercerWarning
-from mercer.methods import ClimbStatus, Modes, mean_shift
-from mercer.methods.modes._assignment import reached
-from mercer.methods.modes._basins import Nearest
+from mercer.kernels import Vectors
+from mercer.methods import Modes, mean_shift
+from mercer.methods.modes._basins import nearest_center
 from mercer.methods.modes._blurring import blurring_mean_shift
 from mercer.methods.modes._convergence_bandwidth import ConvergenceBandwidth, convergence_bandwidth
+from mercer.methods.modes._mean_shift import nearest_modes
 from mercer.space import mean_embedding
 from mercer.space._points import unique
 
@@ -140,9 +142,10 @@ class MeanShift(ClusterMixin, KernelEstimator):  # type: ignore[misc]
         X = validated(self, X, reset=True)
         w = row_weights(sample_weight, X)
         Z = np.asarray(X, dtype=np.float64)
+        points = Points(as_points(Z), Vectors())
         with self._options():
-            self.kernel_ = density_kernel(self.kernel, self.bandwidth, Z, w, climbed=True)
-            self.density_ = mean_embedding(self.kernel_, Z, w)
+            self.kernel_ = density_kernel(self.kernel, self.bandwidth, points, w, climbed=True)
+            self.density_ = mean_embedding(self.kernel_, points, w)
             centres, labels = self._blurred(Z, w) if self.blurring else self._climbed(Z)
         mass = np.ones(len(Z)) if w is None else w
         labels, centres = _without_small(labels, centres, mass, self.min_cluster_size)
@@ -173,18 +176,19 @@ class MeanShift(ClusterMixin, KernelEstimator):  # type: ignore[misc]
         centres = np.asarray(self.cluster_centers_, dtype=np.float64)
         with self._options():
             if self.blurring or self.labels == "nearest":
-                return _nearest(Z, centres)
-            return reached(self.density_, centres, Z, tol=self.tol, max_iter=self.max_iter)
+                return nearest_center(Z, centres)[1]
+            return nearest_modes(self.density_, centres, Z, tol=self.tol, max_iter=self.max_iter)
 
     # --- helpers ------------------------------------------------------------------------------
 
     def _climbed(self, Z: Array) -> tuple[Array, Array]:
         settings = {"tol": self.tol, "max_iter": self.max_iter}
-        starts = self._starts(Z)
-        found = mean_shift(self.density_, Z if starts is None else starts, **settings)  # type: ignore[arg-type]
+        chosen = self._starts(Z)
+        starts = self.density_.support if chosen is None else chosen
+        found = mean_shift(self.density_, starts, **settings)  # type: ignore[arg-type]
         self.modes_: Modes | None = found
         self.n_iter_ = int(found.n_iter.max(initial=0))
-        late = int(np.sum(found.status == ClimbStatus.MAX_ITER))
+        late = int(np.sum(found.status == Status.MAX_ITER))
         if late:
             warnings.warn(
                 f"{late} of {len(found.status)} ascents were still moving after max_iter = "
@@ -195,10 +199,10 @@ class MeanShift(ClusterMixin, KernelEstimator):  # type: ignore[misc]
         if not len(found):
             raise InputError("no start reached a mode; raise max_iter, or give seeds nearer by")
         if self.labels == "nearest":
-            return found.points, _nearest(Z, found.points)
-        if starts is None:
+            return found.points, nearest_center(Z, found.points)[1]
+        if chosen is None:
             return found.points, found.labels
-        return found.points, reached(self.density_, found.points, Z, **settings)  # type: ignore[arg-type]
+        return found.points, nearest_modes(self.density_, found.points, Z, **settings)  # type: ignore[arg-type]
 
     def _blurred(self, Z: Array, w: Array | None) -> tuple[Array, Array]:
         found = blurring_mean_shift(self.kernel_, Z, w, tol=self.tol, max_iter=self.max_iter)
@@ -222,7 +226,7 @@ class MeanShift(ClusterMixin, KernelEstimator):  # type: ignore[misc]
 
     def _width(self) -> float:
         """The width of the cells of `bin_seeding`: the length scale of the kernel."""
-        from mercer.methods.modes._density_ascent import own_length
+        from mercer.methods.modes._density_sum import own_length
 
         scale = getattr(self.kernel_, "length_scale", None)
         return float(scale) if scale is not None else own_length(self.kernel_.program)
@@ -238,10 +242,6 @@ def bin_seeds(Z: Array, width: float, least: int) -> Array:
     cells, group = unique(np.round(Z / width))
     middles = cells[np.bincount(group) >= least] * width
     return middles if len(middles) else Z
-
-
-def _nearest(Z: Array, centres: Array) -> Array:
-    return Nearest(centres).query(Z)[1]
 
 
 def _without_small(

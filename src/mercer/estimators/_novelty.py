@@ -15,10 +15,12 @@ from mercer.estimators._base import KernelEstimator
 from mercer.estimators._column_scaling import fit_column_scaler, scaled
 from mercer.estimators._inputs import row_weights, validated
 from mercer.estimators._kernel_parameter import is_auto, resolve_kernel, set_kernel_tags
+from mercer.estimators._kernel_pca import squared_distances
 from mercer.exceptions import InputError
 from mercer.methods import kernel_pca
 from mercer.methods._rows import row_keys
 from mercer.methods.pca._components import check_number
+from mercer.methods.pca._smoother import leverages, running_sums
 from mercer.space import Subspace, feature
 
 _MANY = 2_000  # rows whose components are all computed; more take landmarks
@@ -150,8 +152,8 @@ class KernelNovelty(OutlierMixin, KernelEstimator):  # type: ignore[misc]
         X = scaled(self.scaler_, X)
         with self._options():
             self.kernel_ = resolve_kernel(self.kernel, X, sample_weight=w, gamma=self.gamma)
-            X = self.kernel_.points(X).array
-            keys, group = np.unique(row_keys(X), return_inverse=True)
+            X = self.kernel_.points(X)
+            keys, group = np.unique(row_keys(X.array), return_inverse=True)
             raw = np.ones(n_rows(X)) if w is None else w
             mass = np.bincount(group, raw, len(keys))[group]  # of all rows that equal a row
             self.subspace_, errors = self._subspace(X, w, mass)
@@ -195,15 +197,10 @@ class KernelNovelty(OutlierMixin, KernelEstimator):  # type: ignore[misc]
         X : array_like or CSR matrix of shape (m, d)
         """
         check_is_fitted(self)
-        X = self.kernel_.points(scaled(self.scaler_, self._rows(X, reset=False))).array
+        X = self.kernel_.points(scaled(self.scaler_, self._rows(X, reset=False)))
         with self._options():
-            plane = self.subspace_
-            squared = [
-                plane.distance(feature(self.kernel_, X[rows])) ** 2
-                for rows in pieces(n_rows(X), _BLOCK)
-            ]
-        scores = -np.concatenate(squared)
-        keys = row_keys(X)
+            scores = -squared_distances(self.subspace_, X, _BLOCK)
+        keys = row_keys(X.array)
         at = np.minimum(np.searchsorted(self._keys, keys), len(self._keys) - 1)
         return np.where(self._keys[at] == keys, self._left_out[at], scores)
 
@@ -243,17 +240,12 @@ class _LeftOutErrors:
         offset = np.asarray(psi.distance(plane.origin), dtype=np.float64) ** 2
         # what is outside the span of the landmarks is the same with and without a row
         outside = np.maximum(offset - squared.sum(axis=1), 0.0) if self.landmarks else 0.0 * offset
-        inside = (offset - outside)[:, None] - _running(squared)
-        share = (mass / self.total)[:, None] + mass[:, None] * _running(squared / plane.eigenvalues)
+        inside = (offset - outside)[:, None] - running_sums(squared)
+        share = leverages(squared, plane.eigenvalues, mass, self.total)
         others = np.maximum(1.0 - share, _ALL_OF_IT)
         most = (inside[:, :1] / others[:, :1] ** 2) * np.ones_like(inside)
         found = np.minimum(np.maximum(inside, 0.0) / others**2, most)
         return np.asarray(outside[:, None] + np.where(1.0 - share > _ALL_OF_IT, found, most))
-
-
-def _running(A: Array) -> Array:
-    """Sums of the first 0, 1, ..., r columns."""
-    return np.concatenate([np.zeros((len(A), 1)), np.cumsum(A, axis=1)], axis=1)
 
 
 def _best_number(mean: Array, plane: Subspace) -> int:

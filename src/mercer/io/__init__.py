@@ -1,7 +1,6 @@
-"""Saving and loading without pickle: arrays plus a description, and no code."""
+"""Save objects to files and load them, without pickle: plain arrays and a description in JSON."""
 
 from mercer._registry import register
-from mercer.io._load import load
-from mercer.io._save import save
+from mercer.io._save_load import load, save
 
 __all__ = ["load", "register", "save"]

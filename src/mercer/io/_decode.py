@@ -1,34 +1,45 @@
-"""A description back to the object: only registered classes, by their constructors, no code."""
+"""Build objects from a description: only registered classes, and only with their constructors."""
 
 from __future__ import annotations
 
 import base64
 import math
+from collections import Counter
 from collections.abc import Callable
 from enum import Enum
 from typing import Any
 
 import numpy as np
 
-from mercer._array import Array
+from mercer._array import Array, Points
 from mercer._registry import OWN
 from mercer.exceptions import InputError, MercerError
+from mercer.io._classes import class_of
 from mercer.io._encode import CSR_PARTS, DTYPES, FORMAT
-from mercer.io._kinds import class_of
-from mercer.io._parts import build
+from mercer.io._objects import build, is_free
+from mercer.kernels import Kernel
+from mercer.space import Element
 
 Fetch = Callable[[str, str, tuple[int, ...]], Array]
 
 _WRONG = ArithmeticError, AssertionError, AttributeError, LookupError, TypeError, ValueError
 
+# Files that refer to one object many times could cost far more than their size. Limits:
+_MOST_NODES = 300_000  # in all trees of objects, shared nodes repeated; about two seconds
+_MOST_BYTES = 4  # arrays that constructors check or copy, as a multiple of the arrays in the file
+_SMALL_BYTES = 1 << 24  # may be checked or copied in any case
+_MOST_COLLISIONS = 100  # members of a set or dict with the same hash; n of them cost n^2 steps
+
 
 def decode(document: Any, fetch: Fetch) -> Any:
-    """Build the object; `fetch` gives the array of a member, which must have the stated shape."""
+    """Build the object; `fetch(member, dtype, shape)` returns an array."""
     version = _check_format(document)
-    decoder = _Decoder(fetch, version)
     try:
+        decoder = _Decoder(fetch, version)
         for node in document["objects"]:
+            before = decoder.nodes_left
             decoder.known.append(decoder.node(node))
+            decoder.sizes.append(1 + before - decoder.nodes_left)
         return decoder.value(document["root"])
     except MercerError:
         raise
@@ -44,46 +55,80 @@ def _check_format(document: Any) -> str:
     version = str(document.get("mercer"))
     if document["format"] != FORMAT:
         raise InputError(
-            f"it was written by mercer {version} in format {document['format']}, and this version "
+            f"it was written by mercer {version} in format {document['format']}, but this version "
             f"reads format {FORMAT}; use a newer mercer"
         )
     return version
 
 
 class _Decoder:
+    """Builds objects in the order of the list.
+
+    Attributes
+    ----------
+    known : list
+        The objects built so far.
+    sizes : list of int
+        How many objects each of them contains, shared ones counted as often as they occur.
+    nodes_left, bytes_left : int
+        What is left of the limits.
+    checked : dict
+        Points that a domain accepted, so that elements that share points check them once.
+    """
+
     def __init__(self, fetch: Fetch, version: str) -> None:
         self.fetch, self.version = fetch, version
         self.known: list[Any] = []
+        self.sizes: list[int] = []
+        self.nodes_left, self.bytes_left = _MOST_NODES, _SMALL_BYTES
+        self.checked: dict[Any, Points] = {}
 
     # --- values -------------------------------------------------------------------------------
 
     def value(self, x: Any) -> Any:
-        """A value of JSON, or what a tagged object stands for."""
+        """Decode a value."""
         if x is None or isinstance(x, bool | int | float | str):
             return x
         if isinstance(x, list):
             return self._list(x)
         ((tag, content),) = x.items()
         if tag not in _VALUES:
-            raise InputError(f"it holds a value of an unknown kind, {tag!r}")
+            raise InputError(f"it contains a value of unknown type, {tag!r}")
         return _VALUES[tag](self, content)
 
     def _list(self, content: Any) -> list[Any]:
         return [self.value(item) for item in _as(list, content)]
 
+    def _members(self, content: Any) -> list[Any]:
+        """Members of a set or keys of a dict; refuse many with the same hash."""
+        members = self._list(content)
+        if max(Counter(map(hash, members)).values(), default=0) > _MOST_COLLISIONS:
+            raise InputError("it contains a set or dict of values with equal hashes")
+        return members
+
     def _dict(self, content: Any) -> dict[Any, Any]:
-        return {self.value(key): self.value(value) for key, value in _as(list, content)}
+        keys = self._members([key for key, _ in _as(list, content)])
+        return dict(zip(keys, (self.value(value) for _, value in content), strict=True))
 
     def _ref(self, content: Any) -> Any:
         if type(content) is not int or not 0 <= content < len(self.known):
-            raise InputError(f"it refers to an object that does not come before, {content!r}")
+            raise InputError(f"it refers to object {content!r}, which does not precede it")
+        self.nodes_left -= self.sizes[content]
+        if self.nodes_left < 0:
+            raise InputError("it contains objects that are nested and shared too often")
         return self.known[content]
+
+    def _charge(self, *values: Any) -> None:
+        """Count the bytes of arrays that will be checked or copied."""
+        self.bytes_left -= _nbytes(values)
+        if self.bytes_left < 0:
+            raise InputError("it refers to the same arrays too often")
 
     def _enum(self, content: Any) -> Enum:
         name, member = content
         cls = self._class(name)
         if not issubclass(cls, Enum):
-            raise InputError(f"{name} is no Enum")
+            raise InputError(f"{name} is not an Enum")
         return cls[member]
 
     def _class(self, name: Any) -> type:
@@ -92,42 +137,59 @@ class _Decoder:
             return cls
         if name.startswith(OWN):
             raise InputError(
-                f"it holds {name!r}, which this version of mercer does not have (it was written by "
-                f"mercer {self.version})"
+                f"it contains {name!r}, which this version of mercer lacks (written by mercer "
+                f"{self.version})"
             )
         raise InputError(
-            f"it holds {name!r}, which is not registered; import or define the class, and call "
+            f"it contains {name!r}, which is not registered; import or define the class, and call "
             "mercer.io.register on it before mercer.load"
         )
 
     # --- objects ------------------------------------------------------------------------------
 
     def node(self, node: Any) -> Any:
-        """One of the objects that values refer to."""
+        """Build an object of the list `objects`."""
         for tag, read in _NODES.items():
             if tag in node:
                 return read(self, node)
-        raise InputError(f"it holds an object of an unknown kind, {sorted(node)}")
+        raise InputError(f"it contains an object of unknown kind, {sorted(node)}")
 
     def _object(self, node: Any) -> Any:
         cls = self._class(node["kind"])
         parts = {name: self.value(part) for name, part in node["parts"].items()}
         try:
             if issubclass(cls, Enum):
-                raise InputError("a member of an Enum has no parts")
+                raise InputError("members of an Enum have no parts")
+            if cls is Element:
+                self._share_points(parts)
+            elif not is_free(cls):
+                self._charge(*parts.values())
             return build(cls, parts)
         except (MercerError, *_WRONG) as error:
             raise InputError(f"{cls.__name__} cannot be built: {error}") from error
 
+    def _share_points(self, parts: dict[str, Any]) -> None:
+        """Check the points of an element, unless an earlier element shares them."""
+        kernel, points = parts.get("kernel"), parts.get("points")
+        if isinstance(kernel, Kernel):
+            key = id(points), kernel.domain
+            if key not in self.checked:
+                self._charge(points)
+                self.checked[key] = kernel.points(points, "points")
+            parts["points"] = self.checked[key]
+
     def _array(self, node: Any) -> Array:
-        return self.fetch(_as(str, node["array"]), _as(str, node["dtype"]), _shape(node["shape"]))
+        name, dtype = _as(str, node["array"]), _as(str, node["dtype"])
+        array = self.fetch(name, dtype, _shape(node["shape"]))
+        self.bytes_left += _MOST_BYTES * array.nbytes
+        return array
 
     def _items(self, node: Any) -> Array:
         items, shape = self._list(node["items"]), _shape(node["shape"])
         if math.prod(shape) != len(items):
             raise InputError(f"{len(items)} objects do not fill an array of shape {shape}")
         flat = np.empty(len(items), dtype=object)
-        for i, item in enumerate(items):  # one by one: NumPy would unpack sequences
+        for i, item in enumerate(items):  # NumPy would unpack sequences if assigned at once
             flat[i] = item
         return flat.reshape(shape)
 
@@ -136,6 +198,7 @@ class _Decoder:
         columns = [(_as(str, name), self.value(column)) for name, column in node["columns"]]
         if not columns or any(_as(np.ndarray, column).shape != shape for _, column in columns):
             raise InputError("the columns of a table must have the shape of the table")
+        self._charge(*(column for _, column in columns))
         table = np.empty(shape, dtype=[(name, column.dtype) for name, column in columns])
         for name, column in columns:
             table[name] = column
@@ -149,8 +212,9 @@ class _Decoder:
         shape = _shape(node["shape"])
         if [p.ndim for p in parts] != [1, 1, 1] or len(shape) != 2:
             raise InputError("the parts of a sparse matrix are not vectors")
+        self._charge(*parts)
         X = kinds[node["csr"]](parts, shape=shape)
-        X.check_format(full_check=True)  # SciPy would read where a wrong index says
+        X.check_format(full_check=True)  # SciPy would read memory outside an array at a wrong index
         return X
 
 
@@ -160,7 +224,7 @@ def _scalar(decoder: _Decoder, content: Any) -> Any:
         return np.str_(_as(str, value)) if name == "U" else np.bytes_(_as(bytes, value))
     dtype = np.dtype(_as(str, name))
     if dtype not in DTYPES:
-        raise InputError(f"it holds a number of type {name!r}, which is not saved")
+        raise InputError(f"it contains a number of unsupported type {name!r}")
     return dtype.type(_as((bool, int, float, complex), value))
 
 
@@ -175,8 +239,8 @@ _VALUES: dict[str, Callable[[_Decoder, Any], Any]] = {
     "complex": _complex,
     "bytes": lambda _, content: base64.b64decode(_as(str, content), validate=True),
     "tuple": lambda decoder, content: tuple(decoder._list(content)),
-    "set": lambda decoder, content: set(decoder._list(content)),
-    "frozenset": lambda decoder, content: frozenset(decoder._list(content)),
+    "set": lambda decoder, content: set(decoder._members(content)),
+    "frozenset": lambda decoder, content: frozenset(decoder._members(content)),
     "dict": _Decoder._dict,
     "enum": _Decoder._enum,
     "scalar": _scalar,
@@ -193,10 +257,19 @@ _NODES: dict[str, Callable[[_Decoder, Any], Any]] = {
 
 
 def _as(kind: Any, content: Any) -> Any:
-    """The content, if it is of that kind."""
+    """Return the content if it has this type."""
     if not isinstance(content, kind):
-        raise TypeError(f"{content!r:.50} is out of place")
+        raise TypeError(f"unexpected {content!r:.50}")
     return content
+
+
+def _nbytes(value: Any) -> int:
+    """The size of an array, or of all arrays in a container."""
+    if isinstance(value, dict):
+        return _nbytes(tuple(value.values()))
+    if isinstance(value, list | tuple):
+        return sum(map(_nbytes, value))
+    return value.nbytes if isinstance(value, np.ndarray) else 0
 
 
 def _shape(content: Any) -> tuple[int, ...]:

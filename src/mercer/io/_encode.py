@@ -1,8 +1,17 @@
-"""An object as a description in JSON and a list of arrays.
+"""Describe an object in JSON, and collect its arrays.
 
-The description has the value at the root, and a list of objects in which each refers only to
-earlier ones. What is shared (arrays, kernels, points) stands there once. JSON is strict: a value
-that it cannot say is an object with one key, its kind.
+The description, `mercer.json`, is an object with four entries: `format` (a number), `mercer` (the
+version that wrote it), `objects` and `root`. `objects` is a list of
+
+- `{"kind": class, "parts": {name: value, ...}}`: an object of a registered class,
+- `{"array": member, "dtype": ..., "shape": ...}`: an array in the member of that name,
+- `{"items": [value, ...], "shape": ...}`: an array of Python objects,
+- `{"table": shape, "columns": [[name, value], ...]}`: a structured array,
+- `{"csr": class, "shape": ..., "data": ..., "indices": ..., "indptr": ...}`: a sparse matrix.
+
+A value, such as `root`, is a JSON value, `{"ref": i}` for object i (which must precede the object
+that refers to it), or an object with one key, its type, such as `{"tuple": [...]}`.
+Arrays, kernels and points that are shared are written once.
 """
 
 from __future__ import annotations
@@ -20,34 +29,26 @@ import numpy as np
 from mercer._array import Array, is_sparse
 from mercer._registry import is_savable
 from mercer.exceptions import InputError
-from mercer.io._kinds import name_of
-from mercer.io._parts import parts_of
+from mercer.io._classes import name_of
+from mercer.io._objects import parts_of
 
 FORMAT = 1
 DTYPES = {np.dtype(letter) for letter in "?bhilqBHILQefdFD"}
 CSR_PARTS = ("data", "indices", "indptr")
-_LONG = 2**63  # larger integers are not safe in JSON
+_LONG = 2**63  # other readers of JSON may round larger integers
 
 
-@dataclass(frozen=True, eq=False)
-class Encoded:
-    """A description, and the arrays it refers to by name."""
-
-    document: dict[str, Any]
-    arrays: dict[str, Array]
-
-
-def encode(thing: Any, version: str) -> Encoded:
-    """Describe an object, or raise where it holds something that is not saved."""
+def encode(thing: Any, version: str) -> tuple[dict[str, Any], dict[str, Array]]:
+    """Return the description of an object, and its arrays by member name."""
     encoder = _Encoder()
     try:
-        root = encoder.value(thing, _root_name(thing))
+        root = encoder.value(thing, getattr(thing, "__name__", type(thing).__name__))
     except RecursionError:
         raise InputError(
             "the object is nested too deeply to be saved, or contains itself"
         ) from None
     document = {"format": FORMAT, "mercer": version, "root": root, "objects": encoder.objects}
-    return Encoded(document, encoder.arrays)
+    return document, encoder.arrays
 
 
 @dataclass(eq=False)
@@ -55,10 +56,10 @@ class _Encoder:
     objects: list[Any] = field(default_factory=list)
     arrays: dict[str, Array] = field(default_factory=dict)
     known: dict[Any, int] = field(default_factory=dict)
-    alive: list[Any] = field(default_factory=list)  # so that no address is used twice
+    alive: list[Any] = field(default_factory=list)  # keeps ids from being reused
 
     def value(self, x: Any, where: str) -> Any:
-        """The value itself if JSON has it, a tagged object, or a reference."""
+        """Describe a value; `where` names it in errors."""
         if x is None or type(x) in (bool, str):
             return x
         if type(x) in _NUMBERS:
@@ -83,7 +84,7 @@ class _Encoder:
             return {"dict": pairs}
         items = [self.value(item, f"{where}[{i}]") for i, item in enumerate(x)]
         if isinstance(x, set | frozenset):
-            items.sort(key=json.dumps)  # the same file every time
+            items.sort(key=json.dumps)  # so that equal objects give equal files
         return items if type(x) is list else {type(x).__name__: items}
 
     def _shared(self, key: Any, x: Any, describe: Callable[[], Any]) -> dict[str, int]:
@@ -106,7 +107,7 @@ class _Encoder:
 
     def _scalar(self, x: Any, where: str) -> Any:
         if x.dtype not in DTYPES and not isinstance(x, np.str_ | np.bytes_):
-            raise InputError(f"{where} has dtype {x.dtype}, which is not saved")
+            raise InputError(f"{where} has dtype {x.dtype}, which cannot be saved")
         dtype = x.dtype.kind if x.dtype.kind in "US" else x.dtype.name
         return {"scalar": [dtype, self.value(x.item(), where)]}
 
@@ -130,7 +131,7 @@ class _Encoder:
                 "shape": list(X.shape),
             }
         if not is_plain(X.dtype):
-            raise InputError(f"{where} has dtype {X.dtype}, which is not saved")
+            raise InputError(f"{where} has dtype {X.dtype}, which cannot be saved")
         member = f"{len(self.arrays)}.npy"
         self.arrays[member] = X
         return {"array": member, "dtype": X.dtype.str, "shape": list(X.shape)}
@@ -143,7 +144,7 @@ class _Encoder:
 
 
 def is_plain(dtype: np.dtype[Any]) -> bool:
-    """Whether an array of that type is written as it is: numbers, or strings of some length."""
+    """Whether arrays of this type are written directly: numbers and non-empty strings."""
     return dtype.newbyteorder("=") in DTYPES or (dtype.kind in "US" and dtype.itemsize > 0)
 
 
@@ -171,23 +172,18 @@ _NUMBERS: dict[type, Callable[[Any], Any]] = {
 }
 
 
-def _root_name(thing: Any) -> str:
-    cls = thing if isinstance(thing, type) else type(thing)
-    return cls.__name__
-
-
 def _refusal(x: Any, where: str) -> str:
-    """Why something that is no value and of no registered class is not saved, and what to do."""
+    """Why an object cannot be saved, and what to do."""
     cls = type(x)
     if isinstance(x, np.random.Generator | np.random.RandomState | np.random.BitGenerator):
-        return f"{where} is a {cls.__name__}; a random state is saved as an int or None only"
+        return f"{where} is a {cls.__name__}; use an int or None as random state"
     if callable(x) and not is_savable(cls):
         name = getattr(x, "__qualname__", cls.__name__)
         return (
-            f"{where} is a callable ({name}), and loading one would execute code; write a class "
-            "for it and register that with mercer.io.register"
+            f"{where} is a callable ({name}), and loading one would execute code; write a "
+            "class instead and register it with mercer.io.register"
         )
     return (
-        f"{where} is of the class {cls.__module__}.{cls.__qualname__}, which is not saved; if it "
-        f"is yours, call mercer.io.register({cls.__name__}) first"
+        f"{where} has the class {cls.__module__}.{cls.__qualname__}, which cannot be saved; if "
+        f"it is your own, call mercer.io.register({cls.__name__}) first"
     )

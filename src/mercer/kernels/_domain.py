@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from mercer._array import as_points, frozen, is_sparse, positive
-from mercer.engine import Dot, Map, Program, Scales, Var, diagonal, doubled
+from mercer.engine import Dot, Map, Program, Scales, Var, as_float64, diagonal
 from mercer.exceptions import DomainError, InputError
 
 _SQUARED_NORM = Program((Dot(),), Var(0))
@@ -103,7 +103,7 @@ class OpenBall(Domain):
     def check(self, X: Any, name: str) -> Any:
         """Vectors inside."""
         X = Vectors().check(X, name)
-        norms = diagonal(_SQUARED_NORM, doubled(X))
+        norms = diagonal(_SQUARED_NORM, as_float64(X))
         eps = float(np.finfo(X.dtype).eps)
         outside = np.flatnonzero(norms >= (1.0 - (X.shape[1] + 4) * eps) * self.radius**2)
         if outside.size:

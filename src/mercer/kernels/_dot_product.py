@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from mercer._array import non_negative, positive, positive_int, real
+from mercer._array import non_negative, positive, positive_int, positive_length, real
 from mercer.engine import Dot, Program, Var
 from mercer.kernels._flags import Definiteness, Flags
 from mercer.kernels._kernel import Kernel
@@ -89,7 +89,7 @@ class Polynomial(DotProduct):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "degree", positive_int(self.degree, "degree"))
-        object.__setattr__(self, "scale", positive(self.scale, "scale"))
+        object.__setattr__(self, "scale", positive_length(self.scale, "scale", power=2))
         object.__setattr__(self, "offset", non_negative(self.offset, "offset"))
 
     @property
@@ -138,7 +138,7 @@ class Exponential(DotProduct):
         return Flags(Definiteness.POSITIVE, True, None, None, True)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "scale", positive(self.scale, "scale"))
+        object.__setattr__(self, "scale", positive_length(self.scale, "scale", power=2))
 
     @classmethod
     def from_gamma(cls, gamma: float) -> Exponential:
@@ -186,7 +186,7 @@ class Sigmoid(DotProduct):
     flags = Flags(Definiteness.UNKNOWN, False, None, None)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "scale", positive(self.scale, "scale"))
+        object.__setattr__(self, "scale", positive_length(self.scale, "scale", power=2))
         object.__setattr__(self, "offset", real(self.offset, "offset"))
 
     @classmethod

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from mercer._array import positive
+from mercer._array import positive, positive_length
 from mercer.engine import Const, Distance, Expr, Opaque, Program, Var, matern
 from mercer.exceptions import InputError, UnavailableError
 from mercer.kernels._flags import Definiteness, Flags
@@ -22,6 +23,7 @@ from mercer.kernels._measures import (
     SpectralMeasure,
 )
 
+_LARGEST_ALPHA = 1e30  # (1 + w / alpha)^-alpha = exp(-w) to rounding, unless both underflow
 _MONOTONE = Flags(Definiteness.POSITIVE, True, True, True, True)
 
 
@@ -232,7 +234,7 @@ class RationalQuadratic(Radial):
     Parameters
     ----------
     alpha : float
-        Exponent > 0.
+        Exponent > 0, at most 1e30.
     length_scale : float
         The length l > 0.
 
@@ -250,7 +252,13 @@ class RationalQuadratic(Radial):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "alpha", positive(self.alpha, "alpha"))
+        if self.alpha > _LARGEST_ALPHA:
+            raise InputError(
+                f"alpha must be at most {_LARGEST_ALPHA:g}, got {self.alpha!r}; use "
+                f"Gaussian({self.length_scale!r}), which is equal to rounding"
+            )
         _check_scale(self)
+        positive_length(2.0 * self.alpha * self.length_scale**2, "2 alpha length_scale^2", power=2)
 
     def profile(self, u: Any) -> Any:
         """(1 + u / (2 alpha l^2))^-alpha."""
@@ -291,6 +299,11 @@ class InverseMultiquadric(Radial):
     def __post_init__(self) -> None:
         object.__setattr__(self, "c", positive(self.c, "c"))
         object.__setattr__(self, "p", positive(self.p, "p"))
+        if abs((self.p + 2.0) * math.log10(self.c)) > 300.0:  # the second derivative at 0
+            raise InputError(
+                f"c^(p + 2) must be between 1e-300 and 1e300, got c = {self.c!r}, p = {self.p!r}; "
+                "rescale the data"
+            )
 
     def profile(self, u: Any) -> Any:
         """(c + u)^-p."""
@@ -308,4 +321,4 @@ def _check_scale(kernel: Any) -> None:
             "length_scale must be a single number; for one length per column write "
             f"{type(kernel).__name__}(...).transform(Scales(lengths))"
         )
-    object.__setattr__(kernel, "length_scale", positive(scale, "length_scale"))
+    object.__setattr__(kernel, "length_scale", positive_length(scale, "length_scale"))

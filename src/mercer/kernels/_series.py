@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from mercer._array import as_vector, positive, positive_int
+from mercer._array import as_vector, positive, positive_int, positive_length
 from mercer.exceptions import InputError
 from mercer.kernels._domain import Domain, OpenBall, Vectors
 from mercer.kernels._dot_product import DotProduct
@@ -51,7 +51,7 @@ class Geometric(DotProduct):
     flags = Flags(Definiteness.POSITIVE, True, None, None, True)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "scale", positive(self.scale, "scale"))
+        object.__setattr__(self, "scale", positive_length(self.scale, "scale", power=2))
 
     @property
     def domain(self) -> Domain:

@@ -7,14 +7,14 @@ from typing import Any
 import numpy as np
 
 from mercer._array import Array, as_vector, as_weights
-from mercer.engine import doubled
+from mercer.engine import as_float64
 from mercer.exceptions import InputError
 from mercer.kernels import Definiteness, Kernel
 
 
 def double_points(kernel: Kernel, X: Any, name: str = "X") -> Any:
     """The checked points of a kernel in float64, in which factorisations are computed."""
-    return doubled(kernel.points(X, name).array)
+    return as_float64(kernel.points(X, name).array)
 
 
 def as_columns(B: Any, n: int, name: str = "B") -> tuple[Array, bool]:

@@ -1,14 +1,13 @@
 """Methods: functions that return elements, subspaces and results."""
 
-from mercer.methods.denoising._denoiser import Denoiser, SteinRisk, held_out_risk, stein_risk
-from mercer.methods.denoising._fit_denoiser import fit_denoiser
-from mercer.methods.denoising._noise_level import noise_energy, noise_level
+from mercer.methods.denoising._denoiser import Denoiser, fit_denoiser
+from mercer.methods.denoising._feature_noise import feature_noise
+from mercer.methods.denoising._noise_level import noise_level
 from mercer.methods.density._adaptive_density import adaptive_density
 from mercer.methods.density._bandwidth import density_scale
 from mercer.methods.density._density import Density, kernel_density
-from mercer.methods.imputation._impute import Completion, Imputed, impute
+from mercer.methods.imputation._imputer import Imputer, fit_imputer
 from mercer.methods.modes._all_modes import ProvedModes, all_modes
-from mercer.methods.modes._ascent import ClimbStatus
 from mercer.methods.modes._blurring import Blurred, blurring_mean_shift
 from mercer.methods.modes._clustering_accuracy import Accuracy, clustering_accuracy
 from mercer.methods.modes._convergence_bandwidth import ConvergenceBandwidth, convergence_bandwidth
@@ -17,28 +16,23 @@ from mercer.methods.modes._mean_shift import Modes, mean_shift
 from mercer.methods.modes._scale_space import Plateau, ScaleSpace, scale_space
 from mercer.methods.pca._filters import Filter, Landweber, Tikhonov, Truncation
 from mercer.methods.pca._kernel_pca import kernel_pca
-from mercer.methods.pca._linear_inverse import Readout
 from mercer.methods.segmentation._segment import Segments, segment
 
 __all__ = [
     "Accuracy",
     "Blurred",
-    "ClimbStatus",
-    "Completion",
     "ConvergenceBandwidth",
     "Denoiser",
     "Density",
     "EnclosingBall",
     "Filter",
-    "Imputed",
+    "Imputer",
     "Landweber",
     "Modes",
     "Plateau",
     "ProvedModes",
-    "Readout",
     "ScaleSpace",
     "Segments",
-    "SteinRisk",
     "Tikhonov",
     "Truncation",
     "adaptive_density",
@@ -48,15 +42,13 @@ __all__ = [
     "convergence_bandwidth",
     "density_scale",
     "enclosing_ball",
+    "feature_noise",
     "fit_denoiser",
-    "held_out_risk",
-    "impute",
+    "fit_imputer",
     "kernel_density",
     "kernel_pca",
     "mean_shift",
-    "noise_energy",
     "noise_level",
     "scale_space",
     "segment",
-    "stein_risk",
 ]

@@ -27,6 +27,7 @@ from mercer.preimages.solvers._global import Global, GlobalMinimum, global_minim
 from mercer.preimages.solvers._gradient_descent import GradientDescent
 from mercer.preimages.solvers._lbfgs import LBFGS
 from mercer.preimages.solvers._learned_map import FittedMap, LearnedMap
+from mercer.preimages.solvers._linear_inverse import LinearInverse
 from mercer.preimages.solvers._mm import MM
 from mercer.preimages.solvers._newton import Newton
 from mercer.rigor._derivative_bounds import gradient_bound, hessian_lipschitz, lipschitz
@@ -53,6 +54,7 @@ __all__ = [
     "History",
     "Landmarks",
     "LearnedMap",
+    "LinearInverse",
     "Nearest",
     "Newton",
     "PreImage",

@@ -11,7 +11,7 @@ from mercer import engine
 from mercer._array import Array, is_sparse
 from mercer._config import get_options, options
 from mercer.engine import Distance, Fields, Program, n_rows, pieces
-from mercer.exceptions import DerivativeError
+from mercer.exceptions import DerivativeError, InputError
 from mercer.preimages._result import Certificate, Verdict, undecided
 from mercer.rigor._derivative_bounds import (
     coefficient_sizes,
@@ -20,6 +20,7 @@ from mercer.rigor._derivative_bounds import (
     mapped,
     spectral_norms,
 )
+from mercer.rigor._intervals import Interval, as_interval, enclose, up
 from mercer.rigor._rounding import EPS, supremum_errors
 from mercer.rigor._weyl import (
     WeylTest,
@@ -35,6 +36,7 @@ __all__ = ["WeylTest", "certify", "is_convex_at", "weyl_test"]
 
 _WHOLE = 64  # dimensions up to which Hessians are written out
 _NUMBERS = 1 << 22  # in the Hessians, or gradients, of one block
+_FEW = 16 * EPS  # relative error of a few operations
 _WHOLE_MAP = 1000  # columns up to which a map is multiplied out to see whether it is onto
 
 
@@ -95,10 +97,10 @@ def certify(psi: Element, X: Any, *, eigenvalues: bool | None = None) -> Certifi
 
     Notes
     -----
-    Rounding is bounded by (n + d + 2000) eps times the sums of the sizes of all parts, and by what
-    errors of the distances do to the profile. M is known for completely monotone profiles and for
-    positive definite kernels of the inner product; for others a point is at best POSITIVE_DEFINITE.
-    Kernels without derivatives are UNDECIDED everywhere.
+    Rounding is bounded by the number of operations in each sum, and for the profile by interval
+    arithmetic on its expression. M is known for completely monotone profiles and for kernels of the
+    inner product; for others a point is at best POSITIVE_DEFINITE. Kernels without derivatives, or
+    whose profile could not be recorded, are UNDECIDED everywhere.
 
     References
     ----------
@@ -123,7 +125,7 @@ def certify(psi: Element, X: Any, *, eigenvalues: bool | None = None) -> Certifi
                 _certificate(_part(psi, rows), X[rows], _rows(M, rows), whole)
                 for rows in pieces(len(X), max(1, _NUMBERS // X.shape[1] ** (1 + whole)))
             ]
-        except DerivativeError:  # of a profile that cannot be differentiated
+        except (DerivativeError, InputError):  # of a profile that could not be recorded
             return undecided(len(X))
     return Certificate(*(np.concatenate(column) for column in zip(*parts, strict=True)))
 
@@ -161,7 +163,7 @@ def _certificate(
     points are done again with one that does.
     """
     g, H, cusp = _derivatives(psi, X, 2 if whole else 1)
-    norm = np.linalg.norm(g, axis=1)
+    norm = _norms(g)
     if H is None:
         return _decided(psi, X, _facts_of_sums(psi, X, norm), M, cusp)
     errors = supremum_errors(psi, X) if quick else None
@@ -203,6 +205,15 @@ def _first(f: Fields) -> Fields:
         return None if a is None else a[:, 0]
 
     return Fields(f.value[:, 0], pick(f.gradient), pick(f.hessian), (), pick(f.cusp), f.shift)
+
+
+def _norms(g: Array) -> Array:
+    """Upper bounds on the lengths of rows, whose squares may underflow or overflow."""
+    with np.errstate(all="ignore"):
+        largest = np.abs(g).max(axis=1, initial=0.0)
+        unit = np.where((largest > 0) & np.isfinite(largest), largest, 1.0)
+        lengths = unit * np.linalg.norm(g / unit[:, None], axis=1)
+    return np.asarray(up(lengths * (1.0 + g.shape[1] * EPS)))
 
 
 def _facts_of_values(norm: Array, H: Array, gradient_error: Array, hessian_error: Array) -> _Facts:
@@ -251,10 +262,11 @@ def _decided(
     convex = low > 0
     with np.errstate(all="ignore"):
         if psi.kernel.program.kind == "dot":
-            M = _local_lipschitz(psi, X, np.where(convex, 2.0 * norm / low, np.inf))
-        h = norm * M / low**2
+            M = _local_lipschitz(psi, X, np.where(convex, up(2.0 * norm / low), np.inf))
+        h = up(up(norm / low) * up(M / low))
         proved = convex & (h < 0.5)
-        radius = np.where(proved, 2.0 * norm / (low * (1.0 + np.sqrt(1.0 - 2.0 * h))), np.nan)
+        root = np.sqrt(np.maximum(1.0 - 2.0 * h, 0.0)) * (1.0 - _FEW)
+        radius = np.where(proved, up(2.0 * norm / (low * (1.0 + root))), np.nan)
     verdict = np.full(len(X), Verdict.UNDECIDED, dtype=object)
     verdict[convex] = Verdict.POSITIVE_DEFINITE
     verdict[proved] = Verdict.PROVED_MINIMUM
@@ -273,11 +285,11 @@ def _decide_cusps(
     at = np.flatnonzero(cusp != 0)
     verdict[at], radius[at], low[at] = Verdict.UNDECIDED, np.nan, np.nan
     real = (np.abs(cusp) > 1e-12 * coefficient_sizes(psi))[at]  # not what opposite ones leave
-    pull = cusp_slope(psi.kernel.program)
-    pull = pull * spectral_norms(psi.kernel.program, X.shape[1])[1] if pull > 0 else 0.0
+    slope = cusp_slope(psi.kernel.program)
+    pull = slope * spectral_norms(psi.kernel.program, X.shape[1])[1] if slope > 0 else 0.0
     with np.errstate(invalid="ignore"):
         stays = real & (norm[at] < pull * cusp[at] * (1.0 - 1e-10))
-    if len(psi.kernel.program.variables) == 1:
+    if slope > 0:  # psi has a peak there, and one of negative weight is a pit
         verdict[at[real & (cusp[at] < 0)]] = Verdict.NOT_A_MINIMUM
     verdict[at[stays]], radius[at[stays]] = Verdict.PROVED_MINIMUM, 0.0
 
@@ -285,28 +297,19 @@ def _decide_cusps(
 def _local_lipschitz(psi: Element, X: Array, reach: Array) -> Array:
     """A Lipschitz constant of the Hessian within `reach` of each point, for kernels f(<x, y>).
 
-    Positive definite ones have power series without negative terms, so all derivatives increase
-    and f'''(t) <= (f''(t + h) - f''(t)) / h. With R = |x| + reach and |x_i| <= S the third
-    derivative is at most 6 f''(R^2) R + 4 f'''(R^2) R^3 + |a|_1 f'''(R S) S^3.
+    With R = |x| + reach and |x_i| <= S the third derivative is at most
+    6 f''(u) R + 4 f'''(u) R^3 + |a|_1 f'''(t) S^3 for some u in [0, R^2] and |t| <= R S, in sizes.
     """
     program = psi.kernel.program
-    if not psi.kernel.flags.is_positive_definite:
-        return np.full(len(X), np.nan)
     maps = getattr(program.variables[0], "maps", ())
-    norm = spectral_norms(program, X.shape[1])[0]
+    norm = spectral_norms(program, X.shape[1])[0] * (1.0 + _FEW)
     points = mapped(maps, psi.points)
-    squared = points.multiply(points) if is_sparse(points) else points * points
-    S = float(np.sqrt(np.asarray(squared.sum(axis=1)).max()))
-    R = np.linalg.norm(mapped(maps, X), axis=1) + norm * reach
-
-    def second(t: Array) -> Array:
-        value = engine.evaluate(program.profile, [t], 2).second[0][0]
-        wide = np.broadcast_to(np.asarray(value, dtype=float), t.shape)
-        return np.where(wide >= 0, wide, np.nan)  # negative: beyond the domain
-
-    def third(t: Array) -> Array:
-        h = 1e-3 * t + np.finfo(float).tiny
-        return np.asarray((second(t + h) * (1.0 + 1e-12) - second(t)) / h)
-
-    own = 6.0 * second(R**2) * R + 4.0 * third(R**2) * R**3
-    return np.asarray(norm**3 * (own + coefficient_sizes(psi) * third(R * S) * S**3))
+    S = float(_norms(points.toarray() if is_sparse(points) else points).max())
+    R = up(_norms(mapped(maps, X)) + norm * reach)
+    jet = enclose(program.profile, [Interval(np.zeros_like(R), up(R * R))], 3)
+    second, third = (as_interval(x).known().size for x in (jet.second[0][0], jet.third))
+    side = up(R * S)
+    cross = as_interval(enclose(program.profile, [Interval(-side, side)], 3).third).known().size
+    own = np.where(second > 0, 6.0 * second * R, 0.0) + np.where(third > 0, 4.0 * third * R**3, 0.0)
+    rest = np.where(cross > 0, cross * S**3, 0.0) * coefficient_sizes(psi)
+    return np.asarray(up(norm**3 * (own + rest) * (1.0 + _FEW)))

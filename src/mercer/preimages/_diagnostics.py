@@ -313,7 +313,7 @@ def _single(psi: Element) -> None:
 def _state(psi: Element, X: Any, order: int) -> State:
     """Derivatives of the objective at the rows of X."""
     _single(psi)
-    X = np.asarray(engine.doubled(psi.queries(X)))
+    X = np.asarray(engine.as_float64(psi.queries(X)))
     engine.require_derivatives(psi.kernel.program)
     if n_columns(X) == 0:
         raise InputError("derivatives need points that are vectors")

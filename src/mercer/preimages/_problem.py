@@ -271,7 +271,7 @@ def kernel_length(program: Program) -> float:
     if any(program.cusps):
         eta = cusp_slope(program)
         return top / eta if top > 0.0 and 0.0 < eta < np.inf else np.inf
-    slope = program.corner[0][0]
+    slope = program.derivatives_at_zero[0][0]
     if not (np.isfinite(slope) and slope < 0.0 < top):
         return np.inf
     return float(np.sqrt(-0.5 * top / slope))

@@ -38,7 +38,8 @@ def default_starts(problem: Problem, count: int, random_state: Any) -> Array:
     Up to 2,048 points are looked at, drawn at random where there are more.
     """
     X = _dense(problem.psi.points, random_state)
-    values = problem.psi(X) - 0.5 * problem.kernel.diag(X)[:, None]  # (n, b)
+    own = engine.diagonal(problem.program, X)
+    values = problem.psi.fields(X).value - 0.5 * own[:, None]  # (n, b)
     chosen = _apart(X, values, max(1, count - 1))
     mean = _weighted_mean(problem)
     starts = [chosen[k] for k in range(chosen.shape[0])]
@@ -86,6 +87,6 @@ def _weighted_mean(problem: Problem) -> Array:
         if is_sparse(X):
             sums = np.asarray(X.T @ coef.tile(slice(None), slice(None)))
         else:
-            sums = coef.weigh(engine.doubled(X))
+            sums = coef.weigh(engine.as_float64(X))
         mean = (sums / np.where(total > 0, total, np.nan)).T
     return np.asarray(mean, dtype=float)

@@ -7,7 +7,7 @@ from functools import cached_property
 import numpy as np
 
 from mercer import engine
-from mercer._array import Array
+from mercer._array import Array, Points
 from mercer._status import Status
 from mercer.preimages._driver import Stop
 from mercer.preimages._problem import Problem
@@ -98,8 +98,8 @@ class StoppingRule:
         """The largest kernel value between each row and the points of the element, over k(0)."""
         nearest = self.problem.nearest_point(points)
         own = engine.diagonal(self.problem.program, points) - self._kernel_limit
-        pairs = feature(self.problem.kernel, nearest).fields(points, paired=True).value
-        gap = np.abs(pairs - self._kernel_limit)
+        phi = feature(self.problem.kernel, Points(nearest, self.problem.kernel.domain))
+        gap = np.abs(phi.fields(points, paired=True).value - self._kernel_limit)
         return np.asarray(gap / np.maximum(np.abs(own), np.finfo(float).tiny))
 
     def _distances(self, points: Array) -> tuple[Array, Array]:

@@ -1,10 +1,11 @@
-"""How wrong rounding can have made the derivatives of an element: bounds, row by row.
+"""Bounds on the rounding errors of the gradient and Hessian of an element, row by row.
 
-The engine makes sum_i a_i k_v D_v (k_v a derivative of the profile, D_v the gradient of a variable)
-and its second-order kin from n products, in coordinates about the middle of the data. With
-e = (n + d + 2000) eps such a sum is off by at most e times the sum of the sizes of its parts (2000
-is for exp(t), whose error is that of t), and by what errors in the distances or inner products do
-to the profile, which is found by moving them there and back.
+The engine computes sum_i a_i k_v D_v (k_v a derivative of the profile, D_v the gradient of a
+variable) and the like from n products, in coordinates about the middle of the data. Two errors add
+up. The sum itself is off by at most (n + d + 100) eps times the sum of the sizes of its parts. Each
+k_v is off by no more than the width of an interval that encloses it while the variable moves by its
+own error: interval arithmetic widens every operation by more than its rounding error, so the
+interval holds the exact value and what the engine makes of it.
 """
 
 from __future__ import annotations
@@ -22,7 +23,6 @@ from mercer.engine import (
     Distance,
     Dot,
     Gap,
-    Jet,
     Norm,
     Program,
     Var,
@@ -31,11 +31,14 @@ from mercer.engine import (
     pieces,
 )
 from mercer.rigor._derivative_bounds import coefficient_sizes, mapped, spectral_norms
-from mercer.rigor._suprema import gates, largest_derivatives
+from mercer.rigor._intervals import Interval, as_interval, enclose, up
+from mercer.rigor._suprema import evaluation_error
 from mercer.space import Element
 
 EPS = float(np.finfo(float).eps)
-_TILE = 1 << 16  # pairs of one tile
+_TINY = float(np.finfo(float).tiny)
+_TILE = 1 << 15  # pairs of one tile
+_SUM = 100  # rounding errors of one term beside those of its profile: maps, products, centring
 _EXACT_BELOW = 1e-7  # of the squared radius: where slopes are infinite, closer ones are differences
 
 
@@ -67,7 +70,7 @@ def row_sums(program: Program, X: Any, Y: Any, coef: Coef, paired: bool) -> RowS
     measured = [_Measured.of(v, program, X, Y) for v in program.variables]
     n, m = n_rows(X), n_rows(Y)
     out = np.zeros((7, m))
-    e = (n + n_columns(Y) + 2000) * EPS
+    e = (n + n_columns(Y) + _SUM) * EPS
     height = max(1, min(m, _TILE // min(n, 512)))
 
     def add(rows: slice) -> None:
@@ -75,33 +78,43 @@ def row_sums(program: Program, X: Any, Y: Any, coef: Coef, paired: bool) -> RowS
             A = coef.tile(columns, rows if paired else slice(0, 1)).T.astype(np.float64)
             if A.any():
                 A = np.broadcast_to(A, (rows.stop - rows.start, A.shape[1]))
-                out[:, rows] += _tile_sums(program, measured, X, Y, A, rows, columns, e)
+                with np.errstate(all="ignore"):
+                    out[:, rows] += _tile_sums(program, measured, X, Y, A, rows, columns, e)
 
     map_threads(add, list(pieces(m, height)))
+    parts = np.max([at.parts(slice(None))[:, 0] for at in measured], axis=0, initial=0.0)
+    out[5:] += 8 * n * _TINY * (1.0 + parts) ** np.array([[1], [2]])  # terms that underflow
+    out[3:] = up(out[3:])
     return RowSums(*np.where(np.isnan(out), np.inf, out))
 
 
 def supremum_errors(psi: Element, Y: Array) -> tuple[Array, Array] | None:
     """Bounds on the errors of gradient and Hessian without a pass over the points.
 
-    For completely monotone profiles with k''(0) finite, from the largest k', k'' and r k''; None
-    for others. The size of one element, or of element j at query j.
+    For completely monotone profiles with k''(0) finite; None for others. k' and k'' are largest at
+    zero, and k''(u) <= 8 k(0) / u^2, so r k'' <= (8 k(0))^(1/4) k''(0)^(3/4). The size of one
+    element, or of element j at query j.
     """
-    kernel = psi.kernel
-    if kernel.program.kind != "radial" or not kernel.flags.completely_monotone:
+    program = psi.kernel.program
+    if program.kind != "radial" or not psi.kernel.flags.completely_monotone:
         return None
-    first, second, moved = largest_derivatives(kernel.program.profile)
-    if not np.isfinite(second):
+    jet = enclose(program.profile, [Interval(np.zeros(1), np.zeros(1))], 2)
+    parts = (jet.value, jet.first[0], jet.second[0][0])
+    k, first, second = (float(np.ravel(as_interval(x).known().size)[0]) for x in parts)
+    c = evaluation_error(program.profile)
+    if not np.isfinite(c * second * k):
         return None
-    (v,) = kernel.program.variables
-    at = _Measured.of(v, kernel.program, psi.points, Y)
-    size, radius = coefficient_sizes(psi), at.queries + at.farthest
-    e, du = (n_rows(psi.points) + at.dim + 2000) * EPS, (at.dim + 8) * EPS * radius**2
+    moved = (8.0 * k) ** 0.25 * second**0.75
+    (v,) = program.variables
+    at = _Measured.of(v, program, psi.points, Y)
+    n, radius = n_rows(psi.points), at.queries + at.farthest
+    size = coefficient_sizes(psi) + n * _TINY
+    e, du = (n + at.dim + _SUM + c) * EPS, (at.dim + 8) * EPS * radius**2 + _TINY
     summed = e * (2.0 * first + second * (2.0 * radius) ** 2)
     hessian = size * at.norm**2 * (summed + 10.0 * du * second)
     shifted = 4.0 * du * (moved + second * np.sqrt(3.0 * du))
     gradient = size * at.norm * (e * first * 2.0 * radius + shifted)
-    return gradient, hessian
+    return up(gradient) + n * _TINY, up(hessian) + n * _TINY
 
 
 @dataclass(frozen=True, eq=False)
@@ -199,37 +212,50 @@ def _tile_sums(
     values = [at.values(X, Y, rows, columns) for at in measured]
     errors = [at.error(u, rows, columns) for at, u in zip(measured, values, strict=True)]
     cusp = _cusps(program, values, A.shape)
-    jet = _jet(program, values, cusp)
-    spread = _spread(program, values, errors, jet, cusp)
+    first, second = _derivative_ranges(program, values, errors, cusp)
     g = range(len(measured))
     D = [measured[v].gradient(values[v], errors[v], rows, columns) for v in g]
     B = [at.parts(rows) for at in measured]
     size = np.abs(A)
     gradient, hessian = np.zeros(A.shape), np.zeros(A.shape)
     for v in g:
-        first = np.abs(jet.first[v])
-        gradient += e * first * B[v] + spread.first[v] * D[v]
-        hessian += measured[v].turns * (e * first + spread.first[v])
+        wide = first[v].hi - first[v].lo
+        gradient += e * first[v].size * B[v] + wide * D[v]
+        hessian += measured[v].turns * (e * first[v].size + wide)
         for w in g:
-            second = np.abs(jet.second[v][w])
-            hessian += e * second * B[v] * B[w] + spread.second[v][w] * D[v] * D[w]
+            k = second[v][w]
+            hessian += e * k.size * B[v] * B[w] + (k.hi - k.lo) * D[v] * D[w]
     out = np.zeros((7, A.shape[0]))
     if len(measured) == 1:
-        (at,), (u,) = measured, values
-        weight = u if isinstance(at.kind, Distance) else at.points[None, columns] ** 2
-        slope, bend = A * jet.first[0], A * jet.second[0][0] * weight
-        out[0], out[1] = slope.sum(axis=1), np.maximum(bend, 0.0).sum(axis=1)
-        out[2] = np.minimum(bend, 0.0).sum(axis=1)
-        out[3] = (e * np.abs(slope) + size * spread.first[0]).sum(axis=1)
+        radial = isinstance(measured[0].kind, Distance)
+        weight = values[0] if radial else measured[0].points[None, columns] ** 2
+        off = errors[0] if radial else e * weight
+        out[:5] = _one_variable(A, first[0], second[0][0], weight, off, e)
         if any(program.cusps):  # there is no slope
             out[3] += np.where((cusp & (A != 0)).any(axis=1), np.inf, 0.0)
-        grown = weight + errors[0] if isinstance(at.kind, Distance) else weight
-        out[4] = (e * np.abs(bend) + size * spread.second[0][0] * grown).sum(axis=1)
-        if isinstance(at.kind, Distance):
-            out[4] += (size * np.abs(jet.second[0][0]) * errors[0]).sum(axis=1)
     for i, bound in ((5, gradient), (6, hessian)):
         out[i] = (size * np.where(size > 0, bound, 0.0)).sum(axis=1)
     return out
+
+
+def _one_variable(
+    A: Array, first: Interval, second: Interval, weight: Array, off: Array, e: float
+) -> tuple[Array, ...]:
+    """Slope, rising, falling and their errors, for a program of one variable."""
+    size = np.abs(A)
+    slope, k2 = A * _middle(first), _middle(second)
+    bend = A * k2 * weight
+    slope_error = size * (first.hi - first.lo) + e * np.abs(slope)
+    bend_error = size * ((second.hi - second.lo) * (weight + off) + np.abs(k2) * off)
+    bend_error += e * np.abs(bend)
+    parts = (slope, np.maximum(bend, 0.0), np.minimum(bend, 0.0), slope_error, bend_error)
+    return tuple(np.where(size > 0, part, 0.0).sum(axis=1) for part in parts)
+
+
+def _middle(x: Interval) -> Array:
+    """The middle of an interval; 0 where it is not bounded (its width is infinite there)."""
+    middle = x.lo + (x.hi - x.lo) / 2
+    return np.asarray(np.where(np.isfinite(middle), middle, 0.0))
 
 
 def _cusps(program: Program, values: list[Array], shape: tuple[int, ...]) -> Array:
@@ -241,45 +267,27 @@ def _cusps(program: Program, values: list[Array], shape: tuple[int, ...]) -> Arr
     return cusp
 
 
-def _jet(program: Program, values: list[Array], cusp: Array) -> Jet:
-    """The profile with all derivatives written out; 0 where they are infinite at a cusp."""
-    with np.errstate(all="ignore"):
-        jet = engine.evaluate(program.profile, values, 2)
+def _derivative_ranges(
+    program: Program, values: list[Array], errors: list[Array], cusp: Array
+) -> tuple[list[Interval], list[list[Interval]]]:
+    """Ranges of the first and second derivatives of the profile while variables move by errors.
 
-    def full(a: Any) -> Array:
-        wide = np.broadcast_to(np.asarray(a, dtype=np.float64), cusp.shape)
-        return np.where(cusp & ~np.isfinite(wide), 0.0, wide)
-
-    second = tuple(tuple(map(full, row)) for row in jet.second)
-    return Jet(full(jet.value), tuple(map(full, jet.first)), second)
-
-
-def _spread(
-    program: Program, values: list[Array], errors: list[Array], jet: Jet, cusp: Array
-) -> Jet:
-    """How far the derivatives move when each variable moves by its error.
-
-    Infinite where that may cross the edge of a window, on which there are none.
+    Not bounded where a variable may cross the edge of a window; 0 where they are infinite at a
+    cusp, which the engine leaves out.
     """
-    g = range(len(values))
-    first = [np.zeros(cusp.shape) for _ in g]
-    second = [[np.zeros(cusp.shape) for _ in g] for _ in g]
-    for v in g:
-        for sign in (-1.0, 1.0):
-            moved = values[v] + sign * errors[v]
-            if isinstance(program.variables[v], Distance | Norm):
-                moved = np.maximum(moved, 0.0)
-            inputs = [moved if w == v else values[w] for w in g]
-            other = _jet(program, inputs, cusp)
-            for gate in gates(program.profile):
-                sides = [engine.evaluate(gate, at).value >= 0 for at in (values, inputs)]
-                crossing = np.where(sides[0] != sides[1], np.inf, 0.0)
-                first[v], second[v][v] = first[v] + crossing, second[v][v] + crossing
-            for a in g:
-                first[a] += np.abs(other.first[a] - jet.first[a])
-                for b in g:
-                    second[a][b] += np.abs(other.second[a][b] - jet.second[a][b])
-    return Jet(0.0, tuple(first), tuple(map(tuple, second)))
+    inputs = []
+    for v, u, off in zip(program.variables, values, errors, strict=True):
+        low = np.maximum(u - off, 0.0) if isinstance(v, Distance | Norm) else u - off
+        inputs.append(Interval(low, u + off))
+    jet = enclose(program.profile, inputs, 2)
+
+    def full(x: Any) -> Interval:
+        x = as_interval(x).known()
+        lo, hi = (np.broadcast_to(end, cusp.shape) for end in (x.lo, x.hi))
+        left_out = cusp & ~(np.isfinite(lo) & np.isfinite(hi))
+        return Interval(np.where(left_out, 0.0, lo), np.where(left_out, 0.0, hi))
+
+    return [full(x) for x in jet.first], [[full(x) for x in row] for row in jet.second]
 
 
 def _lengths(Z: Any) -> Array:

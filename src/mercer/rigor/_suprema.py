@@ -11,12 +11,16 @@ from typing import Any
 import numpy as np
 
 from mercer._array import Array
-from mercer.engine import Expr, evaluate
+from mercer.engine import Const, Expr, Var, evaluate
+from mercer.engine.programs._expr import Add, Exp, Matern, Mul, Pow, Unary
+from mercer.exceptions import InputError
+from mercer.rigor._intervals import Interval, as_interval, enclose, enclose_in_distance
+from mercer.rigor._third_derivatives import third_derivative_bounds
 
 _SMALLEST, _LARGEST = 1e-75, 1e75  # distances; their fourth powers are still numbers
 _PER_DECADE = 40
 _FLAT = 1e-9  # logarithmic slopes below this are rounding: the function has a limit
-_STEP = 1e-5  # relative step of the differences that bracket the third derivative
+_ROUNDS, _CELLS = 6, 100_000  # of the search for the largest third derivative
 
 
 def _profile(profile: Expr, u: Array, order: int) -> tuple[Array, ...]:
@@ -124,16 +128,6 @@ def _jumps(profile: Expr, gate: Expr, sup: float) -> bool:
 
 
 @lru_cache(maxsize=256)
-def largest_derivatives(profile: Expr) -> tuple[float, float, float]:
-    """sup |k'(u)|, sup |k''(u)| and sup r |k''(r^2)|."""
-
-    def size(order: int, power: int) -> Callable[[Array], Array]:
-        return lambda r: np.asarray(r**power * np.abs(_profile(profile, r * r, order)[order]))
-
-    return _supremum(size(1, 0)), _supremum(size(2, 0)), _supremum(size(2, 1))
-
-
-@lru_cache(maxsize=256)
 def slope_at_zero(profile: Expr) -> float:
     """lim -2 r k'(r^2) for r -> 0, taken at 1e-75, where the next term is far below rounding."""
     r = np.geomspace(_SMALLEST, 10.0 * _SMALLEST, _PER_DECADE + 1)
@@ -145,46 +139,114 @@ def slope_at_zero(profile: Expr) -> float:
 
 @lru_cache(maxsize=256)
 def largest_third(profile: Expr) -> float:
-    """Upper bound on |12 k'' t + 8 k''' t^3| over t^2 <= u, for completely monotone profiles."""
-    left, right = (edges := _grid())[:-1], edges[1:]
-    upper, lower = _third(profile, left, right)
-    if _grows(left, upper) or not math.isfinite(upper.max()):
-        return math.inf
-    for _ in range(4):  # cells that may still hold the supremum are cut into smaller ones
-        keep = upper >= lower.max()
+    """Upper bound on |12 k'' t + 8 k''' t^3| over t^2 <= u, for completely monotone profiles.
+
+    At distances above R it is at most 480 k(0) / R^3: k(u / 2) is a Taylor series about u without
+    negative terms, so k''(u) <= 8 k(0) / u^2 and |k'''(u)| <= 48 k(0) / u^3.
+    """
+    edges = np.concatenate([[0.0], _grid()])
+    left, right = edges[:-1], edges[1:]
+    top = np.ravel(as_interval(enclose(profile, [Interval(np.zeros(1), np.zeros(1))]).value).size)
+    lower = done = 0.0
+
+    def bounds() -> Array:
+        with np.errstate(divide="ignore", over="ignore"):
+            tail = 481.0 * top / left**3
+        return np.asarray(np.minimum(third_derivative_bounds(profile, left, right), tail))
+
+    upper = bounds()
+    for _ in range(_ROUNDS):  # cells that may still hold the supremum are cut into smaller ones
+        if not math.isfinite(upper.max()):
+            return math.inf
+        middle = left + (right - left) / 2
+        lower = max(lower, float(_third_at(profile, middle).max()))
+        keep = upper > 1.001 * lower
+        done = max(done, float(upper[~keep].max(initial=0.0)))
+        if not keep.any() or left.size > _CELLS:
+            break
         cuts = np.linspace(left[keep], right[keep], 17)
         left, right = cuts[:-1].ravel(), cuts[1:].ravel()
-        upper, lower = _third(profile, left, right)
-        if upper.max() <= 1.001 * lower.max() or left.size > 100_000:
-            break
-    return float(upper.max())
+        upper = bounds()
+    return max(done, float(upper.max()), 481.0 * float(top[0]) / _LARGEST / _LARGEST / _LARGEST)
 
 
-def _third(profile: Expr, left: Array, right: Array) -> tuple[Array, Array]:
-    """Bounds on the supremum over cells of distances: above, and below (its value at the left).
+def _third_at(profile: Expr, r: Array) -> Array:
+    """The size of the third derivative at distance r, about; along the line through zero."""
+    third = as_interval(enclose_in_distance(profile, Interval(r, r), 3).third).known()
+    return np.asarray(np.where(np.isfinite(third.size), third.size, 0.0))
 
-    k'' and c = -k''' decrease. With K >= k'' and c0 <= c <= c1 on a cell, 12 K t - 8 c0 t^3 has its
-    largest value at t^2 = K / (2 c0) or at the end, and 8 c1 t^3 - 12 k'' t its own at the end.
+
+# --- errors of evaluation ---------------------------------------------------------------------
+
+_Signed = tuple[int, float]  # a sign (0: identically zero) and a relative error in units of eps
+_LARGEST_EXPONENT = 745.0  # of exp, beyond which it underflows or overflows
+
+
+@lru_cache(maxsize=256)
+def evaluation_error(profile: Expr) -> float:
+    """c such that k, k' and k'' are evaluated at u with a relative error of at most c eps.
+
+    By running the error through the expression; infinite where terms of different signs are added,
+    and for functions that are not known. The error of exp(t) is that of t, times |t| <= 745, and a
+    power multiplies relative errors by its exponent.
     """
-    K, (c1, low) = _profile(profile, left**2, 2)[2], _bracket(profile, left**2)
-    K0, c0 = _profile(profile, right**2, 2)[2], _bracket(profile, right**2)[1]
-    with np.errstate(all="ignore"):
-        t = np.minimum(np.sqrt(K / (2.0 * c0)), right)
-        rising = np.where(K > 0, 12.0 * K * t - 8.0 * c0 * t**3, 0.0)
-        falling = 8.0 * c1 * right**3 - 12.0 * K0 * left
-        upper = np.fmax(rising, falling)
-        s = np.minimum(np.sqrt(K / (2.0 * c1)), left)
-        lower = np.fmax(12.0 * K * s - 8.0 * c1 * s**3, 8.0 * low * left**3 - 12.0 * K * left)
-    upper = np.where(upper == math.inf, math.inf, np.nan_to_num(upper, nan=0.0))
-    return upper * (1.0 + 1e-12), np.nan_to_num(lower, nan=0.0, posinf=0.0)
+    try:
+        parts = _errors(profile)
+    except InputError:
+        return math.inf
+    return max(error for _, error in parts)
 
 
-def _bracket(profile: Expr, u: Array) -> tuple[Array, Array]:
-    """-k'''(u) from above and below: differences of k'' to the left and to the right."""
-    h = _STEP * u
-    second = [_profile(profile, v, 2)[2] for v in (u - h, u, u + h)]
-    slack = 1e-14 * second[0]  # rounding of k''
-    with np.errstate(all="ignore"):
-        above = (second[0] - second[1] + slack) / h
-        below = np.maximum(second[1] - second[2] - slack, 0.0) / h
-    return above, below
+def _errors(expr: Expr) -> tuple[_Signed, _Signed, _Signed]:
+    match expr:
+        case Var():
+            return (1, 0.0), (1, 0.0), (0, 0.0)
+        case Const(value=c):
+            return (int(np.sign(c)), 1.0), (0, 0.0), (0, 0.0)
+        case Add(left=a, right=b):
+            x, y = _errors(a), _errors(b)
+            return _added(x[0], y[0]), _added(x[1], y[1]), _added(x[2], y[2])
+        case Mul(left=a, right=b):
+            x, y = _errors(a), _errors(b)
+            cross = _times(x[1], y[1])
+            second = _added(_added(_times(x[2], y[0]), cross), _times(x[0], y[2]))
+            return (
+                _times(x[0], y[0]),
+                _added(_times(x[1], y[0]), _times(x[0], y[1])),
+                second,
+            )
+        case Unary(arg=a):
+            x = _errors(a)
+            f = _function_errors(expr, x[0])
+            bend = _added(_times(f[2], _times(x[1], x[1])), _times(f[1], x[2]))
+            return f[0], _times(f[1], x[1]), bend
+    raise InputError("no error analysis for this expression")
+
+
+def _function_errors(node: Unary, x: _Signed) -> tuple[_Signed, _Signed, _Signed]:
+    sign, error = x
+    match node:
+        case Exp():
+            found = (1, _LARGEST_EXPONENT * error + 8.0)
+            return found, found, found
+        case Pow(exponent=p) if sign > 0:
+            own = 8.0 if p == int(p) and abs(p) <= 4 else 4.0 * _LARGEST_EXPONENT
+            return (
+                (1, abs(p) * error + own),
+                (int(np.sign(p)), abs(p - 1.0) * error + own + 2.0),
+                (int(np.sign(p * (p - 1.0))), abs(p - 2.0) * error + own + 4.0),
+            )
+        case Matern() if sign > 0:
+            own = _LARGEST_EXPONENT * (error + 4.0) + 16.0
+            return (1, own), (-1, own), (1, own)
+    raise InputError("no error analysis for this function")
+
+
+def _added(a: _Signed, b: _Signed) -> _Signed:
+    if a[0] * b[0] < 0:
+        raise InputError("terms of different signs may cancel")
+    return (a[0] or b[0], max(a[1] * abs(a[0]), b[1] * abs(b[0])) + 1.0)
+
+
+def _times(a: _Signed, b: _Signed) -> _Signed:
+    return (a[0] * b[0], a[1] + b[1] + 1.0)

@@ -43,14 +43,9 @@ def third_derivative_bounds(profile: Expr, near: Any, far: Any) -> Array:
     """
     near, far = np.broadcast_arrays(np.asarray(near, float), np.asarray(far, float))
     try:
-        bound = _by_square(profile, near, far)
-        inner = np.flatnonzero(near.ravel() < 0.5 * far.ravel())  # relatively wide: zero is close
-        if inner.size:
-            least = np.minimum(bound.ravel()[inner], _from_zero(profile, far.ravel()[inner]))
-            bound.ravel()[inner] = least
+        return np.minimum(_by_square(profile, near, far), _from_zero(profile, far))
     except InputError:  # not recorded
         return np.full(near.shape, np.inf)
-    return bound
 
 
 def _by_square(profile: Expr, near: Array, far: Array) -> Array:

@@ -9,7 +9,7 @@ import numpy as np
 
 from mercer import engine
 from mercer._array import Array, is_sparse
-from mercer.engine import Dense, Distance, Program, doubled
+from mercer.engine import Dense, Distance, Program, as_float64
 from mercer.exceptions import DerivativeError, InputError
 from mercer.rigor._derivative_bounds import mapped
 from mercer.rigor._rounding import RowSums, row_sums
@@ -107,14 +107,14 @@ def weyl_test(psi: Element, X: Any) -> WeylTest:
 
 def prepared(psi: Element, X: Any) -> tuple[Element, Array]:
     """Everything in float64, dense queries, one per element of a batch."""
-    X = doubled(psi.queries(X))
+    X = as_float64(psi.queries(X))
     X = X.toarray() if is_sparse(X) else X
     if psi.batch is not None and psi.batch != len(X):
         raise InputError(
             f"one point per element is needed: {psi.batch} elements, {len(X)} points; for one "
             f"element at many points index the batch"
         )
-    return Element(psi.kernel, doubled(psi.points), psi.coef, psi.batch), X
+    return Element(psi.kernel, as_float64(psi.points), psi.coef, psi.batch), X
 
 
 def all_sums(psi: Element, X: Array) -> RowSums:

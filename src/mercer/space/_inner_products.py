@@ -21,7 +21,7 @@ def blocks(points: Any, coef: Coef) -> list[Expansion]:
 
     Inner products are float64 whatever the points are: norms of differences must not be noise.
     """
-    points = engine.doubled(points)
+    points = engine.as_float64(points)
     if isinstance(coef, engine.Stacked):
         return [(points[rows], part) for rows, part in coef.blocks()]
     return [(points, coef)]
@@ -77,7 +77,7 @@ def _paired(program: Program, one: Expansion, other: Expansion) -> Array:
 
 def _weighed_values(program: Program, weighing: Expansion, evaluated: Expansion) -> Array:
     """Inner products from the values of one batch at the points of the other, (b', b)."""
-    X, B = engine.doubled(evaluated[0]), evaluated[1]
+    X, B = engine.as_float64(evaluated[0]), evaluated[1]
     total = np.zeros((B.shape[1], weighing[1].shape[1]))
     size = _rows_for(B.shape[1])
     for points, coef in blocks(*weighing):

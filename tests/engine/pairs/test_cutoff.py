@@ -9,8 +9,8 @@ import mercer as mc
 from mercer import engine
 from mercer.engine import Dense, Scales
 from mercer.engine.pairs import _cutoff
-from mercer.engine.pairs._cutoff import extent2, reach, sorted_in_space, worth_sorting
-from mercer.engine.sums import _native
+from mercer.engine.pairs._cutoff import extent2, reach, sorted_in_space, useful_cutoff
+from mercer.engine.sums._native import CorePoints
 from tests.engine.cases import TOLERANCE
 from tests.engine.isas import ISAS, compiled, each_isa, forced
 
@@ -88,10 +88,12 @@ def test_sorting_is_a_permutation_that_puts_neighbours_together(rng):
 
 def test_sorting_must_pay(rng):
     X = rng.uniform(size=(4000, 2))
-    assert worth_sorting(X, X, 0.01)
-    assert not worth_sorting(X, X, 1.0)  # nothing is out of reach
-    assert not worth_sorting(X[:100], X, 0.01)  # too few pairs
-    assert not worth_sorting(np.tile(X, 10), np.tile(X, 10), 0.01)  # too many dimensions
+    window, wide, many = mc.Epanechnikov(0.1).program, mc.Epanechnikov(1.0).program, np.tile(X, 10)
+    np.testing.assert_allclose(useful_cutoff(window, X, X, 0, 0.0), 0.1, rtol=0.03)
+    assert useful_cutoff(wide, X, X, 0, 0.0) == np.inf  # nothing is out of reach
+    assert useful_cutoff(window, X[:100], X, 0, 0.0) == np.inf  # too few pairs
+    assert useful_cutoff(window, X[:100], X, 0, 0.0, n_queries=100_000) < np.inf
+    assert useful_cutoff(window, many, many, 0, 0.0) == np.inf  # too many dimensions
     np.testing.assert_allclose(extent2(X, X + 1.0), 8.0, rtol=0.01)
 
 
@@ -114,10 +116,13 @@ def clusters(rng, n, d, dtype="float64"):
 
 
 def is_sorted(kernel, X, Y, order=0):
-    ready = _native.prepare(kernel.program, X, Y, order)
-    return _native._sorted(kernel.program, ready, order).point_order is not None
+    placed = CorePoints(kernel.program, X, X.dtype).placed(Y, order)
+    tolerance = mc.get_options().tolerance
+    cutoff = useful_cutoff(kernel.program, placed.points, placed.queries, order, tolerance)
+    return cutoff < np.inf
 
 
+@pytest.mark.sample(3)
 @compiled
 @each_isa
 @pytest.mark.parametrize("dtype", ["float32", "float64"])

@@ -10,7 +10,7 @@ from scipy import sparse
 import mercer as mc
 from mercer.engine import Columns, Matrix, Scales, gram
 from mercer.engine.pairs._distances import spatial_order
-from mercer.engine.pairs._variables import Pairs
+from mercer.engine.pairs._tiles import Pairs
 
 pytestmark = pytest.mark.usefixtures("each_engine")
 
@@ -80,6 +80,7 @@ def test_two_clusters_far_apart(name, d, dtype, rng):
     assert_gram_is_right(name, np.sqrt(d), X[:31], X[31:])
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("d", [5, 64, 300])
 @pytest.mark.parametrize("name", KERNELS)

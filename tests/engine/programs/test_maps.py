@@ -54,7 +54,7 @@ def test_maps_are_values(step):
     assert pickle.loads(pickle.dumps(point_map)) == point_map
     assert copy.deepcopy(point_map) is point_map
     assert copy.copy(point_map) is point_map
-    assert eval(repr(point_map), vars(mc)) == point_map
+    assert eval(repr(point_map), vars(mc.kernels)) == point_map
 
 
 def test_equal_arrays_of_different_kinds_differ():

@@ -13,10 +13,11 @@ from hypothesis import strategies as st
 import mercer as mc
 from mercer import engine
 from mercer.engine import Dense
-from mercer.engine.sums._native import core, prepare
+from mercer.engine._compiled import core
+from mercer.engine.sums._native import CorePoints
 from tests.engine.cases import TOLERANCE, numpy_gaussian
 from tests.engine.isas import ISAS, compiled, core_program, each_isa, forced
-from tests.engine.programs.test_fields import LAYOUTS
+from tests.engine.sums.test_fields import LAYOUTS
 
 pytestmark = compiled
 
@@ -65,7 +66,7 @@ def test_powers_of_two_to_two_units(dtype, low, high, isa, rng):
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_kernels_with_a_cusp_take_differences(kernel, dtype, rng):
     X = rng.normal(size=(20, 6)).astype(dtype)
-    assert prepare(kernel.program, X, X, 1).form == DIFFERENCE
+    assert CorePoints(kernel.program, X, X.dtype).placed(X, 1).form == DIFFERENCE
 
 
 @each_isa
@@ -211,7 +212,7 @@ def test_the_form_follows_from_dimension_and_accuracy(d, isa, rng):
         (mc.Polynomial(2, scale=float(d)), DOT),
     ):
         Y[0] = X[0]
-        assert prepare(kernel.program, X, Y).form == form
+        assert CorePoints(kernel.program, X, X.dtype).placed(Y).form == form
         with forced(isa), mc.options(engine="native"):
             found = engine.fields(kernel.program, X, Y, Dense(A)).value
         u = variables(form, X, Y)

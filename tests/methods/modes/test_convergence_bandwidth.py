@@ -192,3 +192,54 @@ def test_bad_centres_and_points():
     for X, centre in ((PAIR, [0.0]), (PAIR, [0.0, np.nan]), ([[np.inf, 0.0]], None)):
         with pytest.raises(mc.InputError):
             convergence_bandwidth(mc.Gaussian(), X, centre=centre)
+
+
+def modes_on_a_line(kernel, X):
+    """Local maxima of the density on a fine grid: brute force."""
+    t = np.linspace(X.min() - 0.1, X.max() + 0.1, 200_001)
+    f = sum(kernel(t[:, None], x[None])[:, 0] for x in X)
+    return int(np.count_nonzero((f[1:-1] > f[:-2]) & (f[1:-1] >= f[2:])))
+
+
+@pytest.mark.parametrize("weight", [1.0, 1e-2, 1e-4])
+@pytest.mark.parametrize("c", [0.25, 0.5, 0.7])
+@pytest.mark.parametrize("half", [0.2, 0.3, 0.45, 0.49])
+def test_a_kink_ends_the_guarantee(weight, c, half):
+    """A window under a smooth kernel: concave only up to its edge, where modes appear."""
+    kernel, X = mc.Gaussian(1.0) + weight * mc.Epanechnikov(c), np.array([[-half], [half]])
+    found = mc.convergence_bandwidth(kernel, X)
+    assert found.proved
+    assert found.root == pytest.approx(c, rel=1e-8)
+    assert found.holds == (4 * half**2 < c)
+    if found.single_mode:
+        assert modes_on_a_line(kernel, X) == 1
+
+
+def test_two_modes_are_not_called_one():
+    kernel, X = mc.Gaussian(1.0) + mc.Epanechnikov(0.25), np.array([[-0.45], [0.45]])
+    assert modes_on_a_line(kernel, X) > 1
+    found = mc.convergence_bandwidth(kernel, X)
+    assert not found.holds
+    assert not found.single_mode
+
+
+def test_nothing_holds_without_a_proof():
+    class Unrecorded(mc.Radial):
+        def profile(self, u):
+            return np.exp(-np.asarray(u, dtype=float) / 2)
+
+        def profile_derivatives(self, u):
+            k = np.exp(-np.asarray(u, dtype=float) / 2)
+            return -k / 2, k / 4
+
+    found = mc.convergence_bandwidth(Unrecorded(), [[-0.1], [0.1]])
+    assert not found.proved
+    assert not found.holds
+    assert not found.single_mode
+    assert "could not be proved" in found.reason
+
+
+@pytest.mark.parametrize("share", [1 - 1e-7, 1 - 1e-12, 1.0, 1 + 1e-7])
+def test_close_to_the_root_only_what_is_proved_holds(share):
+    found = mc.convergence_bandwidth(mc.Gaussian(1.0), [[-0.5 * share], [0.5 * share]])
+    assert found.holds == (share < 1 - 1e-8)

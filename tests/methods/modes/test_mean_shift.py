@@ -8,11 +8,9 @@ from sklearn.datasets import make_blobs
 
 import mercer as mc
 from mercer import InputError
-from mercer.methods import ClimbStatus
-from mercer.methods.modes._ascent import Climber, merged_ends
-from mercer.methods.modes._assignment import reached
-from mercer.methods.modes._basins import Basins, Prover, _directions, _RangeMaximum
-from mercer.methods.modes._density_ascent import Climbed
+from mercer.methods.modes._density_sum import DensitySum
+from mercer.methods.modes._mean_shift import nearest_modes
+from mercer.methods.modes._merging import merge_ends
 
 GAUSS = mc.Gaussian(1.0)
 SMOOTH = [
@@ -69,7 +67,7 @@ def test_labels_are_those_of_the_plain_iteration(kernel, d, rng):
     found = mc.mean_shift(mc.mean_embedding(kernel, X))
     np.testing.assert_allclose(found.points[found.labels], plain(kernel, X, X), atol=1e-6)
     assert found.proved.all()
-    assert (found.status == ClimbStatus.PROVED).mean() > 0.9
+    assert (found.status == mc.Status.IN_BASIN).mean() > 0.9
 
 
 @given(
@@ -88,7 +86,7 @@ def test_any_points(seed, n, d, length, decimals):
     assert (found.labels >= 0).all()
     ends = plain(kernel, X, X, w)
     psi = mc.mean_embedding(kernel, X, w)
-    sure = found.status == ClimbStatus.PROVED
+    sure = found.status == mc.Status.IN_BASIN
     np.testing.assert_allclose(found.points[found.labels][sure], ends[sure], atol=2e-5 * length)
     rise = psi(found.points[found.labels]) - psi(ends)
     assert rise.min() > -1e-8 * psi(ends).max()
@@ -111,7 +109,7 @@ def test_density_never_falls(rng):
     X = spread(rng, 200)
     for kernel in [*SMOOTH, mc.Laplace(1.0), mc.Epanechnikov(1.0, 1.0), mc.Matern(1.5, 1.0)]:
         psi = mc.mean_embedding(kernel, X)
-        density, Z = Climbed.of(psi), X.copy()
+        density, Z = DensitySum.of(psi), X.copy()
         before = psi(Z)
         for _ in range(30):
             Z = Z + density.at(Z).step
@@ -125,81 +123,11 @@ def test_iterates_stay_in_the_convex_hull(rng):
 
     X = spread(rng, 50)
     hull, Z = Delaunay(X), X.copy()
-    density = Climbed.of(mc.mean_embedding(GAUSS, X))
+    density = DensitySum.of(mc.mean_embedding(GAUSS, X))
     inward = X.mean(axis=0)
     for _ in range(20):
         Z = Z + density.at(Z).step
         assert (hull.find_simplex(Z + 1e-9 * (inward - Z)) >= 0).all()
-
-
-# --- proofs ---------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("d", [1, 2, 3, 6])
-@pytest.mark.parametrize("kernel", SMOOTH, ids=repr)
-def test_a_proved_basin_holds_no_other_end(kernel, d, rng):
-    """Random points of each basin, by the plain iteration."""
-    X = spread(rng, 60, d)
-    climber = Climber(Climbed.of(mc.mean_embedding(kernel, X)), 1e-6, 1000)
-    climber.look_for_modes(X)
-    psi = mc.mean_embedding(kernel, X)
-    assert climber.basins.known
-    for basin in climber.basins.known:
-        Y = rng.normal(size=(40, d))
-        Y *= basin.radius * rng.uniform(0, 1, (40, 1)) / np.linalg.norm(Y, axis=1, keepdims=True)
-        Y += basin.mode
-        Y = Y[psi(Y) > basin.level][:8]
-        ends = plain(kernel, X, Y)
-        np.testing.assert_allclose(ends, np.broadcast_to(basin.mode, ends.shape), atol=1e-6)
-
-
-def test_shells_reach_farther_than_the_ball(rng):
-    X = rng.normal(size=(400, 2))
-    density = Climbed.of(mc.mean_embedding(GAUSS, X))
-    climber = Climber(density, 1e-6, 1000)
-    climber.look_for_modes(X[:50])
-    (basin,) = climber.basins.known
-    (ball,) = Prover(density).basins(basin.mode[None], most_samples=0)
-    assert basin.radius > 3.0 * ball.radius
-    assert basin.level < ball.level
-
-
-def test_nothing_is_proved_at_a_saddle_or_a_degenerate_maximum():
-    two = Climbed.of(mc.mean_embedding(GAUSS, [[-1.5], [1.5]]))
-    assert Prover(two).basins(np.zeros((1, 1)), 1000) == [None]
-    merging = Climbed.of(mc.mean_embedding(GAUSS, [[-1.0], [1.0]]))  # f'' = 0 at the maximum
-    assert Prover(merging).basins(np.zeros((1, 1)), 1000) == [None]
-
-
-def test_a_kink_or_a_cusp_is_not_smoothed_over(rng):
-    X = rng.normal(size=(30, 2))
-    window = Climbed.of(mc.mean_embedding(mc.Epanechnikov(1.0, 1.0), X))
-    edge = X[:1] + np.array([[1.0, 0.0]])  # at the edge of the window of a point
-    assert Prover(window).basins(edge, 1000) == [None]
-    cusp = Climbed.of(mc.mean_embedding(mc.Laplace(1.0), X))
-    assert Prover(cusp).basins(X[:3], 1000) == [None] * 3
-
-
-@pytest.mark.parametrize("d", [2, 3, 4])
-def test_directions_cover_the_sphere(d, rng):
-    rays, chord = _directions(d, 6)
-    Y = rng.normal(size=(2000, d))
-    Y /= np.linalg.norm(Y, axis=1, keepdims=True)
-    gaps = np.linalg.norm(Y[:, None] - rays, axis=2).min(axis=1)
-    assert 0.3 * chord < gaps.max() <= chord
-
-
-def test_maxima_of_ranges(rng):
-    values = rng.normal(size=37)
-    table = _RangeMaximum.of(values)
-    low = rng.integers(0, 37, 200)
-    high = np.minimum(low + rng.integers(0, 37, 200), 36)
-    expected = [values[a : b + 1].max() for a, b in zip(low, high, strict=True)]
-    np.testing.assert_array_equal(table(low, high), expected)
-
-
-def test_no_basins_hold_nothing():
-    assert Basins().holding(np.zeros((3, 2)), np.ones(3)).tolist() == [-1, -1, -1]
 
 
 # --- cusps and windows ----------------------------------------------------------------------------
@@ -232,7 +160,7 @@ def test_a_start_out_of_reach_of_a_window_has_no_mode():
         mc.mean_embedding(mc.Epanechnikov(1.0, 1.0), [[0.0], [0.5]]), [[0.2], [9.0]]
     )
     assert found.labels.tolist() == [0, -1]
-    assert found.status[1] is ClimbStatus.EMPTY
+    assert found.status[1] is mc.Status.EMPTY
 
 
 def test_a_start_where_every_weight_underflows_finds_its_mode():
@@ -304,11 +232,11 @@ def test_a_start_on_a_saddle_leaves_it(d):
 
 
 def test_close_modes_with_a_dip_stay_apart():
-    density = Climbed.of(mc.mean_embedding(GAUSS, [[-1.1], [1.1]]))
+    density = DensitySum.of(mc.mean_embedding(GAUSS, [[-1.1], [1.1]]))
     ends = plain(GAUSS, np.array([[-1.1], [1.1]]), [[-1.1], [1.1]])
-    group, points, _ = merged_ends(density, ends)
-    assert group[0] != group[1]
-    assert len(points) == 2
+    labels, modes = merge_ends(density, np.empty((0, 1)), ends)
+    assert labels.tolist() == [0, 1]
+    assert len(modes) == 2
 
 
 def test_reached_by_others(rng):
@@ -316,8 +244,8 @@ def test_reached_by_others(rng):
     for kernel in (GAUSS, mc.Laplace(0.7), mc.Epanechnikov(2.0, 2.0)):
         psi = mc.mean_embedding(kernel, X)
         found = mc.mean_shift(psi)
-        assert np.array_equal(reached(psi, found.points, X), found.labels)
-        assert set(reached(psi, found.points[1:], X)) <= {-1, *range(len(found) - 1)}
+        assert np.array_equal(nearest_modes(psi, found.points, X), found.labels)
+        assert set(nearest_modes(psi, found.points[1:], X)) <= {-1, *range(len(found) - 1)}
 
 
 def test_a_callback_stops(rng):
@@ -329,7 +257,7 @@ def test_a_callback_stops(rng):
 
     found = mc.mean_shift(mc.mean_embedding(mc.Laplace(1.0), spread(rng, 50)), callback=stop)
     assert len(seen) == 1
-    assert ClimbStatus.STOPPED in set(found.status)
+    assert mc.Status.STOPPED in set(found.status)
 
 
 def test_table(rng):

@@ -53,6 +53,7 @@ def test_the_error_is_the_distance_and_the_residual_is_orthogonal(method, rng):
     assert small.ok
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("kernel", awkward_kernels(), ids=repr)
 @pytest.mark.parametrize("method", [Greedy(max_iter=4), Pruning(), Landmarks()], ids=repr)
 def test_awkward_kernels(kernel, method, rng):
@@ -107,13 +108,13 @@ def test_the_gradient_of_what_points_explain(kernel, batch, rng):
 def test_more_points_never_make_the_error_larger(kernel, rng):
     psi = mc.Element(kernel, rng.normal(size=(80, 2)), rng.normal(size=80))
     for method in (Greedy(max_iter=5), Greedy(refine=False, max_iter=5), Pruning(pool=1.0)):
-        errors = [float(compress(psi, m, method=method).error) for m in range(1, 9)]
+        errors = [float(compress(psi, m, method=method).error) for m in (1, 2, 3, 5, 8)]
         floor = 1e-7 * float(psi.norm())
         assert all(b <= a + floor for a, b in itertools.pairwise(errors))
 
 
 @given(seed=st.integers(0, 10**6), mixed=st.booleans())
-@settings(max_examples=8)
+@settings(max_examples=4)
 def test_refined_greedy_beats_choosing(seed, mixed):
     rng = np.random.default_rng(seed)
     X = blobs(rng, n=300, centres=4)

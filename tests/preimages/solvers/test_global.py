@@ -98,6 +98,7 @@ def kernels(s: float, d: int) -> list[Any]:
     ]
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("d", [1, 2, 3])
 @pytest.mark.parametrize("index", range(19))
 def test_against_a_grid_and_another_optimiser(index: int, d: int, rng: Any) -> None:
@@ -134,7 +135,9 @@ def random_problem(rng: Any) -> tuple[Problem, Any, Any]:
     return problem(kernel, X, a), X.min(axis=0) - 3 * s, X.max(axis=0) + 3 * s
 
 
-@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize(
+    "seed", [*range(3), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(3, 10))]
+)
 def test_a_proof_is_never_violated(seed: int) -> None:
     rng = np.random.default_rng(seed)
     for _ in range(15):
@@ -307,6 +310,7 @@ def test_held_coordinates(rng: Any) -> None:
     assert minima(all_held)[0].point.tolist() == [0.0] * 4
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("index", range(19))
 @pytest.mark.parametrize("value", [-4.0, 0.2, 3.0])
 def test_a_coordinate_held_off_the_points(index: int, value: float, rng: Any) -> None:

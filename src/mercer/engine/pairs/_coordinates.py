@@ -8,10 +8,7 @@ from typing import Any
 import numpy as np
 
 from mercer._array import Array, is_sparse
-from mercer._config import get_options
-from mercer.engine._compiled import core, instruction_set
-from mercer.engine.programs._program import Coordinates, Program
-from mercer.engine.programs._tape import tape
+from mercer.engine._compiled import core, core_allowed, instruction_set
 from mercer.exceptions import InputError
 
 _KINDS = ("minimum", "harmonic", "chi2", "differing")  # as the core numbers them
@@ -33,24 +30,11 @@ def coordinate_sums(kind: str, Y: Array, X: Array, out: Array | None = None) -> 
     """The sums between rows of Y and rows of X, shape (len(Y), len(X)); in `out` if given."""
     out = np.empty((Y.shape[0], X.shape[0]), dtype=X.dtype) if out is None else out
     known = "differing" if kind == "equal" else kind
-    if _by_core():
+    if core_allowed():
         core().coordinate_sums(_KINDS.index(known), Y, X, out, instruction_set())
     else:
         out[...] = _sums(_TERMS[known], Y, X)
     return _share(out, X.shape[1]) if kind == "equal" else out
-
-
-def profile_of_sums(program: Program) -> Any:
-    """The profile as a pass of the core over tiles of sums; None if that cannot be."""
-    one = len(program.variables) == 1 and isinstance(program.variables[0], Coordinates)
-    lowered = tape(program.profile) if one and _by_core() else None
-    if lowered is None:
-        return None
-    return core().Profile(list(lowered[0]), lowered[1], instruction_set())
-
-
-def _by_core() -> bool:
-    return core() is not None and get_options().engine != "blocked"
 
 
 def aligned_sums(kind: str, Y: Array, X: Array) -> Array:

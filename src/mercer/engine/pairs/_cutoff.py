@@ -1,4 +1,4 @@
-"""How far a profile reaches: beyond which distance its terms may be left out of a sum."""
+"""Cutoffs: the distance beyond which the terms of a sum may be left out."""
 
 from __future__ import annotations
 
@@ -8,12 +8,14 @@ from typing import Any
 import numpy as np
 
 from mercer._array import Array
-from mercer.engine.pairs._distances import spatial_order
+from mercer.engine.pairs._cancellation import rounded_up
+from mercer.engine.pairs._distances import aligned_distances, spatial_order
 from mercer.engine.programs._jets import evaluate
 from mercer.engine.programs._program import Program
 
 _SORTED_DIMENSIONS = 16  # boxes around points of more dimensions overlap
 _PAIRS = 1e7  # fewer pairs are summed faster than they are sorted
+_SAMPLED = 4096  # pairs that estimate a share to about one percent
 
 
 @lru_cache(maxsize=1024)
@@ -26,20 +28,40 @@ def reach(program: Program, order: int, tolerance: float, largest: float) -> flo
     u = largest * np.logspace(-12.0, 0.0, 2401)
     with np.errstate(all="ignore"):
         jet = evaluate(program.profile, [u], order)
-        scale = abs(float(np.ravel(evaluate(program.profile, [np.zeros(1)]).value)[0]))
         parts = [jet.value, *(u * d for d in jet.first), *(u * u * row[0] for row in jet.second)]
     size = np.max([np.abs(np.broadcast_to(p, u.shape)) for p in parts], axis=0)
-    seen = np.flatnonzero(~(size <= tolerance * scale))
+    seen = np.flatnonzero(~(size <= tolerance * abs(program.value_at_zero)))
     if seen.size and seen[-1] == u.size - 1:
         return np.inf
     return float(u[seen[-1] + 1]) if seen.size else float(u[0])
 
 
-def worth_sorting(X: Array, Y: Array, cutoff: float) -> bool:
-    """Whether enough blocks of sorted points are out of reach of each other."""
-    if X.shape[1] > _SORTED_DIMENSIONS or float(len(X)) * len(Y) < _PAIRS:
-        return False
-    return cutoff < 0.25 * extent2(X, Y)
+def useful_cutoff(
+    program: Program, X: Array, Y: Array, order: int, tolerance: float, n_queries: int = 0
+) -> float:
+    """The squared distance beyond which terms are left out; infinity if that is not worth while.
+
+    It is where enough blocks of points, sorted in space, are out of each other's reach. `n_queries`
+    is the number of queries in all, if there will be more than these.
+    """
+    pairs = float(len(X)) * max(len(Y), n_queries)
+    if X.shape[1] > _SORTED_DIMENSIONS or pairs < _PAIRS:
+        return np.inf
+    largest = extent2(X, Y)
+    if largest == 0.0:
+        return np.inf
+    cutoff = reach(program, order, tolerance, rounded_up(largest))
+    return cutoff if cutoff < 0.25 * largest else np.inf
+
+
+def share_in_reach(X: Array, Y: Array, cutoff: float) -> float:
+    """The share of pairs that a cutoff leaves, from a sample; blocks reach twice as far."""
+    if cutoff == np.inf:
+        return 1.0
+    rng = np.random.default_rng(0)
+    x, y = X[rng.integers(0, len(X), _SAMPLED)], Y[rng.integers(0, len(Y), _SAMPLED)]
+    inside = aligned_distances(y, x) < 4.0 * cutoff
+    return max(float(np.mean(inside)), 1.0 / _SAMPLED)
 
 
 def extent2(X: Array, Y: Array) -> float:

@@ -21,7 +21,7 @@ import numpy as np
 from mercer._array import Array
 from mercer._config import get_options
 from mercer._threads import map_threads, thread_count
-from mercer.engine._compiled import core, instruction_set
+from mercer.engine._compiled import core, core_allowed, instruction_set
 from mercer.engine._tiling import pieces
 
 _SMALLEST_DECAY = 1e-12  # below it the scaled sums of the core could overflow
@@ -106,9 +106,7 @@ def subsequence_diagonal(x: Letters, length: int, decay: float) -> Array:
 
 def _use_core(length: int, decay: float) -> bool:
     """Whether the core runs; `options(engine="blocked")` asks for NumPy alone."""
-    if core() is None or get_options().engine == "blocked":
-        return False
-    return bool(length <= core().MAX_LENGTH and decay >= _SMALLEST_DECAY)
+    return bool(core_allowed() and length <= core().MAX_LENGTH and decay >= _SMALLEST_DECAY)
 
 
 def _features_are_faster(x: Letters, y: Letters, length: int, decay: float) -> bool:

@@ -2,8 +2,8 @@
 
 A kernel states its profile once, in ordinary arithmetic. Called with a `Var` the arithmetic is
 recorded as a small tree, and the tree is what every engine runs: on arrays of any array-API
-library, on order-2 jets for derivatives, in log space (`_log.py`), and as the tape of the compiled
-core. All nodes are values: immutable, comparable, hashable.
+library, on order-2 jets for derivatives, in log space (`_log_profile`), and as the tape of the
+compiled core. All nodes are values: immutable, comparable, hashable.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from mercer._array import namespace
+from mercer.engine.programs._powers import power_of
 from mercer.exceptions import DerivativeError
 
 
@@ -161,11 +162,11 @@ class Pow(Unary):
 
     def derivatives(self, x: Any, order: int) -> tuple[Any, ...]:
         p = self.exponent
-        f: tuple[Any, ...] = (_raise(x, p),)
+        f: tuple[Any, ...] = (power_of(x, p),)
         if order >= 1:
-            f += (p * _raise(x, p - 1.0),)
+            f += (p * power_of(x, p - 1.0),)
         if order >= 2:
-            f += (p * (p - 1.0) * _raise(x, p - 2.0),)
+            f += (p * (p - 1.0) * power_of(x, p - 2.0),)
         return f
 
 
@@ -352,24 +353,3 @@ _UFUNCS: dict[str, Callable[..., Expr]] = {
     "power": lambda a, p: power(a, p.value) if isinstance(p, Const) else exp(p * log(a)),
     "maximum": lambda a, b: b + Cut(a - b, a - b),
 }
-
-
-def _raise(x: Any, p: float) -> Any:
-    """x ** p, by multiplication or square roots where those are exact or faster."""
-    if p == 0.0:
-        return 1.0
-    if p < 0.0:
-        return 1.0 / _raise(x, -p)
-    if p == int(p) and p <= 64:
-        result, base, n = None, x, int(p)
-        while n:
-            if n & 1:
-                result = base if result is None else result * base
-            n >>= 1
-            base = base * base if n else base
-        return result
-    if p == 0.5:
-        return namespace(x).sqrt(x)
-    if p == 1.5:
-        return x * namespace(x).sqrt(x)
-    return x**p

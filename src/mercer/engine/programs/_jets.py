@@ -11,7 +11,19 @@ from typing import Any
 import numpy as np
 
 from mercer._array import namespace
-from mercer.engine.programs._expr import Add, Const, Cut, Expr, LogAddExp, Mul, Unary, Var
+from mercer.engine.programs._expr import (
+    Add,
+    Const,
+    Cut,
+    Expr,
+    Log,
+    LogAddExp,
+    Mul,
+    Pow,
+    Unary,
+    Var,
+)
+from mercer.engine.programs._powers import log_of_sum, magnifies, power_of_sum
 from mercer.exceptions import DerivativeError
 
 
@@ -53,6 +65,12 @@ def _jet(node: Expr, inputs: Sequence[Any], order: int, memo: dict[int, Jet]) ->
         case Cut(gate=g, body=b, outside=c):
             gate = _visit(g, inputs, 0, {}).value
             return _cut(gate, _visit(b, inputs, order, memo), c)
+        case Pow(arg=Add(left=Const(value=c), right=a), exponent=p) if magnifies(p):
+            inner = _visit(a, inputs, order, memo)
+            return _chain(power_of_sum(c, inner.value, p, order), inner, order)
+        case Log(arg=Add(left=Const(value=c), right=a)):
+            inner = _visit(a, inputs, order, memo)
+            return _chain(log_of_sum(c, inner.value, order), inner, order)
         case Unary(arg=a):
             inner = _visit(a, inputs, order, memo)
             return _chain(node.derivatives(inner.value, order), inner, order)
@@ -60,11 +78,11 @@ def _jet(node: Expr, inputs: Sequence[Any], order: int, memo: dict[int, Jet]) ->
 
 
 @lru_cache(maxsize=1024)
-def corner(expr: Expr, variables: int, index: int) -> tuple[float, float]:
+def derivatives_at_zero(expr: Expr, variables: int, index: int) -> tuple[float, float]:
     """First and second derivative in one variable where it is 0 and all others are not.
 
-    The others are at a place of no account: at 1 the geometric kernel has its pole. NaN where the
-    profile has no derivatives.
+    The others are at an arbitrary point: not at 1, where the geometric kernel has its pole. NaN
+    where the profile has no derivatives.
     """
     inputs = [np.full(1, 0.37) for _ in range(variables)]
     inputs[index] = np.zeros(1)
@@ -83,16 +101,17 @@ def _jet_of(value: Any, order: int, n: int, seed: int | None) -> Jet:
     return Jet(value, first, second)
 
 
-def _is_zero(a: Any) -> bool:
+def is_zero(a: Any) -> bool:
+    """Whether an entry of a jet is a structural zero."""
     return isinstance(a, int) and a == 0
 
 
 def _plus(a: Any, b: Any) -> Any:
-    return b if _is_zero(a) else a if _is_zero(b) else a + b
+    return b if is_zero(a) else a if is_zero(b) else a + b
 
 
 def _times(a: Any, b: Any) -> Any:
-    return 0 if _is_zero(a) or _is_zero(b) else a * b
+    return 0 if is_zero(a) or is_zero(b) else a * b
 
 
 def _sum(a: Jet, b: Jet) -> Jet:
@@ -158,7 +177,7 @@ def _cut(gate: Any, body: Jet, outside: float) -> Jet:
     inside = gate >= 0
 
     def keep(a: Any, other: float) -> Any:
-        if _is_zero(a):
+        if is_zero(a):
             return 0
         a = a + xp.zeros_like(gate) if isinstance(a, float) else a
         return xp.where(inside, a, xp.full_like(a, other))

@@ -74,7 +74,7 @@ def _positive(expr: Expr) -> bool:
         case Exp() | Matern():
             return True
         case Add(left=a, right=b):
-            return (_positive(a) and _nonnegative(b)) or (_nonnegative(a) and _positive(b))
+            return (_positive(a) and is_nonnegative(b)) or (is_nonnegative(a) and _positive(b))
         case Mul(left=a, right=b):
             return _positive(a) and _positive(b)
         case Pow(arg=a):
@@ -82,14 +82,15 @@ def _positive(expr: Expr) -> bool:
     return False
 
 
-def _nonnegative(expr: Expr) -> bool:
+def is_nonnegative(expr: Expr) -> bool:
+    """Whether the expression is >= 0 by its form."""
     match expr:
         case Const(value=c):
             return c >= 0
         case Var(nonnegative=flag):
             return flag
         case Add(left=a, right=b) | Mul(left=a, right=b):
-            return _nonnegative(a) and _nonnegative(b)
+            return is_nonnegative(a) and is_nonnegative(b)
         case Pow(arg=a):
-            return _nonnegative(a)
+            return is_nonnegative(a)
     return _positive(expr)

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from mercer._array import Array, as_points, as_vector, frozen, is_sparse
+from mercer._array import Array, as_points, as_vector, frozen, is_sparse, positive_length
 from mercer.exceptions import InputError
 
 
@@ -97,6 +97,8 @@ class Scales(LinearMap):
         lengths = as_vector(lengths, "lengths").astype(np.float64)
         if lengths.size == 0 or np.any(lengths <= 0):
             raise InputError(f"lengths must all be > 0, got {lengths.tolist()}")
+        for length in (lengths.min(), lengths.max()):
+            positive_length(length, "each length")
         self.array = frozen(lengths + 0.0)
 
     @property
@@ -232,3 +234,9 @@ def pull_all(maps: Maps, G: Array, in_dim: int) -> Array:
     for step, dim in zip(reversed(maps), reversed(dims[:-1]), strict=True):
         G = step.pull(G, dim)
     return G
+
+
+def pull_both(maps: Maps, other_maps: Maps, T: Array, in_dim: int) -> Array:
+    """Pull a matrix of derivatives (last two axes) back through two lists of maps."""
+    T = np.swapaxes(pull_all(other_maps, T, in_dim), -1, -2)
+    return np.swapaxes(pull_all(maps, T, in_dim), -1, -2)

@@ -11,15 +11,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
+import numpy as np
+
 from mercer._array import Array
 from mercer.engine.programs._expr import Const, Expr, Var, substitute
-from mercer.engine.programs._jets import corner
+from mercer.engine.programs._jets import derivatives_at_zero, evaluate
 from mercer.engine.programs._log_profile import log_expr
 from mercer.engine.programs._maps import Maps
+from mercer.engine.programs._tape import Step, tape
 
 
 @dataclass(frozen=True)
@@ -102,6 +105,11 @@ _Valued = Coordinates | Total | Block | BlockDiagonal  # without derivatives in 
 Spectrum = Callable[[Array, int], Array]
 
 
+def maps_of(v: Variable) -> Maps:
+    """The maps before a variable; none before a function of blocks."""
+    return () if isinstance(v, Block | BlockDiagonal) else v.maps
+
+
 @dataclass(frozen=True)
 class Program:
     """A profile of variables.
@@ -119,7 +127,24 @@ class Program:
         """log k as an expression, None where k is not positive by its form."""
         return log_expr(self.profile)
 
-    @property
+    @cached_property
+    def tape(self) -> tuple[tuple[Step, ...], int] | None:
+        """The profile as steps of the compiled core; None if it has several variables or none."""
+        return tape(self.profile) if len(self.variables) == 1 else None
+
+    @cached_property
+    def value_at_zero(self) -> float:
+        """The profile where every variable is zero: k(x, x) of a radial kernel."""
+        with np.errstate(all="ignore"):
+            at_zero = evaluate(self.profile, [np.zeros(1) for _ in self.variables]).value
+        return float(np.ravel(at_zero)[0])
+
+    @cached_property
+    def runs_on_core(self) -> bool:
+        """Whether the compiled core knows this: one distance or inner product, a taped profile."""
+        return self.kind in ("radial", "dot") and self.tape is not None
+
+    @cached_property
     def kind(self) -> str:
         """`radial`, `dot`, `constant` (no variable) or `mixed` (everything else)."""
         if not self.variables:
@@ -136,10 +161,10 @@ class Program:
         )
 
     @cached_property
-    def corner(self) -> tuple[tuple[float, float], ...]:
+    def derivatives_at_zero(self) -> tuple[tuple[float, float], ...]:
         """For each variable the first and second derivative of the profile at zero."""
         count = len(self.variables)
-        return tuple(corner(self.profile, count, v) for v in range(count))
+        return tuple(derivatives_at_zero(self.profile, count, v) for v in range(count))
 
     @cached_property
     def cusps(self) -> tuple[bool, ...]:
@@ -150,7 +175,7 @@ class Program:
         return tuple(
             (isinstance(v, Distance) and math.isinf(first))
             or (isinstance(v, Gap) and math.isfinite(first) and math.isnan(second))
-            for v, (first, second) in zip(self.variables, self.corner, strict=True)
+            for v, (first, second) in zip(self.variables, self.derivatives_at_zero, strict=True)
         )
 
     @cached_property
@@ -158,7 +183,7 @@ class Program:
         """Whether first and second derivatives are finite at zero distance, as for the Gaussian."""
         return all(
             math.isfinite(first) and math.isfinite(second)
-            for v, (first, second) in zip(self.variables, self.corner, strict=True)
+            for v, (first, second) in zip(self.variables, self.derivatives_at_zero, strict=True)
             if isinstance(v, Distance | Gap)
         )
 
@@ -182,23 +207,12 @@ class Program:
 
     def mapped(self, maps: Maps) -> Program:
         """The program on mapped points, k(Ax, Ay)."""
-        moved: list[Variable] = []
-        for v in self.variables:
-            match v:
-                case Distance(maps=m):
-                    moved.append(Distance(maps + m))
-                case Dot(maps=m):
-                    moved.append(Dot(maps + m))
-                case Norm(of=of, maps=m):
-                    moved.append(Norm(of, maps + m))
-                case Gap(maps=m, period=period):
-                    moved.append(Gap(maps + m, period))
-                case Coordinates(kind=kind, maps=m):
-                    moved.append(Coordinates(kind, maps + m))
-                case Total(of=of, maps=m):
-                    moved.append(Total(of, maps + m))
-                case _:
-                    moved.append(_mapped_block(v, maps))
+        moved = [
+            _mapped_block(v, maps)
+            if isinstance(v, Block | BlockDiagonal)
+            else replace(v, maps=maps + v.maps)
+            for v in self.variables
+        ]
         return Program(tuple(moved), self.profile, self.spectrum)
 
 
@@ -259,7 +273,7 @@ def _diagonal(program: Program, of: str) -> Program:
             variables.append(single)
         node = _node(single, variables.index(single))
         # x x / (x + x) is x / 2
-        nodes.append(0.5 * node if v == Coordinates("harmonic", getattr(v, "maps", ())) else node)
+        nodes.append(0.5 * node if v == Coordinates("harmonic", maps_of(v)) else node)
     return Program(tuple(variables), substitute(program.profile, nodes))
 
 

@@ -9,10 +9,22 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from mercer.engine.programs._expr import Add, Const, Cut, Exp, Expr, Log, Matern, Mul, Pow, Var
+from mercer.engine.programs._expr import (
+    Add,
+    Const,
+    Cut,
+    Exp,
+    Expr,
+    Log,
+    Matern,
+    Mul,
+    Pow,
+    Var,
+)
+from mercer.engine.programs._log_profile import is_nonnegative
+from mercer.engine.programs._powers import magnifies
 
 MAX_SLOTS, MAX_STEPS = 8, 24  # as in native/task.hpp
-_LARGEST_POWER = 16.0
 
 _OPS = [
     "linear",
@@ -55,13 +67,23 @@ class _Writer:
     known: dict[Expr, _Affine] = field(default_factory=dict)
 
     def step(
-        self, op: str, x: int, y: int = 0, a: float = 1.0, b: float = 0.0, p: float = 0.0
+        self,
+        op: str,
+        x: int,
+        y: int = 0,
+        a: float = 1.0,
+        b: float = 0.0,
+        p: float = 0.0,
+        out: int | None = None,
     ) -> _Affine:
-        if self.slots >= MAX_SLOTS or len(self.steps) >= MAX_STEPS:
+        """Append a step; it writes to a new slot, or over the slot `out`."""
+        new = out is None
+        if len(self.steps) >= MAX_STEPS or (new and self.slots >= MAX_SLOTS):
             raise _NoTapeError
-        self.steps.append((_OPS.index(op), self.slots, x, y, a, b, p))
-        self.slots += 1
-        return _Affine(self.slots - 1)
+        slot = self.slots if out is None else out
+        self.steps.append((_OPS.index(op), slot, x, y, a, b, p))
+        self.slots += new
+        return _Affine(slot)
 
     def function(self, op: str, arg: Expr, p: float = 0.0) -> _Affine:
         x = self.visit(arg)
@@ -118,13 +140,25 @@ class _Writer:
             if p > 0:
                 return self.function("whole_power", arg, p)
             return self.step("whole_power", self.function("inverse", arg).slot, p=-p)
-        if p == int(p):  # even ones by the logarithm of the square
-            if p % 2:
-                raise _NoTapeError
-            return self.step("large_power", self.function("whole_power", arg, 2.0).slot, p=p / 2)
-        if abs(p) > _LARGEST_POWER:  # where the logarithm must be exact near 1
-            return self.function("large_power", arg, p)
-        return self.function("power", arg, p)
+        if not magnifies(p):
+            return self.function("power", arg, p)
+        match arg:
+            case Add(left=Const(value=c), right=x) if c > 0 and is_nonnegative(x):
+                return self.step("exponential", self._log_of_sum(c, x).slot, a=p)
+        if p == int(p):  # of any sign
+            raise _NoTapeError
+        return self.function("large_power", arg, p)
+
+    def _log_of_sum(self, c: float, x: Expr) -> _Affine:
+        """log(c + x) = log(v) + (x - (v - c)) / v with v = c + x as rounded."""
+        t = self._without_shift(x)
+        v = self.step("linear", t.slot, a=t.a, b=c).slot
+        error = self.step("linear", v, b=-c).slot
+        self.step("add", t.slot, error, t.a, -1.0, out=error)
+        log = self.step("inverse", v).slot
+        self.step("multiply", error, log, out=error)
+        self.step("logarithm", v, out=log)
+        return self.step("add", error, log, b=1.0, out=v)
 
 
 @lru_cache(maxsize=1024)

@@ -1,4 +1,4 @@
-"""Derivatives of k(x, y) in its two arguments, pair by pair, written out because asked for."""
+"""Dense pairwise derivatives of k(x, y) in its two arguments."""
 
 from __future__ import annotations
 
@@ -6,15 +6,17 @@ from typing import Any
 
 import numpy as np
 
-from mercer._array import Array, is_sparse
+from mercer._array import Array
 from mercer._threads import map_threads
-from mercer.engine._tiling import n_columns, n_rows, pieces
-from mercer.engine.pairs._precision import doubled, in_double
-from mercer.engine.pairs._variables import Pairs
-from mercer.engine.pairs._weights import tile_jet, without_cusps
-from mercer.engine.programs._fields import direction
-from mercer.engine.programs._maps import pull_all
-from mercer.engine.programs._program import Distance, Dot, Gap, Norm, Program, Variable
+from mercer.engine._points import as_float32, as_float64, dense, n_columns, n_rows
+from mercer.engine._tiling import pieces
+from mercer.engine.pairs._float32 import needs_float64
+from mercer.engine.pairs._profile_tiles import tile_jet, without_cusps
+from mercer.engine.pairs._tiles import Pairs
+from mercer.engine.programs._jets import is_zero
+from mercer.engine.programs._maps import pull_all, pull_both
+from mercer.engine.programs._program import Distance, Dot, Gap, Norm, Program, Variable, maps_of
+from mercer.engine.sums._derivatives import direction
 from mercer.exceptions import DerivativeError
 
 
@@ -41,9 +43,9 @@ def require_derivatives(program: Program) -> None:
 def _derivative(program: Program, X: Any, Y: Any, *, mixed: bool) -> Array:
     require_derivatives(program)
     order = 2 if mixed else 1
-    if in_double(program, Y, X, order):
-        wide = _derivative(program, doubled(X), doubled(Y), mixed=mixed)
-        return wide.astype(np.float32)
+    if needs_float64(program, Y, X, order):
+        wide = _derivative(program, as_float64(X), as_float64(Y), mixed=mixed)
+        return as_float32(wide)
     pairs = Pairs(program, Y, X, order=order)
     n, m, dim = n_rows(X), n_rows(Y), n_columns(X)
     out = np.zeros((n, m, dim, dim) if mixed else (n, m, dim), dtype=pairs.dtype)
@@ -69,7 +71,7 @@ def _derivative(program: Program, X: Any, Y: Any, *, mixed: bool) -> Array:
 def _directions(v: Variable, pairs: Pairs, rows: slice) -> tuple[Array, Array]:
     """d v / d z_x and d v / d z_y for every pair, shape (rows, m, p)."""
     columns_of, rows_of = pairs.mapped(v)
-    x, y = _dense(rows_of[rows]), _dense(columns_of)
+    x, y = dense(rows_of[rows]), dense(columns_of)
     row, column = x[:, None, :], y[None, :, :]
     alpha, beta, gamma = direction(v)
     by_x = alpha * row + beta * column + gamma
@@ -87,28 +89,20 @@ def _directions(v: Variable, pairs: Pairs, rows: slice) -> tuple[Array, Array]:
 
 def _add_gradient(out: Array, program: Program, jet: Any, directions: Any, dim: int) -> None:
     for v, kind in enumerate(program.variables):
-        if not isinstance(jet.first[v], int):
+        if not is_zero(jet.first[v]):
             part = jet.first[v][..., None] * directions[v][0]
-            out += pull_all(kind.maps, part, dim)  # type: ignore[union-attr]
+            out += pull_all(maps_of(kind), part, dim)
 
 
 def _add_mixed(out: Array, program: Program, jet: Any, directions: Any, dim: int) -> None:
     for v, kind in enumerate(program.variables):
         curvature = {Distance: -2.0, Dot: 1.0}.get(type(kind), 0.0)
-        if curvature and not isinstance(jet.first[v], int):
+        if curvature and not is_zero(jet.first[v]):
             p = directions[v][0].shape[-1]
             identity = curvature * jet.first[v][..., None, None] * np.eye(p)
-            out += _pull_both(kind, kind, identity, dim)
+            out += pull_both(maps_of(kind), maps_of(kind), identity, dim)
         for w, other in enumerate(program.variables):
-            if not isinstance(jet.second[v][w], int):
+            if not is_zero(jet.second[v][w]):
                 outer = directions[v][0][..., :, None] * directions[w][1][..., None, :]
-                out += _pull_both(kind, other, jet.second[v][w][..., None, None] * outer, dim)
-
-
-def _pull_both(kind: Any, other: Any, T: Array, dim: int) -> Array:
-    T = pull_all(other.maps, T, dim)
-    return np.swapaxes(pull_all(kind.maps, np.swapaxes(T, -1, -2), dim), -1, -2)
-
-
-def _dense(Z: Any) -> Array:
-    return np.asarray(Z.toarray() if is_sparse(Z) else Z, dtype=np.float64)
+                part = jet.second[v][w][..., None, None] * outer
+                out += pull_both(maps_of(kind), maps_of(other), part, dim)

@@ -2,213 +2,53 @@
 
     sum_i a_i k(x_i - y) = sum_m D_m c_m exp(i <w_m, y>),   c_m = sum_i a_i exp(-i <w_m, x_i>)
 
-on the grid of frequencies w_m = 2 pi m / L. The points are transformed once, values and derivatives
-anywhere are a second transform, both by non-uniform FFTs (finufft). Two things are approximated:
-the kernel repeats with period L, and frequencies end at M. Both errors are bounded beforehand. For
-a positive definite kernel D_m >= 0, so what the truncation loses is at most the missing mass
-k_L(0) - sum_m D_m, where k_L is the kernel summed over its images.
+on a grid of frequencies w_m (`_frequency_grid`). The points are transformed once. Values and
+derivatives anywhere are a second transform; both are non-uniform FFTs (finufft).
 """
 
 from __future__ import annotations
 
-import importlib
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
 from mercer._array import Array
-from mercer._threads import map_threads, thread_count
-from mercer.engine._tiling import n_columns, n_rows, pieces
-from mercer.engine.pairs._cutoff import reach
-from mercer.engine.pairs._precision import doubled, with_rounding
-from mercer.engine.pairs._variables import mapped_points, tile_dtype
-from mercer.engine.programs._fields import Fields
+from mercer._threads import thread_count
+from mercer.engine._points import as_float64, n_columns, n_rows, tile_dtype
+from mercer.engine.pairs._cutoff import share_in_reach, useful_cutoff
+from mercer.engine.pairs._tiles import centre_before_maps, mapped, mapped_points
 from mercer.engine.programs._jets import evaluate
-from mercer.engine.programs._maps import pull_all
-from mercer.engine.programs._program import Distance, Program
+from mercer.engine.programs._maps import pull_all, pull_both
+from mercer.engine.programs._program import Program
+from mercer.engine.sums._fields import Fields, unshifted, with_rounding
+from mercer.engine.sums._frequency_grid import (
+    FEW_POINTS,
+    MOST_MODES,
+    Grid,
+    angles,
+    evaluate_modes,
+    finufft,
+    grid_for,
+)
 
-MOST_MODES, MOST_SAMPLES = 1 << 24, 1 << 22
-_FINEST, _COARSEST = 1e-13, 1e-6  # relative accuracy asked of the transforms
-_MOST_PER_AXIS = 8192
-_CLIP = 2.6  # periods in units of the data range where the profile decays too slowly
-_PER_MODE = 1e-7  # seconds of one field per mode
-_FEW = 1 << 14  # points that are not worth several threads
-_TRANSFORMS = 0.25  # share of the tolerance that is left to the transforms
-
-
-@lru_cache(maxsize=1)
-def finufft() -> Any:
-    """The module, or None where it is not installed (extra `fast`)."""
-    try:
-        return importlib.import_module("finufft")
-    except ImportError:
-        return None
-
-
-@dataclass(frozen=True)
-class Grid:
-    """Frequencies and weights that stand for a kernel on a box.
-
-    Attributes
-    ----------
-    centre : middle of the box, shape (d,)
-    period : L for each axis, shape (d,)
-    weights : D_m, shape (2 M_1 + 1, ..., 2 M_d + 1)
-    error : a bound on |sum_m D_m exp(i <w_m, x - y>) - k(x, y)| for points in the box
-    accuracy : relative error allowed to the non-uniform transforms
-    """
-
-    centre: Array
-    period: Array
-    weights: Array
-    error: float
-    accuracy: float = _FINEST
-
-    def frequencies(self, axis: int) -> Array:
-        """w along one axis, shaped to multiply an array of modes."""
-        half = self.weights.shape[axis] // 2
-        w: Array = 2.0 * math.pi * np.arange(-half, half + 1) / self.period[axis]
-        return np.asarray(w.reshape([-1 if k == axis else 1 for k in range(self.weights.ndim)]))
-
-
-def grid_for(
-    program: Program, low: Array, high: Array, tolerance: float, most: float = MOST_MODES
-) -> Grid | None:
-    """The smallest grid that meets tolerance * k(0) on the box; None beyond `most` modes."""
-    extent = np.maximum(high - low, 1e-12 * np.maximum(np.abs(low), np.abs(high)) + 1e-300)
-    centre, dim = 0.5 * (low + high), extent.size
-    share = (1.0 - _TRANSFORMS) * tolerance
-    error = share * value_at_zero(program)
-    pad2 = reach(program, 0, share / (4.0 * dim), 64.0 * float((extent**2).sum()))
-    grid = None
-    if program.spectrum is not None and math.isfinite(pad2):
-        grid = _from_density(program, centre, extent, math.sqrt(pad2), error, most)
-    if grid is None or grid.error > error:
-        grid = _from_samples(program, centre, extent, error, min(most, MOST_SAMPLES))
-    if grid is None:
-        return None
-    accuracy = _TRANSFORMS * tolerance / (2.0 * dim)
-    return replace(grid, accuracy=float(np.clip(accuracy, _FINEST, _COARSEST)))
-
-
-def value_at_zero(program: Program) -> float:
-    """k(x, x) of a radial program."""
-    return float(_profile(program, np.zeros(1))[0])
-
-
-def _from_density(
-    program: Program, centre: Array, extent: Array, pad: float, error: float, most: float
-) -> Grid | None:
-    """Weights from the spectral density; what is lost is wrapped and missing mass."""
-    assert program.spectrum is not None
-    dim, period = centre.size, extent + pad
-    omega = _tail_frequency(program, error / (4.0 * dim))
-    if np.prod(2.0 * np.ceil(omega * period / (2.0 * math.pi)) + 1.0) > most:
-        return None
-    half = np.ceil(omega * period / (2.0 * math.pi)).astype(int)
-    axes = [
-        (2.0 * math.pi * np.arange(-h, h + 1) / p) ** 2 for h, p in zip(half, period, strict=True)
-    ]
-    density = program.spectrum(_outer_sum(axes).ravel(), dim).reshape(2 * half + 1)
-    weights = density * (2.0 * math.pi) ** dim / float(np.prod(period))
-    if not np.isfinite(weights).all():
-        return None
-    periodic = _images(program, period, np.zeros(dim))
-    missing = abs(periodic - float(weights.sum()))
-    wrapped = _images(program, period, extent) - value_at_zero(program)
-    return Grid(centre, period, weights, missing + wrapped)
-
-
-def _images(program: Program, period: Array, slack: Array, shells: int = 6) -> float:
-    """The kernel summed over its images, each moved closer by up to `slack`."""
-    steps = np.arange(-shells, shells + 1)
-    axes = [
-        np.maximum(0.0, np.abs(steps) * p - np.where(steps == 0, 0.0, s)) ** 2
-        for p, s in zip(period, slack, strict=True)
-    ]
-    return float(_profile(program, _outer_sum(axes)).sum())
-
-
-def _outer_sum(axes: list[Array]) -> Array:
-    """a_1[i] + a_2[j] + ... as an array with one axis for each."""
-    dim = len(axes)
-    shaped = [a.reshape([-1 if i == k else 1 for i in range(dim)]) for k, a in enumerate(axes)]
-    return np.asarray(sum(shaped[1:], shaped[0]))
-
-
-def _from_samples(
-    program: Program, centre: Array, extent: Array, error: float, most: float
-) -> Grid | None:
-    """Weights by FFT of the profile, on a coordinate that is bent to be periodic outside the box.
-
-    For profiles without a known spectral density, or too slow to decay. Differences of points in
-    the box stay in the range where the coordinate is straight, so only the number of modes limits
-    the accuracy; it is doubled until the error between the samples is small enough. What the
-    longest axis needs by itself is found first: no more is needed to give up early.
-    """
-    period, size, dim = _CLIP * extent, 32, extent.size
-    if dim > 1:
-        longest = [int(np.argmax(extent))]
-        line = _from_samples(program, centre[longest], extent[longest], error, most ** (1.0 / dim))
-        if line is None:
-            return None
-        size = line.weights.size + 1
-    while size <= _MOST_PER_AXIS and float(size) ** dim <= most:
-        ticks = [np.arange(size) * (p / size) for p in period]
-        bent = [_bent(t, e, p) ** 2 for t, e, p in zip(ticks, extent, period, strict=True)]
-        samples = _profile(program, _outer_sum(bent))
-        weights = np.fft.fftshift(np.fft.fftn(samples).real / samples.size)
-        weights = weights[(slice(1, None),) * dim]  # drop the unpaired highest mode
-        found = 2.0 * _measured_error(program, Grid(centre, period, weights, 0.0), extent)
-        if found <= error:
-            return Grid(centre, period, weights, found)
-        size *= 2
-    return None
-
-
-def _bent(x: Array, extent: float, period: float) -> Array:
-    """The distance to the nearest multiple of the period, level where it is farthest."""
-    t = np.minimum(x, period - x)
-    top = 0.5 * period
-    s = np.clip((t - extent) / (top - extent), 0.0, 1.0)
-    # a smooth step: all derivatives vanish at both ends
-    with np.errstate(over="ignore", divide="ignore"):
-        step = 1.0 / (1.0 + np.exp(1.0 / np.maximum(s, 1e-9) - 1.0 / np.maximum(1.0 - s, 1e-9)))
-    return np.asarray(t * (1.0 - step) + (0.5 * (extent + top)) * step)
-
-
-def _measured_error(program: Program, grid: Grid, extent: Array) -> float:
-    """The largest error on random differences of points in the box; the caller doubles it."""
-    rng = np.random.default_rng(0)
-    gaps = rng.uniform(-1.0, 1.0, size=(4000, extent.size)) * extent
-    gaps[:2000] *= rng.uniform(0.0, 1.0, size=(2000, 1)) ** 3  # more of them close together
-    value = _evaluate(grid, grid.weights[None].astype(complex), gaps + grid.centre)[0]
-    return float(np.abs(value - _profile(program, (gaps**2).sum(axis=1))).max())
-
-
-def _profile(program: Program, u: Array) -> Array:
-    with np.errstate(all="ignore"):
-        return np.asarray(np.broadcast_to(evaluate(program.profile, [u]).value, u.shape))
-
-
-def _tail_frequency(program: Program, mass: float) -> float:
-    """The frequency beyond which one axis of the spectral measure holds less than `mass`."""
-    assert program.spectrum is not None
-    w = np.logspace(-6.0, 9.0, 6001)
-    density = program.spectrum(w**2, 1)
-    pieces = 0.5 * (density[1:] + density[:-1]) * np.diff(w)
-    tail = 2.0 * np.cumsum(pieces[::-1])[::-1]
-    beyond = np.flatnonzero(tail <= mass)
-    return float(w[beyond[0]]) if beyond.size else math.inf
+_FINEST_TOLERANCE = 1e-12  # where the engine is named and no tolerance is given
+_SLACK = 1e-6  # of the extent: how far queries may lie beyond the box
+# Work in units of one pair of a direct sum. A point of a transform is spread over about 10^d cells
+# of a fine grid, in vector instructions; a mode is a few steps of an FFT on a grid twice as fine.
+# Several elements share the distances and exponentials of a direct sum, which are 6/7 of its work.
+# The factors were measured (benchmarks/spectral.py) and need not be accurate.
+_PAIRS_PER_POINT = (0.0, 60.0, 200.0, 1000.0)
+_PAIRS_PER_MODE = 200.0
+_SHARED = 6.0
 
 
 @dataclass(frozen=True)
-class SpectralSum:
-    """Elements in the frequency domain: evaluate them anywhere in the box."""
+class Transformed:
+    """Elements in the frequency domain: evaluate them anywhere in the box of the grid."""
 
     grid: Grid
     modes: Array  # D_m c_m, shape (b, modes...)
@@ -222,8 +62,7 @@ class SpectralSum:
             for axis in axes:
                 factor = factor * (1j * self.grid.frequencies(axis))
             stacks.append(self.modes * factor)
-        real = np.concatenate(stacks)
-        values = _evaluate(self.grid, real, Y)
+        values = evaluate_modes(self.grid, np.concatenate(stacks), Y)
         b = self.modes.shape[0]
         return [values[i * b : (i + 1) * b].T for i in range(len(derivatives))]
 
@@ -238,7 +77,7 @@ class SpectralSum:
         return np.asarray(self.mass * (self.grid.error + transforms * weight))
 
 
-def transform(grid: Grid, X: Array, A: Array) -> SpectralSum:
+def transform(grid: Grid, X: Array, A: Array) -> Transformed:
     """Take elements to the frequency domain: one transform for two elements."""
     library, dim = finufft(), X.shape[1]
     plan = library.Plan(
@@ -247,9 +86,9 @@ def transform(grid: Grid, X: Array, A: Array) -> SpectralSum:
         n_trans=-(-A.shape[1] // 2),
         eps=grid.accuracy,
         isign=-1,
-        nthreads=thread_count() if len(X) > _FEW else 1,
+        nthreads=thread_count() if len(X) > FEW_POINTS else 1,
     )
-    plan.setpts(*_angles(grid, X))
+    plan.setpts(*angles(grid, X))
     packed = _packed(A.T.astype(np.float64))
     modes = np.asarray(plan.execute(packed if packed.shape[0] > 1 else packed[0]))
     modes = modes.reshape(packed.shape[0], *grid.weights.shape)
@@ -257,42 +96,7 @@ def transform(grid: Grid, X: Array, A: Array) -> SpectralSum:
     # of a + ib: the even part of the modes belongs to a, the odd part to b
     both = np.stack([0.5 * (modes + flipped), -0.5j * (modes - flipped)], axis=1)
     modes = both.reshape(-1, *grid.weights.shape)[: A.shape[1]]
-    return SpectralSum(grid, modes * grid.weights, np.abs(A).sum(axis=0, dtype=np.float64))
-
-
-def _evaluate(grid: Grid, modes: Array, Y: Array) -> Array:
-    """Real sums at Y for a stack of modes of real functions, two per transform."""
-    odd = modes.shape[0] % 2
-    padded = np.concatenate([modes, np.zeros_like(modes[:1])]) if odd else modes
-    packed = np.ascontiguousarray(padded[0::2] + 1j * padded[1::2])
-    out = np.empty((2 * packed.shape[0], len(Y)))
-    # threads that wait for each other cost dear on a busy machine: blocks of queries go to the
-    # pool, unless each would have to transform a grid larger than itself
-    rows = max(_FEW, 2 * grid.weights.size)
-    shared = len(Y) <= 2 * rows and len(Y) > _FEW
-
-    def block(part: slice) -> None:
-        plan = finufft().Plan(
-            2,
-            grid.weights.shape,
-            n_trans=packed.shape[0],
-            eps=grid.accuracy,
-            isign=1,
-            nthreads=thread_count() if shared else 1,
-        )
-        plan.setpts(*_angles(grid, Y[part]))
-        values = np.asarray(plan.execute(packed if packed.shape[0] > 1 else packed[0]))
-        values = values.reshape(packed.shape[0], -1)
-        out[0::2, part], out[1::2, part] = values.real, values.imag
-
-    parts = [slice(0, len(Y))] if shared else list(pieces(len(Y), rows))
-    map_threads(block, parts)
-    return out[: modes.shape[0]]
-
-
-def _angles(grid: Grid, X: Array) -> list[Array]:
-    scaled = (X.astype(np.float64) - grid.centre) * (2.0 * math.pi / grid.period)
-    return [np.ascontiguousarray(scaled[:, k]) for k in range(X.shape[1])]
+    return Transformed(grid, modes * grid.weights, np.abs(A).sum(axis=0, dtype=np.float64))
 
 
 def _packed(A: Array) -> Array:
@@ -301,54 +105,95 @@ def _packed(A: Array) -> Array:
     return np.ascontiguousarray(padded[0::2] + 1j * padded[1::2])
 
 
-def fields(program: Program, X: Any, Y: Any, A: Array, grid: Grid, *, order: int = 0) -> Fields:
-    """Every element at every query, with a bound on the error of each element's values."""
-    (variable,) = program.variables
-    assert isinstance(variable, Distance)
-    x, y = mapped_points(variable, doubled(X), doubled(Y))
-    dim, dtype, m = x.shape[1], tile_dtype(X, Y), n_rows(Y)
-    spectral = transform(grid, x, A)
-    firsts = [(k,) for k in range(dim)] if order >= 1 else []
-    seconds = [(j, k) for j in range(dim) for k in range(j, dim)] if order == 2 else []
-    value, *rest = spectral(y, [(), *firsts, *seconds])
-    gradient = hessian = None
-    if order >= 1:
-        mapped = np.stack(rest[:dim], axis=2)
-        gradient = pull_all(variable.maps, mapped, n_columns(Y)).astype(dtype, copy=False)
-    if order == 2:
-        full = np.empty((m, A.shape[1], dim, dim))
-        for (j, k), part in zip(seconds, rest[dim:], strict=True):
-            full[:, :, j, k] = full[:, :, k, j] = part
-        half = np.swapaxes(pull_all(variable.maps, full, n_columns(Y)), 2, 3)
-        hessian = pull_all(variable.maps, half, n_columns(Y)).astype(dtype, copy=False)
-    bound = with_rounding(spectral.bound, value) if dtype == np.float32 else spectral.bound
-    value = value.astype(dtype, copy=False)
-    return Fields(value, gradient, hessian, (), None, np.zeros(m), bound)
+class SpectralSum:
+    """Elements with coefficients A on points X, transformed once: fields at any queries.
 
-
-def box_of(program: Program, X: Any, Y: Any) -> tuple[Array, Array]:
-    """The box that holds points and queries where the program measures them."""
-    x, y = mapped_points(program.variables[0], doubled(X), doubled(Y))
-    return np.minimum(x.min(axis=0), y.min(axis=0)), np.maximum(x.max(axis=0), y.max(axis=0))
-
-
-def modes_within(seconds: float, dim: int, n: int, m: int, batch: int, order: int) -> float:
-    """The size of a grid for which `fields` is forecast to take this long; 0 if there is none.
-
-    What it takes to find the grid is counted as one more field.
+    Parameters
+    ----------
+    program : Program
+        Of one squared distance.
+    X, A : arrays of shape (n, d) and (n, b)
+    grid : Grid
+        For a box that holds the points where the program measures them.
+    share : float
+        The share of pairs of points and queries that a direct sum could not leave out.
     """
-    fields_out = _fields_out(dim, batch, order)
-    rest = seconds - seconds_needed(0, dim, n, m, batch, order)
-    return max(0.0, rest / (_PER_MODE * (1 + fields_out)))
+
+    def __init__(self, program: Program, X: Any, A: Array, grid: Grid, share: float = 1.0) -> None:
+        self.program, self.X, self.share = program, X, share
+        self._variable: Any = program.variables[0]
+        self._origin = centre_before_maps(self._variable, as_float64(X))
+        self._transformed = transform(grid, self._mapped(X), A)
+
+    def _mapped(self, Z: Any) -> Array:
+        return np.asarray(mapped(self._variable.maps, as_float64(Z), self._origin))
+
+    def is_worth_while(self, m: int) -> bool:
+        """Whether transforms to this many queries take less work than the sum over pairs."""
+        modes, grid = self._transformed.modes, self._transformed.grid
+        pairs = float(n_rows(self.X)) * m * self.share
+        return modes_worth_while(pairs, m, modes.ndim - 1, len(modes)) >= grid.weights.size
+
+    def fields(self, Y: Any, order: int = 0) -> Fields:
+        """Every element at every query, with a bound on the error; NaN outside the box."""
+        y, maps = self._mapped(Y), self._variable.maps
+        grid, dim, columns = self._transformed.grid, y.shape[1], n_columns(Y)
+        dtype = tile_dtype(self.X, Y)
+        firsts = [(k,) for k in range(dim)] if order >= 1 else []
+        seconds = [(j, k) for j in range(dim) for k in range(j, dim)] if order == 2 else []
+        value, *rest = self._transformed(y, [(), *firsts, *seconds])
+        value[np.any(2.0 * np.abs(y - grid.centre) > grid.extent, axis=1)] = np.nan
+        gradient = hessian = None
+        if order >= 1:
+            gradient = pull_all(maps, np.stack(rest[:dim], axis=2), columns).astype(dtype)
+        if order == 2:
+            H = np.empty((*value.shape, dim, dim))
+            for (j, k), part in zip(seconds, rest[dim:], strict=True):
+                H[:, :, j, k] = H[:, :, k, j] = part
+            hessian = pull_both(maps, maps, H, columns).astype(dtype)
+        bound = self._transformed.bound
+        if dtype == np.float32:
+            bound = np.asarray(with_rounding(bound, value))
+        ratio = slope_ratio(self.program)
+        slopes = (ratio * value,) if order and math.isfinite(ratio) else ()
+        return unshifted(value.astype(dtype, copy=False), gradient, hessian, slopes, bound)
 
 
-def seconds_needed(modes: int, dim: int, n: int, m: int, batch: int, order: int) -> float:
-    """A rough forecast of the time that transforms take, from measurements on two cores."""
-    per_point = (0.0, 6e-8, 2e-7, 1e-6)[dim]
-    fields_out = _fields_out(dim, batch, order)
-    pairs = -(-batch // 2) * n + -(-fields_out // 2) * m
-    return 5e-3 + per_point * pairs + _PER_MODE * modes * fields_out
+def spectral_sum(
+    program: Program, X: Any, Y: Any, A: Array, tolerance: float, n_queries: int, *, forced: bool
+) -> SpectralSum | None:
+    """Transform the elements for these queries, and `n_queries` in all; None if not worth while.
+
+    With `forced` the only condition is that some grid meets the tolerance.
+    """
+    x, y = mapped_points(program.variables[0], as_float64(X), as_float64(Y))
+    n, m, dim, share, most = len(x), max(len(y), n_queries), x.shape[1], 1.0, float(MOST_MODES)
+    if not forced:
+        share = share_in_reach(x, y, useful_cutoff(program, x, y, 0, tolerance, n_queries))
+        most = min(most, modes_worth_while(float(n) * m * share, n + m, dim, A.shape[1]))
+    if most < 1:
+        return None
+    low, high = np.minimum(x.min(axis=0), y.min(axis=0)), np.maximum(x.max(axis=0), y.max(axis=0))
+    slack = _SLACK * (high - low)
+    grid = grid_for(program, low - slack, high + slack, max(tolerance, _FINEST_TOLERANCE), most)
+    return None if grid is None else SpectralSum(program, X, A, grid, share)
 
 
-def _fields_out(dim: int, batch: int, order: int) -> int:
-    return batch * (1, 1 + dim, 1 + dim + dim * (dim + 1) // 2)[order]
+def modes_worth_while(pairs: float, points: int, dim: int, batch: int) -> float:
+    """The most modes for which transforms take no more work than a direct sum over the pairs."""
+    direct = pairs * (_SHARED + batch) / (_SHARED + 1.0)
+    return max(0.0, direct / batch - _PAIRS_PER_POINT[dim] * points) / _PAIRS_PER_MODE
+
+
+@lru_cache(maxsize=256)
+def slope_ratio(program: Program) -> float:
+    """k'(u) / k(u), where the profile is exponential in u; NaN elsewhere."""
+    u = np.array([0.0, 1e-6, 1e-3, 0.1, 1.0, 10.0])
+    with np.errstate(all="ignore"):
+        jet = evaluate(program.profile, [u], 1)
+        scale = float(-jet.value[0] / jet.first[0][0])
+        if not (np.isfinite(scale) and scale > 0.0):
+            return float("nan")
+        jet = evaluate(program.profile, [u * scale], 1)
+        ratio = np.broadcast_to(jet.first[0], u.shape) / jet.value
+    return float(ratio[0]) if np.allclose(ratio, ratio[0], rtol=1e-12, atol=0.0) else float("nan")

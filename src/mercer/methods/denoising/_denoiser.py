@@ -1,4 +1,4 @@
-"""Denoising: into a principal subspace, shrunk, back to the data, and as far as it is trusted."""
+"""Denoising: project on a principal subspace, shrink, and go back to the data."""
 
 from __future__ import annotations
 
@@ -8,16 +8,23 @@ from typing import Any
 
 import numpy as np
 
-from mercer._array import Array
+from mercer._array import Array, Points, non_negative
 from mercer.engine import n_rows, pieces
+from mercer.exceptions import InputError
+from mercer.kernels import Kernel
 from mercer.methods._rows import dense, spread_rows
-from mercer.methods.pca._linear_inverse import Readout
-from mercer.preimages import preimage
-from mercer.preimages._solver import Solver
+from mercer.methods.denoising._feature_noise import feature_noise
+from mercer.methods.denoising._noise_level import noise_level
+from mercer.methods.denoising._stein_risk import SteinRisk, estimate_risk
+from mercer.methods.pca._filters import Filter, Tikhonov, Truncation
+from mercer.methods.pca._inverse import fit_inverse, reconstruct
+from mercer.methods.pca._smoother import Smoother
+from mercer.preimages import FittedMap, LinearInverse, Solver, preimage
 from mercer.space import Subspace, feature
 
 _BLOCK = 4096  # rows that are denoised at once
-_STEP = 1e-3  # of the noise: the step of a directional derivative
+_ENTRIES = 20_000  # on which the risk is averaged: its standard error is then about 1 %
+_FEW_ROWS = 50  # the same for iterative solvers, which take milliseconds per row
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,20 +37,35 @@ class Denoiser:
         mu and the f_l.
     weights : array of shape (r,)
         The filter's weights w_l in [0, 1].
-    way_back : Readout, Solver or None
-        From elements to data: a regression on coordinates, or a solver for `preimage`, started at
-        y; None is the default solver.
+    inverse : Solver
+        Finds pre-images; iterative solvers start at y.
     trust : float
         In [0, 1]; 1 is the pre-image itself.
+    noise : float
+        The standard deviation of the noise for which it was made.
+
+    See Also
+    --------
+    fit_denoiser : makes one from a principal subspace.
+
+    Examples
+    --------
+    >>> import mercer as mc
+    >>> X = [[-1.0, 1.1], [0.0, 0.8], [1.0, 1.1]]
+    >>> plane = mc.kernel_pca(mc.Linear(), X, 1)
+    >>> denoiser = mc.methods.fit_denoiser(plane, X, noise=0.0, trust=1.0)
+    >>> denoiser([[0.5, 0.5]]).round(6)
+    array([[0.5, 1. ]])
     """
 
     plane: Subspace
     weights: Array = field(repr=False)
-    way_back: Readout | Solver | None = None
-    trust: float = 1.0
+    inverse: Solver
+    trust: float
+    noise: float
 
     def __call__(self, Y: Any) -> Array:
-        """The rows of Y, denoised."""
+        """Return the rows of Y, denoised."""
         Y = self.plane.origin.kernel.points(Y, "Y").array
         parts = [self._block(Y[rows]) for rows in pieces(n_rows(Y), _BLOCK)]
         return np.concatenate(parts).astype(np.float32 if Y.dtype == np.float32 else np.float64)
@@ -52,151 +74,156 @@ class Denoiser:
         y = dense(Y)
         if self.trust == 0.0:
             return y
-        found = self.reconstruct(self.shrunk(Y), y)
+        found = self.project(Y)
         return np.asarray(y + self.trust * (found - y)) if self.trust < 1.0 else found
 
-    def shrunk(self, Y: Any) -> Array:
-        """Coordinates of the features of Y, times the weights."""
-        c = self.plane.coordinates(feature(self.plane.origin.kernel, Y))
-        return np.asarray(c, dtype=np.float64) * self.weights
+    def project(self, Y: Any) -> Array:
+        """Return D(y), the result for trust 1."""
+        c = self._coordinates(Y) * self.weights
+        return np.asarray(reconstruct(self.plane, self.inverse, c, start=dense(Y)))
 
-    def reconstruct(self, coordinates: Array, start: Any = None) -> Any:
-        """Data points of coordinates in the subspace."""
-        if isinstance(self.way_back, Readout):
-            return self.way_back(coordinates)
-        iterates = self.way_back is None or self.way_back.needs_start
-        psi = self.plane.element(coordinates)
-        found = preimage(psi, self.way_back, start=start if iterates else None)
-        vector = self.plane.origin.kernel.domain.is_vector
-        return np.asarray(found.points, dtype=np.float64) if vector else found.points
+    def left_out(self, rows: Array, w: Array, total: float) -> Callable[[Array], Array]:
+        """Return the map that takes y_i to what D(y_i) would be if row i had not been fitted.
 
+        It leaves row i out of the mean, of the subspace and of a linear inverse: exactly for
+        `Tikhonov` weights on all directions, closely otherwise.
 
-@dataclass(frozen=True)
-class SteinRisk:
-    """What denoising is worth, without clean data: Stein's estimate for noise of variance s^2.
+        Parameters
+        ----------
+        rows : array of shape (m, d)
+            Distinct training rows.
+        w : array of shape (m,)
+            Their weights; equal rows are left out together.
+        total : float
+            The weight of all training rows.
+        """
+        plane, phi = self.plane, self.weights
+        C = self._coordinates(rows)
+        smoother = Smoother(C, phi / plane.eigenvalues, w, total)
 
-    With r(y) = D(y) - y, the mean squared error per entry of y + t r(y) is estimated without bias
-    by s^2 + (t^2 |r|^2 + 2 t s^2 div r) / size. It is least at t = -s^2 div r / |r|^2.
+        def without(Y: Array) -> Array:
+            c = self._coordinates(Y)
+            if isinstance(self.inverse, LinearInverse):
+                return smoother.points_without(c, rows, phi, self.inverse)
+            # psi(y) + f (psi(x_i) - k(x_i, .))
+            f = smoother.leave_out(c)
+            psi = plane.element(c * phi + f[:, None] * (C * phi))
+            own = feature(plane.origin.kernel, Points(rows, plane.origin.kernel.domain))
+            psi = psi + plane.origin.combine(f[None]) - own * f
+            start = Y if self.inverse.needs_start else None
+            return np.asarray(preimage(psi, self.inverse, start=start).points, dtype=np.float64)
 
-    Attributes
-    ----------
-    variance : float
-        s^2.
-    moved : float
-        |r|^2 per entry.
-    divergence : float
-        div r per entry; the share of the noise that is taken out, with a minus.
-    """
+        return without
 
-    variance: float
-    moved: float
-    divergence: float
-
-    @property
-    def trust(self) -> float:
-        """The best t in [0, 1]."""
-        if self.moved <= 0.0:
-            return 0.0
-        return float(np.clip(-self.variance * self.divergence / self.moved, 0.0, 1.0))
-
-    def at(self, trust: float) -> float:
-        """The estimated mean squared error per entry."""
-        v = self.variance
-        return v + trust**2 * self.moved + 2.0 * trust * v * self.divergence
+    def _coordinates(self, Y: Any) -> Array:
+        kernel = self.plane.origin.kernel
+        c = self.plane.coordinates(feature(kernel, Points(Y, kernel.domain)))
+        return np.asarray(c, dtype=np.float64)
 
 
-def held_out_risk(denoiser: Denoiser, Y: Any, sigma: float) -> SteinRisk:
-    """Estimate the risk of a denoiser on rows it was not fitted to, as if its `trust` were 1."""
-    rows = dense(denoiser.plane.origin.kernel.points(Y).array)
-    return _risk(lambda Z: denoiser.reconstruct(denoiser.shrunk(Z), Z), rows, sigma)
-
-
-def stein_risk(
-    denoiser: Denoiser,
+def fit_denoiser(
+    plane: Subspace,
     X: Any,
-    sigma: float,
     *,
     weights: Any = None,
-    mass: float | None = None,
-    n_rows_used: int | None = None,
+    filter: Filter | None = None,  # noqa: A002
+    noise: float | str = "auto",
+    trust: float | str = "auto",
+    inverse: Any = None,
+) -> Denoiser:
+    """Return a denoiser on a principal subspace: filter, inverse and trust, given or chosen.
+
+    Parameters
+    ----------
+    plane : Subspace
+        From `kernel_pca`, with a kernel on vectors.
+    X : array_like or CSR matrix of shape (n, d)
+        The rows from which it was found.
+    weights : array_like of shape (n,), optional
+        Their weights.
+    filter : Filter or None
+        None is `Tikhonov()`, and `Truncation()` for kernels without derivatives.
+    noise : float or "auto"
+        The standard deviation of the noise; "auto" estimates it from X (`noise_level`).
+    trust : float or "auto"
+        The share in [0, 1] of the change that is kept; "auto" minimises Stein's estimate of the
+        squared error, each row left out in turn.
+    inverse : Solver, LearnedMap or None
+        The way back; None is `LinearInverse`.
+
+    Returns
+    -------
+    Denoiser
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import mercer as mc
+    >>> from mercer.methods import fit_denoiser
+    >>> rng = np.random.default_rng(0)
+    >>> line = np.outer(rng.normal(size=200), [1.0, 2.0, -1.0, 0.5])
+    >>> noisy = line + 0.3 * rng.normal(size=line.shape)
+    >>> denoiser = fit_denoiser(mc.kernel_pca(mc.Linear(), noisy), noisy)
+    >>> bool(np.mean((denoiser(noisy) - line) ** 2) < 0.5 * np.mean((noisy - line) ** 2))
+    True
+    """
+    kernel, values = plane.origin.kernel, plane.eigenvalues
+    _check(kernel, noise, trust)
+    if values is None:
+        raise InputError("the subspace has no eigenvalues; take one from kernel_pca")
+    X = kernel.points(X)
+    if filter is None:
+        filter = Tikhonov() if kernel.program.has_derivatives else Truncation()  # noqa: A001
+    sd = noise_level(X, weights=weights) if isinstance(noise, str) else float(noise)
+    strength = feature_noise(kernel, X, sd, weights) if filter.needs_noise else None
+    solver = fit_inverse(inverse, plane, X, weights)
+    denoiser = Denoiser(plane, filter.weights(values, strength), solver, 1.0, sd)
+    if isinstance(trust, str):
+        trust = leave_one_out_risk(denoiser, X, weights=weights).trust
+    return replace(denoiser, trust=float(trust))
+
+
+def leave_one_out_risk(
+    denoiser: Denoiser, X: Any, *, weights: Any = None, n_rows_used: int | None = None
 ) -> SteinRisk:
-    """Estimate the risk of a denoiser on the rows it was fitted to, each left out in turn.
-
-    The filtered projection is a linear smoother: the share of row i in what comes back at x is
-
-        s_i(x) = weight_i (1 / mass + sum_l w_l c_l(x) c_l(x_i) / lambda_l),
-
-    and without row i the element at x is psi(x) + s_i(x) (psi(x_i) - k(x_i, .)) / (1 - s_i(x_i)).
-    Equal rows are left out together, so that a row of weight 2 is a row that stands twice. The
-    divergence is that of the whole batch, from one random direction of signs: exact on average, and
-    sharp because it is summed over all entries.
+    """Estimate the risk of a denoiser at trust 1 on the rows it was fitted to, each left out.
 
     Parameters
     ----------
     denoiser : Denoiser
-        Its `trust` is not looked at.
     X, weights
         What its subspace was fitted to.
-    sigma : float
-        The standard deviation of the noise.
-    mass : float, optional
-        The weight of all rows, where X holds only some of them.
     n_rows_used : int, optional
-        The risk is averaged over so many of the distinct rows; by default enough for 20,000
-        entries, at least 100.
+        The risk is averaged over so many distinct rows; by default enough for 20,000 entries, at
+        least 100 (50 for iterative solvers).
     """
-    X = denoiser.plane.origin.kernel.points(X).array
-    rows, share = spread_rows(X, weights, n_rows_used or max(100, 20_000 // X.shape[1]))
-    if mass is None:
-        mass = float(n_rows(X)) if weights is None else float(np.sum(weights))
-    return _risk(_LeftOut.of(denoiser, rows, share, mass), rows, sigma)
+    X = denoiser.plane.origin.kernel.points(X)
+    if n_rows_used is None:
+        quick = isinstance(denoiser.inverse, LinearInverse | FittedMap)
+        n_rows_used = max(100, _ENTRIES // X.shape[1]) if quick else _FEW_ROWS
+    rows, w = spread_rows(X.array, weights, n_rows_used)
+    total = float(n_rows(X)) if weights is None else float(np.sum(weights))
+    return estimate_risk(denoiser.left_out(rows, w, total), rows, denoiser.noise)
 
 
-def _risk(back: Callable[[Array], Array], rows: Array, sigma: float) -> SteinRisk:
-    signs = np.random.default_rng(0).choice([-1.0, 1.0], size=rows.shape)
-    step = _STEP * sigma if sigma > 0.0 else 1e-6 * float(np.abs(rows).max() or 1.0)
-    here, there = back(rows) - rows, back(rows + step * signs) - (rows + step * signs)
-    slope = float(np.sum(signs * (there - here))) / step
-    return SteinRisk(sigma**2, float(np.mean(here**2)), slope / rows.size)
+def held_out_risk(denoiser: Denoiser, Y: Any) -> SteinRisk:
+    """Estimate the risk of a denoiser at trust 1 on rows it was not fitted to."""
+    return estimate_risk(denoiser.project, dense(Y), denoiser.noise)
 
 
-@dataclass(frozen=True, eq=False)
-class _LeftOut:
-    """A denoiser of some rows, each without itself."""
-
-    denoiser: Denoiser
-    rows: Array
-    mass: Array
-    total: float
-    coordinates: Array  # of the rows, unweighted
-    own: Array  # s_i(x_i)
-
-    @classmethod
-    def of(cls, denoiser: Denoiser, rows: Array, mass: Array, total: float) -> _LeftOut:
-        kernel = denoiser.plane.origin.kernel
-        c = np.asarray(denoiser.plane.coordinates(feature(kernel, rows)), dtype=np.float64)
-        out = cls(denoiser, rows, mass, total, c, np.zeros(len(rows)))
-        return replace(out, own=np.minimum(out._share(c), 1.0 - 1e-9))
-
-    def _share(self, c: Array) -> Array:
-        """s_i(x) from the coordinates of one x for each row i."""
-        values = self.denoiser.plane.eigenvalues
-        inner = np.einsum("ij,ij->i", c * (self.denoiser.weights / values), self.coordinates)
-        return np.asarray(self.mass * (1.0 / self.total + inner))
-
-    def __call__(self, Y: Array) -> Array:
-        """What comes back at y_i without row i."""
-        d = self.denoiser
-        kernel = d.plane.origin.kernel
-        c = np.asarray(d.plane.coordinates(feature(kernel, Y)), dtype=np.float64)
-        factor = self._share(c) / (1.0 - self.own)
-        shrunk, at_rows = c * d.weights, self.coordinates * d.weights
-        if isinstance(d.way_back, Readout):
-            return np.asarray(
-                d.way_back(shrunk) + factor[:, None] * (d.way_back(at_rows) - self.rows)
-            )
-        psi = d.plane.element(shrunk + factor[:, None] * at_rows)
-        psi = psi + d.plane.origin.combine(factor[None]) - feature(kernel, self.rows) * factor
-        iterates = d.way_back is None or d.way_back.needs_start
-        found = preimage(psi, d.way_back, start=Y if iterates else None)
-        return np.asarray(found.points, dtype=np.float64)
+def _check(kernel: Kernel, noise: Any, trust: Any) -> None:
+    if not kernel.domain.is_vector:
+        raise InputError(
+            f"points of {kernel!r} are not vectors, so they have no noise to take out; KernelPCA "
+            "has an inverse_transform for them"
+        )
+    if isinstance(noise, str):
+        if noise != "auto":
+            raise InputError(f"noise must be a number >= 0 or 'auto', got {noise!r}")
+    else:
+        non_negative(noise, "noise")
+    if isinstance(trust, str):
+        if trust != "auto":
+            raise InputError(f"trust must be a number in [0, 1] or 'auto', got {trust!r}")
+    elif non_negative(trust, "trust") > 1.0:
+        raise InputError(f"trust must lie in [0, 1], got {trust!r}")

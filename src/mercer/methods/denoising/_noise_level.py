@@ -1,4 +1,4 @@
-"""How much noise is in the data, where nobody says: from what columns cannot tell of each other."""
+"""Estimate the noise level of data: what neither other columns nor other rows can predict."""
 
 from __future__ import annotations
 
@@ -6,49 +6,54 @@ from typing import Any
 
 import numpy as np
 
-from mercer._array import Array, as_points, as_weights, is_sparse
+from mercer._array import Array, Points, as_points, as_weights, is_sparse
 from mercer._threads import single_threaded_blas
-from mercer.engine import Distance
 from mercer.exceptions import InputError
-from mercer.kernels import Kernel
+from mercer.kernels import Gaussian, Vectors, median_scale
 from mercer.methods._rows import spread_rows
-from mercer.methods.denoising._noise_smoother import smooth_bound
+from mercer.methods.pca._kernel_pca import kernel_pca
+from mercer.methods.pca._smoother import Smoother
+from mercer.preimages import LinearInverse
+from mercer.space import feature
 
 _QUIET = 0.02  # the share of columns that are taken to hold hardly anything but noise
 _MANY_COLUMNS = 3000  # beyond, columns are not regressed on each other: a cube of their number
-_SMOOTHED = 150  # rows that smoothers are tried on
-_PROBES = 200  # rows on which the metric of a kernel is averaged
+_ROWS = 150  # on which smoothers are tried: a second at most
+_SCALES = (1 / 32, 1 / 8, 1 / 2, 2.0)  # squared length scales, of the median squared distance
+_STRENGTHS = 10.0 ** -np.arange(0.5, 4.1, 0.5)  # of the largest eigenvalue
+_STEP = 1e-4  # of the spread of the data: the step of a directional derivative
+_LEAST = 0.1  # smoothers that take out less than this share of the noise say little about it
 _EPS = float(np.finfo(np.float64).eps)
 
 
 def noise_level(X: Any, *, weights: Any = None) -> float:
-    """Return an estimate of the standard deviation of noise that is alike in all columns.
+    """Return an estimate of the standard deviation of noise that is the same in all columns.
 
-    Independent noise of variance s^2 cannot be predicted, so everything that predicts bounds s^2
-    from above. The smallest of three bounds is taken:
+    Independent noise of variance s^2 cannot be predicted, so the error of every prediction bounds
+    s^2 from above. The smallest of three bounds is taken:
 
-    - the quietest columns: the lowest fiftieth of the variances, over what chance makes of it;
-    - the same of the residual variances of each column after a linear regression on all others,
-      where rows outnumber columns by a third (this is what tells in images and spectra);
-    - smoothers: s^2 <= |D(x) - x|^2 / |J|^2 for kernel smoothers D of several widths that do not
-      know x, with the Jacobian J of D(x) - x (this is what tells on curves in few dimensions).
+    - the quietest columns: the 2 % quantile of the variances of columns, over the same quantile
+      for pure noise of variance 1;
+    - the same for the residual variances of each column after linear regression on all others, if
+      there are a third more rows than columns (the best bound for images and spectra);
+    - smoothers: s^2 <= |D(x) - x|^2 / |J|^2 for kernel smoothers D of several widths fitted without
+      x, with the Jacobian J of D(x) - x (the best bound for curves in few dimensions).
 
-    Eigenvalues of the covariance, the usual source, are far too large where the signal has a long
-    tail. In data without structure everything is noise, and what comes back is of its size.
+    The usual estimate, from small eigenvalues of the covariance, is far too large if the signal has
+    many weak components. In data without structure all variation counts as noise.
 
     Parameters
     ----------
     X : array_like or CSR matrix of shape (n, d)
-        In one unit: columns of different units must be scaled first. Constant columns hold no noise
-        and are left out.
+        Columns of different units must be scaled first. Constant columns are left out.
     weights : array_like of shape (n,), optional
-        Weights >= 0: numbers of times that rows stand, or, where they sum to less than the number
-        of rows, shares.
+        Weights >= 0: how often each row is repeated, or shares if they sum to less than the number
+        of rows.
 
     Returns
     -------
     float
-        The standard deviation s >= 0: 0 where fewer than two rows or no column vary.
+        The standard deviation s >= 0; 0 if there are fewer than two rows or no column varies.
 
     Examples
     --------
@@ -73,7 +78,7 @@ def noise_level(X: Any, *, weights: Any = None) -> float:
     bounds = [_quantile(unbiased * variance[varying], effective - 1.0)]
     d = int(varying.sum())
     if X.shape[1] <= _MANY_COLUMNS:
-        bounds.append(smooth_bound(*spread_rows(X, weights, _SMOOTHED)))
+        bounds.append(_smoother_bound(*spread_rows(X, weights, _ROWS)))
     if not is_sparse(X) and 1 < d <= min(0.75 * effective, _MANY_COLUMNS):
         residual = _residual_variances(np.asarray(X, dtype=np.float64)[:, varying], w)
         if residual is not None:
@@ -83,14 +88,14 @@ def noise_level(X: Any, *, weights: Any = None) -> float:
 
 
 def _effective_rows(weights: Any, share: Array) -> float:
-    """The number of rows that weights stand for; for shares, that of equal ones as good."""
+    """The number of rows that the weights count; for shares the effective sample size."""
     if weights is not None and float(np.sum(weights)) >= np.count_nonzero(share):
         return float(np.sum(weights))
     return 1.0 / float(np.sum(share**2))
 
 
 def _quantile(variances: Array, freedom: float) -> float:
-    """The low quantile of the variances over that of chi-square / freedom: 1 for pure noise."""
+    """The low quantile of the variances over that of chi-square / freedom."""
     from scipy.special import gammaincinv
 
     expected = 2.0 * float(gammaincinv(0.5 * freedom, _QUIET)) / freedom
@@ -108,9 +113,9 @@ def _column_moments(X: Any, w: Array) -> tuple[Array, Array]:
 
 
 def _residual_variances(X: Array, w: Array) -> Array | None:
-    """What a regression of each column on all others leaves: one over the diagonal of C^-1.
+    """Residual variances of each column regressed on all others: 1 over the diagonal of C^-1.
 
-    None where columns depend on each other exactly: there noise is not independent.
+    None if columns depend on each other exactly; their noise is not independent then.
     """
     Z = np.sqrt(w)[:, None] * (X - w @ X)
     Z /= np.linalg.norm(Z, axis=0)
@@ -122,29 +127,38 @@ def _residual_variances(X: Array, w: Array) -> Array | None:
     return np.asarray(scale / ((V**2) @ (1.0 / s)))
 
 
-def noise_energy(kernel: Kernel, X: Any, sigma: float, weights: Any = None) -> float:
-    """Return what noise adds to the scatter of the features along each direction that it moves.
+def _smoother_bound(X: Array, weights: Array) -> float:
+    """Return a bound on the variance of noise, the smallest over some kernel smoothers.
 
-    To first order a step e moves the feature of x by sum_j e_j d k(x, .) / dx_j, so noise of
-    variance s^2 adds s^2 times the metric d^2 k / dx_j dy_j at x = y per coordinate and point, here
-    averaged over coordinates and rows: s^2 / l^2 for a Gaussian, s^2 for the linear kernel. Kernels
-    with a cusp have no metric, and are asked how far noise moves their features.
+    Let r(x) = D(x) - x for a smoother D that was fitted without x. If D is linear near x and r has
+    the Jacobian J, then E|r|^2 = bias^2 + s^2 |J|^2 per entry, so s^2 <= |r|^2 / |J|^2: tight if
+    the smoother has no bias. |J|^2 is estimated along one direction of random signs, and clipped
+    to [(div r)^2, -div r], where it lies for every smoother that shrinks.
     """
-    X = kernel.points(X).array
-    mass = float(X.shape[0]) if weights is None else float(np.sum(weights))
-    Z, share = spread_rows(X, weights, _PROBES)
-    if not kernel.program.has_derivatives:
-        raise InputError(
-            f"{kernel!r} has no derivatives, so the noise cannot be carried to its features; give "
-            "the filter's strength"
-        )
-    if kernel.program.is_smooth:
-        stationary = all(isinstance(v, Distance) for v in kernel.program.variables)
-        rows_needed = range(1) if stationary else range(len(Z))
-        metric = [float(np.trace(kernel.mixed_derivative(Z[i : i + 1])[0, 0])) for i in rows_needed]
-        average = metric[0] if stationary else float(np.average(metric, weights=share))
-        return float(mass * sigma**2 * average / Z.shape[1])
-    moved = Z + sigma * np.random.default_rng(0).standard_normal(Z.shape)
-    cross = np.array([kernel(Z[i : i + 1], moved[i : i + 1])[0, 0] for i in range(len(Z))])
-    energy = kernel.diag(Z) + kernel.diag(moved) - 2.0 * cross
-    return float(mass * np.average(energy, weights=share) / Z.shape[1])
+    rows = Points(X, Vectors())
+    try:
+        length = median_scale(rows, weights=weights)
+    except InputError:  # all rows are equal
+        return np.inf
+    signs = np.random.default_rng(0).choice([-1.0, 1.0], size=X.shape)
+    step = _STEP * length / np.sqrt(X.shape[1])
+    moved = X + step * signs
+    best = np.inf
+    with single_threaded_blas():  # small matrices, which threads only slow down
+        for scale in _SCALES:
+            kernel = Gaussian(float(np.sqrt(scale)) * length)
+            plane = kernel_pca(kernel, rows, weights=weights)
+            inverse = LinearInverse.fit(plane, rows, weights)
+            C = np.asarray(plane.coordinates(feature(kernel, rows)))
+            nearby = np.asarray(plane.coordinates(feature(kernel, Points(moved, Vectors()))))
+            values = np.asarray(plane.eigenvalues)
+            for strength in _STRENGTHS:
+                phi = values / (values + strength * values[0])
+                smoother = Smoother(C, phi / values, weights)
+                here = smoother.points_without(C, X, phi, inverse) - X
+                J = (smoother.points_without(nearby, X, phi, inverse) - moved - here) / step
+                taken = -float(np.mean(signs * J))  # -div r, per entry
+                if taken >= _LEAST:
+                    size = float(np.clip(np.mean(J**2), taken**2, max(taken, taken**2)))
+                    best = min(best, float(np.mean(here**2)) / size)
+    return best

@@ -12,7 +12,7 @@ from mercer._progress import Callback, Step
 from mercer.engine import Dense, evaluate, fields
 from mercer.exceptions import InputError
 from mercer.kernels import Kernel
-from mercer.methods.modes._density_ascent import Climbed, own_length
+from mercer.methods.modes._density_sum import DensitySum, own_length
 from mercer.space import mean_embedding
 
 _OWN = ("limit", "exclude", "eps")
@@ -103,7 +103,7 @@ def blurring_mean_shift(
     positive(tol, "tol")
     positive_int(max_iter, "max_iter")
     non_negative(eps, "eps")
-    target = Climbed.of(mean_embedding(kernel, X, weights))
+    target = DensitySum.of(mean_embedding(kernel, X, weights))
     Z = target.forth(np.asarray(mean_embedding(kernel, X, weights).points, dtype=np.float64))
     a = np.ones(len(Z)) / len(Z) if weights is None else np.asarray(weights, dtype=np.float64)
     length = own_length(target.programs[0])
@@ -123,7 +123,7 @@ def blurring_mean_shift(
     return Blurred(frozen(target.back(Z)), frozen(labels), n_iter, converged)
 
 
-def _blurred(target: Climbed, Z: Array, a: Array, own: str, eps: float) -> Array:
+def _blurred(target: DensitySum, Z: Array, a: Array, own: str, eps: float) -> Array:
     """One step for every point; for "eps" the few pairs that are nearer are weighed apart."""
     (program,) = target.programs
     f = fields(program, Z, Z, Dense(a[:, None]), order=1, shifted=True)

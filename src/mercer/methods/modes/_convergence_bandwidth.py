@@ -13,14 +13,14 @@ from mercer.engine import Distance, Expr, Program, apply_all, evaluate, n_column
 from mercer.exceptions import DerivativeError, InputError
 from mercer.kernels import Constant, Gaussian, Kernel, Product, Transformed
 from mercer.methods.modes._enclosing_ball import enclosing_ball, max_distance
-from mercer.rigor._intervals import Interval, as_interval, enclose, in_distance
+from mercer.rigor._intervals import Interval, as_interval, enclose_in_distance
 
 _DECADES = 100  # the scan runs over u from 1e-100 to 1e100
 _PER_DECADE = 200
 _CUSP = 1e-9  # rho at 1e-100 this near to 1: the slope of k(r^2) in r is not 0 at r = 0
-_PROOF = 40_000  # intervals that the proof may take
+_PROOF, _HALVINGS = 10_000, 60  # intervals that the proof may hold at once, and cuts in two
+_SHORT = 1e-9  # the proof ends this part before the root, where q'' is 0
 _AGAIN = 20  # roots that the proof may find before the one it confirms
-_SLACK = 1e-12  # of constants that were rounded when the profile was written in r
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,7 +33,8 @@ class ConvergenceBandwidth:
         h0 in units of the kernel's `length_scale`; for kernels without one the same as `factor`.
         Infinite where no width is enough.
     holds : bool
-        Whether the kernel as given is wider than h0: factor < 1.
+        Whether the kernel as given is proved to be wide enough: strictly concave at all distances
+        up to 2 radius.
     reason : str
         The same in words.
     centre, radius
@@ -41,7 +42,8 @@ class ConvergenceBandwidth:
     root : float
         u0, the squared distance up to which the kernel is strictly concave.
     proved : bool
-        Whether interval arithmetic confirmed that there is no smaller root.
+        Whether interval arithmetic proved that the kernel is strictly concave up to `root`, or to
+        within 1e-9 of it.
     single_mode : bool
         Whether there is provably one mode: `holds`, or a Gaussian with h > radius.
 
@@ -140,16 +142,17 @@ def convergence_bandwidth(kernel: Kernel, X: Any, *, centre: Any = None) -> Conv
         given = as_vector(centre, "centre", n_columns(X)).astype(np.float64)
         middle = np.asarray(apply_all(maps, given[None]))[0]
         radius = max_distance(Z, middle)
-    root, proved = _smallest_root(kernel, program.profile)
+    root, reach = _smallest_root(kernel, program.profile)
+    proved = reach > 0.0 or root == 0.0
     core = _core(kernel)
     scale = getattr(core, "length_scale", None)
     factor = _factor(radius, root)
-    holds = factor < 1.0
+    holds = radius == 0.0 or 2.0 * radius < reach
     lemma = isinstance(core, Gaussian) and radius < core.length_scale
     return ConvergenceBandwidth(
         factor if scale is None else factor * float(scale),
         holds,
-        _reason(factor, scale, radius, root, lemma),
+        _reason(factor, scale, radius, root, lemma, proved, holds),
         frozen(middle),
         radius,
         root,
@@ -164,7 +167,15 @@ def _factor(radius: float, root: float) -> float:
     return 2.0 * radius / math.sqrt(root) if root > 0.0 else math.inf
 
 
-def _reason(factor: float, scale: float | None, radius: float, root: float, lemma: bool) -> str:
+def _reason(
+    factor: float,
+    scale: float | None,
+    radius: float,
+    root: float,
+    lemma: bool,
+    proved: bool,
+    holds: bool,
+) -> str:
     if radius == 0.0:
         return "All points are equal, and their place is the only mode."
     if root == 0.0:
@@ -173,6 +184,12 @@ def _reason(factor: float, scale: float | None, radius: float, root: float, lemm
             "there), so the density has no Hessian at its points and the theorem does not apply. "
             "Use a smooth kernel, such as Gaussian or Matern(2.5); ascents of this one are only "
             "known to be monotone."
+        )
+    if not proved and factor < 1.0:
+        return (
+            "Nothing is guaranteed: the kernel seems to be strictly concave up to a squared "
+            f"distance of {root:.6g}, but that could not be proved. Write its profile with "
+            "arithmetic, exp, log, sqrt and powers."
         )
     if math.isinf(root):
         return "The kernel is strictly concave at all distances, so there is one mode at any width."
@@ -186,7 +203,7 @@ def _reason(factor: float, scale: float | None, radius: float, root: float, lemm
             f"Convergence to a single mode is guaranteed for length scales above "
             f"{factor * float(scale):.6g}; at {float(scale):.6g}"
         )
-    if factor < 1.0:
+    if holds:
         return f"{text} it is."
     if lemma:
         return (
@@ -232,8 +249,8 @@ def _slopes(profile: Expr, u: Array) -> tuple[Array, Array]:
         return first, first + 2.0 * u * second
 
 
-def _smallest_root(kernel: Kernel, profile: Expr) -> tuple[float, bool]:
-    """u0 = inf {u > 0: k' >= 0 or k' + 2 u k'' >= 0}, and whether that is proved."""
+def _smallest_root(kernel: Kernel, profile: Expr) -> tuple[float, float]:
+    """u0 = inf {u > 0: k' >= 0 or k' + 2 u k'' >= 0}, and the distance up to which it is proved."""
     u = np.logspace(-_DECADES, _DECADES, 2 * _DECADES * _PER_DECADE + 1)
     try:
         slope, bend = _slopes(profile, u)
@@ -249,18 +266,19 @@ def _smallest_root(kernel: Kernel, profile: Expr) -> tuple[float, bool]:
             "Epanechnikov"
         )
     if bend[0] >= -_CUSP * abs(slope[0]):
-        return 0.0, True
+        return 0.0, 0.0
     first = _first_failure(slope, bend)
-    if first is None:
-        return math.inf, _prove(profile, math.sqrt(float(u[-1])))[0]
-    root = _bisected(profile, float(u[first - 1]), float(u[first]))
-    proved, missed = _prove(profile, math.sqrt(root))
+    root = math.inf if first is None else _bisected(profile, float(u[first - 1]), float(u[first]))
     for _ in range(_AGAIN):
+        end = min(root, float(u[-1]))
+        reach, missed = _concave_reach(profile, math.sqrt(end))
         if missed is None:
-            break  # else there is a root between two values of the scan
+            if 0.0 < reach < math.sqrt(end) * (1.0 - 2.0 * _SHORT):
+                root = reach * reach  # a kink, or too narrow a gap for the proof
+            return root, reach
+        # there is a root between two values of the scan
         root = _bisected(profile, float(u[u < missed].max()), missed)
-        proved, missed = _prove(profile, math.sqrt(root))
-    return root, proved
+    return root, 0.0
 
 
 def _first_failure(slope: Array, bend: Array) -> int | None:
@@ -285,44 +303,37 @@ def _bisected(profile: Expr, low: float, high: float) -> float:
     return low
 
 
-def _prove(profile: Expr, end: float) -> tuple[bool, float | None]:
-    """Prove that q''(r) < 0 on (0, end (1 - 1e-6)) for q(r) = k(r^2); else a u where it is not.
+def _concave_reach(profile: Expr, end: float) -> tuple[float, float | None]:
+    """Prove that q''(r) < 0 from 0 up to a distance, at most end (1 - 1e-9), for q(r) = k(r^2).
 
-    q' < 0 follows, because q'(0) = 0: the profile has no cusp.
+    Returns the distance, and a squared distance where q'' >= 0 if there is one. q' < 0 follows,
+    because q'(0) = 0: the profile has no cusp.
     """
-    radial = in_distance(profile)
-    end = end * (1.0 - 1e-6)
-    edges = end * np.concatenate([[0.0], np.logspace(-20.0, 0.0, 2001)])
+    edges = end * (1.0 - _SHORT) * np.concatenate([[0.0], np.logspace(-20.0, 0.0, 2001)])
     low, high = edges[:-1], edges[1:]
-    used = 0
-    while len(low):
-        used += len(low)
-        if used > _PROOF:
-            return False, None
-        bend = _bend(radial, low, high)
+    for _ in range(_HALVINGS):
+        bend = _bend(profile, low, high)
         if bend is None:
-            return False, None
+            return 0.0, None
         open_ = ~(bend < 0)
+        low, high = low[open_], high[open_]
+        if not len(low):
+            return float(edges[-1]), None
         middle = low + (high - low) / 2
-        if open_.any():
-            slope, value = _slopes(profile, middle[open_] ** 2)
-            wrong = ~((slope < 0) & (value < 0))
-            if wrong.any():
-                return False, float(middle[open_][wrong].min() ** 2)
-        low, high = (
-            np.concatenate([low[open_], middle[open_]]),
-            np.concatenate([middle[open_], high[open_]]),
-        )
-    return True, None
+        slope, value = _slopes(profile, middle**2)
+        wrong = ~((slope < 0) & (value < 0))
+        if wrong.any():
+            return 0.0, float(middle[wrong].min() ** 2)
+        if len(low) > _PROOF:
+            break
+        low, high = np.concatenate([low, middle]), np.concatenate([middle, high])
+    return float(low.min()), None
 
 
-def _bend(radial: Expr, low: Array, high: Array) -> Array | None:
+def _bend(profile: Expr, low: Array, high: Array) -> Array | None:
     """An upper bound of q''(r) over intervals of r; None where the profile is not recorded."""
-    with np.errstate(all="ignore"):
-        try:
-            found: Any = enclose(radial, [Interval(low, high)], 2).second[0][0]
-        except InputError:
-            return None
-        found = as_interval(found) if isinstance(found, Interval) else Interval(found, found)
-        hi = np.broadcast_to(np.asarray(found.hi + _SLACK * found.size, dtype=float), low.shape)
-    return np.asarray(np.where(np.isnan(hi), np.inf, hi))
+    try:
+        jet = enclose_in_distance(profile, Interval(low, high), 2)
+    except InputError:
+        return None
+    return np.broadcast_to(np.asarray(as_interval(jet.second[0][0]).known().hi), low.shape)

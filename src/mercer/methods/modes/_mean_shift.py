@@ -9,9 +9,13 @@ import numpy as np
 
 from mercer._array import Array, as_points, frozen, is_sparse, positive, positive_int
 from mercer._progress import Callback
+from mercer.engine import pieces
 from mercer.exceptions import InputError
-from mercer.methods.modes._ascent import Climber, ClimbStatus
-from mercer.methods.modes._density_ascent import Climbed
+from mercer.methods.modes._ascent import Ascent, Ends
+from mercer.methods.modes._basins import is_proved_maximum
+from mercer.methods.modes._density_sum import DensitySum
+from mercer.methods.modes._leaving import SAME
+from mercer.methods.modes._merging import merge_ends
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,7 +35,7 @@ class Modes:
         negative definite, or at a cusp that holds against the pull of all other points.
     labels : array of int, shape (m,)
         The mode of each start; -1 where it reached none.
-    status : array of ClimbStatus, shape (m,)
+    status : array of Status, shape (m,)
     n_iter : array of int, shape (m,)
         Steps of mean shift from each start.
 
@@ -72,7 +76,7 @@ class Modes:
 
 def mean_shift(
     density: Any,
-    starts: Any = None,
+    start: Any = None,
     *,
     tol: float = 1e-6,
     max_iter: int = 1000,
@@ -97,7 +101,7 @@ def mean_shift(
         One element with coefficients >= 0 and a kernel of one squared distance with a convex,
         decreasing profile: every radial kernel of mercer but `Uniform`, whose mean shift is that of
         `Epanechnikov`. Linear maps in the kernel must be invertible.
-    starts : array_like of shape (m, d), optional
+    start : array_like of shape (m, d), optional
         By default the points of the density.
     tol : float, default=1e-6
         Of the length scale (where the profile at zero would fall to zero if it went on as a
@@ -133,43 +137,83 @@ def mean_shift(
     """
     positive(tol, "tol")
     positive_int(max_iter, "max_iter")
-    target = Climbed.of(density)
-    Z = np.concatenate(target.points) if starts is None else target.forth(_starts(starts, target))
+    target = DensitySum.of(density)
+    Z = (
+        np.concatenate(target.points)
+        if start is None
+        else target.forth(_checked_start(start, target))
+    )
     target = replace(target, n_queries=len(Z))
-    found = Climber(target, tol, max_iter, callback).run(Z)
-    return described(target, found.modes, found.proved, found.labels, found.status, found.n_iter)
+    ascent = Ascent(target, tol, max_iter, callback)
+    ends = ascent.run(Z)
+    modes, labels = ascent.modes_of(ends)
+    return _described(target, modes, labels, ends)
 
 
-def described(
-    target: Climbed, modes: Array, proved: Array, labels: Array, status: Array, n_iter: Array
-) -> Modes:
-    """The modes with density and curvature at each, in the coordinates of the data."""
+def nearest_modes(
+    density: Any, modes: Array, start: Array, *, tol: float = 1e-6, max_iter: int = 1000
+) -> Array:
+    """Return for each start the number of the mode that mean shift reaches, -1 for none of them.
+
+    Parameters
+    ----------
+    density : Element or Density
+    modes : array of shape (k, d)
+        From `mean_shift` on the same density.
+    start : array of shape (m, d)
+    tol, max_iter
+        As for `mean_shift`.
+    """
+    if not len(modes):
+        return np.full(len(start), -1)
+    target = DensitySum.of(density, len(start))
+    Z, known = target.forth(start), target.forth(modes)
+    ascent = Ascent(target, tol, max_iter)
+    found, labels = ascent.modes_of(ascent.run(Z))
+    return np.append(_numbers(target, known, found), -1)[labels]
+
+
+def _numbers(target: DensitySum, known: Array, found: Array) -> Array:
+    """Which of the known modes each mode is, -1 for none of them."""
+    from scipy.spatial import cKDTree
+
+    distance, number = cKDTree(known).query(found)
+    # known modes may have been rounded to float32
+    same = distance <= SAME * target.length + 1e-6 * float(np.abs(known).max())
+    number[~same] = merge_ends(target, known, found[~same])[0]
+    number[number >= len(known)] = -1
+    return np.asarray(number)
+
+
+def _described(target: DensitySum, modes: Array, labels: Array, ends: Ends) -> Modes:
+    """Modes that starts reached, with density and curvature, in the coordinates of the data."""
     counts = np.bincount(labels[labels >= 0], minlength=len(modes))
     order = np.argsort(-counts, kind="stable")
-    rank = np.empty(len(order), dtype=np.intp)
+    order = order[counts[order] > 0]
+    rank = np.full(len(modes) + 1, -1)  # one more: -1 stays -1
     rank[order] = np.arange(len(order))
-    labels = np.where(labels >= 0, rank[labels] if len(rank) else -1, -1)
-    modes, proved, counts = modes[order], proved[order], counts[order]
-    value, eigenvalues = np.empty(0), np.empty((0, target.dim))
-    if len(modes):
-        here = target.at(modes, 2, exact=True)
+    modes, d = modes[order], target.dim
+    value, eigenvalues = np.empty(len(modes)), np.empty((len(modes), d))
+    for rows in pieces(len(modes), target.hessian_rows):
+        here = target.at(modes[rows], 2, exact=True)
         assert here.hessian is not None
         scale = np.exp(here.shift + target.log_unit)
-        value = here.value * scale
-        H = target.pulled(here.hessian * scale[:, None, None])
-        eigenvalues = np.linalg.eigvalsh(H)
-        eigenvalues[here.at_cusp] = -np.inf
-    arrays = (target.back(modes), value, eigenvalues, counts, proved, labels, status, n_iter)
-    return Modes(*(frozen(a) for a in arrays))
+        value[rows] = here.value * scale
+        at_cusp = here.at_cusp[:, None, None]
+        H = target.pulled(np.where(at_cusp, 0.0, here.hessian) * scale[:, None, None])
+        eigenvalues[rows] = np.where(at_cusp[:, 0], -np.inf, np.linalg.eigvalsh(H))
+    proved = is_proved_maximum(target, modes)
+    parts = (target.back(modes), value, eigenvalues, counts[order], proved, rank[labels])
+    return Modes(*(frozen(a) for a in (*parts, ends.status, ends.n_iter)))
 
 
-def _starts(starts: Any, target: Climbed) -> Array:
-    X = as_points(starts, "starts")
+def _checked_start(start: Any, target: DensitySum) -> Array:
+    X = as_points(start, "start")
     if is_sparse(X):
-        raise InputError("starts must be dense; use starts.toarray()")
+        raise InputError("start must be dense; use start.toarray()")
     if X.shape[1] != target.dim:
-        raise InputError(f"starts must have {target.dim} columns, got {X.shape[1]}")
+        raise InputError(f"start must have {target.dim} columns, got {X.shape[1]}")
     return np.asarray(X, dtype=np.float64)
 
 
-__all__ = ["ClimbStatus", "Modes", "mean_shift"]
+__all__ = ["Modes", "mean_shift"]

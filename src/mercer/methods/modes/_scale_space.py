@@ -9,15 +9,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mercer._array import Array, as_vector, frozen, is_sparse, positive_int
+from mercer._array import Array, Points, as_vector, frozen, is_sparse, positive_int
 from mercer._progress import Callback, Step
 from mercer.exceptions import InputError
 from mercer.kernels import Gaussian, Kernel
 from mercer.methods.density._adaptive_density import stretched
 from mercer.methods.density._density import weights_of
-from mercer.methods.modes._density_ascent import Climbed
+from mercer.methods.modes._density_sum import DensitySum
 from mercer.methods.modes._mean_shift import mean_shift
-from mercer.methods.modes._quick_modes import quick_modes
+from mercer.methods.modes._mode_search import find_modes
 from mercer.space import Element, mean_embedding
 from mercer.space._points import unique
 
@@ -232,10 +232,10 @@ class _Counter:
     def modes(self, bandwidth: float, starts: Array) -> Array:
         """Those that starts reach."""
         kernel = stretched(self.kernel, bandwidth / self.length, self.X.shape[1])
-        density = Element(kernel, self.X, self.w)
+        density = Element(kernel, Points(self.X, kernel.domain), self.w)
         if not kernel.program.is_smooth:
             return mean_shift(density, starts).points
-        return quick_modes(Climbed.of(density, len(starts)), starts)
+        return find_modes(DensitySum.of(density, len(starts)), starts)
 
     def range(self) -> tuple[float, float]:
         """The median distance of nearest neighbours per axis, and where one mode is left."""

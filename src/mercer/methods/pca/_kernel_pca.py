@@ -94,7 +94,7 @@ def kernel_pca(
         raw = raw_weights(weights, len(kernel.points(X)))
         scatter = LandmarkScatter.choose(kernel, X, n_landmarks, rule, random_state, raw)
         scatter.add(X, raw)
-        return scatter.plane(n_components, centred=centred)[0]
+        return scatter.pca(n_components, centred=centred)[0]
     S = gram_operator(kernel, X, centred=centred, weights=weights)
     n = S.shape[0]
     if n <= _ALL_AT_MOST:

@@ -1,4 +1,4 @@
-"""Kernel PCA on landmarks, from sums that can be added up row by row and batch by batch."""
+"""Kernel PCA on landmarks (Nystrom), from sums over rows that can be added batch by batch."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from mercer._array import Array, is_sparse
+from mercer._array import Array, Points, is_sparse
 from mercer._random import as_generator
 from mercer._threads import single_threaded_blas
 from mercer.engine import n_columns, n_rows, pieces
@@ -15,7 +15,7 @@ from mercer.kernels import Kernel
 from mercer.linalg import Nystrom, nystrom
 from mercer.methods._rows import distinct_rows
 from mercer.methods.pca._components import kept, signs
-from mercer.methods.pca._linear_inverse import Readout
+from mercer.preimages import LinearInverse
 from mercer.space import Element, Subspace
 
 _CHOSEN_AMONG = 20_000  # rows that landmarks are chosen among
@@ -24,11 +24,10 @@ _BLOCK = 8192  # rows whose features are held at once
 
 @dataclass
 class LandmarkScatter:
-    """Sums over rows of their features L in the span of the landmarks, and of the rows themselves.
+    """Sums over rows of their features in the span of the landmarks Z, and of the rows themselves.
 
     The coordinates of a feature in an orthonormal basis of that span are a row of L = k(X, Z) T'^-1
-    where k(Z, Z) = T T', so that the scatter of the projected features is r x r, and sums of L, of
-    L'L and of L'X are all that kernel PCA and the regression back to the data need.
+    with k(Z, Z) = T T'. Kernel PCA and the linear inverse need only the sums of L, L'L and L'X.
     """
 
     low: Nystrom = field(repr=False)
@@ -49,18 +48,18 @@ class LandmarkScatter:
         random_state: Any,
         weights: Array | None = None,
     ) -> LandmarkScatter:
-        """Landmarks among at most 20,000 distinct rows, drawn at random; and no sums yet.
+        """Choose landmarks among at most 20,000 distinct rows drawn at random; no sums yet.
 
-        Rows of weight 0 are none, and neither their order nor how often they stand matters.
+        Rows of weight 0 are left out. The order of the rows and repetitions do not matter.
         """
         rng = as_generator(random_state)
         X = kernel.points(X).array
         X, _ = distinct_rows(X, weights)
         if n_rows(X) > _CHOSEN_AMONG:
             X = X[np.sort(rng.choice(n_rows(X), _CHOSEN_AMONG, replace=False))]
-        low = nystrom(kernel, X, n_landmarks, rule=rule, random_state=rng)
+        low = nystrom(kernel, Points(X, kernel.domain), n_landmarks, rule=rule, random_state=rng)
         r, d = low.rank, n_columns(X)
-        low = replace(low, factor=np.empty((0, r)))  # of rows that are not needed any more
+        low = replace(low, factor=np.empty((0, r)))  # features of the rows are not needed any more
         vectors = kernel.domain.is_vector
         return cls(
             low,
@@ -73,22 +72,25 @@ class LandmarkScatter:
     def add(self, X: Any, weights: Array | None) -> None:
         """Add rows to the sums."""
         kernel = self.low.kernel
-        X = kernel.points(X).array
+        points = kernel.points(X)
+        X = points.array
         w = np.ones(n_rows(X)) if weights is None else np.asarray(weights, dtype=np.float64)
         for part in pieces(n_rows(X), _BLOCK):
-            L, v = self.low.map(X[part]), w[part]
+            L, v = self.low.map(points[part]), w[part]
             weighted = L * v[:, None]
             self.mass += float(v.sum())
             self.first += v @ L
             self.second += weighted.T @ L
-            self.own += float(v @ kernel.diag(X[part]))
+            self.own += float(v @ kernel.diag(points[part]))
             if self.rows is not None and self.cross is not None:
                 self.rows += np.asarray(X[part].T @ v).ravel()
                 cross = X[part].T @ weighted
                 self.cross += np.asarray(cross.toarray() if is_sparse(cross) else cross).T
 
-    def plane(self, n_components: float | None, *, centred: bool = True) -> tuple[Subspace, Array]:
-        """The principal subspace, and its directions in the basis of the landmarks."""
+    def pca(
+        self, n_components: float | None, *, centred: bool = True
+    ) -> tuple[Subspace, LinearInverse | None]:
+        """Return the principal subspace, and its linear inverse if points are vectors."""
         from scipy.linalg import solve_triangular
 
         mean = self.first / self.mass if centred else np.zeros_like(self.first)
@@ -103,16 +105,12 @@ class LandmarkScatter:
         values, vectors = kept(values, vectors, n_components, total, self.own)
         vectors = vectors * signs((self.low.triangle - mean) @ vectors)  # coordinates of landmarks
         coef = solve_triangular(self.low.triangle.T, np.column_stack([vectors, mean]), lower=False)
-        kernel, Z = self.low.kernel, self.low.landmarks
+        kernel = self.low.kernel
+        Z = Points(self.low.landmarks, kernel.domain)
         origin, directions = Element(kernel, Z, coef[:, -1]), Element(kernel, Z, coef[:, :-1])
-        found = Subspace(origin, directions, eigenvalues=values, total=total, neglected=lost)
-        return found, vectors
-
-    def readout(self, plane: Subspace, vectors: Array) -> Readout:
-        """The regression of the rows on their coordinates, from the sums."""
-        assert self.rows is not None
-        assert self.cross is not None
-        assert plane.eigenvalues is not None
-        mean = self.rows / self.mass
-        slopes = vectors.T @ (self.cross - np.outer(self.first, mean))
-        return Readout(mean, slopes / plane.eigenvalues[:, None])
+        plane = Subspace(origin, directions, eigenvalues=values, total=total, neglected=lost)
+        if self.rows is None or self.cross is None:
+            return plane, None
+        centre = self.rows / self.mass
+        slopes = vectors.T @ (self.cross - np.outer(self.first, centre))
+        return plane, LinearInverse(plane, centre, slopes / values[:, None])

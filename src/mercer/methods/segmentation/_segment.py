@@ -11,8 +11,8 @@ from mercer._array import Array, as_points, frozen, non_negative, positive, posi
 from mercer._progress import Callback
 from mercer.exceptions import InputError
 from mercer.kernels import Epanechnikov, Gaussian, Kernel
-from mercer.methods.modes._ascent import Climber
-from mercer.methods.modes._density_ascent import Climbed
+from mercer.methods.modes._ascent import Ascent
+from mercer.methods.modes._density_sum import DensitySum
 from mercer.methods.segmentation._regions import joined_regions, without_small_regions
 from mercer.space import mean_embedding
 
@@ -168,8 +168,8 @@ def _density_kernel(name: str, dim: int) -> Kernel:
 def _ends(Z: Array, kernel: Kernel, tol: float, max_iter: int, callback: Callback | None) -> Array:
     """Where the mean shift from each point ends: modes, and points of plateaus."""
     # nothing but the ends is wanted, and modes are joined along the image: no proofs, no merging
-    density = Climbed.of(mean_embedding(kernel, Z))
-    return Climber(density, tol, max_iter, callback, proves=False).climb(Z, tries=0)[0]
+    density = DensitySum.of(mean_embedding(kernel, Z))
+    return Ascent(density, tol, max_iter, callback, use_basins=False, leave=False).run(Z).points
 
 
 def _pixels(image: Any) -> tuple[Array, tuple[int, ...]]:

@@ -136,7 +136,7 @@ def _finished(psi: Element, scale: float, task: Task, chosen: Chosen, toled: boo
     single = getattr(psi.points, "dtype", None) == np.float32
     if single:
         Z = Z.astype(np.float32)
-    fit = aim.fit(engine.doubled(Z))
+    fit = aim.fit(engine.as_float64(Z))
     if task.tol and not chosen.stopped:
         kept = backward(aim, fit.points, n_rows(fit.points), task.tol**2 * aim.total)
         if kept.size < n_rows(fit.points):

@@ -68,7 +68,7 @@ class Aim:
     @classmethod
     def at(cls, psi: Element) -> Aim:
         """The aim of compressing psi, which has distinct points."""
-        points = engine.doubled(psi.points)
+        points = engine.as_float64(psi.points)
         batch = Element(psi.kernel, points, psi.coef, psi.coef.shape[1])
         coef = guiding(psi.coef)
         guide = Element(psi.kernel, points, coef, coef.shape[1])

@@ -9,7 +9,7 @@ import numpy as np
 
 from mercer._array import Array
 from mercer._status import Status
-from mercer.engine import diagonal, doubled, n_columns, n_rows, pieces
+from mercer.engine import as_float64, diagonal, n_columns, n_rows, pieces
 from mercer.exceptions import InputError
 from mercer.kernels import check_same_columns
 from mercer.preimages._objective import Collinear, Nearest
@@ -61,7 +61,7 @@ class Candidates(Solver):
             psi.support if self.points is None else kernel.points(self.points, "the candidates")
         )
         check_same_columns(psi.points, chosen, ("the element's points", "the candidates"))
-        points = doubled(chosen.array)
+        points = as_float64(chosen.array)
         return _Ready(points, np.asarray(diagonal(kernel.program, points), dtype=np.float64))
 
     def solve(self, problem: Problem, starts: Any) -> SolverResult:

@@ -9,7 +9,7 @@ import numpy as np
 
 from mercer._array import Array, is_sparse, positive, positive_int
 from mercer._status import Status
-from mercer.engine import Distance, Dot, Norm, doubled, n_columns
+from mercer.engine import Distance, Dot, Norm, as_float64, n_columns
 from mercer.exceptions import InputError
 from mercer.kernels import Definiteness
 from mercer.preimages._constraint import Box, as_constraint
@@ -163,7 +163,7 @@ def global_minimum(
     >>> found.point, round(found.lower, 6), round(found.upper, 6)
     (array([0.]), -1.632121, -1.632121)
     """
-    batch = Element(psi.kernel, doubled(psi.points), psi.coef, psi.coef.shape[1])
+    batch = Element(psi.kernel, as_float64(psi.points), psi.coef, psi.coef.shape[1])
     constraint = as_constraint(domain, fixed, len(batch), int(n_columns(batch.points)))
     gap, max_boxes = positive(gap, "gap"), positive_int(max_boxes, "max_boxes")
     return minima(Problem(batch, Nearest(), constraint), gap, max_boxes)

@@ -14,6 +14,7 @@ from mercer.kernels import Gaussian, Kernel, median_scale
 from mercer.preimages._problem import Problem
 from mercer.preimages._result import SolverResult
 from mercer.preimages._solver import Solver
+from mercer.preimages.solvers._linear_inverse import found_by_regression
 from mercer.space import Element, Subspace, feature
 
 _MANY = 10_000  # training points whose Gram matrix is still factorised: 800 MB, minutes
@@ -155,13 +156,7 @@ class FittedMap(Solver):
 
     def solve(self, problem: Problem, starts: Any) -> SolverResult:
         """Coordinates of every element, then the map."""
-        if problem.dim != self.intercept.size:
-            raise InputError(
-                f"the map was fitted to {self.intercept.size} features, the elements have "
-                f"{problem.dim}"
-            )
-        x = self.predict(self.plane.coordinates(problem.psi))
-        return SolverResult.computed(problem.constraint.project(x, np.arange(problem.batch)))
+        return found_by_regression(self.plane, self.predict, self.intercept.size, problem)
 
 
 def _as_plane(plane: Subspace | Element) -> Subspace:

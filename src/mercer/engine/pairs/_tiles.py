@@ -1,0 +1,243 @@
+"""The variables of a program between two sets of points, prepared once and read tile by tile."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from mercer._array import Array, is_sparse
+from mercer.engine._compiled import compiled_profile
+from mercer.engine._points import tile_dtype
+from mercer.engine.pairs._cancellation import cut_below
+from mercer.engine.pairs._circular import aligned_gaps, gaps
+from mercer.engine.pairs._coordinates import (
+    aligned_sums,
+    comparable,
+    coordinate_sums,
+    totals,
+)
+from mercer.engine.pairs._distances import Distances, aligned_distances, squared_norms
+from mercer.engine.programs._maps import Columns, Maps, apply_all
+from mercer.engine.programs._program import (
+    Block,
+    BlockDiagonal,
+    Coordinates,
+    Distance,
+    Dot,
+    Gap,
+    Norm,
+    Program,
+    Total,
+    Variable,
+)
+
+
+def mapped_points(v: Variable, X: Any, Y: Any) -> tuple[Any, Any]:
+    """Points and queries where variable v measures them."""
+    maps: Maps = getattr(v, "maps", ())
+    if isinstance(v, Coordinates):
+        return comparable(apply_all(maps, X), apply_all(maps, Y) if Y is not X else None)
+    if not maps:
+        return X, Y
+    centre = None if is_sparse(Y) else centre_before_maps(v, X)
+    x = mapped(maps, X, centre)
+    return x, x if Y is X else mapped(maps, Y, centre)
+
+
+def centre_before_maps(v: Variable, X: Any) -> Array | None:
+    """The point that is subtracted before the maps of a distance or a gap; None for no point.
+
+    A map rounds, and its rounding errors should not depend on where the origin is.
+    """
+    maps: Maps = getattr(v, "maps", ())
+    # selecting columns does not round, and gaps of columns are exact as they are
+    rounds = isinstance(v, Gap) and not all(isinstance(step, Columns) for step in maps)
+    if not (isinstance(v, Distance) or rounds) or not maps or is_sparse(X):
+        return None
+    if not all(step.is_linear for step in maps):
+        return None
+    return np.asarray(np.mean(X, axis=0, dtype=np.float64))
+
+
+def mapped(maps: Maps, Z: Any, centre: Array | None) -> Any:
+    """Points after subtracting `centre` (None: nothing) and applying the maps."""
+    return apply_all(maps, Z if centre is None else (Z - centre).astype(Z.dtype))
+
+
+class Pairs:
+    """Points X (columns of a tile) and queries Y (rows of a tile) as a program sees them."""
+
+    def __init__(
+        self, program: Program, X: Any, Y: Any, *, order: int = 0, shifted: bool = False
+    ) -> None:
+        self.program, self.X, self.Y = program, X, Y
+        self.dtype = tile_dtype(X, Y)
+        self._mapped: dict[Variable, tuple[Any, Any]] = {}
+        self._means: dict[int, Array] = {}
+        self._distances: dict[int, Distances] = {}
+        for i, v in enumerate(program.variables):
+            if isinstance(v, Distance):
+                name = str(self.dtype)
+                rule = partial(cut_below, program, i, name, shifted=shifted, order=order)
+                self._distances[i] = Distances(*self.mapped(v), self.dtype, rule)
+        self._profile = compiled_profile(program)
+
+    def mapped(self, v: Variable) -> tuple[Any, Any]:
+        """Points and queries where variable v measures them."""
+        if v not in self._mapped:
+            self._mapped[v] = mapped_points(v, self.X, self.Y)
+        return self._mapped[v]
+
+    def order(self, tile_rows: int) -> Array | None:
+        """The order in which to cut the queries into tiles; None for the order they have."""
+        orders = (d.order(tile_rows) for d in self._distances.values())
+        return next((o for o in orders if o is not None), None)
+
+    def tile(self, rows: Any, columns: slice) -> list[Any]:
+        """The variables of some queries and points, each broadcastable to (rows, columns)."""
+        return [self._variable(i, v, rows, columns) for i, v in enumerate(self.program.variables)]
+
+    @property
+    def one_pass(self) -> bool:
+        """Whether a tile of values is a BLAS product (or sums) and one pass of the core over it."""
+        if self._profile is None:
+            return False
+        (v,) = self.program.variables
+        if isinstance(v, Distance):
+            return self._distances[0].plain and self._distances[0].working == self.dtype
+        return all(not is_sparse(Z) and Z.dtype == self.dtype for Z in self.mapped(v))
+
+    def values(self, rows: slice, columns: slice, out: Array | None = None) -> Array:
+        """The profile on a tile, where one pass is enough; in `out` if that is given."""
+        (v,) = self.program.variables
+        if isinstance(v, Distance):
+            tile, *norms = self._distances[0].products(rows, columns, out)
+            self._profile.values(tile, *norms)
+            return tile
+        X, Y = self.mapped(v)
+        if isinstance(v, Coordinates):
+            tile = coordinate_sums(v.kind, Y[rows], X[columns], out)
+        else:
+            tile = np.matmul(Y[rows], X[columns].T, out=out)
+        self._profile.values(tile)
+        return tile
+
+    def coordinates(self) -> tuple[Array, Array]:
+        """Points of rows and of columns where one pass is enough; of distances, about a centre."""
+        (v,) = self.program.variables
+        if isinstance(v, Distance):
+            return self._distances[0].Yc.points, self._distances[0].Xc.points
+        columns, rows = self.mapped(v)
+        return rows, columns
+
+    def weigh(
+        self, rows: slice, columns: slice, pair: Array, values: Array, slopes: Array
+    ) -> Array:
+        """Slopes of the profile on a tile times the coefficients of its pairs, in one pass.
+
+        Adds to `values` and `slopes` the sums over the rows of both weights. Here the rows are
+        points and the columns queries.
+        """
+        (v,) = self.program.variables
+        if isinstance(v, Distance):
+            tile, *norms = self._distances[0].products(rows, columns)
+            self._profile.weigh(tile, *norms, pair, values, slopes)
+        else:
+            X, Y = self.mapped(v)
+            tile = np.matmul(Y[rows], X[columns].T)
+            self._profile.weigh(tile, None, None, pair, values, slopes)
+        return tile
+
+    def _variable(self, i: int, v: Variable, rows: Any, columns: slice) -> Any:
+        X, Y = self.mapped(v)
+        match v:
+            case Distance():
+                return self._distances[i].tile(rows, columns)
+            case Dot():
+                return _dots(Y[rows], X[columns], self.dtype)
+            case Norm(of=of):
+                norms = squared_norms(Y[rows] if of == "row" else X[columns])
+                return _oriented(norms, of).astype(self.dtype)
+            case Coordinates(kind=kind):
+                return coordinate_sums(kind, Y[rows], X[columns])
+            case Total(of=of):
+                sums = totals(Y[rows] if of == "row" else X[columns])
+                return _oriented(sums, of).astype(self.dtype)
+            case Gap(period=period):
+                return gaps(Y[rows], X[columns], period)
+            case Block(function=f):
+                return np.asarray(f(Y[rows], X[columns]))
+            case BlockDiagonal(of=of, diagonal=f):
+                return _oriented(np.asarray(f(Y[rows] if of == "row" else X[columns])), of)
+
+    def centres(self, rows: Any) -> list[Any]:
+        """For each variable the point about which its moments are taken at these queries.
+
+        Moments of distances are taken about the middle of the data, where products of coordinates
+        do not cancel; inner products need the true origin.
+        """
+        out: list[Any] = []
+        for i, v in enumerate(self.program.variables):
+            X, Y = self.mapped(v)
+            if not isinstance(v, Distance) or is_sparse(X) or is_sparse(Y):
+                out.append(0.0)
+            elif self._distances[i].local:
+                out.append(np.mean(Y[rows], axis=0, dtype=np.float64))
+            else:
+                if i not in self._means:
+                    self._means[i] = np.asarray(X.mean(axis=0, dtype=np.float64))
+                out.append(self._means[i])
+        return out
+
+
+def aligned(program: Program, X: Any, Y: Any) -> list[Any]:
+    """The variables of the pairs (x_j, y_j), row by row, each of shape (m,)."""
+    dtype = tile_dtype(X, Y)
+    out: list[Any] = []
+    for v in program.variables:
+        x, y = mapped_points(v, X, Y)
+        match v:
+            case Distance():
+                out.append(aligned_distances(y, x).astype(dtype))
+            case Dot():
+                out.append(_aligned_dots(y, x).astype(dtype))
+            case Norm(of=of):
+                out.append(squared_norms(y if of == "row" else x).astype(dtype))
+            case Coordinates(kind=kind):
+                out.append(aligned_sums(kind, y, x).astype(dtype))
+            case Total(of=of):
+                out.append(totals(y if of == "row" else x).astype(dtype))
+            case Gap(period=period):
+                out.append(aligned_gaps(y, x, period))
+            case BlockDiagonal(of=of, diagonal=f):
+                out.append(np.asarray(f(y if of == "row" else x)))
+            case Block(function=f):
+                out.append(_aligned_block(f, y, x))
+    return out
+
+
+def _oriented(vector: Array, of: str) -> Array:
+    return vector[:, None] if of == "row" else vector[None, :]
+
+
+def _dots(Y: Any, X: Any, dtype: Any) -> Array:
+    t = Y @ X.T
+    return np.asarray(t.toarray() if is_sparse(t) else t, dtype=dtype)
+
+
+def _aligned_dots(Y: Any, X: Any) -> Array:
+    if is_sparse(Y) or is_sparse(X):
+        products = Y.multiply(X) if is_sparse(Y) else X.multiply(Y)
+        return np.asarray(products.sum(axis=1), dtype=np.float64).ravel()
+    return np.asarray(np.einsum("ij,ij->i", Y, X, dtype=np.float64))
+
+
+def _aligned_block(function: Any, Y: Any, X: Any) -> Array:
+    """A function of blocks, one pair at a time; the only form it promises to have."""
+    values: Sequence[Any] = [
+        np.asarray(function(Y[j : j + 1], X[j : j + 1]))[0, 0] for j in range(len(Y))
+    ]
+    return np.asarray(values, dtype=np.float64)

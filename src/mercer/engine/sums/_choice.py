@@ -1,0 +1,93 @@
+"""Which engine runs a sum.
+
+| engine   | runs                                                                             |
+|----------|----------------------------------------------------------------------------------|
+| spectral | smooth radial profiles in at most 3 dimensions, where `options(tolerance=...)`   |
+|          | allows an error, a grid of frequencies meets it, and there are enough pairs      |
+| native   | profiles of one distance or inner product the core knows, dense points of at     |
+|          | most 200 dimensions; all elements at all queries, or element j at query j        |
+| blocked  | everything else: several variables, functions of blocks, opaque profiles, sparse |
+|          | points, more dimensions (BLAS products, and a pass of the core over them)        |
+
+`options(engine=...)` with one of these names overrides the choice, for the calls inside the block;
+naming an engine that cannot run a call is an error. A blocked engine that is named runs on NumPy
+alone.
+"""
+
+from __future__ import annotations
+
+import warnings
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from mercer._config import get_options
+from mercer.engine._compiled import core
+from mercer.engine._points import n_columns
+from mercer.engine.programs._maps import apply_all
+from mercer.engine.programs._program import Program
+from mercer.engine.sums._frequency_grid import finufft
+from mercer.exceptions import InputError, MercerWarning
+
+_NATIVE_DIMENSIONS = 200  # above it BLAS does most of the work, and does it better
+_NATIVE_COLUMNS = 1024  # coefficient columns of one native sum of derivatives: more leave the cache
+NO_SPECTRUM = (
+    "the spectral engine cannot run this: it needs finufft (extra `fast`), dense points of at most "
+    "3 dimensions, a smooth radial kernel, and a tolerance that a frequency grid can meet; "
+    "use options(engine=None)"
+)
+
+
+def use_native(program: Program, X: Any, Y: Any) -> bool:
+    """Whether sums of this program are for the compiled core."""
+    wanted = get_options().engine
+    if wanted == "blocked":
+        return False
+    if wanted == "spectral":
+        raise InputError(NO_SPECTRUM)
+    possible = program.runs_on_core and isinstance(X, np.ndarray) and isinstance(Y, np.ndarray)
+    if wanted == "native":
+        if not possible or core() is None:
+            raise InputError("the native engine cannot run this; use options(engine=None)")
+        return True
+    if not possible or _dimensions(program, X) > _NATIVE_DIMENSIONS:
+        return False
+    if core() is None:
+        _warn_that_nothing_is_compiled()
+        return False
+    return True
+
+
+def native_elements(dim: int, order: int) -> int:
+    """How many elements one native sum takes; 0 where one Hessian has too many columns."""
+    columns = 1 + dim * (order >= 1) + dim * dim * (order == 2)
+    return max(_NATIVE_COLUMNS // columns, int(order < 2))
+
+
+def can_transform(program: Program, X: Any, Y: Any) -> bool:
+    """Whether the spectral engine can run this, if a grid meets the tolerance."""
+    return (
+        program.kind == "radial"
+        and isinstance(X, np.ndarray)
+        and isinstance(Y, np.ndarray)
+        and _dimensions(program, X) <= 3
+        and program.is_smooth
+        and finufft() is not None
+    )
+
+
+def _dimensions(program: Program, X: Any) -> int:
+    maps = program.variables[0].maps  # type: ignore[union-attr]
+    return n_columns(apply_all(maps, X[:1])) if maps else n_columns(X)
+
+
+@lru_cache(maxsize=1)
+def _warn_that_nothing_is_compiled() -> None:
+    """Once per process."""
+    warnings.warn(
+        "mercer was installed without its compiled core, so kernel sums run on NumPy, several "
+        "times slower; install a C++17 compiler and then mercer again",
+        MercerWarning,
+        stacklevel=2,
+    )

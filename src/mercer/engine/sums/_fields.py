@@ -1,0 +1,190 @@
+"""Fields: values, gradients and Hessians of kernel sums, and how to combine them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from mercer._array import Array
+from mercer.engine._points import as_float32
+from mercer.engine.programs._program import Program
+from mercer.engine.sums._derivatives import Moments, gradient_of, hessian_of
+from mercer.engine.sums._log_shift import by_row, factor
+
+
+@dataclass(frozen=True)
+class Fields:
+    """A kernel sum and its derivatives at each query; true values are `value * exp(shift)`.
+
+    Attributes
+    ----------
+    value : array of shape (m,) for one element or a paired batch, (m, b) otherwise
+    gradient, hessian : arrays with one and two more axes of length d; None if not asked for
+    slopes : for each variable of the program the sum of coef times the partial derivative; empty
+        where they are not known (spectral engine, unless the profile is exponential)
+    cusp : the sum of the coefficients of the points that coincide with the query, where the
+        slope is infinite (their terms are left out of the derivatives); None for smooth profiles
+    shift : the logarithm of the scale of each query, shape (m,)
+    bound : a bound on the error of the values of each element, shape (b,), where
+        `options(tolerance=...)` was used; None where the error is rounding only
+    """
+
+    value: Array
+    gradient: Array | None
+    hessian: Array | None
+    slopes: tuple[Array, ...]
+    cusp: Array | None
+    shift: Array
+    bound: Array | None = None
+
+    def each(self, change: Callable[[Array], Array], bound: Array | None = None) -> Fields:
+        """Apply one function to value, gradient, Hessian, slopes and cusp."""
+        return _joined([self], lambda arrays: change(arrays[0]), self.shift, bound)
+
+    def only_element(self) -> Fields:
+        """Drop the axis of elements, of which there is one."""
+        return self.each(lambda a: a[:, 0], None if self.bound is None else self.bound[:1])
+
+    def put(self, rows: Any, part: Fields) -> None:
+        """Overwrite some rows in place."""
+        for name in ("value", "gradient", "hessian", "cusp", "shift"):
+            if getattr(self, name) is not None:
+                getattr(self, name)[rows] = getattr(part, name)
+        if self.slopes:
+            for own, other in zip(self.slopes, part.slopes, strict=True):
+                own[rows] = other
+
+
+def empty_fields(program: Program, m: int, batch: int, dim: int, order: int, dtype: Any) -> Fields:
+    """Unwritten fields of the given sizes, for `Fields.put`."""
+    shape = (m, batch)
+    gradient = np.empty((*shape, dim), dtype=dtype) if order >= 1 else None
+    hessian = np.empty((*shape, dim, dim), dtype=dtype) if order == 2 else None
+    slopes = tuple(np.empty(shape) for _ in program.variables) if order >= 1 else ()
+    cusp = np.empty(shape, dtype=dtype) if order >= 1 and any(program.cusps) else None
+    return Fields(np.empty(shape, dtype=dtype), gradient, hessian, slopes, cusp, np.zeros(m))
+
+
+def from_moments(
+    program: Program,
+    moments: list[Moments],
+    queries: list[Array],
+    dim: int,
+    order: int,
+    dtype: Any,
+    shift: Array,
+    bound: Array | None = None,
+) -> Fields:
+    """Fields from the moments of each element; without derivatives one entry may hold them all.
+
+    `queries[v]` are the queries where variable v measures them, centred like the points.
+    """
+
+    def stacked(arrays: list[Any]) -> Array:
+        return np.stack(arrays, axis=1).astype(dtype, copy=False)
+
+    value = moments[0][("value",)].reshape(len(shift), -1).astype(dtype, copy=False)
+    if order == 0:
+        return Fields(value, None, None, (), None, shift, bound)
+    value = stacked([part[("value",)] for part in moments])
+    gradient = stacked([gradient_of(program, part, queries, dim) for part in moments])
+    hessian = None
+    if order == 2:
+        hessian = stacked([hessian_of(program, part, queries, dim) for part in moments])
+    zero = np.zeros(len(shift))
+    slopes = tuple(
+        np.stack([part.get(("sum", v), zero) for part in moments], axis=1, dtype=np.float64)
+        for v in range(len(program.variables))
+    )
+    cusp = stacked([part[("cusp",)] for part in moments]) if any(program.cusps) else None
+    return Fields(value, gradient, hessian, slopes, cusp, shift, bound)
+
+
+def unshifted(
+    value: Array,
+    gradient: Array | None = None,
+    hessian: Array | None = None,
+    slopes: tuple[Array, ...] = (),
+    bound: Array | None = None,
+) -> Fields:
+    """Fields with shift 0 and no cusps."""
+    return Fields(value, gradient, hessian, slopes, None, np.zeros(len(value)), bound)
+
+
+def total(parts: list[Fields]) -> Fields:
+    """The sum of fields, brought to a common shift."""
+    high = np.max([p.shift for p in parts], axis=0)
+    scales = [factor(p.shift, high) for p in parts]
+
+    def add(arrays: list[Array]) -> Any:
+        return sum(map(by_row, arrays, scales)).astype(arrays[0].dtype)  # type: ignore[union-attr]
+
+    bounds = _bounds(parts)
+    return _joined(parts, add, high, None if bounds is None else np.sum(bounds, axis=0))
+
+
+def side_by_side(parts: list[Fields]) -> Fields:
+    """Fields of disjoint parts of a batch, brought to a common shift."""
+    high = np.max([p.shift for p in parts], axis=0)
+    scales = [factor(p.shift, high) for p in parts]
+
+    def join(arrays: list[Array]) -> Array:
+        return np.concatenate(list(map(by_row, arrays, scales)), axis=1, dtype=arrays[0].dtype)
+
+    bounds = _bounds(parts)
+    return _joined(parts, join, high, None if bounds is None else np.concatenate(bounds))
+
+
+def mixed(inner: Fields, B: Array) -> Fields:
+    """The fields of linear combinations of the elements: the batch axis times B."""
+
+    def mix(a: Array) -> Array:
+        return np.moveaxis(np.tensordot(a, B.astype(a.dtype), axes=(1, 0)), -1, 1)
+
+    return inner.each(mix, None if inner.bound is None else inner.bound @ np.abs(B))
+
+
+def in_float32(fields: Fields) -> Fields:
+    """Fields in float32; slopes and shifts stay in float64, a bound grows by the rounding."""
+    slopes = fields.slopes
+    f = fields.each(as_float32, with_rounding(fields.bound, fields.value))
+    return Fields(f.value, f.gradient, f.hessian, slopes, f.cusp, f.shift, f.bound)
+
+
+def with_rounding(bound: Array | None, value: Array) -> Array | None:
+    """A bound on the error of values of shape (m, b) that will be rounded to float32."""
+    if bound is None:
+        return None
+    return np.asarray(bound + np.finfo(np.float32).eps * np.abs(value).max(axis=0))
+
+
+def _joined(
+    parts: list[Fields], join: Callable[[list[Array]], Any], shift: Array, bound: Array | None
+) -> Fields:
+    """Join the value, gradient, ... of all parts; None (or no slopes) where one part has none."""
+
+    def joined(name: str) -> Any:
+        arrays = [getattr(p, name) for p in parts]
+        return None if any(a is None for a in arrays) else join(arrays)
+
+    known = all(p.slopes for p in parts)
+    slopes = zip(*(p.slopes for p in parts), strict=True) if known else ()
+    return Fields(
+        joined("value"),
+        joined("gradient"),
+        joined("hessian"),
+        tuple(join(list(s)) for s in slopes),
+        joined("cusp"),
+        shift,
+        bound,
+    )
+
+
+def _bounds(parts: list[Fields]) -> list[Array] | None:
+    """The bounds of all parts, zero where a part is right to rounding; None if every part is."""
+    if all(p.bound is None for p in parts):
+        return None
+    return [np.zeros(p.value.shape[1]) if p.bound is None else p.bound for p in parts]

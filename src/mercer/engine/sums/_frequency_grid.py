@@ -1,0 +1,231 @@
+"""Grids of frequencies that stand for a radial kernel on a box, with a bound on the error.
+
+    k(x - y) = sum_m D_m exp(i <w_m, x - y>),   w_m = 2 pi m / L
+
+Two things are approximated: the kernel repeats with period L, and frequencies end at M. Both errors
+are bounded. For a positive definite kernel D_m >= 0, so the truncation loses at most the missing
+mass k_L(0) - sum_m D_m, where k_L is the kernel summed over its images.
+"""
+
+from __future__ import annotations
+
+import importlib
+import math
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from mercer._array import Array
+from mercer._threads import map_threads, thread_count
+from mercer.engine._tiling import pieces
+from mercer.engine.pairs._cutoff import reach
+from mercer.engine.programs._jets import evaluate
+from mercer.engine.programs._program import Program
+
+MOST_MODES, MOST_SAMPLES = 1 << 24, 1 << 22  # a few hundred MiB of complex numbers at most
+FEW_POINTS = 1 << 14  # not worth several threads
+_FINEST, _COARSEST = 1e-13, 1e-6  # relative accuracy asked of the transforms
+_MOST_PER_AXIS = 8192
+_CLIP = 2.6  # periods in units of the data range where the profile decays too slowly
+_TRANSFORMS = 0.25  # share of the tolerance that is left to the transforms
+
+
+@lru_cache(maxsize=1)
+def finufft() -> Any:
+    """The module, or None where it is not installed (extra `fast`)."""
+    try:
+        return importlib.import_module("finufft")
+    except ImportError:
+        return None
+
+
+@dataclass(frozen=True)
+class Grid:
+    """Frequencies and weights that stand for a kernel on a box.
+
+    Attributes
+    ----------
+    centre : middle of the box, shape (d,)
+    extent : lengths of its sides, shape (d,)
+    period : L for each axis, shape (d,)
+    weights : D_m, shape (2 M_1 + 1, ..., 2 M_d + 1)
+    error : a bound on |sum_m D_m exp(i <w_m, x - y>) - k(x, y)| for points in the box
+    accuracy : relative error allowed to the non-uniform transforms
+    """
+
+    centre: Array
+    extent: Array
+    period: Array
+    weights: Array
+    error: float
+    accuracy: float = _FINEST
+
+    def frequencies(self, axis: int) -> Array:
+        """w along one axis, shaped to multiply an array of modes."""
+        half = self.weights.shape[axis] // 2
+        w: Array = 2.0 * math.pi * np.arange(-half, half + 1) / self.period[axis]
+        return np.asarray(w.reshape([-1 if k == axis else 1 for k in range(self.weights.ndim)]))
+
+
+def grid_for(
+    program: Program, low: Array, high: Array, tolerance: float, most: float = MOST_MODES
+) -> Grid | None:
+    """The smallest grid that meets tolerance * k(0) on the box; None beyond `most` modes."""
+    extent = np.maximum(high - low, 1e-12 * np.maximum(np.abs(low), np.abs(high)) + 1e-300)
+    centre, dim = 0.5 * (low + high), extent.size
+    share = (1.0 - _TRANSFORMS) * tolerance
+    error = share * program.value_at_zero
+    pad2 = reach(program, 0, share / (4.0 * dim), 64.0 * float((extent**2).sum()))
+    grid = None
+    if program.spectrum is not None and math.isfinite(pad2):
+        grid = _from_density(program, centre, extent, math.sqrt(pad2), error, most)
+    if grid is None or grid.error > error:
+        grid = _from_samples(program, centre, extent, error, min(most, MOST_SAMPLES))
+    if grid is None:
+        return None
+    accuracy = _TRANSFORMS * tolerance / (2.0 * dim)
+    return replace(grid, accuracy=float(np.clip(accuracy, _FINEST, _COARSEST)))
+
+
+def _from_density(
+    program: Program, centre: Array, extent: Array, pad: float, error: float, most: float
+) -> Grid | None:
+    """Weights from the spectral density; what is lost is wrapped and missing mass."""
+    assert program.spectrum is not None
+    dim, period = centre.size, extent + pad
+    omega = _tail_frequency(program, error / (4.0 * dim))
+    if np.prod(2.0 * np.ceil(omega * period / (2.0 * math.pi)) + 1.0) > most:
+        return None
+    half = np.ceil(omega * period / (2.0 * math.pi)).astype(int)
+    axes = [
+        (2.0 * math.pi * np.arange(-h, h + 1) / p) ** 2 for h, p in zip(half, period, strict=True)
+    ]
+    density = program.spectrum(_outer_sum(axes).ravel(), dim).reshape(2 * half + 1)
+    weights = density * (2.0 * math.pi) ** dim / float(np.prod(period))
+    if not np.isfinite(weights).all():
+        return None
+    periodic = _images(program, period, np.zeros(dim))
+    missing = abs(periodic - float(weights.sum()))
+    wrapped = _images(program, period, extent) - program.value_at_zero
+    return Grid(centre, extent, period, weights, missing + wrapped)
+
+
+def _images(program: Program, period: Array, slack: Array, shells: int = 6) -> float:
+    """The kernel summed over its images, each moved closer by up to `slack`."""
+    steps = np.arange(-shells, shells + 1)
+    axes = [
+        np.maximum(0.0, np.abs(steps) * p - np.where(steps == 0, 0.0, s)) ** 2
+        for p, s in zip(period, slack, strict=True)
+    ]
+    return float(_profile(program, _outer_sum(axes)).sum())
+
+
+def _outer_sum(axes: list[Array]) -> Array:
+    """a_1[i] + a_2[j] + ... as an array with one axis for each."""
+    dim = len(axes)
+    shaped = [a.reshape([-1 if i == k else 1 for i in range(dim)]) for k, a in enumerate(axes)]
+    return np.asarray(sum(shaped[1:], shaped[0]))
+
+
+def _from_samples(
+    program: Program, centre: Array, extent: Array, error: float, most: float
+) -> Grid | None:
+    """Weights by FFT of the profile, on a coordinate that is bent to be periodic outside the box.
+
+    For profiles without a known spectral density, or too slow to decay. Differences of points in
+    the box stay in the range where the coordinate is straight, so only the number of modes limits
+    the accuracy; it is doubled until the error between the samples is small enough. What the
+    longest axis needs by itself is found first: no more is needed to give up early.
+    """
+    period, size, dim = _CLIP * extent, 32, extent.size
+    if dim > 1:
+        longest = [int(np.argmax(extent))]
+        line = _from_samples(program, centre[longest], extent[longest], error, most ** (1.0 / dim))
+        if line is None:
+            return None
+        size = line.weights.size + 1
+    while size <= _MOST_PER_AXIS and float(size) ** dim <= most:
+        ticks = [np.arange(size) * (p / size) for p in period]
+        bent = [_bent(t, e, p) ** 2 for t, e, p in zip(ticks, extent, period, strict=True)]
+        samples = _profile(program, _outer_sum(bent))
+        weights = np.fft.fftshift(np.fft.fftn(samples).real / samples.size)
+        weights = weights[(slice(1, None),) * dim]  # drop the unpaired highest mode
+        found = 2.0 * _measured_error(program, Grid(centre, extent, period, weights, 0.0), extent)
+        if found <= error:
+            return Grid(centre, extent, period, weights, found)
+        size *= 2
+    return None
+
+
+def _bent(x: Array, extent: float, period: float) -> Array:
+    """The distance to the nearest multiple of the period, level where it is farthest."""
+    t = np.minimum(x, period - x)
+    top = 0.5 * period
+    s = np.clip((t - extent) / (top - extent), 0.0, 1.0)
+    # a smooth step: all derivatives vanish at both ends
+    with np.errstate(over="ignore", divide="ignore"):
+        step = 1.0 / (1.0 + np.exp(1.0 / np.maximum(s, 1e-9) - 1.0 / np.maximum(1.0 - s, 1e-9)))
+    return np.asarray(t * (1.0 - step) + (0.5 * (extent + top)) * step)
+
+
+def _measured_error(program: Program, grid: Grid, extent: Array) -> float:
+    """The largest error on random differences of points in the box; the caller doubles it."""
+    rng = np.random.default_rng(0)
+    gaps = rng.uniform(-1.0, 1.0, size=(4000, extent.size)) * extent
+    gaps[:2000] *= rng.uniform(0.0, 1.0, size=(2000, 1)) ** 3  # more of them close together
+    value = evaluate_modes(grid, grid.weights[None].astype(complex), gaps + grid.centre)[0]
+    return float(np.abs(value - _profile(program, (gaps**2).sum(axis=1))).max())
+
+
+def _profile(program: Program, u: Array) -> Array:
+    with np.errstate(all="ignore"):
+        return np.asarray(np.broadcast_to(evaluate(program.profile, [u]).value, u.shape))
+
+
+def _tail_frequency(program: Program, mass: float) -> float:
+    """The frequency beyond which one axis of the spectral measure holds less than `mass`."""
+    assert program.spectrum is not None
+    w = np.logspace(-6.0, 9.0, 6001)
+    density = program.spectrum(w**2, 1)
+    pieces = 0.5 * (density[1:] + density[:-1]) * np.diff(w)
+    tail = 2.0 * np.cumsum(pieces[::-1])[::-1]
+    beyond = np.flatnonzero(tail <= mass)
+    return float(w[beyond[0]]) if beyond.size else math.inf
+
+
+def evaluate_modes(grid: Grid, modes: Array, Y: Array) -> Array:
+    """Real sums at Y for a stack of modes of real functions, two per transform."""
+    odd = modes.shape[0] % 2
+    padded = np.concatenate([modes, np.zeros_like(modes[:1])]) if odd else modes
+    packed = np.ascontiguousarray(padded[0::2] + 1j * padded[1::2])
+    out = np.empty((2 * packed.shape[0], len(Y)))
+    # threads that wait for each other cost dear on a busy machine: blocks of queries go to the
+    # pool, unless each would have to transform a grid larger than itself
+    rows = max(FEW_POINTS, 2 * grid.weights.size)
+    shared = len(Y) <= 2 * rows and len(Y) > FEW_POINTS
+
+    def block(part: slice) -> None:
+        plan = finufft().Plan(
+            2,
+            grid.weights.shape,
+            n_trans=packed.shape[0],
+            eps=grid.accuracy,
+            isign=1,
+            nthreads=thread_count() if shared else 1,
+        )
+        plan.setpts(*angles(grid, Y[part]))
+        values = np.asarray(plan.execute(packed if packed.shape[0] > 1 else packed[0]))
+        values = values.reshape(packed.shape[0], -1)
+        out[0::2, part], out[1::2, part] = values.real, values.imag
+
+    parts = [slice(0, len(Y))] if shared else list(pieces(len(Y), rows))
+    map_threads(block, parts)
+    return out[: modes.shape[0]]
+
+
+def angles(grid: Grid, X: Array) -> list[Array]:
+    """Points in units in which the box repeats after 2 pi, one array for each axis."""
+    scaled = (X.astype(np.float64) - grid.centre) * (2.0 * math.pi / grid.period)
+    return [np.ascontiguousarray(scaled[:, k]) for k in range(X.shape[1])]

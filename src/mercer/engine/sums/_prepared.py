@@ -1,0 +1,294 @@
+"""Kernel sums: `fields` for one set of queries, `prepare` for many, and Gram matrices."""
+
+from __future__ import annotations
+
+import math
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from mercer._array import Array
+from mercer._config import get_options, options
+from mercer.engine._points import as_float32, as_float64, n_columns, n_rows
+from mercer.engine._tiling import pieces
+from mercer.engine.pairs._float32 import needs_float64
+from mercer.engine.programs._coef import Coef, Dense, LowRank, Selection, Stacked
+from mercer.engine.programs._program import Program
+from mercer.engine.sums import _blocked, _native, _paired_blas
+from mercer.engine.sums._choice import NO_SPECTRUM, can_transform, native_elements, use_native
+from mercer.engine.sums._fields import Fields, in_float32, mixed, side_by_side, total, unshifted
+from mercer.engine.sums._native import NativeSum
+from mercer.engine.sums._redo import noisy_rows, underflowing_rows
+from mercer.engine.sums._rowwise import rowwise_fields
+from mercer.engine.sums._spectral import SpectralSum, slope_ratio, spectral_sum
+from mercer.exceptions import InputError
+
+_SPECTRAL_PAIRS = 1e7  # fewer are summed before a grid is made
+_SELECTED = 64  # elements of a Selection that are differentiated at once
+
+
+def gram(program: Program, X: Any, Y: Any) -> Array:
+    """The matrix k(x_i, y_j), shape (n, m); exactly symmetric when Y is X."""
+    if needs_float64(program, X, Y, 0):
+        same = X is Y
+        X = as_float64(X)
+        return as_float32(gram(program, X, X if same else as_float64(Y)))
+    run = _native.gram if use_native(program, X, Y) else _blocked.gram
+    return run(program, X, Y)
+
+
+def fields(
+    program: Program,
+    X: Any,
+    Y: Any,
+    coef: Coef,
+    *,
+    order: int = 0,
+    paired: bool = False,
+    shifted: bool = False,
+) -> Fields:
+    """Sums over points of coef times kernel, and derivatives in the query up to `order`.
+
+    See `PreparedSum.fields`.
+    """
+    once = PreparedSum(program, X, coef, keep=False)
+    return once.fields(Y, order=order, paired=paired, shifted=shifted)
+
+
+def prepare(
+    program: Program,
+    X: Any,
+    coef: Coef,
+    *,
+    n_queries: int = 0,
+    tolerance: float | None = None,
+    slopes: bool = False,
+) -> PreparedSum:
+    """Prepare sums over the same points for many sets of queries.
+
+    What depends on the points alone is done once: they are packed for the compiled core, sorted
+    in space so that far ones can be left out, or transformed to frequencies.
+
+    Parameters
+    ----------
+    program : Program
+    X : array of shape (n, d)
+    coef : Coef
+        Coefficients of shape (n, b).
+    n_queries : int
+        About how many queries there will be in all, to decide which preparations are worth while.
+    tolerance : float, optional
+        As in `options(tolerance=...)`, which it replaces.
+    slopes : bool
+        Whether `Fields.slopes` are needed: not every spectral sum has them.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import mercer as mc
+    >>> from mercer.engine import Dense, prepare
+    >>> X = np.array([[0.0], [1.0]])
+    >>> density = prepare(mc.Gaussian(1.0).program, X, Dense(np.array([[0.5], [0.5]])))
+    >>> density.fields(np.array([[0.5]]), order=1).gradient.ravel()
+    array([0.])
+    """
+    return PreparedSum(program, X, coef, True, n_queries, tolerance, slopes)
+
+
+class PreparedSum:
+    """Elements sum_i a_i k(x_i, .) on points that stay; see `prepare`."""
+
+    def __init__(
+        self,
+        program: Program,
+        X: Any,
+        coef: Coef,
+        keep: bool = True,
+        n_queries: int = 0,
+        tolerance: float | None = None,
+        slopes: bool = False,
+    ) -> None:
+        self.program, self.X, self.coef = program, X, coef
+        self._settings = keep, n_queries, tolerance, slopes
+        self._kept: dict[Any, Any] = {}
+
+    def fields(
+        self,
+        Y: Any,
+        *,
+        order: int = 0,
+        paired: bool = False,
+        shifted: bool = False,
+        exact: bool = False,
+    ) -> Fields:
+        """Values and derivatives of the sums at the queries Y.
+
+        Parameters
+        ----------
+        Y : array of shape (m, d)
+        order : {0, 1, 2}
+            Of the derivatives in the query.
+        paired : bool
+            Take element j at query j only. Otherwise every element at every query, (m, b, ...).
+        shifted : bool
+            Give each query a logarithmic scale, so that sums that underflow keep their digits, and
+            those in the tails are accurate relative to themselves.
+        exact : bool
+            Sum to rounding, whatever tolerance is allowed.
+        """
+        _, _, tolerance, slopes = self._settings
+        changes: dict[str, Any] = {} if tolerance is None else {"tolerance": tolerance}
+        spectral = get_options().engine == "spectral"
+        if spectral and (exact or (slopes and math.isnan(slope_ratio(self.program)))):
+            changes["engine"] = None
+        if exact:
+            changes["tolerance"] = 0.0
+        if not changes:
+            return self._fields(Y, order, paired, shifted)
+        with options(**changes):
+            return self._fields(Y, order, paired, shifted)
+
+    def _fields(self, Y: Any, order: int, paired: bool, shifted: bool) -> Fields:
+        program, X, coef = self.program, self.X, self.coef
+        if needs_float64(program, X, Y, order):
+            wide = self._part("float64", as_float64(X), coef)
+            return in_float32(wide._fields(as_float64(Y), order, paired, shifted))
+        if isinstance(coef, Selection):
+            if paired:
+                return rowwise_fields(program, X[coef.index], Y, coef.value, order, shifted)
+            return self._selected(coef, Y, order, shifted)
+        if isinstance(coef, Stacked):
+            parts = [
+                self._part(rows.start, X[rows], part)._fields(Y, order, paired, shifted)
+                for rows, part in coef.blocks()
+            ]
+            f = total(parts)
+        elif paired:
+            return self._paired(coef, Y, order, shifted)
+        elif isinstance(coef, LowRank):
+            inner = self._part("left", X, Dense(coef.left))._fields(Y, order, False, shifted)
+            f = mixed(inner, coef.right)
+        else:
+            return self._dense(coef, Y, order, shifted)
+        return self._noise_redone(f, Y, order, True) if shifted else f
+
+    def _part(self, name: Any, X: Any, coef: Coef) -> PreparedSum:
+        """A sum that this one is made of."""
+        if name not in self._kept:
+            self._kept[name] = PreparedSum(self.program, X, coef, *self._settings)
+        return self._kept[name]  # type: ignore[no-any-return]
+
+    def _dense(self, coef: Dense, Y: Any, order: int, shifted: bool) -> Fields:
+        """Every element at every query, by the engine that suits."""
+        if shifted:
+            used = self._used_points
+            if used is not None:  # other points must not set the scale
+                part = self._part("used", self.X[used], Dense(coef.array[used]))
+                return part._fields(Y, order, False, True)
+        spectral = self._spectral(coef, Y)
+        if spectral is not None:
+            f = spectral.fields(Y, order)
+            return self._noise_redone(f, Y, order, shifted)
+        program, X = self.program, self.X
+        size = native_elements(n_columns(X), order) if order else coef.shape[1]
+        if size == 0 or not use_native(program, X, Y):
+            return _blocked.fields(program, X, Y, coef, order=order, shifted=shifted)
+        parts = [self._native(coef, part)(Y, order) for part in pieces(coef.shape[1], size)]
+        f = parts[0] if len(parts) == 1 else side_by_side(parts)
+        if not shifted:
+            return f
+        if f.bound is not None:
+            return self._noise_redone(f, Y, order, True)
+        return self._underflow_redone(f, Y, coef, order, False)
+
+    @cached_property
+    def _used_points(self) -> Array | None:
+        """The points of coefficients that are not zero; None if all (or none) are."""
+        assert isinstance(self.coef, Dense)
+        used = np.any(self.coef.array != 0, axis=1)
+        return None if used.all() or not used.any() else used
+
+    def _native(self, coef: Dense, elements: slice) -> NativeSum:
+        key = "native", elements.start, elements.stop
+        if key not in self._kept:
+            keep, n_queries, *_ = self._settings
+            self._kept[key] = NativeSum(
+                self.program, self.X, coef.array[:, elements], keep=keep, n_queries=n_queries
+            )
+        return self._kept[key]  # type: ignore[no-any-return]
+
+    def _spectral(self, coef: Dense, Y: Any) -> SpectralSum | None:
+        """The transformed elements; None if this call is not for the spectral engine."""
+        wanted, tolerance = get_options().engine, get_options().tolerance
+        if wanted not in (None, "spectral") or (wanted is None and tolerance == 0.0):
+            return None
+        _, n_queries, _, slopes = self._settings
+        forced = wanted == "spectral"
+        pairs = float(n_rows(self.X)) * max(n_rows(Y), n_queries)
+        if not forced and (
+            pairs < _SPECTRAL_PAIRS or (slopes and math.isnan(slope_ratio(self.program)))
+        ):
+            return None
+        key = "spectral", forced, tolerance
+        if key not in self._kept:
+            possible = can_transform(self.program, self.X, Y)
+            self._kept[key] = possible and spectral_sum(
+                self.program, self.X, Y, coef.array, tolerance, n_queries, forced=forced
+            )
+        made: SpectralSum | None = self._kept[key] or None
+        if forced and made is None:
+            raise InputError(NO_SPECTRUM)
+        return made if forced or (made and made.is_worth_while(n_rows(Y))) else None
+
+    def _paired(self, coef: Dense | LowRank, Y: Any, order: int, shifted: bool) -> Fields:
+        """Element j at query j."""
+        program, X = self.program, self.X
+        f = None
+        if native_elements(n_columns(X), order) and use_native(program, X, Y):
+            f = _native.paired_fields(program, X, Y, coef, order=order)
+        elif order == 1 and get_options().engine is None:
+            f = _paired_blas.fields(program, X, Y, coef)
+        if f is None:
+            return _blocked.fields(program, X, Y, coef, order=order, paired=True, shifted=shifted)
+        return self._underflow_redone(f, Y, coef, order, True) if shifted else f
+
+    def _selected(self, coef: Selection, Y: Any, order: int, shifted: bool) -> Fields:
+        """All queries against elements that are single features."""
+        if order == 0 and not shifted:
+            value = gram(self.program, Y, self.X[coef.index])
+            value *= coef.value.astype(value.dtype)
+            return unshifted(value)
+        blocks = []
+        for some in pieces(coef.index.shape[0], _SELECTED):
+            points, values = self.X[coef.index[some]], np.diag(coef.value[some])
+            part = self._part(some.start, points, Dense(values))
+            blocks.append(part._fields(Y, order, False, shifted))
+        return side_by_side(blocks)
+
+    def _noise_redone(self, f: Fields, Y: Any, order: int, shifted: bool) -> Fields:
+        """Sum rows again to rounding where the error that a tolerance allows is noise."""
+        rows = noisy_rows(f, relative=shifted)
+        if rows.size:
+            with options(engine=None, tolerance=0.0):
+                f.put(rows, self._fields(Y[rows], order, False, shifted))
+        return f
+
+    def _underflow_redone(
+        self, f: Fields, Y: Any, coef: Dense | LowRank, order: int, paired: bool
+    ) -> Fields:
+        """Sum rows again in log space where all terms underflow."""
+        scale = float(np.abs(coef.array).max()) if isinstance(coef, Dense) else 1.0
+        if self.program.log_profile is None or scale == 0.0:
+            return f
+        rows = underflowing_rows([f.value, *f.slopes], scale, str(f.value.dtype))
+        if rows.size:
+            some = coef.columns(rows) if paired else coef
+            assert isinstance(some, Dense | LowRank)
+            f.put(
+                rows,
+                _blocked.fields(
+                    self.program, self.X, Y[rows], some, order=order, paired=paired, shifted=True
+                ),
+            )
+        return f

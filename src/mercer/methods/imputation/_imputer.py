@@ -1,0 +1,320 @@
+"""Imputation: missing entries predicted by kernel PCA, observed entries held."""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from mercer._array import Array, as_points, is_sparse, non_negative, positive_int
+from mercer._random import as_generator
+from mercer._status import Status
+from mercer._threads import single_threaded_blas
+from mercer.engine import pieces
+from mercer.exceptions import InputError
+from mercer.kernels import Kernel
+from mercer.linalg._inputs import raw_weights
+from mercer.methods._rows import distinct_rows
+from mercer.methods.imputation._rounds import Components, fill_from_neighbours, observed_mean
+from mercer.methods.imputation._validation import Trial, choose
+from mercer.methods.pca._components import check_number
+from mercer.methods.pca._filters import Filter, Tikhonov
+from mercer.preimages import LinearInverse
+from mercer.space import Element
+
+_MANY = 2000  # rows whose components are all computed, in seconds per round; more take landmarks
+_LANDMARKS = 500
+_REFERENCES = 2000  # rows among which neighbours are sought
+_BLOCK = 2048  # rows that are filled at once
+
+
+@dataclass(frozen=True, eq=False)
+class Imputer:
+    """Fills missing entries of rows: x_m = r(x)_m, the observed entries held.
+
+    r(x) = b_0 + sum_i b_i k(z_i, z) is the regression of the rows on their filtered coordinates in
+    the principal subspace, with z = (x - offset) / scale. The equation is solved by iteration from
+    the mean of near rows; then x_m becomes mean + trust (x_m - mean).
+
+    Attributes
+    ----------
+    kernel : Kernel or None
+        On columns divided by `scale`; None if only column means could be learned.
+    error : float
+        Mean squared error on the entries that were hidden, over that of column means: an estimate
+        for the missing entries, if they are missing at random. NaN if none could be hidden.
+    status : Status
+        Why the rounds of `fit_imputer` ended.
+    changes : array of shape (n_iter,)
+        Root mean square change of the missing entries in each round, in units of the scale.
+    offset, scale, mean : arrays of shape (d,)
+        Units in which the kernel sees columns, and the means of columns in them.
+    trust : array of shape (d,)
+        In [0, 1].
+    regression : Element or None
+        The sums of r, one per column; None if there are means only.
+    intercept : array of shape (d,)
+        b_0.
+    rows, row_weights : arrays of shape (m, d) and (m,)
+        Completed rows, among which neighbours are sought.
+    max_iter, tol
+        The iteration ends at a change of `tol` (root mean square, in units of the scale).
+
+    See Also
+    --------
+    fit_imputer : makes one.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.methods import fit_imputer
+    >>> t = np.linspace(0.0, 2.0, 100)[:, None]
+    >>> imputer = fit_imputer(np.hstack([t, 3.0 * t + 1.0, t**2]))
+    >>> imputer([[1.0, np.nan, np.nan]]).round(1)
+    array([[1., 4., 1.]])
+    """
+
+    kernel: Kernel | None
+    error: float
+    status: Status
+    changes: Array = field(repr=False)
+    offset: Array = field(repr=False)
+    scale: Array = field(repr=False)
+    mean: Array = field(repr=False)
+    trust: Array = field(repr=False)
+    regression: Element | None = field(repr=False)
+    intercept: Array = field(repr=False)
+    rows: Array = field(repr=False)
+    row_weights: Array = field(repr=False)
+    max_iter: int = 20
+    tol: float = 1e-3
+
+    def __call__(self, X: Any) -> Array:
+        """Return X with its NaN filled, and all other entries unchanged."""
+        X = _incomplete(X)
+        if X.shape[1] != len(self.mean):
+            raise InputError(f"X must have {len(self.mean)} columns, got {X.shape[1]}")
+        out = np.array(X)
+        rows = np.flatnonzero(np.isnan(X).any(axis=1))
+        for part in pieces(len(rows), _BLOCK):
+            block = X[rows[part]]
+            Z = self._fill((block.astype(np.float64) - self.offset) / self.scale)
+            filled = (self.offset + self.scale * Z).astype(X.dtype)
+            out[rows[part]] = np.where(np.isnan(block), filled, block)
+        return out
+
+    def _fill(self, T: Array) -> Array:
+        missing = np.isnan(T)
+        Z = np.where(missing, self.mean, T)
+        if self.regression is None or not self.trust.any():
+            return Z
+        on = np.flatnonzero(~missing.all(axis=1))
+        with single_threaded_blas():
+            Z[on] = fill_from_neighbours(T[on], self.rows, self.row_weights)
+        for _ in range(self.max_iter):
+            if not on.size:
+                break
+            there = self.intercept + np.asarray(self.regression(Z[on]), dtype=np.float64)
+            change = np.where(missing[on], there - Z[on], 0.0)
+            Z[on] += change
+            moved = np.sqrt(np.sum(change**2, axis=1) / missing[on].sum(axis=1))
+            on = on[moved > self.tol]
+        return np.where(missing, self.mean + self.trust * (Z - self.mean), T)
+
+
+def fit_imputer(
+    X: Any,
+    kernel: Kernel | None = None,
+    *,
+    weights: Any = None,
+    filter: Filter | None = None,  # noqa: A002
+    n_components: float | None = None,
+    scale_columns: str = "auto",
+    n_landmarks: int | None = None,
+    max_iter: int = 20,
+    tol: float = 1e-3,
+    random_state: Any = 0,
+) -> Imputer:
+    """Return a map that fills missing entries by kernel PCA, fitted to rows with missing entries.
+
+    The rows are completed in rounds. A round finds the principal subspace of the completed rows,
+    then, for each column, the missing entries z with z = (H z), the observed ones held. H projects
+    on the subspace with the filter's weights, and predicts the column by linear regression. With
+    `Tikhonov` that is kernel ridge regression of each column on the completed rows, from the rows
+    in which it is observed. The first completion is a mean over rows that are near in shared
+    columns.
+
+    Observed entries are hidden to choose what is not given: a tenth of them, of small arrays up to
+    three tenths, on at most 400 rows. They choose the filter's strength in each round, the number
+    of rounds, the units of columns, the length scale, and the trust in the prediction against the
+    mean of each column, mean + trust (z - mean). The trust is about 0 for columns that the others
+    do not predict.
+
+    Parameters
+    ----------
+    X : array_like of shape (n, d)
+        NaN where missing. Every column needs an observed entry.
+    kernel : Kernel, optional
+        On vectors. By default Gaussian, its squared length scale a quarter, one or four times the
+        median squared distance between rows (from shared columns, scaled up to all).
+    weights : array_like of shape (n,), optional
+        Weights >= 0; a weight of 2 is the same as repeating the row.
+    filter : Filter, optional
+        `Tikhonov()` by default. Strengths that it leaves open are chosen.
+    n_components : int, float or None
+        As for `kernel_pca`; None is all.
+    scale_columns : {"auto", "std", "none"}
+        Whether the automatic kernel sees columns divided by their observed standard deviations
+        ("std") or as they are ("none"). "auto" takes whichever predicts hidden entries better, by
+        the product of its errors in both units. A kernel that is given is in the units of the data,
+        so that columns are not scaled.
+    n_landmarks : int, optional
+        As for `kernel_pca`; by default none up to 2,000 different rows, and 500 beyond.
+    max_iter : int, default=20
+        Rounds at most.
+    tol : float, default=1e-3
+        The last round changes the missing entries by less, root mean square and relative to the
+        scale of the columns.
+    random_state : int, Generator, RandomState or None, default=0
+        Chooses which entries are hidden, and landmarks.
+
+    Returns
+    -------
+    Imputer
+
+    Notes
+    -----
+    Choices on hidden entries suit entries missing at random, not those that are missing because of
+    their value.
+
+    References
+    ----------
+    G. Sanguinetti and N. D. Lawrence, Missing data in kernel PCA, 2006.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.methods import fit_imputer
+    >>> rng = np.random.default_rng(0)
+    >>> t = rng.uniform(0.0, 2.0, (300, 1))
+    >>> X = np.sin(t + np.arange(6))
+    >>> holes = X.copy()
+    >>> holes[rng.random(X.shape) < 0.2] = np.nan
+    >>> imputer = fit_imputer(holes)
+    >>> missing = np.isnan(holes)
+    >>> bool(np.mean((imputer(holes) - X)[missing] ** 2) < 0.02 * np.var(X))
+    True
+    >>> imputer.error < 0.1
+    True
+    """
+    X = _incomplete(X)
+    check_number(n_components)
+    positive_int(max_iter, "max_iter")
+    non_negative(tol, "tol")
+    _check_kernel(kernel, scale_columns)
+    missing = np.isnan(X)
+    if missing.all(axis=0).any():
+        empty = np.flatnonzero(missing.all(axis=0)).tolist()
+        raise InputError(f"columns {empty} of X have no observed entry; drop them first")
+    rng = as_generator(random_state)
+    raw = raw_weights(weights, len(X))
+    raw = np.ones(len(X)) if raw is None else raw
+    # rows without an observed entry say nothing; one bit pattern for every NaN
+    rows = np.where(missing, np.nan, X.astype(np.float64))
+    rows, w = distinct_rows(rows, np.where(missing.all(axis=1), 0.0, raw))
+    if not len(rows):
+        raise InputError("no row with a positive weight has an observed entry")
+    if n_landmarks is None and len(rows) > _MANY:
+        n_landmarks = _LANDMARKS
+    elif n_landmarks is not None:
+        n_landmarks = positive_int(n_landmarks, "n_landmarks")
+    shrink = Tikhonov() if filter is None else filter
+    settings = {"filter": shrink, "n_components": n_components}
+    with single_threaded_blas():  # small matrices; threads lose much if other work is running
+        trial = choose(rows, w, kernel, settings, scale_columns, max_iter, rng)
+    if trial.settings is not None:
+        trial = replace(trial, settings=replace(trial.settings, n_landmarks=n_landmarks))
+    with single_threaded_blas() if len(rows) <= _MANY else nullcontext():
+        found = _run(rows, w, trial, max_iter, tol, rng)
+    return found if missing.any() else replace(found, status=Status.COMPLETE)
+
+
+def _run(rows: Array, w: Array, trial: Trial, max_iter: int, tol: float, rng: Any) -> Imputer:
+    """Run the chosen rounds on all rows, and return the map that they end with."""
+    T = (rows - trial.offset) / trial.scale
+    missing = np.isnan(T)
+    picked: Any = slice(None)
+    if len(T) > _REFERENCES:
+        picked = np.sort(rng.choice(len(T), _REFERENCES, replace=False))
+    Z = fill_from_neighbours(T, T[picked], w[picked])
+    changes: list[float] = []
+    settings, trust, status = trial.settings, trial.trust, Status.TOO_FEW
+    parts = None if settings is None else Components.fit(Z, w, settings)
+    for one in trial.rounds if missing.any() else ():
+        if parts is None or settings is None:
+            break
+        there = one.run(parts, Z, missing)
+        changes.append(float(np.sqrt(np.mean((there - Z)[missing] ** 2))))
+        Z = there
+        parts = Components.fit(Z, w, settings)
+        if changes[-1] <= tol:
+            break
+    regression, intercept = None, np.zeros(T.shape[1])
+    if parts is not None:
+        strength = trial.rounds[max(len(changes) - 1, 0)].strength if trial.rounds else None
+        regression, intercept = _regression(parts, Z, w, strength)
+    else:
+        trust = np.zeros_like(intercept)
+    if trust.any():
+        at_end = Status.MAX_ITER if len(changes) == max_iter else Status.CHOSEN
+        status = Status.CONVERGED if changes and changes[-1] <= tol else at_end
+    return Imputer(
+        None if settings is None else settings.kernel, trial.expected, status, np.array(changes),
+        trial.offset, trial.scale, observed_mean(T, w), trust, regression, intercept,
+        Z[picked], w[picked], max_iter, tol,
+    )  # fmt: skip
+
+
+def _regression(
+    parts: Components, Z: Array, w: Array, strength: float | None
+) -> tuple[Element, Array]:
+    """The regression of completed rows on their filtered coordinates, as sums of kernels."""
+    inverse = LinearInverse.fit(parts.plane, Z, w)
+    slopes = parts.weights(strength)[:, None] * inverse.slopes
+    plane = parts.plane
+    at_origin = np.asarray(plane.directions.inner(plane.origin), dtype=np.float64).ravel()
+    return plane.directions.combine(slopes), inverse.mean - at_origin @ slopes
+
+
+def _check_kernel(kernel: Any, scale_columns: Any) -> None:
+    if kernel is not None and not (isinstance(kernel, Kernel) and kernel.domain.is_vector):
+        raise InputError(
+            f"kernel must be a kernel on vectors, such as Gaussian(1.0), got {kernel!r}"
+        )
+    if scale_columns not in ("auto", "std", "none"):
+        raise InputError(f'scale_columns must be "auto", "std" or "none", got {scale_columns!r}')
+    if kernel is not None and scale_columns == "std":
+        raise InputError(
+            'a kernel that is given is in the units of the data; use scale_columns="none", or '
+            "scale the columns of X first"
+        )
+
+
+def _incomplete(X: Any) -> Array:
+    """Return X as a float matrix in which NaN is allowed, and infinity is not."""
+    if is_sparse(X):
+        raise InputError(
+            "X is sparse, where a missing entry cannot be told from 0; use X.toarray()"
+        )
+    if isinstance(X, np.ma.MaskedArray):
+        raise InputError("X is a masked array; use X.filled(np.nan)")
+    array = np.asarray(X)
+    kind = array.dtype if array.dtype == np.float32 else np.dtype(np.float64)
+    try:
+        array = array.astype(kind, copy=False)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"X must hold numbers, and NaN where missing: {error}") from error
+    as_points(np.where(np.isnan(array), kind.type(0.0), array))
+    return array

@@ -1,0 +1,112 @@
+"""Which ends of ascents are one and the same mode."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mercer._array import Array
+from mercer.engine import pieces
+from mercer.methods.modes._density_sum import DensitySum
+from mercer.methods.modes._leaving import SAME, cells
+from mercer.space._points import unique
+
+_MERGE = 0.5  # of the kernel's length: the farthest that an end may be from its mode
+_NEARLY = 4.0  # steps of Newton: at a maximum of fourth order one goes a third of the way
+_BETWEEN = np.linspace(0.0, 1.0, 11)[1:-1]  # where between two ends the density is looked at
+_ROUNDING = 1e-10  # of the density: differences below it are none
+
+
+def merge_ends(density: DensitySum, modes: Array, ends: Array) -> tuple[Array, Array]:
+    """Join ends to modes that are known, or to each other.
+
+    An end at a data point where the density has a cusp is exact. Any other is off its mode by at
+    most about 4 |H^-1 g|, or half the kernel's length where the Hessian H is not definite. Two are
+    one mode if they are no farther apart than that and the density does not dip between them.
+
+    Parameters
+    ----------
+    density : DensitySum
+    modes : array of shape (k, d)
+        No two of these are joined.
+    ends : array of shape (m, d)
+
+    Returns
+    -------
+    labels : array of int, shape (m,)
+        Row numbers of `modes`.
+    modes : array of shape (k + new, d)
+        Those that are known, then new ones: the highest end of each group.
+    """
+    if not len(ends):
+        return np.zeros(0, dtype=np.intp), modes
+    exact = density.at(ends, exact=True).is_held
+    known = unique(np.concatenate([modes, ends[exact]]))[0] if exact.any() else modes
+    _, first, cell = np.unique(cells(ends, density), return_index=True, return_inverse=True)
+    points = ends[first]
+    off = SAME * density.length + _distance_left(density, points)
+    label = _nearest_known(density, known, points, off)
+    rest = np.flatnonzero(label < 0)
+    group, highest = _grouped(density, points[rest], off[rest])
+    label[rest] = len(known) + group
+    labels = label[cell]
+    if exact.any():
+        labels[exact] = unique(np.concatenate([known, ends[exact]]))[1][len(known) :]
+    used = np.flatnonzero(np.bincount(labels, minlength=len(known) + len(highest)) > 0)
+    used = np.concatenate([np.arange(len(modes)), used[used >= len(modes)]])
+    rank = np.full(len(known) + len(highest), -1)
+    rank[used] = np.arange(len(used))
+    return rank[labels], np.concatenate([known, points[rest][highest]])[used]
+
+
+def _nearest_known(density: DensitySum, known: Array, points: Array, off: Array) -> Array:
+    """The mode nearest to each point, -1 where it is too far away or behind a dip."""
+    from scipy.spatial import cKDTree
+
+    label = np.full(len(points), -1)
+    if len(known):
+        distance, nearest = cKDTree(known).query(points)
+        rows = np.flatnonzero(distance <= off + SAME * density.length)
+        rows = rows[~_dips(density, points[rows], known[nearest[rows]])]
+        label[rows] = nearest[rows]
+    return label
+
+
+def _grouped(density: DensitySum, points: Array, off: Array) -> tuple[Array, Array]:
+    """Groups of points that are one mode, and the number of the highest of each."""
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+    from scipy.spatial import cKDTree
+
+    k = len(points)
+    if not k:
+        return np.zeros(0, dtype=np.intp), np.zeros(0, dtype=np.intp)
+    a, b = cKDTree(points).query_pairs(2.0 * float(off.max()), output_type="ndarray").T
+    close = np.linalg.norm(points[a] - points[b], axis=1) <= off[a] + off[b]
+    a, b = a[close], b[close]
+    joined = ~_dips(density, points[a], points[b])
+    links = coo_array((np.ones(joined.sum()), (a[joined], b[joined])), shape=(k, k))
+    count, part = connected_components(links, directed=False)
+    highest = np.zeros(count, dtype=np.intp)
+    order = np.argsort(density.at(points).density)
+    highest[part[order]] = order
+    return part, highest
+
+
+def _distance_left(density: DensitySum, ends: Array) -> Array:
+    """How far each end may be from its mode: a few steps of Newton, up to half a length."""
+    left = np.empty(len(ends))
+    for rows in pieces(len(ends), density.hessian_rows):
+        step = density.at(ends[rows], 2, exact=True).newton_step()
+        left[rows] = _NEARLY * np.linalg.norm(step, axis=1)
+    return np.fmin(left, _MERGE * density.length)
+
+
+def _dips(density: DensitySum, A: Array, B: Array) -> Array:
+    """Whether the density between two points is lower than at the lower of them."""
+    dips = np.zeros(len(A), dtype=bool)
+    if not len(A):
+        return dips
+    lower = np.minimum(density.at(A).density, density.at(B).density) * (1.0 - _ROUNDING)
+    for t in _BETWEEN:
+        dips |= density.at((1.0 - t) * A + t * B).density < lower
+    return dips

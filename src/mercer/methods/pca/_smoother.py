@@ -1,0 +1,92 @@
+"""Linear smoothers on a principal subspace, and leaving each row out in closed form."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+
+from mercer._array import Array
+from mercer.preimages import LinearInverse
+
+_LARGEST = 1.0 - 1e-9  # share of a row in itself: the others must have a say
+
+
+@dataclass(frozen=True, eq=False)
+class Smoother:
+    """x -> H x, H = 1 w'/W + C diag(gain) C' diag(w): columns smoothed over rows.
+
+    C are the coordinates of the rows in their principal subspace and gain = phi / lambda, with its
+    eigenvalues lambda and the weights phi of a filter. With phi = lambda / (lambda + a) this is
+    kernel ridge regression of a column on the rows. The share of row i in the smoothed value at a
+    point with coordinates c is w_i (1 / W + sum_l gain_l c_l C_il).
+
+    Attributes
+    ----------
+    C : array of shape (n, r)
+    gain : array of shape (r,)
+    w : array of shape (n,)
+        Weights of the rows.
+    total : float, optional
+        W; the sum of w by default. Larger if these are only some of the rows.
+    """
+
+    C: Array = field(repr=False)
+    gain: Array = field(repr=False)
+    w: Array = field(repr=False)
+    total: float | None = None
+
+    @property
+    def _mean_share(self) -> float:
+        return 1.0 / float(self.w.sum() if self.total is None else self.total)
+
+    @cached_property
+    def _matrix(self) -> Array | None:
+        """C diag(gain) C' if applying it at once is cheaper than its two factors."""
+        n, r = self.C.shape
+        return (self.C * self.gain) @ self.C.T if 2 * r > n else None
+
+    def __call__(self, Z: Array) -> Array:
+        """Return H Z."""
+        weighted = self.w[:, None] * Z
+        mean = weighted.sum(axis=0) * self._mean_share
+        if self._matrix is not None:
+            return np.asarray(mean + self._matrix @ weighted)
+        return np.asarray(mean + (self.C * self.gain) @ (self.C.T @ weighted))
+
+    def share(self, c: Array) -> Array:
+        """The share of row i at the point with coordinates c_i, for every i; shape (n,)."""
+        inner = np.einsum("ij,ij->i", c * self.gain, self.C)
+        return np.asarray(self.w * (self._mean_share + inner))
+
+    @cached_property
+    def leverage(self) -> Array:
+        """The diagonal of H: the share of each row in itself."""
+        return self.share(self.C)
+
+    def leave_out(self, c: Array) -> Array:
+        """The factor f_i = share_i(c_i) / (1 - leverage_i), shape (n,).
+
+        Without row i the smoothed value at c_i changes by f_i times (the smoothed value at row i
+        minus the value of row i): a rank-one update.
+        """
+        return self.share(c) / (1.0 - np.minimum(self.leverage, _LARGEST))
+
+    def points_without(self, c: Array, rows: Array, phi: Array, inverse: LinearInverse) -> Array:
+        """Data points of filtered coordinates c_i phi, row i left out of subspace and inverse."""
+        gap = inverse.predict(self.C * phi) - rows
+        return np.asarray(inverse.predict(c * phi) + self.leave_out(c)[:, None] * gap)
+
+
+def leverages(squares: Array, values: Array, w: Array, total: float) -> Array:
+    """The leverage of rows for the first 0, 1, ..., r directions, all kept; shape (n, r + 1).
+
+    `squares` are the squared coordinates, `values` the eigenvalues.
+    """
+    return np.asarray(w[:, None] * (1.0 / total + running_sums(squares / values)))
+
+
+def running_sums(A: Array) -> Array:
+    """Sums of the first 0, 1, ..., r columns."""
+    return np.concatenate([np.zeros((len(A), 1)), np.cumsum(A, axis=1)], axis=1)

@@ -1,0 +1,156 @@
+"""Files that refer to one thing many times: loading costs no more than their size allows."""
+
+import json
+import time
+import tracemalloc
+
+import numpy as np
+import pytest
+
+import mercer as mc
+from mercer.io import load, save
+from tests.io.archives import members, npy, rewrite
+
+POINTS = np.random.default_rng(0).normal(size=(500, 1000))  # 4 MB
+GRAM = POINTS @ POINTS.T
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "t.mercer"
+
+
+def write(path, objects, arrays, root=0):
+    document = {"format": 1, "mercer": "0", "root": root, "objects": objects}
+    parts = {f"{i}.npy": npy(array) for i, array in enumerate(arrays)}
+    rewrite(path, {"mercer.json": json.dumps(document)} | parts)
+
+
+def node(array, i=0):
+    return {"array": f"{i}.npy", "dtype": array.dtype.str, "shape": list(array.shape)}
+
+
+def kind(name, **parts):
+    return {"kind": f"mercer.{name}", "parts": parts}
+
+
+def refused(path, match, seconds=10.0):
+    """Loading fails early, with memory of a few times the file at most."""
+    tracemalloc.start()
+    start = time.perf_counter()
+    with pytest.raises(mc.InputError, match=match):
+        load(path)
+    assert time.perf_counter() - start < seconds
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 6 * path.stat().st_size + 100_000_000
+
+
+@pytest.mark.parametrize(
+    "repeated",
+    [
+        kind("kernels.Precomputed", K={"ref": 0}),
+        kind("kernels.Matrix", array={"ref": 0}),
+        {"table": [500, 500], "columns": [["a", {"ref": 0}], ["b", {"ref": 0}]]},
+    ],
+    ids=["precomputed", "map", "table"],
+)
+def test_one_array_in_many_objects(repeated, path):
+    write(path, [node(GRAM), repeated], [GRAM], {"ref": 1})
+    load(path)
+    write(path, [node(GRAM), *(20_000 * [repeated])], [GRAM])
+    refused(path, "same arrays too often")
+
+
+def test_one_array_in_many_columns_of_a_table(path):
+    columns = [[f"c{i}", {"ref": 0}] for i in range(20_000)]
+    write(path, [node(POINTS), {"table": [500, 1000], "columns": columns}], [POINTS])
+    refused(path, "same arrays too often")
+
+
+def test_one_index_in_many_selections(path):
+    index, value = np.arange(400_000), np.ones(400_000)
+    nodes = [node(index), node(value, 1)]
+    parts = {"index": {"ref": 0}, "value": {"ref": 1}, "n_points": 400_000}
+    write(path, nodes + 20_000 * [kind("engine.Selection", **parts)], [index, value])
+    refused(path, "same arrays too often")
+
+
+def test_elements_may_share_their_points(path):
+    """A thousand of them cost no more than one: points are checked once."""
+    k = mc.Gaussian(30.0)
+    first = mc.Element(k, POINTS, np.ones(500))
+    elements = [float(i) * first for i in range(1, 1001)]
+    save(elements, path)
+    start = time.perf_counter()
+    found = load(path)
+    assert time.perf_counter() - start < 5.0
+    assert path.stat().st_size < 1.5 * (POINTS.nbytes + 1000 * 500 * 8)
+    assert all(np.shares_memory(psi.points, found[0].points) for psi in found)
+    np.testing.assert_array_equal(found[6](POINTS[:3]), elements[6](POINTS[:3]))
+
+
+def test_shared_points_are_checked_for_every_domain(path):
+    """Accepted by one kernel, and refused by the next."""
+    objects = [
+        node(POINTS[:2, :3]), node(np.ones((2, 1)), 1), kind("kernels.Gaussian", length_scale=1.0),
+        kind("kernels.ChiSquare", gamma=1.0), kind("engine.Dense", array={"ref": 1}),
+    ]  # fmt: skip
+    for k in (2, 3):
+        element = kind("space.Element", kernel={"ref": k}, points={"ref": 0}, coef={"ref": 4},
+                       batch=None)  # fmt: skip
+        write(path, [*objects, element], [POINTS[:2, :3], np.ones((2, 1))], {"ref": 5})
+        if k == 2:
+            assert load(path).points.shape == (2, 3)
+        else:
+            with pytest.raises(mc.InputError, match="Element cannot be built"):
+                load(path)
+
+
+@pytest.mark.parametrize("name", ["Sum", "Product"])
+@pytest.mark.parametrize("depth", [24, 60])
+def test_kernels_that_contain_themselves_twice(name, depth, path):
+    objects = [kind("kernels.Gaussian", length_scale=1.0)]
+    objects += [kind(f"kernels.{name}", left={"ref": i}, right={"ref": i}) for i in range(depth)]
+    write(path, objects, [], {"ref": depth})
+    refused(path, "nested and shared too often")
+
+
+def test_many_objects_that_share_a_large_one(path):
+    """None of them is large in the file."""
+    objects = [kind("kernels.Gaussian", length_scale=1.0)]
+    objects += [kind("kernels.Sum", left={"ref": i}, right={"ref": i}) for i in range(12)]
+    objects += 20_000 * [kind("kernels.Sum", left={"ref": 12}, right={"ref": 12})]
+    write(path, objects, [], {"ref": 0})
+    refused(path, "nested and shared too often")
+
+
+def test_sums_of_many_kernels(path):
+    k = mc.Gaussian(1.0)
+    for i in range(100):
+        k = k + mc.Gaussian(2.0 + i)
+    save(k, path)
+    assert load(path) == k
+
+
+MODULUS = 2**61 - 1  # of hashes of numbers
+COLLIDING = {
+    "set": {"set": [i * MODULUS for i in range(1, 60_000)]},
+    "frozenset": {"frozenset": [i * MODULUS for i in range(1, 60_000)]},
+    "dict": {"dict": [[i * MODULUS, None] for i in range(1, 60_000)]},
+    "long": {"set": [{"int": hex(i * MODULUS)} for i in range(1, 60_000)]},
+    "tuples": {"set": [{"tuple": [i * MODULUS]} for i in range(1, 60_000)]},
+}
+
+
+@pytest.mark.parametrize("name", COLLIDING)
+def test_members_with_equal_hashes(name, path):
+    write(path, [], [], COLLIDING[name])
+    refused(path, "equal hashes")
+
+
+def test_sets_and_dicts_of_ordinary_size(path):
+    thing = {"a": set(range(-5000, 5000)), 3: {float(i): str(i) for i in range(5000)}}
+    save(thing, path)
+    assert load(path) == thing
+    assert "mercer.json" in members(path)
