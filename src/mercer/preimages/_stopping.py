@@ -67,10 +67,11 @@ class StoppingRule:
     def _tails(self, state: State, owners: Array, rows: Array) -> tuple[Array, Array]:
         """Of rows with a small gradient: which have arrived, and which have left.
 
-        A small gradient proves nothing in the tails. Among the points a row has arrived if the
-        objective is not tiny, or the fixed-point step is, or a point of the element is near; it has
-        left if psi is at most its limit at infinity and none is. Outside of them psi is about a multiple of k(distance), with
-        no critical point unless the fixed-point step is short; a row has left if it goes outward.
+        A small gradient proves nothing in the tails. Among the points of the element a row has
+        arrived if the objective differs from its limit at infinity, or the fixed-point step is
+        tiny, or a point is near. It has left if psi is at most its limit and no point is near.
+        Outside of the points psi is about a multiple of k(distance): a row has arrived if the
+        fixed-point step is short against the distance, and has left if it goes outward.
         """
         arrived, gone = np.zeros((2, len(owners)), dtype=bool)
         state = state if len(rows) == len(owners) else state[rows]
