@@ -119,8 +119,7 @@ def eigenpairs(
 
     References
     ----------
-    SPEC Q1, H1. Zhou, Saad (2008), Block Krylov-Schur method for large symmetric eigenvalue
-    problems.
+    Y. Zhou and Y. Saad, Block Krylov-Schur method for large symmetric eigenvalue problems (2008).
 
     Examples
     --------

@@ -107,7 +107,8 @@ def nystrom(
 
     References
     ----------
-    SPEC Q1; Williams, Seeger (2001), Using the Nystrom method to speed up kernel machines.
+    C. Williams and M. Seeger, Using the Nystrom method to speed up kernel machines (2001); A. Rudi
+    and P. Gaillard, Kernel methods (lecture notes, 2021), section 4.
 
     Examples
     --------

@@ -66,7 +66,7 @@ def woodbury(L: Any, B: Any, penalty: float) -> Solution:
 
     References
     ----------
-    SPEC Q2.
+    A. Rudi and P. Gaillard, Kernel methods (lecture notes, 2021), section 4.
 
     Examples
     --------

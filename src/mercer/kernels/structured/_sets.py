@@ -36,7 +36,8 @@ class Jaccard(Kernel):
 
     References
     ----------
-    SPEC A17.
+    A. Rudi and P. Gaillard, Kernel methods (lecture notes, 2021), section 2, where two empty sets
+    are left undefined.
 
     Examples
     --------

@@ -39,7 +39,8 @@ class Spectrum(Kernel):
 
     References
     ----------
-    SPEC A17; Leslie, Eskin and Noble (2002), The spectrum kernel.
+    C. Leslie, E. Eskin and W. S. Noble, The spectrum kernel: a string kernel for SVM protein
+    classification (2002).
 
     Examples
     --------

@@ -46,8 +46,8 @@ class Subsequences(Kernel):
 
     References
     ----------
-    SPEC A17; Lodhi, Saunders, Shawe-Taylor, Cristianini and Watkins (2002), Text classification
-    using string kernels.
+    H. Lodhi, C. Saunders, J. Shawe-Taylor, N. Cristianini and C. Watkins, Text classification using
+    string kernels (2002).
 
     Examples
     --------
