@@ -282,7 +282,7 @@ def fourier_mmd(kernel: Circular, phi_P: Any, phi_Q: Any) -> float:
     References
     ----------
     P. Sakulwongtana, Advanced topics in machine learning (lecture notes), Theorem 2.5.4 (see
-    `characteristic_coefficients`) and Corollary 2.5.2, where the coefficient of order 0 may be zero.
+    `characteristic_coefficients`) and Corollary 2.5.2, where the coefficient of order 0 may be 0.
 
     Examples
     --------
