@@ -179,7 +179,7 @@ def _largest_fall(psi: Any, starts: Array) -> float:
     density, Z = DensitySum.of(psi), starts.copy()
     before, fall, top = psi(Z), 0.0, 0.0
     for _ in range(60):
-        Z = Z + density.at(Z).step
+        Z = Z + density.at(Z).fixed_point_step
         after = psi(Z)
         fall, top = max(fall, float((before - after).max())), max(top, float(after.max()))
         before = after

@@ -89,7 +89,9 @@ class KernelDensity(DensityMixin, KernelEstimator):  # type: ignore[misc]
         with self._threads():
             points = Points(as_points(X), Vectors())
             self.kernel_ = density_kernel(self.kernel, self.bandwidth, points, w)
-            self.density_ = adaptive_density(self.kernel_, points, w, sensitivity=self.sensitivity)
+            self.density_ = adaptive_density(
+                self.kernel_, points, weights=w, sensitivity=self.sensitivity
+            )
         return self
 
     def score_samples(self, X: Any) -> Array:

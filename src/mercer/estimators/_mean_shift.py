@@ -21,6 +21,7 @@ from mercer.methods.modes._basins import nearest_center
 from mercer.methods.modes._blurring import blurring_mean_shift
 from mercer.methods.modes._convergence_bandwidth import ConvergenceBandwidth, convergence_bandwidth
 from mercer.methods.modes._mean_shift import nearest_modes
+from mercer.preimages._problem import kernel_length
 from mercer.space import mean_embedding
 from mercer.space._points import unique
 
@@ -145,7 +146,7 @@ class MeanShift(ClusterMixin, KernelEstimator):  # type: ignore[misc]
         points = Points(as_points(Z), Vectors())
         with self._threads():
             self.kernel_ = density_kernel(self.kernel, self.bandwidth, points, w, climbed=True)
-            self.density_ = mean_embedding(self.kernel_, points, w)
+            self.density_ = mean_embedding(self.kernel_, points, weights=w)
             centres, labels = self._blurred(Z, w) if self.blurring else self._climbed(Z)
         mass = np.ones(len(Z)) if w is None else w
         labels, centres = _without_small(labels, centres, mass, self.min_cluster_size)
@@ -205,7 +206,9 @@ class MeanShift(ClusterMixin, KernelEstimator):  # type: ignore[misc]
         return found.points, nearest_modes(self.density_, found.points, Z, **settings)  # type: ignore[arg-type]
 
     def _blurred(self, Z: Array, w: Array | None) -> tuple[Array, Array]:
-        found = blurring_mean_shift(self.kernel_, Z, w, tol=self.tol, max_iter=self.max_iter)
+        found = blurring_mean_shift(
+            self.kernel_, Z, weights=w, tol=self.tol, max_iter=self.max_iter
+        )
         if not found.converged:
             warnings.warn(
                 f"points were still moving after max_iter = {self.max_iter} steps; raise it",
@@ -226,10 +229,8 @@ class MeanShift(ClusterMixin, KernelEstimator):  # type: ignore[misc]
 
     def _width(self) -> float:
         """The width of the cells of `bin_seeding`: the length scale of the kernel."""
-        from mercer.methods.modes._density_sum import own_length
-
         scale = getattr(self.kernel_, "length_scale", None)
-        return float(scale) if scale is not None else own_length(self.kernel_.program)
+        return float(scale) if scale is not None else kernel_length(self.kernel_.program)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
