@@ -92,6 +92,13 @@ def as_points(X: Any, name: str = "X") -> Any:
     return array
 
 
+def check_same_columns(X: Any, Y: Any, names: tuple[str, str] = ("X", "Y")) -> None:
+    """Raise unless two arrays of points have the same number of features (0 if not vectors)."""
+    a, b = (Z.shape[1] if len(Z.shape) == 2 else 0 for Z in (X, Y))
+    if a != b:
+        raise InputError(f"{names[0]} has {a} features, but {names[1]} has {b}")
+
+
 def as_vector(a: Any, name: str, length: int | None = None) -> Array:
     """Return a as a finite float vector, of the given length if one is given."""
     vector = _as_float(a, name)

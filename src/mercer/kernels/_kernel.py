@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from mercer import engine
-from mercer._array import Array, Points, positive, real
-from mercer.engine import Const, Map, Program, n_columns
+from mercer._array import Array, Points, check_same_columns, positive, real
+from mercer.engine import Const, Map, Program
 from mercer.exceptions import InputError, UnavailableError
 from mercer.kernels._domain import AnyPoints, Domain, Mapped, Vectors
 from mercer.kernels._flags import Definiteness, Flags
@@ -159,13 +159,6 @@ def as_kernel(value: Any, operation: str) -> Kernel | None:
     if number <= 0:
         raise InputError(f"kernel {operation} number needs a number > 0, got {number!r}")
     return Constant(number)
-
-
-def check_same_columns(X: Any, Y: Any, names: tuple[str, str] = ("X", "Y")) -> None:
-    """Raise unless two sets of points have the same number of features."""
-    a, b = n_columns(X), n_columns(Y)
-    if a != b:
-        raise InputError(f"{names[0]} has {a} features, but {names[1]} has {b}")
 
 
 @dataclass(frozen=True)
