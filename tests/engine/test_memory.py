@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import mercer as mc
-from mercer.engine import Dense, LowRank, Selection, fields, moments
+from mercer.engine import Dense, LowRank, SingleFeatures, fields
 
 pytestmark = pytest.mark.usefixtures("each_engine")
 
@@ -71,22 +71,12 @@ def test_derivatives_with_many_points(rng):
     assert used < 8 + 6 * X.nbytes / MIB
 
 
-def test_moments_obey_it_too(rng):
-    X = rng.normal(size=(1_500, 8))
-    results = 1_500 * (1 + 8 + 64) * 8 / MIB
-    with mc.options(working_memory=4):
-        used = peak(
-            lambda: moments(mc.Gaussian().program, X, X, Dense(np.ones((1_500, 1))), scatter=True)
-        )
-    assert used < 4 + results + 8 * X.nbytes / MIB
-
-
 def test_coefficients_are_not_written_out(rng):
     """A batch of 5,000 features or projections: (n, b) would take 191 MiB."""
     n = 5_000
     X = rng.normal(size=(n, 3))
     program = mc.Gaussian().program
-    selection = Selection(np.arange(n), np.ones(n), n)
+    selection = SingleFeatures(np.arange(n), np.ones(n), n)
     assert peak(lambda: fields(program, X, X, selection, order=1, paired=True)) < 10
     projection = LowRank(rng.normal(size=(n, 4)), rng.normal(size=(4, n)))
     assert peak(lambda: fields(program, X, X, projection, order=0, paired=True)) < 60

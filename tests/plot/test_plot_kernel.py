@@ -76,7 +76,7 @@ def test_each_panel_says_what_it_shows(kernel, middle):
         ),
         (mc.Epanechnikov(1.0), "not positive definite", "functions"),
         (mc.NegativeDistance(3.0), "not positive definite", "functions"),
-        (mc.Sigmoid(), "definiteness: nothing is claimed", "functions"),
+        (mc.Sigmoid(), "definiteness unknown", "functions"),
     ],
     ids=repr,
 )

@@ -48,15 +48,15 @@ def anomalies(run: Run, share: str, top: int, components: str | None) -> None:
     n_components = parse_components(components)
     contamination = _parse_share(share)
     data, train = run.read_complete(new_columns=True)
-    scaler = run.scaler(train)
     model = KernelNovelty(
         kernel=run.kernel,
         n_components=n_components,
         contamination=contamination,
+        scale_columns=run.scale_columns(train),
         random_state=run.seed,
     )
-    run.fit(model, scaler.transform(train.values), train)
-    score = -run.map_rows(model.score_samples, scaler.transform(data.values), "scoring")
+    run.fit(model, train)
+    score = -run.map_rows(model.score_samples, data.values, "scoring")
     marked = score > -model.offset_
     data.write_columns({"score": score, "is_anomaly": marked}, run.output)
     count = int(marked.sum())

@@ -63,18 +63,21 @@ def cluster(run: Run, plot: Path | None, **given: Any) -> None:
 
     The bandwidth determines the number of clusters: a larger bandwidth gives fewer.
     """
+    from sklearn.preprocessing import StandardScaler
+
     bandwidth = _parse_bandwidth(run, given["bandwidth"], given["flat"])
     drawing = None if plot is None else Output(plot, run.output.force)
     if drawing is not None:
         _check_plot(run, drawing)
     data, train = run.read_complete(new_columns=True)
-    scaler = run.scaler(train, own_units=not isinstance(bandwidth, str))
-    rows = scaler.transform(train.values)
+    scale = isinstance(bandwidth, str) and run.scale_columns(train) == "std"
+    scaler = StandardScaler(with_mean=scale, with_std=scale)
+    rows = scaler.fit_transform(train.values)
     if bandwidth == "stable":
         bandwidth = _stable_bandwidth(run, rows, given["flat"])
     elif isinstance(bandwidth, str) and run.kernel == "auto":
         _check_columns(train)
-    model = run.fit(_model(run, bandwidth, given), rows, train)
+    model = run.fit(_model(run, bandwidth, given), train, rows)
     labels = model.labels_
     if data is not train:
         labels = run.map_rows(model.predict, scaler.transform(data.values), "labelling")

@@ -64,16 +64,14 @@ def denoise(
     if noise is not None and not 0.0 <= noise < np.inf:
         raise UsageError(f"--noise {noise:g}: give a standard deviation of at least 0")
     data, train = run.read_complete()
-    scaler = run.scaler(train)
-    model = _model(run, train, n_components, noise, solver)
-    run.fit(model, scaler.transform(train.values), train)
-    values, change = data.values, np.zeros_like(data.values)
+    model = run.fit(_model(run, train, n_components, noise, solver), train)
+    values = data.values
     if model.trust_ > 0.0:
-        rows = scaler.transform(data.values)
-        denoised = run.map_rows(model.transform, rows, "denoising")
-        values, change = scaler.inverse_transform(denoised), denoised - rows
+        values = run.map_rows(model.transform, data.values, "denoising")
     data.write(values, run.output)
-    facts = _facts(model, noise, change, scaled=scaler.with_std)
+    scaler = model.pca_.scaler_
+    change = (values - data.values) / (1.0 if scaler is None else scaler.scale_)
+    facts = _facts(model, noise, change, scaled=scaler is not None)
     run.report("denoised", data, facts | (_details(model, data, change) if report else {}))
     if model.trust_ < _NOTHING and noise != 0.0:
         run.print("note: a change would do more harm than good; rows stay nearly as they were",
@@ -91,6 +89,7 @@ def _model(run: Run, train: Data, n_components: Any, noise: float | None, solver
     return KernelDenoiser(
         n_components,
         kernel=run.kernel,
+        scale_columns=run.scale_columns(train),
         noise="auto" if noise is None else noise,
         inverse=_SOLVERS[solver](),
         n_landmarks=landmarks if n > max(_MANY, landmarks) else None,
@@ -100,14 +99,13 @@ def _model(run: Run, train: Data, n_components: Any, noise: float | None, solver
 
 def _facts(model: Any, noise: float | None, change: Array, *, scaled: bool) -> dict[str, str]:
     """The noise, and what was changed."""
-    facts = {}
     unit = " of a column's standard deviation" if scaled else ""
-    facts["noise"] = f"{model.noise_:.3g}{unit} ({'estimated' if noise is None else 'given'})"
-    facts["trust"] = f"{model.trust_:.2f} (the share of the change that is kept)"
-    facts["change"] = (
-        f"{np.sqrt(np.mean(np.square(change, dtype=float))):.3g}{unit}, root mean square"
-    )
-    return facts
+    size = np.sqrt(np.mean(np.square(change, dtype=float)))
+    return {
+        "noise": f"{model.noise_:.3g}{unit} ({'estimated' if noise is None else 'given'})",
+        "trust": f"{model.trust_:.2f} (the share of the change that is kept)",
+        "change": f"{size:.3g}{unit}, root mean square",
+    }
 
 
 def _details(model: Any, data: Data, change: Array) -> dict[str, str]:

@@ -44,7 +44,7 @@ def impute(run: Run) -> None:
     if missing.any():
         scale = "auto" if run.scale else "none"
         model = KernelImputer(kernel=run.kernel, scale_columns=scale, random_state=run.seed)
-        run.fit(model, train.values, train)
+        run.fit(model, train)
         values = run.map_rows(model.transform, data.values, "filling")
     data.write(values, run.output)
     run.report("imputed", data, _facts(model, data, missing))

@@ -91,26 +91,18 @@ class Run:
         check_varies(train)
         return data, train
 
-    def scaler(self, train: Data, *, own_units: bool = False) -> Any:
-        """A fitted `StandardScaler`, which does nothing if columns are not to be scaled.
+    def scale_columns(self, train: Data) -> str:
+        """The parameter `scale_columns` of estimators.
 
-        Parameters
-        ----------
-        train : Data
-        own_units : bool
-            Whether the user gave a length besides the kernel: lengths are in the data's own units,
-            so columns are not scaled then.
+        A kernel that the user gives is in the units of the data, so nothing is scaled then.
         """
-        from sklearn.preprocessing import StandardScaler
+        scaled = self.scale and self.kernel == "auto" and not train.same_unit
+        return "std" if scaled else "none"
 
-        given = own_units or self.kernel != "auto"
-        scale = self.scale and not given and not train.same_unit
-        return StandardScaler(with_mean=scale, with_std=scale).fit(train.values)
-
-    def fit(self, model: Any, rows: Array, train: Data) -> Any:
-        """Fit a model, with a message while it runs."""
-        with self.progress.waiting(f"learning from {counted(len(rows), train.row_word)}"):
-            return model.fit(rows)
+    def fit(self, model: Any, train: Data, rows: Array | None = None) -> Any:
+        """Fit a model to the training data (or to rows made of it), with a message meanwhile."""
+        with self.progress.waiting(f"learning from {counted(len(train.values), train.row_word)}"):
+            return model.fit(train.values if rows is None else rows)
 
     def map_rows(self, function: Callable[[Array], Array], rows: Array, label: str) -> Array:
         """Apply a function to blocks of rows, with a progress bar."""

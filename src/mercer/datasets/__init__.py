@@ -1,10 +1,9 @@
-"""Noisy curves in the plane: the sets of the literature on pre-images, with what is true of them.
+"""Noisy curves in the plane: test data from the literature on pre-images.
 
-Each function draws a `Sample`: points, the clean points that noise moved, and the distance of any
-points to the clean curve, which is what denoising is scored by.
+Each function draws a `Sample`: noisy points, the clean points they came from, and the distance of
+any point to the clean curve, which measures how well points were denoised.
 """
 
-from mercer.datasets._sample import Sample
-from mercer.datasets._sets import banana, frame, ring, sine, spiral
+from mercer.datasets._noisy_curves import Sample, banana, frame, ring, sine, spiral
 
 __all__ = ["Sample", "banana", "frame", "ring", "sine", "spiral"]

@@ -1,4 +1,4 @@
-"""Curves in the plane, with the distance to them."""
+"""Curves in the plane, and the distance of points to them."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import numpy as np
 
 from mercer._array import Array
 
-_GRID = 4096  # parameters among which the nearest point of a curve is looked for
-_BISECTIONS = 50
+_GRID = 4096  # starting points of the search for the nearest point of a curve
+_BISECTIONS = 50  # halve an interval of the grid to rounding
 
 
 class Curve(ABC):
@@ -28,30 +28,30 @@ class Curve(ABC):
         """The distance of each point to the curve, shape (m,)."""
 
     def path(self, count: int) -> Array:
-        """Points along the curve, in order, both ends among them."""
+        """Points along the curve, including both ends."""
         return self.at(np.linspace(self.low, self.high, count))
 
 
 @dataclass(frozen=True)
 class Square(Curve):
-    """The boundary of [-1, 1]^2; t is the length along it from (-1, -1), anticlockwise."""
+    """The boundary of [-1, 1]^2; t is the length along it from (-1, -1), counterclockwise."""
 
     low = 0.0
     high = 8.0
 
     def at(self, t: Array) -> Array:
-        """One coordinate rises and falls as the other, a side later."""
+        """Both coordinates are the same clipped triangle wave, one side apart."""
         x = np.clip(np.abs(np.mod(t + 1.0, 8.0) - 4.0) - 2.0, -1.0, 1.0)
         y = np.clip(np.abs(np.mod(t - 1.0, 8.0) - 4.0) - 2.0, -1.0, 1.0)
         return np.column_stack([-x, -y])
 
     def normal(self, t: Array) -> Array:
-        """The unit normal of the side, outward."""
+        """The outward unit normal of each side."""
         sides = np.array([[0.0, -1.0], [1.0, 0.0], [0.0, 1.0], [-1.0, 0.0]])
         return np.asarray(sides[np.minimum(t // 2.0, 3.0).astype(int)])
 
     def distance(self, X: Array) -> Array:
-        """Inside the nearest side, outside the nearest point of the square."""
+        """Inside, the distance to the nearest side; outside, to the nearest point of the square."""
         over = np.abs(X) - 1.0
         outside = np.linalg.norm(np.maximum(over, 0.0), axis=1)
         return np.asarray(outside + np.maximum(-over.max(axis=1), 0.0))
@@ -74,14 +74,14 @@ class Circle(Curve):
 
 
 class Smooth(Curve):
-    """A smooth curve, whose distance is found on a grid of parameters and made exact from there."""
+    """A smooth curve; distances are found by a search on a grid, refined by bisection."""
 
     @abstractmethod
     def velocity(self, t: Array) -> Array:
         """c'(t), shape (m, 2)."""
 
     def distance(self, X: Array) -> Array:
-        """By bisection of <c(t) - x, c'(t)> about the nearest point of the grid."""
+        """Bisect <c(t) - x, c'(t)> around the nearest point of the grid."""
         from scipy.spatial import cKDTree
 
         grid = np.linspace(self.low, self.high, _GRID)

@@ -5,13 +5,12 @@ The engine knows programs (variables and a profile of them) and coefficients; ne
 
 from mercer.engine._points import as_float64, n_columns, n_rows, tile_dtype
 from mercer.engine._tiling import pieces
-from mercer.engine.programs._coef import Coef, Dense, LowRank, Selection, Stacked, stack
+from mercer.engine.programs._coef import Coef, Dense, LowRank, SingleFeatures, Stacked, stack
 from mercer.engine.programs._expr import Const, Expr, Opaque, Var, cut, matern
 from mercer.engine.programs._jets import Jet, evaluate
 from mercer.engine.programs._maps import Columns, LinearMap, Map, Maps, Matrix, Scales, apply_all
 from mercer.engine.programs._program import Block, Coordinates, Distance, Dot, Gap, Norm, Program
 from mercer.engine.sums._fields import Fields
-from mercer.engine.sums._moments import WeightedMoments, moments
 from mercer.engine.sums._pairwise_derivatives import (
     input_gradient,
     input_mixed,
@@ -43,10 +42,9 @@ __all__ = [
     "PreparedSum",
     "Program",
     "Scales",
-    "Selection",
+    "SingleFeatures",
     "Stacked",
     "Var",
-    "WeightedMoments",
     "apply_all",
     "as_float64",
     "cut",
@@ -57,7 +55,6 @@ __all__ = [
     "input_gradient",
     "input_mixed",
     "matern",
-    "moments",
     "n_columns",
     "n_rows",
     "pieces",

@@ -1,4 +1,4 @@
-"""Pictures: what one would rather look at than read. Needs matplotlib (extra `plot`)."""
+"""Plots of kernels, Gram matrices, modes and basins; needs matplotlib (extra `plot`)."""
 
 from mercer.plot._gram import plot_gram
 from mercer.plot._kernel import plot_kernel

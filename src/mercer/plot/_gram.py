@@ -1,4 +1,4 @@
-"""The Gram matrix of any points, with their names."""
+"""Plot a Gram matrix and its eigenvalues."""
 
 from __future__ import annotations
 
@@ -13,28 +13,28 @@ from mercer.exceptions import InputError
 from mercer.kernels import Kernel
 from mercer.plot._panels import draw_eigenvalues, given_axes, new_axes
 
-_WRITTEN = 9  # points up to which values are written into the matrix
-_BELOW = 12  # points up to which names stand under the columns, too
-_LONGEST = 22  # letters of a point that is its own name
+_WRITTEN = 9  # up to this many points, values are written into the matrix
+_BELOW = 12  # up to this many points, columns have names, too
+_LONGEST = 22  # characters of a point that serves as its own name
 
 
 def plot_gram(kernel: Kernel, points: Any, labels: Any = None, *, axes: Any = None) -> Any:
     """Draw the Gram matrix of a kernel on some points, and its eigenvalues.
 
-    For kernels whose points are not numbers: strings, sets, rows of labels, rows of a table. Left:
-    k(x_i, x_j), with the values written out for up to nine points. Right: the eigenvalues over n,
-    the largest 25 in size, negative ones open, those that are rounding left out.
+    It suits all kinds of points, such as strings, sets, labels or rows of a table. The left panel
+    shows k(x_i, x_j), with numbers for up to nine points. The right panel shows the eigenvalues
+    divided by n: the 25 largest in absolute value, without those that are only rounding error.
+    Negative ones have open markers.
 
     Parameters
     ----------
     kernel : Kernel
-    points : whatever the kernel takes
-        n >= 2 points.
+    points : at least two points that the kernel accepts
     labels : sequence of str, optional
-        Names of the points, written at every row. By default up to twelve points that read short
-        are their own names; others are counted from 0.
+        Names of the points, one per row. By default up to twelve points whose text is short are
+        named by it; others are numbered from 0.
     axes : two matplotlib axes, optional
-        Where to draw; by default a new figure, outside of pyplot.
+        Where to draw; by default a new figure, which pyplot does not manage.
 
     Returns
     -------
@@ -42,7 +42,7 @@ def plot_gram(kernel: Kernel, points: Any, labels: Any = None, *, axes: Any = No
 
     See Also
     --------
-    plot_kernel : kernels of points on the line.
+    plot_kernel : for kernels of one variable.
 
     Examples
     --------
@@ -55,8 +55,8 @@ def plot_gram(kernel: Kernel, points: Any, labels: Any = None, *, axes: Any = No
     points = kernel.points(points, "points").array
     n = n_rows(points)
     if n < 2:
-        raise InputError("points must be at least two for a picture, got 1")
-    names = _names(points, n) if labels is None else _given(labels, n)
+        raise InputError("points must be at least two, got 1")
+    names = _default_names(points, n) if labels is None else _checked_names(labels, n)
     K = np.asarray(kernel(points), dtype=np.float64)
     height = float(np.clip(1.3 + 0.32 * n, 2.6, 4.4))
     chosen = new_axes(kernel, (7.4, height), (1.6, 1.0)) if axes is None else given_axes(axes, 2)
@@ -66,7 +66,7 @@ def plot_gram(kernel: Kernel, points: Any, labels: Any = None, *, axes: Any = No
     return chosen[0].figure
 
 
-def _given(labels: Any, n: int) -> list[str]:
+def _checked_names(labels: Any, n: int) -> list[str]:
     if isinstance(labels, str) or not hasattr(labels, "__len__") or len(labels) != n:
         found = f"{len(labels)} of them" if hasattr(labels, "__len__") else type(labels).__name__
         found = "one string" if isinstance(labels, str) else found
@@ -74,8 +74,8 @@ def _given(labels: Any, n: int) -> list[str]:
     return [str(label) for label in labels]
 
 
-def _names(points: Any, n: int) -> list[str] | None:
-    """What points read like, where they are few and short; else nothing but their numbers."""
+def _default_names(points: Any, n: int) -> list[str] | None:
+    """The text of points, if they are few and their texts are short."""
     is_table = getattr(getattr(points, "dtype", None), "names", None) is not None
     if n > _BELOW or is_table or is_sparse(points):
         return None
@@ -84,7 +84,7 @@ def _names(points: Any, n: int) -> list[str] | None:
 
 
 def _text(point: Any) -> str:
-    """Strings as they are, collections by their members, numbers to two digits."""
+    """The text of a point, with two digits for numbers."""
     if isinstance(point, str):
         return point
     if isinstance(point, frozenset):
@@ -95,7 +95,7 @@ def _text(point: Any) -> str:
 
 
 def _draw_matrix(axis: Any, K: Array, names: list[str] | None) -> None:
-    """Zero is white; positive values are blue, negative ones red."""
+    """Draw K with zero in white, positive values in blue and negative ones in red."""
     n, reach = len(K), float(np.abs(K).max()) or 1.0
     low, colours = (-reach, "RdBu") if K.min() < 0 else (0.0, "Blues")
     shown = axis.imshow(K, cmap=colours, vmin=low, vmax=reach)
@@ -118,7 +118,7 @@ def _draw_matrix(axis: Any, K: Array, names: list[str] | None) -> None:
 
 
 def _write_names(axis: Any, names: list[str]) -> None:
-    """At every row, and where there are few under every column."""
+    """Write names at every row, and under the columns if there are few."""
     n = len(names)
     axis.tick_params(length=0)
     axis.set_yticks(range(n), names, fontsize=8 if n <= 20 else 6, parse_math=False)
@@ -132,7 +132,7 @@ def _write_names(axis: Any, names: list[str]) -> None:
 
 
 def _decimals(K: Array, reach: float) -> int:
-    """Places after the point: none for counts, else three figures of the largest value."""
+    """Decimal places: none for integers, else three significant digits of the largest value."""
     if np.array_equal(K, np.rint(K)):
         return 0
     return int(np.clip(2 - np.floor(np.log10(reach)), 0, 2))

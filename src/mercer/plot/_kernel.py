@@ -1,4 +1,4 @@
-"""A kernel on the line at a glance: its values, its spectrum, and functions drawn from it."""
+"""Plot a kernel of one variable: values, spectrum and random functions."""
 
 from __future__ import annotations
 
@@ -26,41 +26,40 @@ from mercer.plot._panels import (
 )
 from mercer.plot._spectra import Parts, parts
 
-_POINTS = 241
-_DRAWS = 40_000  # of a spectral measure without a closed density
-_FLOOR = 1e-5  # of the largest density: what is below is not shown
+_POINTS = 241  # odd, so that the middle of the interval is one of them
+_DRAWS = 40_000  # for the histogram of a spectral measure without a closed density
+_FLOOR = 1e-5  # of the largest density; smaller values are not shown
 _SIZE = (7.4, 2.35)
 
 
 def plot_kernel(
     kernel: Kernel, x: Any = None, *, n_samples: int = 4, random_state: Any = 0, axes: Any = None
 ) -> Any:
-    """Draw a kernel of points on the line in three panels.
+    """Plot a kernel of one variable in three panels.
 
     - Left: k(x₀, x) for three x₀; a dot marks x = x₀.
     - Middle: the density and the atoms of the spectral measure at frequencies >= 0, on a
-      logarithmic scale, or a histogram of draws where there is no closed form. For kernels without
-      a spectral measure the eigenvalues of their Gram matrix on x, over n: the largest 25 in size,
-      negative ones open, those that are rounding left out.
-    - Right: functions drawn from the Gaussian process with covariance k on x. A kernel that is
-      only conditionally positive definite has such a process of differences: functions that are
-      zero at the middle x₀. An indefinite one has none, and the panel says so.
+      logarithmic scale, or a histogram of draws if there is no closed form. For kernels without a
+      spectral measure: the eigenvalues of the Gram matrix on x, divided by n, as in `plot_gram`.
+    - Right: random functions from the Gaussian process with covariance k on x. For a kernel that is
+      only conditionally positive definite, functions are zero at the middle x₀. For an indefinite
+      kernel there is no such process, and the panel says so.
 
-    What the kernel's flags claim stands in the heading of a new figure.
+    The title of a new figure states the definiteness that the kernel claims.
 
     Parameters
     ----------
     kernel : Kernel
-        On points of one column; `plot_gram` draws any other.
+        A kernel on points of one column; use `plot_gram` for others.
     x : array_like of shape (n,) or (n, 1), optional
-        Where to draw, n >= 2; by default 241 points of an interval that shows the kernel: a whole
-        circle, a ball, a few lengths of a radial kernel, else three units.
+        The points, n >= 2; by default 241 points of an interval that suits the kernel: a full
+        period, the ball on which it is defined, a few length scales, or [-3, 3].
     n_samples : int, default=4
-        How many functions.
+        The number of random functions.
     random_state : int, Generator, RandomState or None, default=0
-        Draws the functions.
+        For the random functions.
     axes : three matplotlib axes, optional
-        Where to draw; by default a new figure, outside of pyplot.
+        Where to draw; by default a new figure, which pyplot does not manage.
 
     Returns
     -------
@@ -68,7 +67,7 @@ def plot_kernel(
 
     See Also
     --------
-    plot_gram : the Gram matrix of any points.
+    plot_gram : the Gram matrix of points of any kind.
 
     Examples
     --------
@@ -83,7 +82,7 @@ def plot_kernel(
     grid, K = _on_grid(kernel) if x is None else _on_given(kernel, x)
     chosen = new_axes(kernel, _SIZE, (1, 1, 1)) if axes is None else given_axes(axes, 3)
     left, middle, right = chosen
-    with single_threaded_blas():  # small matrices: threads would only wait for each other
+    with single_threaded_blas():  # the matrices are too small for threads
         _draw_values(left, grid, K)
         _draw_spectrum(middle, kernel, K)
         _draw_functions(right, grid, K, n_samples, rng)
@@ -99,7 +98,7 @@ def _require_vectors(kernel: Kernel) -> None:
 
 
 def _on_given(kernel: Kernel, x: Any) -> tuple[Array, Array]:
-    """The points in ascending order, and their Gram matrix."""
+    """Sort the given points, and compute their Gram matrix."""
     column = np.asarray(x) if np.ndim(x) != 1 else np.asarray(x)[:, None]
     points = as_points(column, "x")
     if points.shape[1] != 1 or points.shape[0] < 2:
@@ -115,36 +114,36 @@ def _on_given(kernel: Kernel, x: Any) -> tuple[Array, Array]:
 
 
 def _on_grid(kernel: Kernel) -> tuple[Array, Array]:
-    """Points of an interval that the kernel takes, and their Gram matrix."""
+    """Find an interval that the kernel accepts; return its points and their Gram matrix."""
     for low, high in _intervals(kernel):
         x = np.linspace(low, high, _POINTS)
-        for shift in (0.0, 0.5 * (x[1] - x[0])):  # off the origin, where cosines have no direction
+        for shift in (0.0, 0.5 * (x[1] - x[0])):  # the second avoids 0, where Cosine is undefined
             try:
-                with np.errstate(all="ignore"):  # a function of points may fail there
+                with np.errstate(all="ignore"):  # a user's function may fail there
                     K = np.asarray(kernel((x + shift)[:, None]), dtype=np.float64)
             except InputError:
                 continue
             if np.isfinite(K).all():
                 return x + shift, K
     raise InputError(
-        f"{kernel!r} took no points on the line that were tried; give x, or use "
+        f"{kernel!r} accepts none of the intervals that were tried; give x, or use "
         "plot_gram(kernel, points)"
     )
 
 
 def _intervals(kernel: Kernel) -> list[tuple[float, float]]:
-    """What to try, best first."""
+    """Intervals to try, best first."""
     period, radius = (getattr(kernel.domain, name, None) for name in ("period", "radius"))
     if period is not None:
         return [(-0.5 * period, 0.5 * period)]
     if radius is not None:
         return [(-0.95 * radius, 0.95 * radius)]
-    reach = _reach(kernel)
-    return [(-reach, reach), (0.0, 3.0), (-0.95, 0.95), (-0.3, 0.3)]
+    half = _half_width(kernel)
+    return [(-half, half), (0.0, 3.0), (-0.95, 0.95), (-0.3, 0.3)]
 
 
-def _reach(kernel: Kernel) -> float:
-    """Three times where a radial kernel has fallen to exp(-1/2) k(0), rounded; else 3."""
+def _half_width(kernel: Kernel) -> float:
+    """Three times the distance at which a radial kernel is exp(-1/2) k(0), rounded; else 3."""
     if kernel.program.kind != "radial" or not kernel.program.has_derivatives:
         return 3.0
     r = np.append(0.0, np.logspace(-9.0, 9.0, 7201))
@@ -180,19 +179,21 @@ def _draw_spectrum(axis: Any, kernel: Kernel, K: Array) -> None:
         _draw_sampled(axis, measure)
 
 
-def _reach_of(measure: SpectralMeasure) -> float:
-    """Frequencies that hold nearly all of the mass."""
+def _largest_frequency(measure: SpectralMeasure) -> float:
+    """A frequency below which nearly all of the mass lies."""
     return 2.0 * float(np.quantile(np.abs(measure.sample(4000, 0)), 0.95)) or 1.0
 
 
 def _draw_parts(axis: Any, measure: SpectralMeasure, found: Parts) -> None:
-    """Density and atoms at frequencies >= 0; the others mirror them."""
+    """Draw the density and the atoms at frequencies >= 0; the measure is symmetric."""
     heights = []
     kept = (found.w >= 0) & (found.m > _FLOOR * np.max(found.m, initial=0.0))
     w, mass = found.w[kept][:SHOWN], found.m[kept][:SHOWN]
     if found.density is not None:
-        reach = _reach_of(measure)
-        v = (np.arange(2 * _POINTS) + 0.5) * (reach / (2 * _POINTS))  # not 0: a pole may be there
+        reach = _largest_frequency(measure)
+        v = (np.arange(2 * _POINTS) + 0.5) * (
+            reach / (2 * _POINTS)
+        )  # not 0, where the density may be infinite
         density = found.density(v)
         axis.plot(v, density, color=BLUE, lw=1.3)
         axis.set_xlim(-0.03 * reach if w.size else 0.0, reach)
@@ -210,8 +211,8 @@ def _draw_parts(axis: Any, measure: SpectralMeasure, found: Parts) -> None:
 
 
 def _draw_sampled(axis: Any, measure: SpectralMeasure) -> None:
-    """A histogram of draws, scaled to the mass of the frequencies >= 0."""
-    reach = _reach_of(measure)
+    """Draw a histogram of draws, scaled to the mass of the frequencies >= 0."""
+    reach = _largest_frequency(measure)
     draws = np.abs(measure.sample(_DRAWS, 0)[:, 0])
     counts, edges = np.histogram(draws, bins=50, range=(0.0, reach))
     height = 0.5 * measure.mass * counts / (_DRAWS * (edges[1] - edges[0]))
@@ -240,9 +241,9 @@ def _draw_functions(axis: Any, x: Array, K: Array, count: int, rng: np.random.Ge
 
 
 def _root(K: Array, size: float) -> Array | None:
-    """The symmetric root of K, or None where K has an eigenvalue below minus rounding.
+    """The symmetric square root of K, or None if K is not positive semidefinite.
 
-    Symmetric, because it does not depend on the signs that a library gives to eigenvectors.
+    Unlike other roots it does not depend on the signs of computed eigenvectors.
     """
     values, vectors = np.linalg.eigh(0.5 * (K + K.T))
     if values[0] < -NEGATIVE * max(values[-1], size):

@@ -1,4 +1,4 @@
-"""Modes and what belongs to them: points, basins of attraction, numbers of modes by bandwidth."""
+"""Plot modes, their points and basins, and the number of modes by bandwidth."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from mercer.plot._panels import BLUE, GREEN, GREY, ORANGE, PINK, Picture, given_
 
 _COLOURS = (BLUE, ORANGE, GREEN, PINK, "#E69F00", "#56B4E9")
 _MARKERS = ("o", "s", "^", "D", "v")
-_CURVE = 500
-_NUMBERED = 20  # modes of more are not numbered
-_MARGIN = 0.08  # of the extent of the data
+_CURVE = 500  # points of the curve of a density
+_NUMBERED = 20  # up to this many modes are numbered
+_MARGIN = 0.08  # around the data, as a share of their range
 _PALE = 0.42  # opacity of basins
 
 
@@ -30,26 +30,25 @@ def plot_modes(
     names: Sequence[str] | None = None,
     axes: Any = None,
 ) -> Any:
-    """Draw points by the mode they belong to, and the modes.
+    """Plot points, coloured by mode, and the modes.
 
-    Points are a scatter plot, those without a mode small and grey; modes are rings with their
-    numbers, if they are few. Points on the line are ticks under stems as high as the density of
-    their modes, and under its curve if a density is given.
+    Points without a mode are small and grey. Modes are circles, numbered if they are few. In one
+    dimension points are ticks, and modes are stems whose height is the density.
 
     Parameters
     ----------
     found : Modes or MeanShift
-        What `mean_shift` returned, or a fitted estimator.
+        The result of `mean_shift`, or a fitted estimator.
     X : array_like of shape (m, d)
         The starts, or the rows of `fit`.
     density : Element or Density, optional
-        Its curve, or in two dimensions its contours, are drawn.
+        Draw its curve, or in two dimensions its contours, too.
     columns : pair of int, default=(0, 1)
-        Which columns to draw, where there are more.
+        The columns to draw, if there are more than two.
     names : sequence of str, optional
-        Of all columns of X.
+        Names of all columns of X.
     axes : matplotlib axes, optional
-        Where to draw; by default a new figure, outside of pyplot.
+        Where to draw; by default a new figure, which pyplot does not manage.
 
     Returns
     -------
@@ -57,7 +56,7 @@ def plot_modes(
 
     See Also
     --------
-    plot_basins : which part of the plane belongs to which mode.
+    plot_basins : the basin of each mode in the plane.
 
     Examples
     --------
@@ -69,7 +68,7 @@ def plot_modes(
     '2 modes'
     """
     modes, labels, heights = _parts(found)
-    X = _dense(X, labels, modes)
+    X = _starts(X, labels, modes)
     d = X.shape[1]
     names = [f"x{j}" for j in range(d)] if names is None else _names(names, d)
     axis = _axis(axes, (4.6, 2.8) if d == 1 else (4.6, 3.9))
@@ -100,24 +99,24 @@ def plot_basins(
     names: Sequence[str] | None = None,
     axes: Any = None,
 ) -> Any:
-    """Draw which part of the plane belongs to which mode of a density.
+    """Plot the basins of attraction of the modes of a density in the plane.
 
-    From every pixel the density is climbed by mean shift; pixels that end at the same mode have
-    the same colour, and touching basins never share one. White is where the density is zero. Lines
-    are contours of the density, dots its points, rings its modes.
+    Mean shift runs from every pixel. Pixels that end at the same mode have the same colour, and
+    adjacent basins have different colours. The density is zero in white areas. Lines are contours
+    of the density, dots its points, circles its modes.
 
     Parameters
     ----------
     density : Element or Density
-        Of points in the plane; as for `mean_shift`.
+        A density of points in the plane, as for `mean_shift`.
     low, high : pairs of float, optional
-        Corners of the part to draw; by default the box of the points and a little more.
+        Corners of the plot; by default the bounding box of the points with a margin.
     resolution : int, default=160
         Pixels along each side.
     names : two str, optional
-        Of the axes.
+        Names of the axes.
     axes : matplotlib axes, optional
-        Where to draw; by default a new figure, outside of pyplot.
+        Where to draw; by default a new figure, which pyplot does not manage.
 
     Returns
     -------
@@ -125,7 +124,7 @@ def plot_basins(
 
     See Also
     --------
-    plot_modes : points by their modes.
+    plot_modes : points, coloured by mode.
 
     Examples
     --------
@@ -139,7 +138,7 @@ def plot_basins(
     X = _points_of(density)
     if X.shape[1] != 2:
         raise InputError(
-            f"basins are drawn in two dimensions, and the density has {X.shape[1]}; use plot_modes"
+            f"plot_basins needs two dimensions, but the density has {X.shape[1]}; use plot_modes"
         )
     names = ["x0", "x1"] if names is None else _names(names, 2)
     low, high = _corners(X, low, high)
@@ -164,15 +163,15 @@ def plot_basins(
 
 
 def plot_scale_space(space: ScaleSpace, *, axes: Any = None) -> Any:
-    """Draw the number of modes against the bandwidth, both on logarithmic scales.
+    """Plot the number of modes against the bandwidth, on logarithmic axes.
 
-    The longest plateau with more than one mode is shaded, and its middle marked.
+    The longest plateau with more than one mode is shaded, and its middle is marked.
 
     Parameters
     ----------
     space : ScaleSpace
     axes : matplotlib axes, optional
-        Where to draw; by default a new figure, outside of pyplot.
+        Where to draw; by default a new figure, which pyplot does not manage.
 
     Returns
     -------
@@ -207,7 +206,7 @@ def plot_scale_space(space: ScaleSpace, *, axes: Any = None) -> Any:
 
 
 def _label_bandwidths(axis: Any, h: Array) -> None:
-    """Plain numbers 1, 2 and 5 of each decade, where there are no more than two decades."""
+    """Label 1, 2 and 5 of each decade, if there are at most two decades."""
     if h[-1] > 100.0 * h[0]:
         return
     from matplotlib.ticker import FuncFormatter, LogLocator
@@ -217,7 +216,7 @@ def _label_bandwidths(axis: Any, h: Array) -> None:
     axis.xaxis.set_minor_formatter("")
 
 
-# --- what is drawn --------------------------------------------------------------------------------
+# --- drawing --------------------------------------------------------------------------------------
 
 
 def _draw_points(axis: Any, X: Array, labels: Array) -> None:
@@ -243,7 +242,7 @@ def _draw_modes(axis: Any, modes: Array) -> None:
 def _draw_line(
     axis: Any, x: Array, labels: Array, modes: Array, heights: Array | None, density: Any
 ) -> None:
-    """Ticks of the points, the curve of the density, and a stem for each mode."""
+    """Draw ticks for the points, the curve of the density, and a stem for each mode."""
     if density is not None:
         spread = float(np.ptp(x)) or 1.0
         t = np.linspace(x.min() - 0.15 * spread, x.max() + 0.15 * spread, _CURVE)
@@ -276,7 +275,7 @@ def _draw_contours(
 
 
 def _coloured(labels: Array, count: int) -> Array:
-    """An image of pale colours; basins that touch have different ones."""
+    """An image in pale colours; adjacent basins have different ones."""
     from matplotlib.colors import to_rgb
 
     touching: list[set[int]] = [set() for _ in range(count)]
@@ -295,21 +294,21 @@ def _coloured(labels: Array, count: int) -> Array:
     return np.asarray(palette[np.append(chosen, len(_COLOURS))[labels]])  # -1 is the last: white
 
 
-# --- what is given --------------------------------------------------------------------------------
+# --- arguments ------------------------------------------------------------------------------------
 
 
 def _parts(found: Any) -> tuple[Array, Array, Array | None]:
-    """Modes, labels, and densities where they are known."""
+    """Modes, labels, and the densities at the modes if they are known."""
     if isinstance(found, Modes):
         return found.points, found.labels, found.density
     if not (hasattr(found, "cluster_centers_") and hasattr(found, "labels_")):
         raise InputError(
-            f"found must be what mean_shift returns or a fitted MeanShift, got {found!r}"
+            f"found must be a result of mean_shift or a fitted MeanShift, got {found!r}"
         )
     return np.asarray(found.cluster_centers_, dtype=np.float64), np.asarray(found.labels_), None
 
 
-def _dense(X: Any, labels: Array, modes: Array) -> Array:
+def _starts(X: Any, labels: Array, modes: Array) -> Array:
     X = as_points(X, "X")
     if is_sparse(X):
         raise InputError("X must be dense; use X.toarray()")

@@ -1,4 +1,4 @@
-"""What all pictures share: a figure outside of pyplot, colours, and the panel of eigenvalues."""
+"""Shared parts of plots: figures, colours, axes, and the panel of eigenvalues."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ except ImportError as error:
 
 BLUE, ORANGE, GREEN, PINK, GREY = "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#8c8c8c"
 COLOURS = (BLUE, ORANGE, GREEN, PINK, GREY)
-SHOWN = 25  # eigenvalues, or atoms
-ROUNDING = 1e-12  # of the largest eigenvalue: below, an eigenvalue is noise of the arithmetic
-NEGATIVE = 1e-10  # of the largest: an eigenvalue below minus this is negative
+SHOWN = 25  # eigenvalues or atoms at most
+ROUNDING = 1e-12  # of the largest eigenvalue; smaller ones are rounding error
+NEGATIVE = 1e-10  # of the largest eigenvalue; below minus this, an eigenvalue is negative
 
 _WORDS = {
     Definiteness.POSITIVE: "positive definite",
     Definiteness.CONDITIONAL: "conditionally positive definite",
     Definiteness.INDEFINITE: "not positive definite",
-    Definiteness.UNKNOWN: "definiteness: nothing is claimed",
+    Definiteness.UNKNOWN: "definiteness unknown",
 }
-_LONGEST = 64  # of a kernel's name in a heading
+_LONGEST = 64  # characters of a kernel in a title
 
 
 class Picture(Figure):
-    """A figure of its own, which notebooks show though pyplot does not know it."""
+    """A figure that notebooks display although pyplot does not manage it."""
 
     def _repr_png_(self) -> bytes:
         stream = io.BytesIO()
@@ -42,7 +42,7 @@ class Picture(Figure):
 
 
 def new_axes(kernel: Kernel, size: tuple[float, float], widths: tuple[float, ...]) -> Any:
-    """Axes side by side in a figure that says which kernel it shows, and what is claimed of it."""
+    """Axes side by side in a new figure with the kernel and its definiteness in the title."""
     figure = Picture(figsize=size, layout="constrained")
     words = _WORDS[kernel.flags.definiteness]
     figure.suptitle(f"{_name(kernel)}  ·  {words}", fontsize=9, parse_math=False)
@@ -50,7 +50,7 @@ def new_axes(kernel: Kernel, size: tuple[float, float], widths: tuple[float, ...
 
 
 def _name(kernel: Kernel) -> str:
-    """The kernel as it is written, with numbers to four digits and functions by their names."""
+    """The repr of a kernel, with numbers of four digits and the names of functions."""
     name = re.sub(r"<ufunc '(\w+)'>", r"\1", repr(kernel))
     name = re.sub(r"<(?:function|bound method) (?:\S+\.)?(<?\w+>?)[^>]*>", r"\1", name)
     name = re.sub(r"\d+\.\d{4,}(?:e[-+]?\d+)?", lambda found: f"{float(found[0]):.4g}", name)
@@ -58,7 +58,7 @@ def _name(kernel: Kernel) -> str:
 
 
 def given_axes(axes: Any, count: int) -> list[Any]:
-    """The axes that were given, as a list of the right length."""
+    """Check axes that the user gave."""
     given = list(np.ravel(np.asarray(axes, dtype=object)))
     if len(given) != count or not all(hasattr(axis, "plot") for axis in given):
         raise InputError(
@@ -69,7 +69,7 @@ def given_axes(axes: Any, count: int) -> list[Any]:
 
 
 def tidy(axis: Any, title: str, label: str = "") -> None:
-    """Small type, and no frame above and to the right."""
+    """Set the title and label in small type, and remove the frame at the top and right."""
     axis.set_title(title, fontsize=9)
     axis.set_xlabel(label, fontsize=8, labelpad=1.5)
     axis.spines[["top", "right"]].set_visible(False)
@@ -77,9 +77,9 @@ def tidy(axis: Any, title: str, label: str = "") -> None:
 
 
 def draw_eigenvalues(axis: Any, K: Array) -> None:
-    """The largest eigenvalues of K / n in size, on a logarithmic scale; negative ones are open.
+    """Draw the largest eigenvalues of K / n on a logarithmic scale; negative ones are open.
 
-    For points in equal steps they approach those of the integral operator under the uniform law.
+    For equally spaced points they approach those of the integral operator of the uniform measure.
     """
     values = np.linalg.eigvalsh(0.5 * (K + K.T)) / len(K)
     values = values[np.argsort(-np.abs(values), kind="stable")]
@@ -101,8 +101,9 @@ def draw_eigenvalues(axis: Any, K: Array) -> None:
 
 
 def log_scale(axis: Any, heights: Array, floor: float) -> None:
-    """A logarithmic scale that holds heights from `floor` times the largest on: two decades at
-    least, so that equal heights look equal, with labels at powers of ten only.
+    """Set a logarithmic scale for heights from `floor` times the largest on.
+
+    It spans at least two decades, so that nearly equal heights look equal.
     """
     axis.set_yscale("log")
     axis.yaxis.set_minor_formatter("")

@@ -1,4 +1,4 @@
-"""A spectral measure on the line taken apart: atoms, and a density."""
+"""Split a spectral measure of one variable into atoms and a density."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from mercer.kernels._discrete_measures import Atoms
 from mercer.kernels._measures import Convolution, LinearImage, Mixture, PointMass, ScaleMixture
 
 Density = Callable[[Array], Array]
-_TERMS = 200  # atoms of either sign that a series is cut to
-_SAME = 1e-9  # atoms nearer than this, relative to the largest frequency, are one
+_TERMS = 200  # atoms of an infinite series that are kept, for each sign
+_SAME = 1e-9  # of the largest frequency; closer atoms are merged
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,7 +28,7 @@ class Parts:
 
 
 def parts(measure: SpectralMeasure) -> Parts:
-    """Take a measure apart, or raise where its density has no closed form."""
+    """Split a measure; raise an UnavailableError if its density has no closed form."""
     if isinstance(measure, Atoms):
         w, m = measure.atoms(_TERMS)
         return Parts(w[m > 0], m[m > 0])
@@ -46,7 +46,7 @@ def parts(measure: SpectralMeasure) -> Parts:
 
 
 def _plain(measure: SpectralMeasure) -> Parts:
-    measure.density(np.ones((1, 1)))  # raises where there is none
+    measure.density(np.ones((1, 1)))  # raises an UnavailableError if there is none
     return Parts(np.empty(0), np.empty(0), lambda w: measure.density(w[:, None]))
 
 
@@ -58,7 +58,7 @@ def _sum(a: Parts, b: Parts) -> Parts:
 
 
 def _convolved(measure: Convolution) -> Parts:
-    """Atoms move and scale what they are convolved with."""
+    """Convolution with atoms shifts and scales the other measure."""
     a, b = parts(measure.left), parts(measure.right)
     if a.density is not None and b.density is not None:
         if a.w.size or b.w.size:
@@ -87,7 +87,7 @@ def _scaled(inner: Parts, a: float) -> Parts:
 
 
 def _merged(w: Array, m: Array) -> tuple[Array, Array]:
-    """Atoms at the same frequency as one."""
+    """Merge atoms at the same frequency."""
     if not w.size:
         return w, m
     order = np.argsort(w, kind="stable")

@@ -1,8 +1,8 @@
-"""A conformance kit: the laws of kernels, elements and subspaces as checks that anyone can run.
+"""A conformance kit for your own kernels and methods: the laws that objects must obey.
 
-Each `check_*` takes an object, tries the laws it must obey, and raises an AssertionError whose
-sentence says which law failed and by how much. A kernel of your own passes `check_kernel` before
-anything is built on it; a method that consumes kernels is run over `awkward_kernels()`.
+Each `check_*` function takes an object, tests the laws of its kind, and raises an AssertionError
+that says which law is violated and by how much. Run `check_kernel` on a kernel of your own before
+you build on it, and run a method that takes kernels on all `awkward_kernels()`.
 """
 
 from mercer.testing._algebra import check_algebra

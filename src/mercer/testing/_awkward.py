@@ -1,4 +1,4 @@
-"""Kernels that are legal and inconvenient: what a method must survive to work with kernels."""
+"""Valid kernels that break code written for the Gaussian kernel."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ from mercer.kernels import (
     Scales,
 )
 
-_TERMS = 20  # of the power series on [0, 1]: exact to rounding
+_TERMS = 20  # of the power series, enough for full precision on [0, 1]
 
 
 @dataclass(frozen=True)
 class OneMethod(Radial):
-    """The least a user writes: k(u) = 1 / (1 + u / s^2), and no claims."""
+    """A kernel with one method and no claims: k(u) = 1 / (1 + u / s^2)."""
 
     scale: float = 1.0
 
@@ -46,13 +46,13 @@ class OneMethod(Radial):
 class Opaque(Radial):
     """k(u) = (1 - exp(-u)) / u: a profile that cannot be recorded, with its own derivatives.
 
-    A mixture of exp(-t u) over t in [0, 1], so completely monotone.
+    It is the integral of exp(-t u) over t in [0, 1], so it is completely monotone.
     """
 
     flags = Flags(Definiteness.POSITIVE, True, True, True)
 
     def profile(self, u: Any) -> Any:
-        """By its power series where the quotient would cancel."""
+        """The quotient, or its power series where the quotient would cancel."""
         return _series_or(u, 0, lambda v: -np.expm1(-v) / v)
 
     def profile_derivatives(self, u: Any) -> tuple[Any, Any]:
@@ -74,12 +74,12 @@ def _series_or(u: Any, order: int, closed: Any) -> Array:
 
 
 def awkward_kernels() -> list[Kernel]:
-    """Return kernels on three columns that break code written with the Gaussian kernel in mind.
+    """Return kernels on three columns that break code written for the Gaussian kernel.
 
-    All are positive definite and differentiable away from x = y. Among them: k(x, x) that is not
-    constant, sums and products of different kinds, cusps at x = y, a length per column, kernels
-    that see only some columns or a projection, normalised ones, a user's class with one method, and
-    a profile that cannot be recorded but has derivatives.
+    All are positive definite, and differentiable except at x = y. For some k(x, x) is not
+    constant, some are sums and products of different kinds, have cusps at x = y, a length scale per
+    column, or depend on some columns or a projection only. Some are normalised, one is a class with
+    a single method, and one has a profile that cannot be recorded.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""The claims in `Flags`, tried on lattices and on grids of the profile's variable."""
+"""Check the claims in a kernel's `Flags`, on lattices and on grids of the profile's variable."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ _ORDERS = 8  # differences of a completely monotone profile that must alternate 
 def check_claims(
     kernel: Kernel, claims: Flags, points: Any = None, dims: tuple[int, ...] = DIMENSIONS
 ) -> None:
-    """Try every claim; what is not claimed is not tried."""
+    """Check every claim that is made."""
     check_definiteness(kernel, claims.definiteness, points, dims)
     if claims.characteristic:
         _check_separates(kernel, dims, "characteristic")
     if claims.universal and not isinstance(kernel, Sum | Product | Transformed):
-        # sums and products carry the claim of a part by a theorem; in their Gram matrices it may
-        # be below rounding
+        # a theorem carries the claim from a part to sums and products, whose Gram matrices may
+        # show it only below rounding
         _check_separates(kernel, dims, "universal")
     variables = kernel.program.variables
     if len(variables) == 1 and isinstance(variables[0], Distance | Dot):
@@ -36,19 +36,19 @@ def check_claims(
         _check_convex(kernel, claims.convex_profile)
         _check_monotone(kernel, claims.completely_monotone, isinstance(variables[0], Distance))
     elif variables and (claims.convex_profile or claims.completely_monotone):
-        fail(kernel, "claims a convex or monotone profile, but is no profile of one variable")
+        fail(kernel, "claims a convex or monotone profile, but is not a profile of one variable")
 
 
 def check_definiteness(
     kernel: Kernel, claim: Definiteness, points: Any, dims: tuple[int, ...]
 ) -> None:
-    """Quadratic forms on lattices: never negative, or negative somewhere, as claimed."""
+    """Quadratic forms on lattices must be non-negative, or negative somewhere, as claimed."""
     if claim is Definiteness.UNKNOWN:
         return
     sets = [*lattices(kernel, dims), *([] if points is None else [points])]
     grams = [(X, np.asarray(kernel(X), dtype=np.float64)) for X in sets]
-    grams = [(X, K) for X, K in grams if np.isfinite(K).all()]  # exp(<x, y>) overflows far out
-    require(grams, kernel, "there are no points to try its definiteness on; pass `points`")
+    grams = [(X, K) for X, K in grams if np.isfinite(K).all()]  # exp(<x, y>) may overflow
+    require(grams, kernel, "no lattice lies in its domain; pass `points`")
     refuted = False
     for X, K in grams:
         centred = claim is not Definiteness.POSITIVE
@@ -60,19 +60,19 @@ def check_definiteness(
             fail(
                 kernel,
                 f"claims to be {what} definite, but the {'centred ' if centred else ''}Gram matrix "
-                f"of {K.shape[0]} points{_where(X)} has the eigenvalue {least:.3g}, where "
-                f"{-allowed:.3g} is allowed",
+                f"of {K.shape[0]} points{_where(X)} has the eigenvalue {least:.3g} "
+                f"(at least {-allowed:.3g} is allowed)",
             )
     if claim is Definiteness.INDEFINITE and not refuted:
         fail(
             kernel,
             "claims to be indefinite, but no lattice shows a negative quadratic form with "
-            "coefficients that sum to zero; claim nothing, or pass `points` that show it",
+            "coefficients that sum to zero; claim nothing, or pass `points` that do",
         )
 
 
 def smallest_eigenvalue(K: Array, *, centred: bool) -> tuple[float, float]:
-    """The smallest eigenvalue of K or of HKH, and how far below zero rounding may put it."""
+    """The smallest eigenvalue of K (or of K centred), and how negative rounding may make it."""
     K = 0.5 * (K + K.T)
     n, largest = K.shape[0], float(np.abs(K).max())
     if centred:
@@ -83,20 +83,22 @@ def smallest_eigenvalue(K: Array, *, centred: bool) -> tuple[float, float]:
 
 
 def _check_separates(kernel: Kernel, dims: tuple[int, ...], claim: str) -> None:
-    """No signed measure on distinct points has norm zero: none at all for universal kernels, none
-    of total mass zero for characteristic ones.
+    """Embeddings of signed measures on distinct points must have a positive norm.
+
+    This holds for all measures if the kernel is universal, and for those with total mass zero if
+    it is characteristic.
     """
     period = kernel.domain.period
     for d in dimensions(kernel, dims):
         side, step = {1: 14, 2: 5, 3: 3}.get(d, 2), 2.0 * natural_scale(kernel, d)
-        if period is not None:  # half as far apart fills the circle: nearer ones hardly differ
+        if period is not None:  # more points on the circle would be too close together
             side = max(3, min(side, int(2.0 * period / step) + 1))
         X = placed(kernel, d, side, step)
         if X is None or len(X) < 3:
             continue
         K = np.asarray(kernel(X), dtype=np.float64)
         basis = np.eye(len(X))
-        if claim == "universal":  # features of length one are as independent as the features
+        if claim == "universal":  # scaling features does not change independence
             K = K / np.sqrt(np.outer(np.diag(K), np.diag(K)))
         else:
             basis = np.linalg.qr(np.column_stack([np.ones(len(X)), basis[:, 1:]]))[0][:, 1:]
@@ -104,19 +106,19 @@ def _check_separates(kernel: Kernel, dims: tuple[int, ...], claim: str) -> None:
         if not least > _SLACK * float(np.trace(K)):
             fail(
                 kernel,
-                f"claims to be {claim}, but on {len(X)} distinct points{_where(X)} there is a "
-                f"signed measure whose embedding has the squared norm {least:.3g}",
+                f"claims to be {claim}, but on {len(X)} distinct points{_where(X)} the embedding "
+                f"of some signed measure has the squared norm {least:.3g}",
             )
 
 
 def profile_jet(kernel: Kernel, u: Array, order: int) -> Jet:
-    """The profile of a kernel of one variable, and its derivatives."""
+    """The profile of a kernel of one variable, with derivatives."""
     with np.errstate(all="ignore"):
         return evaluate(kernel.program.profile, [u], order)
 
 
 def profile_grids(kernel: Kernel) -> list[Array]:
-    """Grids of the variable: even and logarithmic for distances, even ones for inner products."""
+    """Grids of the variable: even ones, and for distances a logarithmic one."""
     dims = dimensions(kernel, (*DIMENSIONS, 4, 6))
     unit = natural_scale(kernel, dims[0]) ** 2 if dims else 1.0
     variable = kernel.program.variables[0]
@@ -129,7 +131,7 @@ def profile_grids(kernel: Kernel) -> list[Array]:
 
 
 def _attained(kernel: Kernel, t: Array, dims: list[int]) -> Array:
-    """Inner products <x, y> up to |x|^2 of the points in the kernel's domain."""
+    """Those inner products t for which points with |x|^2 = |t| lie in the kernel's domain."""
     unit = np.eye(dims[0])[:1] if dims else np.eye(1)
     variable = kernel.program.variables[0]
     assert isinstance(variable, Dot)
@@ -139,7 +141,7 @@ def _attained(kernel: Kernel, t: Array, dims: list[int]) -> Array:
 
 
 def _check_projective(kernel: Kernel, claim: Definiteness, projective: bool) -> None:
-    """f >= 0, f' >= 0 and f' + t f'' >= 0 for t >= 0: what positive definiteness needs."""
+    """Positive definiteness needs f >= 0, f' >= 0 and f' + t f'' >= 0 for t >= 0."""
     if not projective or claim is not Definiteness.POSITIVE:
         return
     for t in profile_grids(kernel):
@@ -172,11 +174,11 @@ def _check_convex(kernel: Kernel, claim: bool | None) -> None:
     if claim and worst < 0.0:
         fail(
             kernel,
-            f"claims a convex profile, but its slope falls at {where:.4g} by {-worst:.3g} of its "
-            "size",
+            f"claims a convex profile, but its slope decreases at {where:.4g}, by {-worst:.3g} of "
+            "its size",
         )
     if not claim and not worst < 0.0:
-        fail(kernel, "claims a profile that is not convex, but its slope rises on every grid")
+        fail(kernel, "claims a profile that is not convex, but its slope increases on every grid")
     if claim:
         _check_signs(kernel, {2: 1.0}, "convex")
 
@@ -185,7 +187,9 @@ def _check_monotone(kernel: Kernel, claim: bool | None, radial: bool) -> None:
     if claim is None:
         return
     if not radial:
-        require(not claim, kernel, "claims complete monotonicity, which is for radial profiles")
+        require(
+            not claim, kernel, "claims complete monotonicity, which only radial profiles can have"
+        )
         return
     worst, law = 0.0, ""
     for u in profile_grids(kernel)[:-1]:
@@ -209,7 +213,7 @@ def _check_monotone(kernel: Kernel, claim: bool | None, radial: bool) -> None:
 
 
 def _check_signs(kernel: Kernel, signs: dict[int, float], claim: str) -> None:
-    """The signs of the profile and of its derivatives, where it has them."""
+    """Check the signs of the profile and of its derivatives, where they exist."""
     for u in profile_grids(kernel):
         u = u[np.abs(u) > 0]
         try:

@@ -1,4 +1,4 @@
-"""Derivatives against central differences, where the differences can be trusted."""
+"""Compare derivatives with central differences, where these are accurate."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from mercer._array import Array
 from mercer.testing._report import agree, fail
 
-_TRUST = 1e-4
+_TRUST = 1e-4  # relative difference of two step sizes up to which differences are used
 
 
 def central(f: Callable[[Array], Array], X: Array, h: float) -> Array:
@@ -32,12 +32,12 @@ def agree_with_differences(
     length: float,
     size: float = 0.0,
 ) -> None:
-    """Fail unless `actual` is the derivative of f, moved along all rows of X at once.
+    """Fail unless `actual` is the derivative of f with respect to each row of X.
 
-    Two steps are compared first: near a kink or a jump they disagree, and no derivative is asked
-    for. Most must agree, so that the check cannot become empty. NaN is a fair answer for a matrix
-    of derivatives (the last two axes) of which some do not exist. `size` is what f is made of,
-    where that is more than its values.
+    Differences with two step sizes are compared first. Near a kink or a jump they disagree, and
+    the derivative is not checked; this may happen at a minority of points only. NaN is allowed for
+    a matrix of derivatives (the last two axes) if some of them do not exist. `size` is the size of
+    the terms of f, if they are larger than its values.
     """
     h = 1e-3 * length
     coarse, fine = central(f, X, h), central(f, X, 0.5 * h)
@@ -49,8 +49,8 @@ def agree_with_differences(
     if missing.mean() > 0.5 or known.mean() < 0.7:
         fail(
             subject,
-            f"{law} cannot be checked: {missing.mean():.0%} do not exist, and differences settle "
-            f"at {known.mean():.0%} of the others",
+            f"{law} cannot be checked: {missing.mean():.0%} do not exist, and differences are "
+            f"accurate for only {known.mean():.0%} of the others",
         )
     kept = settled & ~missing
     expected, doubt = ((4.0 * fine - coarse) / 3.0)[kept], 2.0 * np.abs(fine - coarse)[kept]

@@ -1,7 +1,8 @@
-"""`check_element`: an element is the function, and the vector, that its coefficients say."""
+"""Check an element: its values, derivatives, geometry and combinations."""
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -18,25 +19,25 @@ from mercer.testing._report import agree, require
 
 
 def check_element(psi: Element, queries: Any = None, *, random_state: Any = 0) -> None:
-    """Raise an AssertionError unless psi = sum_i a_i k(x_i, .) in every respect.
+    """Check that psi = sum_i a_i k(x_i, .) in all respects.
 
-    Tried are: values against the sum over points one query at a time; gradient and Hessian against
-    differences; <psi, phi> = a' K b and the norm; |psi(x)| <= sqrt(k(x, x)) |psi|; sums, multiples
-    and linear combinations; merging of equal points; and, for a batch, that its elements taken one
-    by one, by slice or in pairs with queries are the same elements.
+    The checks compare values with sums over pairs, and the gradient and Hessian with differences.
+    They cover inner products, norms, |psi(x)| <= sqrt(k(x, x)) |psi|, sums, multiples, linear
+    combinations and merging of equal points. The elements of a batch must be the same one by one,
+    by slice, and paired with queries.
 
     Parameters
     ----------
     psi : Element
-        One element or a batch; small, because the checks are slow.
+        A small element or batch; the checks are slow.
     queries : optional
-        Points at which to evaluate; by default some of the element's own and some beside them.
+        Points at which to evaluate; by default some of the element's own and some near them.
     random_state : int, Generator, RandomState or None, default=0
 
     Raises
     ------
     AssertionError
-        With a sentence that names the law and the size of the violation.
+        If a law is violated; the message says which, and by how much.
 
     Examples
     --------
@@ -78,17 +79,11 @@ def _check_derivatives(psi: Element, Y: Any, tol: float) -> None:
     agree(psi, "its gradient", gradient, exact, tol=100 * tol, size=size)
     agree_with_differences(psi, "its gradient", exact, double, Y, length)
     agree_with_differences(psi, "its Hessian", double.hessian(Y), double.gradient, Y, length, size)
-    smooth = np.isfinite(hessian)
-    agree(
-        psi,
-        "its Hessian",
-        hessian[smooth],
-        double.hessian(Y)[smooth],
-        tol=100 * tol,
-        size=size / length + size,
-    )
+    smooth, size = np.isfinite(hessian), size / length + size
+    equal = partial(agree, psi, tol=100 * tol, size=size)
+    equal("its Hessian", hessian[smooth], double.hessian(Y)[smooth])
     gap = np.nan_to_num(hessian - np.swapaxes(hessian, -1, -2))
-    agree(psi, "symmetry of its Hessian", gap, 0.0 * gap, tol=100 * tol, size=size / length + size)
+    equal("symmetry of its Hessian", gap, 0.0 * gap)
 
 
 def _check_geometry(psi: Element, A: Array, Y: Any, tol: float) -> None:
@@ -96,20 +91,14 @@ def _check_geometry(psi: Element, A: Array, Y: Any, tol: float) -> None:
     K = np.asarray(kernel(psi.points), dtype=np.float64)
     gram = A.T @ K @ A
     size = float((np.abs(A).T @ np.abs(K) @ np.abs(A)).max()) + 1e-300
-    inner = np.asarray(psi.inner(psi))
-    agree(psi, "<psi, psi> = a' K a", inner.reshape(gram.shape), gram, tol=tol, size=size)
+    inner, equal = np.asarray(psi.inner(psi)), partial(agree, psi, tol=tol, size=size)
+    equal("<psi, psi> = a' K a", inner.reshape(gram.shape), gram)
     if kernel.flags.definiteness is not Definiteness.POSITIVE:
         return
     norm = np.atleast_1d(psi.norm())
-    agree(psi, "|psi|^2 = a' K a", norm**2, np.diag(gram), tol=tol, size=size)
-    agree(
-        psi,
-        "|psi - psi| = 0",
-        psi.distance(psi),
-        np.zeros(np.shape(psi.norm())),
-        tol=np.sqrt(tol),
-        size=np.sqrt(size),
-    )
+    equal("|psi|^2 = a' K a", norm**2, np.diag(gram))
+    zero, loose = np.zeros(np.shape(psi.norm())), np.sqrt([tol, size])
+    equal("|psi - psi| = 0", psi.distance(psi), zero, tol=loose[0], size=loose[1])
     bound = np.sqrt(kernel.diag(Y))[:, None] * norm
     values = np.abs(_columns(psi(Y)))
     excess = float((values - bound).max())
@@ -132,71 +121,42 @@ def _check_combinations(
         ("-psi", -psi, -values),
         ("3 psi", 3.0 * psi, 3.0 * values),
         ("psi / 2", psi / 2.0, 0.5 * values),
-        ("sum([psi, phi, psi])", _sum(psi, other, psi), 2.0 * values + theirs),
+        ("psi + phi + psi", psi + other + psi, 2.0 * values + theirs),
         ("psi.merge()", psi.merge(), values),
         ("(psi + psi).merge()", (psi + psi).merge(), 2.0 * values),
     ):
         agree(psi, law, combined(Y), expected, tol=tol, size=4.0 * size)
-    merged = psi.merge()
-    require(
-        n_rows(merged.points) <= n_rows(psi.points), psi, "psi.merge() has more points than psi"
-    )
-    if hasattr(merged.points, "dtype") and merged.points.dtype != object:
+    kept, distinct = n_rows(psi.merge().points), n_rows(psi.points)
+    if hasattr(psi.points, "dtype") and psi.points.dtype != object:
         distinct = np.unique(_double(psi.points), axis=0).shape[0]
-        require(
-            n_rows(merged.points) <= distinct,
-            psi,
-            f"psi.merge() keeps {n_rows(merged.points)} points, of which {distinct} are distinct",
-        )
-    product = np.asarray((psi + other).inner(other))
+    require(kept <= distinct, psi, f"psi.merge() keeps {kept} points, but {distinct} are distinct")
+    law = "<psi + phi, phi> = <psi, phi> + <phi, phi>"
     expected = np.asarray(psi.inner(other)) + np.asarray(other.inner(other))
     scale = float(np.abs(expected).max()) + size
-    agree(
-        psi,
-        "<psi + phi, phi> = <psi, phi> + <phi, phi>",
-        product,
-        expected,
-        tol=100 * tol,
-        size=scale,
-    )
+    agree(psi, law, (psi + other).inner(other), expected, tol=100 * tol, size=scale)
 
 
 def _check_batch(psi: Element, Y: Any, tol: float, size: float, rng: np.random.Generator) -> None:
     b, values = len(psi), psi(Y)
-    for j in (0, b // 2, -1):
-        agree(psi, f"psi[{j}]", psi[j](Y), values[:, j], tol=tol, size=size)
-    picks: list[Any] = [slice(None, None, 2), slice(1, None) if b > 1 else slice(None), [b - 1, 0]]
-    picks += [np.arange(b) % 2 == 0, np.array([0, 0, b - 1])]
-    for pick in picks:
-        agree(psi, f"psi[{pick}]", psi[pick](Y), values[:, pick], tol=tol, size=size)
+    equal = partial(agree, psi, tol=tol, size=size)
+    picks: list[Any] = [0, b // 2, -1, slice(None, None, 2), slice(min(1, b - 1), None), [b - 1, 0]]
+    for pick in (*picks, np.arange(b) % 2 == 0, np.array([0, 0, b - 1])):
+        equal(f"psi[{pick}]", psi[pick](Y), values[:, pick])
     W = rng.normal(size=(b, 2))
-    agree(psi, "psi.combine(W)", psi.combine(W)(Y), values @ W, tol=tol, size=10.0 * b * size)
-    agree(
-        psi,
-        "psi.combine(w)",
-        psi.combine(W[:, 0])(Y),
-        values @ W[:, 0],
-        tol=tol,
-        size=10.0 * b * size,
-    )
-    agree(psi, "psi * w", (psi * W[:, 0])(Y), values * W[:, 0], tol=tol, size=10.0 * size)
+    equal("psi.combine(W)", psi.combine(W)(Y), values @ W, size=10.0 * b * size)
+    equal("psi.combine(w)", psi.combine(W[:, 0])(Y), values @ W[:, 0], size=10.0 * b * size)
+    equal("psi * w", (psi * W[:, 0])(Y), values * W[:, 0], size=10.0 * size)
     each = [psi[j].inner(psi[j]) for j in range(b)]
     inner = np.asarray(psi.inner(psi))
-    agree(
-        psi,
-        "inner products one by one",
-        np.diag(inner),
-        each,
-        tol=10 * tol,
-        size=float(np.abs(inner).max()) + size,
-    )
+    scale = float(np.abs(inner).max()) + size
+    equal("inner products one by one", np.diag(inner), each, tol=10 * tol, size=scale)
     rows = np.resize(np.arange(n_rows(Y)), b)
     paired = psi.fields(Y[rows], paired=True).value
-    agree(psi, "paired with queries", paired, values[rows, np.arange(b)], tol=tol, size=size)
+    equal("values paired with queries", paired, values[rows, np.arange(b)])
 
 
 def _queries(psi: Element, rng: np.random.Generator) -> Any:
-    """Some of the points, and for vectors some beside them."""
+    """Some of the points and, for vectors, some near them."""
     X = psi.points[: min(3, n_rows(psi.points))]
     if not psi.kernel.domain.is_vector:
         return X
@@ -207,20 +167,10 @@ def _queries(psi: Element, rng: np.random.Generator) -> Any:
     return psi.queries(Y[[accepts(psi.kernel, Y[j : j + 1]) for j in range(len(Y))]])
 
 
-def _sum(*elements: Element) -> Element:
-    total: Any = sum(elements)
-    return total  # type: ignore[no-any-return]
-
-
 def _loop(psi: Element, Y: Any) -> Array:
     """k(y_j, x_i) one pair at a time."""
-    X, k = psi.points, psi.kernel
-    return np.array(
-        [
-            [float(k(Y[j : j + 1], X[i : i + 1])[0, 0]) for i in range(n_rows(X))]
-            for j in range(n_rows(Y))
-        ]
-    )
+    rows, columns = ([Z[i : i + 1] for i in range(n_rows(Z))] for Z in (Y, psi.points))
+    return np.array([[float(psi.kernel(y, x)[0, 0]) for x in columns] for y in rows])
 
 
 def _coefficients(psi: Element) -> Array:

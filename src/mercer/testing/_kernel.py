@@ -1,4 +1,4 @@
-"""`check_kernel`: everything a kernel claims and must obey."""
+"""Check a kernel: its laws and its claims."""
 
 from __future__ import annotations
 
@@ -31,31 +31,36 @@ def check_kernel(
     dims: tuple[int, ...] = DIMENSIONS,
     random_state: Any = 0,
 ) -> None:
-    """Raise an AssertionError unless the kernel obeys its laws and its claims survive.
+    """Check the laws of a kernel, and the claims in its `flags`.
 
-    Tried are: symmetry, k(X, Y) = k(Y, X)', exact for k(X); the diagonal; Gram matrices made of
-    Gram matrices; gradients and mixed derivatives against differences; definiteness on lattices in
-    each dimension at several scales, a claim to be INDEFINITE needing a witness; convexity and
-    complete monotonicity of the profile; mixing and spectral measures against draws and integrals;
-    float32 and sparse points; refusal of what is not a point; and that the kernel is a value that
-    can be rebuilt, copied, compared, printed and pickled, and not changed.
+    The checks are:
+
+    - symmetry, k(X, Y) = k(Y, X)', which must be exact for k(X); the diagonal; values pair by pair;
+    - gradients and mixed derivatives, against differences;
+    - definiteness on lattices in each dimension at several scales (a kernel that claims to be
+      INDEFINITE must show it on one of them);
+    - convexity and complete monotonicity of the profile;
+    - mixing and spectral measures, against draws and integrals;
+    - float32 and sparse points, and errors for invalid points;
+    - that the kernel is an immutable value, which can be rebuilt, copied, compared, printed and
+      pickled.
 
     Parameters
     ----------
     kernel : Kernel
     points : optional
-        At least four more points to try, needed where the domain is not all of R^d.
+        At least four additional points, required if the domain is not R^d.
     claims : Flags, optional
-        What to hold the kernel to, instead of its own `flags`: a way to try a `FromFunction`.
+        Claims to check instead of the kernel's own `flags`, for example for a `FromFunction`.
     dims : tuple of int, default=(1, 2, 3, 5)
-        Dimensions to try; those the kernel does not take are left out.
+        Dimensions to test; those that the kernel does not accept are left out.
     random_state : int, Generator, RandomState or None, default=0
         Draws points and frequencies.
 
     Raises
     ------
     AssertionError
-        With a sentence that names the law and the size of the violation.
+        If a law is violated; the message says which, and by how much.
 
     Examples
     --------
@@ -68,20 +73,19 @@ def check_kernel(
     Traceback (most recent call last):
     ...
     AssertionError: FromFunction(...): claims to be positive definite, but the Gram matrix of 14
-    points in 1 dimensions, step ... has the eigenvalue ..., where ... is allowed
+    points in 1 dimensions, step ... has the eigenvalue ... (at least ... is allowed)
     """
     rng = as_generator(random_state)
     claims = kernel.flags if claims is None else claims
     clouds = [cloud(kernel, d, rng) for d in dimensions(kernel, dims)]
-    require(
-        clouds or points is not None, kernel, f"takes no points in {dims} dimensions; pass `points`"
-    )
+    some = clouds or points is not None
+    require(some, kernel, f"accepts no points in {dims} dimensions; pass `points`")
     check_parameters(kernel)
     for X in clouds:
         _check_vectors(kernel, X, np.concatenate([X[3:6], -0.7 * X[:2] + 0.1 * X[4:6]]))
     if points is not None:
         X = kernel.points(points, "points").array
-        require(len(points) >= 4, kernel, "needs at least four `points` to be tried on")
+        require(len(points) >= 4, kernel, "needs at least four `points`")
         check_values(kernel, X[:8], X[2:12])
         if kernel.domain.is_vector and not is_sparse(X):
             _check_vectors(kernel, np.asarray(X[:8]), np.asarray(X[2:6]))

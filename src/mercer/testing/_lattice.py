@@ -1,4 +1,4 @@
-"""Points on which laws are tried: lattices, because random clouds hide what is wrong."""
+"""Test points: lattices, on which kernels that are not positive definite show it."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from mercer.testing._report import require
 DIMENSIONS = (1, 2, 3, 5)
 _SIDES = {1: 14, 2: 5, 3: 4, 4: 3, 5: 2, 6: 2}
 _STEPS = (0.1, 0.3, 0.7, 1.6, 4.0)  # in units of the kernel's own length
-_OFFSET = (0.31, -0.17, 0.43, 0.29, -0.23, 0.37)  # no lattice point at the origin
+_OFFSET = (0.31, -0.17, 0.43, 0.29, -0.23, 0.37)  # keeps lattice points off the origin
 
 
 def lattice(d: int, side: int, step: float = 1.0) -> Array:
     """Return the points step (i_1, ..., i_d) with whole numbers 0 <= i < side.
 
-    A kernel that is not positive definite shows it on regular points long before it does on random
-    ones.
+    On a lattice, a kernel that is not positive definite shows a negative eigenvalue much sooner
+    than on random points.
 
     Parameters
     ----------
@@ -61,16 +61,16 @@ def accepts(kernel: Kernel, X: Any) -> bool:
 
 
 def dimensions(kernel: Kernel, wanted: tuple[int, ...] = DIMENSIONS) -> list[int]:
-    """The dimensions among `wanted` in which the kernel takes points."""
+    """The dimensions among `wanted` in which the kernel accepts points."""
     if not kernel.domain.is_vector:
         return []
     return [d for d in wanted if _start(kernel, d) is not None]
 
 
 def natural_scale(kernel: Kernel, d: int) -> float:
-    """The distance at which features move half as far apart as they ever could; 1 if none.
+    """The smallest distance with |k(x, .) - k(y, .)|^2 > (k(x, x) + k(y, y)) / 2; 1 if none.
 
-    On a circle that is looked for within half a turn, and is 0.35 of a turn if there is none.
+    On a circle, distances up to half a turn are tried, and the default is 0.35 of a turn.
     """
     period = kernel.domain.period
     r = np.logspace(-4.0, 4.0, 161) if period is None else period * np.logspace(-5.0, -0.31, 95)
@@ -90,7 +90,7 @@ def natural_scale(kernel: Kernel, d: int) -> float:
 
 
 def lattices(kernel: Kernel, wanted: tuple[int, ...] = DIMENSIONS) -> Iterator[Array]:
-    """Lattices about the origin, in every dimension the kernel takes, at several scales."""
+    """Lattices around the origin, in every dimension the kernel accepts, at several scales."""
     for d in dimensions(kernel, wanted):
         length = natural_scale(kernel, d)
         for step in _STEPS:
@@ -100,9 +100,9 @@ def lattices(kernel: Kernel, wanted: tuple[int, ...] = DIMENSIONS) -> Iterator[A
 
 
 def placed(kernel: Kernel, d: int, side: int, step: float) -> Array | None:
-    """A lattice around the origin, or beside it where the kernel wants that; None if nowhere.
+    """A lattice around the origin, or among positive numbers; None if the kernel accepts neither.
 
-    On a circle it stays within one turn, where no two points are the same.
+    On a circle it spans at most one turn, so that all points differ.
     """
     if kernel.domain.period is not None:
         step = min(step, kernel.domain.period / side)
@@ -115,18 +115,18 @@ def placed(kernel: Kernel, d: int, side: int, step: float) -> Array | None:
 
 
 def cloud(kernel: Kernel, d: int, rng: np.random.Generator) -> Array:
-    """Eight points of the kernel's own size, two of them equal."""
+    """Eight random points on the kernel's natural scale, two of them equal."""
     X = rng.normal(size=(8, d))
     X[5] = X[2]
     spreads = (natural_scale(kernel, d), 0.1, 0.01)
     tried = (s * Z for s in spreads for Z in (X, np.abs(X)))
     found = next((Z for Z in tried if accepts(kernel, Z)), None)
-    require(found is not None, kernel, f"takes none of the points tried in {d} dimensions")
+    require(found is not None, kernel, f"accepts none of the test points in {d} dimensions")
     return np.asarray(found)
 
 
 def _start(kernel: Kernel, d: int) -> Array | None:
-    """A point of the domain: off the axes, else among positive numbers, else near the origin."""
+    """A point of the domain off the axes, if possible not positive and not near the origin."""
     tried = (s * Z for s in (1.0, 1e-2) for Z in (_base(d), np.abs(_base(d))))
     return next((Z for Z in tried if accepts(kernel, Z)), None)
 

@@ -1,4 +1,4 @@
-"""A kernel is a value: parameters, equality, copies, text, and nothing that can be changed."""
+"""Check that a kernel is an immutable value: parameters, equality, copies and repr."""
 
 from __future__ import annotations
 
@@ -16,17 +16,20 @@ from mercer.testing._report import fail, require
 
 
 def check_parameters(kernel: Kernel) -> None:
-    """All of the laws of values."""
+    """Check all laws of values."""
     own = kernel.get_params(deep=False)
     _check_plain_classes(kernel)
-    require(type(kernel)(**own) == kernel, kernel, "is not rebuilt by its own parameters")
-    require(kernel.replace() == kernel, kernel, "replace() without changes gives another kernel")
+    _check_same(kernel, type(kernel)(**own), "rebuilt")
+    require(kernel.replace() == kernel, kernel, "replace() without arguments changes it")
     everything = kernel.get_params(deep=True)
-    require(own.items() <= everything.items(), kernel, "get_params(deep=True) leaves out its own")
+    require(
+        own.items() <= everything.items(),
+        kernel,
+        "get_params(deep=True) lacks some of its own parameters",
+    )
     require(kernel.replace(**everything) == kernel, kernel, "replace(**get_params()) changes it")
     require(kernel != kernel + 1.0, kernel, "equals another kernel")
-    require(kernel.__sklearn_clone__() is kernel, kernel, "a clone is not the kernel itself")
-    _check_same(kernel, type(kernel)(**own), "rebuilt")
+    require(kernel.__sklearn_clone__() is kernel, kernel, "its clone is not the kernel itself")
     _check_same(kernel, copy.copy(kernel), "copied")
     _check_same(kernel, copy.deepcopy(kernel), "deep-copied")
     if not any(_holds_a_function(v) for _, v in _values(kernel)):
@@ -37,15 +40,15 @@ def check_parameters(kernel: Kernel) -> None:
 
 
 def _holds_a_function(value: Any) -> bool:
-    """A function has no text to be rebuilt from."""
+    """Whether a parameter is a function, whose repr cannot be evaluated."""
     inside = getattr(value, "function", value) if isinstance(value, Map) else value
     return callable(inside) and not isinstance(inside, Kernel)
 
 
 def _check_same(kernel: Kernel, other: Any, how: str) -> None:
     require(other == kernel, kernel, f"{how}, it is not equal to itself: {other!r}")
-    require(hash(other) == hash(kernel), kernel, f"{how}, it is equal but its hash differs")
-    require(repr(other) == repr(kernel), kernel, f"{how}, it reads {other!r}")
+    require(hash(other) == hash(kernel), kernel, f"{how}, it is equal but has another hash")
+    require(repr(other) == repr(kernel), kernel, f"{how}, its repr is {other!r}")
     require(other.program.profile is not None, kernel, f"{how}, it no longer works")
     _check_frozen(other)
 
@@ -53,12 +56,12 @@ def _check_same(kernel: Kernel, other: Any, how: str) -> None:
 def _from_text(kernel: Kernel) -> Any:
     try:
         return eval(repr(kernel), _namespace(kernel))
-    except Exception as error:  # noqa: BLE001  (whatever it is, the text is not the kernel)
+    except Exception as error:  # noqa: BLE001  (any error is a failure)
         fail(kernel, f"its repr cannot be evaluated: {type(error).__name__}, {error}")
 
 
 def _check_frozen(kernel: Kernel) -> None:
-    """No attribute can be set, no array inside written to."""
+    """Attributes cannot be set, and arrays cannot be written to."""
     for owner, (name, value) in ((k, item) for k in _kernels(kernel) for item in _own(k)):
         try:
             setattr(owner, name, value)
@@ -76,7 +79,7 @@ def _check_plain_classes(kernel: Kernel) -> None:
         require(
             "__dataclass_fields__" in vars(type(inner)),
             inner,
-            "is not a value, so that two equal ones differ; put @dataclass(frozen=True) on "
+            "does not compare by value; put @dataclass(frozen=True) on the class "
             f"{type(inner).__name__}",
         )
 
@@ -97,6 +100,6 @@ def _values(kernel: Kernel) -> Iterator[tuple[str, Any]]:
 
 
 def _namespace(kernel: Kernel) -> dict[str, Any]:
-    """What the text of a kernel may name: the public kernels, and the classes it is made of."""
+    """Names for evaluating a repr: the public kernels, and the classes that the kernel contains."""
     names = {name: getattr(kernels, name) for name in kernels.__all__}
     return names | {type(k).__name__: type(k) for k in _kernels(kernel)} | {"Domain": Domain}

@@ -1,4 +1,4 @@
-"""How a broken law is reported: one sentence that names the law and the size of the violation."""
+"""Raise an AssertionError that names the violated law and by how much."""
 
 from __future__ import annotations
 
@@ -35,6 +35,6 @@ def agree(
         at = f" at {tuple(int(i) for i in where)}" if where else ""
         fail(
             subject,
-            f"{law} fails by {float(gap[where]):.3g}{at}, where {allowed:.3g} is allowed "
+            f"{law} fails by {float(gap[where]):.3g}{at}, {allowed:.3g} is allowed "
             f"({float(actual[where])!r} instead of {float(expected[where])!r})",
         )

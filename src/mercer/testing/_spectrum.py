@@ -1,4 +1,4 @@
-"""Mixing and spectral measures: masses, transforms, and draws that have the stated law."""
+"""Check mixing and spectral measures: masses, transforms and draws."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from mercer.testing._lattice import cloud, dimensions, natural_scale
 from mercer.testing._report import agree, fail, require
 
 _DRAWS = 4000
-_SIGMAS = 6.0  # a true law fails one time in a billion
+_SIGMAS = 6.0  # standard errors; a correct sampler fails about once in 10^9 tests
 _STEP = 0.01
-_LOG_T = np.arange(-600.0, 600.0, _STEP)  # where the trapezoidal rule is exact to rounding
+_LOG_T = np.arange(-600.0, 600.0, _STEP)  # covers the range of float64
 
 
 def check_measures(
     kernel: Kernel, claims: Flags, dims: tuple[int, ...], rng: np.random.Generator
 ) -> None:
-    """Whatever measures the kernel offers."""
+    """Check the measures that the kernel has."""
     try:
         mixing = kernel.mixing_measure()
     except UnavailableError:
@@ -61,11 +61,11 @@ def _check_mixing(kernel: Kernel, mu: MixingMeasure, rng: np.random.Generator) -
 def _check_mixing_density(
     kernel: Kernel, mu: MixingMeasure, density: Array, t: Array, u: Array, profile: Array
 ) -> None:
-    """The density has the profile as its Laplace transform, and the draws as its draws."""
+    """The Laplace transform of the density is the profile, and draws follow the density."""
     weights = density * np.exp(_LOG_T) * _STEP
     terms = np.array([weights * np.exp(-v * np.exp(_LOG_T)) for v in u])
     integral, coarse = terms.sum(axis=1), 2.0 * terms[:, ::2].sum(axis=1)
-    if np.all(np.abs(integral - coarse) <= 1e-9 * mu.mass):  # else it is too narrow for the grid
+    if np.all(np.abs(integral - coarse) <= 1e-9 * mu.mass):  # else the grid is too coarse
         law = "the Laplace transform of the mixing density"
         agree(kernel, law, integral, profile, tol=1e-8)
     low, high = np.quantile(t, [0.25, 0.75])
@@ -80,9 +80,8 @@ def _check_spectral(
 ) -> None:
     """Random Fourier features reproduce the kernel."""
     X = cloud(kernel, d, rng)
-    agree(
-        kernel, "mass of the spectral measure = k(x, x)", measure.mass, kernel.diag(X)[0], tol=1e-12
-    )
+    law = "mass of the spectral measure = k(x, x)"
+    agree(kernel, law, measure.mass, kernel.diag(X)[0], tol=1e-12)
     w = measure.sample(_DRAWS, rng)
     require(w.shape == (_DRAWS, d), kernel, f"frequencies have shape {w.shape} in {d} dimensions")
     cosines = np.cos(w @ (X - X[0]).T)
@@ -93,7 +92,7 @@ def _check_spectral(
 def _check_density(
     kernel: Kernel, measure: SpectralMeasure, d: int, claims: Flags, rng: np.random.Generator
 ) -> None:
-    """The density belongs to the draws, and is positive where the kernel is characteristic."""
+    """Draws follow the density, which is positive if the kernel is characteristic."""
     w = measure.sample(_DRAWS, rng)
     try:
         density = measure.density(w) / measure.mass
@@ -103,13 +102,17 @@ def _check_density(
     _check_law(kernel, measure, w, density)
     if claims.characteristic:
         wide = measure.density(3.0 * w)
-        require(np.all(wide > 0), kernel, "claims to be characteristic with a spectral gap")
+        require(
+            np.all(wide > 0),
+            kernel,
+            "claims to be characteristic, but its spectral density has zeros",
+        )
     elif claims.characteristic is False and np.all(measure.density(3.0 * w) > 0):
         fail(kernel, "claims not to be characteristic, but its spectral density is positive")
 
 
 def _check_law(kernel: Kernel, measure: SpectralMeasure, w: Array, density: Array) -> None:
-    """E[g(w) / density(w)] = 1 for any density g: here normal laws well inside the measure's."""
+    """E[g(w) / density(w)] = 1 for any density g; here normal laws that are narrower."""
     centre = np.median(np.abs(w), axis=0)
     for width in (0.5, 0.2):
         s = width * centre
@@ -122,7 +125,7 @@ def _check_law(kernel: Kernel, measure: SpectralMeasure, w: Array, density: Arra
 def _agree_on_average(
     kernel: Kernel, law: str, draws: Array, expected: Any, mass: float, bound: float | None = None
 ) -> None:
-    """The mean of the rows is `expected` within the scatter of rows of at most `bound`."""
+    """The mean of the rows is `expected`, up to the standard error; rows are at most `bound`."""
     error = draws.std(axis=0) / np.sqrt(draws.shape[0])
     gap = np.abs(mass * draws.mean(axis=0) - expected)
     largest = float(np.abs(draws).max()) if bound is None else bound
@@ -130,4 +133,4 @@ def _agree_on_average(
     allowed = mass * (_SIGMAS * error + rare)
     if not np.all(gap <= allowed):
         i = int(np.argmax(gap / allowed))
-        fail(kernel, f"{law}: off by {gap[i]:.3g}, where chance allows {allowed[i]:.3g}")
+        fail(kernel, f"{law}: off by {gap[i]:.3g}, chance allows {allowed[i]:.3g}")

@@ -1,7 +1,8 @@
-"""`check_subspace`: projections are orthogonal, and nothing is nearer."""
+"""Check a subspace: projections are orthogonal and nearest."""
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,26 +16,26 @@ from mercer.testing._report import agree, require
 def check_subspace(
     plane: Subspace, psi: Element | None = None, *, tol: float = 1e-8, random_state: Any = 0
 ) -> None:
-    """Raise an AssertionError unless the subspace is one.
+    """Check the laws of a subspace.
 
-    Tried are: orthonormal directions; coordinates and elements undo each other; projections stay
-    put, leave a residual orthogonal to every direction, obey Pythagoras and are nearer than any
-    other element of the subspace that is tried; a truncated subspace has the first coordinates.
+    Directions must be orthonormal. Projections must have the right coordinates, stay in place when
+    projected again, leave a residual that is orthogonal to every direction, obey Pythagoras, and be
+    nearer than other elements of the subspace. Truncation must keep the first coordinates.
 
     Parameters
     ----------
     plane : Subspace
-        Of a positive definite kernel.
+        Its kernel must be positive definite.
     psi : Element, optional
-        A batch of elements to project; random ones on the subspace's points by default.
+        A batch of elements to project; by default random ones on the subspace's points.
     tol : float, default=1e-8
-        Relative error that is allowed; distances near zero get its square root.
+        The relative error allowed; its square root for distances near zero.
     random_state : int, Generator, RandomState or None, default=0
 
     Raises
     ------
     AssertionError
-        With a sentence that names the law and the size of the violation.
+        If a law is violated; the message says which, and by how much.
 
     Examples
     --------
@@ -48,72 +49,33 @@ def check_subspace(
     f, origin, r = plane.directions, plane.origin, plane.dim
     agree(plane, "orthonormality of its directions", f.inner(f), np.eye(r), tol=tol)
     psi = _some_elements(plane, rng) if psi is None else psi
-    b = len(psi)
+    b, loose = len(psi), np.sqrt(tol)
     size = float(np.max(psi.distance(origin))) + float(origin.norm())
-    c, shadow = plane.coordinates(psi), plane.project(psi)
+    equal = partial(agree, plane, tol=tol, size=size)
+    c, shadow, distance = plane.coordinates(psi), plane.project(psi), plane.distance(psi)
     require(c.shape == (b, r), plane, f"coordinates have shape {c.shape}, not {(b, r)}")
-    agree(plane, "coordinates of a projection", plane.coordinates(shadow), c, tol=tol, size=size)
     expected = np.asarray(f.inner(psi)).T - np.asarray(f.inner(origin))
-    agree(plane, "coordinates = <psi - origin, f>", c, expected, tol=tol, size=size)
+    equal("coordinates = <psi - origin, f>", c, expected)
+    equal("coordinates of a projection", plane.coordinates(shadow), c)
     again = plane.project(shadow).distance(shadow)
-    agree(plane, "projecting twice", again, np.zeros(b), tol=np.sqrt(tol), size=size)
-    left = (psi - shadow).inner(f)
-    agree(plane, "orthogonality of the residual", left, np.zeros((b, r)), tol=tol, size=size)
-    distance = plane.distance(psi)
+    equal("projecting twice", again, np.zeros(b), tol=loose)
+    equal("orthogonality of the residual", (psi - shadow).inner(f), np.zeros((b, r)))
     squares = np.sum(c**2, axis=1) + distance**2
-    agree(plane, "Pythagoras", squares, psi.distance(origin) ** 2, tol=tol, size=size**2)
-    agree(
-        plane,
-        "distance = |psi - projection|",
-        distance,
-        psi.distance(shadow),
-        tol=np.sqrt(tol),
-        size=size,
-    )
-    _check_nearest(plane, psi, c, distance, size, tol, rng)
-    _check_single(plane, psi, c, size, tol)
+    equal("Pythagoras", squares, psi.distance(origin) ** 2, size=size**2)
+    equal("distance = |psi - projection|", distance, psi.distance(shadow), tol=loose)
+    equal("coordinates of the origin", plane.coordinates(origin), np.zeros(r))
     short = plane.truncate(max(1, r // 2))
-    agree(plane, "truncation", short.coordinates(psi), c[:, : short.dim], tol=tol, size=size)
-
-
-def _check_nearest(
-    plane: Subspace, psi: Element, c: Any, distance: Any, size: float, tol: float, rng: Any
-) -> None:
-    """No other element of the subspace is nearer."""
+    equal("truncation", short.coordinates(psi), c[:, : short.dim])
     for step in (1e-2, 1.0):
         other = plane.element(c + step * size * rng.normal(size=c.shape))
-        nearer = float(np.max(distance - psi.distance(other)))
-        require(
-            nearer <= np.sqrt(tol) * size,
-            plane,
-            f"another element of the subspace is nearer than the projection, by {nearer:.3g}",
-        )
-
-
-def _check_single(plane: Subspace, psi: Element, c: Any, size: float, tol: float) -> None:
-    """One element is projected as it is in a batch; random coordinates come back."""
-    one = psi[0]
-    agree(plane, "coordinates of one element", plane.coordinates(one), c[0], tol=tol, size=size)
-    shadow = plane.project(one)
-    require(shadow.batch is None, plane, "the projection of one element is a batch")
-    Y = psi.points[:4]
-    batch = plane.project(psi)(Y)[:, 0]
-    agree(
-        plane,
-        "the projection of one element",
-        shadow(Y),
-        batch,
-        tol=tol,
-        size=float(np.abs(batch).max()) + size,
-    )
-    agree(
-        plane,
-        "coordinates of the origin",
-        plane.coordinates(plane.origin),
-        np.zeros(plane.dim),
-        tol=tol,
-        size=size,
-    )
+        gain = float(np.max(distance - psi.distance(other)))
+        message = f"an element of the subspace is nearer than the projection, by {gain:.3g}"
+        require(gain <= loose * size, plane, message)
+    equal("coordinates of one element", plane.coordinates(psi[0]), c[0])
+    single, Y = plane.project(psi[0]), psi.points[:4]
+    require(single.batch is None, plane, "the projection of one element is a batch")
+    batch = shadow(Y)[:, 0]
+    equal("the projection of one element", single(Y), batch, size=np.abs(batch).max() + size)
 
 
 def _some_elements(plane: Subspace, rng: np.random.Generator) -> Element:

@@ -1,7 +1,8 @@
-"""Values of a kernel: symmetry, diagonal, blocks, float32, sparse points, and what is refused."""
+"""Check values of a kernel: symmetry, derivatives, float32, sparse points and refusals."""
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,31 +14,27 @@ from mercer.testing._differences import agree_with_differences
 from mercer.testing._lattice import natural_scale
 from mercer.testing._report import agree, fail, require
 
-_TOL = 1e-11  # of the largest value; a double loop is good to about 1e-13
+_TOL = 1e-11  # of the largest value; a double loop is accurate to about 1e-13
 
 
 def check_values(kernel: Kernel, X: Any, Y: Any) -> None:
-    """Gram matrices are symmetric, made of Gram matrices, and have the diagonal they say."""
+    """Check symmetry, the diagonal, and values pair by pair."""
     X, Y = kernel.points(X).array, kernel.points(Y).array
     K, K_XY = kernel(X), kernel(X, Y)
     require(np.isfinite(K).all() and np.isfinite(K_XY).all(), kernel, "k(X, Y) is not finite")
     size = max(float(np.abs(K).max()), float(np.abs(K_XY).max()), 1e-300)
-    require(
-        np.array_equal(K, K.T),
-        kernel,
-        f"k(X) is not exactly symmetric: it is off by {float(np.abs(K - K.T).max()):.3g}",
-    )
-    agree(kernel, "symmetry, k(X, Y) = k(Y, X)',", K_XY, kernel(Y, X).T, tol=_TOL, size=size)
-    agree(kernel, "k(X) = k(X, X)", K, kernel(X, X), tol=_TOL, size=size)
-    agree(kernel, "diag(X) = diagonal of k(X)", kernel.diag(X), np.diag(K), tol=_TOL, size=size)
-    pairs = [
-        [kernel(X[i : i + 1], Y[j : j + 1])[0, 0] for j in range(len(Y))] for i in range(len(X))
-    ]
-    agree(kernel, "k(X, Y) = k pair by pair", K_XY, pairs, tol=_TOL, size=size)
+    gap = float(np.abs(K - K.T).max())
+    require(np.array_equal(K, K.T), kernel, f"k(X) is not exactly symmetric, by {gap:.3g}")
+    equal = partial(agree, kernel, tol=_TOL, size=size)
+    equal("symmetry, k(X, Y) = k(Y, X)',", K_XY, kernel(Y, X).T)
+    equal("k(X) = k(X, X)", K, kernel(X, X))
+    equal("diag(X) = diagonal of k(X)", kernel.diag(X), np.diag(K))
+    rows, columns = ([Z[i : i + 1] for i in range(len(Z))] for Z in (X, Y))
+    equal("k(X, Y) = k pair by pair", K_XY, [[kernel(x, y)[0, 0] for y in columns] for x in rows])
 
 
 def check_derivatives(kernel: Kernel, X: Array, Y: Array) -> None:
-    """Gradient and mixed derivative are those that differences show; or are refused."""
+    """Check the gradient and the mixed derivative, unless they are refused."""
     try:
         gradient = kernel.gradient(X, Y)
     except DerivativeError:
@@ -53,46 +50,38 @@ def check_derivatives(kernel: Kernel, X: Array, Y: Array) -> None:
         kernel, "the mixed derivative", mixed, lambda Z: kernel.gradient(X, Z), Y, length, unit
     )
     gap = np.nan_to_num(mixed - np.transpose(kernel.mixed_derivative(Y, X), (1, 0, 3, 2)))
-    size = float(np.nanmax(np.abs(mixed))) + unit / length  # which may be all there is
+    size = float(np.nanmax(np.abs(mixed))) + unit / length  # the derivative may be 0 everywhere
     agree(kernel, "symmetry of the mixed derivative", gap, 0.0 * gap, tol=1e-9, size=size)
 
 
 def check_float32(kernel: Kernel, X: Array, Y: Array) -> None:
-    """float32 points give float32 values, equal to the float64 ones to float32 rounding."""
+    """float32 points give float32 values, equal to the float64 ones up to rounding."""
     X32, Y32 = X.astype(np.float32), Y.astype(np.float32)
     results = {
         "k(X, Y)": (kernel(X32, Y32), kernel(X32.astype(np.float64), Y32.astype(np.float64))),
         "diag(X)": (kernel.diag(X32), kernel.diag(X32.astype(np.float64))),
     }
     for name, (single, double) in results.items():
-        require(
-            single.dtype == np.float32,
-            kernel,
-            f"float32 in, float32 out: {name} is {single.dtype} for float32 points",
-        )
+        found = f"float32 in, float32 out: {name} is {single.dtype} for float32 points"
+        require(single.dtype == np.float32, kernel, found)
         agree(kernel, f"{name} in float32", single, double, tol=2e-5)
 
 
 def check_sparse(kernel: Kernel, X: Array, Y: Array) -> None:
-    """CSR points give what dense ones give, where they are accepted."""
+    """CSR points, if accepted, give the same results as dense points."""
     from scipy.sparse import csr_array
 
-    if not kernel.program.has_derivatives:  # a user's function sees the matrix itself
+    if not kernel.program.has_derivatives:  # a user's function gets the matrix itself
         return
     try:
         K = kernel(csr_array(X), csr_array(Y))
     except InputError:
         return
     dense = kernel(X, Y)
-    agree(kernel, "sparse = dense, k(X, Y),", K, dense, tol=_TOL)
-    agree(
-        kernel,
-        "sparse = dense, k(X, Y) with one of them,",
-        kernel(csr_array(X), Y),
-        dense,
-        tol=_TOL,
-    )
-    agree(kernel, "sparse = dense, diag(X),", kernel.diag(csr_array(X)), kernel.diag(X), tol=_TOL)
+    equal = partial(agree, kernel, tol=_TOL)
+    equal("sparse = dense, k(X, Y),", K, dense)
+    equal("sparse = dense, k(X, Y) with one of them,", kernel(csr_array(X), Y), dense)
+    equal("sparse = dense, diag(X),", kernel.diag(csr_array(X)), kernel.diag(X))
     try:
         expected = kernel.gradient(X, Y)
     except DerivativeError:
@@ -102,7 +91,7 @@ def check_sparse(kernel: Kernel, X: Array, Y: Array) -> None:
 
 
 def check_refusals(kernel: Kernel, X: Array) -> None:
-    """What is not a matrix of finite real numbers is refused with an InputError."""
+    """Anything but a matrix of finite real numbers is refused with an InputError."""
     n, d = X.shape
     broken = {
         "NaN": np.where(np.arange(n * d).reshape(n, d) == 0, np.nan, X),
@@ -127,7 +116,7 @@ def _refused(kernel: Kernel, what: str, call: Any, *arguments: Any) -> None:
         call(*arguments)
     except InputError as error:
         require(str(error), kernel, f"{what} is refused without a message")
-    except Exception as error:  # noqa: BLE001  (whatever it is, it is the wrong one)
+    except Exception as error:  # noqa: BLE001  (any other error is wrong)
         fail(kernel, f"{what} raises {type(error).__name__} instead of InputError: {error}")
     else:
-        fail(kernel, f"{what} is accepted, where an InputError is due")
+        fail(kernel, f"{what} is accepted, but must raise an InputError")

@@ -1,0 +1,145 @@
+"""The conformance kit catches wrong claims about definiteness and profiles."""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+
+import mercer as mc
+from mercer.testing import check_kernel
+
+POSITIVE = mc.kernels.Flags(mc.kernels.Definiteness.POSITIVE)
+CONDITIONAL = mc.kernels.Flags(mc.kernels.Definiteness.CONDITIONAL)
+INDEFINITE = mc.kernels.Flags(mc.kernels.Definiteness.INDEFINITE)
+
+
+def distance_matern(nu, power):
+    """A Matern profile of the sum of |x - y|^power over columns, to the power 1 / power."""
+
+    def function(X, Y):
+        r = (np.abs(X[:, None] - Y[None]) ** power).sum(-1) ** (1 / power) * math.sqrt(2 * nu)
+        return (1 + r) * np.exp(-r) if nu == 1.5 else (1 + r + r * r / 3) * np.exp(-r)
+
+    return mc.kernels.FromFunction(function)
+
+
+@pytest.mark.parametrize("nu", [1.5, 2.5])
+def test_matern_of_the_sum_of_absolute_differences_is_caught_in_two_dimensions(nu):
+    wrong, right = distance_matern(nu, 1), distance_matern(nu, 2)
+    check_kernel(right, claims=POSITIVE)
+    check_kernel(wrong, claims=POSITIVE, dims=(1,))
+    with pytest.raises(AssertionError, match=r"claims to be positive definite.* in 2 dimensions"):
+        check_kernel(wrong, claims=POSITIVE)
+
+
+@pytest.mark.parametrize("rho", [None, 0.25, 4.0])
+@pytest.mark.parametrize("c", [1e-4, 1.0, 1e4])
+def test_epanechnikov_as_positive_or_conditional_is_caught(c, rho):
+    k = mc.Epanechnikov(c, None if rho is None else rho * c)
+    check_kernel(k)
+    with pytest.raises(AssertionError, match=r"claims to be positive definite.* eigenvalue -"):
+        check_kernel(k, claims=POSITIVE)
+    with pytest.raises(AssertionError, match=r"claims to be conditionally positive definite"):
+        check_kernel(k, claims=CONDITIONAL)
+
+
+@pytest.mark.parametrize("p", [2.05, 3.0, 4.0])
+def test_negative_distance_beyond_two_as_conditional_is_caught(p):
+    with pytest.raises(AssertionError, match=r"claims to be conditionally .* centred Gram matrix"):
+        check_kernel(mc.NegativeDistance(p), claims=CONDITIONAL)
+
+
+def test_conditional_is_not_positive():
+    check_kernel(mc.NegativeDistance(1.0, c=3.0), claims=CONDITIONAL)
+    with pytest.raises(AssertionError, match=r"claims to be positive definite"):
+        check_kernel(mc.NegativeDistance(1.0, c=3.0), claims=POSITIVE)
+
+
+@pytest.mark.parametrize("kernel", [mc.Gaussian(1.0), mc.NegativeDistance(1.5), mc.Polynomial(2)])
+def test_a_claim_to_be_indefinite_needs_a_witness(kernel):
+    with pytest.raises(AssertionError, match=r"claims to be indefinite, but no lattice"):
+        check_kernel(kernel, claims=INDEFINITE)
+
+
+def test_a_witness_may_be_given():
+    """Indefinite, but only between points that no lattice holds."""
+
+    def function(X, Y):
+        far = (X > 1e5) & (Y.T < -1e5) | (X < -1e5) & (Y.T > 1e5)
+        return np.exp(-np.abs(X - Y.T)) + 2.0 * far
+
+    k = mc.kernels.FromFunction(function)
+    with pytest.raises(AssertionError, match=r"no lattice"):
+        check_kernel(k, claims=INDEFINITE, dims=(1,))
+    check_kernel(k, [[-3e5], [-2e5], [2e5], [3e5], [0.0]], claims=INDEFINITE, dims=(1,))
+
+
+def test_definiteness_of_a_matrix_is_tried_on_its_rows():
+    good, bad = np.eye(4) + 0.5, np.eye(4) - 0.5
+    check_kernel(mc.Precomputed(good, definiteness=mc.kernels.Definiteness.POSITIVE), [0, 1, 2, 3])
+    with pytest.raises(AssertionError, match=r"claims to be positive definite"):
+        check_kernel(
+            mc.Precomputed(bad, definiteness=mc.kernels.Definiteness.POSITIVE), [0, 1, 2, 3]
+        )
+    with pytest.raises(AssertionError, match=r"accepts no points .* pass `points`"):
+        check_kernel(mc.Precomputed(good))
+
+
+@dataclass(frozen=True)
+class Bent(mc.DotProduct):
+    """t - t^2 / 100: its slope turns negative at t = 50, beyond the lattices of size 1."""
+
+    def profile(self, t):
+        return t - 0.01 * t**2
+
+
+def test_a_profile_of_inner_products_that_breaks_the_necessary_conditions_is_caught():
+    with pytest.raises(AssertionError, match=r"claims to be positive definite, but f|Gram matrix"):
+        check_kernel(Bent(), claims=POSITIVE)
+
+
+@dataclass(frozen=True)
+class Cosine(mc.Radial):
+    """cos(|x - y|): positive definite on the line, but neither convex nor monotone."""
+
+    def profile(self, u):
+        return np.cos(np.sqrt(u))
+
+
+def test_cosine_is_positive_on_the_line_only():
+    check_kernel(Cosine(), claims=POSITIVE, dims=(1,))
+    with pytest.raises(AssertionError, match=r"claims to be positive definite"):
+        check_kernel(Cosine(), claims=POSITIVE, dims=(2, 3))
+
+
+@pytest.mark.parametrize(
+    ("kernel", "claim", "law"),
+    [
+        (Cosine(), {"convex_profile": True}, "claims a convex profile, but its slope decreases"),
+        (Cosine(), {"completely_monotone": True}, "claims a completely monotone profile, but"),
+        (mc.Epanechnikov(1.0, 0.5), {"convex_profile": True}, "claims a convex profile"),
+        (mc.Epanechnikov(1.0), {"completely_monotone": True}, "claims a completely monotone"),
+        (mc.Epanechnikov(1.0), {"convex_profile": False}, "not convex, but its slope increases"),
+        (mc.NegativeDistance(3.0), {"convex_profile": True}, "claims a convex profile"),
+        (mc.NegativeDistance(1.0), {"completely_monotone": True}, "difference 0 with step"),
+        (mc.Gaussian(1.0), {"completely_monotone": False}, "but no grid shows it"),
+        (mc.Gaussian(1.0), {"convex_profile": False}, "not convex, but its slope increases"),
+        (mc.Polynomial(3), {"convex_profile": True}, "claims a convex profile, but its slope"),
+        (mc.Linear(), {"completely_monotone": True}, "which only radial profiles can have"),
+        (mc.Gaussian(1.0) + mc.Linear(), {"convex_profile": True}, "not a profile of one variable"),
+        (mc.Gaussian(1.0), {"characteristic": False}, "claims not to be characteristic"),
+        (mc.Linear(), {"characteristic": True}, "claims to be characteristic, but on"),
+        (mc.Polynomial(2), {"characteristic": True}, "claims to be characteristic, but on"),
+        (mc.kernels.Constant(1.0), {"characteristic": True}, "claims to be characteristic, but on"),
+        (
+            mc.Gaussian(1.0).transform(mc.Columns([0])),
+            {"characteristic": True},
+            "claims to be characteristic, but on",
+        ),
+    ],
+    ids=lambda value: getattr(value, "__class__", type(value)).__name__,
+)
+def test_wrong_claims_about_the_profile_are_caught(kernel, claim, law):
+    with pytest.raises(AssertionError, match=law):
+        check_kernel(kernel, claims=mc.kernels.Flags(**claim))

@@ -1,0 +1,18 @@
+"""Lattices, and the surface of the conformance kit."""
+
+import numpy as np
+import pytest
+
+import mercer as mc
+from mercer.testing import lattice
+
+
+def test_lattice():
+    X = lattice(3, 4, 0.5)
+    assert X.shape == (64, 3)
+    assert np.array_equal(np.unique(X), [0.0, 0.5, 1.0, 1.5])
+    assert np.unique(X, axis=0).shape == (64, 3)
+    with pytest.raises(mc.InputError, match=r"step must be > 0, got -1.0"):
+        lattice(1, 2, -1.0)
+    with pytest.raises(mc.InputError, match=r"side must be an integer >= 1, got 0"):
+        lattice(1, 0)
