@@ -25,6 +25,7 @@ def checked(monkeypatch):
         return original(X, name)
 
     original = _array.as_points
+    assert mc.MeanShift.__module__ in sys.modules  # estimators are loaded when they are first used
     for module in [m for n, m in sys.modules.items() if n.startswith("mercer")]:
         if getattr(module, "as_points", None) is original:
             monkeypatch.setattr(module, "as_points", counted)
@@ -47,6 +48,16 @@ CALLS = {
     "eigenpairs": (lambda: linalg.eigenpairs(K, X, 3), [X]),
     "random features": (lambda: linalg.random_features(K, 3, 8).error(X), [X]),
     "kernel_pca": (lambda: mc.kernel_pca(K, X, 2), [X]),
+    "preimage": (lambda: mc.preimage(PSI), []),  # its points were checked when it was made
+    "preimage, cusps": (lambda: mc.preimage(mc.Element(mc.Laplace(1.0), X, np.ones(40))), [X]),
+    "Element and compress": (lambda: mc.compress(mc.Element(K, X, np.ones(40)), 5), [X]),
+    "KernelPCA": (lambda: mc.KernelPCA(kernel=K).fit(X).transform(Y), [X, Y]),
+    "landmarks": (lambda: mc.KernelPCA(kernel=K, n_landmarks=9).fit(X).transform(Y), [X, Y]),
+    "KernelDenoiser": (lambda: mc.KernelDenoiser(kernel=K).fit(X).transform(Y), [X, Y]),
+    "KernelNovelty": (lambda: mc.KernelNovelty(kernel=K).fit(X).score_samples(Y), [X, Y]),
+    "KernelDensity": (lambda: mc.KernelDensity().fit(X).score_samples(Y), [X, Y]),
+    "MeanShift": (lambda: mc.MeanShift().fit(X), [X]),
+    "MeanShift, stable": (lambda: mc.MeanShift(bandwidth="stable").fit(X), [X]),
 }
 
 

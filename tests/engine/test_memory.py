@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import mercer as mc
-from mercer.engine import Dense, LowRank, Selection, fields, moments
+from mercer.engine import Dense, LowRank, Selection, fields
 
 pytestmark = pytest.mark.usefixtures("each_engine")
 
@@ -69,16 +69,6 @@ def test_derivatives_with_many_points(rng):
             lambda: fields(mc.Gaussian().program, X, Y, Dense(np.ones((40_000, 1))), order=2)
         )
     assert used < 8 + 6 * X.nbytes / MIB
-
-
-def test_moments_obey_it_too(rng):
-    X = rng.normal(size=(1_500, 8))
-    results = 1_500 * (1 + 8 + 64) * 8 / MIB
-    with mc.options(working_memory=4):
-        used = peak(
-            lambda: moments(mc.Gaussian().program, X, X, Dense(np.ones((1_500, 1))), scatter=True)
-        )
-    assert used < 4 + results + 8 * X.nbytes / MIB
 
 
 def test_coefficients_are_not_written_out(rng):

@@ -333,11 +333,14 @@ def test_one_point_refutes_the_sigmoid_with_a_negative_offset():
 
 
 @pytest.mark.parametrize("c", [-2.0, -0.5, 0.0, 0.5])
-def test_no_series_of_tanh_has_coefficients_of_one_sign(c):
-    """By Cauchy's integral about c; past the constant, too, so it is not conditional either."""
-    n = 256
+def test_no_series_of_the_sigmoid_has_coefficients_of_one_sign(c):
+    """By Cauchy's integral about 0; past the constant, too, so it is not conditional either."""
+    n, s = 256, 1.3
     z = np.exp(2j * np.pi * np.arange(n) / n)
-    a = np.fft.fft(np.tanh(c + z)).real / n  # radius 1 < pi / 2
+    a = np.fft.fft(Sigmoid(s, c).profile(s * z)).real / n  # radius 1 < pi / 2
+    x = 0.4
+    value = np.sum(a[:60] * (x * x / s) ** np.arange(60))
+    assert_allclose(Sigmoid(s, c)([[x]])[0, 0], value, rtol=1e-12)
     assert a[1:30].min() < -1e-6
     assert a[1:30].max() > 1e-6
 

@@ -11,7 +11,6 @@ from mercer.engine.programs._jets import Jet, evaluate
 from mercer.engine.programs._maps import Columns, LinearMap, Map, Maps, Matrix, Scales, apply_all
 from mercer.engine.programs._program import Block, Coordinates, Distance, Dot, Gap, Norm, Program
 from mercer.engine.sums._fields import Fields
-from mercer.engine.sums._moments import WeightedMoments, moments
 from mercer.engine.sums._pairwise_derivatives import (
     input_gradient,
     input_mixed,
@@ -46,7 +45,6 @@ __all__ = [
     "Selection",
     "Stacked",
     "Var",
-    "WeightedMoments",
     "apply_all",
     "as_float64",
     "cut",
@@ -57,7 +55,6 @@ __all__ = [
     "input_gradient",
     "input_mixed",
     "matern",
-    "moments",
     "n_columns",
     "n_rows",
     "pieces",

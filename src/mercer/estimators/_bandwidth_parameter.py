@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from mercer._array import Array, positive
+from mercer._array import Array, Points, positive
 from mercer.exceptions import InputError
 from mercer.kernels import Epanechnikov, Gaussian, Kernel, Laplace, Uniform
 from mercer.methods.density._adaptive_density import stretched
@@ -21,7 +21,7 @@ _NAMES: dict[str, Kernel] = {
 
 
 def density_kernel(
-    kernel: Any, bandwidth: Any, X: Array, weights: Array | None, *, climbed: bool = False
+    kernel: Any, bandwidth: Any, X: Array | Points, weights: Array | None, *, climbed: bool = False
 ) -> Kernel:
     """Return the kernel that the two parameters stand for, given the rows.
 

@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.base import OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from mercer._array import Array
+from mercer._array import Array, Points
 from mercer.estimators._base import KernelEstimator
 from mercer.estimators._column_scaling import scaled, unscaled
 from mercer.estimators._inputs import dtype_of, row_weights, validated
@@ -138,9 +138,10 @@ class KernelDenoiser(OneToOneFeatureMixin, TransformerMixin, KernelEstimator):  
             shrink = self.filter
             if shrink is None and self.n_components is not None:
                 shrink = Truncation()
+            rows = Points(scaled(pca.scaler_, X), pca.kernel_.domain)
             fitted = fit_denoiser(
-                pca.subspace_, scaled(pca.scaler_, X), weights=weights, filter=shrink,
-                noise=self.noise, trust=self.trust, inverse=pca.inverse_,
+                pca.subspace_, rows, weights=weights, filter=shrink, noise=self.noise,
+                trust=self.trust, inverse=pca.inverse_,
             )  # fmt: skip
         self.pca_, self.denoiser_, self.kernel_ = pca, fitted, pca.kernel_
         self.noise_, self.trust_ = fitted.noise, fitted.trust

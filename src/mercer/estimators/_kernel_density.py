@@ -8,10 +8,11 @@ import numpy as np
 from sklearn.base import DensityMixin
 from sklearn.utils.validation import check_is_fitted
 
-from mercer._array import Array
+from mercer._array import Array, Points, as_points
 from mercer.estimators._bandwidth_parameter import density_kernel
 from mercer.estimators._base import KernelEstimator
 from mercer.estimators._inputs import row_weights, validated
+from mercer.kernels import Vectors
 from mercer.methods import adaptive_density
 
 
@@ -86,8 +87,9 @@ class KernelDensity(DensityMixin, KernelEstimator):  # type: ignore[misc]
         X = self._rows(X, reset=True)
         w = row_weights(sample_weight, X)
         with self._options():
-            self.kernel_ = density_kernel(self.kernel, self.bandwidth, X, w)
-            self.density_ = adaptive_density(self.kernel_, X, w, sensitivity=self.sensitivity)
+            points = Points(as_points(X), Vectors())
+            self.kernel_ = density_kernel(self.kernel, self.bandwidth, points, w)
+            self.density_ = adaptive_density(self.kernel_, points, w, sensitivity=self.sensitivity)
         return self
 
     def score_samples(self, X: Any) -> Array:

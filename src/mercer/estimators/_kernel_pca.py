@@ -170,6 +170,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
                 self.kernel_ = resolve_kernel(
                     self.kernel, X, sample_weight=weights, gamma=self.gamma
                 )
+            X = self.kernel_.points(X)
             landmarks = self.n_landmarks
             if landmarks is None and self.n_components is None and n_rows(X) > _MANY:
                 landmarks = _LANDMARKS

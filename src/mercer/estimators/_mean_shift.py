@@ -9,12 +9,13 @@ import numpy as np
 from sklearn.base import ClusterMixin
 from sklearn.utils.validation import check_is_fitted
 
-from mercer._array import Array, as_points, positive_int
+from mercer._array import Array, Points, as_points, positive_int
 from mercer._status import Status
 from mercer.estimators._bandwidth_parameter import density_kernel
 from mercer.estimators._base import KernelEstimator
 from mercer.estimators._inputs import dtype_of, row_weights, validated
 from mercer.exceptions import InputError, MercerWarning
+from mercer.kernels import Vectors
 from mercer.methods import Modes, mean_shift
 from mercer.methods.modes._basins import nearest_center
 from mercer.methods.modes._blurring import blurring_mean_shift
@@ -141,9 +142,10 @@ class MeanShift(ClusterMixin, KernelEstimator):  # type: ignore[misc]
         X = validated(self, X, reset=True)
         w = row_weights(sample_weight, X)
         Z = np.asarray(X, dtype=np.float64)
+        points = Points(as_points(Z), Vectors())
         with self._options():
-            self.kernel_ = density_kernel(self.kernel, self.bandwidth, Z, w, climbed=True)
-            self.density_ = mean_embedding(self.kernel_, Z, w)
+            self.kernel_ = density_kernel(self.kernel, self.bandwidth, points, w, climbed=True)
+            self.density_ = mean_embedding(self.kernel_, points, w)
             centres, labels = self._blurred(Z, w) if self.blurring else self._climbed(Z)
         mass = np.ones(len(Z)) if w is None else w
         labels, centres = _without_small(labels, centres, mass, self.min_cluster_size)
@@ -181,8 +183,9 @@ class MeanShift(ClusterMixin, KernelEstimator):  # type: ignore[misc]
 
     def _climbed(self, Z: Array) -> tuple[Array, Array]:
         settings = {"tol": self.tol, "max_iter": self.max_iter}
-        starts = self._starts(Z)
-        found = mean_shift(self.density_, Z if starts is None else starts, **settings)  # type: ignore[arg-type]
+        chosen = self._starts(Z)
+        starts = self.density_.support if chosen is None else chosen
+        found = mean_shift(self.density_, starts, **settings)  # type: ignore[arg-type]
         self.modes_: Modes | None = found
         self.n_iter_ = int(found.n_iter.max(initial=0))
         late = int(np.sum(found.status == Status.MAX_ITER))
@@ -197,7 +200,7 @@ class MeanShift(ClusterMixin, KernelEstimator):  # type: ignore[misc]
             raise InputError("no start reached a mode; raise max_iter, or give seeds nearer by")
         if self.labels == "nearest":
             return found.points, nearest_center(Z, found.points)[1]
-        if starts is None:
+        if chosen is None:
             return found.points, found.labels
         return found.points, nearest_modes(self.density_, found.points, Z, **settings)  # type: ignore[arg-type]
 

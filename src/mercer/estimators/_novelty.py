@@ -152,8 +152,8 @@ class KernelNovelty(OutlierMixin, KernelEstimator):  # type: ignore[misc]
         X = scaled(self.scaler_, X)
         with self._options():
             self.kernel_ = resolve_kernel(self.kernel, X, sample_weight=w, gamma=self.gamma)
-            X = self.kernel_.points(X).array
-            keys, group = np.unique(row_keys(X), return_inverse=True)
+            X = self.kernel_.points(X)
+            keys, group = np.unique(row_keys(X.array), return_inverse=True)
             raw = np.ones(n_rows(X)) if w is None else w
             mass = np.bincount(group, raw, len(keys))[group]  # of all rows that equal a row
             self.subspace_, errors = self._subspace(X, w, mass)
@@ -197,10 +197,10 @@ class KernelNovelty(OutlierMixin, KernelEstimator):  # type: ignore[misc]
         X : array_like or CSR matrix of shape (m, d)
         """
         check_is_fitted(self)
-        X = self.kernel_.points(scaled(self.scaler_, self._rows(X, reset=False))).array
+        X = self.kernel_.points(scaled(self.scaler_, self._rows(X, reset=False)))
         with self._options():
             scores = -squared_distances(self.subspace_, X, _BLOCK)
-        keys = row_keys(X)
+        keys = row_keys(X.array)
         at = np.minimum(np.searchsorted(self._keys, keys), len(self._keys) - 1)
         return np.where(self._keys[at] == keys, self._left_out[at], scores)
 

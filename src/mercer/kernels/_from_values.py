@@ -91,7 +91,7 @@ class Precomputed(Kernel):
     Parameters
     ----------
     K : array_like of shape (n, n)
-        Symmetric.
+        Symmetric; held in float64.
     definiteness : Definiteness, default=Definiteness.UNKNOWN
         What is claimed of K.
 
@@ -120,7 +120,7 @@ class Precomputed(Kernel):
             )
         if not isinstance(self.definiteness, Definiteness):
             raise InputError(f"definiteness must be a Definiteness, got {self.definiteness!r}")
-        object.__setattr__(self, "K", frozen(K.copy() + 0.0))
+        object.__setattr__(self, "K", frozen(K.astype(np.float64) + 0.0))
 
     @property
     def flags(self) -> Flags:  # type: ignore[override]
@@ -139,11 +139,10 @@ class Precomputed(Kernel):
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Precomputed):
             return NotImplemented
-        same = self.definiteness == other.definiteness and self.K.dtype == other.K.dtype
-        return same and np.array_equal(self.K, other.K)
+        return self.definiteness == other.definiteness and np.array_equal(self.K, other.K)
 
     def __hash__(self) -> int:
-        return hash((self.K.shape, self.K.dtype, self.K.tobytes(), self.definiteness))
+        return hash((self.K.shape, self.K.tobytes(), self.definiteness))
 
     def __repr__(self) -> str:
         return f"Precomputed({self.K.tolist()}, {self.definiteness})"

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from mercer import engine
-from mercer._array import Array, is_sparse, positive_int
+from mercer._array import Array, Points, is_sparse, positive_int
 from mercer._progress import Callback
 from mercer._status import Status
 from mercer.engine import n_columns, pieces
@@ -270,7 +270,7 @@ def _described(
             value = np.asarray(psi.fields(points, paired=True).value, dtype=float)
     # proofs are about the unconstrained distance problem
     if problem.is_smooth and nearest and problem.constraint.is_free:
-        certificate = certify(psi, points, eigenvalues=eigenvalues)
+        certificate = certify(psi, Points(points, psi.kernel.domain), eigenvalues=eigenvalues)
     else:
         certificate = undecided(problem.batch)
     squared = norms**2 + own - 2.0 * value

@@ -38,7 +38,8 @@ def default_starts(problem: Problem, count: int, random_state: Any) -> Array:
     Up to 2,048 points are looked at, drawn at random where there are more.
     """
     X = _dense(problem.psi.points, random_state)
-    values = problem.psi(X) - 0.5 * problem.kernel.diag(X)[:, None]  # (n, b)
+    own = engine.diagonal(problem.program, X)
+    values = problem.psi.fields(X).value - 0.5 * own[:, None]  # (n, b)
     chosen = _apart(X, values, max(1, count - 1))
     mean = _weighted_mean(problem)
     starts = [chosen[k] for k in range(chosen.shape[0])]

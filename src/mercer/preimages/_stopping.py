@@ -7,7 +7,7 @@ from functools import cached_property
 import numpy as np
 
 from mercer import engine
-from mercer._array import Array, is_sparse
+from mercer._array import Array, Points, is_sparse
 from mercer._status import Status
 from mercer.preimages._driver import Stop
 from mercer.preimages._problem import Problem
@@ -81,7 +81,8 @@ class StoppingRule:
         """The largest kernel value between each row and the points of the element, over k(0)."""
         nearest = self.problem.nearest_point(points)
         own = np.abs(engine.diagonal(self.problem.program, points))
-        pairs = np.abs(feature(self.problem.kernel, nearest).fields(points, paired=True).value)
+        phi = feature(self.problem.kernel, Points(nearest, self.problem.kernel.domain))
+        pairs = np.abs(phi.fields(points, paired=True).value)
         return np.asarray(pairs / np.maximum(own, np.finfo(float).tiny))
 
     def _gone_far(self, points: Array) -> Array:

@@ -161,3 +161,21 @@ def test_points_of_coefficient_zero_do_not_set_the_scale(paired):
     np.testing.assert_allclose(np.log(values) + f.shift, np.log(A[1] if paired else 1.0) - 5000.0)
     gradient = f.gradient if paired else f.gradient[:, 0]
     np.testing.assert_allclose(gradient[:, 0] / values, 100.0)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_mean_shift_far_below_underflow(dtype, rng):
+    """-gradient / (2 slope) leads to the weighted mean of the points, whatever their scale."""
+    X = rng.normal(size=(40, 2)).astype(dtype)
+    Y = np.array([[300.0, 10.0], [-500.0, 0.0]], dtype=dtype)
+    f = engine.fields(
+        mc.Gaussian(1.0).program, X, Y, Dense(np.ones((40, 1))), order=1, shifted=True
+    )
+    step = -0.5 * f.gradient[:, 0] / f.slopes[0]
+    nearest = X[((Y[:, None] - X[None]) ** 2).sum(axis=-1).argmin(axis=1)]
+    logs = -0.5 * ((Y[:, None].astype(float) - X[None]) ** 2).sum(axis=-1)
+    w = np.exp(logs - logs.max(axis=1, keepdims=True))
+    mean = (w @ X) / w.sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(step, mean - Y, rtol=1e-4 if dtype == "float32" else 1e-11)
+    assert np.all(f.shift < -1e4)
+    assert np.all(np.abs(mean - nearest) < 1.0)

@@ -5,7 +5,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 import mercer as mc
-from mercer.engine import Dense, LowRank, Stacked, fields, moments
+from mercer.engine import Dense, LowRank, Stacked, fields
 from mercer.engine._compiled import core
 from mercer.engine.programs._tape import tape
 from tests.engine.isas import ISAS, compiled
@@ -111,31 +111,3 @@ def test_small_memory_changes_nothing(rng):
     with mc.options(working_memory=1):
         parts = fields(mc.Gaussian(1.0).program, X, Y, coef, order=1, paired=True)
     same(parts, whole, 1e-11)
-
-
-@pytest.mark.parametrize("isa", ISAS)
-@pytest.mark.parametrize("derivative", [0, 1, 2])
-@pytest.mark.parametrize("kernel", [k for k in KERNELS[:6] if not any(k.program.cusps)], ids=repr)
-def test_moments_of_the_core(isa, derivative, kernel, rng, monkeypatch):
-    monkeypatch.setenv("MERCER_ISA", isa)
-    X, Y, low = problem(rng, 70, 53)
-    for coef in (low, Dense(rng.normal(size=(70, 1)))):
-        for scatter in (False, True):
-            options = {"derivative": derivative, "scatter": scatter}
-            with mc.options(engine="blocked"):
-                expected = moments(kernel.program, X, Y, coef, **options)
-            got = moments(kernel.program, X, Y, coef, shifted=True, **options)
-            for name in ("weight", "first", "second"):
-                a, b = getattr(got, name), getattr(expected, name)
-                assert (a is None) == (b is None)
-                if a is not None:
-                    assert_allclose(a, b, rtol=1e-9, atol=1e-9 * max(1.0, np.abs(b).max()))
-
-
-def test_moments_of_rows_that_underflow(rng):
-    X, Y, coef = problem(rng, 30, 20)
-    Y[5] += 300.0
-    got = moments(mc.Gaussian(0.5).program, X, Y, coef, shifted=True)
-    assert got.shift[5] < -1000
-    assert np.abs(got.first[5]).max() > 0
-    assert_allclose(got.shift[:5], 0.0)

@@ -1,28 +1,29 @@
 """The blocked engine: kernel sums and Gram matrices on NumPy tiles, for every program.
 
 Works for any kernel and any number of dimensions, and is the fallback where nothing was compiled.
-Where the core is there and one pass of it makes values of a BLAS product, it does. Tiles run on the
-thread pool; each accumulates in float64.
+Where possible, a tile is a BLAS product that the compiled core turns into kernel values in one
+pass. Tiles run on the thread pool; each accumulates in float64.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from mercer._array import Array, is_sparse
+from mercer._array import Array
 from mercer._threads import map_threads
-from mercer.engine._points import n_columns, n_rows
+from mercer.engine._points import dense, n_columns, n_rows
 from mercer.engine._tiling import pieces, plan
-from mercer.engine.pairs._profile_tiles import scaled, tile_jet, without_cusps
+from mercer.engine.pairs._profile_tiles import from_log, log_jet, scaled, tile_jet, without_cusps
 from mercer.engine.pairs._tiles import Pairs
 from mercer.engine.programs._coef import Coef, Dense, LowRank
 from mercer.engine.programs._jets import Jet
 from mercer.engine.programs._program import Program
 from mercer.engine.sums._derivatives import Moments, accumulate, add_moments
 from mercer.engine.sums._fields import Fields, empty_fields, from_moments
-from mercer.engine.sums._tile_loop import TileLoop, count
+from mercer.engine.sums._log_shift import finite, merged, raise_shift
 
 
 def gram(program: Program, X: Any, Y: Any) -> Array:
@@ -67,53 +68,80 @@ def fields(
     shifted: bool = False,
 ) -> Fields:
     """Dense coefficients at every query, or dense or low-rank ones of element j at query j."""
-    return _FieldSums(program, X, Y, coef, order, paired, shifted).fields()
+    return _BlockedSum(program, X, Y, coef, order, paired, shifted).run()
 
 
-class _FieldSums:
-    """One call of `fields` with dense, or paired low-rank, coefficients."""
+class _BlockedSum:
+    """One call of `fields`: a loop over tiles, queries in parallel, points in order."""
 
     def __init__(
         self, program: Program, X: Any, Y: Any, coef: Coef, order: int, paired: bool, shifted: bool
     ) -> None:
         self.program, self.coef, self.order, self.paired = program, coef, order, paired
+        self.shifted = shifted and program.log_profile is not None
+        self.pairs = Pairs(program, X, Y, order=order, shifted=self.shifted)
+        self.n, self.m, self.dim = n_rows(X), n_rows(Y), n_columns(Y)
         self.batch = 1 if paired else coef.shape[1]
-        self.dim = n_columns(Y)
-        per_row = 8 * self.batch * sum(max(1, self.dim) ** k for k in range(order + 1))
-        arrays = 4 + 4 * order * max(1, len(program.variables))
-        self.loop = TileLoop(
-            program,
-            X,
-            Y,
-            order=order,
-            shifted=shifted,
-            arrays=arrays,
-            bytes_per_row=4 * per_row,
-            values_only=order == 0 and not paired,
-        )
-        m, dtype = self.loop.m, self.loop.pairs.dtype
-        self.out = empty_fields(program, m, self.batch, self.dim, order, dtype)
+        self.only_values = order == 0 and not paired
+        self.one_pass = self.only_values and not self.shifted and self.pairs.one_pass
+        arrays = 1 if self.one_pass else 4 + 4 * order * max(1, len(program.variables))
+        per_row = 32 * self.batch * sum(max(1, self.dim) ** k for k in range(order + 1))
+        self.plan = plan(arrays, self.pairs.dtype, self.dim, per_row)
+        self.out = empty_fields(program, self.m, self.batch, self.dim, order, self.pairs.dtype)
 
-    def fields(self) -> Fields:
-        by_element = self.order >= 1 and not self.paired
-        zero_pairs = self._zero_pairs if self.paired and isinstance(self.coef, Dense) else None
-        self.loop.run(self.batch if by_element else 1, self._add, self._finish, zero_pairs)
+    def run(self) -> Fields:
+        tiles = self.plan.row_tiles(self.m, self.pairs.order(self.plan.rows))
+        chunks = self.plan.chunks(self.m, self.n)
+        if len(chunks) == 1:
+            map_threads(lambda rows: self._finish(rows, *self._sum(rows, chunks[0])), tiles)
+        else:
+            jobs = [(rows, chunk) for rows in tiles for chunk in chunks]
+            sums = map_threads(lambda job: self._sum(*job), jobs)
+            for i, rows in enumerate(tiles):
+                self._finish(rows, *merged(sums[i * len(chunks) : (i + 1) * len(chunks)]))
         return self.out.only_element() if self.paired else self.out
 
-    def _zero_pairs(self, rows: Any, columns: slice) -> Array:
-        return np.asarray(self.coef.tile(columns, rows).T == 0)
+    def _sum(self, rows: Any, chunk: slice) -> tuple[list[Moments], Array]:
+        """Moments of each element over some points, and the shift, for the queries of a tile."""
+        by_element = self.order >= 1 and not self.paired
+        moments: list[Moments] = [{} for _ in range(self.batch if by_element else 1)]
+        length = count(rows)
+        shift = np.full(length, -np.inf if self.shifted else 0.0)
+        for columns in pieces(chunk.stop, self.plan.columns, chunk.start):
+            if self.one_pass:
+                self._add(moments, Jet(self.pairs.values(rows, columns)), [], rows, columns)
+                continue
+            inputs = self.pairs.tile(rows, columns)
+            shape = (length, columns.stop - columns.start)
+            if self.shifted:
+                log = self._log_jet(inputs, rows, columns, shape)
+                shift = raise_shift(moments, shift, log.value)
+                jet = from_log(log, finite(shift)[:, None])
+            else:
+                jet = tile_jet(self.program, inputs, self.order, shape, self.pairs.dtype)
+            self._add(moments, jet, inputs, rows, columns)
+        return moments, shift
+
+    def _log_jet(self, inputs: list[Any], rows: Any, columns: slice, shape: Any) -> Jet:
+        """The log-profile; pairs of coefficient zero must not set the shift."""
+        log = log_jet(self.program, inputs, self.order, shape, self.pairs.dtype)
+        if not (self.paired and isinstance(self.coef, Dense)):
+            return log
+        zero = self.coef.tile(columns, rows).T == 0
+        return replace(log, value=np.where(zero, -np.inf, log.value).astype(self.pairs.dtype))
 
     def _add(
         self, moments: list[Moments], jet: Jet, inputs: list[Any], rows: Any, columns: slice
     ) -> None:
+        """Add one tile to the moments of its queries."""
         elements = rows if self.paired else slice(None)
         A = self.coef.tile(columns, elements).astype(jet.value.dtype, copy=False)
-        if self.order == 0 and not self.paired:
+        if self.only_values:
             accumulate(moments[0], ("value",), np.asarray(jet.value @ A, dtype=np.float64))
             return
         jet, at_cusp = without_cusps(self.program, jet, inputs)
-        centres = self.loop.pairs.centres(rows) if self.order else []
-        coordinates = [self._points(v, columns, centre) for v, centre in enumerate(centres)]
+        coordinates = [x[columns] - c for x, _, c in self._coordinates(rows)]
+        coordinates = [z.astype(self.pairs.dtype, copy=False) for z in coordinates]
         for b, part in enumerate(moments):
             factor = A.T if self.paired else A[:, b]
             add_moments(part, self.program, scaled(jet, factor), coordinates, self.order)
@@ -121,19 +149,20 @@ class _FieldSums:
                 found = 0.0 if at_cusp is None else np.where(at_cusp, factor, 0.0).sum(axis=1)
                 accumulate(part, ("cusp",), np.zeros(jet.value.shape[0]) + found)
 
-    def _points(self, v: int, columns: slice, centre: Any) -> Any:
-        X, _ = self.loop.pairs.mapped(self.program.variables[v])
-        return X[columns] if is_sparse(X) else (X[columns] - centre).astype(self.loop.pairs.dtype)
-
-    def _queries(self, v: int, rows: Any, centre: Any) -> Array:
-        _, Y = self.loop.pairs.mapped(self.program.variables[v])
-        Y = Y[rows].toarray() if is_sparse(Y) else Y[rows]
-        return np.asarray(Y - centre, dtype=np.float64)
+    def _coordinates(self, rows: Any) -> list[tuple[Any, Any, Any]]:
+        """For each variable the points, the queries, and the point they are measured from."""
+        centres = self.pairs.centres(rows) if self.order else []
+        kinds = self.program.variables[: len(centres)]
+        return [(*self.pairs.mapped(v), c) for v, c in zip(kinds, centres, strict=True)]
 
     def _finish(self, rows: Any, moments: list[Moments], shift: Array) -> None:
         """Turn the moments of some queries into values, gradients and Hessians."""
-        centres = self.loop.pairs.centres(rows) if self.order else []
-        queries = [self._queries(v, rows, c) for v, c in enumerate(centres)]
-        dtype = self.loop.pairs.dtype
+        queries = [dense(y[rows]) - c for _, y, c in self._coordinates(rows)]
+        dtype = self.pairs.dtype
         part = from_moments(self.program, moments, queries, self.dim, self.order, dtype, shift)
         self.out.put(rows, part)
+
+
+def count(rows: Any) -> int:
+    """The number of queries in a slice or an index array."""
+    return rows.stop - rows.start if isinstance(rows, slice) else len(rows)

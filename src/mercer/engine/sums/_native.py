@@ -177,30 +177,6 @@ def paired_fields(program: Program, X: Any, Y: Any, coef: Coef, *, order: int = 
     return f.only_element()
 
 
-def moment_sums(
-    program: Program, X: Any, Y: Any, coef: Coef, *, derivative: int, scatter: bool
-) -> tuple[Array, Any]:
-    """Sums of weights, weighted coordinates and (for a scatter) their products, (m, columns).
-
-    Coordinates are taken about the second result. Weights are a_i times a derivative of the
-    profile: of one element, or of element j at query j.
-    """
-    placed = CorePoints(program, X, np.result_type(X, Y)).placed(Y, max(1, derivative))
-    dtype = placed.points.dtype
-    about = np.mean(X, axis=0, dtype=np.float64)
-    single = coef.shape[1] == 1
-
-    def weights(part: slice) -> dict[int, Array]:
-        a = coef.tile(part, slice(None)) if single else np.ones((part.stop - part.start, 1))
-        z = (X[part] - about).astype(dtype, copy=False)
-        return {derivative: _times_coordinates(a.astype(dtype, copy=False), z, 1 + scatter)}
-
-    d = n_columns(X)
-    columns = {derivative: 1 + d + scatter * d * (d + 1) // 2}
-    weighted = _Weighted(program, placed.points, placed.form, weights, columns, about)
-    return _sums(weighted, placed.queries, None if single else coef)[derivative], about
-
-
 @dataclass(frozen=True)
 class _Weighted:
     """Points with coefficients for each kind of weight (0, 1, 2: derivative of the profile)."""
@@ -371,13 +347,8 @@ def _moments_of_element(sums: dict[int, Array], b: int, batch: int, p: int) -> M
         second = sums[2].reshape(len(sums[2]), batch, -1)[:, b]
         out[("sum", 0, 0)] = second[:, 0]
         out[("left", 0, 0)] = second[:, 1 : 1 + p]
-        out[("second", 0, 0)] = symmetric(second[:, 1 + p :], p)
-    return out
-
-
-def symmetric(entries: Array, p: int) -> Array:
-    """Symmetric p x p matrices from their entries on and above the diagonal, row by row."""
-    rows, columns = np.triu_indices(p)
-    out = np.empty((len(entries), p, p))
-    out[:, rows, columns] = out[:, columns, rows] = entries
+        rows, columns = np.triu_indices(p)
+        outer = np.empty((len(second), p, p))
+        outer[:, rows, columns] = outer[:, columns, rows] = second[:, 1 + p :]
+        out[("second", 0, 0)] = outer
     return out

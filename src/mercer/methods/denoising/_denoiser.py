@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from mercer._array import Array, non_negative
+from mercer._array import Array, Points, non_negative
 from mercer.engine import n_rows, pieces
 from mercer.exceptions import InputError
 from mercer.kernels import Kernel
@@ -108,14 +108,16 @@ class Denoiser:
             # psi(y) + f (psi(x_i) - k(x_i, .))
             f = smoother.leave_out(c)
             psi = plane.element(c * phi + f[:, None] * (C * phi))
-            psi = psi + plane.origin.combine(f[None]) - feature(plane.origin.kernel, rows) * f
+            own = feature(plane.origin.kernel, Points(rows, plane.origin.kernel.domain))
+            psi = psi + plane.origin.combine(f[None]) - own * f
             start = Y if self.inverse.needs_start else None
             return np.asarray(preimage(psi, self.inverse, start=start).points, dtype=np.float64)
 
         return without
 
     def _coordinates(self, Y: Any) -> Array:
-        c = self.plane.coordinates(feature(self.plane.origin.kernel, Y))
+        kernel = self.plane.origin.kernel
+        c = self.plane.coordinates(feature(kernel, Points(Y, kernel.domain)))
         return np.asarray(c, dtype=np.float64)
 
 
@@ -169,7 +171,7 @@ def fit_denoiser(
     _check(kernel, noise, trust)
     if values is None:
         raise InputError("the subspace has no eigenvalues; take one from kernel_pca")
-    X = kernel.points(X).array
+    X = kernel.points(X)
     if filter is None:
         filter = Tikhonov() if kernel.program.has_derivatives else Truncation()  # noqa: A001
     sd = noise_level(X, weights=weights) if isinstance(noise, str) else float(noise)
@@ -195,11 +197,11 @@ def leave_one_out_risk(
         The risk is averaged over so many distinct rows; by default enough for 20,000 entries, at
         least 100 (50 for iterative solvers).
     """
-    X = denoiser.plane.origin.kernel.points(X).array
+    X = denoiser.plane.origin.kernel.points(X)
     if n_rows_used is None:
         quick = isinstance(denoiser.inverse, LinearInverse | FittedMap)
         n_rows_used = max(100, _ENTRIES // X.shape[1]) if quick else _FEW_ROWS
-    rows, w = spread_rows(X, weights, n_rows_used)
+    rows, w = spread_rows(X.array, weights, n_rows_used)
     total = float(n_rows(X)) if weights is None else float(np.sum(weights))
     return estimate_risk(denoiser.left_out(rows, w, total), rows, denoiser.noise)
 

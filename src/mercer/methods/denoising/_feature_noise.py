@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from mercer._array import Points
 from mercer.engine import Distance
 from mercer.exceptions import InputError
 from mercer.kernels import Kernel
@@ -55,9 +56,12 @@ def feature_noise(kernel: Kernel, X: Any, noise: float, weights: Any = None) -> 
     if kernel.program.is_smooth:
         if all(isinstance(v, Distance) for v in kernel.program.variables):  # the same everywhere
             Z, share = Z[:1], share[:1]
-        moved = [float(np.trace(kernel.mixed_derivative(z[None])[0, 0])) for z in Z]
+        points = Points(Z, kernel.domain)
+        own = (kernel.mixed_derivative(points[i : i + 1])[0, 0] for i in range(len(Z)))
+        moved = [float(np.trace(derivative)) for derivative in own]
         return float(mass * noise**2 * np.average(moved, weights=share) / Z.shape[1])
-    shifted = Z + noise * np.random.default_rng(0).standard_normal(Z.shape)
-    cross = np.array([kernel(a[None], b[None])[0, 0] for a, b in zip(Z, shifted, strict=True)])
-    squared = kernel.diag(Z) + kernel.diag(shifted) - 2.0 * cross
+    points = Points(Z, kernel.domain)
+    shifted = kernel.points(Z + noise * np.random.default_rng(0).standard_normal(Z.shape))
+    cross = [kernel(points[i : i + 1], shifted[i : i + 1])[0, 0] for i in range(len(Z))]
+    squared = kernel.diag(points) + kernel.diag(shifted) - 2.0 * np.array(cross)
     return float(mass * np.average(squared, weights=share) / Z.shape[1])

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from mercer._array import Array, as_points, as_weights, is_sparse
+from mercer._array import Array, Points, as_points, as_weights, is_sparse
 from mercer._threads import single_threaded_blas
 from mercer.exceptions import InputError
-from mercer.kernels import Gaussian, median_scale
+from mercer.kernels import Gaussian, Vectors, median_scale
 from mercer.methods._rows import spread_rows
 from mercer.methods.pca._kernel_pca import kernel_pca
 from mercer.methods.pca._smoother import Smoother
@@ -135,8 +135,9 @@ def _smoother_bound(X: Array, weights: Array) -> float:
     the smoother has no bias. |J|^2 is estimated along one direction of random signs, and clipped
     to [(div r)^2, -div r], where it lies for every smoother that shrinks.
     """
+    rows = Points(X, Vectors())
     try:
-        length = median_scale(X, weights=weights)
+        length = median_scale(rows, weights=weights)
     except InputError:  # all rows are equal
         return np.inf
     signs = np.random.default_rng(0).choice([-1.0, 1.0], size=X.shape)
@@ -146,9 +147,10 @@ def _smoother_bound(X: Array, weights: Array) -> float:
     with single_threaded_blas():  # small matrices, which threads only slow down
         for scale in _SCALES:
             kernel = Gaussian(float(np.sqrt(scale)) * length)
-            plane = kernel_pca(kernel, X, weights=weights)
-            inverse = LinearInverse.fit(plane, X, weights)
-            C, nearby = (np.asarray(plane.coordinates(feature(kernel, Z))) for Z in (X, moved))
+            plane = kernel_pca(kernel, rows, weights=weights)
+            inverse = LinearInverse.fit(plane, rows, weights)
+            C = np.asarray(plane.coordinates(feature(kernel, rows)))
+            nearby = np.asarray(plane.coordinates(feature(kernel, Points(moved, Vectors()))))
             values = np.asarray(plane.eigenvalues)
             for strength in _STRENGTHS:
                 phi = values / (values + strength * values[0])

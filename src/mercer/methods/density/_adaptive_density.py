@@ -67,7 +67,7 @@ def adaptive_density(
     a, n_groups = non_negative(sensitivity, "sensitivity"), positive_int(n_groups, "n_groups")
     mean = mean_embedding(kernel, X, weights)
     used = np.flatnonzero(weights_of(mean) > 0)
-    points, w = mean.points[used], weights_of(mean)[used]
+    points, w = mean.support[used], weights_of(mean)[used]
     if factors is None:
         start = Density(mean) if pilot is None else pilot
         logs = -a * _centred(_log_pilot(start, points), w)

@@ -18,7 +18,7 @@ from functools import cached_property
 
 import numpy as np
 
-from mercer._array import Array
+from mercer._array import Array, Points
 from mercer.engine import Dense, pieces
 from mercer.methods.modes._density_sum import DensitySum
 from mercer.methods.modes._third_derivative import HessianVariation, ThirdDerivatives
@@ -258,7 +258,9 @@ def _rounding_errors(density: DensitySum, modes: Array) -> tuple[Array, Array] |
         density.kernels, density.programs, density.points, density.coef, strict=True
     ):
         plain = not density.maps
-        quick = supremum_errors(Element(kernel, Z, a), modes) if plain else None
+        quick = (
+            supremum_errors(Element(kernel, Points(Z, kernel.domain), a), modes) if plain else None
+        )
         if quick is None:
             if len(modes) * len(Z) > _PAIRS:
                 return None

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mercer._array import Array, as_vector, frozen, is_sparse, positive_int
+from mercer._array import Array, Points, as_vector, frozen, is_sparse, positive_int
 from mercer._progress import Callback, Step
 from mercer.exceptions import InputError
 from mercer.kernels import Gaussian, Kernel
@@ -232,7 +232,7 @@ class _Counter:
     def modes(self, bandwidth: float, starts: Array) -> Array:
         """Those that starts reach."""
         kernel = stretched(self.kernel, bandwidth / self.length, self.X.shape[1])
-        density = Element(kernel, self.X, self.w)
+        density = Element(kernel, Points(self.X, kernel.domain), self.w)
         if not kernel.program.is_smooth:
             return mean_shift(density, starts).points
         return find_modes(DensitySum.of(density, len(starts)), starts)

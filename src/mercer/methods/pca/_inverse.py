@@ -30,7 +30,7 @@ def fit_inverse(inverse: Any, plane: Subspace, X: Any, weights: Array | None = N
         vector = plane.origin.kernel.domain.is_vector
         return LinearInverse.fit(plane, X, weights) if vector else Candidates()
     if isinstance(inverse, LearnedMap):
-        return inverse.fit(plane, distinct_rows(X, weights)[0])
+        return inverse.fit(plane, distinct_rows(plane.origin.kernel.points(X).array, weights)[0])
     if not isinstance(inverse, Solver):
         raise InputError(f"inverse must be None, a solver or a LearnedMap, got {inverse!r}")
     return inverse

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from mercer._array import Array, is_sparse
+from mercer._array import Array, Points, is_sparse
 from mercer._random import as_generator
 from mercer._threads import single_threaded_blas
 from mercer.engine import n_columns, n_rows, pieces
@@ -57,7 +57,7 @@ class LandmarkScatter:
         X, _ = distinct_rows(X, weights)
         if n_rows(X) > _CHOSEN_AMONG:
             X = X[np.sort(rng.choice(n_rows(X), _CHOSEN_AMONG, replace=False))]
-        low = nystrom(kernel, X, n_landmarks, rule=rule, random_state=rng)
+        low = nystrom(kernel, Points(X, kernel.domain), n_landmarks, rule=rule, random_state=rng)
         r, d = low.rank, n_columns(X)
         low = replace(low, factor=np.empty((0, r)))  # features of the rows are not needed any more
         vectors = kernel.domain.is_vector
@@ -72,15 +72,16 @@ class LandmarkScatter:
     def add(self, X: Any, weights: Array | None) -> None:
         """Add rows to the sums."""
         kernel = self.low.kernel
-        X = kernel.points(X).array
+        points = kernel.points(X)
+        X = points.array
         w = np.ones(n_rows(X)) if weights is None else np.asarray(weights, dtype=np.float64)
         for part in pieces(n_rows(X), _BLOCK):
-            L, v = self.low.map(X[part]), w[part]
+            L, v = self.low.map(points[part]), w[part]
             weighted = L * v[:, None]
             self.mass += float(v.sum())
             self.first += v @ L
             self.second += weighted.T @ L
-            self.own += float(v @ kernel.diag(X[part]))
+            self.own += float(v @ kernel.diag(points[part]))
             if self.rows is not None and self.cross is not None:
                 self.rows += np.asarray(X[part].T @ v).ravel()
                 cross = X[part].T @ weighted
@@ -104,7 +105,8 @@ class LandmarkScatter:
         values, vectors = kept(values, vectors, n_components, total, self.own)
         vectors = vectors * signs((self.low.triangle - mean) @ vectors)  # coordinates of landmarks
         coef = solve_triangular(self.low.triangle.T, np.column_stack([vectors, mean]), lower=False)
-        kernel, Z = self.low.kernel, self.low.landmarks
+        kernel = self.low.kernel
+        Z = Points(self.low.landmarks, kernel.domain)
         origin, directions = Element(kernel, Z, coef[:, -1]), Element(kernel, Z, coef[:, :-1])
         plane = Subspace(origin, directions, eigenvalues=values, total=total, neglected=lost)
         if self.rows is None or self.cross is None:

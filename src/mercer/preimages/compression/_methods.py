@@ -107,7 +107,7 @@ class Greedy(Compressor):
         if not aim.kernel.domain.is_vector:
             raise InputError("Greedy needs points that are vectors; use Pruning() or Landmarks()")
         X = dense(aim.points[aim.candidates(task.n_points, task.rng)])
-        values, own = aim.values(X), np.asarray(aim.kernel.diag(X), dtype=np.float64)
+        values, own = aim.values(X), np.asarray(engine.diagonal(aim.program, X), dtype=np.float64)
         Z = np.empty((0, X.shape[1]))
         steps, explained = 0, 0.0
         for m in range(task.n_points):

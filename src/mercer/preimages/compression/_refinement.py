@@ -119,7 +119,8 @@ def ascend(
 def _metric(aim: Aim, z: Array) -> Array:
     """(d_x d_y k(z, z))^+, the metric of the feature map at z; a length where there is none."""
     d = z.shape[1]
-    fallback = aim.spread**2 / max(float(aim.kernel.diag(z)[0]), np.finfo(float).tiny) * np.eye(d)
+    own = max(float(engine.diagonal(aim.program, z)[0]), np.finfo(float).tiny)
+    fallback = aim.spread**2 / own * np.eye(d)
     if d > _METRIC_DIMENSIONS or any(aim.program.cusps):
         return fallback
     M = np.asarray(engine.input_mixed(aim.program, z, z)[0, 0], dtype=np.float64)

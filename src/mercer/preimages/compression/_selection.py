@@ -24,7 +24,7 @@ def forward(aim: Aim, rows: Array, count: int, *, aimed: bool) -> Array:
     the one that is approximated worst, weighed by its coefficients, argmax |a_i|^2 d_i.
     """
     X = aim.points[rows]
-    own = np.asarray(aim.kernel.diag(X), dtype=np.float64)
+    own = np.asarray(engine.diagonal(aim.program, X), dtype=np.float64)
     left, L = own.copy(), np.empty((rows.size, min(count, rows.size)), order="F")
     R = aim.values(X) if aimed else np.empty((rows.size, 0))
     weight = aim.weight[rows] ** 2

@@ -78,7 +78,8 @@ class LinearInverse(Solver):
             raise InputError(f"points of {kernel!r} are not vectors: use Candidates()")
         if values is None:
             raise InputError("the subspace has no eigenvalues; take one from kernel_pca")
-        X = kernel.points(X).array
+        points = kernel.points(X)
+        X = points.array
         check_same_columns(plane.origin.points, X, ("the subspace's points", "X"))
         mean = np.asarray(X.T @ as_weights(weights, n_rows(X)), dtype=np.float64).ravel()
         own = plane.directions
@@ -89,7 +90,7 @@ class LinearInverse(Solver):
         raw = np.ones(n_rows(X)) if weights is None else np.asarray(weights, dtype=np.float64)
         slopes = np.zeros((plane.dim, X.shape[1]))
         for rows in pieces(n_rows(X), _BLOCK):
-            C = np.asarray(plane.coordinates(feature(kernel, X[rows])), dtype=np.float64)
+            C = np.asarray(plane.coordinates(feature(kernel, points[rows])), dtype=np.float64)
             C *= raw[rows, None]
             slopes += np.asarray(X[rows].T @ C, dtype=np.float64).T - np.outer(C.sum(axis=0), mean)
         return cls(plane, mean, slopes / values[:, None])
