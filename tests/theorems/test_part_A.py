@@ -559,7 +559,7 @@ def equal_moments():
 )
 def test_A21_characteristic_kernels_separate_what_moments_do_not(kernel, separates):
     (X, w), (Y, v) = equal_moments()
-    gap = mc.mean_embedding(kernel, X, w).distance(mc.mean_embedding(kernel, Y, v))
+    gap = mc.mean_embedding(kernel, X, weights=w).distance(mc.mean_embedding(kernel, Y, weights=v))
     assert (gap > 1e-3) == separates
     assert kernel.flags.characteristic is separates
 

@@ -258,7 +258,7 @@ def test_A21_a_kernel_without_one_frequency_does_not_separate(missing):
     uniform, wavy = np.ones(64), 1 + np.cos(missing * x[:, 0])
 
     def gap(kernel):
-        P, Q = (mc.mean_embedding(kernel, x, w) for w in (uniform, wavy))
+        P, Q = (mc.mean_embedding(kernel, x, weights=w) for w in (uniform, wavy))
         return P.distance(Q) ** 2
 
     assert gap(Periodic(c)) < 1e-14
@@ -275,7 +275,7 @@ def test_A21_the_constant_term_does_not_matter(constant, rng):
     gaps = []
     for frequency in range(1, 20):
         P = mc.mean_embedding(k, x)
-        Q = mc.mean_embedding(k, x, 1 + np.cos(TWO_PI * frequency * x[:, 0]))
+        Q = mc.mean_embedding(k, x, weights=1 + np.cos(TWO_PI * frequency * x[:, 0]))
         gaps.append(P.distance(Q) ** 2)
     # as measures on the lattice frequency l and 40 - l, ... act together: at least khat_l / 2
     assert np.all(np.array(gaps) >= 0.5 * np.arange(1.0, 20.0) ** -2 * (1 - 1e-9))

@@ -36,8 +36,8 @@ def profile(kernel, u):
 
 def mmd(kernel, w):
     """Distance of the mean embeddings of the two distributions of a witness."""
-    P = mc.mean_embedding(kernel, w.X, w.X_weights)
-    return float(P.distance(mc.mean_embedding(kernel, w.Y, w.Y_weights)))
+    P = mc.mean_embedding(kernel, w.X, weights=w.X_weights)
+    return float(P.distance(mc.mean_embedding(kernel, w.Y, weights=w.Y_weights)))
 
 
 # --- A15 ------------------------------------------------------------------------------------------

@@ -326,7 +326,7 @@ def feature(kernel: Kernel, X: Any) -> Element:
     return _element(kernel, points, coef, n)
 
 
-def mean_embedding(kernel: Kernel, X: Any, weights: Any = None) -> Element:
+def mean_embedding(kernel: Kernel, X: Any, *, weights: Any = None) -> Element:
     """Return the mean of features, mu = sum_i w_i k(x_i, .) with weights that sum to one.
 
     Parameters
