@@ -8,7 +8,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 import mercer as mc
-from mercer.engine import Selection, fields
+from mercer.engine import SingleFeatures, fields
 
 Y = np.array([[0.0], [0.1], [1.0], [3.0], [10.0], [30.0]])
 ALPHAS = [17.5, 65.0, 100.0, 101.5, 1e3, 3e4, 1e6, 1e9, 1e12, 1e16, 1e20, 1e30]
@@ -61,7 +61,7 @@ def test_rational_quadratic_in_float32(alpha, engine):
 def test_rational_quadratic_where_values_underflow(alpha):
     k = mc.RationalQuadratic(alpha, 1.0)
     far = np.array([[50.0], [1e3], [1e5]])
-    coef = Selection(np.zeros(3, int), np.ones(3), 1)
+    coef = SingleFeatures(np.zeros(3, int), np.ones(3), 1)
     found = fields(k.program, np.zeros((1, 1)), far, coef, order=1, paired=True, shifted=True)
     log, base = log_values(alpha, far[:, 0])
     assert_allclose(np.log(found.value[:3]) + found.shift, log, rtol=1e-13)

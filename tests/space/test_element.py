@@ -351,7 +351,7 @@ def test_norms_are_zero_by_rounding_and_missing_by_truth():
     assert_allclose(mc.Element(k, [[0.0], [1.0]], [1.0, -1.0]).norm(), np.sqrt(2.0))
     window, points = mc.Epanechnikov(1.0, 0.5), 0.35 * np.arange(5.0)[:, None]
     values, vectors = np.linalg.eigh(window(points))
-    assert values[0] < -0.1  # ERRATA 000-3
+    assert values[0] < -0.1  # Honeine 2024, Example 6
     assert np.isnan(mc.Element(window, points, vectors[:, 0]).norm())
 
 

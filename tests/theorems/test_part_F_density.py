@@ -1,4 +1,4 @@
-"""Laws of kernel densities: SPEC F1-F3, ERRATA 002-T."""
+"""Laws of kernel densities: F1 to F3 of docs/spec.md."""
 
 import math
 from itertools import pairwise
