@@ -21,7 +21,8 @@ from mercer.rigor._derivative_bounds import (
     mapped,
     spectral_norms,
 )
-from mercer.rigor._intervals import Interval, as_interval, enclose, up
+from mercer.rigor._intervals import Interval, as_interval, up
+from mercer.rigor._profile_enclosure import enclose
 from mercer.rigor._rounding import EPS, supremum_errors
 from mercer.rigor._weyl import (
     WeylTest,
