@@ -54,7 +54,7 @@ class Solution:
 
     @classmethod
     def direct(
-        cls, coef: Array, residual: Array, rank: int, method: str, status: Status, jitter: float = 0
+        cls,
         coef: Array,
         residual: Array,
         rank: int,
