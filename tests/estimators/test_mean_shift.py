@@ -173,7 +173,7 @@ def test_too_few_steps_are_said(rng):
     [
         ({"labels": "centre"}, "labels"),
         ({"bandwidth": -1.0}, "bandwidth"),
-        ({"bandwidth": "wide"}, "rule"),
+        ({"bandwidth": "wide"}, "bandwidth must be a number"),
         ({"kernel": "cosine"}, "kernel"),
         ({"kernel": mc.Linear()}, "convex"),
         ({"min_cluster_size": 0}, "min_cluster_size"),

@@ -9,7 +9,7 @@ from sklearn.datasets import make_blobs
 import mercer as mc
 from mercer import InputError
 from mercer.methods.modes._density_sum import DensitySum
-from mercer.methods.modes._mean_shift import nearest_modes
+from mercer.methods.modes._mean_shift import assign_to_modes
 from mercer.methods.modes._merging import merge_ends
 
 GAUSS = mc.Gaussian(1.0)
@@ -244,8 +244,8 @@ def test_reached_by_others(rng):
     for kernel in (GAUSS, mc.Laplace(0.7), mc.Epanechnikov(2.0, 2.0)):
         psi = mc.mean_embedding(kernel, X)
         found = mc.mean_shift(psi)
-        assert np.array_equal(nearest_modes(psi, found.points, X), found.labels)
-        assert set(nearest_modes(psi, found.points[1:], X)) <= {-1, *range(len(found) - 1)}
+        assert np.array_equal(assign_to_modes(psi, found.points, X), found.labels)
+        assert set(assign_to_modes(psi, found.points[1:], X)) <= {-1, *range(len(found) - 1)}
 
 
 def test_a_callback_stops(rng):

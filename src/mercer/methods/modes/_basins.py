@@ -97,7 +97,9 @@ class Basins:
 
 
 def nearest_center(Z: Array, centers: Array) -> tuple[Array, Array]:
-    """The distance to the nearest centre, and its number."""
+    """The distance to the nearest centre and its number, -1 if there are no centres."""
+    if not len(centers):
+        return np.full(len(Z), np.inf), np.full(len(Z), -1)
     if len(centers) > _FEW:
         from scipy.spatial import cKDTree
 
