@@ -1,4 +1,4 @@
-"""Laws of kernel densities: SPEC F1-F3, ERRATA 002-T."""
+"""Laws of kernel densities: F1 to F3 of docs/spec.md."""
 
 import math
 from itertools import pairwise
@@ -136,7 +136,7 @@ def differences(f, y, h=1e-5):
 def test_F2_gradients_of_densities_and_of_their_logarithms(kernel, rng):
     X, Y = rng.normal(size=(15, 2)), 0.7 * rng.normal(size=(10, 2))
     w = rng.uniform(0.1, 1.0, 15)
-    f = Density(mc.mean_embedding(kernel, X, w))
+    f = Density(mc.mean_embedding(kernel, X, weights=w))
     assert_allclose(f.gradient(Y), differences(f, Y), atol=1e-7)
     assert_allclose(f.log_gradient(Y), differences(f.log, Y), atol=1e-6)
     element = kernel_density(kernel, X, weights=w)
@@ -198,6 +198,6 @@ def test_F3_hessians_against_the_double_loop(rng):
         return naive.exp(-0.5 * naive.squared_distance(x, y))
 
     Z = (2 * math.pi) ** 1.5
-    f = Density(mc.mean_embedding(mc.Gaussian(1.0), X, w))
+    f = Density(mc.mean_embedding(mc.Gaussian(1.0), X, weights=w))
     expected = np.einsum("jikl,i->jkl", naive.hessians(k, X, Y), w) / Z
     assert_allclose(f.hessian(Y), expected, rtol=1e-10, atol=1e-13)

@@ -151,7 +151,7 @@ class MeanShift(ClusterMixin, KernelEstimator):  # type: ignore[misc]
             self.kernel_ = density_kernel(
                 self.kernel, self.bandwidth, points, w, for_mean_shift=True
             )
-            self.density_ = mean_embedding(self.kernel_, points, w)
+            self.density_ = mean_embedding(self.kernel_, points, weights=w)
             centres, labels = self._blurred(Z, w) if self.blurring else self._climbed(Z)
         mass = np.ones(len(Z)) if w is None else w
         labels, centres = _without_small(labels, centres, mass, self.min_cluster_size)

@@ -89,7 +89,7 @@ class Polynomial(DotProduct):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "degree", positive_int(self.degree, "degree"))
-        object.__setattr__(self, "scale", positive_length(self.scale, "scale", power=2))
+        object.__setattr__(self, "scale", positive_length(self.scale, "scale", limit=1e150))
         object.__setattr__(self, "offset", non_negative(self.offset, "offset"))
 
     @property
@@ -138,7 +138,7 @@ class Exponential(DotProduct):
         return Flags(Definiteness.POSITIVE, True, None, None, True)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "scale", positive_length(self.scale, "scale", power=2))
+        object.__setattr__(self, "scale", positive_length(self.scale, "scale", limit=1e150))
 
     @classmethod
     def from_gamma(cls, gamma: float) -> Exponential:
@@ -186,7 +186,7 @@ class Sigmoid(DotProduct):
     flags = Flags(Definiteness.UNKNOWN, False, None, None)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "scale", positive_length(self.scale, "scale", power=2))
+        object.__setattr__(self, "scale", positive_length(self.scale, "scale", limit=1e150))
         object.__setattr__(self, "offset", real(self.offset, "offset"))
 
     @classmethod

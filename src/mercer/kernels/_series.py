@@ -51,7 +51,7 @@ class Geometric(DotProduct):
     flags = Flags(Definiteness.POSITIVE, True, None, None, True)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "scale", positive_length(self.scale, "scale", power=2))
+        object.__setattr__(self, "scale", positive_length(self.scale, "scale", limit=1e150))
 
     @property
     def domain(self) -> Domain:

@@ -111,8 +111,8 @@ def is_characteristic(kernel: Kernel, dim: int) -> Separation:
     >>> found = theory.is_characteristic(k, 2)
     >>> found.holds
     False
-    >>> P = mc.mean_embedding(k, found.witness.X, found.witness.X_weights)
-    >>> Q = mc.mean_embedding(k, found.witness.Y, found.witness.Y_weights)
+    >>> P = mc.mean_embedding(k, found.witness.X, weights=found.witness.X_weights)
+    >>> Q = mc.mean_embedding(k, found.witness.Y, weights=found.witness.Y_weights)
     >>> float(P.distance(Q))
     0.0
     >>> theory.is_characteristic(k, 1).holds

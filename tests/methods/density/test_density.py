@@ -19,7 +19,7 @@ from mercer.methods.density._normaliser import RadialLaw, log_normaliser
 
 
 def density(kernel, X, weights=None):
-    return Density(mc.mean_embedding(kernel, X, weights))
+    return Density(mc.mean_embedding(kernel, X, weights=weights))
 
 
 def log_ball(d):

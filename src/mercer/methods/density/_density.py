@@ -58,7 +58,7 @@ def kernel_density(kernel: Kernel, X: Any, *, weights: Any = None) -> Element:
     >>> f([[0.0], [1.0]]).round(4)
     array([0.2265, 0.242 ])
     """
-    mean = mean_embedding(kernel, X, weights)
+    mean = mean_embedding(kernel, X, weights=weights)
     log_Z = log_normaliser(kernel, n_columns(mean.points))
     w = weights_of(mean)
     used = np.log(w[w > 0]) - log_Z

@@ -108,7 +108,7 @@ def blurring_mean_shift(
     positive(tol, "tol")
     positive_int(max_iter, "max_iter")
     non_negative(eps, "eps")
-    mean = mean_embedding(kernel, X, weights)
+    mean = mean_embedding(kernel, X, weights=weights)
     target, a = DensitySum.of(mean), weights_of(mean)
     Z = target.forth(np.asarray(mean.points, dtype=np.float64))
     length = target.length
