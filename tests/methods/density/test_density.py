@@ -385,7 +385,7 @@ def test_pilots(rng):
         ({"pilot": 3.0}, "pilot must be"),
         ({"factors": np.zeros(30)}, "factors must be > 0"),
         ({"factors": np.ones(3)}, "30 entries"),
-        ({"factors": np.ones(30), "pilot": wide}, "one of the two"),
+        ({"factors": np.ones(30), "pilot": wide}, "not both"),
         ({"sensitivity": -1.0}, "sensitivity must be >= 0"),
         ({"n_groups": 0}, "n_groups must be"),
     ):

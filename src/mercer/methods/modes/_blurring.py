@@ -92,9 +92,9 @@ def blurring_mean_shift(
 
     References
     ----------
-    Y. Cheng, Mean shift, mode seeking, and clustering, 1995. S. Pal and P. Vepakomma, Convergence of
-    mean shift algorithms for large bandwidths, 2025, section 8 (with the Laplace kernel, whose own
-    weight is infinite; the paper does not say how it is replaced).
+    Y. Cheng, Mean shift, mode seeking, and clustering, 1995. S. Pal and P. Vepakomma, Convergence
+    of mean shift algorithms for large bandwidths, 2025, section 8 (for the Laplace kernel, whose
+    own weight is infinite; the paper does not say what it is replaced by).
 
     Examples
     --------

@@ -70,8 +70,8 @@ def clustering_accuracy(truth: Any, labels: Any, *, confidence: float = 0.95) ->
 
     References
     ----------
-    C. J. Clopper and E. S. Pearson, The use of confidence or fiducial limits illustrated in the case
-    of the binomial, Biometrika 26, 1934.
+    C. J. Clopper and E. S. Pearson, The use of confidence or fiducial limits illustrated in the
+    case of the binomial, Biometrika 26, 1934.
 
     Examples
     --------
