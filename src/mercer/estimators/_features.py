@@ -188,7 +188,7 @@ class Nystroem(_KernelFeatures):
 
         Parameters
         ----------
-        X : array_like or sparse matrix of shape (n, d), or whatever the kernel's domain holds
+        X : array_like or sparse matrix of shape (n, d), or points of the kernel's domain
         y : ignored
 
         Returns
@@ -203,7 +203,7 @@ class Nystroem(_KernelFeatures):
 
         Parameters
         ----------
-        X : array_like or sparse matrix of shape (n, d), or whatever the kernel's domain holds
+        X : array_like or sparse matrix of shape (n, d), or points of the kernel's domain
         y : ignored
 
         Returns

@@ -62,7 +62,7 @@ def fit_ridge_inverse(features: Callable[[slice], Array], X: Any) -> RidgeInvers
         return _fewer_rows(features(slice(0, n)), X)
     m = _moments(features, first.mean(axis=0, dtype=np.float64), X)
     rounding = n * (10.0 * float(np.finfo(first.dtype).eps)) ** 2 * float(m.mean_z @ m.mean_z)
-    with single_threaded_blas():  # threads of its own wait for each other on a busy machine
+    with single_threaded_blas():  # BLAS threads would wait for each other on a busy machine
         return _best(m, n, rounding)
 
 

@@ -149,7 +149,7 @@ def fit_denoiser(
         The share in [0, 1] of the change that is kept; "auto" minimises Stein's estimate of the
         squared error, each row left out in turn.
     inverse : Solver, LearnedMap or None
-        The way back; None is `LinearInverse`.
+        Finds pre-images; None is `LinearInverse`.
 
     Returns
     -------

@@ -47,7 +47,7 @@ def kernel_pca(
     ----------
     kernel : Kernel
         Positive definite; conditionally positive definite is enough if `centred`.
-    X : array_like of shape (n, d), or whatever the kernel's domain holds
+    X : array_like of shape (n, d), or points of the kernel's domain
     n_components : int, float or None
         A number r >= 1; or a share in (0, 1) of the scatter; or None for every direction whose
         eigenvalue is above rounding. There are fewer if the features span fewer dimensions.
@@ -126,7 +126,7 @@ def kernel_pca(
 
 
 def _enough(pairs: Any, n_components: Any, most: int, S: GramOperator) -> EigenPairs:
-    """Return as many eigenpairs as asked for, or enough for the share asked for."""
+    """Return `n_components` eigenpairs, or enough of them for that share of the scatter."""
     if n_components is None:
         if most > _MANY:
             raise InputError(
