@@ -66,7 +66,7 @@ def test_F4_limits_are_merged_into_modes(rng):
     found = mc.mean_shift(mc.mean_embedding(mc.Gaussian(0.8), X))
     ends = walk(mc.Gaussian(0.8), X, 400)[-1]
     np.testing.assert_allclose(found.points[found.labels], ends, atol=1e-6)
-    assert sorted(found.counts.tolist()) == [40, 40, 40]
+    assert sorted(found.n_starts.tolist()) == [40, 40, 40]
 
 
 # --- F5 -------------------------------------------------------------------------------------------

@@ -90,7 +90,7 @@ def test_any_points(seed, n, d, length, decimals):
     np.testing.assert_allclose(found.points[found.labels][sure], ends[sure], atol=2e-5 * length)
     rise = psi(found.points[found.labels]) - psi(ends)
     assert rise.min() > -1e-8 * psi(ends).max()
-    assert np.bincount(found.labels).tolist() == found.counts.tolist()
+    assert np.bincount(found.labels).tolist() == found.n_starts.tolist()
 
 
 def test_spectral_native_and_blocked_agree(rng):

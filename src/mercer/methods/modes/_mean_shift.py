@@ -29,7 +29,7 @@ class Modes:
     density : array of shape (k,)
     eigenvalues : array of shape (k, d)
         Of the Hessian, ascending; -inf at data points where the density has a cusp.
-    counts : array of shape (k,)
+    n_starts : array of shape (k,)
         The number of starts that reach each mode.
     proved : array of bool, shape (k,)
         Whether a strict local maximum is proved to lie within 1e-4 kernel lengths of the point,
@@ -47,7 +47,7 @@ class Modes:
     --------
     >>> import mercer as mc
     >>> found = mc.mean_shift(mc.mean_embedding(mc.Gaussian(1.0), [[0.0], [1.0], [6.0]]))
-    >>> found.points.round(4), found.counts
+    >>> found.points.round(4), found.n_starts
     (array([[0.5],
            [6. ]]), array([2, 1]))
     """
@@ -55,7 +55,7 @@ class Modes:
     points: Array
     density: Array
     eigenvalues: Array
-    counts: Array
+    n_starts: Array
     proved: Array
     labels: Array = field(repr=False)
     status: Array = field(repr=False)
@@ -72,7 +72,7 @@ class Modes:
         columns = {f"x{j}": self.points[:, j] for j in range(self.points.shape[1])}
         return columns | {
             "density": self.density,
-            "starts": self.counts,
+            "starts": self.n_starts,
             "curvature": self.eigenvalues.max(axis=1, initial=-np.inf),
             "proved": self.proved,
         }

@@ -29,7 +29,7 @@ class Segments:
         The region of each pixel.
     colours : array of shape (k, channels)
         The mean colour of each region, in the units of `filtered`.
-    counts : array of int, shape (k,)
+    sizes : array of int, shape (k,)
         Numbers of pixels.
     filtered : array of shape (h, w) or (h, w, channels)
         The image with each pixel in the colour of its mode: smooth inside regions, sharp at edges.
@@ -41,19 +41,19 @@ class Segments:
     >>> image = np.zeros((8, 8))
     >>> image[:, 5:] = 1.0
     >>> found = mc.methods.segment(image, spatial=2.0)
-    >>> found.n_segments, found.counts, found.colours.ravel()
+    >>> found.n_segments, found.sizes, found.colours.ravel()
     (2, array([40, 24]), array([0., 1.]))
     """
 
     labels: Array = field(repr=False)
     colours: Array
-    counts: Array
+    sizes: Array
     filtered: Array = field(repr=False)
 
     @property
     def n_segments(self) -> int:
         """The number k of regions."""
-        return len(self.counts)
+        return len(self.sizes)
 
     def painted(self) -> Array:
         """The image with every region in its mean colour; shape as `filtered`."""
