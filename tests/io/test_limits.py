@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import mercer as mc
-from mercer.io import load, save
+from mercer.io import _decode, load, save
 from tests.io.archives import members, npy, rewrite
 
 POINTS = np.random.default_rng(0).normal(size=(500, 1000))  # 4 MB
@@ -90,6 +90,20 @@ def test_elements_may_share_their_points(path):
     np.testing.assert_array_equal(found[6](POINTS[:3]), elements[6](POINTS[:3]))
 
 
+def test_points_that_are_not_shared_are_not_mixed_up(path):
+    """Lists of the description are freed when they were read, and their ids are used again."""
+    objects = [
+        kind("kernels.Gaussian", length_scale=1.0), node(np.ones((1, 1))),
+        kind("engine.Dense", array={"ref": 1}),
+    ]  # fmt: skip
+    objects += [
+        kind("space.Element", kernel={"ref": 0}, points=[[float(i)]], coef={"ref": 2}, batch=None)
+        for i in range(100)
+    ]
+    write(path, objects, [np.ones((1, 1))], [{"ref": i + 3} for i in range(100)])
+    assert [float(psi.points[0, 0]) for psi in load(path)] == list(range(100))
+
+
 def test_shared_points_are_checked_for_every_domain(path):
     """Accepted by one kernel, and refused by the next."""
     objects = [
@@ -123,6 +137,13 @@ def test_many_objects_that_share_a_large_one(path):
     objects += 20_000 * [kind("kernels.Sum", left={"ref": 12}, right={"ref": 12})]
     write(path, objects, [], {"ref": 0})
     refused(path, "nested and shared too often")
+
+
+def test_many_objects(path, monkeypatch):
+    """The limit is about repeated references, not about the number of objects."""
+    monkeypatch.setattr(_decode, "_MOST_NODES", 100)
+    write(path, 1000 * [{"items": [], "shape": [0]}], [], [{"ref": i} for i in range(1000)])
+    assert len(load(path)) == 1000
 
 
 def test_sums_of_many_kernels(path):
