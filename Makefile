@@ -47,7 +47,7 @@ test-previous: $(STAMP)  ## the estimators on the previous release of scikit-lea
 
 # The sanitizer's library (GCC's) must be loaded before the interpreter. Leaks of the interpreter are not
 # ours. `--capture=sys` lets the sanitizer's own report through. This build is too slow for the tests that
-# time an interrupt. `make sanitize ARGS="--sample 8"` runs one test in eight.
+# time an interrupt. `make sanitize ARGS="--sample 4"` runs one test in four.
 sanitize: $(SANITIZE)/.installed  ## the engine tests on a core with address and undefined-behaviour sanitizers
 	LD_PRELOAD="$$($(CXX) -print-file-name=libasan.so) $$($(CXX) -print-file-name=libstdc++.so)" \
 	    ASAN_OPTIONS=detect_leaks=0:quarantine_size_mb=8 \

@@ -1,7 +1,8 @@
-"""mercer beside other libraries and beside the limit of the machine: `python -m benchmarks`.
+"""mercer compared with other libraries and with the limit of the machine: `python -m benchmarks`.
 
-A suite is a module with a `TITLE` and a function `run(settings)` that returns an `Outcome`; its
-bars stand as data next to its cases. To add one, write the module and name it in `SUITES`.
+A suite is a module with a `TITLE` and a function `run(settings)` that returns an `Outcome`. Its
+bars (what a figure must reach) are listed next to its cases. To add a suite, write the module and
+add its name to `SUITES`.
 """
 
 SUITES = (

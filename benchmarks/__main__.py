@@ -1,4 +1,4 @@
-"""`python -m benchmarks [suite ...]`: run suites, print their tables, keep their figures."""
+"""`python -m benchmarks [suite ...]`: run suites, print their tables, save their figures."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _RESULTS = Path(__file__).parent / "results"
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run what was asked for; 1 if a bar was missed in a full run."""
+    """Run the chosen suites; return 1 if a full run missed a bar."""
     chosen = _parser().parse_args(arguments)
     if chosen.list:
         for name in SUITES:

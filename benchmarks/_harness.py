@@ -1,8 +1,8 @@
-"""Timing: contenders take turns within one run, so that a disturbance meets all of them.
+"""Timing: contenders take turns within one run, so that other load affects all of them.
 
-After a warm-up call each, contenders go round robin, forwards and backwards in turn, with a pause
-before every call in which the idle threads of the one before stop spinning. Minimum and median are
-reported; bars compare minima, which a busy machine disturbs least.
+After one warm-up call each, contenders run round robin, forwards and backwards in turn. A pause
+before every call lets the threads of the previous one stop spinning. Minimum and median are
+reported; bars compare minima, which other load changes least.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a run was measured on. Names and versions only: no paths, no host names."""
+"""The machine and the versions that a run was measured on, without paths and host names."""
 
 from __future__ import annotations
 

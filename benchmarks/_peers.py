@@ -1,4 +1,4 @@
-"""Gaussian sums and Gram matrices by others, each at its best documented setting.
+"""Gaussian sums and Gram matrices by other libraries, each at its best documented setting.
 
 All use the same number of threads. A peer that is not installed is left out with a note. KeOps
 compiles each formula on first use and keeps it in `build/`.

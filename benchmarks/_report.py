@@ -1,4 +1,4 @@
-"""What a suite returns, and how it is printed and kept.
+"""What a suite returns, and how it is printed and saved.
 
 `benchmarks/results/<suite>.json` holds the last full run with the machine it ran on;
 `benchmarks/results/history.jsonl` gets one line per suite and run.

@@ -1,4 +1,4 @@
-"""The process that `memory` measures: sums of two sizes, and the peak of the larger one."""
+"""The process that `memory` measures: sums of two sizes, and the peak memory of the larger."""
 
 from __future__ import annotations
 

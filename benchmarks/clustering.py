@@ -1,8 +1,8 @@
 """Clusters of planar benchmark sets: adjusted Rand index beside scikit-learn, equal tuning.
 
-Every method gets twelve settings and is given the best of them by the true labels, which flatters
-all of them alike: what the method could do. Points that the truth calls noise are left out of the
-index. Columns are standardised.
+Every method gets twelve settings, and the best of them is chosen by the true labels. This favours
+all methods alike: it shows what they could do. Points that the truth calls noise are left out of
+the index. Columns are standardised.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The instruction sets of the compiled core beside each other, and NumPy alone beside them."""
+"""The instruction sets of the compiled core compared with each other and with NumPy alone."""
 
 from __future__ import annotations
 

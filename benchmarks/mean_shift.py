@@ -3,7 +3,7 @@
 scikit-learn's MeanShift has a flat kernel: of radius 1.4, which has the variance of the Gaussian.
 Its time for every point as a seed is found from 200 and 600 random seeds, and scaled: it is linear
 in their number. Ours is never scaled. It stops at steps of a thousandth of its bandwidth, so with
-bin seeds ours does, too; elsewhere at a millionth.
+bin seeds ours does the same; elsewhere ours stops at a millionth.
 """
 
 from __future__ import annotations
@@ -179,7 +179,7 @@ def _largest_fall(psi: Any, starts: Array) -> float:
     density, Z = DensitySum.of(psi), starts.copy()
     before, fall, top = psi(Z), 0.0, 0.0
     for _ in range(60):
-        Z = Z + density.at(Z).step
+        Z = Z + density.at(Z).fixed_point_step
         after = psi(Z)
         fall, top = max(fall, float((before - after).max())), max(top, float(after.max()))
         before = after

@@ -9,11 +9,10 @@ from collections import defaultdict
 from itertools import compress
 from pathlib import Path
 
-# Workers of pytest-xdist share the cores: one thread of BLAS and of OpenMP each, set before NumPy
-# is imported. Tests of threads ask for the number they need.
+# Workers of pytest-xdist share the cores: one thread of BLAS each, set before NumPy is imported.
+# Tests of threads ask for the number they need.
 if "PYTEST_XDIST_WORKER" in os.environ:
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import numpy as np
 import pytest

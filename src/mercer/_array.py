@@ -125,13 +125,13 @@ def positive(value: Any, name: str) -> float:
     return number
 
 
-def positive_length(value: Any, name: str, power: int = 1) -> float:
-    """Return a length > 0 (or its square, with power=2) whose fourth power float64 can hold.
+def positive_length(value: Any, name: str, limit: float = 1e75) -> float:
+    """Return a number > 0 between 1 / limit and limit.
 
-    Second derivatives of kernels need the fourth power.
+    Second derivatives of kernels need the fourth power of a length, which float64 can hold for
+    lengths up to 1e75, and squares of squared lengths, up to 1e150.
     """
     number = positive(value, name)
-    limit = 1e75**power
     if not 1.0 / limit <= number <= limit:
         raise InputError(
             f"{name} must be between {1.0 / limit:.0e} and {limit:.0e}, got {number!r}; rescale "

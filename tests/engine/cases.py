@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 import mercer as mc
-from mercer.engine import Columns, Dense, LowRank, Matrix, Scales, Selection, Stacked
+from mercer.engine import Columns, Dense, LowRank, Matrix, Scales, SingleFeatures, Stacked
 from tests import naive
 from tests.naive import dot, exp, sqrt, squared_distance
 
@@ -144,13 +144,13 @@ def coefficients(form: str, n: int = 19, b: int = 11) -> tuple[Any, np.ndarray]:
     if form == "dense":
         return Dense(A), A
     if form == "selection":
-        return Selection(index, value, n), np.eye(n)[:, index] * value
+        return SingleFeatures(index, value, n), np.eye(n)[:, index] * value
     if form == "low rank":
         return LowRank(left, right), left @ right
     cut, late = n // 3, n - n // 3
     coef = (
         Dense(A[:cut]),
-        Selection(index % (late - cut), value, late - cut),
+        SingleFeatures(index % (late - cut), value, late - cut),
         LowRank(left[late:], right),
     )
     middle = np.eye(late - cut)[:, index % (late - cut)] * value

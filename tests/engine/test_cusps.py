@@ -7,7 +7,7 @@ import pytest
 
 import mercer as mc
 from mercer import engine
-from mercer.engine import Dense, Selection
+from mercer.engine import Dense, SingleFeatures
 from tests import naive
 from tests.engine.cases import SMOOTH, TINY, TOLERANCE, assert_close, case, unshifted
 
@@ -81,7 +81,7 @@ def test_paired_features_at_their_own_points(d, dtype, rng):
     X = rng.normal(size=(7, d)).astype(dtype)
     Y = X.copy()
     Y[3:] += rng.normal(size=(4, d)).astype(dtype)
-    coef = Selection(np.arange(7), np.linspace(1.0, 2.0, 7), 7)
+    coef = SingleFeatures(np.arange(7), np.linspace(1.0, 2.0, 7), 7)
     f = engine.fields(mc.Laplace(1.0).program, X, Y, coef, order=2, paired=True)
     np.testing.assert_allclose(f.cusp, np.where(np.arange(7) < 3, coef.value, 0.0), rtol=1e-6)
     np.testing.assert_array_equal(f.gradient[:3], 0.0)

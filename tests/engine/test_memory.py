@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import mercer as mc
-from mercer.engine import Dense, LowRank, Selection, fields
+from mercer.engine import Dense, LowRank, SingleFeatures, fields
 
 pytestmark = pytest.mark.usefixtures("each_engine")
 
@@ -76,7 +76,7 @@ def test_coefficients_are_not_written_out(rng):
     n = 5_000
     X = rng.normal(size=(n, 3))
     program = mc.Gaussian().program
-    selection = Selection(np.arange(n), np.ones(n), n)
+    selection = SingleFeatures(np.arange(n), np.ones(n), n)
     assert peak(lambda: fields(program, X, X, selection, order=1, paired=True)) < 10
     projection = LowRank(rng.normal(size=(n, 4)), rng.normal(size=(4, n)))
     assert peak(lambda: fields(program, X, X, projection, order=0, paired=True)) < 60

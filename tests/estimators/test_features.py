@@ -1,4 +1,4 @@
-"""Nystroem and RandomFeatures as transformers: features, the way back, scikit-learn's contract."""
+"""Nystroem and RandomFeatures as transformers: features, inverses, scikit-learn's contract."""
 
 import pickle
 
@@ -158,7 +158,7 @@ def test_unknown_rules_and_kinds_are_refused():
         RandomFeatures(n_components=2, kind="best").fit([[0.0], [1.0]])
 
 
-# --- the way back ---------------------------------------------------------------------------------
+# --- the inverse ----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -182,7 +182,7 @@ def test_round_trip_of_the_linear_kernel_is_exact_mean_included(rng):
     np.testing.assert_allclose(nystroem.inverse_transform(nystroem.transform(Y)), Y, atol=1e-6)
 
 
-def test_the_way_back_follows_the_unit_of_each_column(rng):
+def test_the_inverse_follows_the_unit_of_each_column(rng):
     X = rng.normal(size=(80, 2))
     unit = np.array([1.0, 1e6])
     one = Nystroem(mc.Gaussian(1.0), 30, random_state=0).fit(X)
@@ -372,7 +372,7 @@ def test_pipelines_reach_the_accuracy_of_scikit_learns(ours, theirs, digits):
 def test_points_are_what_the_kernel_takes():
     words = ["kernel", "kernels", "colonel", "method", "methods", "method"]
     nystroem = Nystroem(mc.Spectrum(2), 5, rule="pivoted").fit(words)
-    assert nystroem.n_components_ == 5  # one word stands twice
+    assert nystroem.n_components_ == 5  # one word is repeated
     np.testing.assert_allclose(gram(nystroem, words, words), mc.Spectrum(2)(words), atol=1e-10)
     np.testing.assert_allclose(nystroem.fit_transform(words), nystroem.transform(words))
     with pytest.raises(mc.InputError, match="not vectors"):

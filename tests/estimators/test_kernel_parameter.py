@@ -55,7 +55,7 @@ def test_scikit_learns_laplacian_is_refused_by_its_reason(rng):
         resolve_kernel("laplacian", rng.normal(size=(6, 3)), gamma=1.0)
 
 
-def test_a_kernel_stands_for_itself_and_its_points_are_not_looked_at():
+def test_a_kernel_is_returned_without_a_look_at_the_points():
     kernel = mc.Spectrum(2)
     assert resolve_kernel(kernel, ["abc", "bcd"]) is kernel
 
@@ -88,7 +88,7 @@ def test_anything_else_is_refused_with_what_is_accepted(kernel):
         resolve_kernel(kernel, [[0.0], [1.0]])
 
 
-def test_a_function_is_told_how_to_become_a_kernel():
+def test_functions_are_refused_with_a_cure():
     with pytest.raises(mc.InputError, match="FromFunction"):
         resolve_kernel(np.dot, [[0.0], [1.0]])
 
@@ -165,3 +165,11 @@ def test_tags_say_which_matrices_are_taken(kernel, sparse, positive, pairwise, m
     found = tags.input_tags
     assert (found.sparse, found.positive_only, found.pairwise) == (sparse, positive, pairwise)
     assert found.two_d_array == matrix
+
+
+def test_auto_of_many_rows_depends_on_neither_order_nor_repetition(rng):
+    X = rng.normal(size=(6_000, 2))  # more than are used for the median
+    w = rng.integers(1, 3, 6_000)
+    length = resolve_kernel("auto", X, sample_weight=w).length_scale
+    repeated = rng.permutation(np.repeat(X, w, axis=0))
+    assert resolve_kernel("auto", repeated).length_scale == pytest.approx(length, rel=1e-12)

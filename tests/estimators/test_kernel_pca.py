@@ -87,7 +87,7 @@ def test_the_linear_kernel_is_pca_with_its_mean_which_scikit_learns_loses(rng):
     assert error(lost, X) > 10.0 * error(back, X)
 
 
-def test_whitened_coordinates_have_unit_variance_and_the_same_way_back(rng):
+def test_whitened_coordinates_have_unit_variance_and_the_same_inverse(rng):
     X = rng.normal(size=(80, 3))
     plain, white = KernelPCA(4).fit(X), KernelPCA(4, whiten=True).fit(X)
     Z = white.transform(X)

@@ -200,10 +200,10 @@ def parts_of(document, kind):
 @pytest.mark.parametrize(
     ("kind", "change"),
     [
-        ("Selection", {"n_points": 2}),
-        ("Selection", {"n_points": -3}),
-        ("Selection", {"value": {"ref": 1}}),
-        ("Selection", {"index": None}),
+        ("SingleFeatures", {"n_points": 2}),
+        ("SingleFeatures", {"n_points": -3}),
+        ("SingleFeatures", {"value": {"ref": 1}}),
+        ("SingleFeatures", {"index": None}),
         ("Element", {"coef": {"ref": 0}}),
         ("Element", {"batch": 2}),
         ("Element", {"batch": None}),

@@ -72,7 +72,7 @@ def test_one_index_in_many_selections(path):
     index, value = np.arange(400_000), np.ones(400_000)
     nodes = [node(index), node(value, 1)]
     parts = {"index": {"ref": 0}, "value": {"ref": 1}, "n_points": 400_000}
-    write(path, nodes + 20_000 * [kind("engine.Selection", **parts)], [index, value])
+    write(path, nodes + 20_000 * [kind("engine.SingleFeatures", **parts)], [index, value])
     refused(path, "same arrays too often")
 
 

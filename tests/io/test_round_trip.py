@@ -12,7 +12,7 @@ from hypothesis.extra import numpy as hnp
 
 import mercer as mc
 from mercer import linalg, methods
-from mercer.engine import Dense, LowRank, Selection, Stacked
+from mercer.engine import Dense, LowRank, SingleFeatures, Stacked
 from mercer.io import load, save
 from mercer.kernels import OpenBall
 from mercer.space._points import equal_points
@@ -131,7 +131,7 @@ def elements():
 
 FORMS = {
     "batch": Dense,
-    "features": Selection,
+    "features": SingleFeatures,
     "low rank": LowRank,
     "stacked": Stacked,
 }

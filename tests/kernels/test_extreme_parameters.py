@@ -8,7 +8,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 import mercer as mc
-from mercer.engine import Selection, fields
+from mercer.engine import SingleFeatures, fields
 
 Y = np.array([[0.0], [0.1], [1.0], [3.0], [10.0], [30.0]])
 ALPHAS = [17.5, 65.0, 100.0, 101.5, 1e3, 3e4, 1e6, 1e9, 1e12, 1e16, 1e20, 1e30]
@@ -61,7 +61,7 @@ def test_rational_quadratic_in_float32(alpha, engine):
 def test_rational_quadratic_where_values_underflow(alpha):
     k = mc.RationalQuadratic(alpha, 1.0)
     far = np.array([[50.0], [1e3], [1e5]])
-    coef = Selection(np.zeros(3, int), np.ones(3), 1)
+    coef = SingleFeatures(np.zeros(3, int), np.ones(3), 1)
     found = fields(k.program, np.zeros((1, 1)), far, coef, order=1, paired=True, shifted=True)
     log, base = log_values(alpha, far[:, 0])
     assert_allclose(np.log(found.value[:3]) + found.shift, log, rtol=1e-13)
@@ -145,7 +145,7 @@ def test_lengths_out_of_range_are_refused(name, scale):
 
 
 @pytest.mark.parametrize("name", SHORT_AND_LONG)
-@pytest.mark.parametrize("scale", [1e-55, 1e-40, 1e-20, 1e20, 1e40, 1e55])
+@pytest.mark.parametrize("scale", [1e-49, 1e-40, 1e-20, 1e20, 1e40, 1e49])
 def test_lengths_in_range_give_the_scaled_kernel(name, scale):
     """k_s(s x, s y) = c k_1(x, y), with all derivatives."""
     one, k = SHORT_AND_LONG[name](1.0), SHORT_AND_LONG[name](scale)
@@ -167,7 +167,5 @@ def test_float32_points_with_lengths_beyond_float32(make, scale):
 def test_exponents_out_of_range_are_refused():
     with pytest.raises(mc.InputError, match=r"alpha must be at most 1e\+30.*use Gaussian\(2.0\)"):
         mc.RationalQuadratic(1e31, 2.0)
-    with pytest.raises(mc.InputError, match=r"c\^\(p \+ 2\) must be between"):
-        mc.InverseMultiquadric(1e-3, 200.0)
     with pytest.raises(mc.InputError, match=r"2 alpha length_scale\^2 must be between"):
         mc.RationalQuadratic(1e-100, 1e-50)

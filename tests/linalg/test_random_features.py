@@ -151,7 +151,7 @@ def test_what_cannot_be_done_is_refused():
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("kernel", [mc.Gaussian(1.0), mc.Laplace(1.0)], ids=repr)
 def test_errors_fall_like_the_root_of_the_number_of_features(kernel, kind, rng):
-    """SPEC A15: sixteen times the features, a quarter of the error; seeds are fixed."""
+    """Sixteen times the features, a quarter of the error; seeds are fixed."""
     X = rng.normal(size=(200, 3))
     rms = [
         np.sqrt(

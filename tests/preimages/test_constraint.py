@@ -17,12 +17,12 @@ def X(rng):
 def test_box_ball_and_simplex_hold(rng):
     X = rng.normal(size=(30, 3))
     psi = mc.Element(mc.Gaussian(1.0), X, rng.normal(size=(30, 9)))
-    inside = mc.preimage(psi, domain=mc.Box(-0.2, [0.1, 0.2, np.inf])).points
+    inside = mc.preimage(psi, region=mc.Box(-0.2, [0.1, 0.2, np.inf])).points
     assert (inside >= -0.2).all()
     assert (inside <= [0.1, 0.2, np.inf]).all()
-    near = mc.preimage(psi, domain=mc.preimages.Ball([1.0, 1.0, 1.0], 0.5)).points
+    near = mc.preimage(psi, region=mc.preimages.Ball([1.0, 1.0, 1.0], 0.5)).points
     assert (np.linalg.norm(near - 1.0, axis=1) <= 0.5 + 1e-12).all()
-    parts = mc.preimage(psi, domain=mc.preimages.Simplex()).points
+    parts = mc.preimage(psi, region=mc.preimages.Simplex()).points
     assert_allclose(parts.sum(axis=1), 1.0, rtol=1e-12)
     assert (parts >= 0).all()
 
@@ -33,7 +33,7 @@ def test_box_ball_and_simplex_hold(rng):
 def test_constrained_minima_beat_a_grid(domain, rng):
     X = rng.normal(size=(30, 2))
     psi = mc.Element(mc.Gaussian(1.0), X, rng.uniform(size=30))
-    back = mc.preimage(psi, domain=domain, n_starts=4)
+    back = mc.preimage(psi, region=domain, n_starts=4)
     grid = np.stack(np.meshgrid(*[np.linspace(-1, 1, 201)] * 2), axis=-1).reshape(-1, 2)
     grid = domain.project(grid, np.ones(grid.shape, dtype=bool))
     assert back.objective[0] <= (0.5 - psi(grid)).min() + 1e-9
@@ -63,12 +63,12 @@ def test_everything_fixed_stays(rng):
 def test_constraints_are_checked(X):
     psi = mc.mean_embedding(mc.Gaussian(1.0), X)
     with pytest.raises(mc.InputError, match="Box, Ball or Simplex"):
-        mc.preimage(psi, domain=(0, 1))
+        mc.preimage(psi, region=(0, 1))
     with pytest.raises(mc.InputError, match="low <= high"):
         mc.Box(1.0, 0.0)
     with pytest.raises(mc.InputError, match="3 coordinates"):
-        mc.preimage(psi, domain=mc.preimages.Ball([0.0, 0.0, 0.0], 1.0))
+        mc.preimage(psi, region=mc.preimages.Ball([0.0, 0.0, 0.0], 1.0))
     with pytest.raises(mc.InputError, match="fixed must have shape"):
         mc.preimage(psi, fixed=[1.0, np.nan, np.nan])
     with pytest.raises(mc.InputError, match="outside the ball"):
-        mc.preimage(psi, domain=mc.preimages.Ball([0.0, 0.0], 1.0), fixed=[2.0, np.nan])
+        mc.preimage(psi, region=mc.preimages.Ball([0.0, 0.0], 1.0), fixed=[2.0, np.nan])

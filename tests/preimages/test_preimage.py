@@ -259,7 +259,7 @@ def test_blocks_change_nothing(rng, monkeypatch):
 
 
 def test_projections_of_noisy_points(rng):
-    """The pipeline of kernel PCA denoising, low-rank coefficients throughout (SPEC D13)."""
+    """The pipeline of kernel PCA denoising, low-rank coefficients throughout."""
     t = rng.uniform(0, 2 * np.pi, size=80)
     X = np.stack([np.cos(t), np.sin(t)], axis=1)
     k = mc.Gaussian(0.5)

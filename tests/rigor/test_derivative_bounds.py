@@ -12,7 +12,7 @@ from numpy.testing import assert_allclose
 from scipy.optimize import minimize_scalar
 
 import mercer as mc
-from mercer.engine import Dense, LowRank, Selection, Stacked, cut
+from mercer.engine import Dense, LowRank, SingleFeatures, Stacked, cut
 from mercer.rigor._derivative_bounds import (
     coefficient_sizes,
     cusp_slope,
@@ -237,7 +237,7 @@ def test_scan_agrees_with_an_optimiser(scale, alpha):
 
 def test_coefficient_sizes_are_exact_for_every_form(rng):
     dense = Dense(rng.normal(size=(7, 4)))
-    selection = Selection(np.array([0, 3, 3, 1]), rng.normal(size=4), 5)
+    selection = SingleFeatures(np.array([0, 3, 3, 1]), rng.normal(size=4), 5)
     low = LowRank(rng.normal(size=(6, 2)), rng.normal(size=(2, 4)))
     stacked = Stacked((dense, selection, low))
     for coef in (dense, selection, low, stacked):

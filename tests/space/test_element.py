@@ -31,7 +31,7 @@ def forms(kernel, X, rng):
     shadow = plane.project(features)
     return {
         "single": mc.Element(kernel, X, rng.normal(size=n)),
-        "mean": mc.mean_embedding(kernel, X, rng.uniform(size=n)),
+        "mean": mc.mean_embedding(kernel, X, weights=rng.uniform(size=n)),
         "dense": dense,
         "features": features,
         "scaled features": features * np.array([2.0, -1.0, 0.5]),
@@ -161,13 +161,17 @@ def test_mean_embedding(rng):
     X, w = rng.normal(size=(6, 2)), rng.uniform(size=6)
     k = mc.Gaussian(1.0)
     assert_allclose(mc.mean_embedding(k, X)(X), k(X).mean(axis=1), rtol=1e-13)
-    assert_allclose(mc.mean_embedding(k, X, w)(X), k(X) @ w / w.sum(), rtol=1e-13)
-    assert_allclose(mc.mean_embedding(k, X, 7.0 * w)(X), mc.mean_embedding(k, X, w)(X), rtol=1e-14)
+    assert_allclose(mc.mean_embedding(k, X, weights=w)(X), k(X) @ w / w.sum(), rtol=1e-13)
+    assert_allclose(
+        mc.mean_embedding(k, X, weights=7.0 * w)(X),
+        mc.mean_embedding(k, X, weights=w)(X),
+        rtol=1e-14,
+    )
     same = mc.feature(k, X).combine(np.full(6, 1 / 6))
     assert mc.mean_embedding(k, X).distance(same) < 1e-8
     for bad, message in (([1.0], "weights must have 6 entries"), (-w, "weights must be >= 0")):
         with pytest.raises(mc.InputError, match=message):
-            mc.mean_embedding(k, X, bad)
+            mc.mean_embedding(k, X, weights=bad)
 
 
 def test_values_against_the_double_loop_on_more_points_than_a_tile(rng):
@@ -347,7 +351,7 @@ def test_norms_are_zero_by_rounding_and_missing_by_truth():
     assert_allclose(mc.Element(k, [[0.0], [1.0]], [1.0, -1.0]).norm(), np.sqrt(2.0))
     window, points = mc.Epanechnikov(1.0, 0.5), 0.35 * np.arange(5.0)[:, None]
     values, vectors = np.linalg.eigh(window(points))
-    assert values[0] < -0.1  # ERRATA 000-3
+    assert values[0] < -0.1  # Honeine 2024, Example 6
     assert np.isnan(mc.Element(window, points, vectors[:, 0]).norm())
 
 

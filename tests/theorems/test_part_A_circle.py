@@ -90,7 +90,10 @@ def test_A12_elements_are_functions_with_these_coefficients(kernel, rng):
 
 
 def test_A12_coefficients_have_the_factor_one_over_the_period():
-    """ERRATA 003-3: f = 1 + 2 cos x has <f, f>_L2 = 3 with (1 / 2 pi) int, not 18.85."""
+    """f = 1 + 2 cos x has <f, f>_L2 = 3 with (1 / 2 pi) int, not 18.85.
+
+    Sakulwongtana, Section 2.2, corrected.
+    """
     f = fourier_coefficients(lambda x: 1 + 2 * np.cos(x), 3)
     assert_allclose(f, [0, 0, 1, 1, 1, 0, 0], atol=1e-14)
     mean = quad(lambda x: (1 + 2 * math.cos(x)) ** 2, -math.pi, math.pi)[0] / TWO_PI
@@ -192,7 +195,10 @@ def test_A14_the_series_is_a_bernoulli_polynomial(s, rng):
 
 @pytest.mark.parametrize("s", [1, 2, 3])
 def test_A14_norm_of_a_feature_is_the_kernel_at_its_point(s):
-    """||k(., y)||^2 = k(y, y), by the series and by the integral (ERRATA 004-1, 004-2)."""
+    """||k(., y)||^2 = k(y, y), by the series and by the integral.
+
+    Rudi and Gaillard 2021, Section 2, corrected.
+    """
     k, y, L = PeriodicSobolev(s, 0.7), 0.3, 100_000
     right = k([[y]])[0, 0]
     assert_allclose(fourier_norm(k, feature(k, y, L)) ** 2, right, atol=2.5 * L ** (1 - 2 * s))
@@ -208,7 +214,7 @@ def test_A14_norm_of_a_feature_is_the_kernel_at_its_point(s):
 
 
 def test_A14_the_constant_and_the_interval_of_the_norm():
-    """ERRATA 004-1: f = 2 with nu_0 = 4 has norm 1; 004-2: the integral is over one period."""
+    """f = 2 with nu_0 = 4 has norm 1; the integral is over one period (both misprinted)."""
     k = PeriodicSobolev(1, 4.0)
     assert sobolev_norm(k, lambda x: 2 + 0 * x, lambda x: 0 * x) == pytest.approx(1.0)
     assert fourier_norm(k, [2.0]) == pytest.approx(1.0)
@@ -222,7 +228,10 @@ def test_A14_the_constant_and_the_interval_of_the_norm():
 
 @each_kernel
 def test_A21_mmd_is_a_sum_over_frequencies(kernel, rng):
-    """ERRATA 003-8: with phi_l = E exp(-ilx), against the distance of the embeddings."""
+    """With phi_l = E exp(-ilx), against the distance of the embeddings.
+
+    Sakulwongtana, Theorem 2.5.4, corrected.
+    """
     P, Q = kernel.period * rng.random((30, 1)), kernel.period * rng.beta(2, 5, (40, 1))
     direct = mc.mean_embedding(kernel, P).distance(mc.mean_embedding(kernel, Q)) ** 2
     L = 8 if isinstance(kernel, Periodic) else 2000 if isinstance(kernel, PeriodicSobolev) else 60
@@ -258,7 +267,7 @@ def test_A21_a_kernel_without_one_frequency_does_not_separate(missing):
     uniform, wavy = np.ones(64), 1 + np.cos(missing * x[:, 0])
 
     def gap(kernel):
-        P, Q = (mc.mean_embedding(kernel, x, w) for w in (uniform, wavy))
+        P, Q = (mc.mean_embedding(kernel, x, weights=w) for w in (uniform, wavy))
         return P.distance(Q) ** 2
 
     assert gap(Periodic(c)) < 1e-14
@@ -268,14 +277,17 @@ def test_A21_a_kernel_without_one_frequency_does_not_separate(missing):
 
 @pytest.mark.parametrize("constant", [0.0, 1.0])
 def test_A21_the_constant_term_does_not_matter(constant, rng):
-    """ERRATA 003-9: phi_0 = 1 for all distributions, so khat_0 = 0 separates as well."""
+    """phi_0 = 1 for all distributions, so khat_0 = 0 separates as well.
+
+    Sakulwongtana, Corollary 2.5.2, corrected.
+    """
     k = PeriodicSobolev(1, constant)
     assert k.flags.characteristic
     x = np.linspace(0, 1, 40, endpoint=False)[:, None]
     gaps = []
     for frequency in range(1, 20):
         P = mc.mean_embedding(k, x)
-        Q = mc.mean_embedding(k, x, 1 + np.cos(TWO_PI * frequency * x[:, 0]))
+        Q = mc.mean_embedding(k, x, weights=1 + np.cos(TWO_PI * frequency * x[:, 0]))
         gaps.append(P.distance(Q) ** 2)
     # as measures on the lattice frequency l and 40 - l, ... act together: at least khat_l / 2
     assert np.all(np.array(gaps) >= 0.5 * np.arange(1.0, 20.0) ** -2 * (1 - 1e-9))

@@ -1,4 +1,4 @@
-"""Part A, laws of kernels that add up over coordinates, and of categories (A17; ERRATA 004-5)."""
+"""Part A, laws of kernels that add up over coordinates, and of categories (A17)."""
 
 import itertools
 
@@ -81,7 +81,10 @@ def test_A17_harmonic_is_an_integral_of_products(x, y):
 
 
 def test_A17_harmonic_is_zero_at_zero():
-    """ERRATA 004-5: undefined as a quotient; the limit along every way into the corner is 0."""
+    """Undefined as a quotient; the limit along every way into the corner is 0.
+
+    Rudi and Gaillard 2021, Section 2, corrected.
+    """
     k = Harmonic()
     assert k([[0.0]])[0, 0] == 0.0
     for x, y in ((1.0, 1.0), (1.0, 0.0), (1.0, 1e-3)):

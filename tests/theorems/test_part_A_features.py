@@ -1,4 +1,4 @@
-"""SPEC A11 (and A7, A10 where they speak of features): kernels given by an explicit feature map."""
+"""Kernels given by an explicit feature map: laws A11, A7 and A10 of docs/spec.md."""
 
 import math
 

@@ -36,8 +36,8 @@ def profile(kernel, u):
 
 def mmd(kernel, w):
     """Distance of the mean embeddings of the two distributions of a witness."""
-    P = mc.mean_embedding(kernel, w.X, w.X_weights)
-    return float(P.distance(mc.mean_embedding(kernel, w.Y, w.Y_weights)))
+    P = mc.mean_embedding(kernel, w.X, weights=w.X_weights)
+    return float(P.distance(mc.mean_embedding(kernel, w.Y, weights=w.Y_weights)))
 
 
 # --- A15 ------------------------------------------------------------------------------------------
@@ -80,7 +80,10 @@ def test_A15_the_transform_of_q_is_a_power_of_two_pi_times_the_density(kernel):
 
 
 def test_A15_without_the_power_of_two_pi_the_norm_is_wrong():
-    """ERRATA 004-3: exp(-|x|) has norm 1, and 6.283 is what int |F|^2 / Q gives."""
+    """exp(-|x|) has norm 1, and 6.283 is what int |F|^2 / Q gives.
+
+    Rudi and Gaillard 2021, Theorem 3, corrected.
+    """
     F = lambda w: 2.0 / (1.0 + w**2)  # noqa: E731
     raw = integrate.quad(F, -np.inf, np.inf)[0]  # |F|^2 / Q, as F = Q
     assert_allclose(raw, 6.283, atol=5e-4)
@@ -152,7 +155,10 @@ def test_A15_norm_of_the_laplace_kernel_is_a_sobolev_norm():
 
 
 def test_A15_integrability_is_not_needed():
-    """ERRATA 004-4: q = cos is positive definite and continuous, and not integrable."""
+    """q = cos is positive definite and continuous, and not integrable.
+
+    Rudi and Gaillard 2021, Theorem 3, corrected.
+    """
 
     @dataclass(frozen=True)
     class Wave(mc.Radial):
@@ -230,7 +236,10 @@ def test_A16_the_tail_is_the_mean_of_what_is_missing():
 
 
 def test_A16_the_density_must_have_a_half_in_its_exponent():
-    """ERRATA 003-3: exp(-x^2) / sqrt(2 pi) has mass .7071, and e_j are not orthonormal under it."""
+    """exp(-x^2) / sqrt(2 pi) has mass .7071, and e_j are not orthonormal under it.
+
+    Sakulwongtana, Section 2.2, corrected.
+    """
     wrong = lambda x: np.exp(-(x**2)) / np.sqrt(2 * np.pi)  # noqa: E731
     assert_allclose(integrate.quad(wrong, -np.inf, np.inf)[0], 0.7071, atol=5e-5)
     terms = gaussian_mercer(1.0, 1.0, 3)
@@ -245,7 +254,7 @@ def test_A16_the_density_must_have_a_half_in_its_exponent():
     assert abs(product(wrong, 0, 2)) > 0.1
 
 
-# --- A18 (ERRATA 000-10: see test_part_A.py) ------------------------------------------------------
+# --- A18 (see also test_part_A.py) ------------------------------------------------------
 
 # --- A19 ------------------------------------------------------------------------------------------
 
@@ -264,7 +273,7 @@ SHADOWED = [
 
 @pytest.mark.parametrize("g", SHADOWED, ids=repr)
 def test_A19_the_slope_of_a_shadow_is_minus_the_kernel(g):
-    """k' = -g (c = 1), and so k(u) = int_u^inf g; ERRATA 000-T: a minus, as profiles fall."""
+    """k' = -g (c = 1), and so k(u) = int_u^inf g: a minus, as profiles fall."""
     u = np.linspace(0.01, 6.0, 50)
     k = shadow(g)
     assert_allclose(slope(k, u), -profile(g, u), rtol=1e-11, atol=1e-13)

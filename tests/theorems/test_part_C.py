@@ -109,7 +109,7 @@ def test_C2_gradient_and_C3_hessian_of_a_radial_kernel(kernel, problem):
 
 
 def test_C2_the_printed_gaussian_factor_is_twice_too_large(problem):
-    """ERRATA 000-1: -(1/s^2) sum a_i (x_i - x) k_i, printed with 2/s^2."""
+    """-(1/s^2) sum a_i (x_i - x) k_i; Honeine 2024, Example 7, prints 2/s^2."""
     X, a, Y = problem
     s = 1.3
     psi = mc.Element(mc.Gaussian(s), X, a)
@@ -160,7 +160,7 @@ def test_C6_gradient_and_hessian_of_a_projective_kernel(kernel, problem):
 
 
 def test_C4_gaussian_bound_is_attained_at_distance_s():
-    """ERRATA 000-1: |a|_1 / (s sqrt(e)); the printed 2 / (s sqrt(e)) is never reached."""
+    """|a|_1 / (s sqrt(e)); the 2 / (s sqrt(e)) of Honeine 2024, Theorem 8, is never reached."""
     s = 1.3
     psi = mc.Element(mc.Gaussian(s), [[0.0, 0.0]], [1.0])
     at = np.linalg.norm(preimage_gradient(psi, [[s, 0.0]]))

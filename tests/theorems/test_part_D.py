@@ -86,7 +86,7 @@ def test_D1_mixed_signs_climb_without_a_safeguard_and_never_with(rng):
         back, _, guarded = path(psi, mc.FixedPoint(), start)
         assert rises(guarded) <= 1e-14
         assert back.status[0] in (Status.CONVERGED, Status.ESCAPED)
-    assert climbs > 12  # ERRATA 000-11: more than half of random runs
+    assert climbs > 12  # more than half of random runs
 
 
 # --- D2: fixed point, inner products --------------------------------------------------------------
@@ -111,7 +111,7 @@ def test_D2_one_step(kernel, X, rng):
 
 
 def test_D2_the_published_iteration_cycles_and_ours_ends():
-    """ERRATA 000-6: x -> 1/x for the quadratic kernel and one point at 1."""
+    """x -> 1/x for the quadratic kernel and one point at 1."""
     psi = mc.Element(mc.Polynomial(2, offset=0.0), [[1.0]], [1.0])
     published = mc.FixedPoint(safeguard=False, max_iter=5)
     naive = mc.preimage(psi, published, start=[[2.0]], history=True)
@@ -122,7 +122,7 @@ def test_D2_the_published_iteration_cycles_and_ours_ends():
 
 
 def test_D2_a_repelling_exact_preimage_is_found():
-    """ERRATA 000-6: the exponential kernel with its point at 2, multiplier -4."""
+    """The exponential kernel with its point at 2, where the step has the multiplier -4."""
     psi = mc.Element(mc.Exponential(1.0), [[2.0]], [1.0])
     naive = mc.preimage(psi, mc.FixedPoint(safeguard=False, max_iter=6), start=[[2.001]])
     assert abs(naive.points[0, 0] - 2.0) > 0.5

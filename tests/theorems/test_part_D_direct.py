@@ -80,7 +80,10 @@ def fit_cost(B, P, K, penalty):
 
 
 def test_D11_the_positive_part_is_the_minimiser_among_real_maps(rng):
-    """ERRATA 001-1: P - penalty K^-1 is not positive, so no real A has A'A = B as printed."""
+    """P - penalty K^-1 is not positive, so no real A has A'A = B as printed.
+
+    Honeine and Richard 2011, (6), corrected.
+    """
     X, penalty = rng.normal(size=(6, 2)), 0.1
     kernel = mc.Laplace(1.0)
     K, P = kernel(X), X @ X.T
@@ -104,7 +107,7 @@ def test_D11_the_positive_part_is_the_minimiser_among_real_maps(rng):
 
 
 def test_D11_the_printed_inverse_of_P_does_not_exist(rng):
-    """ERRATA 001-2: with n > d, P is singular; least squares is what is meant."""
+    """Honeine and Richard 2011, (9): with n > d, P is singular; least squares is what is meant."""
     X, g, penalty = rng.normal(size=(12, 2)), rng.normal(size=12), 0.1
     kernel = mc.Gaussian(0.5)
     P, right = X @ X.T, (X @ X.T - penalty * np.linalg.inv(kernel(X))) @ g
@@ -118,7 +121,10 @@ def test_D11_the_printed_inverse_of_P_does_not_exist(rng):
 
 @pytest.mark.parametrize("positive_part", [False, True])
 def test_D11_singular_gram_matrices_are_normal(positive_part, rng):
-    """ERRATA 001-3: duplicates, and smooth kernels on many points; K^-1 is truncated."""
+    """Duplicates, and smooth kernels on many points; K^-1 is truncated.
+
+    Honeine and Richard 2011, (6), corrected.
+    """
     X = rng.normal(size=(200, 2))
     X = np.concatenate([X, X[:50]])
     kernel = mc.Gaussian(0.5)

@@ -123,7 +123,7 @@ def test_D6_so_the_fixed_point_descends(kernel, problem):
 
 
 def test_D6_fails_for_negative_coefficients(rng):
-    """ERRATA 000-11: over half of the runs with mixed signs contain an ascent."""
+    """Over half of the runs with mixed signs contain an ascent."""
     climbed = 0
     for _ in range(60):
         psi = mc.Element(mc.Gaussian(1.0), rng.normal(size=(8, 2)), rng.normal(size=8))
@@ -139,7 +139,7 @@ def test_D6_fails_for_negative_coefficients(rng):
 
 
 def test_D6_fails_for_epanechnikov_with_c_above_rho():
-    """ERRATA 000-4: the printed example climbs; with c = rho it falls."""
+    """An Epanechnikov profile with c > rho climbs; with c = rho it falls."""
     points, ones = [[-0.7], [0.6], [0.6]], [1.0, 1.0, 1.0]
     for c, rho, before, after in [(1.0, 0.5, -1.79, -1.6244), (0.5, 0.5, -0.29, -0.6244)]:
         psi = mc.Element(mc.Epanechnikov(c, rho), points, ones)
@@ -150,7 +150,7 @@ def test_D6_fails_for_epanechnikov_with_c_above_rho():
 
 
 def test_D6_newton_is_the_fixed_point_for_epanechnikov(problem):
-    """Theorem 16, in general position (ERRATA 000-2)."""
+    """Theorem 16, in general position (Honeine 2024)."""
     X, a, Y = problem
     flat = mc.Element(mc.Epanechnikov(4.0), X, np.abs(a))
     gap = newton_gap(flat, Y)
@@ -164,7 +164,7 @@ def test_D6_newton_is_the_fixed_point_for_epanechnikov(problem):
 
 @pytest.mark.parametrize(("kernel", "slopes"), PROJECTIVE, ids=lambda v: repr(v)[:24])
 def test_D7_the_corrected_constant_touches_and_the_printed_does_not(kernel, slopes, problem):
-    """ERRATA 000-5: with the printed C, q(x_t) is f'(|x_t|^2) |x_t|^2 / 2 too low."""
+    """With the C of Honeine 2024, Theorem 26, q(x_t) is f'(|x_t|^2) |x_t|^2 / 2 too low."""
     X, a, Y = problem
     psi = mc.Element(kernel, X, a)
     for at in Y[:8]:
@@ -196,7 +196,7 @@ def test_D7_its_stationary_point_is_the_fixed_point_step(kernel, slopes, problem
 
 
 def test_D7_is_no_majoriser():
-    """ERRATA 000-6: f(u) = u^2, x_1 = 1: the step is x -> 1/x, and q(2) = -0.78 < 4."""
+    """Honeine 2024, Theorem 27, fails at f(u) = u^2, x_1 = 1: x -> 1/x, and q(2) = -0.78 < 4."""
     psi = mc.Element(mc.Polynomial(2, offset=0.0), [[1.0]], [1.0])
     q = surrogate(psi, [0.5])
     assert_allclose(q.minimiser, [2.0], rtol=1e-14)
@@ -207,7 +207,7 @@ def test_D7_is_no_majoriser():
 
 
 def test_D7_random_convex_weights_climb_half_of_the_time(rng):
-    """ERRATA 000-6, exponential kernel: 49.8 % of runs contain an ascent."""
+    """Honeine 2024, Theorem 27, fails: about half of the runs contain an ascent."""
     climbed = 0
     for _ in range(60):
         a = rng.dirichlet(np.ones(5))

@@ -114,7 +114,7 @@ def test_E5_trace(kernel, rng):
 
 
 def test_E2_proves_no_saddle():
-    """ERRATA 000-7: the condition holds at a strict maximum; and saddles need two dimensions."""
+    """The condition holds at a strict maximum too, and saddles need two dimensions."""
     s = 0.8
     psi = mc.Element(mc.Gaussian(s), [[0.0, 0.0]], [-1.0])
     test = weyl_test(psi, [[0.0, 0.0]])
@@ -125,7 +125,7 @@ def test_E2_proves_no_saddle():
 
 
 def test_E2_fires_where_nothing_is_critical():
-    """ERRATA 000-7: such points need not be critical either."""
+    """Such points need not be critical either."""
     psi = mc.Element(mc.Gaussian(1.0), [[0.0]], [-1.0])
     assert weyl_test(psi, [[0.3]]).has_negative_eigenvalue[0]
     assert np.abs(preimage_gradient(psi, [[0.3]])).item() > 0.2
@@ -161,7 +161,7 @@ def test_E4_projective_certificate_is_never_wrong(kernel, f1, f2, rng):
 
 
 def test_E4_the_printed_condition_against_minima_is_vacuous(rng):
-    """ERRATA 000-8: every term on the left of Theorem 23's "< 0" is >= 0; the trace does fire."""
+    """Every term on the left of Theorem 23's "< 0" is >= 0; the trace can be negative."""
     lowest, traces = np.inf, 0
     for _ in range(10):
         X, A, Y = problems(rng, 500)

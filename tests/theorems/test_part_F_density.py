@@ -1,4 +1,4 @@
-"""Laws of kernel densities: SPEC F1-F3, ERRATA 002-T."""
+"""Laws of kernel densities: F1 to F3 of docs/spec.md."""
 
 import math
 from itertools import pairwise
@@ -65,10 +65,10 @@ def test_F1_integrates_to_one_over_a_line_and_over_a_plane(rng):
     w = rng.uniform(0.2, 2.0, 5)
     t = np.linspace(-12, 12, 241)
     for kernel in (mc.Gaussian(0.6), mc.Gaussian(0.6) + 3.0 * mc.RationalQuadratic(20.0, 0.7)):
-        f = kernel_density(kernel, rng.normal(size=(5, 1)), w)
+        f = kernel_density(kernel, rng.normal(size=(5, 1)), weights=w)
         assert f(t[:, None]).sum() * 0.1 == pytest.approx(1.0, rel=1e-9)
         plane = np.stack(np.meshgrid(t, t), axis=-1).reshape(-1, 2)
-        f = kernel_density(kernel, rng.normal(size=(5, 2)), w)
+        f = kernel_density(kernel, rng.normal(size=(5, 2)), weights=w)
         assert f(plane).sum() * 0.01 == pytest.approx(1.0, rel=1e-9)
 
 
@@ -136,10 +136,10 @@ def differences(f, y, h=1e-5):
 def test_F2_gradients_of_densities_and_of_their_logarithms(kernel, rng):
     X, Y = rng.normal(size=(15, 2)), 0.7 * rng.normal(size=(10, 2))
     w = rng.uniform(0.1, 1.0, 15)
-    f = Density(mc.mean_embedding(kernel, X, w))
+    f = Density(mc.mean_embedding(kernel, X, weights=w))
     assert_allclose(f.gradient(Y), differences(f, Y), atol=1e-7)
     assert_allclose(f.log_gradient(Y), differences(f.log, Y), atol=1e-6)
-    element = kernel_density(kernel, X, w)
+    element = kernel_density(kernel, X, weights=w)
     assert_allclose(element.gradient(Y), f.gradient(Y), rtol=1e-12, atol=1e-14)
 
 
@@ -198,6 +198,6 @@ def test_F3_hessians_against_the_double_loop(rng):
         return naive.exp(-0.5 * naive.squared_distance(x, y))
 
     Z = (2 * math.pi) ** 1.5
-    f = Density(mc.mean_embedding(mc.Gaussian(1.0), X, w))
+    f = Density(mc.mean_embedding(mc.Gaussian(1.0), X, weights=w))
     expected = np.einsum("jikl,i->jkl", naive.hessians(k, X, Y), w) / Z
     assert_allclose(f.hessian(Y), expected, rtol=1e-10, atol=1e-13)

@@ -19,7 +19,7 @@ seeds = st.integers(0, 2**32 - 1)
 
 @dataclass(frozen=True)
 class TwoScales(mc.Radial):
-    """Completely monotone, and rho is not monotone (ERRATA 002-3)."""
+    """Completely monotone, and rho is not monotone (the profile of a counterexample)."""
 
     def profile(self, u):
         return np.exp(-500.0 * u) + np.exp(-0.0005 * u)
@@ -80,7 +80,7 @@ def test_F7_formulas_of_the_paper(seed, d, c, p):
 
 
 def test_F7_laplace_has_no_bandwidth():
-    """rho = 1 + sqrt(u)/l > 1 (ERRATA 002-1): infinite, in words, without an exception."""
+    """rho = 1 + sqrt(u)/l > 1: infinite, in words, without an exception."""
     u = np.logspace(-8.0, 2.0, 30)
     assert_allclose(rho(mc.Laplace(2.0), u), 1 + np.sqrt(u) / 2.0, rtol=1e-9)
     found = convergence_bandwidth(mc.Laplace(2.0), [[0.0], [1.0]])
@@ -89,7 +89,10 @@ def test_F7_laplace_has_no_bandwidth():
 
 
 def test_F7_the_smallest_root():
-    """ERRATA 002-3: rho(4 b^2) < 1 does not help; the Hessian at the critical point is singular."""
+    """rho(4 b^2) < 1 does not help; the Hessian at the critical point is singular.
+
+    The smallest root counts.
+    """
     kernel, b = TwoScales(), np.sqrt(0.034664)
     roots = np.array([0.001, 0.034664, 1000.0])
     assert_allclose(rho(kernel, roots), 1.0, atol=1e-4)
@@ -103,7 +106,7 @@ def test_F7_the_smallest_root():
 
 @given(seeds, st.integers(1, 4))
 def test_F7_the_hessian_is_negative_definite_on_the_ball(seed, d):
-    """|x| <= |x|max, h > h0 (ERRATA 002-2)."""
+    """|x| <= |x|max, h > h0."""
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(5, d))
     h = 1.0001 * float(convergence_bandwidth(mc.Gaussian(), X, centre=np.zeros(d)))
@@ -115,7 +118,7 @@ def test_F7_the_hessian_is_negative_definite_on_the_ball(seed, d):
 
 
 def test_F7_outside_of_the_ball_it_may_be_singular():
-    """ERRATA 002-2: one point, h = 10 |x|max, at distance h."""
+    """Outside the ball the claim fails: one point, h = 10 |x|max, at distance h."""
     psi = mc.feature(mc.Gaussian(10.0), [[1.0, 0.0]])
     H = psi.hessian([[11.0, 0.0]])[..., :, :].reshape(2, 2)
     assert abs(np.linalg.det(H)) < 1e-15
@@ -123,7 +126,7 @@ def test_F7_outside_of_the_ball_it_may_be_singular():
 
 
 def test_F7_wide_laplace_weights_count_all_points(rng):
-    """ERRATA 002-6: for h -> inf the weights of a step tend to (1/d_i) / sum 1/d_l."""
+    """For h -> inf the weights of a step tend to (1/d_i) / sum 1/d_l."""
     X = rng.normal(size=(20, 2))
     d = np.linalg.norm(X - 5.0, axis=1)
     slope = -np.asarray(evaluate(mc.Laplace(1e9).program.profile, [d**2], order=1).first[0])
@@ -168,7 +171,7 @@ def test_F8_all_ascents_end_at_one_place(d, rng):
 
 
 def test_F8_is_sharp():
-    """ERRATA 002-7: h > |x|max, not its square. Points +-.5: singular at h = .5, 2 modes below."""
+    """h > |x|max, not its square. Points +-.5: singular at h = .5, 2 modes below."""
     X = [[-0.5], [0.5]]
     assert abs(mc.mean_embedding(mc.Gaussian(0.5), X).hessian([[0.0]])[0, 0, 0]) < 1e-15
     assert not convergence_bandwidth(mc.Gaussian(0.5), X).single_mode

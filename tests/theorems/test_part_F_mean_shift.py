@@ -1,4 +1,4 @@
-"""Laws of mean shift: SPEC F4-F6, and the experiments X7-X10; ERRATA 002."""
+"""Laws of mean shift and experiments: F4 to F6 and X7 to X10 of docs/spec.md."""
 
 from itertools import pairwise
 
@@ -21,7 +21,7 @@ def walk(kernel, X, steps=40):
     """The trajectories of the library's own steps, shape (steps, n, d)."""
     density, path = DensitySum.of(mc.mean_embedding(kernel, X)), [X]
     for _ in range(steps):
-        path.append(path[-1] + density.at(path[-1]).step)
+        path.append(path[-1] + density.at(path[-1]).fixed_point_step)
     return np.array(path)
 
 
@@ -77,7 +77,7 @@ def test_F5_the_step_at_a_data_point(rng):
     X = np.repeat(rng.normal(size=(12, 2)), rng.integers(1, 4, 12), axis=0)
     h = 0.9
     density = DensitySum.of(mc.Element(mc.Laplace(h), X, np.ones(len(X))))
-    step = density.at(X).step
+    step = density.at(X).fixed_point_step
     for j, x in enumerate(X):
         r = np.linalg.norm(X - x, axis=1)
         other = r > 0
@@ -91,7 +91,7 @@ def test_F5_the_step_at_a_data_point(rng):
 def test_F5_a_data_point_is_a_maximum_exactly_if_the_others_do_not_pull_it_off(rng):
     X = rng.normal(size=(40, 2))
     psi = mc.Element(mc.Laplace(0.5), X, np.ones(40))
-    stays = np.linalg.norm(DensitySum.of(psi).at(X).step, axis=1) == 0.0
+    stays = np.linalg.norm(DensitySum.of(psi).at(X).fixed_point_step, axis=1) == 0.0
     ring = np.exp(2j * np.pi * np.arange(360) / 360)
     around = 1e-6 * np.column_stack([ring.real, ring.imag])
     for j, x in enumerate(X):
@@ -100,7 +100,7 @@ def test_F5_a_data_point_is_a_maximum_exactly_if_the_others_do_not_pull_it_off(r
 
 
 def test_F5_the_answer_does_not_depend_on_an_epsilon(iris):
-    """ERRATA 002-4: modes of iris, raw, for tau = 1 / length scale."""
+    """Modes of iris, raw, for tau = 1 / length scale."""
     expected = {0.29: 1, 0.6: 2, 1.0: 2, 2.0: 2, 2.5: 3, 6.0: 109}
     for tau, count in expected.items():
         found = mc.mean_shift(mc.mean_embedding(mc.Laplace(1.0 / tau), iris))
@@ -183,7 +183,7 @@ def test_X7_laplace_mean_shift_on_a_line(rng):
 
 
 def test_X8_faithful_has_two_modes_but_not_at_the_published_bandwidth(faithful):
-    """ERRATA 002-4, 002-5: 2 for tau in [1, 4], standardised; 1 at .175 / .602, 5 on raw data."""
+    """2 for tau in [1, 4], standardised; 1 at .175 / .602, 5 on raw data."""
     X = standardised(faithful)
     truth = faithful[:, 0] > 3.0
     for tau, correct in ((1.0, 270), (1.5, 272), (2.0, 272), (4.0, 272)):

@@ -1,4 +1,4 @@
-"""Laws of kernel PCA: SPEC H1-H4, and the denoising experiments X4 and X5."""
+"""Laws of kernel PCA and denoising experiments: H1 to H4, X4 and X5 of docs/spec.md."""
 
 import numpy as np
 import pytest
@@ -35,7 +35,10 @@ def test_H1_directions_are_orthonormal_and_solve_the_eigenproblem(kernel, rng):
 
 
 def test_H1_the_scale_printed_for_variances_gives_a_norm_of_n(rng):
-    """With K a = n lambda a, sum a^2 = 1 / lambda would give |f|^2 = n (ERRATA 001-4)."""
+    """With K a = n lambda a, sum a^2 = 1 / lambda would give |f|^2 = n.
+
+    Honeine and Richard 2011, corrected.
+    """
     X, k = rng.normal(size=(12, 2)), mc.Gaussian(1.0)
     plane = mc.kernel_pca(k, X, 1)
     a = coefficients(plane.directions)[:, 0]
@@ -100,7 +103,7 @@ def test_H2_all_components_reproduce_the_training_features(kernel, rng):
 
 
 def test_H2_without_the_mean_they_do_not(rng):
-    """The printed projection of the uncentred feature, with the mean left out (ERRATA 003-4)."""
+    """The printed projection of the uncentred feature, with the mean left out (Sakulwongtana)."""
     X, k = rng.normal(size=(20, 3)), mc.Gaussian(1.0)
     plane, features = mc.kernel_pca(k, X), mc.feature(k, X)
     printed = plane.directions.combine(np.asarray(features.inner(plane.directions)).T)
@@ -172,7 +175,7 @@ SETS = {  # train, test, noise, components, length scale
     ],
 )
 def test_X4_denoising_of_planar_sets(name, noisy, fixed_point, closed_form, distances):
-    """Mean distances to the clean curve, beside those of ERRATA 001-6 (another seed)."""
+    """Mean distances to the clean curve, beside those of another run (another seed)."""
     n, m, noise, r, length = SETS[name]
     draw, k = getattr(datasets, name), mc.Gaussian(length)
     train, test = draw(n, noise, random_state=0), draw(m, noise, random_state=1)

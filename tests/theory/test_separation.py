@@ -12,8 +12,8 @@ from mercer.theory import is_characteristic, is_universal
 
 
 def gap(kernel, w):
-    P = mc.mean_embedding(kernel, w.X, w.X_weights)
-    return float(P.distance(mc.mean_embedding(kernel, w.Y, w.Y_weights)))
+    P = mc.mean_embedding(kernel, w.X, weights=w.X_weights)
+    return float(P.distance(mc.mean_embedding(kernel, w.Y, weights=w.Y_weights)))
 
 
 @given(

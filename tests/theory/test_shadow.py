@@ -76,7 +76,7 @@ def test_what_is_no_pair():
 
 
 def test_a_rising_profile_is_no_shadow():
-    """The sign of ERRATA 000-T: k' = +c g is not a pair."""
+    """The sign of Honeine 2024, Definition 1: k' = +c g is not a pair."""
 
     class Rising(mc.Radial):
         def profile(self, u):

@@ -5,7 +5,7 @@ The engine knows programs (variables and a profile of them) and coefficients; ne
 
 from mercer.engine._points import as_float64, n_columns, n_rows, tile_dtype
 from mercer.engine._tiling import pieces
-from mercer.engine.programs._coef import Coef, Dense, LowRank, Selection, Stacked, stack
+from mercer.engine.programs._coef import Coef, Dense, LowRank, SingleFeatures, Stacked, stack
 from mercer.engine.programs._expr import Const, Expr, Opaque, Var, cut, matern
 from mercer.engine.programs._jets import Jet, evaluate
 from mercer.engine.programs._maps import Columns, LinearMap, Map, Maps, Matrix, Scales, apply_all
@@ -42,7 +42,7 @@ __all__ = [
     "PreparedSum",
     "Program",
     "Scales",
-    "Selection",
+    "SingleFeatures",
     "Stacked",
     "Var",
     "apply_all",

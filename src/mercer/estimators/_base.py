@@ -1,4 +1,4 @@
-"""The base of every estimator that has a kernel among its parameters."""
+"""The base class of estimators: kernels as parameters, and threads."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from mercer.kernels import Kernel
 class KernelEstimator(BaseEstimator):  # type: ignore[misc]
     """A scikit-learn estimator whose kernels are immutable values.
 
-    `set_params(kernel__length_scale=2.0)`, and so a grid search over it, rebuilds the kernel
-    instead of changing it: estimators can share one kernel object without sharing its fate.
+    `set_params(kernel__length_scale=2.0)`, and so a grid search over it, replaces the kernel
+    instead of changing it, so that estimators can share one kernel object.
 
     Examples
     --------
@@ -58,7 +58,7 @@ class KernelEstimator(BaseEstimator):  # type: ignore[misc]
         super().set_params(**rest)
         return self
 
-    def _options(self) -> Any:
-        """The options in force while an estimator with `n_jobs` works."""
+    def _threads(self) -> Any:
+        """Return a context in which an estimator with `n_jobs` uses so many threads."""
         jobs = getattr(self, "n_jobs", None)
         return nullcontext() if jobs is None else options(n_jobs=jobs)

@@ -12,9 +12,9 @@ from sklearn.utils.validation import check_is_fitted
 from mercer._array import Array, Points
 from mercer.estimators._base import KernelEstimator
 from mercer.estimators._column_scaling import scaled, unscaled
-from mercer.estimators._inputs import dtype_of, row_weights, validated
 from mercer.estimators._kernel_parameter import is_auto, set_kernel_tags
 from mercer.estimators._kernel_pca import KernelPCA
+from mercer.estimators._validation import check_rows, check_weights, float_type
 from mercer.exceptions import InputError, MercerWarning
 from mercer.kernels import Kernel
 from mercer.methods import Filter, Truncation, fit_denoiser
@@ -129,11 +129,11 @@ class KernelDenoiser(OneToOneFeatureMixin, TransformerMixin, KernelEstimator):  
                 f"kernel={self.kernel!r}: only vectors have noise to take out; KernelPCA has an "
                 "inverse_transform for other points"
             )
-        X = validated(self, X, reset=True)
-        weights = row_weights(sample_weight, X)
+        X = check_rows(self, X, reset=True)
+        weights = check_weights(sample_weight, X)
         own = ("kernel", "gamma", "scale_columns", "inverse", "n_landmarks", "rule", "random_state")
         settings = {name: getattr(self, name) for name in own}
-        with self._options():
+        with self._threads():
             pca = KernelPCA(self.n_components, **settings).fit(X, sample_weight=weights)
             shrink = self.filter
             if shrink is None and self.n_components is not None:
@@ -166,10 +166,10 @@ class KernelDenoiser(OneToOneFeatureMixin, TransformerMixin, KernelEstimator):  
         array of shape (m, d)
         """
         check_is_fitted(self)
-        X = validated(self, X, reset=False)
-        with self._options():
+        X = check_rows(self, X, reset=False)
+        with self._threads():
             found = self.denoiser_(scaled(self.pca_.scaler_, X))
-        return np.asarray(unscaled(self.pca_.scaler_, found), dtype=dtype_of(X))
+        return np.asarray(unscaled(self.pca_.scaler_, found), dtype=float_type(X))
 
     def score(self, X: Any, y: Any = None) -> float:
         """Return minus the mean squared error of denoising, for model selection.
@@ -185,8 +185,8 @@ class KernelDenoiser(OneToOneFeatureMixin, TransformerMixin, KernelEstimator):  
         """
         check_is_fitted(self)
         scaler = self.pca_.scaler_
-        X = scaled(scaler, validated(self, X, reset=False))
-        with self._options():
+        X = scaled(scaler, check_rows(self, X, reset=False))
+        with self._threads():
             if y is not None and np.shape(y) == np.shape(X):
                 clean = scaled(scaler, np.asarray(y, dtype=np.float64))
                 return -float(np.mean((self.denoiser_(X) - clean) ** 2))

@@ -1,4 +1,4 @@
-"""Finitely many features in place of a kernel, as transformers: landmarks or random frequencies."""
+"""Nystroem and RandomFeatures: explicit features that approximate a kernel, as transformers."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from mercer._array import Array, positive_int
 from mercer._random import as_generator
 from mercer.engine import n_columns, n_rows
 from mercer.estimators._base import KernelEstimator
-from mercer.estimators._inputs import dtype_of, validated
-from mercer.estimators._inverse_regression import ridge_back
+from mercer.estimators._inverse_regression import fit_ridge_inverse
 from mercer.estimators._kernel_parameter import resolve_kernel, set_kernel_tags
+from mercer.estimators._validation import check_rows, float_type
 from mercer.exceptions import InputError, MercerWarning, UnavailableError
 from mercer.kernels import Kernel
 
@@ -27,7 +27,7 @@ _FLOATS = (np.float64, np.float32)
 
 
 class _KernelFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimator):  # type: ignore[misc]
-    """What transformers to features of a kernel share: the way there, and the way back."""
+    """What both transformers share: `transform` and `inverse_transform`."""
 
     @abstractmethod
     def fit(self, X: Any, y: Any = None) -> _KernelFeatures:
@@ -50,8 +50,8 @@ class _KernelFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelE
             Dense, float32 for float32 points.
         """
         check_is_fitted(self)
-        X = validated(self, X, reset=False)
-        return self._features(X).astype(dtype_of(X), copy=False)
+        X = check_rows(self, X, reset=False)
+        return self._features(X).astype(float_type(X), copy=False)
 
     def inverse_transform(self, Z: Any) -> Array:
         """Return points for features, x = intercept + B'z, by the ridge regression of `fit`.
@@ -68,8 +68,8 @@ class _KernelFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelE
         check_is_fitted(self)
         if not self.kernel_.domain.is_vector:
             raise InputError(
-                f"points of {self.kernel_!r} are not vectors, so none can be read off features; "
-                "use preimage with Candidates"
+                f"points of {self.kernel_!r} are not vectors, so they cannot be regressed on "
+                "features; use preimage with Candidates"
             )
         Z = check_array(Z, dtype=list(_FLOATS), input_name="Z")
         if Z.shape[1] != self.n_components_:
@@ -80,10 +80,10 @@ class _KernelFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelE
         return np.asarray(out, dtype=Z.dtype)
 
     def _fit_inverse(self, features: Callable[[slice], Array], X: Any) -> None:
-        back = ridge_back(features, X)
-        self.inverse_coef_ = back.slopes
-        self.inverse_intercept_ = back.intercept
-        self.inverse_penalty_ = back.penalty
+        inverse = fit_ridge_inverse(features, X)
+        self.inverse_coef_ = inverse.coef
+        self.inverse_intercept_ = inverse.intercept
+        self.inverse_penalty_ = inverse.penalty
 
     @property
     def _n_features_out(self) -> int:
@@ -100,8 +100,8 @@ class Nystroem(_KernelFeatures):
     """Features z(x) with z(x)'z(y) ~ k(x, y), from landmarks Z among the training points.
 
     z(x) = T^-1 k(Z, x) with k(Z, Z) = T T': the coordinates of k(x, .) projected on the span of the
-    landmarks. The error k(x, x) - |z(x)|^2 is never negative, and zero at landmarks. Followed by a
-    linear model it is that model with the kernel, in O(n r^2) operations and n r numbers.
+    landmarks. The error k(x, x) - |z(x)|^2 is never negative, and zero at landmarks. A linear model
+    on these features approximates the kernel model, in O(n r^2) operations and n r numbers.
 
     `inverse_transform` is linear in the features: ridge regression of the training points on their
     features, with an intercept. Each column of the data has the penalty, of 29 between 1e-12 and
@@ -112,13 +112,12 @@ class Nystroem(_KernelFeatures):
     ----------
     kernel : Kernel or str, default="auto"
         Any positive definite kernel. "auto" is Gaussian with 2 s^2 = m^2, m the median distance
-        between rows; also "rbf" ("gaussian"), "laplace" (Euclidean distance), "poly"
-        ("polynomial": degree 3, offset 1), "sigmoid", "chi2", "linear" and "cosine".
+        between rows. Names as in `KernelPCA`.
     n_components : int, default=100
-        The number of landmarks; more than n are n, with a warning.
+        The number of landmarks; n if it is larger, with a warning.
     rule : {"uniform", "kmeans", "leverage", "pivoted"}, default="uniform"
-        How landmarks are chosen, see `mercer.linalg.nystrom`: rows at random, centres of k-means
-        (dense vectors only), rows at random by leverage, greedy pivots.
+        How landmarks are chosen, see `mercer.linalg.nystrom`: uniformly at random, centres of
+        k-means (dense vectors only), at random by leverage, greedy pivots.
     gamma : float, optional
         > 0, for the names that have one; 1 / d by default ("chi2": 1).
     random_state : int, Generator, RandomState or None
@@ -129,15 +128,15 @@ class Nystroem(_KernelFeatures):
         The kernel that is used.
     components_ : the landmarks; those that depend on others to rounding are left out
     component_indices_ : array of shape (r,) or None
-        Their rows in the training points, where they are rows.
+        Their rows in the training points; None for centres of k-means.
     n_components_ : int
         The number of features r.
     error_ : float
-        The share of the trace of the kernel matrix that is neglected, exact.
+        The share of the trace of the kernel matrix that is neglected; exact.
     map_ : mercer.linalg.Nystrom
         The map, without its features of the training points.
     inverse_coef_, inverse_intercept_ : arrays of shape (r, d) and (d,)
-        The way back, x = intercept + z B.
+        The inverse, x = intercept + z B.
     inverse_penalty_ : array of shape (d,)
         The ridge penalty of each column.
     n_features_in_, feature_names_in_ : as in scikit-learn
@@ -149,12 +148,12 @@ class Nystroem(_KernelFeatures):
     Notes
     -----
     The kernel's domain decides what points are: with a kernel on strings `fit` and `transform` take
-    lists of strings, and there is no `inverse_transform`. Columns are mixed with r numbers each on
-    the way back, so very wide sparse data make `inverse_coef_` large.
+    lists of strings, and there is no `inverse_transform`. `inverse_coef_` has r numbers per column
+    of the data, many for very wide sparse data.
 
     References
     ----------
-    SPEC Q1; Williams, Seeger (2001), Using the Nystrom method to speed up kernel machines.
+    C. Williams and M. Seeger, Using the Nystrom method to speed up kernel machines, 2001.
 
     Examples
     --------
@@ -185,35 +184,35 @@ class Nystroem(_KernelFeatures):
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any = None) -> Nystroem:
-        """Choose landmarks and fit the way back.
+        """Choose landmarks and fit the inverse.
 
         Parameters
         ----------
-        X : array_like or sparse matrix of shape (n, d), or whatever the kernel's domain holds
+        X : array_like or sparse matrix of shape (n, d), or points of the kernel's domain
         y : ignored
 
         Returns
         -------
         self
         """
-        self._fit(validated(self, X, reset=True))
+        self._fit(check_rows(self, X, reset=True))
         return self
 
     def fit_transform(self, X: Any, y: Any = None) -> Array:
-        """Return the features of the training points, which `fit` has computed already.
+        """Fit, and return the features of the training points, which `fit` computes anyway.
 
         Parameters
         ----------
-        X : array_like or sparse matrix of shape (n, d), or whatever the kernel's domain holds
+        X : array_like or sparse matrix of shape (n, d), or points of the kernel's domain
         y : ignored
 
         Returns
         -------
         array of shape (n, r)
         """
-        X = validated(self, X, reset=True)
-        Z = self._fit(X).astype(dtype_of(X), copy=False)
-        Z.flags.writeable = True  # nobody else holds it
+        X = check_rows(self, X, reset=True)
+        Z = self._fit(X).astype(float_type(X), copy=False)
+        Z.flags.writeable = True  # it is not shared
         return Z
 
     def _fit(self, X: Any) -> Array:
@@ -230,7 +229,7 @@ class Nystroem(_KernelFeatures):
         )
         if low.rank == 0:
             raise InputError(
-                "k(x, x) is zero at every landmark, so there are no features; take more landmarks, "
+                "k(x, x) is zero at every landmark, so there are no features; use more landmarks, "
                 'rule="pivoted", or another kernel'
             )
         trace = float(kernel.diag(X).sum(dtype=np.float64))
@@ -257,22 +256,18 @@ class RandomFeatures(_KernelFeatures):
     """Features z(x) with E z(x)'z(y) = k(x, y), from random frequencies of the kernel.
 
     z(x) = sqrt(k(0) / m) (cos <w_1, x>, ..., cos <w_m, x>, sin <w_1, x>, ..., sin <w_m, x>) with
-    w_j drawn from the spectral measure of the kernel. The error falls like m^(-1/2) whatever the
-    training points are; where they lie near few dimensions `Nystroem` has a smaller one.
-
-    `inverse_transform` is linear in the features: ridge regression of the training points on their
-    features, with an intercept. Each column of the data has the penalty, of 29 between 1e-12 and
-    1e2 times the largest eigenvalue of the features' scatter matrix, whose generalised
-    cross-validation score n RSS / (n - degrees of freedom)^2 is smallest.
+    w_j drawn from the spectral measure of the kernel. The error falls like m^(-1/2) for any
+    training points; `Nystroem` has a smaller error if they lie near few dimensions.
+    `inverse_transform` is that of `Nystroem`.
 
     Parameters
     ----------
     kernel : Kernel or str, default="auto"
         A kernel with a spectral measure, such as `Gaussian`, `Laplace` and `Matern`, and sums,
         products and linear maps of them. "auto" is Gaussian with 2 s^2 = m^2, m the median distance
-        between rows; also "rbf" ("gaussian") and "laplace" (Euclidean distance).
+        between rows; also "gaussian" ("rbf"), "laplace" and "matern".
     n_components : int, default=100
-        The number of features 2 m; an odd number is taken one up.
+        The number of features 2 m; an odd number is increased by one.
     kind : {"orthogonal", "plain"}, default="orthogonal"
         Frequencies in orthogonal blocks (smaller error), or independent ones.
     gamma : float, optional
@@ -290,7 +285,7 @@ class RandomFeatures(_KernelFeatures):
     map_ : mercer.linalg.RandomFeatures
         The map; its `frequencies` are the w_j.
     inverse_coef_, inverse_intercept_ : arrays of shape (2 m, d) and (d,)
-        The way back, x = intercept + z B.
+        The inverse, x = intercept + z B.
     inverse_penalty_ : array of shape (d,)
         The ridge penalty of each column.
     n_features_in_, feature_names_in_ : as in scikit-learn
@@ -301,8 +296,8 @@ class RandomFeatures(_KernelFeatures):
 
     References
     ----------
-    SPEC A15; Rahimi, Recht (2007), Random features for large-scale kernel machines; Yu and others
-    (2016), Orthogonal random features.
+    A. Rahimi and B. Recht, Random features for large-scale kernel machines, 2007. F. X. Yu and
+    others, Orthogonal random features, 2016.
 
     Examples
     --------
@@ -333,7 +328,7 @@ class RandomFeatures(_KernelFeatures):
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any = None) -> RandomFeatures:
-        """Draw frequencies, measure the error, and fit the way back.
+        """Draw frequencies, measure the error, and fit the inverse.
 
         Parameters
         ----------
@@ -344,7 +339,7 @@ class RandomFeatures(_KernelFeatures):
         -------
         self
         """
-        X = validated(self, X, reset=True)
+        X = check_rows(self, X, reset=True)
         kernel = resolve_kernel(self.kernel, X, gamma=self.gamma)
         n_frequencies = (positive_int(self.n_components, "n_components") + 1) // 2
         _require_measure(kernel, X)
@@ -364,7 +359,7 @@ class RandomFeatures(_KernelFeatures):
 
 
 def _require_measure(kernel: Kernel, X: Any) -> None:
-    """Raise where there are no frequencies to draw."""
+    """Raise if the kernel has no spectral measure."""
     try:
         kernel.spectral_measure(n_columns(X) if kernel.domain.is_vector else 1)
     except UnavailableError as error:

@@ -6,16 +6,12 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import TransformerMixin
-from sklearn.utils.validation import (
-    _check_feature_names_in,
-    _check_sample_weight,
-    check_is_fitted,
-    validate_data,
-)
+from sklearn.utils.validation import _check_feature_names_in, check_is_fitted, validate_data
 
 from mercer._array import Array, is_sparse
 from mercer.estimators._base import KernelEstimator
 from mercer.estimators._kernel_parameter import is_auto, resolve_kernel
+from mercer.estimators._validation import check_weights
 from mercer.exceptions import InputError
 from mercer.methods import Filter, fit_imputer
 
@@ -151,13 +147,8 @@ class KernelImputer(TransformerMixin, KernelEstimator):  # type: ignore[misc]
         self
         """
         X = self._validated(X, reset=True)
-        if sample_weight is not None:
-            sample_weight = _check_sample_weight(
-                sample_weight, X, dtype=np.float64, ensure_non_negative=True
-            )
-            if not sample_weight.any():
-                raise InputError("sample_weight must not all be zero")
-        counted = slice(None) if sample_weight is None else sample_weight > 0.0
+        weights = check_weights(sample_weight, X)
+        counted = slice(None) if weights is None else weights > 0.0
         self._empty = np.isnan(X[counted]).all(axis=0)
         self._indicated = np.flatnonzero(np.isnan(X[counted]).any(axis=0))
         if self._empty.all():
@@ -165,9 +156,9 @@ class KernelImputer(TransformerMixin, KernelEstimator):  # type: ignore[misc]
         kernel = None
         if not is_auto(self.kernel):
             kernel = resolve_kernel(self.kernel, np.zeros((1, int((~self._empty).sum()))))
-        with self._options():
+        with self._threads():
             imputer = fit_imputer(
-                X[:, ~self._empty], kernel, weights=sample_weight, filter=self.filter,
+                X[:, ~self._empty], kernel, weights=weights, filter=self.filter,
                 n_components=self.n_components, scale_columns=self.scale_columns,
                 n_landmarks=self.n_landmarks, max_iter=self.max_iter, tol=self.tol,
                 random_state=self.random_state,
@@ -195,7 +186,7 @@ class KernelImputer(TransformerMixin, KernelEstimator):  # type: ignore[misc]
         """
         check_is_fitted(self)
         X = self._validated(X, reset=False)
-        with self._options():
+        with self._threads():
             filled = self.imputer_(X[:, ~self._empty])
         if self.keep_empty_features and self._empty.any():
             whole = np.where(np.isnan(X), X.dtype.type(0.0), X)

@@ -1,4 +1,4 @@
-"""From features back to data: ridge regression whose penalties are chosen by the data."""
+"""Ridge regression from features back to data, with penalties chosen by cross-validation."""
 
 from __future__ import annotations
 
@@ -19,31 +19,32 @@ _EPS = float(np.finfo(np.float64).eps)
 
 
 @dataclass(frozen=True, eq=False)
-class WayBack:
-    """x = intercept + slopes'z.
+class RidgeInverse:
+    """x = intercept + coef'z.
 
     Attributes
     ----------
     intercept : array of shape (d,)
-    slopes : array of shape (r, d)
+    coef : array of shape (r, d)
     penalty : array of shape (d,)
-        The ridge penalty of each column of the data; 0 where there is nothing to regress on.
+        The ridge penalty of each column of the data; 0 if features do not vary.
     """
 
     intercept: Array
-    slopes: Array
+    coef: Array
     penalty: Array
 
 
-def ridge_back(features: Callable[[slice], Array], X: Any) -> WayBack:
+def fit_ridge_inverse(features: Callable[[slice], Array], X: Any) -> RidgeInverse:
     """Regress points on their features, B = (S + p I)^-1 C with S = Z'Z, C = Z'X, columns centred.
 
-    In the eigenbasis of S, with eigenvalues e_j and a = V'C, the residual of a column is what lies
-    outside the features plus sum_j (a_j^2 / e_j) (p / (e_j + p))^2, and the degrees of freedom
-    that are left are n - 1 - r + sum_j p / (e_j + p). So each penalty of the grid costs r
-    operations a column, and each column takes the one with the smallest generalised
-    cross-validation score, n times the residual over the square of those degrees of freedom.
-    The largest matrix has min(n, r) rows and columns.
+    Each column takes the penalty of a grid with the smallest generalised cross-validation score, n
+    times the residual over the square of the degrees of freedom that are left. In the eigenbasis of
+    S, with eigenvalues e_j and a = V'C, the residual of a column is the part outside the span of
+    the features plus sum_j (a_j^2 / e_j) (p / (e_j + p))^2, and n - 1 - r + sum_j p / (e_j + p)
+    degrees of freedom are left. So a penalty costs r operations per column. The largest matrix has
+    min(n, r) rows and columns. (scikit-learn's `RidgeCV` needs all features at once, and a product
+    with them for each penalty.)
 
     Parameters
     ----------
@@ -53,7 +54,7 @@ def ridge_back(features: Callable[[slice], Array], X: Any) -> WayBack:
 
     Returns
     -------
-    WayBack
+    RidgeInverse
     """
     n = n_rows(X)
     first = features(slice(0, min(n, _BLOCK)))
@@ -61,17 +62,17 @@ def ridge_back(features: Callable[[slice], Array], X: Any) -> WayBack:
         return _fewer_rows(features(slice(0, n)), X)
     m = _moments(features, first.mean(axis=0, dtype=np.float64), X)
     rounding = n * (10.0 * float(np.finfo(first.dtype).eps)) ** 2 * float(m.mean_z @ m.mean_z)
-    with single_threaded_blas():  # threads of its own wait for each other on a busy machine
+    with single_threaded_blas():  # BLAS threads would wait for each other on a busy machine
         return _best(m, n, rounding)
 
 
-def _best(m: _Moments, n: int, rounding: float) -> WayBack:
-    """The regression with the best penalty for each column, on what of Z'Z is not rounding."""
+def _best(m: _Moments, n: int, rounding: float) -> RidgeInverse:
+    """The regression with the best penalty for each column, on eigenvalues above rounding."""
     values, V = np.linalg.eigh(m.S)
     floor = max(len(m.S) * _EPS * values[-1], rounding)
     r = min(int(np.sum(values > floor)), n - 1)
     if r == 0:  # one point, or features that are the same everywhere
-        return WayBack(m.mean_x, np.zeros(m.C.shape), np.zeros(m.mean_x.size))
+        return RidgeInverse(m.mean_x, np.zeros(m.C.shape), np.zeros(m.mean_x.size))
     e, V = values[-r:], V[:, -r:]
     a = V.T @ m.C
     explained = a**2 / e[:, None]
@@ -80,18 +81,18 @@ def _best(m: _Moments, n: int, rounding: float) -> WayBack:
     left = penalties[:, None] / (e + penalties[:, None])
     score = (outside + left**2 @ explained) / ((n - 1 - r) + left.sum(axis=1))[:, None] ** 2
     penalty = penalties[score.argmin(axis=0)]
-    slopes = V @ (a / (e[:, None] + penalty))
-    return WayBack(m.mean_x - m.mean_z @ slopes, slopes, penalty)
+    coef = V @ (a / (e[:, None] + penalty))
+    return RidgeInverse(m.mean_x - m.mean_z @ coef, coef, penalty)
 
 
-def _fewer_rows(Z: Array, X: Any) -> WayBack:
-    """The same on n coordinates Q'z of r > n features, in whose span all training features lie."""
+def _fewer_rows(Z: Array, X: Any) -> RidgeInverse:
+    """The same for r > n features, on n coordinates Q'z in the span of the training features."""
     mean = Z.mean(axis=0, dtype=np.float64)
     with single_threaded_blas():
         Q, R = np.linalg.qr((Z - mean).T)
-    back = ridge_back(lambda rows: R.T[rows], X)
-    slopes = Q @ back.slopes
-    return WayBack(back.intercept - mean @ slopes, slopes, back.penalty)
+    inverse = fit_ridge_inverse(lambda rows: R.T[rows], X)
+    coef = Q @ inverse.coef
+    return RidgeInverse(inverse.intercept - mean @ coef, coef, inverse.penalty)
 
 
 @dataclass
@@ -108,8 +109,7 @@ class _Moments:
 def _moments(features: Callable[[slice], Array], shift: Array, X: Any) -> _Moments:
     """Sums over blocks of rows in one pass.
 
-    Features are shifted by something near their means, and by the rest in the end: what cancels is
-    the deviation from the means, not the means.
+    Features are shifted by an estimate of their means first, so that large means do not cancel.
     """
     n, dense = n_rows(X), not is_sparse(X)
     parts = list(pieces(n, _BLOCK))

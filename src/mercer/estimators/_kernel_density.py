@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from mercer._array import Array, Points, as_points
 from mercer.estimators._bandwidth_parameter import density_kernel
 from mercer.estimators._base import KernelEstimator
-from mercer.estimators._inputs import row_weights, validated
+from mercer.estimators._validation import check_rows, check_weights
 from mercer.kernels import Vectors
 from mercer.methods import adaptive_density
 
@@ -85,11 +85,13 @@ class KernelDensity(DensityMixin, KernelEstimator):  # type: ignore[misc]
             A weight of 2 is a row that stands twice, a weight of 0 one that is not there.
         """
         X = self._rows(X, reset=True)
-        w = row_weights(sample_weight, X)
-        with self._options():
+        w = check_weights(sample_weight, X)
+        with self._threads():
             points = Points(as_points(X), Vectors())
             self.kernel_ = density_kernel(self.kernel, self.bandwidth, points, w)
-            self.density_ = adaptive_density(self.kernel_, points, w, sensitivity=self.sensitivity)
+            self.density_ = adaptive_density(
+                self.kernel_, points, weights=w, sensitivity=self.sensitivity
+            )
         return self
 
     def score_samples(self, X: Any) -> Array:
@@ -101,7 +103,7 @@ class KernelDensity(DensityMixin, KernelEstimator):  # type: ignore[misc]
         """
         check_is_fitted(self)
         X = self._rows(X, reset=False)
-        with self._options():
+        with self._threads():
             return self.density_.log(X)
 
     def score(self, X: Any, y: Any = None) -> float:
@@ -121,5 +123,5 @@ class KernelDensity(DensityMixin, KernelEstimator):  # type: ignore[misc]
 
     def _rows(self, X: Any, *, reset: bool) -> Any:
         """Rows in double precision: logarithms of densities are compared."""
-        X = validated(self, X, reset=reset)
+        X = check_rows(self, X, reset=reset)
         return X.astype(np.float64) if getattr(X, "dtype", None) == np.float32 else X

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from mercer._array import as_points, as_weights, is_sparse, positive
+from mercer._array import as_points, as_weights, positive
 from mercer.exceptions import InputError
 from mercer.kernels import (
     ChiSquare,
@@ -21,6 +21,7 @@ from mercer.kernels import (
 )
 from mercer.kernels._histogram import NonNegative
 from mercer.kernels._names import ALIASES, KERNELS
+from mercer.methods._rows import distinct_rows
 
 _FROM_GAMMA: dict[str, Callable[[float], Kernel]] = {
     "gaussian": Gaussian.from_gamma,
@@ -35,7 +36,7 @@ _FROM_GAMMA: dict[str, Callable[[float], Kernel]] = {
 def resolve_kernel(
     kernel: Any, X: Any, *, sample_weight: Any = None, gamma: float | None = None
 ) -> Kernel:
-    """Return the kernel that a `kernel` parameter stands for, given the training points.
+    """Return the kernel of a `kernel` parameter, given the training points.
 
     A kernel is returned as it is. "auto" is the Gaussian kernel with 2 s^2 = m^2, m the median
     distance between distinct rows (s = 1 if no two rows differ). The other names, which the command
@@ -66,7 +67,7 @@ def resolve_kernel(
         Weights of the rows in the median of "auto"; a weight of 2 is the same as
         repeating the row.
     gamma : float, optional
-        > 0, for the names that have one. Refused where it would be ignored.
+        > 0, for the names that have one. Refused if it would be ignored.
 
     Returns
     -------
@@ -131,28 +132,11 @@ def _unknown(kernel: Any) -> str:
 
 
 def _auto_length(X: Any, weights: Any) -> float:
-    """s with 2 s^2 the squared median distance between distinct rows; 1 where no two differ."""
+    """s with 2 s^2 the squared median distance between distinct rows; 1 if no two rows differ."""
     X = as_points(X)
-    w = as_weights(weights, X.shape[0])
-    weights = None if weights is None else np.asarray(weights)
+    as_weights(weights, X.shape[0])  # raises if they are wrong
+    rows, mass = distinct_rows(X, weights)
     try:
-        return median_scale(X, weights=weights) / float(np.sqrt(2.0))
-    except InputError:  # all rows are equal, or, of many, all that it drew
-        counted = np.flatnonzero(w > 0)
-    apart = counted[_differ(X[counted], X[counted[:1]])]
-    if apart.size == 0:
+        return median_scale(rows, weights=mass) / float(np.sqrt(2.0))
+    except InputError:  # one row, or rows so close that their squared distances are zero
         return 1.0
-    rows = np.concatenate([counted[:1], apart])
-    weights = None if weights is None else weights[rows]
-    try:
-        return median_scale(X[rows], weights=weights) / float(np.sqrt(2.0))
-    except InputError:  # so near to each other that their squared distances are zero
-        return 1.0
-
-
-def _differ(X: Any, row: Any) -> Any:
-    """Whether each row of X differs from a single one, shape (n,)."""
-    if not is_sparse(X):
-        return (row != X).any(axis=1)
-    copies = type(X)(np.ones((X.shape[0], 1))) @ row
-    return np.asarray(abs(X - copies).sum(axis=1)).ravel() > 0

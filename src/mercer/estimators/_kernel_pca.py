@@ -13,8 +13,8 @@ from mercer._array import Array, as_points
 from mercer.engine import n_rows, pieces
 from mercer.estimators._base import KernelEstimator
 from mercer.estimators._column_scaling import fit_column_scaler, scaled, unscaled
-from mercer.estimators._inputs import dtype_of, row_weights, validated
 from mercer.estimators._kernel_parameter import is_auto, resolve_kernel, set_kernel_tags
+from mercer.estimators._validation import check_rows, check_weights, float_type
 from mercer.exceptions import InputError
 from mercer.kernels import Kernel, Precomputed
 from mercer.methods import kernel_pca
@@ -154,13 +154,13 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
         sample_weight : array_like of shape (n,), optional
             A weight of 2 is the same as repeating the row, a weight of 0 as leaving it out.
         """
-        X = validated(self, X, reset=True)
-        weights = row_weights(sample_weight, X)
+        X = check_rows(self, X, reset=True)
+        weights = check_weights(sample_weight, X)
         given = not is_auto(self.kernel)
         self.scaler_ = fit_column_scaler(self.scale_columns, X, weights, in_data_units=given)
         X = scaled(self.scaler_, X)
         self.__dict__.pop("_sums", None)  # of an earlier fit
-        with self._options():
+        with self._threads():
             if isinstance(self.kernel, str) and self.kernel == "precomputed":
                 if self.gamma is not None:
                     raise InputError("gamma is for kernels given as strings; leave it out")
@@ -201,9 +201,9 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
         """
         if not hasattr(self, "_sums"):
             return self.fit(X, y, sample_weight)
-        X = scaled(self.scaler_, validated(self, X, reset=False))
-        with self._options():
-            return self._add(X, row_weights(sample_weight, X))
+        X = scaled(self.scaler_, check_rows(self, X, reset=False))
+        with self._threads():
+            return self._add(X, check_weights(sample_weight, X))
 
     def _add(self, X: Any, weights: Array | None) -> KernelPCA:
         self._sums.add(X, weights)
@@ -234,9 +234,9 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
         X : array_like or CSR matrix of shape (m, d); k(rows, training rows) for "precomputed"
         """
         check_is_fitted(self)
-        X = validated(self, X, reset=False)
+        X = check_rows(self, X, reset=False)
         plane = self.subspace_
-        with self._options():
+        with self._threads():
             if isinstance(self.kernel_, Precomputed):
                 f = plane.directions.coef.tile(slice(None), slice(None))
                 c = np.asarray(X @ f - plane.directions.inner(plane.origin))
@@ -244,7 +244,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
                 c = np.asarray(plane.coordinates(feature(self.kernel_, scaled(self.scaler_, X))))
         if self.whiten:
             c = c / self._spread()
-        return c.astype(dtype_of(X), copy=False)
+        return c.astype(float_type(X), copy=False)
 
     def inverse_transform(self, X: Any) -> Any:
         """Return the data points of coordinates: pre-images of mu + sum_l c_l f_l.
@@ -264,10 +264,10 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
         if c.shape[1] != self.subspace_.dim:
             raise InputError(f"X must have {self.subspace_.dim} columns, got {c.shape[1]}")
         c = c * self._spread() if self.whiten else c
-        with self._options():
+        with self._threads():
             found = reconstruct(self.subspace_, self.inverse_, c)
         found = unscaled(self.scaler_, found)
-        return found.astype(np.float32) if dtype_of(X) == np.float32 else found
+        return found.astype(np.float32) if float_type(X) == np.float32 else found
 
     def score_samples(self, X: Any) -> Array:
         """Return minus the squared distance of each row's feature to the subspace, shape (m,).
@@ -277,13 +277,13 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
         X : array_like or CSR matrix of shape (m, d)
         """
         check_is_fitted(self)
-        X = scaled(self.scaler_, validated(self, X, reset=False))
+        X = scaled(self.scaler_, check_rows(self, X, reset=False))
         if isinstance(self.kernel_, Precomputed):
             raise InputError(
                 "score_samples needs k(x, x), which k(rows, training rows) does not hold; give a "
                 "kernel instead of 'precomputed'"
             )
-        with self._options():
+        with self._threads():
             return -squared_distances(self.subspace_, X, _BLOCK)
 
     def score(self, X: Any, y: Any = None) -> float:
@@ -302,7 +302,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
         if not self.kernel_.domain.is_vector:
             return float(np.mean(self.score_samples(X)))
         back = scaled(self.scaler_, self.inverse_transform(Z))
-        rows = scaled(self.scaler_, validated(self, X, reset=False))
+        rows = scaled(self.scaler_, check_rows(self, X, reset=False))
         return -float(np.mean(np.square(back - rows)))
 
     # --- helpers ------------------------------------------------------------------------------

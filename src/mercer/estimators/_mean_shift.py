@@ -13,7 +13,7 @@ from mercer._array import Array, Points, as_points, positive_int
 from mercer._status import Status
 from mercer.estimators._bandwidth_parameter import density_kernel
 from mercer.estimators._base import KernelEstimator
-from mercer.estimators._inputs import dtype_of, row_weights, validated
+from mercer.estimators._validation import check_rows, check_weights, float_type
 from mercer.exceptions import InputError, MercerWarning
 from mercer.kernels import Vectors
 from mercer.methods import Modes, mean_shift
@@ -21,6 +21,7 @@ from mercer.methods.modes._basins import nearest_center
 from mercer.methods.modes._blurring import blurring_mean_shift
 from mercer.methods.modes._convergence_bandwidth import ConvergenceBandwidth, convergence_bandwidth
 from mercer.methods.modes._mean_shift import nearest_modes
+from mercer.preimages._problem import kernel_length
 from mercer.space import mean_embedding
 from mercer.space._points import unique
 
@@ -139,17 +140,17 @@ class MeanShift(ClusterMixin, KernelEstimator):  # type: ignore[misc]
             raise InputError(f"labels must be one of {_LABELS}, got {self.labels!r}")
         positive_int(self.min_bin_freq, "min_bin_freq")
         positive_int(self.min_cluster_size, "min_cluster_size")
-        X = validated(self, X, reset=True)
-        w = row_weights(sample_weight, X)
+        X = check_rows(self, X, reset=True)
+        w = check_weights(sample_weight, X)
         Z = np.asarray(X, dtype=np.float64)
         points = Points(as_points(Z), Vectors())
-        with self._options():
+        with self._threads():
             self.kernel_ = density_kernel(self.kernel, self.bandwidth, points, w, climbed=True)
-            self.density_ = mean_embedding(self.kernel_, points, w)
+            self.density_ = mean_embedding(self.kernel_, points, weights=w)
             centres, labels = self._blurred(Z, w) if self.blurring else self._climbed(Z)
         mass = np.ones(len(Z)) if w is None else w
         labels, centres = _without_small(labels, centres, mass, self.min_cluster_size)
-        self.cluster_centers_ = centres.astype(dtype_of(X), copy=False)
+        self.cluster_centers_ = centres.astype(float_type(X), copy=False)
         self.labels_ = labels
         self._guarantee: ConvergenceBandwidth | None = None
         return self
@@ -172,9 +173,9 @@ class MeanShift(ClusterMixin, KernelEstimator):  # type: ignore[misc]
         X : array_like of shape (m, d)
         """
         check_is_fitted(self)
-        Z = np.asarray(validated(self, X, reset=False), dtype=np.float64)
+        Z = np.asarray(check_rows(self, X, reset=False), dtype=np.float64)
         centres = np.asarray(self.cluster_centers_, dtype=np.float64)
-        with self._options():
+        with self._threads():
             if self.blurring or self.labels == "nearest":
                 return nearest_center(Z, centres)[1]
             return nearest_modes(self.density_, centres, Z, tol=self.tol, max_iter=self.max_iter)
@@ -205,7 +206,9 @@ class MeanShift(ClusterMixin, KernelEstimator):  # type: ignore[misc]
         return found.points, nearest_modes(self.density_, found.points, Z, **settings)  # type: ignore[arg-type]
 
     def _blurred(self, Z: Array, w: Array | None) -> tuple[Array, Array]:
-        found = blurring_mean_shift(self.kernel_, Z, w, tol=self.tol, max_iter=self.max_iter)
+        found = blurring_mean_shift(
+            self.kernel_, Z, weights=w, tol=self.tol, max_iter=self.max_iter
+        )
         if not found.converged:
             warnings.warn(
                 f"points were still moving after max_iter = {self.max_iter} steps; raise it",
@@ -226,10 +229,8 @@ class MeanShift(ClusterMixin, KernelEstimator):  # type: ignore[misc]
 
     def _width(self) -> float:
         """The width of the cells of `bin_seeding`: the length scale of the kernel."""
-        from mercer.methods.modes._density_sum import own_length
-
         scale = getattr(self.kernel_, "length_scale", None)
-        return float(scale) if scale is not None else own_length(self.kernel_.program)
+        return float(scale) if scale is not None else kernel_length(self.kernel_.program)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -18,7 +18,7 @@ _ESTIMATORS = "mercer.estimators"
 _PRIVATE: dict[str, type] = {
     "mercer.engine.Dense": engine.Dense,
     "mercer.engine.LowRank": engine.LowRank,
-    "mercer.engine.Selection": engine.Selection,
+    "mercer.engine.SingleFeatures": engine.SingleFeatures,
     "mercer.engine.Stacked": engine.Stacked,
     "mercer.kernels.Group": Group,
     "mercer.methods.LandmarkScatter": LandmarkScatter,

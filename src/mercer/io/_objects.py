@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from mercer._array import Array, frozen, positive_int
-from mercer.engine import Coef, Dense, LinearMap, LowRank, Selection, Stacked, n_rows
+from mercer.engine import Coef, Dense, LinearMap, LowRank, SingleFeatures, Stacked, n_rows
 from mercer.exceptions import InputError
 from mercer.kernels import Kernel
 from mercer.space import Element
@@ -111,14 +111,14 @@ def _element(kernel: Any, points: Any, coef: Any, batch: Any) -> Element:
     return Element(kernel, points, coef, batch)
 
 
-def _selection(index: Any, value: Any, n_points: Any) -> Selection:
+def _single_features(index: Any, value: Any, n_points: Any) -> SingleFeatures:
     value = _floats(value, 1)
     if not isinstance(index, np.ndarray) or index.dtype.kind != "i" or index.shape != value.shape:
         raise InputError("a selection needs one row number for each value")
     n_points = positive_int(n_points, "n_points")
     if index.size and (index.min() < 0 or index.max() >= n_points):
         raise InputError(f"a selection has row numbers beyond its {n_points} points")
-    return Selection(index.astype(np.intp, copy=False), value, n_points)
+    return SingleFeatures(index.astype(np.intp, copy=False), value, n_points)
 
 
 def _low_rank(left: Any, right: Any) -> LowRank:
@@ -130,7 +130,7 @@ def _low_rank(left: Any, right: Any) -> LowRank:
 
 def _stacked(parts: Any) -> Stacked:
     flat = isinstance(parts, tuple) and all(
-        isinstance(p, Dense | Selection | LowRank) for p in parts
+        isinstance(p, Dense | SingleFeatures | LowRank) for p in parts
     )
     if not flat or len({p.shape[1] for p in parts}) != 1:
         raise InputError("stacked coefficients need blocks with equal numbers of elements")
@@ -146,7 +146,7 @@ def _floats(array: Any, ndim: int = 2) -> Array:
 _CHECKED: dict[type, Callable[..., Any]] = {
     Element: _element,
     Dense: lambda array: Dense(_floats(array)),
-    Selection: _selection,
+    SingleFeatures: _single_features,
     LowRank: _low_rank,
     Stacked: _stacked,
 }

@@ -30,7 +30,7 @@ class Domain(ABC):
     @property
     def is_vector(self) -> bool:
         """Whether points are vectors, so that maps of coordinates make sense."""
-        return isinstance(self.base, Vectors | Anything)
+        return isinstance(self.base, Vectors | AnyPoints)
 
     def can_map(self, point_map: Map) -> bool:
         """Whether images of vectors under a map may be points of this domain."""
@@ -43,9 +43,9 @@ class Domain(ABC):
 
     def meet(self, other: Domain) -> Domain:
         """The domain of a sum or product of kernels on this domain and another."""
-        if isinstance(self, Anything):
+        if isinstance(self, AnyPoints):
             return other
-        if isinstance(other, Anything) or self == other:
+        if isinstance(other, AnyPoints) or self == other:
             return self
         if self.base != other.base:
             raise DomainError(
@@ -57,7 +57,7 @@ class Domain(ABC):
 
     def joined(self, other: Domain) -> Domain:
         """The points that lie in both of two parts of the same set."""
-        return Both(self, other)
+        return Intersection(self, other)
 
 
 @dataclass(frozen=True)
@@ -174,7 +174,7 @@ class Objects(Domain):
 
 
 @dataclass(frozen=True)
-class Anything(Domain):
+class AnyPoints(Domain):
     """Whatever the other side of a sum or product accepts; on its own, vectors."""
 
     def check(self, X: Any, name: str) -> Any:
@@ -194,7 +194,7 @@ class Mapped(Domain):
         X = self._taken.check(X, name)
         if self.is_vector:
             self.point_map.check(X.shape[1], name)
-        if self.inner not in (Vectors(), Anything()):
+        if self.inner not in (Vectors(), AnyPoints()):
             self.inner.check(self.point_map.apply(X), name)
         return X
 
@@ -217,7 +217,7 @@ class Mapped(Domain):
 
 
 @dataclass(frozen=True)
-class Both(Domain):
+class Intersection(Domain):
     """Points that lie in two parts of the same set."""
 
     left: Domain

@@ -74,7 +74,8 @@ class Polynomial(DotProduct):
 
     References
     ----------
-    SPEC A7; scikit-learn's parametrisation: `from_gamma`.
+    P. Honeine, Theoretical insights on the pre-image resolution in machine learning (2024),
+    equation (B.2). scikit-learn's parametrisation: `from_gamma`.
 
     Examples
     --------
@@ -89,7 +90,7 @@ class Polynomial(DotProduct):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "degree", positive_int(self.degree, "degree"))
-        object.__setattr__(self, "scale", positive_length(self.scale, "scale", power=2))
+        object.__setattr__(self, "scale", positive_length(self.scale, "scale", limit=1e150))
         object.__setattr__(self, "offset", non_negative(self.offset, "offset"))
 
     @property
@@ -121,7 +122,8 @@ class Exponential(DotProduct):
 
     References
     ----------
-    SPEC A8.
+    P. Honeine, Theoretical insights on the pre-image resolution in machine learning (2024),
+    equation (B.3).
 
     Examples
     --------
@@ -138,7 +140,7 @@ class Exponential(DotProduct):
         return Flags(Definiteness.POSITIVE, True, None, None, True)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "scale", positive_length(self.scale, "scale", power=2))
+        object.__setattr__(self, "scale", positive_length(self.scale, "scale", limit=1e150))
 
     @classmethod
     def from_gamma(cls, gamma: float) -> Exponential:
@@ -169,7 +171,8 @@ class Sigmoid(DotProduct):
 
     References
     ----------
-    SPEC A8; scikit-learn's parametrisation: `from_gamma`.
+    P. Honeine, Theoretical insights on the pre-image resolution in machine learning (2024),
+    appendix B. scikit-learn's parametrisation: `from_gamma`.
 
     Examples
     --------
@@ -186,7 +189,7 @@ class Sigmoid(DotProduct):
     flags = Flags(Definiteness.UNKNOWN, False, None, None)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "scale", positive_length(self.scale, "scale", power=2))
+        object.__setattr__(self, "scale", positive_length(self.scale, "scale", limit=1e150))
         object.__setattr__(self, "offset", real(self.offset, "offset"))
 
     @classmethod

@@ -13,7 +13,7 @@ from mercer import engine
 from mercer._array import Array, Points, positive, real
 from mercer.engine import Const, Map, Program, n_columns
 from mercer.exceptions import InputError, UnavailableError
-from mercer.kernels._domain import Anything, Domain, Mapped, Vectors
+from mercer.kernels._domain import AnyPoints, Domain, Mapped, Vectors
 from mercer.kernels._flags import Definiteness, Flags
 from mercer.kernels._measures import (
     Convolution,
@@ -24,10 +24,10 @@ from mercer.kernels._measures import (
     ScaleMixture,
     SpectralMeasure,
 )
-from mercer.kernels._parameters import Value
+from mercer.kernels._parameters import Parametrized
 
 
-class Kernel(Value, ABC):
+class Kernel(Parametrized, ABC):
     """A symmetric function k(x, y) of two points; an immutable value.
 
     Kernels are frozen dataclasses whose fields are their parameters. They add, multiply and scale
@@ -194,7 +194,7 @@ class Constant(Kernel):
     @property
     def domain(self) -> Domain:
         """Any points."""
-        return Anything()
+        return AnyPoints()
 
     def lower(self) -> Program:
         """A program without variables."""

@@ -10,7 +10,7 @@ import numpy as np
 from mercer import engine
 from mercer._array import Array, frozen, positive_int
 from mercer._random import as_generator
-from mercer.engine import Selection, n_columns, n_rows
+from mercer.engine import SingleFeatures, n_columns, n_rows
 from mercer.exceptions import InputError, UnavailableError
 from mercer.kernels import Kernel, SpectralMeasure
 from mercer.kernels._measures import Convolution, LinearImage, Mixture, ScaleMixture
@@ -105,7 +105,11 @@ class RandomFeatures:
         rng = as_generator(random_state)
         i, j = rng.integers(n_rows(X), size=(2, positive_int(n_pairs, "n_pairs")))
         exact = engine.fields(
-            self.kernel.program, X, X[j], Selection(i, np.ones(n_pairs), n_rows(X)), paired=True
+            self.kernel.program,
+            X,
+            X[j],
+            SingleFeatures(i, np.ones(n_pairs), n_rows(X)),
+            paired=True,
         ).value
         gap = np.einsum("ij,ij->i", self(points[i]), self(points[j]), dtype=np.float64) - exact
         return FeatureError(float(np.sqrt(np.mean(gap**2))), float(np.abs(gap).max()), n_pairs)
@@ -144,8 +148,8 @@ def random_features(
 
     References
     ----------
-    SPEC A15; Rahimi, Recht (2007), Random features for large-scale kernel machines; Yu and others
-    (2016), Orthogonal random features.
+    A. Rahimi and B. Recht, Random features for large-scale kernel machines (2007); F. Yu and
+    others, Orthogonal random features (2016).
 
     Examples
     --------

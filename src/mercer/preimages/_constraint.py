@@ -44,7 +44,7 @@ class Box(Region):
     --------
     >>> import mercer as mc
     >>> psi = mc.Element(mc.Linear(), [[1.0, 3.0]], [1.0])
-    >>> mc.preimage(psi, domain=mc.Box(0.0, 2.0)).points
+    >>> mc.preimage(psi, region=mc.Box(0.0, 2.0)).points
     array([[1., 2.]])
     """
 
@@ -87,7 +87,7 @@ class Ball(Region):
     --------
     >>> import mercer as mc
     >>> psi = mc.Element(mc.Linear(), [[3.0, 4.0]], [1.0])
-    >>> mc.preimage(psi, domain=mc.preimages.Ball([0.0, 0.0], 1.0)).points.round(8)
+    >>> mc.preimage(psi, region=mc.preimages.Ball([0.0, 0.0], 1.0)).points.round(8)
     array([[0.6, 0.8]])
     """
 
@@ -138,7 +138,7 @@ class Simplex(Region):
     --------
     >>> import mercer as mc
     >>> psi = mc.Element(mc.Linear(), [[1.0, 0.6]], [1.0])
-    >>> mc.preimage(psi, domain=mc.preimages.Simplex()).points.round(8)
+    >>> mc.preimage(psi, region=mc.preimages.Simplex()).points.round(8)
     array([[0.7, 0.3]])
     """
 
@@ -235,14 +235,14 @@ class Constraint:
         return self if self.held is None else Constraint(self.region, self.held[rows])
 
 
-def as_constraint(domain: Any, fixed: Any, batch: int, dim: int) -> Constraint:
+def as_constraint(region: Any, fixed: Any, batch: int, dim: int) -> Constraint:
     """Check what the user gave."""
-    if domain is not None:
-        if not isinstance(domain, Region):
-            raise InputError(f"domain must be a Box, Ball or Simplex, got {type(domain).__name__}")
-        domain.check(dim)
+    if region is not None:
+        if not isinstance(region, Region):
+            raise InputError(f"region must be a Box, Ball or Simplex, got {type(region).__name__}")
+        region.check(dim)
     if fixed is None:
-        return Constraint(domain, None)
+        return Constraint(region, None)
     held = np.atleast_2d(np.asarray(fixed, dtype=float))
     if held.shape not in ((1, dim), (batch, dim)):
         raise InputError(
@@ -250,4 +250,4 @@ def as_constraint(domain: Any, fixed: Any, batch: int, dim: int) -> Constraint:
             f"got {np.shape(fixed)}"
         )
     as_points(np.nan_to_num(held, nan=0.0, posinf=np.inf, neginf=-np.inf), "fixed")
-    return Constraint(domain, np.broadcast_to(held, (batch, dim)))
+    return Constraint(region, np.broadcast_to(held, (batch, dim)))

@@ -14,7 +14,6 @@ import numpy as np
 
 from mercer._array import Array, positive, positive_int
 from mercer._progress import Callback
-from mercer._status import Status
 from mercer.preimages._driver import Search, Stop, Walk, walk
 from mercer.preimages._problem import Problem
 from mercer.preimages._result import History, SolverResult
@@ -113,13 +112,8 @@ class _Descent(Search):
         return self.problem.at(points, owners, self.solver.order)
 
     def stop(self, state: State, rows: Array, iteration: int) -> Stop:
-        """Apply the stopping rule; rows that cannot be moved have converged or stalled."""
-        stop = self.rule(state, self.owners[rows])
-        if not self.stuck.any():
-            return stop
-        flat = self.stuck & (stop.residual <= self.rule.flat)
-        stalled = [(Status.STALLED, self.stuck), (Status.CONVERGED, flat)]
-        return Stop(stop.residual, [*stalled, *stop.ended])
+        """Apply the stopping rule."""
+        return self.rule(state, self.owners[rows], self.stuck)
 
     def keep(self, going: Array) -> None:
         """Cut what is remembered."""
@@ -135,6 +129,8 @@ class _Descent(Search):
         replaced = self.failed | ~((slope < 0) & (slope > -np.inf))
         if replaced.any():
             direction[replaced] = steepest(self.problem, state[replaced])
+        if state.cusp is not None and (peaks := state.cusp < 0).any():
+            direction[peaks] = _off_peaks(self.problem, state[peaks])
         new, moved = self._line_search(state, rows, direction)
         new = self._snap(new, rows)
         self.solver.learn(self.memory, moved, state, new)
@@ -199,17 +195,11 @@ def _history(found: Walk, rows: Array, offset: float) -> History:
     return History(points[:, rows], value[:, rows] + offset, norm[:, rows])
 
 
-def fixed_point_step(problem: Problem, state: State) -> Array:
-    """-gradient / stiffness in the metric of the kernel: the published step, of either sign."""
-    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        return np.asarray(-problem.precondition(state.gradient) / state.stiffness[:, None])
-
-
 def steepest(problem: Problem, state: State) -> Array:
     """Downhill with the length of the fixed-point step where there is one, else of the gradient."""
     if state.stiffness is None:
         return _short_steps(problem, state)
-    step = fixed_point_step(problem, replace(state, stiffness=np.abs(state.stiffness)))
+    step = problem.fixed_point_step(replace(state, stiffness=np.abs(state.stiffness)))
     step = problem.shortened(step, state)
     fine = np.isfinite(row_products(step, state.gradient))
     return step if fine.all() else np.where(fine[:, None], step, _short_steps(problem, state))
@@ -221,3 +211,11 @@ def _short_steps(problem: Problem, state: State) -> Array:
         unit = np.nan_to_num(-state.gradient / state.local_norm[:, None])
     length = np.maximum(np.linalg.norm(state.points, axis=1, keepdims=True), problem.spread)
     return np.asarray(unit * (1e-3 * length))
+
+
+def _off_peaks(problem: Problem, state: State) -> Array:
+    """Off a point with a cusp and a negative coefficient, from which every direction goes down."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        unit = -state.gradient / state.local_norm[:, None]
+    diagonal = state.points.shape[1] ** -0.5
+    return np.asarray(problem.nudge * np.where(np.isfinite(unit), unit, diagonal))

@@ -45,7 +45,7 @@ def preimage(
     problem: Objective | None = None,
     start: Any = None,
     n_starts: int | None = None,
-    domain: Any = None,
+    region: Any = None,
     fixed: Any = None,
     random_state: Any = None,
     eigenvalues: bool | None = None,
@@ -66,7 +66,7 @@ def preimage(
     solver : Solver, optional
         `FixedPoint`, `Newton`, `LBFGS`, `GradientDescent`, `MM`, `ClosedForm`, `Distances`,
         `Candidates`, `Global`, or a fitted `LearnedMap`. By default `Newton` up to 20 dimensions
-        and `LBFGS` above; `FixedPoint` for kernels with cusps and inside a `domain`;
+        and `LBFGS` above; `FixedPoint` for kernels with cusps and inside a `region`;
         `Candidates` for kernels without derivatives.
     problem : Objective, optional
         `Nearest()` by default; `Collinear()` or `Projected(plane)`.
@@ -76,7 +76,7 @@ def preimage(
     n_starts : int, optional
         Without `start`: the weighted mean of the points and the best `n_starts` - 1 of the points
         that lie apart; 2 by default.
-    domain : Box, Ball or Simplex, optional
+    region : Box, Ball or Simplex, optional
         Where the pre-image must lie; by default anywhere, or in the ball on which a kernel such
         as `Geometric` is defined.
     fixed : array_like of shape (d,) or (b, d), optional
@@ -123,9 +123,9 @@ def preimage(
     batch = _as_batch(psi)
     dim = n_columns(batch.points) if psi.kernel.domain.is_vector else 0
     ball = psi.kernel.domain
-    if domain is None and isinstance(ball, OpenBall):  # the kernel is defined nowhere else
-        domain = Ball(np.zeros(dim), _INSIDE * ball.radius)
-    constraint = as_constraint(domain, fixed, len(batch), dim)
+    if region is None and isinstance(ball, OpenBall):  # the kernel is defined nowhere else
+        region = Ball(np.zeros(dim), _INSIDE * ball.radius)
+    constraint = as_constraint(region, fixed, len(batch), dim)
     whole = Problem(batch, objective, constraint)
     chosen = _chosen(whole) if solver is None else solver
     if not isinstance(chosen, Solver):

@@ -102,6 +102,11 @@ class Problem:
         inverse = self._inverse_metric
         return gradient if inverse is None else np.asarray(gradient @ inverse)
 
+    def fixed_point_step(self, state: State) -> Array:
+        """-gradient / stiffness in the metric of the kernel: the published step, of either sign."""
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            return np.asarray(-self.precondition(state.gradient) / state.stiffness[:, None])
+
     def shortened(self, step: Array, state: State) -> Array:
         """Steps where psi <= 0, cut to the kernel's own length or half the way to a point.
 
@@ -110,23 +115,23 @@ class Problem:
         above = state.value >= 0
         if not above.any():
             return step
-        norm = np.where(above, np.linalg.norm(self._image(step), axis=1), 0.0)
-        return self._cut(step, norm, self._length, state.points)
+        norm = np.where(above, np.linalg.norm(self.image(step), axis=1), 0.0)
+        return self._cut(step, norm, self.length, state.points)
 
     def within_reach(self, step: Array, state: State) -> Array:
         """Steps cut to one and a half times that length, or half the way to a point if longer.
 
         Newton's method would leave the valley in which it started.
         """
-        norm = np.linalg.norm(self._image(step), axis=1)
-        return self._cut(step, norm, 1.5 * self._length, state.points)
+        norm = np.linalg.norm(self.image(step), axis=1)
+        return self._cut(step, norm, 1.5 * self.length, state.points)
 
     def _cut(self, step: Array, norm: Array, length: float, points: Array) -> Array:
         """Steps of this norm cut to a length, or to half the way to the nearest point."""
         long = np.flatnonzero((norm > length) & np.isfinite(norm))
         if not long.size:
             return step
-        gap = self._image(points[long] - self.nearest_point(points[long]))
+        gap = self.image(points[long] - self.nearest_point(points[long]))
         limit = np.maximum(length, 0.5 * np.linalg.norm(gap, axis=1))
         factor = np.ones(len(step))
         factor[long] = np.minimum(1.0, limit / norm[long])
@@ -145,13 +150,14 @@ class Problem:
         return out
 
     @cached_property
-    def _length(self) -> float:
+    def length(self) -> float:
+        """The length of the kernel, `kernel_length`."""
         return kernel_length(self.program)
 
     @property
     def nudge(self) -> float:
         """A small step: a hundredth of the kernel's length, or of the spread of the points."""
-        return 0.01 * (self._length if np.isfinite(self._length) else self.spread)
+        return 0.01 * (self.length if np.isfinite(self.length) else self.spread)
 
     @cached_property
     def spread(self) -> float:
@@ -161,18 +167,44 @@ class Problem:
         apart = float(np.sqrt(squares.sum() / n_rows(X)))
         return apart or float(np.sqrt((X[:1] ** 2).sum())) or 1.0
 
-    def _image(self, vectors: Array) -> Array:
-        """Vectors where the kernel measures them, A v."""
-        for step in getattr(self.program.variables[0], "maps", ()):
-            vectors = np.asarray(step.apply(vectors))
-        return vectors
+    def image(self, vectors: Array) -> Array:
+        """Vectors A v where the kernel measures them; several variables side by side."""
+        images = []
+        for variable in self.program.variables:
+            image = vectors
+            for step in getattr(variable, "maps", ()):
+                image = step.apply(image)
+            images.append(image)
+        return np.concatenate(images, axis=1) if len(images) > 1 else (images or [vectors])[0]
+
+    @cached_property
+    def region(self) -> tuple[Array, float]:
+        """The mean of the points and their reach, where the kernel measures distances.
+
+        The reach is the largest distance from the mean, and the length of the kernel. Kernels that
+        are not profiles of distances have an origin: their reach is measured from there as well.
+        """
+        X = self.psi.points
+        Z = self.image(np.asarray(X.toarray() if is_sparse(X) else X))
+        middle = Z.mean(axis=0)
+        reach = float(np.max(np.linalg.norm(Z - middle, axis=1)))
+        if self.is_translation_invariant:
+            reach += self.length if np.isfinite(self.length) else 0.0
+        else:
+            reach = max(reach, float(np.linalg.norm(middle)))
+        return middle, reach or 1.0
+
+    @cached_property
+    def is_translation_invariant(self) -> bool:
+        """Whether the kernel is a function of distances, so that no point is the origin."""
+        return all(isinstance(v, engine.Distance) for v in self.program.variables)
 
     @cached_property
     def _inverse_metric(self) -> Array | None:
         single = len(self.program.variables) == 1
         if not single or not getattr(self.program.variables[0], "maps", ()):
             return None
-        image = self._image(np.eye(self.dim))
+        image = self.image(np.eye(self.dim))
         return np.asarray(np.linalg.pinv(image @ image.T, hermitian=True))
 
     @cached_property
@@ -188,7 +220,7 @@ class Problem:
         if self.program.kind != "radial":
             return 1.0
         X = self.psi.points
-        X = self._image(X.toarray() if is_sparse(X) else X)
+        X = self.image(X.toarray() if is_sparse(X) else X)
         r2 = float(np.mean(np.sum((X - X.mean(axis=0)) ** 2, axis=1))) or 1.0
         slope = engine.evaluate(self.program.profile, [np.array([r2])], 1).first[0]
         return float(2.0 * r2**0.5 * abs(np.ravel(slope)[0]))

@@ -7,19 +7,20 @@ from functools import cached_property
 import numpy as np
 
 from mercer import engine
-from mercer._array import Array, Points, is_sparse
+from mercer._array import Array, Points
 from mercer._status import Status
 from mercer.preimages._driver import Stop
 from mercer.preimages._problem import Problem
-from mercer.preimages._state import State
+from mercer.preimages._state import State, row_norms, row_products
 from mercer.rigor._derivative_bounds import coefficient_sizes
 from mercer.space import feature
 
 _BULK = 1e-4  # of sum |a_i| k(0): objectives above are not tails
-_STILL = 1e-6  # of the kernel's own length: fixed-point steps below are no steps
+_STILL = 1e-6  # of the distance: a fixed-point step that is shorter leads nowhere
 _NEAR = 1e-3  # of k(0): kernel values above mean that a point of the element is near
 _TAIL = 1e6  # times the objective: sizes of its terms above are those of other places
-_FAR = 1e8  # times the extent of the points: nothing is found beyond
+_OUTSIDE = 10.0  # times the reach of the points: psi is about (sum a_i) k(distance) from there on
+_FAR = 1e8  # times their reach: nothing is found beyond
 _ROUNDING = 8 * np.finfo(float).eps
 
 
@@ -28,21 +29,28 @@ class StoppingRule:
 
     def __init__(self, problem: Problem, tol: float) -> None:
         self.problem, self.tol = problem, tol
-        self.radial = problem.program.kind == "radial"
         self.flat = max(tol, 1e-8)  # below the root of rounding the objective cannot tell
 
-    def __call__(self, state: State, owners: Array) -> Stop:
-        """Which rows stop; residuals are gradients over the size they are compared with."""
+    def __call__(self, state: State, owners: Array, stuck: Array | None = None) -> Stop:
+        """Which rows stop; residuals are gradients over the size they are compared with.
+
+        Rows that are stuck could not be moved, so they have converged or stalled.
+        """
         norm = state.gradient_norm
         residual = norm / self.problem.scale(state, owners)
         broken = ~(np.isfinite(state.value) & np.isfinite(norm))
         small = (residual <= self.tol) | (norm <= self.problem.gradient_rounding(state))
+        if stuck is not None and stuck.any():
+            small |= stuck & (residual <= self.flat)
         small &= ~broken
-        arrived, gone = small, self._gone_far(state.points)
-        if self.radial and small.any():
+        if state.cusp is not None:
+            small &= state.cusp >= 0  # at a point with a negative coefficient psi has a cusp down
+        arrived, gone = small, self._is_beyond(state)
+        if self.problem.is_translation_invariant and small.any():
             arrived, left = self._tails(state, owners, np.flatnonzero(small))
             gone |= left
-        ended = [(Status.CONVERGED, arrived)]
+        ended = [] if stuck is None else [(Status.STALLED, stuck)]
+        ended.append((Status.CONVERGED, arrived))
         if state.cusp is not None:
             ended.append((Status.AT_POINT, small & (state.cusp > 0)))
         ended += [(Status.ESCAPED, gone), (Status.UNDEFINED, broken)]
@@ -57,55 +65,80 @@ class StoppingRule:
         return np.asarray((rise <= slack) & falling)
 
     def _tails(self, state: State, owners: Array, rows: Array) -> tuple[Array, Array]:
-        """Of rows with a tiny gradient: which have arrived, and which have left.
+        """Of rows with a small gradient: which have arrived, and which have left.
 
-        A tiny gradient proves nothing in the tails. A row has arrived if the objective is not tiny,
-        or the fixed-point step is, or a point of the element is near; it has left if psi <= 0 and
-        none is.
+        A small gradient proves nothing in the tails. Among the points of the element a row has
+        arrived if the objective differs from its limit at infinity, or the fixed-point step is
+        tiny, or a point is near. It has left if psi is at most its limit and no point is near.
+        Outside of the points psi is about a multiple of k(distance): a row has arrived if the
+        fixed-point step is short against the distance, and has left if it goes outward.
         """
         arrived, gone = np.zeros((2, len(owners)), dtype=bool)
-        if len(rows) < len(owners):
-            state = state[rows]
-        bulk = np.abs(state.objective) >= _BULK * self._sizes[owners[rows]]
-        local = np.abs(state.value * state.stiffness) if state.stiffness is not None else 0.0
-        still = state.local_norm**2 < _STILL**2 * local
-        arrived[rows] = bulk | still
-        unclear = np.flatnonzero(~arrived[rows])
+        state = state if len(rows) == len(owners) else state[rows]
+        away, distance = self._distances(state.points)
+        reach = self.problem.region[1]
+        outside = distance > _OUTSIDE * reach
+        still = np.zeros(len(rows), dtype=bool)
+        if state.stiffness is not None:
+            step = row_norms(self.problem.image(self.problem.fixed_point_step(state)))
+            unit = np.where(outside, distance, min(reach, self.problem.length))
+            still = (step < _STILL * unit) & (state.stiffness != 0.0)
+        above = state.objective - self._limits[owners[rows]]  # psi is this far below its limit
+        bulk = np.abs(above) >= _BULK * self._sizes[owners[rows]]
+        arrived[rows] = still | (bulk & ~outside)
+        outward = row_products(self.problem.image(state.gradient), away) <= 0.0
+        gone[rows] = outside & ~still & outward
+        unclear = np.flatnonzero(~outside & ~arrived[rows])
         if unclear.size:
             near = self._nearness(state.points[unclear]) >= _NEAR
             arrived[rows[unclear[near]]] = True
-            gone[rows[unclear[~near & (state.value[unclear] >= 0)]]] = True
+            gone[rows[unclear[~near & (above[unclear] >= 0)]]] = True
         return arrived, gone
 
     def _nearness(self, points: Array) -> Array:
         """The largest kernel value between each row and the points of the element, over k(0)."""
         nearest = self.problem.nearest_point(points)
-        own = np.abs(engine.diagonal(self.problem.program, points))
+        own = engine.diagonal(self.problem.program, points) - self._kernel_limit
         phi = feature(self.problem.kernel, Points(nearest, self.problem.kernel.domain))
-        pairs = np.abs(phi.fields(points, paired=True).value)
-        return np.asarray(pairs / np.maximum(own, np.finfo(float).tiny))
+        gap = np.abs(phi.fields(points, paired=True).value - self._kernel_limit)
+        return np.asarray(gap / np.maximum(np.abs(own), np.finfo(float).tiny))
 
-    def _gone_far(self, points: Array) -> Array:
-        middle, extent = self._extent
-        if max(points.max(), -points.min()) < 0.5 * _FAR * extent / np.sqrt(points.shape[1]):
-            return np.zeros(len(points), dtype=bool)
-        return np.asarray(np.linalg.norm(points - middle, axis=1) > _FAR * extent)
+    def _distances(self, points: Array) -> tuple[Array, Array]:
+        """The way from the mean of the element's points, and its length, as the kernel measures."""
+        away = self.problem.image(points) - self.problem.region[0]
+        return away, row_norms(away)
+
+    def _is_beyond(self, state: State) -> Array:
+        """Rows that are so far out, and going on, that nothing can be found."""
+        away, distance = self._distances(state.points)
+        beyond = distance > _FAR * self.problem.region[1]
+        if beyond.any() and self.problem.is_translation_invariant:
+            beyond &= row_products(self.problem.image(state.gradient), away) <= 0.0
+        return np.asarray(beyond)
 
     @cached_property
     def _sizes(self) -> Array:
-        """sum_i |a_i| times the largest |k| over the extent of the points, per element."""
-        if not self.radial:
-            return np.atleast_1d(coefficient_sizes(self.problem.psi))
-        u = np.array([0.0, self._extent[1] ** 2])
-        top = float(np.max(np.abs(engine.evaluate(self.problem.program.profile, [u]).value)))
-        return np.atleast_1d(coefficient_sizes(self.problem.psi)) * top
+        """sum_i |a_i| times the largest |k| over the reach of the points, per element."""
+        sizes = np.atleast_1d(coefficient_sizes(self.problem.psi))
+        if self.problem.program.kind != "radial":
+            return sizes
+        u = np.array([0.0, self.problem.region[1] ** 2])
+        jet = engine.evaluate(self.problem.program.profile, [u])
+        return np.asarray(sizes * float(np.max(np.abs(jet.value))))
 
     @cached_property
-    def _extent(self) -> tuple[Array, float]:
-        points = self.problem.psi.points
-        if is_sparse(points):
-            middle = np.asarray(points.mean(axis=0)).reshape(-1)
-            return middle, float(np.sqrt(points.multiply(points).sum(axis=1).max())) + 1.0
-        middle = points.mean(axis=0)
-        spread = float(np.max(np.linalg.norm(points - middle, axis=1)))
-        return middle, max(spread, 1.0 + float(np.linalg.norm(middle)))
+    def _limits(self) -> Array:
+        """The objective at infinity, per element."""
+        psi = self.problem.psi
+        total = psi.coef.weigh(np.ones((engine.n_rows(psi.points), 1)))[0]
+        return np.asarray(-self._kernel_limit * total)
+
+    @cached_property
+    def _kernel_limit(self) -> float:
+        """The limit of a radial kernel at infinity; 0 for those that grow with the distance."""
+        if self.problem.program.kind != "radial":
+            return 0.0
+        far = 1e75 * self.problem.region[1]
+        jet = engine.evaluate(self.problem.program.profile, [np.array([0.0, far**2])])
+        top, limit = np.broadcast_to(np.asarray(jet.value, dtype=float), 2)
+        return float(limit) if abs(limit) <= abs(top) else 0.0

@@ -21,7 +21,7 @@ from mercer.engine import (
     LinearMap,
     Maps,
     Program,
-    Selection,
+    SingleFeatures,
     Stacked,
     n_columns,
     pieces,
@@ -206,7 +206,7 @@ def _norm(array: Array, kind: str) -> float:
 
 
 def _sizes(coef: Coef) -> Array:
-    if isinstance(coef, Selection):
+    if isinstance(coef, SingleFeatures):
         return np.abs(coef.value).astype(np.float64)
     if isinstance(coef, Stacked):
         return np.asarray(sum(_sizes(part) for part in coef.parts))

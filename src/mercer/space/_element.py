@@ -9,7 +9,7 @@ import numpy as np
 
 from mercer import engine
 from mercer._array import Array, Points, as_vector, as_weights, frozen, real
-from mercer.engine import Coef, Dense, Fields, Selection, n_columns, n_rows, stack
+from mercer.engine import Coef, Dense, Fields, SingleFeatures, n_columns, n_rows, stack
 from mercer.exceptions import InputError, SpaceError
 from mercer.kernels import Kernel, check_same_columns
 from mercer.space._inner_products import inner_table, squared_norms
@@ -286,10 +286,10 @@ class Element:
 
     def _trimmed(self) -> Element:
         """A selection keeps only the points it selects."""
-        if not isinstance(self.coef, Selection):
+        if not isinstance(self.coef, SingleFeatures):
             return self
         rows, index = np.unique(self.coef.index, return_inverse=True)
-        coef = Selection(index.reshape(-1), self.coef.value, rows.size)
+        coef = SingleFeatures(index.reshape(-1), self.coef.value, rows.size)
         return _element(self.kernel, self.points[rows], coef, self.batch)
 
     def __repr__(self) -> str:
@@ -322,11 +322,11 @@ def feature(kernel: Kernel, X: Any) -> Element:
     points = kernel.points(X).array
     n = n_rows(points)
     dtype = engine.tile_dtype(points, points)
-    coef = Selection(np.arange(n), np.ones(n, dtype=dtype), n)
+    coef = SingleFeatures(np.arange(n), np.ones(n, dtype=dtype), n)
     return _element(kernel, points, coef, n)
 
 
-def mean_embedding(kernel: Kernel, X: Any, weights: Any = None) -> Element:
+def mean_embedding(kernel: Kernel, X: Any, *, weights: Any = None) -> Element:
     """Return the mean of features, mu = sum_i w_i k(x_i, .) with weights that sum to one.
 
     Parameters

@@ -8,7 +8,7 @@ import numpy as np
 
 from mercer import engine
 from mercer._array import Array
-from mercer.engine import Coef, Dense, Program, Selection, n_rows, pieces
+from mercer.engine import Coef, Dense, Program, SingleFeatures, n_rows, pieces
 
 _VALUES = 1 << 20  # values of a batch that are held at once
 
@@ -49,7 +49,7 @@ def squared_norms(program: Program, points: Any, coef: Coef) -> tuple[Array, Arr
 def _term_sizes(program: Program, X: Any, A: Coef) -> Array:
     """sum_i |a_i| sqrt|k(x_i, x_i)| per element: what rounding is measured against."""
     length = np.sqrt(np.abs(engine.diagonal(program, X).astype(np.float64)))
-    if isinstance(A, Selection):
+    if isinstance(A, SingleFeatures):
         return np.asarray(np.abs(A.value) * length[A.index], dtype=np.float64)
     if isinstance(A, engine.LowRank):
         return np.asarray((length @ np.abs(A.left)) @ np.abs(A.right))
@@ -60,10 +60,10 @@ def _term_sizes(program: Program, X: Any, A: Coef) -> Array:
 def _paired(program: Program, one: Expansion, other: Expansion) -> Array:
     """diag(A' K(X, Y) B): the inner product of element j of one batch with element j of another."""
     (X, A), (Y, B) = one, other
-    if isinstance(A, Selection):
+    if isinstance(A, SingleFeatures):
         values = engine.fields(program, Y, X[A.index], B, paired=True).value
         return np.asarray(A.value * values, dtype=np.float64)
-    if isinstance(B, Selection):
+    if isinstance(B, SingleFeatures):
         return _paired(program, other, one)
     if isinstance(A, engine.LowRank) and isinstance(B, engine.LowRank):
         table = _table(program, X, Dense(A.left), Y, Dense(B.left))
@@ -81,7 +81,7 @@ def _weighed_values(program: Program, weighing: Expansion, evaluated: Expansion)
     total = np.zeros((B.shape[1], weighing[1].shape[1]))
     size = _rows_for(B.shape[1])
     for points, coef in blocks(*weighing):
-        if isinstance(coef, Selection):
+        if isinstance(coef, SingleFeatures):
             for part in pieces(coef.index.size, size):
                 values = engine.fields(program, X, points[coef.index[part]], B).value
                 total[:, part] += (values * coef.value[part, None]).T

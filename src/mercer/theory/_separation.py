@@ -101,7 +101,8 @@ def is_characteristic(kernel: Kernel, dim: int) -> Separation:
 
     References
     ----------
-    SPEC A21.
+    P. Sakulwongtana, Advanced topics in machine learning (lecture notes), Definition 2.5.8 and
+    Corollaries 2.5.2 and 2.5.3.
 
     Examples
     --------
@@ -111,8 +112,8 @@ def is_characteristic(kernel: Kernel, dim: int) -> Separation:
     >>> found = theory.is_characteristic(k, 2)
     >>> found.holds
     False
-    >>> P = mc.mean_embedding(k, found.witness.X, found.witness.X_weights)
-    >>> Q = mc.mean_embedding(k, found.witness.Y, found.witness.Y_weights)
+    >>> P = mc.mean_embedding(k, found.witness.X, weights=found.witness.X_weights)
+    >>> Q = mc.mean_embedding(k, found.witness.Y, weights=found.witness.Y_weights)
     >>> float(P.distance(Q))
     0.0
     >>> theory.is_characteristic(k, 1).holds
@@ -164,7 +165,8 @@ def is_universal(kernel: Kernel, dim: int) -> Separation:
 
     References
     ----------
-    SPEC A21.
+    P. Sakulwongtana, Advanced topics in machine learning (lecture notes), Definition 2.5.8 and
+    Corollaries 2.5.2 and 2.5.3.
 
     Examples
     --------

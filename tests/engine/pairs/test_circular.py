@@ -9,7 +9,7 @@ from scipy.sparse import csr_array
 
 import mercer as mc
 from mercer import engine
-from mercer.engine import Columns, Dense, Gap, LowRank, Matrix, Program, Scales, Selection, Var
+from mercer.engine import Columns, Dense, Gap, LowRank, Matrix, Program, Scales, SingleFeatures, Var
 from mercer.engine.pairs._circular import wrapped
 from mercer.kernels._circle import Periodic, PeriodicSobolev
 from tests import naive
@@ -96,7 +96,7 @@ def test_low_rank_and_selected_sums(case, rng):
     left, right = rng.normal(size=(9, 2)), rng.normal(size=(2, 3))
     found = engine.fields(kernel.program, X, Y, LowRank(left, right), order=2)
     check(found, truth(k, X, Y, left @ right, naive.sums))
-    chosen = Selection(np.array([4, 0, 4]), np.array([1.0, -2.0, 0.5]), 9)
+    chosen = SingleFeatures(np.array([4, 0, 4]), np.array([1.0, -2.0, 0.5]), 9)
     B = chosen.tile(slice(None), slice(None))
     found = engine.fields(kernel.program, X, Y, chosen, order=2)
     check(found, truth(k, X, Y, B, naive.sums))
@@ -111,7 +111,7 @@ def test_paired_sums(case, rng):
 
 def test_aligned_sums(case):
     kernel, k, X, Y = case
-    chosen = Selection(np.array([4, 0, 4, 8, 1]), np.array([1.0, -2.0, 0.5, 3.0, 1.0]), 9)
+    chosen = SingleFeatures(np.array([4, 0, 4, 8, 1]), np.array([1.0, -2.0, 0.5, 3.0, 1.0]), 9)
     B = chosen.tile(slice(None), slice(None))
     found = engine.fields(kernel.program, X, Y, chosen, order=2, paired=True)
     check(found, truth(k, X, Y, B, naive.paired_sums))
@@ -153,7 +153,7 @@ def test_a_gap_is_query_minus_point(rng):
     assert_allclose(found.value[:, 0], (gap**3 + gap).sum(axis=1), rtol=1e-13)
     assert_allclose(found.gradient[:, 0, 0], (3 * gap**2 + 1).sum(axis=1), rtol=1e-13)
     assert_allclose(found.hessian[:, 0, 0, 0], (6 * gap).sum(axis=1), atol=1e-13)
-    one = Selection(np.array([0, 1, 2]), np.ones(3), 4)
+    one = SingleFeatures(np.array([0, 1, 2]), np.ones(3), 4)
     aligned = engine.fields(program, X, Y, one, order=1, paired=True)
     assert_allclose(aligned.value, (gap**3 + gap)[np.arange(3), np.arange(3)], rtol=1e-13)
     assert_array_equal(engine.diagonal(program, X), 0.0)

@@ -7,7 +7,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 import mercer as mc
-from mercer.engine import Coordinates, Dense, Program, Selection, Var, diagonal, fields, gram
+from mercer.engine import Coordinates, Dense, Program, SingleFeatures, Var, diagonal, fields, gram
 from mercer.engine._compiled import core
 from mercer.engine.pairs._coordinates import comparable
 from tests.engine.isas import compiled, each_isa, forced
@@ -137,7 +137,7 @@ def test_sums(each_engine, rng, kind):
     paired = fields(program(kind), X, Y, Dense(B), paired=True).value
     assert_allclose(paired, (K.T * B).sum(axis=0), rtol=1e-10, atol=1e-10)
     pick, ones = rng.integers(0, 700, size=300), np.ones(300)
-    features = fields(program(kind), X, Y, Selection(pick, ones, 700), paired=True).value
+    features = fields(program(kind), X, Y, SingleFeatures(pick, ones, 700), paired=True).value
     assert_allclose(features, K[np.arange(300), pick], rtol=1e-13)
 
 
@@ -201,7 +201,7 @@ def test_objects_are_compared_as_python_does(each_engine, rng, kind):
     assert_allclose(gram(program(kind), X, Y), expected, rtol=1e-15)
     assert np.array_equal(gram(program(kind), X, X), gram(program(kind), X, X.copy()))
     assert np.array_equal(diagonal(program(kind), X), np.full(40, float(kind == "equal")))
-    same = fields(program(kind), X, Y, Selection(np.arange(30), np.ones(30), 40), paired=True)
+    same = fields(program(kind), X, Y, SingleFeatures(np.arange(30), np.ones(30), 40), paired=True)
     assert_allclose(same.value, np.diag(expected), rtol=1e-15)
     numbers = np.array([[1.0, 2.0, 2.5], [1.0, 1.0, 1.0]])
     assert_allclose(gram(program(kind), X, numbers), naive(kind, X, numbers.tolist()), rtol=1e-15)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from mercer.engine import Dense, LowRank, Selection, Stacked, stack
+from mercer.engine import Dense, LowRank, SingleFeatures, Stacked, stack
 
 
 def forms():
@@ -15,10 +15,10 @@ def forms():
     chosen[index, np.arange(5)] = value
     top, middle = A[:3], np.zeros((4, 5))
     middle[index % 4, np.arange(5)] = value
-    parts = (Dense(top), Selection(index % 4, value, 4), LowRank(left[:2], right))
+    parts = (Dense(top), SingleFeatures(index % 4, value, 4), LowRank(left[:2], right))
     return {
         "dense": (Dense(A), A),
-        "selection": (Selection(index, value, 9), chosen),
+        "selection": (SingleFeatures(index, value, 9), chosen),
         "low rank": (LowRank(left, right), left @ right),
         "stacked": (Stacked(parts), np.vstack([top, middle, left[:2] @ right])),
     }

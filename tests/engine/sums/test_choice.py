@@ -10,7 +10,7 @@ import scipy.sparse as sp
 
 import mercer as mc
 from mercer import engine
-from mercer.engine import Dense, LowRank, Matrix, Selection, Stacked, _compiled
+from mercer.engine import Dense, LowRank, Matrix, SingleFeatures, Stacked, _compiled
 from mercer.engine.sums import _blocked, _choice, _native, _paired_blas, _spectral
 from mercer.engine.sums._frequency_grid import finufft as find_finufft
 from tests.engine.isas import compiled
@@ -215,7 +215,7 @@ def test_few_pairs_are_summed_one_by_one(many, ran):
 def test_parts_of_an_element_may_go_to_different_engines(many, ran):
     """A large part by frequencies, single features by pairs, and one bound on the sum."""
     A = np.ones((20_000, 1))
-    coef = Stacked((Dense(A), Selection(np.array([5]), np.array([2.0]), 20_000)))
+    coef = Stacked((Dense(A), SingleFeatures(np.array([5]), np.array([2.0]), 20_000)))
     X = np.vstack([many, many])
     with mc.options(tolerance=1e-6):
         f = engine.fields(mc.Gaussian(0.7).program, X, many[:2000], coef, order=1, shifted=True)

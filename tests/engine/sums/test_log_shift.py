@@ -8,7 +8,7 @@ import pytest
 
 import mercer as mc
 from mercer import engine
-from mercer.engine import Dense, LowRank, Scales, Selection
+from mercer.engine import Dense, LowRank, Scales, SingleFeatures
 from tests import naive
 from tests.engine.cases import TINY, TOLERANCE, assert_close, case, coefficients, unshifted
 from tests.naive import sqrt, squared_distance
@@ -100,7 +100,7 @@ def test_log_of_a_sum_far_below_underflow(name):
 def test_single_features_far_away_keep_their_log(d, rng):
     """Element j at query j only: each has a scale of its own."""
     X, Y = rng.normal(size=(9, d)), 50.0 * np.arange(1, 10)[:, None] + rng.normal(size=(9, d))
-    coef = Selection(np.arange(9), np.full(9, -2.0), 9)
+    coef = SingleFeatures(np.arange(9), np.full(9, -2.0), 9)
     f = engine.fields(mc.Gaussian(1.0).program, X, Y, coef, order=1, paired=True, shifted=True)
     gap = Y - X
     np.testing.assert_allclose(f.shift, -0.5 * (gap**2).sum(axis=1), rtol=1e-14)

@@ -5,7 +5,7 @@ import pytest
 
 import mercer as mc
 from mercer import engine
-from mercer.engine import Dense, LowRank, Scales, Selection, Stacked
+from mercer.engine import Dense, LowRank, Scales, SingleFeatures, Stacked
 from mercer.engine.sums import _native, _prepared, _spectral
 from tests import naive
 from tests.engine.isas import compiled
@@ -24,11 +24,11 @@ def coefficients(name, n, rng):
     return {
         "dense": Dense(rng.normal(size=(n, 3))),
         "low rank": LowRank(rng.normal(size=(n, 2)), rng.normal(size=(2, 3))),
-        "selection": Selection(np.array([4, 0, 4]), rng.normal(size=3), n),
+        "selection": SingleFeatures(np.array([4, 0, 4]), rng.normal(size=3), n),
         "stacked": Stacked(
             (
                 Dense(rng.normal(size=(n - 10, 3))),
-                Selection(np.array([4, 0, 4]), rng.normal(size=3), 10),
+                SingleFeatures(np.array([4, 0, 4]), rng.normal(size=3), 10),
             )
         ),
     }[name]
@@ -178,7 +178,7 @@ def test_one_feature_of_many_that_underflows_is_not_computed_again(rng, monkeypa
     run = _prepared._blocked.fields
     monkeypatch.setattr(_prepared._blocked, "fields", lambda *a, **k: ran.append(a) or run(*a, **k))
     X = np.array([[0.0], [100.0]])
-    program, coef = mc.Gaussian(1.0).program, Selection(np.arange(2), np.ones(2), 2)
+    program, coef = mc.Gaussian(1.0).program, SingleFeatures(np.arange(2), np.ones(2), 2)
     f = engine.fields(program, X, np.array([[0.5], [99.0]]), coef, order=1, shifted=True)
     np.testing.assert_allclose(f.value, np.exp([[-0.125, -np.inf], [-np.inf, -0.5]]))
     assert not ran

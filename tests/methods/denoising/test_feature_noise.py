@@ -15,7 +15,7 @@ def test_energy_of_gaussian_and_linear_kernels(rng):
     assert feature_noise(mc.Linear(), X, 0.2) == pytest.approx(30 * 0.2**2, rel=1e-9)
     assert feature_noise(3.0 * mc.Linear(), X, 0.2) == pytest.approx(90 * 0.2**2, rel=1e-9)
     w = rng.uniform(size=30)
-    assert feature_noise(mc.Linear(), X, 0.2, w) == pytest.approx(w.sum() * 0.04, rel=1e-9)
+    assert feature_noise(mc.Linear(), X, 0.2, weights=w) == pytest.approx(w.sum() * 0.04, rel=1e-9)
 
 
 def test_energy_of_a_polynomial_is_the_average_of_its_metric(rng):
@@ -36,7 +36,10 @@ def test_energy_is_what_small_noise_adds_to_features(rng):
 @pytest.mark.parametrize("kernel", [mc.Laplace(1.0), mc.Polynomial(3, 1.0, 1.0)])
 def test_energy_weighs_repetitions(kernel, rng):
     X, w = rng.normal(size=(250, 2)), rng.integers(0, 4, 250)
-    a, b = feature_noise(kernel, X, 0.3, w), feature_noise(kernel, np.repeat(X, w, axis=0), 0.3)
+    a, b = (
+        feature_noise(kernel, X, 0.3, weights=w),
+        feature_noise(kernel, np.repeat(X, w, axis=0), 0.3),
+    )
     assert a == pytest.approx(b, rel=1e-9)
 
 

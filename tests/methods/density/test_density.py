@@ -19,7 +19,7 @@ from mercer.methods.density._normaliser import RadialLaw, log_normaliser
 
 
 def density(kernel, X, weights=None):
-    return Density(mc.mean_embedding(kernel, X, weights))
+    return Density(mc.mean_embedding(kernel, X, weights=weights))
 
 
 def log_ball(d):
@@ -147,7 +147,7 @@ def test_a_kernel_whose_values_leave_the_range_of_numbers_still_has_a_density():
 
 
 def test_coefficients_are_weights_over_the_integral():
-    e = kernel_density(mc.Gaussian(2.0), [[0.0], [1.0], [5.0]], [1.0, 2.0, 0.0])
+    e = kernel_density(mc.Gaussian(2.0), [[0.0], [1.0], [5.0]], weights=[1.0, 2.0, 0.0])
     Z = 2.0 * math.sqrt(2 * math.pi)
     assert_allclose(weights_of(e), np.array([1.0, 2.0, 0.0]) / 3 / Z, rtol=1e-14)
     assert e.kernel == mc.Gaussian(2.0)
@@ -263,7 +263,7 @@ def test_a_cusp_has_no_hessian():
 
 def test_elements_of_kernel_density_and_their_density_are_one(rng):
     X, Y, w = rng.normal(size=(20, 3)), rng.normal(size=(9, 3)), rng.uniform(size=20)
-    e = kernel_density(mc.Matern(2.5, 1.5), X, w)
+    e = kernel_density(mc.Matern(2.5, 1.5), X, weights=w)
     p = Density(e)  # weights are scaled to sum to one
     assert_allclose(p(Y), e(Y), rtol=1e-12)
     assert_allclose(p.gradient(Y), e.gradient(Y), rtol=1e-12)
@@ -317,7 +317,7 @@ def test_bad_densities_are_named():
     with pytest.raises(mc.InputError, match="n must be an integer"):
         Density(e).sample(0)
     with pytest.raises(mc.InputError, match="weights must be >= 0"):
-        kernel_density(mc.Gaussian(1.0), [[0.0], [1.0]], [1.0, -1.0])
+        kernel_density(mc.Gaussian(1.0), [[0.0], [1.0]], weights=[1.0, -1.0])
     with pytest.raises(AttributeError):
         Density(e).elements = ()
     assert repr(Density(e)).endswith("Gaussian(length_scale=1.0) on 2 points in 1 dimensions>")
@@ -333,14 +333,16 @@ def test_factors_follow_abramson(kernel, rng):
     X, w = rng.normal(size=(40, 2)), rng.uniform(0.2, 2.0, 40)
     w /= w.sum()
     Y = rng.normal(size=(7, 2))
-    p = adaptive_density(kernel, X, w, n_groups=40)  # as many groups as points: nothing is rounded
+    p = adaptive_density(
+        kernel, X, weights=w, n_groups=40
+    )  # as many groups as points: nothing is rounded
     logs = density(kernel, X, w).log(X)
     lam = np.exp(-0.5 * (logs - w @ logs))
     expected = sum(
         wi * kernel(x[None] / f, Y / f)[0] / f**2 for wi, x, f in zip(w, X, lam, strict=True)
     ) / math.exp(log_normaliser(kernel, 2))
     assert_allclose(p(Y), expected, rtol=1e-10)
-    given_factors = adaptive_density(kernel, X, w, n_groups=40, factors=lam)
+    given_factors = adaptive_density(kernel, X, weights=w, n_groups=40, factors=lam)
     assert_allclose(given_factors(Y), expected, rtol=1e-10)
 
 
@@ -365,7 +367,9 @@ def test_sensitivity_zero_is_the_plain_density_and_weights_are_rows(rng):
     assert_array_equal(plain.log(Y), density(mc.Gaussian(0.5), X).log(Y))
     w = rng.integers(0, 3, 20)
     repeated = adaptive_density(mc.Gaussian(0.5), np.repeat(X, w, axis=0))
-    assert_allclose(adaptive_density(mc.Gaussian(0.5), X, w).log(Y), repeated.log(Y), rtol=1e-9)
+    assert_allclose(
+        adaptive_density(mc.Gaussian(0.5), X, weights=w).log(Y), repeated.log(Y), rtol=1e-9
+    )
 
 
 def test_pilots(rng):

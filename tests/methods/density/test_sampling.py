@@ -104,13 +104,13 @@ def test_draws_behind_maps_and_of_sums():
 
 def test_draws_of_a_density_come_from_its_points_by_weight():
     X = np.array([[-10.0], [0.0], [10.0]])
-    p = Density(mc.mean_embedding(mc.Gaussian(0.1), X, [1.0, 3.0, 0.0]))
+    p = Density(mc.mean_embedding(mc.Gaussian(0.1), X, weights=[1.0, 3.0, 0.0]))
     x = p.sample(20_000, random_state=0)[:, 0]
     assert np.mean(x < -5) == pytest.approx(0.25, abs=0.015)
     assert not np.any(x > 5)
     assert_array_equal(x, p.sample(20_000, random_state=0)[:, 0])
     assert not np.array_equal(x, p.sample(20_000, random_state=1)[:, 0])
-    q = adaptive_density(mc.Gaussian(0.1), X, [1.0, 3.0, 6.0], factors=[1.0, 10.0, 0.1])
+    q = adaptive_density(mc.Gaussian(0.1), X, weights=[1.0, 3.0, 6.0], factors=[1.0, 10.0, 0.1])
     x = q.sample(20_000, np.random.RandomState(0))[:, 0]
     near = np.abs(x) < 5
     assert near.mean() == pytest.approx(0.3, abs=0.015)

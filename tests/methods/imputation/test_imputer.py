@@ -140,7 +140,7 @@ def test_rows_of_rank_one_are_recovered_by_one_linear_component():
     assert relative_error(found(missing)[some], X[some], missing[some]) < 0.02
 
 
-def test_a_weight_of_two_is_a_row_that_stands_twice():
+def test_a_weight_of_two_is_a_repeated_row():
     X = holes(curve(50))
     w = np.random.default_rng(0).integers(0, 4, 50)
     shuffled = np.random.default_rng(1).permutation(w.sum())

@@ -276,7 +276,7 @@ def test_one_cusp():
 
 @pytest.mark.parametrize(("rate", "count"), [(0.2907, 1), (2.0, 2)])
 def test_faithful_with_cusps(rate, count, faithful):
-    """ERRATA 002-4: two modes at rates from 1 to 4, one at the rate of the source."""
+    """Two modes at rates from 1 to 4, one at the published rate."""
     X = (faithful - faithful.mean(axis=0)) / faithful.std(axis=0)
     found = all_modes(mc.mean_embedding(mc.Laplace.from_rate(rate, 1.0), X))
     assert (len(found), found.complete) == (count, True)

@@ -82,10 +82,10 @@ def test_any_points(seed, n, d, length, decimals):
     rng = np.random.default_rng(seed)
     X, w = rng.normal(size=(n, d)).round(decimals), rng.uniform(0.1, 2.0, n)
     kernel = mc.Gaussian(length)
-    found = mc.mean_shift(mc.mean_embedding(kernel, X, w), max_iter=20_000)
+    found = mc.mean_shift(mc.mean_embedding(kernel, X, weights=w), max_iter=20_000)
     assert (found.labels >= 0).all()
     ends = plain(kernel, X, X, w)
-    psi = mc.mean_embedding(kernel, X, w)
+    psi = mc.mean_embedding(kernel, X, weights=w)
     sure = found.status == mc.Status.IN_BASIN
     np.testing.assert_allclose(found.points[found.labels][sure], ends[sure], atol=2e-5 * length)
     rise = psi(found.points[found.labels]) - psi(ends)
@@ -112,7 +112,7 @@ def test_density_never_falls(rng):
         density, Z = DensitySum.of(psi), X.copy()
         before = psi(Z)
         for _ in range(30):
-            Z = Z + density.at(Z).step
+            Z = Z + density.at(Z).fixed_point_step
             after = psi(Z)
             assert (after - before).min() >= -1e-12 * after.max()
             before = after
@@ -126,7 +126,7 @@ def test_iterates_stay_in_the_convex_hull(rng):
     density = DensitySum.of(mc.mean_embedding(GAUSS, X))
     inward = X.mean(axis=0)
     for _ in range(20):
-        Z = Z + density.at(Z).step
+        Z = Z + density.at(Z).fixed_point_step
         assert (hull.find_simplex(Z + 1e-9 * (inward - Z)) >= 0).all()
 
 
@@ -188,7 +188,7 @@ def test_metrics_are_undone(rng):
 
 def test_weights_are_repetitions(rng):
     X, w = spread(rng, 30), rng.integers(1, 4, 30)
-    weighted = mc.mean_shift(mc.mean_embedding(GAUSS, X, w), X)
+    weighted = mc.mean_shift(mc.mean_embedding(GAUSS, X, weights=w), X)
     repeated = mc.mean_shift(mc.mean_embedding(GAUSS, np.repeat(X, w, axis=0)), X)
     np.testing.assert_allclose(weighted.points, repeated.points, atol=1e-9)
     assert np.array_equal(weighted.labels, repeated.labels)

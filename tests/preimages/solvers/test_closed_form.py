@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
 import mercer as mc
-from mercer.engine import Dense, LowRank, Selection, Stacked
+from mercer.engine import Dense, LowRank, SingleFeatures, Stacked
 from mercer.preimages._constraint import Box, Constraint
 from mercer.preimages._objective import Nearest
 from mercer.preimages._problem import Problem
@@ -55,7 +55,7 @@ def test_exact_for_the_linear_kernel(rng):
 def test_every_form_of_coefficients_gives_the_same(solver, rng):
     X = rng.normal(size=(10, 2))
     left, right = rng.normal(size=(10, 2)), rng.normal(size=(2, 6))
-    selected = Selection(np.array([0, 3, 3, 9, 1, 2]), rng.normal(size=6), 10)
+    selected = SingleFeatures(np.array([0, 3, 3, 9, 1, 2]), rng.normal(size=6), 10)
     stacked = Stacked((Dense(rng.normal(size=(4, 6))), LowRank(left[4:], right)))
     for coef in (Dense(left @ right), LowRank(left, right), selected, stacked):
         short = mc.Element(mc.Gaussian(), X, coef, 6)

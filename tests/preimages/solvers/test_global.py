@@ -397,7 +397,7 @@ def test_the_bounds_of_an_element(rng: Any) -> None:
     X, a = rng.normal(size=(6, 2)).astype(np.float32), rng.normal(size=6)
     psi = mc.Element(mc.Gaussian(0.5), X, a)
     (whole,) = global_minimum(psi)
-    (part,) = global_minimum(psi, domain=Box(-0.1, 0.1), fixed=[0.0, np.nan])
+    (part,) = global_minimum(psi, region=Box(-0.1, 0.1), fixed=[0.0, np.nan])
     assert whole.lower <= whole.upper <= part.upper
     assert part.point[0] == 0.0
     with pytest.raises(mc.InputError, match="gap"):

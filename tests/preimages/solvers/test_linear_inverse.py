@@ -66,7 +66,7 @@ def test_preimage_takes_it_as_a_solver(rng):
     found = mc.preimage(mc.feature(K, Y), inverse)  # elements outside are projected
     np.testing.assert_allclose(found.points, inverse.predict(plane.coordinates(mc.feature(K, Y))))
     assert found.ok.all()
-    box = mc.preimage(mc.feature(K, Y), inverse, domain=mc.Box(-0.1, 0.1)).points
+    box = mc.preimage(mc.feature(K, Y), inverse, region=mc.Box(-0.1, 0.1)).points
     np.testing.assert_allclose(box, np.clip(found.points, -0.1, 0.1))
     with pytest.raises(mc.InputError, match="fitted to 3 features"):
         mc.preimage(mc.feature(K, Y[:, :2]), inverse)

@@ -11,7 +11,7 @@ import numpy as np
 from mercer._array import Array, is_sparse
 from mercer.engine._compiled import compiled_profile
 from mercer.engine._points import tile_dtype
-from mercer.engine.pairs._cancellation import cut_below
+from mercer.engine.pairs._cancellation import recompute_below
 from mercer.engine.pairs._circular import aligned_gaps, gaps
 from mercer.engine.pairs._coordinates import (
     aligned_sums,
@@ -81,7 +81,7 @@ class Pairs:
         for i, v in enumerate(program.variables):
             if isinstance(v, Distance):
                 name = str(self.dtype)
-                rule = partial(cut_below, program, i, name, shifted=shifted, order=order)
+                rule = partial(recompute_below, program, i, name, shifted=shifted, order=order)
                 self._distances[i] = Distances(*self.mapped(v), self.dtype, rule)
         self._profile = compiled_profile(program)
 

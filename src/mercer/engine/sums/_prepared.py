@@ -13,7 +13,7 @@ from mercer._config import get_options, options
 from mercer.engine._points import as_float32, as_float64, n_columns, n_rows
 from mercer.engine._tiling import pieces
 from mercer.engine.pairs._float32 import needs_float64
-from mercer.engine.programs._coef import Coef, Dense, LowRank, Selection, Stacked
+from mercer.engine.programs._coef import Coef, Dense, LowRank, SingleFeatures, Stacked
 from mercer.engine.programs._program import Program
 from mercer.engine.sums import _blocked, _native, _paired_blas
 from mercer.engine.sums._choice import NO_SPECTRUM, can_transform, native_elements, use_native
@@ -25,7 +25,7 @@ from mercer.engine.sums._spectral import SpectralSum, slope_ratio, spectral_sum
 from mercer.exceptions import InputError
 
 _SPECTRAL_PAIRS = 1e7  # fewer are summed before a grid is made
-_SELECTED = 64  # elements of a Selection that are differentiated at once
+_SELECTED = 64  # elements of a SingleFeatures that are differentiated at once
 
 
 def gram(program: Program, X: Any, Y: Any) -> Array:
@@ -154,7 +154,7 @@ class PreparedSum:
         if needs_float64(program, X, Y, order):
             wide = self._part("float64", as_float64(X), coef)
             return in_float32(wide._fields(as_float64(Y), order, paired, shifted))
-        if isinstance(coef, Selection):
+        if isinstance(coef, SingleFeatures):
             if paired:
                 return rowwise_fields(program, X[coef.index], Y, coef.value, order, shifted)
             return self._selected(coef, Y, order, shifted)
@@ -253,7 +253,7 @@ class PreparedSum:
             return _blocked.fields(program, X, Y, coef, order=order, paired=True, shifted=shifted)
         return self._underflow_redone(f, Y, coef, order, True) if shifted else f
 
-    def _selected(self, coef: Selection, Y: Any, order: int, shifted: bool) -> Fields:
+    def _selected(self, coef: SingleFeatures, Y: Any, order: int, shifted: bool) -> Fields:
         """All queries against elements that are single features."""
         if order == 0 and not shifted:
             value = gram(self.program, Y, self.X[coef.index])

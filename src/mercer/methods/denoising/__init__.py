@@ -1,1 +1,1 @@
-"""Denoising by kernel PCA: noise level, filter, the way back."""
+"""Denoising by kernel PCA: the noise level, the denoiser, its estimated error."""

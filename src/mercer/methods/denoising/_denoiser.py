@@ -149,7 +149,7 @@ def fit_denoiser(
         The share in [0, 1] of the change that is kept; "auto" minimises Stein's estimate of the
         squared error, each row left out in turn.
     inverse : Solver, LearnedMap or None
-        The way back; None is `LinearInverse`.
+        Finds pre-images; None is `LinearInverse`.
 
     Returns
     -------
@@ -175,7 +175,7 @@ def fit_denoiser(
     if filter is None:
         filter = Tikhonov() if kernel.program.has_derivatives else Truncation()  # noqa: A001
     sd = noise_level(X, weights=weights) if isinstance(noise, str) else float(noise)
-    strength = feature_noise(kernel, X, sd, weights) if filter.needs_noise else None
+    strength = feature_noise(kernel, X, sd, weights=weights) if filter.needs_noise else None
     solver = fit_inverse(inverse, plane, X, weights)
     denoiser = Denoiser(plane, filter.weights(values, strength), solver, 1.0, sd)
     if isinstance(trust, str):

@@ -15,7 +15,7 @@ from mercer.methods._rows import spread_rows
 _ROWS = 200  # over which a kernel's metric is averaged: its error is then a few percent
 
 
-def feature_noise(kernel: Kernel, X: Any, noise: float, weights: Any = None) -> float:
+def feature_noise(kernel: Kernel, X: Any, noise: float, *, weights: Any = None) -> float:
     """Return what noise adds to the scatter of the features, per direction in which they move.
 
     To first order a step e moves the feature of x by sum_j e_j d k(x, .) / dx_j. So noise of

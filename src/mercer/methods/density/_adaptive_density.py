@@ -18,8 +18,8 @@ from mercer.space import Element, mean_embedding
 def adaptive_density(
     kernel: Kernel,
     X: Any,
-    weights: Any = None,
     *,
+    weights: Any = None,
     sensitivity: float = 0.5,
     n_groups: int = 32,
     pilot: Density | Element | None = None,
@@ -65,7 +65,7 @@ def adaptive_density(
     [0.434, 0.439, 0.748]
     """
     a, n_groups = non_negative(sensitivity, "sensitivity"), positive_int(n_groups, "n_groups")
-    mean = mean_embedding(kernel, X, weights)
+    mean = mean_embedding(kernel, X, weights=weights)
     used = np.flatnonzero(weights_of(mean) > 0)
     points, w = mean.support[used], weights_of(mean)[used]
     if factors is None:

@@ -21,7 +21,7 @@ from mercer.space import Element, mean_embedding
 _SMALLEST, _LARGEST = math.log(np.finfo(np.float64).tiny), math.log(np.finfo(np.float64).max)
 
 
-def kernel_density(kernel: Kernel, X: Any, weights: Any = None) -> Element:
+def kernel_density(kernel: Kernel, X: Any, *, weights: Any = None) -> Element:
     """Return the kernel density f(x) = sum_i w_i k(x, x_i) / Z, which integrates to one.
 
     Z is the integral of k(x, 0) over R^d. The density is an ordinary element: it can be evaluated,
@@ -57,7 +57,7 @@ def kernel_density(kernel: Kernel, X: Any, weights: Any = None) -> Element:
     >>> f([[0.0], [1.0]]).round(4)
     array([0.2265, 0.242 ])
     """
-    mean = mean_embedding(kernel, X, weights)
+    mean = mean_embedding(kernel, X, weights=weights)
     log_Z = log_normaliser(kernel, n_columns(mean.points))
     w = weights_of(mean)
     used = np.log(w[w > 0]) - log_Z

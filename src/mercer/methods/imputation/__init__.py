@@ -1,1 +1,1 @@
-"""Imputation: missing entries from principal subspaces."""
+"""Imputation of missing entries with kernel PCA."""

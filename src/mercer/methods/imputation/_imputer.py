@@ -186,8 +186,8 @@ def fit_imputer(
 
     Notes
     -----
-    Choices on hidden entries suit entries missing at random, not those that are missing because of
-    their value.
+    The choices are right for entries missing at random, and too optimistic for entries that are
+    missing because of their value.
 
     References
     ----------
@@ -306,7 +306,7 @@ def _incomplete(X: Any) -> Array:
     """Return X as a float matrix in which NaN is allowed, and infinity is not."""
     if is_sparse(X):
         raise InputError(
-            "X is sparse, where a missing entry cannot be told from 0; use X.toarray()"
+            "X is sparse, which does not distinguish missing entries from 0; use X.toarray()"
         )
     if isinstance(X, np.ma.MaskedArray):
         raise InputError("X is a masked array; use X.filled(np.nan)")

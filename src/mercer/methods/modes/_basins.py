@@ -130,23 +130,22 @@ class BasinSearch:
         samples of the density.
         """
         here = self.density.at(modes, 2, exact=True)
-        assert here.hessian is not None
         found: list[Basin | None] = []
         variations: list[HessianVariation] = []
         for j, mode in enumerate(modes):
             scale = float(np.exp(here.shift[j]))
             third = self._third.about(mode, scale)
             variations.append(third)
-            steepest = -float(np.linalg.eigvalsh(here.hessian[j])[-1])
+            steepest = float(np.linalg.eigvalsh(here.hessian[j])[0])
             slope = float(np.linalg.norm(here.gradient[j]))
             r = third.concave_radius(steepest, slope)
             if r is None:
                 found.append(None)
                 continue
             off = slope / (0.5 * steepest)  # the mode is no farther than this
-            level = here.value[j] - 0.25 * steepest * (r - off) ** 2 + slope * off
+            level = -here.value[j] - 0.25 * steepest * (r - off) ** 2 + slope * off
             level = level * scale + self.density.error
-            found.append(Basin(mode, here.value[j] * scale, r - 2.0 * off, level))
+            found.append(Basin(mode, -here.value[j] * scale, r - 2.0 * off, level))
         self._grow(found, variations, most_samples)
         return found
 
@@ -167,12 +166,11 @@ class BasinSearch:
         else:
             return
         f = self.density.at(np.concatenate([s.samples for s in shells.values()]), 2)
-        assert f.hessian is not None
         start = 0
         for j, ball in balls.items():
             part = slice(start, start + len(shells[j].samples))
             start = part.stop
-            unit = np.exp(f.shift[part]) / variations[j].scale
+            unit = -np.exp(f.shift[part]) / variations[j].scale  # f, not -f
             value, g = f.value[part] * unit, f.gradient[part] * unit[:, None]
             H = f.hessian[part] * unit[:, None, None]
             found[j] = self._grown(ball, shells[j], value, g, H, variations[j])
@@ -233,20 +231,17 @@ def is_proved_maximum(density: DensitySum, modes: Array) -> Array:
     errors = _rounding_errors(density, modes)
     if errors is None:
         return proved
+    pull, cusp = density.pull_at_points(modes)
+    proved[:] = pull + errors[0] < (1.0 - 1e-10) * cusp
     third = ThirdDerivatives.of(density)
     for rows in pieces(len(modes), density.hessian_rows):
         here = density.at(modes[rows], 2, exact=True)
-        assert here.hessian is not None
-        for j, mode in enumerate(modes[rows]):
-            i, scale = rows.start + j, float(np.exp(here.shift[j]))
-            slope = float(np.linalg.norm(here.gradient[j])) + errors[0][i] / scale
-            if here.at_cusp[j]:
-                proved[i] = slope < (1.0 - 1e-10) * here.cusp_slope[j]
-                continue
-            H = here.hessian[j]
+        for j in np.flatnonzero(cusp[rows] == 0.0):
+            i, scale, H = rows.start + j, float(np.exp(here.shift[j])), here.hessian[j]
+            slope = float(here.local_norm[j]) + errors[0][i] / scale
             slack = errors[1][i] / scale + 10.0 * len(H) * _EPS * float(np.linalg.norm(H))
-            steepest = -float(np.linalg.eigvalsh(H)[-1]) - slack
-            r = third.about(mode, scale).concave_radius(steepest, slope)
+            steepest = float(np.linalg.eigvalsh(H)[0]) - slack
+            r = third.about(modes[i], scale).concave_radius(steepest, slope)
             proved[i] = r is not None and slope <= 0.5 * steepest * _OFF * density.length
     return proved
 

@@ -12,7 +12,7 @@ from mercer._progress import Callback, Step
 from mercer.engine import Dense, evaluate, fields
 from mercer.exceptions import InputError
 from mercer.kernels import Kernel
-from mercer.methods.modes._density_sum import DensitySum, own_length
+from mercer.methods.modes._density_sum import DensitySum
 from mercer.space import mean_embedding
 
 _OWN = ("limit", "exclude", "eps")
@@ -50,8 +50,8 @@ class Blurred:
 def blurring_mean_shift(
     kernel: Kernel,
     X: Any,
-    weights: Any = None,
     *,
+    weights: Any = None,
     own: str = "limit",
     eps: float = 1e-3,
     tol: float = 1e-6,
@@ -103,10 +103,12 @@ def blurring_mean_shift(
     positive(tol, "tol")
     positive_int(max_iter, "max_iter")
     non_negative(eps, "eps")
-    target = DensitySum.of(mean_embedding(kernel, X, weights))
-    Z = target.forth(np.asarray(mean_embedding(kernel, X, weights).points, dtype=np.float64))
+    target = DensitySum.of(mean_embedding(kernel, X, weights=weights))
+    Z = target.forth(
+        np.asarray(mean_embedding(kernel, X, weights=weights).points, dtype=np.float64)
+    )
     a = np.ones(len(Z)) / len(Z) if weights is None else np.asarray(weights, dtype=np.float64)
-    length = own_length(target.programs[0])
+    length = target.length
     n_iter, converged = 0, False
     for n_iter in range(1, max_iter + 1):
         new = _blurred(target, Z, a, own, eps * length)

@@ -1,10 +1,13 @@
-"""A kernel density as a sum of groups of kernels, with the step of mean shift at any point."""
+"""A kernel density as a function to climb: values, derivatives and the step of mean shift.
+
+Searches in mercer descend, so the states here are those of -f: `heights` gives back f.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -25,61 +28,13 @@ from mercer.engine import (
 )
 from mercer.exceptions import InputError
 from mercer.kernels import Kernel
+from mercer.preimages._problem import kernel_length
+from mercer.preimages._state import State, smallest_subgradients
 from mercer.rigor._derivative_bounds import cusp_slope
 from mercer.space import Element
 
 _ENTRIES = 1 << 22  # of Hessians in memory at a time: 32 MB
 _STEPS = 10  # evaluations of a start, about, until it is retired
-
-
-class DensityState(NamedTuple):
-    """The density at some points, its derivatives, and the step of mean shift from there."""
-
-    value: Array  # (m,); times exp(shift) where it underflows
-    gradient: Array  # (m, d), in units of exp(shift)
-    step: Array  # (m, d)
-    stiffness: Array  # (m,), in units of exp(shift): step = gradient / stiffness off the cusps
-    hessian: Array | None  # (m, d, d)
-    shift: Array  # (m,)
-    cusp_slope: Array  # (m,), in units of exp(shift): > 0 on a data point where f has a cusp
-
-    @property
-    def at_cusp(self) -> Array:
-        """Rows on a data point where the density has a cusp."""
-        return np.asarray(self.cusp_slope > 0.0)
-
-    @property
-    def is_held(self) -> Array:
-        """Rows on a data point whose cusp outweighs the pull of the other points: modes."""
-        return np.asarray(self.at_cusp & ~self.step.any(axis=1))
-
-    @property
-    def density(self) -> Array:
-        """The true values."""
-        return np.asarray(self.value * np.exp(self.shift))
-
-    def newton_step(self) -> Array:
-        """-H^-1 g where the Hessian is negative definite, infinite elsewhere; shape (m, d)."""
-        assert self.hessian is not None
-        out = np.full(self.gradient.shape, np.inf)
-        rows = np.flatnonzero(_is_negative_definite(self.hessian))
-        if rows.size:
-            g = -self.gradient[rows, :, None]
-            out[rows] = np.linalg.solve(self.hessian[rows], g)[:, :, 0]
-        return out
-
-    def is_top(self, distance: float) -> Array:
-        """Whether the Hessian is negative definite and Newton's step no longer than a distance."""
-        return np.asarray(np.linalg.norm(self.newton_step(), axis=1) <= distance)
-
-
-def _is_negative_definite(H: Array) -> Array:
-    """Of each of some symmetric matrices; by Cholesky's factors, cheaper than eigenvalues."""
-    from scipy.linalg import lapack
-
-    if H.shape[1] <= 4:  # calls one by one cost more than all eigenvalues together
-        return np.asarray(np.linalg.eigvalsh(H)[:, -1] < 0.0)
-    return np.array([lapack.dpotrf(-matrix)[1] == 0 for matrix in H], dtype=bool)
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,17 +107,15 @@ class DensitySum:
 
     @cached_property
     def length(self) -> float:
-        """The length over which the density changes: that of the narrowest profile at zero.
-
-        sqrt(k(0) / -2 k'(0)), the length scale of a Gaussian; for cusps k(0) / |slope|.
-        """
-        return min(own_length(program) for program in self.programs)
+        """The length over which the density changes: that of the narrowest kernel."""
+        return min(kernel_length(program) for program in self.programs)
 
     @cached_property
     def mass(self) -> float:
         """sum_i a_i k(0): no value of the density is larger."""
-        at_zero = [float(_profile(p, np.zeros(1))[0]) for p in self.programs]
-        return float(sum(k * a.sum() for k, a in zip(at_zero, self.coef, strict=True)))
+        zero = np.zeros(1)
+        top = [float(np.ravel(evaluate(p.profile, [zero]).value)[0]) for p in self.programs]
+        return float(sum(k * a.sum() for k, a in zip(top, self.coef, strict=True)))
 
     @property
     def hessian_rows(self) -> int:
@@ -191,30 +144,55 @@ class DensitySum:
         """Whether a slope is infinite at the points."""
         return any(any(p.cusps) for p in self.programs)
 
-    def at(self, Z: Array, order: int = 1, *, exact: bool = False) -> DensityState:
-        """The density, and the step sum_i w_i (z_i - z) / sum_i w_i with w_i = -2 a_i k'(u_i).
+    def at(self, Z: Array, order: int = 1, *, exact: bool = False) -> State:
+        """The state of -f at some points; its fixed-point step is that of mean shift.
 
-        At a point of the data, where a cusp has an infinite slope, the step is that of Vardi and
-        Zhang: with R = sum of w_i (z_i - z) over the other points, and eta the slope of the cusp,
-        it is max(0, 1 - eta / |R|) R / sum_i w_i.
+        The step is sum_i w_i (z_i - z) / sum_i w_i with w_i = -2 a_i k'(u_i); on a data point where
+        the kernel has a cusp it is that of Vardi and Zhang. `cusp` is the slope of the cusp there.
+
+        Parameters
+        ----------
+        Z : array of shape (m, d)
+        order : {1, 2}
+            2 for Hessians.
+        exact : bool
+            To rounding, instead of to `error`.
         """
-        parts = [
+        value, gradient, slope, hessian, shift, pull = self._added(Z, order, exact)
+        cusp = None
+        if self.has_cusps:
+            cusp = pull * np.exp(-shift)
+            gradient = smallest_subgradients(gradient, np.linalg.norm(gradient, axis=1), cusp)
+        H = None if hessian is None else -hessian
+        return State(Z, -value, -gradient, H, -2.0 * slope, shift, cusp=cusp)
+
+    def pull_at_points(self, Z: Array) -> tuple[Array, Array]:
+        """On data points with a cusp: the pull |R| of all others, and the slope of the cusp."""
+        _, gradient, _, _, shift, pull = self._added(Z, 1, True)
+        return np.linalg.norm(gradient, axis=1) * np.exp(shift), np.asarray(pull)
+
+    def _added(self, Z: Array, order: int, exact: bool) -> tuple[Any, ...]:
+        """Value, gradient, slope and Hessian of f in units of exp(shift), shift, slope of cusps."""
+        parts: list[Fields] = [
             f.fields(Z, order=order, shifted=True, exact=exact).only_element() for f in self._sums
         ]
-        value, gradient, slope, hessian, shift = _added(parts, order)
-        eta = np.zeros(1)
+        pull = np.zeros(len(Z))
         for program, f in zip(self.programs, parts, strict=True):
             if f.cusp is not None:
-                eta = eta + cusp_slope(program) * f.cusp
-        stiffness = -2.0 * slope
-        with np.errstate(divide="ignore", invalid="ignore"):
-            step = np.where(stiffness[:, None] > 0.0, gradient / stiffness[:, None], 0.0)
-        eta = np.broadcast_to(eta, shift.shape)
-        if self.has_cusps:
-            eta = eta * np.exp(-shift)
-            step *= _freed(eta, np.linalg.norm(gradient, axis=1))[:, None]
-        H = hessian if order == 2 else None
-        return DensityState(value, gradient, step, stiffness, H, shift, eta)
+                pull = pull + cusp_slope(program) * f.cusp
+        if len(parts) == 1:
+            (f,) = parts
+            return f.value, f.gradient, f.slopes[0], f.hessian, f.shift, pull
+        shift = np.max([f.shift for f in parts], axis=0)
+        value, gradient, slope, hessian = (np.zeros(1) for _ in range(4))
+        for f in parts:
+            scale = np.exp(f.shift - shift)
+            value = value + scale * f.value
+            gradient = gradient + scale[:, None] * f.gradient
+            slope = slope + scale * f.slopes[0]
+            if order == 2:
+                hessian = hessian + scale[:, None, None] * f.hessian
+        return value, gradient, slope, hessian if order == 2 else None, shift, pull
 
     @cached_property
     def _sums(self) -> list[PreparedSum]:
@@ -231,21 +209,40 @@ class DensitySum:
         ]
 
 
-def _added(parts: list[Fields], order: int) -> tuple[Array, Array, Array, Any, Array]:
-    """Value, gradient, slope and Hessian of a sum of elements, in units of exp(shift)."""
-    if len(parts) == 1:
-        (f,) = parts
-        return f.value, f.gradient, f.slopes[0], f.hessian, f.shift  # type: ignore[return-value]
-    shift = np.max([f.shift for f in parts], axis=0)
-    value, gradient, slope, hessian = (np.zeros(1) for _ in range(4))
-    for f in parts:
-        scale = np.exp(f.shift - shift)
-        value = value + scale * f.value
-        gradient = gradient + scale[:, None] * f.gradient
-        slope = slope + scale * f.slopes[0]
-        if order == 2:
-            hessian = hessian + scale[:, None, None] * f.hessian
-    return value, gradient, slope, hessian, shift
+def heights(state: State) -> Array:
+    """The density f at the points of a state, which is that of -f."""
+    return -state.objective
+
+
+def is_held(state: State) -> Array:
+    """Rows on a data point whose cusp outweighs the pull of the other points: modes."""
+    if state.cusp is None:
+        return np.zeros(len(state.points), dtype=bool)
+    return np.asarray((state.cusp > 0.0) & ~state.gradient.any(axis=1))
+
+
+def newton_steps(state: State) -> Array:
+    """Newton's steps where f is strictly concave, infinite elsewhere; shape (m, d)."""
+    out = np.full(state.gradient.shape, np.inf)
+    rows = np.flatnonzero(_is_positive_definite(state.hessian))
+    if rows.size:
+        g = -state.gradient[rows, :, None]
+        out[rows] = np.linalg.solve(state.hessian[rows], g)[:, :, 0]
+    return out
+
+
+def is_top(state: State, distance: float) -> Array:
+    """Whether f is strictly concave and Newton's step no longer than a distance."""
+    return np.asarray(np.linalg.norm(newton_steps(state), axis=1) <= distance)
+
+
+def _is_positive_definite(H: Array) -> Array:
+    """Of each of some symmetric matrices; by Cholesky's factors, cheaper than eigenvalues."""
+    from scipy.linalg import lapack
+
+    if H.shape[1] <= 4:  # calls one by one cost more than all eigenvalues together
+        return np.asarray(np.linalg.eigvalsh(H)[:, 0] > 0.0)
+    return np.array([lapack.dpotrf(matrix)[1] == 0 for matrix in H], dtype=bool)
 
 
 def _group(element: Element) -> tuple[Program, Array, Array, tuple[LinearMap, ...]]:
@@ -283,41 +280,9 @@ def _group(element: Element) -> tuple[Program, Array, Array, tuple[LinearMap, ..
     X = np.asarray(element.points, dtype=np.float64)[used]
     Z = np.ascontiguousarray(apply_all(maps, X), dtype=np.float64)
     program = replace(kernel.program, variables=(Distance(),))
-    own = _profile(program, np.zeros(1))
-    if _slope_at(program, _squared_length(program, own)) >= 0.0:
+    if not np.isfinite(kernel_length(program)):
         raise InputError(
             f"the density of {kernel!r} is flat, so there is nothing to climb; the mean shift with "
             "a flat kernel climbs the density of Epanechnikov"
         )
     return program, Z, coef[used], maps  # type: ignore[return-value]
-
-
-def _profile(program: Program, u: Array) -> Array:
-    with np.errstate(all="ignore"):
-        return np.broadcast_to(evaluate(program.profile, [u]).value, u.shape)
-
-
-def _slope_at(program: Program, u: float) -> float:
-    with np.errstate(all="ignore"):
-        return float(np.ravel(evaluate(program.profile, [np.array([u])], 1).first[0])[0])
-
-
-def _squared_length(program: Program, own: Array) -> float:
-    """A squared distance well inside the profile: where it has fallen a little."""
-    u = np.logspace(-30.0, 30.0, 2401)
-    fallen = np.flatnonzero(_profile(program, u) < (1.0 - 1e-3) * own[0])
-    return float(u[fallen[0]]) if fallen.size else 1.0
-
-
-def own_length(program: Program) -> float:
-    own = _profile(program, np.zeros(1))
-    if any(program.cusps):
-        return float(own[0]) / cusp_slope(program)
-    return float(np.sqrt(own[0] / (-2.0 * _slope_at(program, 0.0))))
-
-
-def _freed(held: Array, pull: Array) -> Array:
-    """1 - eta / |R| where that is positive: the share of a step that a cusp does not hold back."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        share = np.where(held > 0.0, np.maximum(0.0, 1.0 - held / pull), 1.0)
-    return np.nan_to_num(share, nan=0.0)

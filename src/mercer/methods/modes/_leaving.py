@@ -11,7 +11,8 @@ import numpy as np
 
 from mercer._array import Array
 from mercer.engine import pieces
-from mercer.methods.modes._density_sum import DensitySum
+from mercer.methods.modes._density_sum import DensitySum, heights, is_held, is_top
+from mercer.preimages._state import row_products
 from mercer.space._points import number_keys
 
 SAME = 1e-4  # of the kernel's length: rows closer than this share a Hessian and a mode
@@ -56,22 +57,23 @@ def _settle_with_cusps(density: DensitySum, Z: Array, limit: float) -> tuple[Arr
     the direction of R, which is that of the step at x_j itself.
     """
     here = density.at(Z, exact=True)
-    points, arrived = Z.copy(), here.is_held
+    points, arrived = Z.copy(), is_held(here)
     nearest = density.nearest_point(Z)
     ahead = nearest - Z
     distance = np.linalg.norm(ahead, axis=1)
     close = (distance > 0.0) & (distance <= _NEAR * density.length)
-    close &= np.einsum("ij,ij->i", ahead, here.step) > 0.0
+    close &= row_products(ahead, here.fixed_point_step) > 0.0
     rows = np.flatnonzero(close)
     if rows.size:
-        rows = rows[density.at(nearest[rows], exact=True).density >= here.density[rows]]
+        there = heights(density.at(nearest[rows], exact=True))
+        rows = rows[there >= heights(here)[rows]]
         points[rows] = nearest[rows]
     rest = ~arrived
     rest[rows] = False
     beside = distance <= SAME * density.length  # where second derivatives are mostly rounding
     leaving = np.flatnonzero(rest & beside)
     if leaving.size:
-        points[leaving] = _leap(density, Z[leaving], here.step[leaving])
+        points[leaving] = _leap(density, Z[leaving], here.fixed_point_step[leaving])
     smooth = np.flatnonzero(rest & ~beside)
     if smooth.size:
         points[smooth], arrived[smooth] = _settle_smooth(density, Z[smooth], limit)
@@ -89,8 +91,7 @@ def _settle_smooth(density: DensitySum, Z: Array, limit: float) -> tuple[Array, 
     _, first, group = np.unique(keys, return_index=True, return_inverse=True)
     for part in pieces(len(first), density.hessian_rows):
         here = density.at(Z[first[part]], 2, exact=True)
-        assert here.hessian is not None
-        top = here.is_top(SAME * density.length)
+        top = is_top(here, SAME * density.length)
         if top.all():
             continue
         values, vectors = np.linalg.eigh(here.hessian[~top])
@@ -98,12 +99,12 @@ def _settle_smooth(density: DensitySum, Z: Array, limit: float) -> tuple[Array, 
         number[part.start + np.flatnonzero(~top)] = np.arange(len(values))
         rows = np.flatnonzero(number[group] >= 0)
         of = number[group[rows]]
-        step = density.at(Z[rows], exact=True).step
-        slow = values > -_SLOW * here.stiffness[~top, None]
+        step = density.at(Z[rows], exact=True).fixed_point_step
+        slow = values < _SLOW * here.stiffness[~top, None]
         along = np.einsum("ijk,ij->ik", vectors[of], step) * slow[of]
-        upward = values[:, -1] > _UPWARD * np.abs(values).max(axis=1)
-        tie = (np.abs(along[:, -1]) <= _TIE * density.length) & upward[of]
-        along[tie, -1] = np.where(along[tie, -1] < 0.0, -limit, limit)
+        upward = values[:, 0] < -_UPWARD * np.abs(values).max(axis=1)
+        tie = (np.abs(along[:, 0]) <= _TIE * density.length) & upward[of]
+        along[tie, 0] = np.where(along[tie, 0] < 0.0, -limit, limit)
         way = np.einsum("ijk,ik->ij", vectors[of], along)
         moves = way.any(axis=1)
         rows, way = rows[moves], way[moves]
@@ -119,15 +120,15 @@ def _leap(density: DensitySum, Z: Array, step: Array) -> Array:
     The slope along the way decides, because near a saddle differences of the density are rounding.
     """
     out = Z + step
-    value = density.at(Z, exact=True).density
+    height = heights(density.at(Z, exact=True))
     size = np.linalg.norm(step, axis=1)
     rows, t = np.arange(len(Z)), 1.0
     while rows.size:
         there = density.at(Z[rows] + t * step[rows], exact=True)
-        rising = np.einsum("ij,ij->i", there.gradient, step[rows]) > 0.0
-        rising &= there.density >= value[rows] * (1.0 - 1e-13)
+        rising = row_products(there.gradient, step[rows]) < 0.0
+        rising &= heights(there) >= height[rows] * (1.0 - 1e-13)
         rows = rows[rising]
-        out[rows], value[rows] = Z[rows] + t * step[rows], there.density[rising]
+        out[rows], height[rows] = there.points[rising], heights(there)[rising]
         t *= 2.0
         rows = rows[t * size[rows] <= _LEAP * density.length]
     return out

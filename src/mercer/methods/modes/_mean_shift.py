@@ -13,7 +13,7 @@ from mercer.engine import pieces
 from mercer.exceptions import InputError
 from mercer.methods.modes._ascent import Ascent, Ends
 from mercer.methods.modes._basins import is_proved_maximum
-from mercer.methods.modes._density_sum import DensitySum
+from mercer.methods.modes._density_sum import DensitySum, is_held
 from mercer.methods.modes._leaving import SAME
 from mercer.methods.modes._merging import merge_ends
 
@@ -144,8 +144,8 @@ def mean_shift(
         else target.forth(_checked_start(start, target))
     )
     target = replace(target, n_queries=len(Z))
-    ascent = Ascent(target, tol, max_iter, callback)
-    ends = ascent.run(Z)
+    ascent = Ascent(target, tol, max_iter)
+    ends = ascent.run(Z, callback)
     modes, labels = ascent.modes_of(ends)
     return _described(target, modes, labels, ends)
 
@@ -196,12 +196,11 @@ def _described(target: DensitySum, modes: Array, labels: Array, ends: Ends) -> M
     value, eigenvalues = np.empty(len(modes)), np.empty((len(modes), d))
     for rows in pieces(len(modes), target.hessian_rows):
         here = target.at(modes[rows], 2, exact=True)
-        assert here.hessian is not None
         scale = np.exp(here.shift + target.log_unit)
-        value[rows] = here.value * scale
-        at_cusp = here.at_cusp[:, None, None]
-        H = target.pulled(np.where(at_cusp, 0.0, here.hessian) * scale[:, None, None])
-        eigenvalues[rows] = np.where(at_cusp[:, 0], -np.inf, np.linalg.eigvalsh(H))
+        value[rows] = -here.value * scale
+        H = target.pulled(np.nan_to_num(-here.hessian) * scale[:, None, None])
+        eigenvalues[rows] = np.linalg.eigvalsh(H)
+        eigenvalues[rows][is_held(here)] = -np.inf
     proved = is_proved_maximum(target, modes)
     parts = (target.back(modes), value, eigenvalues, counts[order], proved, rank[labels])
     return Modes(*(frozen(a) for a in (*parts, ends.status, ends.n_iter)))

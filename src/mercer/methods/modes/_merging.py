@@ -6,7 +6,7 @@ import numpy as np
 
 from mercer._array import Array
 from mercer.engine import pieces
-from mercer.methods.modes._density_sum import DensitySum
+from mercer.methods.modes._density_sum import DensitySum, heights, is_held, newton_steps
 from mercer.methods.modes._leaving import SAME, cells
 from mercer.space._points import unique
 
@@ -39,7 +39,7 @@ def merge_ends(density: DensitySum, modes: Array, ends: Array) -> tuple[Array, A
     """
     if not len(ends):
         return np.zeros(0, dtype=np.intp), modes
-    exact = density.at(ends, exact=True).is_held
+    exact = is_held(density.at(ends, exact=True))
     known = unique(np.concatenate([modes, ends[exact]]))[0] if exact.any() else modes
     _, first, cell = np.unique(cells(ends, density), return_index=True, return_inverse=True)
     points = ends[first]
@@ -87,7 +87,7 @@ def _grouped(density: DensitySum, points: Array, off: Array) -> tuple[Array, Arr
     links = coo_array((np.ones(joined.sum()), (a[joined], b[joined])), shape=(k, k))
     count, part = connected_components(links, directed=False)
     highest = np.zeros(count, dtype=np.intp)
-    order = np.argsort(density.at(points).density)
+    order = np.argsort(heights(density.at(points)))
     highest[part[order]] = order
     return part, highest
 
@@ -96,7 +96,7 @@ def _distance_left(density: DensitySum, ends: Array) -> Array:
     """How far each end may be from its mode: a few steps of Newton, up to half a length."""
     left = np.empty(len(ends))
     for rows in pieces(len(ends), density.hessian_rows):
-        step = density.at(ends[rows], 2, exact=True).newton_step()
+        step = newton_steps(density.at(ends[rows], 2, exact=True))
         left[rows] = _NEARLY * np.linalg.norm(step, axis=1)
     return np.fmin(left, _MERGE * density.length)
 
@@ -106,7 +106,7 @@ def _dips(density: DensitySum, A: Array, B: Array) -> Array:
     dips = np.zeros(len(A), dtype=bool)
     if not len(A):
         return dips
-    lower = np.minimum(density.at(A).density, density.at(B).density) * (1.0 - _ROUNDING)
+    lower = np.minimum(heights(density.at(A)), heights(density.at(B))) * (1.0 - _ROUNDING)
     for t in _BETWEEN:
-        dips |= density.at((1.0 - t) * A + t * B).density < lower
+        dips |= heights(density.at((1.0 - t) * A + t * B)) < lower
     return dips

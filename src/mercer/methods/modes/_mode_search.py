@@ -5,11 +5,14 @@ from __future__ import annotations
 import numpy as np
 
 from mercer._array import Array
-from mercer.methods.modes._density_sum import DensityState, DensitySum
+from mercer._status import Status
+from mercer.methods.modes._density_sum import DensitySum, heights, is_top, newton_steps
 from mercer.methods.modes._merging import merge_ends
+from mercer.preimages._driver import Search, Stop, walk
+from mercer.preimages._state import State, row_norms, row_products
 
-_MAX_STEPS = 300
-_MANY_COLUMNS = 20
+_MAX_ITER = 300
+_MANY_COLUMNS = 20  # above, eigenvectors take longer than sums
 _LONGEST = 0.5  # of the kernel's length: a step of Newton's method
 _ARRIVED = 1e-6  # of the kernel's length
 _FALL = 1e-6  # of the density: less is the accuracy of sums
@@ -18,53 +21,65 @@ _AT_MODE = 1e-3  # of the kernel's length: the farthest a mode may be by Newton'
 
 def find_modes(density: DensitySum, start: Array) -> Array:
     """The modes of a smooth density that a quick ascent from some starts finds, shape (k, d)."""
-    ends, _ = newton_ascent(density, density.forth(start), _MAX_STEPS)
+    ends = newton_ascent(density, density.forth(start), _MAX_ITER)[0]
     here = density.at(ends, 2)
-    top = here.is_top(_AT_MODE * density.length)  # not on a shoulder
+    top = is_top(here, _AT_MODE * density.length)  # not on a shoulder
     if not top.any():  # all at the border of being a mode
-        top[np.argmax(here.density)] = True
-    return density.back(merge_ends(density, np.empty((0, ends.shape[1])), ends[top])[1])
+        top[np.argmax(heights(here))] = True
+    return density.back(merge_ends(density, ends[:0], ends[top])[1])
 
 
-def newton_ascent(density: DensitySum, start: Array, max_steps: int) -> tuple[Array, Array]:
+def newton_ascent(density: DensitySum, start: Array, max_iter: int) -> tuple[Array, Array]:
     """Where ascents end, and which of them have arrived.
 
     Ends are modes of the density; which start reaches which is not decided by mean shift.
     """
-    Z, active = start.copy(), np.arange(len(start))
-    safe, before = Z.copy(), np.full(len(Z), -np.inf)  # where mean shift would have gone; density
-    for _ in range(max_steps):
-        here = density.at(Z[active], 2)
-        step = _steps(density, here)
-        fell = here.density < (1.0 - _FALL) * before[active]
-        back, fine = active[fell], active[~fell]
-        Z[back] = safe[back]
-        safe[fine], before[fine] = Z[fine] + here.step[~fell], here.density[~fell]
-        Z[fine] += step[~fell]
-        active = active[fell | (np.linalg.norm(step, axis=1) > _ARRIVED * density.length)]
-        if not active.size:
-            break
-    arrived = np.ones(len(Z), dtype=bool)
-    arrived[active] = False
-    return Z, arrived
+    found = walk(_NewtonAscent(density, max_iter), start)
+    return found.state.points, found.status == Status.CONVERGED
 
 
-def _steps(density: DensitySum, here: DensityState) -> Array:
-    """Newton's steps with the sizes of the eigenvalues, cut to half a length; or mean shift.
+class _NewtonAscent(Search):
+    """Newton's method, with the step of mean shift instead where the density would fall."""
 
-    Where the Hessian is indefinite they lead away from a saddle. Beyond a few columns, where
-    eigenvectors are dear, mean shift is used there.
-    """
-    assert here.hessian is not None
-    if here.gradient.shape[1] > _MANY_COLUMNS:
-        newton = here.newton_step()
-        short = np.linalg.norm(newton, axis=1) <= _LONGEST * density.length
-        return np.where(short[:, None], newton, here.step)
-    values, vectors = np.linalg.eigh(here.hessian)
-    sizes = np.maximum(np.abs(values), 1e-12 * np.abs(values).max(axis=1, keepdims=True))
-    along = np.einsum("ijk,ij->ik", vectors, here.gradient)
-    step = np.einsum("ijk,ik->ij", vectors, along / np.maximum(sizes, np.finfo(float).tiny))
-    length = np.linalg.norm(step, axis=1)
-    with np.errstate(invalid="ignore"):
-        step *= np.fmin(1.0, _LONGEST * density.length / np.maximum(length, 1e-300))[:, None]
-    return np.where(np.isfinite(step).all(axis=1, keepdims=True), step, here.step)
+    def __init__(self, density: DensitySum, max_iter: int) -> None:
+        self.density, self.max_iter = density, max_iter
+        self.steps = np.empty(0)
+
+    def at(self, points: Array, rows: Array) -> State:
+        return self.density.at(points, 2)
+
+    def stop(self, state: State, rows: Array, iteration: int) -> Stop:
+        self.steps = self._newton_steps(state)
+        length = row_norms(self.steps) / self.density.length
+        return Stop(length, [(Status.CONVERGED, length <= _ARRIVED)])
+
+    def keep(self, going: Array) -> None:
+        self.steps = self.steps[going]
+
+    def step(self, state: State, rows: Array) -> State:
+        new = self.at(state.points + self.steps, rows)
+        fell = np.flatnonzero(heights(new) < (1.0 - _FALL) * heights(state))
+        if fell.size:
+            safe = state.points[fell] + state.fixed_point_step[fell]
+            new = new.updated(fell, self.at(safe, rows[fell]))
+        return new
+
+    def _newton_steps(self, state: State) -> Array:
+        """Newton's steps with the sizes of the eigenvalues, cut to half a length.
+
+        Where the Hessian is indefinite they lead away from a saddle. In many columns the step of
+        mean shift is taken there.
+        """
+        longest = _LONGEST * self.density.length
+        if state.gradient.shape[1] > _MANY_COLUMNS:
+            newton = newton_steps(state)
+            short = row_norms(newton) <= longest
+            return np.where(short[:, None], newton, state.fixed_point_step)
+        values, vectors = np.linalg.eigh(np.nan_to_num(state.hessian))
+        sizes = np.abs(values)
+        sizes = np.maximum(sizes, 1e-12 * sizes.max(axis=1, keepdims=True) + 1e-300)
+        along = np.einsum("ijk,ij->ik", vectors, -state.gradient)
+        step = np.einsum("ijk,ik->ij", vectors, along / sizes)
+        step *= np.minimum(1.0, longest / np.maximum(row_norms(step), longest))[:, None]
+        up = row_products(step, state.gradient) < 0.0
+        return np.where(up[:, None], step, state.fixed_point_step)

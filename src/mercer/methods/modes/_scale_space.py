@@ -220,7 +220,7 @@ class _Counter:
 
     @classmethod
     def of(cls, kernel: Kernel, X: Any, weights: Any, max_starts: int) -> _Counter:
-        mean = mean_embedding(kernel, X, weights)
+        mean = mean_embedding(kernel, X, weights=weights)
         if is_sparse(mean.points):
             raise InputError("mean shift needs dense points; use X.toarray()")
         w = weights_of(mean)

@@ -1,1 +1,1 @@
-"""Kernel PCA: principal subspaces, spectral filters, landmarks."""
+"""Kernel PCA: principal subspaces, spectral filters, landmarks, inverses, smoothers."""

@@ -1,4 +1,4 @@
-"""How many principal directions: a number, a share of the scatter, or all above rounding."""
+"""Principal components: how many are kept, and their signs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from mercer._array import Array, positive_int
 from mercer.exceptions import InputError
 
 _EPS = float(np.finfo(np.float64).eps)
-_ROUNDING = 1e-12  # of the largest eigenvalue: below, a direction is noise of the arithmetic
+_ROUNDING = 1e-12  # of the largest eigenvalue: directions below are rounding errors
 
 
 def check_number(n_components: Any) -> None:
@@ -30,16 +30,16 @@ def check_number(n_components: Any) -> None:
 def kept(
     values: Array, vectors: Array, n_components: Any, total: float, size: float
 ) -> tuple[Array, Array]:
-    """Directions above rounding, and no more than a share asks for.
+    """Return the directions above rounding, and no more than a share needs.
 
-    `size` is the sum of k(x, x): scatter below its rounding error is none.
+    `size` is the sum of k(x, x): scatter below its rounding error counts as zero.
     """
     largest = float(values[0]) if len(values) else 0.0
     if largest <= max(len(vectors), 16) * _EPS * size:
         raise InputError(
             "all points have the same feature to rounding, so there is no direction of scatter; "
             "give at least two different points (more than n_samples = 1), or, for kernels of the "
-            "inner product, points nearer to the origin"
+            "inner product, points closer to the origin"
         )
     keep = values > _ROUNDING * largest
     if isinstance(n_components, float | np.floating):
@@ -49,9 +49,11 @@ def kept(
 
 
 def signs(coordinates: Array) -> Array:
-    """For each column 1 or -1, such that its entry of largest size becomes positive."""
+    """Return 1 or -1 for each column, such that its largest entry in size becomes positive."""
     size = np.abs(coordinates)
-    nearly = size >= size.max(axis=0) * (1.0 - 1e-9)  # the first of those that rounding may swap
+    nearly = size >= size.max(axis=0) * (
+        1.0 - 1e-9
+    )  # the first of several that are equal to rounding
     largest = np.argmax(nearly, axis=0)
     entry = coordinates[largest, np.arange(coordinates.shape[1])]
     return np.where(entry < 0, -1.0, 1.0)

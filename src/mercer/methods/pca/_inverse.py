@@ -1,4 +1,4 @@
-"""The way back from a principal subspace: which solver, and the data points it finds."""
+"""Inverses of kernel PCA: the solver, and the data points it finds."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from mercer.space import Subspace
 
 
 def fit_inverse(inverse: Any, plane: Subspace, X: Any, weights: Array | None = None) -> Solver:
-    """Return the solver that an `inverse` parameter stands for, given the training rows.
+    """Return the solver of an `inverse` parameter, fitted to the training rows.
 
     None is `LinearInverse`, or `Candidates` for points that are not vectors. A `LearnedMap` is
     fitted to the distinct rows. A solver is returned as it is.

@@ -1,4 +1,4 @@
-"""Kernel PCA: the affine subspace of H that holds most of the scatter of the features."""
+"""Kernel PCA: the principal subspace of the features of points."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from mercer.methods.pca._components import check_number, kept, signs
 from mercer.methods.pca._landmark_pca import LandmarkScatter
 from mercer.space import Element, Subspace
 
-_ALL_AT_MOST = 10_000  # points whose Gram matrix is written down, and eigenvalues all computed
-_FIRST = 32  # components that are tried first where a share of the scatter is wanted
+_MANY = 10_000  # points whose Gram matrix fits in memory (800 MB) and has all eigenvalues computed
+_FIRST = 32  # components that are tried first if a share of the scatter is wanted
 
 
 def kernel_pca(
@@ -46,19 +46,18 @@ def kernel_pca(
     Parameters
     ----------
     kernel : Kernel
-        Positive definite; conditionally so is enough where `centred`.
-    X : array_like of shape (n, d), or whatever the kernel's domain holds
+        Positive definite; conditionally positive definite is enough if `centred`.
+    X : array_like of shape (n, d), or points of the kernel's domain
     n_components : int, float or None
-        A number r >= 1; or a share in (0, 1) of the scatter to be held; or None for every direction
-        whose eigenvalue is not rounding. Fewer come back where the features span fewer.
+        A number r >= 1; or a share in (0, 1) of the scatter; or None for every direction whose
+        eigenvalue is above rounding. There are fewer if the features span fewer dimensions.
     weights : array_like of shape (n,), optional
-        Weights >= 0; a weight of 2 is a row that stands twice.
+        Weights >= 0; a weight of 2 is the same as repeating the row.
     centred : bool, default=True
         False takes the origin 0 of H in place of mu.
     n_landmarks : int, optional
-        Work in the span of the features of so many landmarks (Nystrom): O(n m^2) steps and n m
-        numbers, and a subspace that needs only the landmarks. What of the scatter they cannot see
-        is reported as `plane.neglected`.
+        Work in the span of the features of m landmarks (Nystrom): O(n m^2) operations, n m numbers,
+        and a subspace written on the landmarks. `plane.neglected` is the scatter outside the span.
     rule : {"uniform", "kmeans", "leverage", "pivoted"}
         How landmarks are chosen, see `mercer.linalg.nystrom`.
     method : {None, "dense", "krylov"}
@@ -69,13 +68,14 @@ def kernel_pca(
     Returns
     -------
     Subspace
-        With `eigenvalues`, descending; `total`, the whole scatter; and `neglected`, what of it the
-        landmarks cannot see (0 without landmarks).
+        With `eigenvalues`, descending; `total`, the whole scatter; and `neglected`, the scatter
+        outside the span of the landmarks (0 without landmarks).
 
     References
     ----------
-    SPEC H1, H2; ERRATA 001-4 and 003-4. B. Scholkopf, A. Smola and K.-R. Muller, Nonlinear
-    component analysis as a kernel eigenvalue problem, 1998.
+    B. Scholkopf, A. Smola and K.-R. Muller, Nonlinear component analysis as a kernel eigenvalue
+    problem, 1998. P. Honeine and C. Richard, A closed-form solution for the pre-image problem in
+    kernel-based machines, 2011, Section 2.2, with the mean added.
 
     Examples
     --------
@@ -97,7 +97,7 @@ def kernel_pca(
         return scatter.pca(n_components, centred=centred)[0]
     S = gram_operator(kernel, X, centred=centred, weights=weights)
     n = S.shape[0]
-    if n <= _ALL_AT_MOST:
+    if n <= _MANY:
         S = S.written()
     most = n - 1 if centred and n > 1 else n
 
@@ -110,7 +110,7 @@ def kernel_pca(
     size = float(own.sum() if S.weights is None else S.weights @ own)
     values, vectors = kept(found.values, found.vectors, n_components, total, size)
     root = None if S.weights is None else np.sqrt(S.weights)[:, None]
-    # coordinates of the rows, up to a factor: of a row of weight 2 what a row twice has
+    # coordinates of the rows up to a factor, the same for a weight of 2 and for a repeated row
     at_rows = vectors if root is None else vectors / np.where(root > 0, root, np.inf)
     coef = vectors * signs(at_rows) / np.sqrt(values)
     if root is not None:
@@ -126,11 +126,11 @@ def kernel_pca(
 
 
 def _enough(pairs: Any, n_components: Any, most: int, S: GramOperator) -> EigenPairs:
-    """Eigenpairs until there are as many as asked for, or they hold the share asked for."""
+    """Return `n_components` eigenpairs, or enough of them for that share of the scatter."""
     if n_components is None:
-        if most > _ALL_AT_MOST:
+        if most > _MANY:
             raise InputError(
-                f"all components of more than {_ALL_AT_MOST} points need all eigenvalues; give "
+                f"all components of more than {_MANY} points need all eigenvalues; give "
                 "n_components, or n_landmarks"
             )
         return pairs(most)  # type: ignore[no-any-return]

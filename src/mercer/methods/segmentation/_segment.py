@@ -169,7 +169,7 @@ def _ends(Z: Array, kernel: Kernel, tol: float, max_iter: int, callback: Callbac
     """Where the mean shift from each point ends: modes, and points of plateaus."""
     # nothing but the ends is wanted, and modes are joined along the image: no proofs, no merging
     density = DensitySum.of(mean_embedding(kernel, Z))
-    return Ascent(density, tol, max_iter, callback, use_basins=False, leave=False).run(Z).points
+    return Ascent(density, tol, max_iter, use_basins=False, leave=False).run(Z, callback).points
 
 
 def _pixels(image: Any) -> tuple[Array, tuple[int, ...]]:

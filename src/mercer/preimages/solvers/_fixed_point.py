@@ -7,7 +7,7 @@ from typing import Any
 
 from mercer._array import Array
 from mercer.exceptions import DerivativeError
-from mercer.preimages._descent import IterativeSolver, fixed_point_step, steepest
+from mercer.preimages._descent import IterativeSolver, steepest
 from mercer.preimages._problem import Problem
 from mercer.preimages._state import State
 
@@ -58,4 +58,4 @@ class FixedPoint(IterativeSolver):
             )
         if self.safeguard:
             return steepest(problem, state)
-        return fixed_point_step(problem, state)
+        return problem.fixed_point_step(state)

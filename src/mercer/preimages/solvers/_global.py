@@ -136,7 +136,7 @@ def global_minimum(
     gap: float = 1e-6,
     max_boxes: int = 500_000,
     *,
-    domain: Box | None = None,
+    region: Box | None = None,
     fixed: Any = None,
 ) -> list[GlobalMinimum]:
     """Return proved bounds of k(x, x)/2 - psi(x), one for each element; see `Global`.
@@ -146,7 +146,7 @@ def global_minimum(
     psi : Element
     gap, max_boxes
         As for `Global`.
-    domain : Box, optional
+    region : Box, optional
     fixed : array_like of shape (d,) or (b, d), optional
         Coordinates that are held, NaN where one is free.
 
@@ -164,7 +164,7 @@ def global_minimum(
     (array([0.]), -1.632121, -1.632121)
     """
     batch = Element(psi.kernel, as_float64(psi.points), psi.coef, psi.coef.shape[1])
-    constraint = as_constraint(domain, fixed, len(batch), int(n_columns(batch.points)))
+    constraint = as_constraint(region, fixed, len(batch), int(n_columns(batch.points)))
     gap, max_boxes = positive(gap, "gap"), positive_int(max_boxes, "max_boxes")
     return minima(Problem(batch, Nearest(), constraint), gap, max_boxes)
 
@@ -240,7 +240,7 @@ def _region(problem: Problem, j: int) -> tuple[Array, Array]:
         )
     region, dim = problem.constraint.region, problem.dim
     if region is not None and not isinstance(region, Box):
-        raise InputError(f"Global needs a Box as its domain, got {type(region).__name__}")
+        raise InputError(f"Global needs a Box as its region, got {type(region).__name__}")
     low, high = np.full(dim, -np.inf), np.full(dim, np.inf)
     if region is not None:
         low, high = np.broadcast_to(region.low, (dim,)), np.broadcast_to(region.high, (dim,))

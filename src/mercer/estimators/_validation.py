@@ -1,4 +1,4 @@
-"""Rows and weights as estimators take them: scikit-learn's checks, or the kernel's own."""
+"""Checks of the input of estimators: rows and sample weights."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from mercer.exceptions import InputError
 from mercer.kernels import Kernel
 
 
-def validated(estimator: Any, X: Any, *, reset: bool) -> Any:
+def check_rows(estimator: Any, X: Any, *, reset: bool) -> Any:
     """Return X as scikit-learn checks it; points that are not vectors as their kernel does.
 
-    float32 stays float32; CSR matrices are accepted; the number and names of columns are recorded
-    (`reset`) or compared.
+    float32 stays float32. CSR matrices are accepted. `reset` records the number and names of
+    columns; otherwise they are compared.
     """
     kernel = estimator.kernel
     if isinstance(kernel, Kernel) and not kernel.domain.is_vector:
         return kernel.points(X).array
-    taken = get_tags(estimator).input_tags
+    tags = get_tags(estimator).input_tags
     X = validate_data(
         estimator,
         X,
-        accept_sparse="csr" if taken.sparse else False,
+        accept_sparse="csr" if tags.sparse else False,
         dtype=[np.float64, np.float32],
-        ensure_non_negative=taken.positive_only,
+        ensure_non_negative=tags.positive_only,
         reset=reset,
     )
     precomputed = isinstance(kernel, str) and kernel == "precomputed"
@@ -38,8 +38,8 @@ def validated(estimator: Any, X: Any, *, reset: bool) -> Any:
     return X
 
 
-def row_weights(sample_weight: Any, X: Any) -> Array | None:
-    """Return weights >= 0, not all zero, as float64; None for none."""
+def check_weights(sample_weight: Any, X: Any) -> Array | None:
+    """Return weights >= 0, not all zero, as float64; None for None."""
     if sample_weight is None:
         return None
     if is_sparse(X) or getattr(X, "ndim", 1) == 2:
@@ -53,6 +53,6 @@ def row_weights(sample_weight: Any, X: Any) -> Array | None:
     return np.asarray(w)
 
 
-def dtype_of(X: Any) -> Any:
-    """float32 for float32 rows, else float64."""
+def float_type(X: Any) -> Any:
+    """Return float32 for float32 rows, and float64 otherwise."""
     return np.float32 if getattr(X, "dtype", None) == np.float32 else np.float64
