@@ -178,8 +178,10 @@ def test_interrupt_from_the_keyboard(tmp_path):
     assert [p.name for p in tmp_path.iterdir()] == ["pipe.csv"]
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
-@pytest.mark.parametrize(("source", "output"), [("complete.npy", "out.npy"), ("scans", "out")])
+@pytest.mark.parametrize(
+    ("number", "source", "output"),
+    [(signal.SIGTERM, "complete.npy", "out.npy"), (signal.SIGHUP, "scans", "out")],
+)
 def test_signals_leave_nothing_behind(number, source, output, files):
     before = names_in(files["folder"])
     module, function = ("arrays", "save") if source.endswith("npy") else ("images", "rint")

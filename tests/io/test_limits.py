@@ -34,16 +34,22 @@ def kind(name, **parts):
     return {"kind": f"mercer.{name}", "parts": parts}
 
 
-def refused(path, match, seconds=10.0):
-    """Loading fails early, with memory of a few times the file at most."""
-    tracemalloc.start()
-    start = time.perf_counter()
+def refused(path, match):
+    """Loading fails early."""
+    start = time.process_time()
     with pytest.raises(mc.InputError, match=match):
         load(path)
-    assert time.perf_counter() - start < seconds
+    assert time.process_time() - start < 10.0
+
+
+def refused_in_little_memory(path, match):
+    """Loading fails with memory of a few times the file."""
+    tracemalloc.start()
+    with pytest.raises(mc.InputError, match=match):
+        load(path)
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    assert peak < 6 * path.stat().st_size + 100_000_000
+    assert peak < 6 * path.stat().st_size + 50_000_000
 
 
 @pytest.mark.parametrize(
@@ -59,13 +65,13 @@ def test_one_array_in_many_objects(repeated, path):
     write(path, [node(GRAM), repeated], [GRAM], {"ref": 1})
     load(path)
     write(path, [node(GRAM), *(20_000 * [repeated])], [GRAM])
-    refused(path, "same arrays too often")
+    refused_in_little_memory(path, "same arrays too often")
 
 
 def test_one_array_in_many_columns_of_a_table(path):
     columns = [[f"c{i}", {"ref": 0}] for i in range(20_000)]
     write(path, [node(POINTS), {"table": [500, 1000], "columns": columns}], [POINTS])
-    refused(path, "same arrays too often")
+    refused_in_little_memory(path, "same arrays too often")
 
 
 def test_one_index_in_many_selections(path):
@@ -73,7 +79,7 @@ def test_one_index_in_many_selections(path):
     nodes = [node(index), node(value, 1)]
     parts = {"index": {"ref": 0}, "value": {"ref": 1}, "n_points": 400_000}
     write(path, nodes + 20_000 * [kind("engine.SingleFeatures", **parts)], [index, value])
-    refused(path, "same arrays too often")
+    refused_in_little_memory(path, "same arrays too often")
 
 
 def test_elements_may_share_their_points(path):
@@ -82,9 +88,9 @@ def test_elements_may_share_their_points(path):
     first = mc.Element(k, POINTS, np.ones(500))
     elements = [float(i) * first for i in range(1, 1001)]
     save(elements, path)
-    start = time.perf_counter()
+    start = time.process_time()
     found = load(path)
-    assert time.perf_counter() - start < 5.0
+    assert time.process_time() - start < 5.0
     assert path.stat().st_size < 1.5 * (POINTS.nbytes + 1000 * 500 * 8)
     assert all(np.shares_memory(psi.points, found[0].points) for psi in found)
     np.testing.assert_array_equal(found[6](POINTS[:3]), elements[6](POINTS[:3]))
@@ -156,11 +162,11 @@ def test_sums_of_many_kernels(path):
 
 MODULUS = 2**61 - 1  # of hashes of numbers
 COLLIDING = {
-    "set": {"set": [i * MODULUS for i in range(1, 60_000)]},
-    "frozenset": {"frozenset": [i * MODULUS for i in range(1, 60_000)]},
-    "dict": {"dict": [[i * MODULUS, None] for i in range(1, 60_000)]},
-    "long": {"set": [{"int": hex(i * MODULUS)} for i in range(1, 60_000)]},
-    "tuples": {"set": [{"tuple": [i * MODULUS]} for i in range(1, 60_000)]},
+    "set": {"set": [i * MODULUS for i in range(1, 20_000)]},
+    "frozenset": {"frozenset": [i * MODULUS for i in range(1, 20_000)]},
+    "dict": {"dict": [[i * MODULUS, None] for i in range(1, 20_000)]},
+    "long": {"set": [{"int": hex(i * MODULUS)} for i in range(1, 20_000)]},
+    "tuples": {"set": [{"tuple": [i * MODULUS]} for i in range(1, 20_000)]},
 }
 
 
