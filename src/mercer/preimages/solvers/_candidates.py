@@ -7,11 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from mercer._array import Array
+from mercer._array import Array, check_same_columns
 from mercer._status import Status
 from mercer.engine import as_float64, diagonal, n_columns, n_rows, pieces
 from mercer.exceptions import InputError
-from mercer.kernels import check_same_columns
 from mercer.preimages._objective import Collinear, Nearest
 from mercer.preimages._problem import Problem
 from mercer.preimages._result import SolverResult
