@@ -129,7 +129,8 @@ class Projected(Objective):
     >>> k = mc.Linear()
     >>> plane = mc.Subspace.span(mc.Element(k, [[0.0, 0.0]], [1.0]), mc.feature(k, [[1.0, 0.0]]))
     >>> psi = plane.project(mc.feature(k, [[3.0, 4.0]]))
-    >>> mc.preimage(psi, objective=mc.preimages.Projected(plane), start=[[0.0, 5.0]]).points.round(6)
+    >>> within = mc.preimages.Projected(plane)
+    >>> mc.preimage(psi, objective=within, start=[[0.0, 5.0]]).points.round(6)
     array([[3., 5.]])
     """
 
