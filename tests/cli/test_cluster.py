@@ -81,6 +81,13 @@ def test_rules(rule, run, blobs):
     assert labels_of("out.csv").max() == 2
 
 
+def test_the_default_is_the_rule_that_the_help_names(run, blobs):
+    assert "Default: silverman" in " ".join(run("cluster", "--help").out.split())
+    run("cluster", "blobs.csv", "-o", "a.csv", "-q")
+    run("cluster", "blobs.csv", "-o", "b.csv", "-q", "--bandwidth", "silverman")
+    assert Path("a.csv").read_bytes() == Path("b.csv").read_bytes()
+
+
 def test_stable_with_a_window(run, blobs):
     ran = run("cluster", "blobs.csv", "-o", "out.csv", "--bandwidth", "stable", "--flat")
     assert (ran.code, ran.err) == (0, "")

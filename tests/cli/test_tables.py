@@ -171,6 +171,29 @@ def test_cells_are_not_changed_by_reading():
     assert cells.tolist() == [" 1 ", "NA"]
 
 
+FORMULAS = ["=1+1", "+cmd", "-x", "@SUM(A1)", "\t=1", "-5", "+1e3", "-", "a=1", ""]
+ESCAPED = ["'=1+1", "'+cmd", "'-x", "'@SUM(A1)", "'\t=1", "-5", "+1e3", "'-", "a=1", ""]
+
+
+@pytest.mark.parametrize("command", ["denoise", "anomalies"])
+def test_formulas_are_escaped_if_asked_for(command, run, tmp_path, rng):
+    header = ["=name", "x", "y"]
+    rows = [[text, *map(str, rng.normal(size=2).round(3))] for text in FORMULAS]
+    with (tmp_path / "t.csv").open("w", newline="") as file:
+        csv.writer(file).writerows([header, *rows])
+    assert run(command, "t.csv", "-o", "plain.csv", "-q").code == 0
+    assert run(command, "t.csv", "-o", "safe.csv", "-q", "--escape").code == 0
+    assert [row[0] for row in rows_of(tmp_path / "plain.csv")] == ["=name", *FORMULAS]
+    assert [row[0] for row in rows_of(tmp_path / "safe.csv")] == ["'=name", *ESCAPED]
+
+
+def test_file_names_that_look_like_formulas_are_escaped(run, files):
+    folder = files["folder"]
+    (folder / "scans" / "00.png").rename(folder / "scans" / "=1+1.png")
+    assert run("anomalies", "scans", "-o", "out.csv", "-q").code == 0
+    assert "'=1+1.png" in [row[0] for row in rows_of(folder / "out.csv")]
+
+
 def test_new_columns_get_free_names():
     assert free_name("score", ["a"]) == "score"
     assert free_name("score", ["score", "score_2"]) == "score_3"

@@ -17,7 +17,7 @@ from mercer.engine import Const, Var, evaluate
 from mercer.engine.programs._expr import substitute
 from mercer.engine.programs._tape import tape
 from mercer.kernels import Vectors
-from mercer.kernels._domain import Both, Mapped, OpenBall
+from mercer.kernels._domain import Intersection, Mapped, OpenBall
 from mercer.kernels._dot_product import Sigmoid
 from mercer.kernels._series import Geometric, Taylor, VovkPolynomial
 from mercer.kernels._window import Uniform
@@ -266,7 +266,7 @@ def test_ball_meets_other_domains():
     assert ball.is_vector
     assert ball.meet(Vectors()) == Vectors().meet(ball) == ball
     assert ball.meet(OpenBall(2)) == ball
-    assert isinstance(ball.meet(small), Both)
+    assert isinstance(ball.meet(small), Intersection)
     assert (Geometric(4.0) + mc.Linear()).domain == ball
     assert (Geometric(4.0) + 1.0).domain == ball
     assert isinstance(Geometric().transform(mc.Scales([1.0])).domain, Mapped)

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 import mercer as mc
 from mercer.engine import Var, cut, evaluate
-from mercer.rigor._intervals import Interval, enclose, in_distance
+from mercer.rigor._intervals import Interval
+from mercer.rigor._profile_enclosure import enclose, in_distance
 
 RADIAL = [
     mc.Gaussian(1.3),

@@ -39,7 +39,7 @@ EXAMPLES = (
                  help="Length scale of the kernel, in the units of the data (columns are not "
                  f"scaled then), or a rule to choose it: {', '.join(_RULES[:-1])} (rules of "
                  "thumb), likelihood (of left-out rows), or stable (the widest range of "
-                 "bandwidths with the same number of clusters, more than one). Default: modes."),
+                 "bandwidths with the same number of clusters, at least 2). Default: silverman."),
     click.option("--flat", is_flag=True,
                  help="Use a flat window of radius H (steps go to plain means), not a Gaussian."),
     click.option("--min-size", type=click.IntRange(1), default=1, show_default=True, metavar="N",

@@ -19,6 +19,7 @@ from mercer.cli._output import Output
 
 _BLOCK = 20_000  # rows held as Python strings at a time, to bound the memory
 _MISSING = ("", "na", "nan", "n/a", "null", "none")
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")  # how cells begin that spreadsheets may run
 _TEXT = np.dtypes.StringDType()  # 16 bytes per short cell
 
 
@@ -114,10 +115,11 @@ def write_table(
         path.open("w", encoding="utf-8", errors="backslashreplace", newline="") as file,
     ):
         writer = csv.writer(file, delimiter=dialect.separator, lineterminator=dialect.newline)
+        safe = escape_formulas if output.escape else list
         if header is not None:
-            writer.writerow(header)
+            writer.writerow(safe(header))
         for start in range(0, len(cells[0]), _BLOCK):
-            block = [column[start : start + _BLOCK].tolist() for column in cells]
+            block = [safe(column[start : start + _BLOCK].tolist()) for column in cells]
             writer.writerows(zip(*block, strict=True))
 
 
@@ -128,6 +130,11 @@ def as_text(values: Array) -> Any:
     if values.dtype.kind != "f":
         return values.astype(str)
     return np.array([f"{value:.12g}" for value in values.tolist()], dtype=_TEXT)
+
+
+def escape_formulas(cells: Iterable[str]) -> list[str]:
+    """Put an apostrophe before text that spreadsheets would run as a formula; numbers stay."""
+    return [f"'{c}" if c.startswith(_FORMULA) and not _is_number(c) else c for c in cells]
 
 
 def as_numbers(cells: Any, markers: tuple[str, ...], first_line: int) -> Array | str:

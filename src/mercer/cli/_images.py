@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from mercer._array import Array
-from mercer.cli._csv import as_text, write_table
+from mercer.cli._csv import as_text, escape_formulas, write_table
 from mercer.cli._data import Data, Selection
 from mercer.cli._messages import DataError, UsageError, require
 from mercer.cli._output import Output
@@ -67,7 +67,7 @@ class ImageFolder(Data):
 
     def write_columns(self, columns: dict[str, Array], output: Output) -> None:
         """A table of file names and columns."""
-        cells = [np.array(self.files), *map(as_text, columns.values())]
+        cells = [np.array(escape_formulas(self.files)), *map(as_text, columns.values())]
         write_table(output, ("file", *columns), cells)
 
 

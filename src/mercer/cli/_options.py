@@ -50,7 +50,7 @@ def data_command(
 
             given.pop("debug")  # handled where errors are printed
             selection = Selection(**take("columns", "skip", "array", "missing", "header"))
-            output = Output(given.pop("output"), given.pop("force"))
+            output = Output(given.pop("output"), given.pop("force"), given.pop("escape"))
             kernel = parse_kernel(given.pop("kernel"))
             rest = take("source", "train", "scale", "seed", "quiet")
             function(Run(output=output, selection=selection, kernel=kernel, **rest), **given)
@@ -102,8 +102,8 @@ _SHARED = [
     click.option("--skip", multiple=True, metavar="A,B", help="Leave these columns unchanged."),
     click.option("--no-scale", "scale", flag_value=False, default=True, type=bool,
                  help="Do not scale columns to unit variance. By default they are scaled for the "
-                 "computation, unless --kernel gives a length: lengths are in the units of the "
-                 "data. Images are never scaled."),
+                 "computation, unless you give a kernel, which is in the units of the data. "
+                 "Images are never scaled."),
     click.option("--kernel", default="auto", show_default=True, metavar="KERNEL",
                  help=f"{', '.join(_FORMS[:-1])} or {_FORMS[-1]}. auto is a Gaussian whose "
                  "length follows the median distance of rows."),
@@ -113,6 +113,9 @@ _SHARED = [
                  "none. Can be repeated."),
     click.option("--no-header", "header", flag_value=False, default=True, type=bool,
                  help="The first line of the CSV file holds data, not column names."),
+    click.option("--escape", is_flag=True,
+                 help="Put an apostrophe before text in a CSV output that a spreadsheet would run "
+                 "as a formula. File names are always escaped."),
     click.option("--seed", default=0, show_default=True, type=click.IntRange(0), metavar="N",
                  help="Seed for random subsets of large data."),
 ]  # fmt: skip

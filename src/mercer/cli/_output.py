@@ -23,10 +23,13 @@ class Output:
     path : Path
     force : bool
         Whether an existing output may be replaced.
+    escape : bool
+        Whether text in a CSV file that looks like a formula gets an apostrophe.
     """
 
     path: Path
     force: bool = False
+    escape: bool = False
 
     @property
     def suffix(self) -> str:

@@ -10,7 +10,6 @@ from mercer.kernels._domain import Domain, Objects, OpenBall, RowIds, Vectors
 from mercer.kernels._dot_product import DotProduct, Exponential, Linear, Polynomial, Sigmoid
 from mercer.kernels._features import Features, Monomials
 from mercer.kernels._flags import Definiteness, Flags
-from mercer.kernels._from_values import FromFunction, Precomputed
 from mercer.kernels._histogram import AdditiveChiSquare, ChiSquare, Harmonic, Minimum
 from mercer.kernels._kernel import (
     Constant,
@@ -18,10 +17,10 @@ from mercer.kernels._kernel import (
     Product,
     Sum,
     Transformed,
-    check_same_columns,
 )
 from mercer.kernels._measures import MixingMeasure, SpectralMeasure
 from mercer.kernels._normalised import Normalised
+from mercer.kernels._precomputed import FromFunction, Precomputed
 from mercer.kernels._radial import (
     Gaussian,
     InverseMultiquadric,
@@ -104,7 +103,6 @@ __all__ = [
     "Uniform",
     "Vectors",
     "VovkPolynomial",
-    "check_same_columns",
     "median_scale",
     "scott_scale",
     "silverman_scale",

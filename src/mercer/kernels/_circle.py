@@ -81,7 +81,8 @@ class Circular(Kernel):
 
     References
     ----------
-    SPEC A12, A21.
+    P. Sakulwongtana, Advanced topics in machine learning (lecture notes), Remark 28 and Definitions
+    2.2.1 to 2.2.3; Corollary 2.5.2 for what is characteristic, where c_0 may be zero.
 
     Examples
     --------
@@ -138,7 +139,8 @@ class Periodic(Circular):
 
     References
     ----------
-    SPEC A12.
+    P. Sakulwongtana, Advanced topics in machine learning (lecture notes), Definitions 2.2.1 to
+    2.2.3.
 
     Examples
     --------
@@ -216,7 +218,7 @@ class JacobiTheta(Circular):
 
     References
     ----------
-    SPEC A13.
+    P. Sakulwongtana, Advanced topics in machine learning (lecture notes), Remark 29.
 
     Examples
     --------
@@ -313,7 +315,7 @@ class PeriodicSobolev(Circular):
 
     References
     ----------
-    SPEC A14.
+    A. Rudi and P. Gaillard, Kernel methods (lecture notes, 2021), section 2.
 
     Examples
     --------

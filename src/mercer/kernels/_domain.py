@@ -1,4 +1,4 @@
-"""What a point is: each kernel says which sets of points it accepts."""
+"""Domains: the sets of points on which kernels are defined, and checks of user input."""
 
 from __future__ import annotations
 
@@ -16,11 +16,30 @@ _SQUARED_NORM = Program((Dot(),), Var(0))
 
 
 class Domain(ABC):
-    """A set of points, and how a collection of them is checked."""
+    """The set on which a kernel is defined, and how points are checked to lie in it.
+
+    A subclass writes one method, `check`.
+
+    Examples
+    --------
+    >>> from dataclasses import dataclass
+    >>> import mercer as mc
+    >>> @dataclass(frozen=True)
+    ... class Positive(mc.kernels.Domain):
+    ...     def check(self, X, name):
+    ...         X = mc.kernels.Vectors().check(X, name)
+    ...         if (X <= 0).any():
+    ...             raise mc.exceptions.DomainError(f"{name} must be > 0; take its exponential")
+    ...         return X
+    >>> k = mc.kernels.FromFunction(lambda X, Y: 1.0 / (X + Y.T), on=Positive())
+    >>> k([[1.0], [3.0]])
+    array([[0.5       , 0.25      ],
+           [0.25      , 0.16666667]])
+    """
 
     @abstractmethod
     def check(self, X: Any, name: str) -> Any:
-        """Return X as the engine takes it, or raise."""
+        """Return X as an array that the engine takes, or raise an error that calls it `name`."""
 
     @property
     def base(self) -> Domain:
@@ -30,7 +49,7 @@ class Domain(ABC):
     @property
     def is_vector(self) -> bool:
         """Whether points are vectors, so that maps of coordinates make sense."""
-        return isinstance(self.base, Vectors | Anything)
+        return isinstance(self.base, Vectors | AnyPoints)
 
     def can_map(self, point_map: Map) -> bool:
         """Whether images of vectors under a map may be points of this domain."""
@@ -38,14 +57,14 @@ class Domain(ABC):
 
     @property
     def period(self) -> float | None:
-        """Where claims are about points on a circle its length, else None."""
+        """The length of the circle that claims are about, or None."""
         return None
 
     def meet(self, other: Domain) -> Domain:
         """The domain of a sum or product of kernels on this domain and another."""
-        if isinstance(self, Anything):
+        if isinstance(self, AnyPoints):
             return other
-        if isinstance(other, Anything) or self == other:
+        if isinstance(other, AnyPoints) or self == other:
             return self
         if self.base != other.base:
             raise DomainError(
@@ -57,12 +76,21 @@ class Domain(ABC):
 
     def joined(self, other: Domain) -> Domain:
         """The points that lie in both of two parts of the same set."""
-        return Both(self, other)
+        return Intersection(self, other)
 
 
 @dataclass(frozen=True)
 class Vectors(Domain):
-    """Rows of a numeric matrix, dense or CSR."""
+    """Rows of a numeric matrix, dense or CSR: the domain of most kernels.
+
+    Examples
+    --------
+    >>> import mercer as mc
+    >>> mc.Gaussian(1.0).domain
+    Vectors()
+    >>> mc.kernels.Vectors().check([[1, 2]], "X")
+    array([[1., 2.]])
+    """
 
     def check(self, X: Any, name: str) -> Any:
         """A finite float matrix; dense ones come back as read-only views."""
@@ -123,7 +151,14 @@ class OpenBall(Domain):
 
 @dataclass(frozen=True)
 class RowIds(Domain):
-    """The numbers 0, ..., size - 1: rows of a precomputed matrix."""
+    """The row numbers 0, ..., size - 1 of a precomputed matrix.
+
+    Examples
+    --------
+    >>> import mercer as mc
+    >>> mc.Precomputed([[2.0, 1.0], [1.0, 2.0]]).domain
+    RowIds(size=2)
+    """
 
     size: int
 
@@ -174,11 +209,11 @@ class Objects(Domain):
 
 
 @dataclass(frozen=True)
-class Anything(Domain):
-    """Whatever the other side of a sum or product accepts; on its own, vectors."""
+class AnyPoints(Domain):
+    """The domain of constants: any points in a sum or product, vectors on their own."""
 
     def check(self, X: Any, name: str) -> Any:
-        """Vectors, for want of anything else."""
+        """Vectors."""
         return Vectors().check(X, name)
 
 
@@ -194,7 +229,7 @@ class Mapped(Domain):
         X = self._taken.check(X, name)
         if self.is_vector:
             self.point_map.check(X.shape[1], name)
-        if self.inner not in (Vectors(), Anything()):
+        if self.inner not in (Vectors(), AnyPoints()):
             self.inner.check(self.point_map.apply(X), name)
         return X
 
@@ -217,7 +252,7 @@ class Mapped(Domain):
 
 
 @dataclass(frozen=True)
-class Both(Domain):
+class Intersection(Domain):
     """Points that lie in two parts of the same set."""
 
     left: Domain

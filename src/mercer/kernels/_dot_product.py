@@ -74,7 +74,8 @@ class Polynomial(DotProduct):
 
     References
     ----------
-    SPEC A7; scikit-learn's parametrisation: `from_gamma`.
+    P. Honeine, Theoretical insights on the pre-image resolution in machine learning (2024),
+    equation (B.2). scikit-learn's parametrisation: `from_gamma`.
 
     Examples
     --------
@@ -121,7 +122,8 @@ class Exponential(DotProduct):
 
     References
     ----------
-    SPEC A8.
+    P. Honeine, Theoretical insights on the pre-image resolution in machine learning (2024),
+    equation (B.3).
 
     Examples
     --------
@@ -169,7 +171,8 @@ class Sigmoid(DotProduct):
 
     References
     ----------
-    SPEC A8; scikit-learn's parametrisation: `from_gamma`.
+    P. Honeine, Theoretical insights on the pre-image resolution in machine learning (2024),
+    appendix B. scikit-learn's parametrisation: `from_gamma`.
 
     Examples
     --------

@@ -41,7 +41,8 @@ class Features(Map):
 
     References
     ----------
-    SPEC A11.
+    P. Sakulwongtana, Advanced topics in machine learning (lecture notes), Definition 2.1.6; A. Rudi
+    and P. Gaillard, Kernel methods (lecture notes, 2021), Examples 1 to 4.
 
     Examples
     --------
@@ -98,7 +99,8 @@ class Monomials(Map):
 
     References
     ----------
-    SPEC A7 and A11, ERRATA 004-5.
+    A. Rudi and P. Gaillard, Kernel methods (lecture notes, 2021), Example 3, which leaves the
+    weights out.
 
     Examples
     --------

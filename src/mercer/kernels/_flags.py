@@ -30,9 +30,9 @@ class Flags:
     ----------
     definiteness : Definiteness
     convex_profile : bool or None
-        The profile is convex: what makes the fixed point of a pre-image descend (SPEC D6).
+        The profile is convex: what makes the fixed point of a pre-image descend.
     completely_monotone : bool or None
-        The profile is a mixture of exp(-t u): positive definite in every dimension (SPEC A18).
+        The profile is a mixture of exp(-t u): positive definite in every dimension.
     characteristic : bool or None
         Mean embeddings of different distributions differ.
     universal : bool or None

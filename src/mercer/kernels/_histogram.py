@@ -75,7 +75,7 @@ class Minimum(_Histogram):
 
     References
     ----------
-    SPEC A17.
+    A. Rudi and P. Gaillard, Kernel methods (lecture notes, 2021), section 2.
 
     Examples
     --------
@@ -102,7 +102,8 @@ class Harmonic(_Histogram):
 
     References
     ----------
-    SPEC A17; ERRATA 004-5 for the value at 0, the limit along both axes.
+    A. Rudi and P. Gaillard, Kernel methods (lecture notes, 2021), section 2. The value at 0, which
+    is not defined there, is the limit along both axes.
 
     Examples
     --------
@@ -132,7 +133,7 @@ class AdditiveChiSquare(_Histogram):
 
     References
     ----------
-    SPEC A17; scikit-learn's `additive_chi2_kernel`.
+    The same as scikit-learn's `additive_chi2_kernel`.
 
     Examples
     --------
@@ -164,8 +165,8 @@ class ChiSquare(_Histogram):
 
     References
     ----------
-    SPEC A17; scikit-learn's `chi2_kernel`. Christmann, Steinwart (2010), Universal kernels on
-    non-standard input spaces, for the Gaussian kernel of features.
+    The same as scikit-learn's `chi2_kernel`. A. Christmann and I. Steinwart, Universal kernels on
+    non-standard input spaces (2010), for the Gaussian kernel of features.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Values: objects that are their parameters, immutable, comparable, and rebuilt to be changed."""
+"""Parameters of kernels: `get_params`, `replace`, equality, hashing, copying and pickling."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from mercer._array import frozen
 from mercer.exceptions import InputError
 
 
-class Value:
-    """What a kernel is besides a function: its parameters, and nothing that can be changed."""
+class Parametrized:
+    """An immutable object that is described by its parameters."""
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the parameters by name; those of kernels inside as `name__parameter`."""
         params = {name: getattr(self, name) for name in _parameter_names(type(self))}
         if deep:
             for name, value in list(params.items()):
-                if isinstance(value, Value):
+                if isinstance(value, Parametrized):
                     inner = value.get_params(deep=True)
                     params |= {f"{name}__{key}": inner[key] for key in inner}
         return params
@@ -39,7 +39,7 @@ class Value:
                 own[name] = value
         for name, changes in nested.items():
             inner = own.get(name, getattr(self, name))
-            if not isinstance(inner, Value):
+            if not isinstance(inner, Parametrized):
                 key = f"{name}__{next(iter(changes))}"
                 raise InputError(f"{name} is not a kernel, so there is no parameter {key!r}")
             own[name] = inner.replace(**changes)

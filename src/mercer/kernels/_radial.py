@@ -94,7 +94,8 @@ class Gaussian(Radial):
 
     References
     ----------
-    SPEC A2; other parametrisations: `from_gamma`, `from_width`.
+    P. Honeine, Theoretical insights on the pre-image resolution in machine learning (2024),
+    equations (2) and (8). Other parametrisations: `from_gamma`, `from_width`.
 
     Examples
     --------
@@ -147,7 +148,8 @@ class Laplace(Radial):
 
     References
     ----------
-    SPEC A5; other parametrisations: `from_gamma`, `from_rate`. scikit-learn's
+    P. Honeine and C. Richard, A closed-form solution for the pre-image problem in kernel-based
+    machines (2011), Table 1. Other parametrisations: `from_gamma`, `from_rate`. scikit-learn's
     `laplacian_kernel` uses the sum of absolute differences and is a different kernel for d > 1.
 
     Examples
@@ -283,7 +285,8 @@ class InverseMultiquadric(Radial):
 
     References
     ----------
-    SPEC A3.
+    P. Honeine, Theoretical insights on the pre-image resolution in machine learning (2024),
+    equation (10).
 
     Examples
     --------

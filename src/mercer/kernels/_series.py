@@ -37,7 +37,8 @@ class Geometric(DotProduct):
 
     References
     ----------
-    SPEC A8, ERRATA 000-T (the denominator is 1 - <x, y>, without a power).
+    P. Honeine, Theoretical insights on the pre-image resolution in machine learning (2024),
+    appendix B, where the denominator is misprinted with a power.
 
     Examples
     --------
@@ -80,7 +81,8 @@ class VovkPolynomial(DotProduct):
 
     References
     ----------
-    SPEC A8, ERRATA 000-T (the denominator is 1 - <x, y>, without a power).
+    P. Honeine, Theoretical insights on the pre-image resolution in machine learning (2024),
+    appendix B, where the denominator is misprinted with a power.
 
     Examples
     --------
@@ -135,7 +137,8 @@ class Taylor(DotProduct):
 
     References
     ----------
-    SPEC A9.
+    P. Sakulwongtana, Advanced topics in machine learning (lecture notes), Definition 2.1.3 and
+    Lemma 2.1.1.
 
     Examples
     --------

@@ -30,7 +30,9 @@ class Epanechnikov(Radial):
 
     References
     ----------
-    SPEC A4, ERRATA 000-3 and 000-4.
+    P. Honeine, Theoretical insights on the pre-image resolution in machine learning (2024),
+    equation (11) and appendix A; Example 6 wrongly calls it positive definite, and Theorem 18 needs
+    c = rho.
 
     Examples
     --------
@@ -81,7 +83,8 @@ class Uniform(Radial):
 
     References
     ----------
-    SPEC A19, ERRATA 000-T.
+    P. Honeine, Theoretical insights on the pre-image resolution in machine learning (2024),
+    Definition 1, with the sign corrected.
 
     Examples
     --------
@@ -118,7 +121,8 @@ class NegativeDistance(Radial):
 
     References
     ----------
-    SPEC A6, ERRATA 000-9.
+    P. Honeine, Theoretical insights on the pre-image resolution in machine learning (2024), section
+    2, with the powers restricted to p <= 2.
 
     Examples
     --------

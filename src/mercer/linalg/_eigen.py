@@ -119,8 +119,7 @@ def eigenpairs(
 
     References
     ----------
-    SPEC Q1, H1. Zhou, Saad (2008), Block Krylov-Schur method for large symmetric eigenvalue
-    problems.
+    Y. Zhou and Y. Saad, Block Krylov-Schur method for large symmetric eigenvalue problems (2008).
 
     Examples
     --------
@@ -160,7 +159,7 @@ def operator_pairs(
         n_iter, status = 0, Status.SOLVED
     else:
         S = S.written() if n <= _DENSE_AT_MOST else S
-        with single_threaded_blas():  # threads are for blocks, see `_tall`
+        with single_threaded_blas():  # threads are for blocks, see `_blocked_products`
             rng = as_generator(random_state)
             run = BlockLanczos(S.matmat, n, Sizes.of(n, k), rng, _known_trace(S))
             run.run(tol, max_iter, callback)

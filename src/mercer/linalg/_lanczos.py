@@ -10,7 +10,7 @@ import numpy as np
 from mercer._array import Array
 from mercer._progress import Callback, Step
 from mercer._status import Status
-from mercer.linalg._tall_products import combined, weighed
+from mercer.linalg._blocked_products import matmul, transposed_matmul
 
 Product = Callable[[Array], Array]
 
@@ -95,7 +95,7 @@ class BlockLanczos:
             elif self.size + self.next.shape[1] > self.sizes.basis:
                 self._restart(theta, Y)
         self.values = theta[:wanted]
-        self.vectors = combined(self.Q[:, : self.size], Y[:, :wanted])
+        self.vectors = matmul(self.Q[:, : self.size], Y[:, :wanted])
 
     def _is_complete(self, theta: Array, slack: float) -> bool:
         """Whether no larger eigenvalue can be missing from the values that were found.
@@ -131,10 +131,10 @@ class BlockLanczos:
             self._since += 1
         self.size = last.stop
         Q = self.Q[:, : self.size]
-        H = weighed(Q, W)
-        W = W - combined(Q, H)
-        G = weighed(Q, W)
-        W -= combined(Q, G)
+        H = transposed_matmul(Q, W)
+        W = W - matmul(Q, H)
+        G = transposed_matmul(Q, W)
+        W -= matmul(Q, G)
         H += G
         H[last] = 0.5 * (H[last] + H[last].T)
         self.T[: self.size, last] = H
@@ -151,9 +151,9 @@ class BlockLanczos:
         N, R = np.linalg.qr(W)
         U, s, Vt = np.linalg.svd(R)
         rank = min(room, int(np.sum(s > 10.0 * _EPS * np.sqrt(self.n) * scale)))
-        N, C = combined(N, U[:, :rank]), s[:rank, None] * Vt[:rank]
+        N, C = matmul(N, U[:, :rank]), s[:rank, None] * Vt[:rank]
         # small columns of W are orthogonal to Q only before they are scaled up
-        N -= combined(Q, weighed(Q, N))
+        N -= matmul(Q, transposed_matmul(Q, N))
         N = _orthonormal(N)
         if rank < room:
             N = np.hstack([N, self._fresh(room - rank, np.hstack([Q, N]))])
@@ -164,7 +164,7 @@ class BlockLanczos:
         """Random orthonormal vectors orthogonal to Q."""
         N = self.rng.standard_normal((self.n, count))
         for _ in range(2):
-            N = _orthonormal(N - combined(Q, weighed(Q, N)))
+            N = _orthonormal(N - matmul(Q, transposed_matmul(Q, N)))
         return N
 
     def _restart(self, theta: Array, Y: Array, keep: int | None = None) -> None:
@@ -172,7 +172,7 @@ class BlockLanczos:
         if keep is None:
             room = self.sizes.basis - self.next.shape[1]
             keep = min(room, self.sizes.wanted + (room - self.sizes.wanted) // 2)
-        self.Q[:, :keep] = combined(self.Q[:, : self.size], Y[:, :keep])
+        self.Q[:, :keep] = matmul(self.Q[:, : self.size], Y[:, :keep])
         self.T[:] = 0.0
         self.T[range(keep), range(keep)] = theta[:keep]
         self.size = keep

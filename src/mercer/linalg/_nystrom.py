@@ -8,16 +8,16 @@ from typing import Any
 import numpy as np
 
 from mercer import engine
-from mercer._array import Array, frozen, positive_int
+from mercer._array import Array, check_same_columns, frozen, positive_int
 from mercer._random import as_generator
 from mercer._status import Status
 from mercer._threads import map_threads, single_threaded_blas
 from mercer.engine import n_rows
 from mercer.exceptions import InputError
-from mercer.kernels import Kernel, check_same_columns
+from mercer.kernels import Kernel
+from mercer.linalg._blocked_products import blocks
 from mercer.linalg._inputs import double_points, one_of, require_definite
 from mercer.linalg._landmarks import RULES, Landmarks
-from mercer.linalg._tall_products import blocks
 
 _EPS = float(np.finfo(np.float64).eps)
 
@@ -107,7 +107,8 @@ def nystrom(
 
     References
     ----------
-    SPEC Q1; Williams, Seeger (2001), Using the Nystrom method to speed up kernel machines.
+    C. Williams and M. Seeger, Using the Nystrom method to speed up kernel machines (2001); A. Rudi
+    and P. Gaillard, Kernel methods (lecture notes, 2021), section 4.
 
     Examples
     --------
@@ -125,7 +126,7 @@ def nystrom(
     points = double_points(kernel, X)
     size = min(positive_int(n_landmarks, "n_landmarks"), n_rows(points))
     choose = RULES[one_of(rule, tuple(RULES), "rule")]
-    with single_threaded_blas():  # threads are for blocks, see `_tall`
+    with single_threaded_blas():  # threads are for blocks, see `_blocked_products`
         chosen = choose(kernel, points, size, as_generator(random_state))
         kept, T = _independent(kernel, chosen)
         L = _features(kernel, points, kept.points, T)

@@ -12,8 +12,8 @@ from mercer import engine
 from mercer._array import Array, as_weights
 from mercer.engine import Dense, n_rows
 from mercer.kernels import Kernel
+from mercer.linalg._blocked_products import matmul
 from mercer.linalg._inputs import as_columns, double_points, raw_weights
-from mercer.linalg._tall_products import combined
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -145,7 +145,7 @@ class _Written(GramOperator):
         return self._held.copy() if "_held" in self.__dict__ else super()._matrix()
 
     def _sum(self, U: Array) -> Array:
-        return combined(self._held, U)
+        return matmul(self._held, U)
 
     def written(self) -> GramOperator:
         """Itself."""

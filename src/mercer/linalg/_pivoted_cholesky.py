@@ -12,8 +12,8 @@ from mercer._array import Array, frozen, non_negative, positive_int
 from mercer._status import Status
 from mercer.engine import n_rows
 from mercer.kernels import Kernel
+from mercer.linalg._blocked_products import matmul
 from mercer.linalg._inputs import double_points, require_definite
-from mercer.linalg._tall_products import combined
 
 _EPS = float(np.finfo(np.float64).eps)
 _SLACK = 32.0  # times eps: what of k(x, x) is rounding
@@ -125,7 +125,7 @@ def pivoted_cholesky(
 def _add_column(kernel: Kernel, X: Any, L: Array, r: int, p: int, left: Array) -> None:
     """Column r of L, from pivot p; what it explains is taken from `left`."""
     column = engine.gram(kernel.program, X, X[p : p + 1])[:, 0].astype(np.float64)
-    column -= combined(L[:, :r], L[p, :r, None])[:, 0]
+    column -= matmul(L[:, :r], L[p, :r, None])[:, 0]
     column /= np.sqrt(left[p])
     column[p] = np.sqrt(left[p])
     L[:, r] = column

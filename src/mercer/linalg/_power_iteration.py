@@ -84,7 +84,7 @@ def power_iteration(
 
     References
     ----------
-    SPEC Q3.
+    A. Rudi and P. Gaillard, Kernel methods (lecture notes, 2021), section 4.
 
     Examples
     --------

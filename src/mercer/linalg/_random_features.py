@@ -148,8 +148,8 @@ def random_features(
 
     References
     ----------
-    SPEC A15; Rahimi, Recht (2007), Random features for large-scale kernel machines; Yu and others
-    (2016), Orthogonal random features.
+    A. Rahimi and B. Recht, Random features for large-scale kernel machines (2007); F. Yu and
+    others, Orthogonal random features (2016).
 
     Examples
     --------

@@ -119,7 +119,7 @@ def solve(
     root = None if S.weights is None else np.sqrt(S.weights)
     right = B if root is None else root[:, None] * B
     if method == "cg" or (method is None and S.shape[0] > DIRECT_UP_TO):
-        with single_threaded_blas():  # threads are for blocks, see `_tall`
+        with single_threaded_blas():  # threads are for blocks, see `_blocked_products`
             factor = _factor(S, preconditioner, random_state)
             solution = _by_cg(S, right, penalty, factor, tol, max_iter, callback)
     else:

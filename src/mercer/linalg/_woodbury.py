@@ -10,9 +10,9 @@ from mercer._array import Array, as_points, is_sparse, positive
 from mercer._status import Status
 from mercer._threads import single_threaded_blas
 from mercer.exceptions import InputError
+from mercer.linalg._blocked_products import matmul, transposed_matmul, triangular_factor
 from mercer.linalg._inputs import as_columns
 from mercer.linalg._result import Solution
-from mercer.linalg._tall_products import combined, triangle, weighed
 
 
 class ShiftedLowRank:
@@ -25,13 +25,13 @@ class ShiftedLowRank:
     def __init__(self, L: Array, shift: float) -> None:
         self.L, self.shift = L, shift
         self.small = L.shape[1] < L.shape[0]
-        self.R = triangle(L if self.small else L.T, shift)
+        self.R = triangular_factor(L if self.small else L.T, shift)
 
     def solve(self, B: Array) -> Array:
         """(L L' + s I)^-1 B."""
         if not self.small:
             return self._inner(B)
-        out = combined(self.L, self._inner(weighed(self.L, B)))
+        out = matmul(self.L, self._inner(transposed_matmul(self.L, B)))
         np.subtract(B, out, out=out)
         out /= self.shift
         return out
@@ -66,7 +66,7 @@ def woodbury(L: Any, B: Any, penalty: float) -> Solution:
 
     References
     ----------
-    SPEC Q2.
+    A. Rudi and P. Gaillard, Kernel methods (lecture notes, 2021), section 4.
 
     Examples
     --------
@@ -80,15 +80,15 @@ def woodbury(L: Any, B: Any, penalty: float) -> Solution:
     L = L.astype(np.float64, copy=False)
     B, single = as_columns(B, L.shape[0])
     penalty = positive(penalty, "penalty")
-    with single_threaded_blas():  # threads are for blocks, see `_tall`
+    with single_threaded_blas():  # threads are for blocks, see `_blocked_products`
         U, s, _ = np.linalg.svd(L, full_matrices=False)
-        inside = weighed(U, B)
-        A = combined(U, inside / (s**2 + penalty)[:, None])
+        inside = transposed_matmul(U, B)
+        A = matmul(U, inside / (s**2 + penalty)[:, None])
         if L.shape[1] < L.shape[0]:
-            outside = B - combined(U, inside)
-            outside -= combined(U, weighed(U, outside))  # again: what rounding left along U
+            outside = B - matmul(U, inside)
+            outside -= matmul(U, transposed_matmul(U, outside))  # again: what rounding left along U
             A += outside / penalty
-        residual = relative(B - combined(L, weighed(L, A)) - penalty * A, B)
+        residual = relative(B - matmul(L, transposed_matmul(L, A)) - penalty * A, B)
     n, b = A.shape
     if single:
         return Solution(A[:, 0], float(residual[0]), 0, 0.0, n, "woodbury", Status.SOLVED)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import operator
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
@@ -10,7 +12,8 @@ import numpy as np
 
 from mercer._array import Array
 from mercer.rigor._enclosure import Enclosure, Terms
-from mercer.rigor._intervals import Interval, enclose, up
+from mercer.rigor._intervals import Interval, up
+from mercer.rigor._profile_enclosure import enclose_in_distance
 
 _TILE = 1 << 15  # boxes times points that are worked on at once
 _EPS = float(np.finfo(float).eps)
@@ -55,7 +58,7 @@ class BoxObjective:
     def has_cusps(self) -> bool:
         """Whether the profile has an infinite slope at distance zero, and is one of a distance."""
         main = self.groups[0]
-        return main.radial is not None and main.program.cusps == (True,)
+        return main.is_radial and main.program.cusps == (True,)
 
     def values(self, low: Array, high: Array) -> Interval:
         """The range of F over each box, term by term."""
@@ -82,10 +85,8 @@ class BoxObjective:
             a = low[rows]
             b, c = (a, a) if low is high is e else (high[rows], e[rows])
             found = [_part(t, a, b, c, left_out) for t in self.groups]
-            parts.append([_added(column) for column in zip(*found, strict=True)])
-        if not parts:
-            raise ValueError("no boxes")  # pragma: no cover
-        return Expansion(*(_stacked(column) for column in zip(*parts, strict=True)))
+            parts.append([functools.reduce(operator.add, c) for c in zip(*found, strict=True)])
+        return Expansion(*(Interval.joined(column) for column in zip(*parts, strict=True)))
 
     def lower(
         self, low: Array, high: Array, e: Array, cusp: Array | None = None
@@ -99,7 +100,7 @@ class BoxObjective:
         left, right = left - slack, right + slack
         g = (x.gradient.lo + x.gradient.hi) / 2 / s
         g_off = (x.gradient.hi - x.gradient.lo) / 2 / s + 4 * _EPS * np.abs(g)
-        curve = _smallest_eigenvalue(x.hessian, s, (high == low)[:, axes])
+        curve = smallest_eigenvalue(x.hessian, s, (high == low)[:, axes])
         far = np.maximum(np.abs(left), np.abs(right))
         smooth = _least(g, curve[:, None], left, right) - g_off * far
         bound = x.value.lo + np.sum(smooth - 16 * _EPS * np.abs(smooth), axis=1)
@@ -129,10 +130,6 @@ class BoxObjective:
         hi = np.where(fine, np.fmin(x.slope.hi, total.hi), x.slope.hi)
         return replace(x, slope=Interval(lo, hi))
 
-    def centres(self, low: Array, high: Array) -> Array:
-        """The middle of each box."""
-        return np.clip(low + (high - low) / 2, low, high)
-
     def _rise(self, cusp: Array, rho: Array) -> Array:
         """a_i times the least slope of -q(r), q(r) = k(r^2), for scaled distances up to rho."""
         terms = self.groups[0]
@@ -142,7 +139,7 @@ class BoxObjective:
         least = np.sqrt(max(float(values[0]) - 1e-12 * float(values[-1]), 0.0))
         most = float(np.sqrt(values[-1])) * (1 + 1e-12)
         r = Interval(np.zeros_like(rho), up(rho * most))
-        fall = enclose(terms.radial, [r], 1).first[0]
+        fall = enclose_in_distance(terms.program.profile, r, 1).first[0]
         slope = np.maximum(-np.broadcast_to(getattr(fall, "hi", fall), rho.shape), 0.0)
         rise = terms.coef[cusp] * slope * least * (1 - 1e-11)
         return np.asarray(np.nan_to_num(rise, posinf=0.0))
@@ -158,16 +155,11 @@ def _part(t: Terms, low: Array, high: Array, e: Array, cusp: Array | None) -> tu
     point = e is low and e is high
     thin = hull if point else t.at(e, e, 1)
     mask, rough = _smooth(hull, thin, cusp)
-    k = len(t.axes)
     value = t.weighed(thin.value, mask)
     if rough is not None:
         value = value + t.weighed(rough, ~mask)
-    gradient = _columns([t.weighed(d, mask) for d in thin.first], len(low))
-    slope = _columns([t.weighed(d) for d in hull.first], len(low))
-    second = hull.second or {}
-    entries = [t.weighed(second[min(i, j), max(i, j)], mask) for i in range(k) for j in range(k)]
-    flat = _columns(entries, len(low))
-    hessian = Interval(flat.lo.reshape(-1, k, k), flat.hi.reshape(-1, k, k))
+    gradient, slope = t.gradient(thin, mask), t.gradient(hull)
+    hessian = t.hessian(hull, mask)
     count = np.zeros(len(low)) if mask is None else np.count_nonzero(~mask, axis=1).astype(float)
     return value, t.weighed(thin.value), gradient, hessian, slope, Interval(count, count)
 
@@ -188,25 +180,7 @@ def _smooth(hull: Enclosure, thin: Enclosure, cusp: Array | None) -> tuple[Any, 
     return (None, None) if mask.all() else (mask, rough)
 
 
-def _columns(parts: list[Interval], rows: int) -> Interval:
-    lo = [np.broadcast_to(p.lo, (rows,)) for p in parts]
-    return Interval(
-        np.stack(lo, axis=1), np.stack([np.broadcast_to(p.hi, (rows,)) for p in parts], axis=1)
-    )
-
-
-def _added(parts: tuple[Interval, ...]) -> Interval:
-    total = parts[0]
-    for p in parts[1:]:
-        total = total + p
-    return total
-
-
-def _stacked(parts: tuple[Interval, ...]) -> Interval:
-    return Interval(np.concatenate([p.lo for p in parts]), np.concatenate([p.hi for p in parts]))
-
-
-def _smallest_eigenvalue(H: Interval, scale: Array, thin: Array) -> Array:
+def smallest_eigenvalue(H: Interval, scale: Array, thin: Array) -> Array:
     """A lower bound on the eigenvalues of every symmetric matrix between H.lo and H.hi (E1).
 
     In scaled coordinates, without the axes along which the box is thin.

@@ -1,226 +1,116 @@
-"""Branch and bound over boxes for one element."""
+"""Branch and bound over boxes: examine a batch, drop what is decided, cut the rest in two."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from mercer._array import Array
-from mercer.rigor._box_bounds import BoxObjective
-
-_BATCH = 1024  # boxes that are split in one round
-_START = 64  # boxes the root is cut into
-_NEAR = 0.6  # a candidate this many widths outside a box may serve to expand at
-_CANDIDATES = 256
 
 
-@dataclass
-class Search:
-    """Points found so far, and the boxes that may still hold something better.
+@dataclass(frozen=True, eq=False)
+class Boxes:
+    """Boxes low <= x <= high, shape (m, d), each with a lower bound of what it may hold."""
 
-    Attributes
-    ----------
-    objective : BoxObjective
-    low, high : (d,)
-        The region; infinite where it has no bound.
-    gap : float
-        Boxes that cannot be better by more than this are dropped.
-    scale : float
-        The size of the objective, which `gap` is a part of.
-    """
-
-    objective: BoxObjective
     low: Array
     high: Array
-    gap: float
-    scale: float
-    best: float = np.inf
-    point: Array = field(default_factory=lambda: np.empty(0))
-    floor: float = np.inf  # the least bound of what was left unsplit
-    points: Array = field(default_factory=lambda: np.empty((0, 0)))  # candidates, best first
-    values: Array = field(default_factory=lambda: np.empty(0))
-    cusps: Array = field(default_factory=lambda: np.empty(0, dtype=int))
-    root: tuple[Array, Array] = (np.empty(0), np.empty(0))  # the box that is searched
-    n_boxes: int = 0
-    n_rounds: int = 0
+    bound: Array
+
+    @classmethod
+    def root(cls, low: Array, high: Array) -> Boxes:
+        """A single box about which nothing is known."""
+        return cls(low[None], high[None], np.full(1, -np.inf))
+
+    @classmethod
+    def joined(cls, parts: Sequence[Boxes]) -> Boxes:
+        """The boxes of several lists, one after the other."""
+        rows = ((p.low, p.high, p.bound) for p in parts)
+        return cls(*(np.concatenate(x) for x in zip(*rows, strict=True)))
+
+    def __len__(self) -> int:
+        return len(self.low)
+
+    def __getitem__(self, rows: Array | slice) -> Boxes:
+        return Boxes(self.low[rows], self.high[rows], self.bound[rows])
 
     @property
-    def matters(self) -> bool:
-        """Whether psi is not zero by its coefficients."""
-        return bool(self.objective.groups[0].coef.any())
+    def centres(self) -> Array:
+        """The middle of each box."""
+        return np.clip(self.low + (self.high - self.low) / 2, self.low, self.high)
 
-    def offer(self, X: Array, cusps: Array | None = None) -> None:
-        """Take points of the region as candidates; the best of them is the answer so far."""
-        value = self.objective.values(X, X).hi
-        cusps = np.full(len(X), -1) if cusps is None else cusps
-        if self.points.size:
-            X, value = np.concatenate([self.points, X]), np.concatenate([self.values, value])
-            cusps = np.concatenate([self.cusps, cusps])
-        order = np.argsort(value, kind="stable")
-        if value[order[0]] < self.best:
-            self.best, self.point = float(value[order[0]]), X[order[0]]
-        near = value[order] <= self.best + max(1e4 * self.gap, 0.01 * self.scale)
-        keep = order[near][: max(_CANDIDATES, len(self.objective.groups[0].coef))]
-        self.points, self.values, self.cusps = X[keep], value[keep], cusps[keep]
+    def halved(self, scale: Array) -> tuple[Boxes, Boxes]:
+        """Each box cut across its longest side, in scaled lengths; and those that are too thin.
 
-    def descend(self, X: Array, steps: int = 30, polish: bool = False) -> None:
-        """Offer what damped Newton steps from the rows of X lead to, to rounding with `polish`.
-
-        They stay in the root, in which the objective varies by more than the gap.
+        Halves are side by side, so that neighbours in the list are neighbours in space.
         """
-        enough = 1e-18 * self.scale if polish else 1e-3 * self.gap
-        axes = self.objective.axes
-        low, high = self.root[0][axes], self.root[1][axes]
-        found = []
-        value, g, H = self.objective.jet(X)
-        damp = np.ones(len(X))
-        for _ in range(steps):
-            move, gain = _newton(g, H, X[:, axes] <= low, X[:, axes] >= high)
-            going = (gain > enough) & (damp > 1e-4)
-            found.append(X[~going])
-            if not going.any():
-                break
-            X, value, g, H, damp, move = (y[going] for y in (X, value, g, H, damp, move))
-            Y = X.copy()
-            Y[:, axes] += move * damp[:, None] / self.objective.scale
-            Y[:, axes] = np.clip(np.where(np.isfinite(Y), Y, X)[:, axes], low, high)
-            new = self.objective.jet(Y)
-            better = new[0] < value
-            X, value = np.where(better[:, None], Y, X), np.where(better, new[0], value)
-            g = np.where(better[:, None], new[1], g)
-            H = np.where(better[:, None, None], new[2], H)
-            damp = np.where(better, np.minimum(4 * damp, 1.0), damp / 4)
-        else:
-            found.append(X)
-        self.offer(np.concatenate(found))
-
-    def run(self, target: float, max_boxes: int) -> bool:
-        """Search the root; True when nothing is left that could be better by more than the gap.
-
-        `target` is what need not be beaten, whatever is found.
-        """
-        low, high = self._cut(self.root[0][None], self.root[1][None])
-        bound = np.full(len(low), -np.inf)
-        while len(low):
-            keep = bound < min(self.best, target) - self.gap
-            low, high, bound = low[keep], high[keep], bound[keep]
-            if not len(low):
-                break
-            if self.n_boxes >= max_boxes:
-                self.floor = min(self.floor, float(bound.min()))
-                return False
-            chosen = np.argpartition(bound, _BATCH)[:_BATCH] if len(bound) > _BATCH else slice(None)
-            rest = np.ones(len(bound), dtype=bool)
-            rest[chosen] = False
-            parts = low[chosen], high[chosen], bound[chosen]
-            new = self._bounded(parts if self.n_rounds == 0 else self._split(*parts), target)
-            low = np.concatenate([low[rest], new[0]])
-            high = np.concatenate([high[rest], new[1]])
-            bound = np.concatenate([bound[rest], new[2]])
-            self.n_rounds += 1
-        return self.floor >= min(self.best, target) - self.gap
-
-    def _cut(self, low: Array, high: Array) -> tuple[Array, Array]:
-        """The root, cut into a few equal boxes."""
-        bound = np.zeros(len(low))
-        while 0 < len(low) < _START:
-            cut = self._split(low, high, bound)
-            if len(cut[0]) == len(low) or np.isfinite(self.floor):
-                self.floor = np.inf
-                break
-            low, high, bound = cut
-        return low, high
-
-    def _split(self, low: Array, high: Array, bound: Array) -> tuple[Array, Array, Array]:
-        """Halve each box across its longest side; boxes that cannot be halved are set aside."""
-        width = np.zeros_like(low)
-        width[:, self.objective.axes] = (high - low)[:, self.objective.axes] * self.objective.scale
-        rows, side = np.arange(len(low)), np.argmax(width, axis=1)
-        middle = self.objective.centres(low, high)[rows, side]
-        splits = (middle > low[rows, side]) & (middle < high[rows, side])
-        if not splits.all():
-            self.floor = min(self.floor, float(bound[~splits].min()))
-            rows, side, middle = np.flatnonzero(splits), side[splits], middle[splits]
-        left, right = high[rows].copy(), low[rows].copy()
-        at = np.arange(len(rows))
-        left[at, side], right[at, side] = middle, middle
-        lows, highs = np.concatenate([low[rows], right]), np.concatenate([left, high[rows]])
-        return lows, highs, np.tile(bound[rows], 2)
-
-    def _bounded(
-        self, boxes: tuple[Array, Array, Array], target: float
-    ) -> tuple[Array, Array, Array]:
-        """Boxes that may hold something better, with their bounds; upper bounds on the way."""
-        low, high, bound = boxes
-        self.n_boxes += len(low)
-        bound = np.maximum(bound, self.objective.values(low, high).lo)
-        keep = bound < min(self.best, target) - self.gap
-        low, high, bound = low[keep], high[keep], bound[keep]
-        if not len(low):
-            return low, high, bound
-        e, cusp = self._expansion_points(low, high)
-        found, x = self.objective.lower(low, high, e, cusp)
-        bound = np.maximum(bound, found)
-        promising = x.at_point.hi < self.best
-        if promising.any():
-            order = np.argsort(x.at_point.hi)[:4]
-            self.descend(e[order])
-        elif self.n_rounds % 8 == 4:
-            self.descend(e[np.argsort(bound)[:8]])
-        low, high, alive = self._monotone(low, high, x.slope.lo, x.slope.hi)
-        corners = alive & (high == low).all(axis=1)
-        if corners.any():  # nothing is left to split
-            self.offer(low[corners])
-            bound[corners] = self.objective.values(low[corners], high[corners]).lo
-        keep = alive & (bound < min(self.best, target) - self.gap)
-        return low[keep], high[keep], bound[keep]
-
-    def _expansion_points(self, low: Array, high: Array) -> tuple[Array, Array | None]:
-        """The best candidate in or near each box, else its centre; and the cusp it stands on."""
-        e = self.objective.centres(low, high)
-        cusp = np.full(len(low), -1)
-        axes = self.objective.axes
-        step = max(1, (1 << 18) // max(1, len(self.points)))
-        for start in range(0, len(low) if len(self.points) else 0, step):
-            rows = slice(start, start + step)
-            a, b = low[rows][:, None, axes], high[rows][:, None, axes]
-            P = self.points[None, :, axes]
-            outside = np.maximum(np.maximum(a - P, P - b), 0.0)
-            width = b - a
-            outside = np.where(outside > 0, outside / np.where(width > 0, width, 1e-300), 0.0)
-            outside = outside.max(axis=2)
-            index = np.argmin(outside, axis=1)
-            near = outside[np.arange(len(index)), index] <= _NEAR
-            e[rows] = np.where(near[:, None], self.points[index], e[rows])
-            cusp[rows] = np.where(near, self.cusps[index], -1)
-        return e, cusp if self.objective.has_cusps else None
-
-    def _monotone(
-        self, low: Array, high: Array, least: Array, most: Array
-    ) -> tuple[Array, Array, Array]:
-        """Drop boxes on which F rises or falls along an axis; keep the face, if one of the region.
-
-        Elsewhere the box next to it, or what lies outside of the root, is better or as good.
-        """
-        low, high = low.copy(), high.copy()
-        alive = np.ones(len(low), dtype=bool)
-        for i, axis in enumerate(self.objective.axes):
-            wide = high[:, axis] > low[:, axis]
-            rises, falls = wide & (least[:, i] > 0), wide & (most[:, i] < 0)
-            at_low, at_high = low[:, axis] <= self.low[axis], high[:, axis] >= self.high[axis]
-            high[:, axis] = np.where(rises & at_low, low[:, axis], high[:, axis])
-            low[:, axis] = np.where(falls & at_high, high[:, axis], low[:, axis])
-            alive &= ~((rises & ~at_low) | (falls & ~at_high))
-        return low, high, alive
+        rows = np.arange(len(self))
+        side = np.argmax((self.high - self.low) * scale, axis=1) if len(self) else rows
+        middle = self.centres[rows, side]
+        cuts = (middle > self.low[rows, side]) & (middle < self.high[rows, side])
+        whole, side, middle = self[cuts], side[cuts], middle[cuts]
+        low, high = np.repeat(whole.low, 2, axis=0), np.repeat(whole.high, 2, axis=0)
+        at = 2 * np.arange(len(whole))
+        high[at, side], low[at + 1, side] = middle, middle
+        return Boxes(low, high, np.repeat(whole.bound, 2)), self[~cuts]
 
 
-def _newton(g: Array, H: Array, at_low: Array, at_high: Array) -> tuple[Array, Array]:
-    """Steps -|H|^-1 g along the axes that are not blocked by a face, and the fall they promise."""
-    blocked = (at_low & (g > 0)) | (at_high & (g < 0))
-    g = np.where(blocked, 0.0, g)
-    H = np.where(blocked[:, :, None] | blocked[:, None, :], np.eye(g.shape[1]), H)
-    w, V = np.linalg.eigh(H)
-    w = np.maximum(np.abs(w), 1e-8 * np.abs(w).max(axis=1, keepdims=True) + 1e-300)
-    move = -np.einsum("mij,mj->mi", V, np.einsum("mij,mi->mj", V, g) / w)
-    return move, -np.sum(g * move, axis=1)
+def branch_and_bound(
+    root: Boxes,
+    examine: Callable[[Boxes], Boxes],
+    scale: Array,
+    *,
+    max_boxes: int,
+    batch: int,
+    start: int = 1,
+    ceiling: Callable[[], float] = lambda: np.inf,
+) -> tuple[Boxes, int]:
+    """Examine boxes until none is left, the most promising ones first.
+
+    Parameters
+    ----------
+    root : Boxes
+    examine : callable
+        Takes a batch and returns what is still open of it, with better bounds: those are halved.
+    scale : array of shape (d,)
+        Lengths along the axes are multiplied by these; 0 along axes that are not cut.
+    max_boxes, batch : int
+        Boxes to examine in all, and at a time.
+    start : int
+        The root is cut into at least so many boxes first.
+    ceiling : callable
+        Boxes with a bound of at least this are dropped.
+
+    Returns
+    -------
+    (Boxes, int)
+        The boxes that are left undecided (too many, or too thin to cut), and how many were
+        examined.
+    """
+    queue, left, count = root, [], 0
+    while 0 < len(queue) < start:
+        halves, thin = queue.halved(scale)
+        if len(thin):
+            break
+        queue = halves
+    while len(queue):
+        queue = queue[queue.bound < ceiling()]
+        if count >= max_boxes:
+            left.append(queue)
+            break
+        now = min(batch, max_boxes - count)
+        chosen = np.zeros(len(queue), dtype=bool)
+        chosen[_lowest(queue.bound, now)] = True
+        count += int(np.count_nonzero(chosen))
+        halves, thin = examine(queue[chosen]).halved(scale)
+        left.append(thin)
+        queue = Boxes.joined([queue[~chosen], halves])
+    return Boxes.joined([root[:0], *left]), count
+
+
+def _lowest(bound: Array, count: int) -> Array | slice:
+    """The places of the lowest bounds; the first ones, where nothing is known."""
+    if count >= len(bound) or np.isneginf(bound).all():
+        return slice(0, count)
+    return np.argpartition(bound, count)[:count]

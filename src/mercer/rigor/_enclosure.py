@@ -11,18 +11,10 @@ import numpy as np
 
 from mercer._array import Array
 from mercer.engine import Columns, Distance, Dot, Map, Maps, Matrix, Norm, Program, Scales
-from mercer.rigor._intervals import (
-    Interval,
-    IntervalJet,
-    as_interval,
-    enclose,
-    in_distance,
-    plus,
-    times,
-)
+from mercer.rigor._intervals import Interval, as_interval, plus, times
+from mercer.rigor._profile_enclosure import IntervalJet, enclose, enclose_in_distance
 
 _EPS = float(np.finfo(float).eps)
-_RADIAL_SLACK = 1e-12  # of constants that were rounded when the profile was written in r
 
 
 @dataclass(frozen=True)
@@ -60,13 +52,10 @@ class Terms:
         dim = self.points.shape[1]
         return tuple(_metric(_maps_of(v), dim) for v in self.program.variables)
 
-    @cached_property
-    def radial(self) -> Any:
-        """The profile as an expression of the distance, for a program of one distance."""
-        single = len(self.program.variables) == 1
-        if not single or not isinstance(self.program.variables[0], Distance):
-            return None
-        return in_distance(self.program.profile)
+    @property
+    def is_radial(self) -> bool:
+        """Whether the profile is one of a single distance."""
+        return self.program.kind == "radial"
 
     def at(self, low: Array, high: Array, order: int) -> Enclosure:
         """Ranges over the boxes low <= x <= high, shape (m, d)."""
@@ -80,7 +69,8 @@ class Terms:
         first = tuple(self._first(jet, slopes, j, shape) for j in range(len(self.axes)))
         if order == 1:
             return Enclosure(value, first)
-        radial = self._near_zero(measured[0][0], jet) if not self.program.is_smooth else None
+        touching = not self.program.is_smooth and bool(np.any(measured[0][0].lo <= 0))
+        radial = self._near_zero(measured[0][0], jet) if touching else None
         second = {
             (j, i): self._second(jet, slopes, (j, i), radial, shape)
             for j in range(len(self.axes))
@@ -107,6 +97,19 @@ class Terms:
         low = lo - relative * (np.abs(for_lo) @ self.weight + extra)
         high = hi + relative * (np.abs(for_hi) @ self.weight + extra)
         return Interval(np.where(np.isinf(lo), lo, low), np.where(np.isinf(hi), hi, high)).known()
+
+    def gradient(self, ranges: Enclosure, mask: Array | None = None) -> Interval:
+        """The range of the gradient of the sum, shape (m, k)."""
+        rows = len(ranges.value.lo)
+        return Interval.stacked([self.weighed(x, mask) for x in ranges.first], rows)
+
+    def hessian(self, ranges: Enclosure, mask: Array | None = None) -> Interval:
+        """The range of the Hessian of the sum, shape (m, k, k)."""
+        k, second, rows = len(self.axes), ranges.second or {}, len(ranges.value.lo)
+        found = {pair: self.weighed(x, mask) for pair, x in second.items()}
+        entries = [found[min(i, j), max(i, j)] for i in range(k) for j in range(k)]
+        flat = Interval.stacked(entries, rows)
+        return Interval(flat.lo.reshape(-1, k, k), flat.hi.reshape(-1, k, k))
 
     @cached_property
     def _merged(self) -> Array:
@@ -191,12 +194,11 @@ class Terms:
 
     def _near_zero(self, u: Interval, jet: IntervalJet) -> Interval | None:
         """4 u k''(u) = q''(r) - 2 k'(u) for q(r) = k(r^2): bounded where k'' is not."""
-        if self.radial is None or not isinstance(jet.first[0], Interval):
+        if not self.is_radial or not isinstance(jet.first[0], Interval):
             return None
         r = Interval(np.sqrt(u.lo) * (1 - 4 * _EPS), np.sqrt(u.hi) * (1 + 4 * _EPS))
-        bend = as_interval(enclose(self.radial, [r], 2).second[0][0])
-        off = _RADIAL_SLACK * bend.size
-        return Interval(bend.lo - off, bend.hi + off) + (-2.0) * jet.first[0]
+        bend = as_interval(enclose_in_distance(self.program.profile, r, 2).second[0][0])
+        return bend + (-2.0) * jet.first[0]
 
     def _bounded(
         self, total: Any, jet: IntervalJet, radial: Interval, pair: tuple[int, int], shape: Any

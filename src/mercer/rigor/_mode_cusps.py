@@ -8,8 +8,9 @@ import numpy as np
 
 from mercer._array import Array
 from mercer.rigor._enclosure import Terms
-from mercer.rigor._intervals import Interval, as_interval, enclose
-from mercer.rigor._mode_ranges import Boxes, columns
+from mercer.rigor._intervals import Interval, as_interval
+from mercer.rigor._mode_ranges import Density
+from mercer.rigor._profile_enclosure import enclose_in_distance
 
 _PAIRS = 1 << 15
 _SLACK = 1e-11  # of constants, norms and eigenvalues that are rounded
@@ -28,21 +29,21 @@ class Cusps:
     small: tuple[Array, Array]
 
 
-def decide_cusps(boxes: Boxes, finest: float) -> Cusps:
+def decide_cusps(density: Density, finest: float) -> Cusps:
     """Judge each point x_j by the other terms on boxes around it, halved until that succeeds.
 
     With G the gradient of the others and q(r) = k(r^2), psi falls along all rays from x_j where
     |G| < a_j min |q'|, and has no critical point, x_j included, where |G| > a_j max |q'|; at
     x_j itself that is the test |R| <= eta. Norms are those of the kernel's metric.
     """
-    X, count = boxes.terms.points, len(boxes.terms.points)
-    half = 0.45 * _nearest(X * boxes.scale) / np.sqrt(boxes.dim)
-    low, high = X - half[:, None] / boxes.scale, X + half[:, None] / boxes.scale
+    X, count = density.terms.points, len(density.terms.points)
+    half = 0.45 * _nearest(X * density.scale) / np.sqrt(density.dim)
+    low, high = X - half[:, None] / density.scale, X + half[:, None] / density.scale
     decided, peak = np.zeros(count, dtype=bool), np.zeros(count, dtype=bool)
     rows = np.arange(count)
     while len(rows):
-        low[rows], high[rows] = (X[rows] + t * half[rows, None] / boxes.scale for t in (-1, 1))
-        falls, turns = _judge(boxes, rows, low[rows], high[rows])
+        low[rows], high[rows] = (X[rows] + t * half[rows, None] / density.scale for t in (-1, 1))
+        falls, turns = _judge(density, rows, low[rows], high[rows])
         peak[rows], decided[rows] = falls, falls | turns
         rows = rows[~(falls | turns) & (half[rows] > finest)]
         half[rows] /= 2
@@ -50,16 +51,15 @@ def decide_cusps(boxes: Boxes, finest: float) -> Cusps:
     return Cusps(X[peak], low[decided], high[decided], rest)
 
 
-def _judge(boxes: Boxes, rows: Array, low: Array, high: Array) -> tuple[Array, Array]:
+def _judge(density: Density, rows: Array, low: Array, high: Array) -> tuple[Array, Array]:
     """Points from which psi falls in all directions, and boxes without critical points."""
-    t, s = boxes.terms, boxes.scale
+    t, s = density.terms, density.scale
     least, most = np.empty(len(rows)), np.empty(len(rows))
     step = max(1, _PAIRS // len(t.coef))
     for i in range(0, len(rows), step):
         part = slice(i, i + step)
         others = np.arange(len(t.coef)) != rows[part, None]
-        first = t.at(low[part], high[part], 1).first
-        G = columns([t.weighed(g, others) for g in first], len(rows[part]))
+        G = t.gradient(t.at(low[part], high[part], 1), others)
         nearest = np.where((G.lo < 0) & (G.hi > 0), 0.0, np.minimum(np.abs(G.lo), np.abs(G.hi)))
         least[part] = np.linalg.norm(nearest / s, axis=1)
         most[part] = np.linalg.norm(G.size / s, axis=1)
@@ -75,7 +75,8 @@ def _judge(boxes: Boxes, rows: Array, low: Array, high: Array) -> tuple[Array, A
 
 def _slopes(t: Terms, reach: Array) -> tuple[Array, Array]:
     """The least and the largest |q'(r)| for 0 < r <= reach."""
-    found = enclose(t.radial, [Interval(np.zeros_like(reach), reach)], 1).first[0]
+    r = Interval(np.zeros_like(reach), reach)
+    found = enclose_in_distance(t.program.profile, r, 1).first[0]
     fall = as_interval(found).known()
     flat = np.broadcast_to(np.maximum(-fall.hi, 0.0), reach.shape)
     return flat, np.broadcast_to(np.abs(fall.lo), reach.shape)

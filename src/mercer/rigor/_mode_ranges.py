@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
 from mercer._array import Array
+from mercer.engine import Const, Expr, Var
+from mercer.engine.programs._expr import Add, Matern, Mul
+from mercer.engine.programs._log_profile import log_expr
+from mercer.exceptions import InputError
 from mercer.rigor._enclosure import Terms
-from mercer.rigor._intervals import Interval, as_interval, down, enclose, up
-from mercer.rigor._mode_reach import far_reach
+from mercer.rigor._intervals import Interval, as_interval, down, plus, square_of, times, up
+from mercer.rigor._profile_enclosure import enclose
 
 _TILE = 64  # boxes that share their near points
 _PAIRS = 1 << 15  # boxes times points that are worked on at once
+_GRID = 1200  # cells of squared distances on which the reach of a mode is looked for
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,7 +45,7 @@ class Cutoff:
 
 
 @dataclass(frozen=True, eq=False)
-class Boxes:
+class Density:
     """F = -psi = -sum_i a_i k(x_i, .) with a_i > 0, k a decreasing profile of one distance.
 
     Attributes
@@ -139,25 +145,12 @@ class Boxes:
         nearest = _squared(t, low, high).lo.min(axis=1)
         ok = nearest <= self.reach
         low, high, e = low[ok], high[ok], e[ok]
-        if nearest[ok].min(initial=np.inf) > 0.0:
-            t = _Apart(t.program, t.points, t.coef, t.weight, t.axes)
         hull, thin = t.at(low, high, 2), t.at(e, e, 1)
-        d, second = self.dim, hull.second or {}
-        at = columns([t.weighed(x) for x in thin.first], len(low))
-        slope = columns([t.weighed(x) for x in hull.first], len(low))
-        entries = [t.weighed(second[min(i, j), max(i, j)]) for i in range(d) for j in range(d)]
-        flat = columns(entries, len(low))
         off = up(dropped * self.cutoff.slope * self.scale)
         bend = up(dropped * self.cutoff.bend * np.outer(self.scale, self.scale)) * (1 + 1e-9)
-        H = flat.lo.reshape(-1, d, d) - bend, flat.hi.reshape(-1, d, d) + bend
-        at, slope = (Interval(x.lo - off, x.hi + off) for x in (at, slope))
-        return ok, Local(at, slope, Interval(down(H[0]), up(H[1])))
-
-
-class _Apart(Terms):
-    """Terms on boxes without points, where the profile need not be written in the distance."""
-
-    radial = None
+        H = t.hessian(hull)
+        at, slope = (Interval(x.lo - off, x.hi + off) for x in (t.gradient(thin), t.gradient(hull)))
+        return ok, Local(at, slope, Interval(down(H.lo - bend), up(H.hi + bend)))
 
 
 _ZERO = Interval(np.zeros(1), np.zeros(1))
@@ -168,17 +161,52 @@ def _squared(t: Terms, low: Array, high: Array) -> Interval:
     return t._variable(0, low, high, 0)[0]
 
 
-def columns(parts: list[Interval], rows: int) -> Interval:
-    """Intervals of shape (rows,) side by side."""
-    lo = [np.broadcast_to(p.lo, (rows,)) for p in parts]
-    hi = [np.broadcast_to(p.hi, (rows,)) for p in parts]
-    return Interval(np.stack(lo, axis=1), np.stack(hi, axis=1))
-
-
 def _stacked(parts: list[Local], d: int) -> Local:
-    def joined(name: str, shape: tuple[int, ...]) -> Interval:
-        lo = [np.empty((0, *shape))] + [getattr(p, name).lo for p in parts]
-        hi = [np.empty((0, *shape))] + [getattr(p, name).hi for p in parts]
-        return Interval(np.concatenate(lo), np.concatenate(hi))
+    none = Local(*(Interval(np.empty((0, *s)), np.empty((0, *s))) for s in ((d,), (d,), (d, d))))
+    every = [none, *parts]
+    return Local(
+        Interval.joined([p.at for p in every]),
+        Interval.joined([p.slope for p in every]),
+        Interval.joined([p.hessian for p in every]),
+    )
 
-    return Local(joined("at", (d,)), joined("slope", (d,)), joined("hessian", (d, d)))
+
+def far_reach(profile: Expr, dim: int, widest: float) -> float:
+    """U such that d k'(u) + 2 u k''(u) > 0 for U < u <= widest; infinite where none is proved.
+
+    Twice this, summed over the points, is the trace of the Hessian, which is <= 0 at a mode: so no
+    mode is farther than sqrt(U) from all points. For a Gaussian U = d s^2.
+    """
+    match profile:
+        case Add(left=Const(), right=inner) | Add(left=inner, right=Const()):
+            return far_reach(inner, dim, widest)
+        case Add(left=a, right=b):
+            return max(far_reach(a, dim, widest), far_reach(b, dim, widest))
+        case Mul(left=Const(value=c), right=inner) if c > 0:
+            return far_reach(inner, dim, widest)
+        case Matern(arg=Mul(left=Const(value=c), right=Var()), nu=nu):
+            # -2 u k'' / k' is z for nu = 3/2 and z^2 / (1 + z) for nu = 5/2
+            z = float(dim) if nu == 1.5 else (dim + math.sqrt(dim * dim + 4.0 * dim)) / 2.0
+            return z * z / c * (1 + 1e-12)
+    return _by_logarithm(profile, dim, widest)
+
+
+def _by_logarithm(profile: Expr, dim: int, widest: float) -> float:
+    """With k = exp(L) the sum is k (d L' + 2 u (L'' + L'^2)), which does not underflow."""
+    edges = widest * np.logspace(-12.0, 0.0, _GRID + 1)
+    u = Interval(edges[:-1], edges[1:])
+    log_profile = log_expr(profile)
+    try:
+        if log_profile is None:
+            raise InputError("no logarithm")
+        jet = enclose(log_profile, [u], 2)
+        first, second = jet.first[0], jet.second[0][0]
+        second = plus(second, square_of(first))
+    except InputError:
+        jet = enclose(profile, [u], 2)
+        first, second = jet.first[0], jet.second[0][0]
+    trace = as_interval(plus(times(float(dim), first), times(2.0 * u, second))).known()
+    bad = np.flatnonzero(~(np.broadcast_to(trace.lo, (_GRID,)) > 0))
+    if not len(bad):
+        return float(up(edges[0]))
+    return float(up(edges[bad[-1] + 1])) if bad[-1] + 1 < _GRID else math.inf

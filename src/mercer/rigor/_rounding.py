@@ -31,7 +31,8 @@ from mercer.engine import (
     pieces,
 )
 from mercer.rigor._derivative_bounds import coefficient_sizes, mapped, spectral_norms
-from mercer.rigor._intervals import Interval, as_interval, enclose, up
+from mercer.rigor._intervals import Interval, as_interval, up
+from mercer.rigor._profile_enclosure import enclose
 from mercer.rigor._suprema import evaluation_error
 from mercer.space import Element
 

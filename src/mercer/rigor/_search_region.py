@@ -10,7 +10,8 @@ import numpy as np
 from mercer._array import Array
 from mercer.exceptions import InputError
 from mercer.rigor._box_bounds import BoxObjective
-from mercer.rigor._intervals import Interval, enclose, up
+from mercer.rigor._intervals import Interval, up
+from mercer.rigor._profile_enclosure import enclose
 
 _ZERO = 1e-280  # where k(x_i, x_i) = 0 up to underflow, psi is zero
 _LARGEST = 480  # the largest box is 2^480 units of the kernel's metric wide

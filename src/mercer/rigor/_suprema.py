@@ -14,7 +14,8 @@ from mercer._array import Array
 from mercer.engine import Const, Expr, Var, evaluate
 from mercer.engine.programs._expr import Add, Exp, Matern, Mul, Pow, Unary
 from mercer.exceptions import InputError
-from mercer.rigor._intervals import Interval, as_interval, enclose, enclose_in_distance
+from mercer.rigor._intervals import Interval, as_interval
+from mercer.rigor._profile_enclosure import enclose, enclose_in_distance
 from mercer.rigor._third_derivatives import third_derivative_bounds
 
 _SMALLEST, _LARGEST = 1e-75, 1e75  # distances; their fourth powers are still numbers

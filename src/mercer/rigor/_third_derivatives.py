@@ -9,7 +9,8 @@ import numpy as np
 from mercer._array import Array
 from mercer.engine import Expr
 from mercer.exceptions import InputError
-from mercer.rigor._intervals import Interval, as_interval, down, enclose, enclose_in_distance, up
+from mercer.rigor._intervals import Interval, as_interval, down, up
+from mercer.rigor._profile_enclosure import enclose, enclose_in_distance
 
 
 def third_derivative_bounds(profile: Expr, near: Any, far: Any) -> Array:

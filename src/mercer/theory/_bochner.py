@@ -104,7 +104,9 @@ def bochner_norm(
 
     References
     ----------
-    SPEC A15, ERRATA 004-3.
+    A. Rudi and P. Gaillard, Kernel methods (lecture notes, 2021), Theorem 3 and the norm after it,
+    with the factor (2 pi)^-d that is missing there; P. Sakulwongtana, Advanced topics in machine
+    learning (lecture notes), Theorem 2.5.5.
 
     Examples
     --------

@@ -198,7 +198,8 @@ def gaussian_mercer(
 
     References
     ----------
-    SPEC A16, ERRATA 003-3.
+    P. Sakulwongtana, Advanced topics in machine learning (lecture notes), Definitions 2.2.4 to
+    2.2.6 and Remark 32, with the density exp(-x^2 / 2) / sqrt(2 pi).
 
     Examples
     --------

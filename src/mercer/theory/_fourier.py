@@ -54,7 +54,8 @@ def fourier_coefficients(
 
     References
     ----------
-    SPEC A12, ERRATA 003-3.
+    P. Sakulwongtana, Advanced topics in machine learning (lecture notes), Definition 2.2.1 and
+    Proposition 2.2.1, with the factor 1 / (2 pi) that is missing there.
 
     Examples
     --------
@@ -103,7 +104,8 @@ def characteristic_coefficients(
 
     References
     ----------
-    ERRATA 003-8.
+    P. Sakulwongtana, Advanced topics in machine learning (lecture notes), Theorem 2.5.4, which
+    holds with characteristic functions in place of Fourier coefficients of densities.
 
     Examples
     --------
@@ -143,7 +145,7 @@ def fourier_inner(kernel: Circular, f: Any, g: Any) -> complex:
 
     References
     ----------
-    SPEC A12.
+    P. Sakulwongtana, Advanced topics in machine learning (lecture notes), Definition 2.2.3.
 
     Examples
     --------
@@ -192,7 +194,7 @@ def fourier_norm(kernel: Circular, f: Any) -> float:
 
     References
     ----------
-    SPEC A12.
+    P. Sakulwongtana, Advanced topics in machine learning (lecture notes), Definition 2.2.3.
 
     Examples
     --------
@@ -237,7 +239,8 @@ def sobolev_norm(
 
     References
     ----------
-    SPEC A14, ERRATA 004-1, 004-2.
+    A. Rudi and P. Gaillard, Kernel methods (lecture notes, 2021), section 2, with the constant term
+    divided by nu_0 and the integral over [0, 1].
 
     Examples
     --------
@@ -278,7 +281,8 @@ def fourier_mmd(kernel: Circular, phi_P: Any, phi_Q: Any) -> float:
 
     References
     ----------
-    ERRATA 003-8, 003-9.
+    P. Sakulwongtana, Advanced topics in machine learning (lecture notes), Theorem 2.5.4 (see
+    `characteristic_coefficients`) and Corollary 2.5.2, where the coefficient of order 0 may be 0.
 
     Examples
     --------

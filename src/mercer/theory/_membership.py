@@ -105,7 +105,8 @@ def membership(
 
     References
     ----------
-    SPEC A12, A13, A14.
+    P. Sakulwongtana, Advanced topics in machine learning (lecture notes), Definition 2.2.3 and
+    Remark 29; A. Rudi and P. Gaillard, Kernel methods (lecture notes, 2021), section 2.
 
     Examples
     --------

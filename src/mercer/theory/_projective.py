@@ -80,7 +80,8 @@ def projective_conditions(kernel: Kernel, largest: float = 10.0) -> ProjectiveCo
 
     References
     ----------
-    SPEC A20.
+    P. Honeine, Theoretical insights on the pre-image resolution in machine learning (2024),
+    Propositions 20 and 21.
 
     Examples
     --------

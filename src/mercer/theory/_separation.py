@@ -101,7 +101,8 @@ def is_characteristic(kernel: Kernel, dim: int) -> Separation:
 
     References
     ----------
-    SPEC A21.
+    P. Sakulwongtana, Advanced topics in machine learning (lecture notes), Definition 2.5.8 and
+    Corollaries 2.5.2 and 2.5.3.
 
     Examples
     --------
@@ -164,7 +165,8 @@ def is_universal(kernel: Kernel, dim: int) -> Separation:
 
     References
     ----------
-    SPEC A21.
+    P. Sakulwongtana, Advanced topics in machine learning (lecture notes), Definition 2.5.8 and
+    Corollaries 2.5.2 and 2.5.3.
 
     Examples
     --------

@@ -55,7 +55,8 @@ def shadow(kernel: Kernel) -> Kernel:
 
     References
     ----------
-    SPEC A19, ERRATA 000-T (the sign).
+    P. Honeine, Theoretical insights on the pre-image resolution in machine learning (2024),
+    Definition 1, with the sign corrected.
 
     Examples
     --------
@@ -88,7 +89,8 @@ def shadow_constant(k: Kernel, g: Kernel) -> float | None:
 
     References
     ----------
-    SPEC A19.
+    P. Honeine, Theoretical insights on the pre-image resolution in machine learning (2024),
+    Definition 1, with the sign corrected.
 
     Examples
     --------

@@ -309,3 +309,59 @@ def test_refusals(psi, match):
 def test_bad_settings(bad):
     with pytest.raises(mc.InputError):
         all_modes(mc.mean_embedding(mc.Gaussian(), [[0.0]]), **bad)
+
+
+# --- the points that are returned are modes -----------------------------------------------------
+
+
+def matern_gradient(X, a, scale, y):
+    """The gradient of sum_i a_i (1 + z) exp(-z), z = sqrt(3) r / l, by its formula."""
+    D = (y - X).astype(np.longdouble)
+    z = np.sqrt(3 * np.sum(D * D, axis=1)) / np.longdouble(scale)
+    return -(3 / np.longdouble(scale) ** 2) * ((a * np.exp(-z)) @ D)
+
+
+@pytest.mark.parametrize("seed", [20, 26, 105, *range(200, 212)])
+def test_modes_of_a_matern_kernel_in_the_plane_have_no_slope(seed):
+    """Modes close to a point, where the third derivative of the kernel jumps."""
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(2, 40))
+    X, scale = rng.normal(size=(n, 2)), float(rng.uniform(0.05, 2))
+    a = rng.uniform(0.1, 1, n) if seed % 2 else np.full(n, 1 / n)
+    found = all_modes(mc.Element(mc.Matern(1.5, scale), X, a))
+    assert found.complete
+    assert (found.radius < 1e-7).all()
+    steep = 3 * a.sum() / scale**2  # a bound on the Hessian
+    for mode, radius in zip(found.points, found.radius, strict=True):
+        slope = float(np.linalg.norm(matern_gradient(X, a, scale, mode)))
+        assert slope <= steep * radius + 1e-15 * steep
+        # the density is lower all around, farther than the radius
+        turn = np.linspace(0, 2 * np.pi, 12, endpoint=False)
+        ring = 1e-4 * scale * np.column_stack([np.cos(turn), np.sin(turn)])
+        psi = mc.Element(mc.Matern(1.5, scale), X, a)
+        assert (psi(mode + ring) < psi(mode[None])).all()
+
+
+@pytest.mark.parametrize("unit", [1e-70, 1e-30, 1e-9, 1e8, 1e40, 1e70])
+@pytest.mark.parametrize(
+    "kernel",
+    [mc.Gaussian, mc.Laplace, lambda s: mc.Matern(1.5, s), lambda s: mc.RationalQuadratic(1.0, s)],
+    ids=["Gaussian", "Laplace", "Matern", "RationalQuadratic"],
+)
+def test_modes_do_not_depend_on_the_unit_of_length(kernel, unit):
+    X = np.random.default_rng(1).normal(size=(8, 2))
+    expected = all_modes(mc.mean_embedding(kernel(0.5), X))
+    found = all_modes(mc.mean_embedding(kernel(0.5 * unit), X * unit))
+    assert found.complete
+    assert_allclose(found.points / unit, expected.points, rtol=1e-7, atol=1e-9)
+
+
+def test_a_profile_that_rises_somewhere_is_refused():
+    """A narrow bump between the distances that a scan would look at."""
+
+    class Bump(mc.Radial):
+        def profile(self, u):
+            return np.exp(-u / 2) + 1e-3 * np.exp(-1e6 * (u - 2.03) ** 2)
+
+    with pytest.raises(mc.InputError, match="decreases"):
+        all_modes(mc.mean_embedding(Bump(), [[0.0], [0.5]]))

@@ -1,4 +1,4 @@
-"""How far an error in a squared distance moves a profile: behind the cancellation bound."""
+"""Cancellation: the distances at which rounding errors would change the profile too much."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from mercer.engine.programs._jets import evaluate
 from mercer.engine.programs._program import Program
 from mercer.exceptions import DerivativeError
 
-_TOLERANCE = {"float32": 5e-6, "float64": 2e-13}
-_DECADES = np.logspace(-36.0, 0.0, 289)
-_CLOSE = 1e-6
+_TOLERANCE = {"float32": 5e-6, "float64": 2e-13}  # relative change of k: about 40 and 1,000 eps
+_DECADES = np.logspace(-36.0, 0.0, 289)  # eight distances per decade, down to rounding and below
+_CLOSE = 1e-6  # of the largest: far above the error of a squared distance, 4 eps
 _UNDERFLOW = 750.0  # exp(-750) is 0 in float64
 
 
-def cut_below(
+def recompute_below(
     program: Program,
     index: int,
     dtype: str,
@@ -28,21 +28,21 @@ def cut_below(
     shifted: bool = False,
     order: int = 0,
 ) -> float:
-    """The distance below which an error of `error` is too much for variable `index`.
+    """The squared distance below which an error of `error` is too much for variable `index`.
 
-    Too much is a change of the profile by more than a tolerance relative to the profile itself
-    where it is positive (so that far weights keep their digits), else relative to the larger of
-    its size there and at zero. Distances up to `largest` are looked at. For derivatives of a
-    profile with a corner at zero all close distances count: which points coincide must be exact.
+    It is too much if it changes the profile by more than a tolerance: relative to the profile
+    itself if that is positive (so that far weights keep their digits), else relative to the larger
+    of its size there and at zero. Distances up to `largest` are scanned. Derivatives of a profile
+    with a corner at zero need all close distances: which points coincide must be exact.
     """
     if error == 0.0 or not math.isfinite(error) or not math.isfinite(largest):
         return largest if error else 0.0
-    cut = _scan(program, index, dtype, shifted, rounded_up(error), rounded_up(largest))
-    return cut if order == 0 or program.is_smooth else max(cut, _CLOSE * largest)
+    below = _scan(program, index, dtype, shifted, rounded_up(error), rounded_up(largest))
+    return below if order == 0 or program.is_smooth else max(below, _CLOSE * largest)
 
 
 def rounded_up(x: float) -> float:
-    """Up to the next quarter octave, so that the cached scan serves all similar tiles."""
+    """Up to the next quarter of an octave, so that similar calls share a cached scan."""
     return float(2.0 ** (math.ceil(4.0 * math.log2(x)) / 4.0))
 
 
@@ -51,7 +51,7 @@ def _scan(
     program: Program, index: int, dtype: str, shifted: bool, error: float, largest: float
 ) -> float:
     u = largest * _DECADES
-    cut = 0.0
+    below = 0.0
     for other in (0.0, largest):  # slopes of a sum or product are extreme at these
         inputs = [np.full_like(u, other) for _ in program.variables]
         inputs[index] = u
@@ -62,8 +62,8 @@ def _scan(
             bad &= visible
         if bad.any():
             last = int(np.flatnonzero(bad)[-1])
-            cut = max(cut, float(u[min(last + 1, u.size - 1)]))
-    return cut
+            below = max(below, float(u[min(last + 1, u.size - 1)]))
+    return below
 
 
 def _relative_change(program: Program, inputs: list[Array], index: int) -> tuple[Array, Array]:

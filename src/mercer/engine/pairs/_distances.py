@@ -1,11 +1,11 @@
 """Squared distances between two sets of points, tile by tile, without losing digits.
 
-|x - y|^2 = |x|^2 + |y|^2 - 2 <x, y> is one matrix product, but it loses digits where the distance
-is small against the norms. Points are therefore centred, and a *cancellation bound* decides what
-else is needed: with rho the radius of the queries, the product form is off by about 4 eps rho^2,
-which moves the profile by |k'| times that. Distances at which this exceeds the tolerance are
-recomputed from differences. Where that would be many of them the queries are sorted in space, and
-each tile of neighbours is centred on its own mean, so that rho is small.
+|x - y|^2 = |x|^2 + |y|^2 - 2 <x, y> is one matrix product, but it loses digits if the distance is
+small compared with the norms. So points are centred, and a *cancellation bound* decides what else
+is needed: if rho is the radius of the queries, the product form is off by about 4 eps rho^2, which
+changes the profile by |k'| times that. Distances at which this exceeds the tolerance are recomputed
+from differences. If that would be many of them, the queries are sorted in space, and each tile of
+neighbours is centred on its own mean, so that rho is small.
 """
 
 from __future__ import annotations
@@ -19,11 +19,12 @@ import numpy as np
 from mercer._array import Array, is_sparse
 
 DIRECT_DIMENSIONS = 3  # up to here differences are as fast as the product form
-_REPAIR_ENTRIES = 1 << 18  # entries recomputed at once: bounds the memory of a repair
-_BOUND = 4.0
+_ENTRIES = 1 << 18  # coordinates that are recomputed at once: 2 MiB
+_BOUND = 4.0  # times eps rho^2: two norms and a product of norms up to rho^2 each, rounded
+_MANY = 1e-3  # of rho^2: more distances than that below are not recomputed one by one
 
-CutRule = Callable[[float, float], float]
-"""cut(error, largest): the distances below it change the profile too much under that error."""
+RecomputeRule = Callable[[float, float], float]
+"""rule(error, largest): squared distances below it must not have that error."""
 
 
 class Distances:
@@ -33,16 +34,16 @@ class Distances:
     ----------
     X, Y : arrays of shape (n, d) and (m, d), dense or CSR
     dtype : the type of the tiles, float32 or float64
-    cut_rule : see `CutRule`
+    rule : see `RecomputeRule`
     """
 
-    def __init__(self, X: Any, Y: Any, dtype: Any, cut_rule: CutRule) -> None:
-        self.X, self.Y, self.dtype, self.cut_rule = X, Y, np.dtype(dtype), cut_rule
+    def __init__(self, X: Any, Y: Any, dtype: Any, rule: RecomputeRule) -> None:
+        self.X, self.Y, self.dtype, self.rule = X, Y, np.dtype(dtype), rule
         self.sparse = is_sparse(X) or is_sparse(Y)
         self.local = False
         self.direct = not self.sparse and X.shape[1] <= DIRECT_DIMENSIONS
         self.working: np.dtype[Any] = self.dtype
-        self.cut = 0.0
+        self.recompute_below = 0.0
         if not self.direct:
             self._centre()
 
@@ -51,22 +52,22 @@ class Distances:
         centre = 0.0 if self.sparse else np.mean(self.X, axis=0, dtype=np.float64)
         self.working = np.dtype(np.float64) if self.sparse else self.dtype
         self._prepare(centre)
-        if self.cut > 0.0 and self.working == np.float32:
+        if self.recompute_below > 0.0 and self.working == np.float32:
             self.working = np.dtype(np.float64)
             self._prepare(centre)
-        if not self.sparse and self.cut > 1e-3 * self.radius2 > 0.0:
+        if not self.sparse and self.recompute_below > _MANY * self.radius2 > 0.0:
             self.local = True
 
     def _prepare(self, centre: Any) -> None:
         self.Xc = _centred(self.X, centre, self.working)
         self.Yc = self.Xc if self.Y is self.X else _centred(self.Y, centre, self.working)
         self.radius2 = float(self.Yc.norms.max())
-        self.cut = self._cut(self.radius2)
+        self.recompute_below = self._below(self.radius2)
 
-    def _cut(self, radius2: float) -> float:
+    def _below(self, radius2: float) -> float:
         """Distances below this are recomputed; beyond radius^2 the error is relative to them."""
         error = bound_on_error(radius2, self.working)
-        return min(self.cut_rule(error, radius2), radius2) if radius2 > 0.0 else 0.0
+        return min(self.rule(error, radius2), radius2) if radius2 > 0.0 else 0.0
 
     def order(self, tile_rows: int) -> Array | None:
         """The order in which queries must be cut into tiles; None for the order they have."""
@@ -79,13 +80,13 @@ class Distances:
         if self.local:
             return self._local_tile(rows, columns)
         u = _product_form(self.Yc.part(rows), self.Xc.part(columns))
-        self._repair(u, rows, columns, self.cut)
+        self._recompute(u, rows, columns, self.recompute_below)
         return u.astype(self.dtype, copy=False)
 
     @property
     def plain(self) -> bool:
-        """Whether the product form about one centre is all there is to a tile."""
-        return not (self.direct or self.local or self.sparse) and self.cut <= 0.0
+        """Whether a tile is the product form about one centre and nothing else."""
+        return not (self.direct or self.local or self.sparse) and self.recompute_below <= 0.0
 
     def products(self, rows: Any, columns: slice, out: Any = None) -> tuple[Array, Array, Array]:
         """Inner products of a tile about the centre, and the squared norms of rows and columns."""
@@ -96,26 +97,26 @@ class Distances:
         centre = np.mean(self.Y[rows], axis=0, dtype=np.float64)
         Y = _centred(self.Y[rows], centre, self.working)
         u = _product_form(Y, _centred(self.X[columns], centre, self.working))
-        self._repair(u, rows, columns, self._cut(float(Y.norms.max())))
+        self._recompute(u, rows, columns, self._below(float(Y.norms.max())))
         return u.astype(self.dtype, copy=False)
 
-    def _repair(self, u: Array, rows: Any, columns: slice, cut: float) -> None:
-        if cut <= 0.0:
+    def _recompute(self, u: Array, rows: Any, columns: slice, below: float) -> None:
+        if below <= 0.0:
             return
-        r, c = np.nonzero(u < cut)
+        r, c = np.nonzero(u < below)
         Y, X = self.Y[rows], self.X[columns]
-        chunk = max(1, _REPAIR_ENTRIES // X.shape[1])
+        chunk = max(1, _ENTRIES // X.shape[1])
         for start in range(0, r.size, chunk):
             i, j = r[start : start + chunk], c[start : start + chunk]
-            u[i, j] = aligned_distances(Y[i], X[j])
+            u[i, j] = rowwise_distances(Y[i], X[j])
 
 
 def bound_on_error(radius2: float, dtype: Any) -> float:
-    """How far the product form of a squared distance may be off, for queries of this radius."""
+    """A bound on the error of squared distances in product form, for queries of this radius."""
     return _BOUND * float(np.finfo(dtype).eps) * radius2
 
 
-def aligned_distances(Y: Any, X: Any) -> Array:
+def rowwise_distances(Y: Any, X: Any) -> Array:
     """|y_j - x_j|^2 row by row, from differences, in float64."""
     if is_sparse(Y) or is_sparse(X):
         gap = Y - X

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from mercer._array import is_sparse
-from mercer.engine.pairs._cancellation import cut_below
+from mercer.engine.pairs._cancellation import recompute_below
 from mercer.engine.pairs._distances import bound_on_error, squared_norms
 from mercer.engine.pairs._tiles import mapped_points
 from mercer.engine.programs._expr import Const
@@ -46,7 +46,9 @@ def _distance_needs_float64(program: Program, index: int, X: Any, Y: Any, order:
     if widest2 > 0.0 and not _SMALLEST < widest2 < _LARGEST:
         return True
     error = bound_on_error(radius2, np.float32)
-    return order > 0 and radius2 > 0 and cut_below(program, index, "float32", error, radius2) > 0
+    return (
+        order > 0 and radius2 > 0 and recompute_below(program, index, "float32", error, radius2) > 0
+    )
 
 
 @lru_cache(maxsize=1024)

@@ -1,8 +1,8 @@
-"""Maps of points, applied before a kernel looks at them: scales, columns, matrices, features.
+"""Maps of points that are applied before the kernel: scales, columns, matrices, features.
 
-Each map is a value; `apply` takes points (rows) to where the kernel measures. A linear one also has
-`pull`, which takes gradients there back to the original coordinates (multiplication by the
-transpose). Behind a map that is not linear a kernel has values only.
+Each map is a value; `apply` takes points (rows) to the space in which the kernel measures. A linear
+map also has `pull`, which takes gradients back to the original coordinates (multiplication by the
+transpose). After a map that is not linear, a kernel has values but no derivatives.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class Map(ABC):
 
     @property
     def in_dim(self) -> int | None:
-        """The number of columns it needs, None for any number that is large enough."""
+        """The number of columns it needs; None if any number that is large enough will do."""
         return None
 
     @abstractmethod
@@ -39,16 +39,16 @@ class Map(ABC):
             )
 
     def out_dim(self, in_dim: int) -> int:
-        """The number of columns it gives, where it is linear."""
+        """The number of columns of mapped points; for linear maps."""
         raise NotImplementedError  # pragma: no cover
 
     def pull(self, G: Array, in_dim: int) -> Array:
-        """Take gradients (last axis) back to the `in_dim` original coordinates, where linear."""
+        """Take gradients (last axis) back to the `in_dim` original coordinates; for linear maps."""
         raise NotImplementedError  # pragma: no cover
 
 
 class LinearMap(Map):
-    """A linear map, known by its array."""
+    """A linear map that is given by an array."""
 
     is_linear = True
     array: Array
@@ -103,26 +103,22 @@ class Scales(LinearMap):
 
     @property
     def in_dim(self) -> int | None:
-        """The number of lengths."""
         return self.array.size
 
     def out_dim(self, in_dim: int) -> int:
-        """As many columns as go in."""
         return in_dim
 
     def apply(self, X: Any) -> Any:
-        """Divide the columns; sparse stays sparse."""
         if is_sparse(X):
             return X.multiply(1.0 / self.array[None, :]).tocsr()
         return X / self.array.astype(X.dtype)
 
     def pull(self, G: Array, in_dim: int) -> Array:
-        """Divide the gradient's coordinates."""
         return np.asarray(G / self.array.astype(G.dtype))
 
 
 class Columns(LinearMap):
-    """Keep only some columns: the kernel does not see the others.
+    """Keep some columns; the kernel ignores the others.
 
     Parameters
     ----------
@@ -145,17 +141,10 @@ class Columns(LinearMap):
             raise InputError(f"indices must be >= 0 and distinct, got {array.tolist()}")
         self.array = frozen(array.astype(np.intp))
 
-    @property
-    def in_dim(self) -> int | None:
-        """Any number of columns that holds the largest index."""
-        return None
-
     def out_dim(self, in_dim: int) -> int:
-        """As many columns as are kept."""
         return self.array.size
 
     def check(self, columns: int, name: str) -> None:
-        """Raise if a column is asked for that is not there."""
         if columns <= self.array.max():
             raise InputError(
                 f"{name} has {columns} features, but the kernel looks at column "
@@ -163,11 +152,9 @@ class Columns(LinearMap):
             )
 
     def apply(self, X: Any) -> Any:
-        """Select the columns."""
         return X[:, self.array]
 
     def pull(self, G: Array, in_dim: int) -> Array:
-        """Put the gradient in its columns, zero elsewhere."""
         out = np.zeros((*G.shape[:-1], in_dim), dtype=G.dtype)
         out[..., self.array] = G
         return out
@@ -196,15 +183,12 @@ class Matrix(LinearMap):
 
     @property
     def in_dim(self) -> int | None:
-        """The number of columns of A."""
         return int(self.array.shape[1])
 
     def out_dim(self, in_dim: int) -> int:
-        """The number of rows of A."""
         return int(self.array.shape[0])
 
     def apply(self, X: Any) -> Any:
-        """Multiply the rows of X by A transposed."""
         if is_sparse(X):
             raise InputError(
                 "a Matrix makes sparse points dense; apply it first, X @ A.T, or use X.toarray()"
@@ -212,7 +196,6 @@ class Matrix(LinearMap):
         return X @ self.array.T.astype(X.dtype)
 
     def pull(self, G: Array, in_dim: int) -> Array:
-        """Multiply by A transposed on the gradient side."""
         return np.asarray(G @ self.array.astype(G.dtype))
 
 

@@ -27,8 +27,8 @@ from mercer.engine.programs._program import Program
 MOST_MODES, MOST_SAMPLES = 1 << 24, 1 << 22  # a few hundred MiB of complex numbers at most
 FEW_POINTS = 1 << 14  # not worth several threads
 _FINEST, _COARSEST = 1e-13, 1e-6  # relative accuracy asked of the transforms
-_MOST_PER_AXIS = 8192
-_CLIP = 2.6  # periods in units of the data range where the profile decays too slowly
+_MOST_PER_AXIS = 8192  # samples: profiles that need more are better summed directly
+_CLIP = 2.6  # period over data range for slow profiles: 2 is the least, the rest is for bending
 _TRANSFORMS = 0.25  # share of the tolerance that is left to the transforms
 
 
@@ -62,6 +62,15 @@ class Grid:
     error: float
     accuracy: float = _FINEST
 
+    @property
+    def error_of_sums(self) -> float:
+        """A bound on the error of a sum whose coefficients sum to 1 in absolute value.
+
+        Each of the two transforms may be off by its accuracy once per dimension.
+        """
+        transforms = 2.0 * self.centre.size * self.accuracy
+        return self.error + transforms * float(np.abs(self.weights).sum())
+
     def frequencies(self, axis: int) -> Array:
         """w along one axis, shaped to multiply an array of modes."""
         half = self.weights.shape[axis] // 2
@@ -92,7 +101,7 @@ def grid_for(
 def _from_density(
     program: Program, centre: Array, extent: Array, pad: float, error: float, most: float
 ) -> Grid | None:
-    """Weights from the spectral density; what is lost is wrapped and missing mass."""
+    """Weights from the spectral density; the error is wrapped mass plus missing mass."""
     assert program.spectrum is not None
     dim, period = centre.size, extent + pad
     omega = _tail_frequency(program, error / (4.0 * dim))
@@ -136,8 +145,8 @@ def _from_samples(
 
     For profiles without a known spectral density, or too slow to decay. Differences of points in
     the box stay in the range where the coordinate is straight, so only the number of modes limits
-    the accuracy; it is doubled until the error between the samples is small enough. What the
-    longest axis needs by itself is found first: no more is needed to give up early.
+    the accuracy; it is doubled until the error between the samples is small enough. The longest
+    axis is tried first by itself, to give up early.
     """
     period, size, dim = _CLIP * extent, 32, extent.size
     if dim > 1:
@@ -196,36 +205,36 @@ def _tail_frequency(program: Program, mass: float) -> float:
 
 
 def evaluate_modes(grid: Grid, modes: Array, Y: Array) -> Array:
-    """Real sums at Y for a stack of modes of real functions, two per transform."""
-    odd = modes.shape[0] % 2
-    padded = np.concatenate([modes, np.zeros_like(modes[:1])]) if odd else modes
-    packed = np.ascontiguousarray(padded[0::2] + 1j * padded[1::2])
-    out = np.empty((2 * packed.shape[0], len(Y)))
-    # threads that wait for each other cost dear on a busy machine: blocks of queries go to the
-    # pool, unless each would have to transform a grid larger than itself
+    """Real sums at Y for a stack of modes of real functions, shape (stack, m)."""
+    packed = packed_in_pairs(modes)
+    out = np.empty((2 * len(packed), len(Y)))
+    # Threads of finufft wait for each other, which is slow on a busy machine. So blocks of queries
+    # go to our pool, unless each would have to transform a grid larger than itself.
     rows = max(FEW_POINTS, 2 * grid.weights.size)
     shared = len(Y) <= 2 * rows and len(Y) > FEW_POINTS
+    threads = thread_count() if shared else 1
 
     def block(part: slice) -> None:
         plan = finufft().Plan(
-            2,
-            grid.weights.shape,
-            n_trans=packed.shape[0],
-            eps=grid.accuracy,
-            isign=1,
-            nthreads=thread_count() if shared else 1,
+            2, grid.weights.shape, n_trans=len(packed), eps=grid.accuracy, isign=1, nthreads=threads
         )
         plan.setpts(*angles(grid, Y[part]))
-        values = np.asarray(plan.execute(packed if packed.shape[0] > 1 else packed[0]))
-        values = values.reshape(packed.shape[0], -1)
+        values = np.asarray(plan.execute(packed if len(packed) > 1 else packed[0]))
+        values = values.reshape(len(packed), -1)
         out[0::2, part], out[1::2, part] = values.real, values.imag
 
-    parts = [slice(0, len(Y))] if shared else list(pieces(len(Y), rows))
-    map_threads(block, parts)
-    return out[: modes.shape[0]]
+    map_threads(block, [slice(0, len(Y))] if shared else list(pieces(len(Y), rows)))
+    return out[: len(modes)]
 
 
 def angles(grid: Grid, X: Array) -> list[Array]:
     """Points in units in which the box repeats after 2 pi, one array for each axis."""
     scaled = (X.astype(np.float64) - grid.centre) * (2.0 * math.pi / grid.period)
     return [np.ascontiguousarray(scaled[:, k]) for k in range(X.shape[1])]
+
+
+def packed_in_pairs(arrays: Array) -> Array:
+    """Two real functions as one complex one, a + ib: half as many transforms."""
+    odd = len(arrays) % 2
+    padded = np.concatenate([arrays, np.zeros_like(arrays[:1])]) if odd else arrays
+    return np.ascontiguousarray(padded[0::2] + 1j * padded[1::2])

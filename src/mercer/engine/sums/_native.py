@@ -18,9 +18,9 @@ from mercer._array import Array
 from mercer._config import get_options
 from mercer._threads import map_threads, thread_count
 from mercer.engine._compiled import compiled_program
-from mercer.engine._points import n_columns
+from mercer.engine._points import n_columns, tile_dtype
 from mercer.engine._tiling import pieces
-from mercer.engine.pairs._cancellation import cut_below
+from mercer.engine.pairs._cancellation import recompute_below
 from mercer.engine.pairs._cutoff import sorted_in_space, useful_cutoff
 from mercer.engine.pairs._distances import bound_on_error, squared_norms
 from mercer.engine.pairs._tiles import centre_before_maps, mapped
@@ -75,7 +75,10 @@ class CorePoints:
         yc = y - centre
         radius2 = float(squared_norms(yc).max())
         error = bound_on_error(radius2, self.dtype)
-        if radius2 and cut_below(self.program, 0, str(self.dtype), error, radius2, order=order) > 0:
+        if (
+            radius2
+            and recompute_below(self.program, 0, str(self.dtype), error, radius2, order=order) > 0
+        ):
             return Placed(x, y, DIFFERENCES)
         yc = centred if y is x else yc.astype(self.dtype, copy=False)
         return Placed(centred, yc, PRODUCT_FORM)
@@ -88,7 +91,7 @@ class CorePoints:
 
 def gram(program: Program, X: Any, Y: Any) -> Array:
     """The matrix k(x_i, y_j), shape (n, m)."""
-    placed = CorePoints(program, X, np.result_type(X, Y)).placed(Y)
+    placed = CorePoints(program, X, tile_dtype(X, Y)).placed(Y)
     n, m = len(placed.points), len(placed.queries)
     compiled = compiled_program(program, placed.points, placed.form)
     out = np.empty((n, m), dtype=placed.points.dtype)
@@ -128,7 +131,7 @@ class NativeSum:
 
     def __call__(self, Y: Any, order: int = 0) -> Fields:
         """Every element at every query, unshifted."""
-        dtype = np.result_type(self.X, Y)
+        dtype = tile_dtype(self.X, Y)
         if dtype not in self._points:
             self._points[dtype] = CorePoints(self.program, self.X, dtype)
         placed = self._points[dtype].placed(Y, order)
@@ -168,7 +171,7 @@ class NativeSum:
 
 def paired_fields(program: Program, X: Any, Y: Any, coef: Coef, *, order: int = 0) -> Fields:
     """Element j at query j, unshifted: coefficients of pairs are made tile by tile."""
-    placed = CorePoints(program, X, np.result_type(X, Y)).placed(Y, order)
+    placed = CorePoints(program, X, tile_dtype(X, Y)).placed(Y, order)
     points, about = placed.points, _middle(program, placed.points)
     ones = np.ones((len(points), 1), dtype=points.dtype)
     weighted = _weighted(program, points, placed.form, ones, order, about)

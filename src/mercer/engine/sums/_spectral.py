@@ -9,8 +9,6 @@ derivatives anywhere are a second transform; both are non-uniform FFTs (finufft)
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -33,6 +31,7 @@ from mercer.engine.sums._frequency_grid import (
     evaluate_modes,
     finufft,
     grid_for,
+    packed_in_pairs,
 )
 
 _FINEST_TOLERANCE = 1e-12  # where the engine is named and no tolerance is given
@@ -44,65 +43,6 @@ _SLACK = 1e-6  # of the extent: how far queries may lie beyond the box
 _PAIRS_PER_POINT = (0.0, 60.0, 200.0, 1000.0)
 _PAIRS_PER_MODE = 200.0
 _SHARED = 6.0
-
-
-@dataclass(frozen=True)
-class Transformed:
-    """Elements in the frequency domain: evaluate them anywhere in the box of the grid."""
-
-    grid: Grid
-    modes: Array  # D_m c_m, shape (b, modes...)
-    mass: Array  # sum_i |a_i| of each element
-
-    def __call__(self, Y: Array, derivatives: Sequence[tuple[int, ...]] = ((),)) -> list[Array]:
-        """Values (`()`) and partial derivatives (`(0,)`, `(0, 1)`, ...) at Y, each (m, b)."""
-        stacks = []
-        for axes in derivatives:
-            factor: Any = 1.0
-            for axis in axes:
-                factor = factor * (1j * self.grid.frequencies(axis))
-            stacks.append(self.modes * factor)
-        values = evaluate_modes(self.grid, np.concatenate(stacks), Y)
-        b = self.modes.shape[0]
-        return [values[i * b : (i + 1) * b].T for i in range(len(derivatives))]
-
-    @property
-    def bound(self) -> Array:
-        """A bound on the error of each element's values.
-
-        Each of the two transforms may be off by its accuracy once per dimension.
-        """
-        transforms = 2.0 * self.grid.centre.size * self.grid.accuracy
-        weight = float(np.abs(self.grid.weights).sum())
-        return np.asarray(self.mass * (self.grid.error + transforms * weight))
-
-
-def transform(grid: Grid, X: Array, A: Array) -> Transformed:
-    """Take elements to the frequency domain: one transform for two elements."""
-    library, dim = finufft(), X.shape[1]
-    plan = library.Plan(
-        1,
-        grid.weights.shape,
-        n_trans=-(-A.shape[1] // 2),
-        eps=grid.accuracy,
-        isign=-1,
-        nthreads=thread_count() if len(X) > FEW_POINTS else 1,
-    )
-    plan.setpts(*angles(grid, X))
-    packed = _packed(A.T.astype(np.float64))
-    modes = np.asarray(plan.execute(packed if packed.shape[0] > 1 else packed[0]))
-    modes = modes.reshape(packed.shape[0], *grid.weights.shape)
-    flipped = np.conj(modes[(slice(None), *(slice(None, None, -1),) * dim)])
-    # of a + ib: the even part of the modes belongs to a, the odd part to b
-    both = np.stack([0.5 * (modes + flipped), -0.5j * (modes - flipped)], axis=1)
-    modes = both.reshape(-1, *grid.weights.shape)[: A.shape[1]]
-    return Transformed(grid, modes * grid.weights, np.abs(A).sum(axis=0, dtype=np.float64))
-
-
-def _packed(A: Array) -> Array:
-    """Pairs of real rows as complex rows."""
-    padded = np.concatenate([A, np.zeros_like(A[:1])]) if A.shape[0] % 2 else A
-    return np.ascontiguousarray(padded[0::2] + 1j * padded[1::2])
 
 
 class SpectralSum:
@@ -120,43 +60,62 @@ class SpectralSum:
     """
 
     def __init__(self, program: Program, X: Any, A: Array, grid: Grid, share: float = 1.0) -> None:
-        self.program, self.X, self.share = program, X, share
+        self.program, self.X, self.grid, self.share = program, X, grid, share
         self._variable: Any = program.variables[0]
         self._origin = centre_before_maps(self._variable, as_float64(X))
-        self._transformed = transform(grid, self._mapped(X), A)
+        self.modes = transform(grid, self._mapped(X), A)
+        self._mass = np.abs(A).sum(axis=0, dtype=np.float64)
 
     def _mapped(self, Z: Any) -> Array:
         return np.asarray(mapped(self._variable.maps, as_float64(Z), self._origin))
 
     def is_worth_while(self, m: int) -> bool:
         """Whether transforms to this many queries take less work than the sum over pairs."""
-        modes, grid = self._transformed.modes, self._transformed.grid
         pairs = float(n_rows(self.X)) * m * self.share
-        return modes_worth_while(pairs, m, modes.ndim - 1, len(modes)) >= grid.weights.size
+        most = modes_worth_while(pairs, m, self.grid.centre.size, len(self.modes))
+        return self.grid.weights.size <= most
 
     def fields(self, Y: Any, order: int = 0) -> Fields:
         """Every element at every query, with a bound on the error; NaN outside the box."""
-        y, maps = self._mapped(Y), self._variable.maps
-        grid, dim, columns = self._transformed.grid, y.shape[1], n_columns(Y)
-        dtype = tile_dtype(self.X, Y)
-        firsts = [(k,) for k in range(dim)] if order >= 1 else []
-        seconds = [(j, k) for j in range(dim) for k in range(j, dim)] if order == 2 else []
-        value, *rest = self._transformed(y, [(), *firsts, *seconds])
-        value[np.any(2.0 * np.abs(y - grid.centre) > grid.extent, axis=1)] = np.nan
+        y, maps, dtype = self._mapped(Y), self._variable.maps, tile_dtype(self.X, Y)
+        dim, columns, frequencies = y.shape[1], n_columns(Y), self.grid.frequencies
+        firsts = [1j * frequencies(k) for k in range(dim)] if order else []
+        upper = [(j, k) for j in range(dim) for k in range(j, dim)] if order == 2 else []
+        factors = [1.0, *firsts, *(firsts[j] * firsts[k] for j, k in upper)]
+        stacks = np.concatenate([self.modes * factor for factor in factors])
+        value, *rest = np.split(evaluate_modes(self.grid, stacks, y).T, len(factors), axis=1)
+        value[np.any(2.0 * np.abs(y - self.grid.centre) > self.grid.extent, axis=1)] = np.nan
         gradient = hessian = None
         if order >= 1:
             gradient = pull_all(maps, np.stack(rest[:dim], axis=2), columns).astype(dtype)
         if order == 2:
             H = np.empty((*value.shape, dim, dim))
-            for (j, k), part in zip(seconds, rest[dim:], strict=True):
+            for (j, k), part in zip(upper, rest[dim:], strict=True):
                 H[:, :, j, k] = H[:, :, k, j] = part
             hessian = pull_both(maps, maps, H, columns).astype(dtype)
-        bound = self._transformed.bound
+        bound = self._mass * self.grid.error_of_sums
         if dtype == np.float32:
             bound = np.asarray(with_rounding(bound, value))
         ratio = slope_ratio(self.program)
         slopes = (ratio * value,) if order and math.isfinite(ratio) else ()
         return unshifted(value.astype(dtype, copy=False), gradient, hessian, slopes, bound)
+
+
+def transform(grid: Grid, X: Array, A: Array) -> Array:
+    """Take elements to the frequency domain: D_m c_m, shape (b, modes...)."""
+    dim, shape = X.shape[1], grid.weights.shape
+    packed = packed_in_pairs(A.T.astype(np.float64))
+    threads = thread_count() if len(X) > FEW_POINTS else 1
+    plan = finufft().Plan(
+        1, shape, n_trans=len(packed), eps=grid.accuracy, isign=-1, nthreads=threads
+    )
+    plan.setpts(*angles(grid, X))
+    modes = np.asarray(plan.execute(packed if len(packed) > 1 else packed[0]))
+    modes = modes.reshape(len(packed), *shape)
+    flipped = np.conj(modes[(slice(None), *(slice(None, None, -1),) * dim)])
+    # of a + ib: the even part of the modes belongs to a, the odd part to b
+    both = np.stack([0.5 * (modes + flipped), -0.5j * (modes - flipped)], axis=1)
+    return np.asarray(both.reshape(-1, *shape)[: A.shape[1]] * grid.weights)
 
 
 def spectral_sum(

@@ -30,7 +30,7 @@ class Categories(Domain):
     Examples
     --------
     >>> import mercer as mc
-    >>> mc.kernels.Overlap().points([["red", 1], ["blue", None]])
+    >>> mc.kernels.Overlap().points([["red", 1], ["blue", None]]).array
     array([['red', 1],
            ['blue', None]], dtype=object)
     """

@@ -15,8 +15,8 @@ from mercer.exceptions import InputError
 from mercer.kernels._domain import Domain
 from mercer.kernels._flags import Definiteness, Flags
 from mercer.kernels._kernel import Kernel
-from mercer.kernels.structured._counts import Counts, inner_products
 from mercer.kernels.structured._domains import Sets
+from mercer.kernels.structured._feature_counts import Counts, inner_products
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,8 @@ class Jaccard(Kernel):
 
     References
     ----------
-    SPEC A17.
+    A. Rudi and P. Gaillard, Kernel methods (lecture notes, 2021), section 2, where two empty sets
+    are left undefined.
 
     Examples
     --------

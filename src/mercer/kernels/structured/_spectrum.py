@@ -13,9 +13,9 @@ from mercer.engine.pairs._subsequences import Letters
 from mercer.kernels._domain import Domain
 from mercer.kernels._flags import Definiteness, Flags
 from mercer.kernels._kernel import Kernel
-from mercer.kernels.structured._alphabet import encoded
-from mercer.kernels.structured._counts import Counts, inner_products, squared_norms
 from mercer.kernels.structured._domains import Sequences
+from mercer.kernels.structured._feature_counts import Counts, inner_products, squared_norms
+from mercer.kernels.structured._token_codes import encoded
 
 _LARGEST = 1 << 62
 
@@ -39,7 +39,8 @@ class Spectrum(Kernel):
 
     References
     ----------
-    SPEC A17; Leslie, Eskin and Noble (2002), The spectrum kernel.
+    C. Leslie, E. Eskin and W. S. Noble, The spectrum kernel: a string kernel for SVM protein
+    classification (2002).
 
     Examples
     --------

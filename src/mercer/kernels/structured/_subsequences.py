@@ -12,8 +12,8 @@ from mercer.exceptions import InputError
 from mercer.kernels._domain import Domain
 from mercer.kernels._flags import Definiteness, Flags
 from mercer.kernels._kernel import Kernel
-from mercer.kernels.structured._alphabet import encoded
 from mercer.kernels.structured._domains import Sequences
+from mercer.kernels.structured._token_codes import encoded
 
 
 @dataclass(frozen=True)
@@ -46,8 +46,8 @@ class Subsequences(Kernel):
 
     References
     ----------
-    SPEC A17; Lodhi, Saunders, Shawe-Taylor, Cristianini and Watkins (2002), Text classification
-    using string kernels.
+    H. Lodhi, C. Saunders, J. Shawe-Taylor, N. Cristianini and C. Watkins, Text classification using
+    string kernels (2002).
 
     Examples
     --------

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from mercer._array import Array, frozen
+from mercer._array import Array, Points, frozen
 from mercer.engine import Block, Const, Program, Var
 from mercer.exceptions import DomainError, InputError
 from mercer.kernels._domain import Domain
@@ -23,6 +23,15 @@ class Tables(Domain):
     Inside, a table is a structured array with one field per column, float64 for numbers and
     objects for the rest; `pandas.DataFrame(points)` turns it back. Columns of no group are left
     out.
+
+    Examples
+    --------
+    >>> import mercer as mc
+    >>> k = mc.kernels.Table({"age": mc.Gaussian(10.0)})
+    >>> isinstance(k.domain, mc.kernels.Tables)
+    True
+    >>> k.points({"age": [30, 40], "city": ["Bonn", "Rome"]}).array
+    array([(30.,), (40.,)], dtype=[('age', '<f8')])
     """
 
     groups: tuple[Group, ...]
@@ -161,8 +170,13 @@ class _OnGroup:
 
     def __call__(self, X: Array, Y: Array | None = None) -> Array:
         if Y is None:
-            return self.kernel.diag(self.group.of(X))
-        return self.kernel(self.group.of(X), self.group.of(Y))
+            return self.kernel.diag(self._points(X))
+        return self.kernel(self._points(X), self._points(Y))
+
+    def _points(self, X: Array) -> Any:
+        """Numbers were checked with the table; sequences and sets are converted here."""
+        rows = self.group.of(X)
+        return Points(rows, self.kernel.domain) if self.kernel.domain.is_vector else rows
 
 
 @dataclass(frozen=True)

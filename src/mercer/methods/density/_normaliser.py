@@ -145,14 +145,14 @@ def _log_radial_integral(kernel: Kernel, dim: int) -> float:
     """For k(u) = int exp(-u t) dmu(t) it is the integral of (pi / t)^(d/2) over mu."""
     half = 0.5 * dim
     match mixing_of(kernel):
-        case PointMass(t=t, weight=w) if t > 0:
+        case PointMass(t=t, mass=w) if t > 0:
             return math.log(w) + half * math.log(math.pi / t)
-        case GammaMixing(shape=p, rate=c, weight=w):
+        case GammaMixing(shape=p, rate=c, mass=w):
             if p <= half:
                 raise _infinite(kernel, dim)
             ratio = math.lgamma(p - half) - math.lgamma(p)
             return math.log(w) + half * math.log(math.pi * c) + ratio
-        case InverseGammaMixing(shape=a, scale=b, weight=w):
+        case InverseGammaMixing(shape=a, scale=b, mass=w):
             ratio = math.lgamma(a + half) - math.lgamma(a)
             return math.log(w) + half * math.log(math.pi / b) + ratio
     law = RadialLaw.of(kernel, dim)

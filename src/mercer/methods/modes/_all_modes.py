@@ -12,12 +12,16 @@ from mercer.engine import Distance, Expr, evaluate
 from mercer.engine.programs._expr import Cut, Opaque
 from mercer.exceptions import InputError
 from mercer.rigor._enclosure import Terms
-from mercer.rigor._mode_boxes import ModeSearch
+from mercer.rigor._intervals import Interval, as_interval, up
 from mercer.rigor._mode_cusps import decide_cusps
-from mercer.rigor._mode_ranges import Boxes
+from mercer.rigor._mode_ranges import Density
+from mercer.rigor._mode_search import ModeSearch
+from mercer.rigor._profile_enclosure import enclose
+from mercer.rigor._sign_proof import negative_up_to
 from mercer.space import Element
 
 _MAX_DIM = 2
+_UNDERFLOW = 1e-290  # values and slopes that may be nothing but the slack of underflow
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,6 +32,9 @@ class ProvedModes:
     ----------
     points : array of shape (m, d)
         Highest first.
+    radius : array of shape (m,)
+        Within this distance of each point there is exactly one mode: proved, rounding included. 0
+        at a cusp, which is the mode itself.
     values : array of shape (m,)
     eigenvalues : array of shape (m, d)
         Of the Hessian, ascending: all negative, and -inf at a cusp.
@@ -45,6 +52,7 @@ class ProvedModes:
     """
 
     points: Array
+    radius: Array
     values: Array
     eigenvalues: Array
     undecided: Array
@@ -123,23 +131,28 @@ def all_modes(
     _check_metric(terms, psi)
     with np.errstate(all="ignore"):
         if len(X) == 1:  # the profile falls with the distance from the only point
-            return _result(psi, X, level, [], 1)
+            return _result(psi, X, np.zeros(1), level, [], 1)
         low, high, widest = _root(terms)
-        boxes = Boxes(terms, widest)
-        size = float(((high - low) * boxes.scale).max())
-        search = ModeSearch(boxes, level, size, tol)
+        density = Density(terms, widest)
+        size = float(((high - low) * density.scale).max())
+        search = ModeSearch(density, level, size, tol)
         peaks = np.empty((0, X.shape[1]))
         if any(psi.kernel.program.cusps):
-            cusps = decide_cusps(boxes, tol * size)
+            cusps = decide_cusps(density, tol * size)
             peaks, search.clear = cusps.modes, (cusps.low, cusps.high)
             search.undecided.append(cusps.small)
         search.run(low, high, limit)
         left, right = search.modes()
-    points = np.concatenate([peaks, np.clip(left + (right - left) / 2, left, right)])
-    return _result(psi, points, level, search.undecided, search.n_boxes)
+    middle = np.clip(left + (right - left) / 2, left, right)
+    corner = np.linalg.norm(np.maximum(right - middle, middle - left), axis=1)
+    points = np.concatenate([peaks, middle])
+    radius = np.concatenate([np.zeros(len(peaks)), up(corner)])
+    return _result(psi, points, radius, level, search.undecided, search.n_boxes)
 
 
-def _result(psi: Element, points: Array, level: float, left: Any, n_boxes: int) -> ProvedModes:
+def _result(
+    psi: Element, points: Array, radius: Array, level: float, left: Any, n_boxes: int
+) -> ProvedModes:
     d = points.shape[1]
     values, eigenvalues = np.empty(0), np.empty((0, d))
     if len(points):
@@ -154,11 +167,17 @@ def _result(psi: Element, points: Array, level: float, left: Any, n_boxes: int) 
             eigenvalues[np.reshape(fields.cusp != 0, -1)] = -np.inf
         order = np.argsort(-values, kind="stable")
         order = order[values[order] >= level * (1 - 1e-12)]
-        points, values, eigenvalues = points[order], values[order], eigenvalues[order]
+        points, radius = points[order], radius[order]
+        values, eigenvalues = values[order], eigenvalues[order]
     boxes = [np.stack(pair, axis=1) for pair in left]
     undecided = np.concatenate([np.empty((0, 2, d)), *boxes])
     return ProvedModes(
-        frozen(points), frozen(values), frozen(eigenvalues), frozen(undecided), n_boxes
+        frozen(points),
+        frozen(radius),
+        frozen(values),
+        frozen(eigenvalues),
+        frozen(undecided),
+        n_boxes,
     )
 
 
@@ -184,15 +203,32 @@ def _check_kernel(psi: Element) -> None:
             f"{kernel!r} is a window, cut off at a distance: its maxima may be plateaus, and its "
             "Hessian jumps; use a kernel that is positive everywhere, such as Gaussian"
         )
-    u = np.logspace(-12.0, 12.0, 241)
-    with np.errstate(all="ignore"):
-        jet = evaluate(program.profile, [u], order=1)
-    slope, value = np.asarray(jet.first[0], dtype=float), np.asarray(jet.value, dtype=float)
-    if not (slope <= 0).all() or not (slope < 0).any() or not (value >= 0).all():
+    if not _is_decreasing(program.profile):
         raise InputError(
             "all_modes needs a profile that is positive and decreases with the distance, which "
-            f"that of {kernel!r} is not"
+            f"that of {kernel!r} is not, or not provably"
         )
+
+
+def _is_decreasing(profile: Expr) -> bool:
+    """Prove that k > 0 and k' < 0 on (0, inf), up to what underflows; whatever the unit is."""
+    edges = np.logspace(-300.0, 150.0, 3601)
+    with np.errstate(all="ignore"):
+        slopes = np.asarray(evaluate(profile, [edges], order=1).first[0], dtype=float) + 0.0 * edges
+    slack = _UNDERFLOW * max(1.0, float(np.abs(slopes[np.isfinite(slopes)]).max(initial=0.0)))
+
+    def upper(low: Array, high: Array) -> Array:
+        jet = enclose(profile, [Interval(low, high)], 1)
+        value, slope = as_interval(jet.value).known(), as_interval(jet.first[0]).known()
+        return np.broadcast_to(np.maximum(slope.hi, -value.lo) - slack, low.shape)
+
+    def value(u: Array) -> Array:
+        with np.errstate(all="ignore"):
+            jet = evaluate(profile, [u], order=1)
+            return np.asarray(np.maximum(jet.first[0], -jet.value) - slack + 0.0 * u)
+
+    falls = bool((slopes < -slack).any())
+    return falls and negative_up_to(upper, value, edges)[0] == edges[-1]
 
 
 def _nodes(expr: Expr) -> list[Expr]:

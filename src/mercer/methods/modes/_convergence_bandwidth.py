@@ -13,12 +13,13 @@ from mercer.engine import Distance, Expr, Program, apply_all, evaluate, n_column
 from mercer.exceptions import DerivativeError, InputError
 from mercer.kernels import Constant, Gaussian, Kernel, Product, Transformed
 from mercer.methods.modes._enclosing_ball import enclosing_ball, max_distance
-from mercer.rigor._intervals import Interval, as_interval, enclose_in_distance
+from mercer.rigor._intervals import Interval, as_interval
+from mercer.rigor._profile_enclosure import enclose_in_distance
+from mercer.rigor._sign_proof import negative_up_to
 
 _DECADES = 100  # the scan runs over u from 1e-100 to 1e100
 _PER_DECADE = 200
 _CUSP = 1e-9  # rho at 1e-100 this near to 1: the slope of k(r^2) in r is not 0 at r = 0
-_PROOF, _HALVINGS = 10_000, 60  # intervals that the proof may hold at once, and cuts in two
 _SHORT = 1e-9  # the proof ends this part before the root, where q'' is 0
 _AGAIN = 20  # roots that the proof may find before the one it confirms
 
@@ -310,30 +311,13 @@ def _concave_reach(profile: Expr, end: float) -> tuple[float, float | None]:
     because q'(0) = 0: the profile has no cusp.
     """
     edges = end * (1.0 - _SHORT) * np.concatenate([[0.0], np.logspace(-20.0, 0.0, 2001)])
-    low, high = edges[:-1], edges[1:]
-    for _ in range(_HALVINGS):
-        bend = _bend(profile, low, high)
-        if bend is None:
-            return 0.0, None
-        open_ = ~(bend < 0)
-        low, high = low[open_], high[open_]
-        if not len(low):
-            return float(edges[-1]), None
-        middle = low + (high - low) / 2
-        slope, value = _slopes(profile, middle**2)
-        wrong = ~((slope < 0) & (value < 0))
-        if wrong.any():
-            return 0.0, float(middle[wrong].min() ** 2)
-        if len(low) > _PROOF:
-            break
-        low, high = np.concatenate([low, middle]), np.concatenate([middle, high])
-    return float(low.min()), None
 
+    def bend(low: Array, high: Array) -> Array:
+        found = enclose_in_distance(profile, Interval(low, high), 2).second[0][0]
+        return np.broadcast_to(np.asarray(as_interval(found).known().hi), low.shape)
 
-def _bend(profile: Expr, low: Array, high: Array) -> Array | None:
-    """An upper bound of q''(r) over intervals of r; None where the profile is not recorded."""
     try:
-        jet = enclose_in_distance(profile, Interval(low, high), 2)
-    except InputError:
-        return None
-    return np.broadcast_to(np.asarray(as_interval(jet.second[0][0]).known().hi), low.shape)
+        reach, r = negative_up_to(bend, lambda r: np.maximum(*_slopes(profile, r * r)), edges)
+    except InputError:  # the profile is not recorded
+        return 0.0, None
+    return (reach, None) if r is None else (0.0, r * r)

@@ -7,11 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from mercer._array import Array
+from mercer._array import Array, check_same_columns
 from mercer._status import Status
 from mercer.engine import as_float64, diagonal, n_columns, n_rows, pieces
 from mercer.exceptions import InputError
-from mercer.kernels import check_same_columns
 from mercer.preimages._objective import Collinear, Nearest
 from mercer.preimages._problem import Problem
 from mercer.preimages._result import SolverResult
@@ -111,7 +110,7 @@ class _Ready(Solver):
         owners = np.tile(np.arange(b), size)
         points = self.points[np.repeat(np.arange(rows.start, rows.stop), b)]
         points = problem.constraint.project(points, owners)
-        return problem.objective.at(problem.psi, points, owners, 0).objective.reshape(size, b)
+        return problem.objective.at(problem.sums, points, owners, 0).objective.reshape(size, b)
 
     def _taken(self, problem: Problem, index: Array) -> Any:
         """The chosen points: rows of an array, or a list of objects."""

@@ -18,8 +18,8 @@ from mercer.preimages._problem import Problem
 from mercer.preimages._result import SolverResult
 from mercer.preimages._solver import Solver
 from mercer.rigor._box_bounds import BoxObjective
-from mercer.rigor._branch_and_bound import Search
 from mercer.rigor._enclosure import Terms
+from mercer.rigor._minimum_search import MinimumSearch
 from mercer.rigor._search_region import at_infinity, feature_bound, objective_scale, reach
 from mercer.space import Element
 
@@ -184,7 +184,7 @@ def _minimum(problem: Problem, j: int, gap: float, max_boxes: int, starts: Any) 
         low, high = _region(problem, j)
         objective = _objective(problem, j, low, high)
         scale = objective_scale(objective)
-        search = Search(objective, low, high, gap * scale, scale)
+        search = MinimumSearch(objective, low, high, gap * scale, scale)
         _begin(search, starts)
         if not objective.axes or (_is_radial(problem.program) and not search.matters):
             lower = float(objective.values(low[None], high[None]).lo[0])
@@ -217,7 +217,7 @@ def _minimum(problem: Problem, j: int, gap: float, max_boxes: int, starts: Any) 
     )
 
 
-def _begin(search: Search, starts: Any) -> None:
+def _begin(search: MinimumSearch, starts: Any) -> None:
     """Offer the points of the element, and the starts."""
     main, low, high = search.objective.groups[0], search.low, search.high
     X = np.clip(main.points, low, high)

@@ -1,4 +1,4 @@
-"""Sequences of anything hashable as sequences of small numbers."""
+"""Integer codes of the tokens of sequences: letters, bytes or any hashable objects."""
 
 from __future__ import annotations
 

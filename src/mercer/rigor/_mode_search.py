@@ -1,4 +1,4 @@
-"""Critical points of a positive kernel sum over boxes: which have none, which have one mode."""
+"""All modes of a positive kernel sum, by branch and bound over density."""
 
 from __future__ import annotations
 
@@ -8,15 +8,16 @@ from typing import Any
 import numpy as np
 
 from mercer._array import Array
-from mercer.rigor._box_bounds import _smallest_eigenvalue
+from mercer.rigor._box_bounds import smallest_eigenvalue
+from mercer.rigor._branch_and_bound import Boxes, branch_and_bound
 from mercer.rigor._intervals import Interval, as_interval, plus
-from mercer.rigor._mode_ranges import Boxes, Local, columns
-from mercer.rigor._mode_reach import put_together
+from mercer.rigor._mode_ranges import Density, Local
 
 _BATCH = 2048  # boxes that are looked at in one round
 _MARGIN = 0.125  # a box is judged with this part of its width around it
 _SMALL = 1e-4  # of the searched box: boxes that rounding may stop from being cut
-_REFINE = 100
+_REFINE, _NEWTON = 100, 30  # steps that locate a mode
+_LOCATED = 1e-8  # of the searched box: a mode in a larger box is undecided
 _EPS = float(np.finfo(float).eps)
 
 
@@ -70,7 +71,7 @@ def krawczyk(x: Local, D: Interval) -> Interval:
                 entry = entry + x.hessian[:, k, j] * -Y[:, i, k]
             total = plus(total, entry * D[:, j])
         parts.append(total)
-    K = columns(parts, len(Y)).known()
+    K = Interval.stacked(parts, len(Y)).known()
     wild = ~fine[:, None]
     return Interval(np.where(wild, -np.inf, K.lo), np.where(wild, np.inf, K.hi))
 
@@ -93,7 +94,7 @@ class Verdicts:
     right: Array
 
 
-def judge(boxes: Boxes, low: Array, high: Array, margin: float = _MARGIN) -> Verdicts:
+def judge(density: Density, low: Array, high: Array, margin: float = _MARGIN) -> Verdicts:
     """Judge boxes by the gradient and the Hessian of F over them and a margin around them.
 
     A margin, because a mode on the border of a box would be inside of none.
@@ -101,7 +102,7 @@ def judge(boxes: Boxes, low: Array, high: Array, margin: float = _MARGIN) -> Ver
     around = margin * (high - low)
     wide_low, wide_high = low - around, high + around
     e = low + (high - low) / 2
-    near, x = boxes.local(wide_low, wide_high, e)
+    near, x = density.local(wide_low, wide_high, e)
     opened, found, stuck = near.copy(), np.zeros(len(low), bool), np.zeros(len(low), bool)
     left, right = wide_low.copy(), wide_high.copy()
     if near.any():
@@ -109,32 +110,65 @@ def judge(boxes: Boxes, low: Array, high: Array, margin: float = _MARGIN) -> Ver
         inner = _about(low[rows], high[rows], e[rows])
         outer = _about(wide_low[rows], wide_high[rows], e[rows])
         g = _turned(x, inner)
-        none = ((g.lo > 0) | (g.hi < 0)).any(axis=1) | _bends_up(x, boxes.scale)
+        none = ((g.lo > 0) | (g.hi < 0)).any(axis=1) | _bends_up(x, density.scale)
         K = krawczyk(x, outer)
         none |= ((K.hi < inner.lo) | (K.lo > inner.hi)).any(axis=1)
         thin = np.zeros(inner.lo.shape, dtype=bool)
-        definite = _smallest_eigenvalue(x.hessian, boxes.scale, thin) > 0
+        definite = smallest_eigenvalue(x.hessian, density.scale, thin) > 0
         # strictly inside of the box as it is, not as it was rounded outward
         inside = ((K.lo > 0.999 * outer.lo) & (K.hi < 0.999 * outer.hi)).all(axis=1)
         one = definite & inside & ~none
-        slack = 4 * _EPS * (np.abs(e[rows]) + np.abs(K.lo) + np.abs(K.hi))
-        left[rows] = np.where(one[:, None], e[rows] + K.lo - slack, left[rows])
-        right[rows] = np.where(one[:, None], e[rows] + K.hi + slack, right[rows])
+        left[rows[one]], right[rows[one]] = _placed(e[rows[one]], K[one])
         found[rows], opened[rows] = one, ~(none | one)
         stuck[rows] = (g.hi - g.lo <= 4 * (x.at.hi - x.at.lo)).any(axis=1)
     return Verdicts(opened, found, stuck, wide_low, wide_high, left, right)
 
 
-def _narrowed(boxes: Boxes, left: Array, right: Array) -> tuple[Array, Array]:
+def _narrowed(density: Density, left: Array, right: Array) -> tuple[Array, Array]:
     """What Krawczyk's operator leaves of boxes that are known to hold one critical point."""
     e = left + (right - left) / 2
-    near, x = boxes.local(left, right, e)
+    near, x = density.local(left, right, e)
     K = krawczyk(x, _about(left[near], right[near], e[near]))
-    slack = 4 * _EPS * (np.abs(e[near]) + np.abs(K.lo) + np.abs(K.hi))
     a, b = left.copy(), right.copy()
-    a[near] = np.maximum(left[near], e[near] + K.lo - slack)
-    b[near] = np.minimum(right[near], e[near] + K.hi + slack)
+    low, high = _placed(e[near], K)
+    a[near], b[near] = np.maximum(left[near], low), np.minimum(right[near], high)
     return a, b
+
+
+def _polished(density: Density, left: Array, right: Array) -> tuple[Array, Array]:
+    """Small boxes that hold the critical point of boxes that Krawczyk's operator does not narrow.
+
+    Newton's method finds the point; a small box about it that the operator maps into itself holds
+    a critical point, which is the only one of the large box.
+    """
+    e = left + (right - left) / 2
+    for _ in range(_NEWTON):
+        near, x = density.local(e, e, e)
+        g, H = ((y.lo + y.hi) / 2 for y in (x.at, x.hessian))
+        fine = np.isfinite(H).all(axis=(1, 2)) & (np.abs(np.linalg.det(H)) > 0)
+        step = np.linalg.solve(np.where(fine[:, None, None], H, np.eye(H.shape[1])), g[:, :, None])
+        rows = np.flatnonzero(near)[fine]
+        e[rows] = np.clip(e[rows] - step[fine, :, 0], left[rows], right[rows])
+    left, right, todo = left.copy(), right.copy(), np.arange(len(left))
+    for power in range(13, 0, -1):
+        if not todo.size:
+            break
+        half = 0.5 * 10.0**-power * (right[todo] - left[todo])
+        a, b = np.maximum(e[todo] - half, left[todo]), np.minimum(e[todo] + half, right[todo])
+        near, x = density.local(a, b, e[todo])
+        D = _about(a[near], b[near], e[todo][near])
+        K = krawczyk(x, D)
+        inside = ((K.lo > 0.999 * D.lo) & (K.hi < 0.999 * D.hi)).all(axis=1)
+        rows = todo[np.flatnonzero(near)[inside]]
+        left[rows], right[rows] = _placed(e[rows], K[inside])
+        todo = np.setdiff1d(todo, rows)
+    return left, right
+
+
+def _placed(e: Array, K: Interval) -> tuple[Array, Array]:
+    """The box e + K, rounded outward."""
+    slack = 4 * _EPS * (np.abs(e) + np.abs(K.lo) + np.abs(K.hi))
+    return e + K.lo - slack, e + K.hi + slack
 
 
 # --- the search -----------------------------------------------------------------------------------
@@ -146,7 +180,7 @@ class ModeSearch:
 
     Attributes
     ----------
-    boxes : Boxes
+    density : Density
     level : float
     widest : float
         The width of the searched box, in scaled coordinates.
@@ -154,49 +188,45 @@ class ModeSearch:
         Boxes narrower than this part of it are not cut.
     """
 
-    boxes: Boxes
+    density: Density
     level: float
     widest: float
     tol: float
     n_boxes: int = 0
     regions: list[tuple[Array, Array, Array, Array]] = field(default_factory=list)
     clear: tuple[Array, Array] | None = None  # boxes whose modes are known from elsewhere
-    small: list[tuple[Array, Array]] = field(default_factory=list)
+    small: list[Boxes] = field(default_factory=list)
     undecided: list[tuple[Array, Array]] = field(default_factory=list)
 
     def run(self, low: Array, high: Array, max_boxes: int) -> None:
         """Search a box; what is left goes to `undecided`."""
-        low, high = low[None], high[None]
-        while len(low):
-            if self.n_boxes >= max_boxes:
-                self.undecided.append((low, high))
-                break
-            now = slice(0, min(_BATCH, max_boxes - self.n_boxes))
-            rest = slice(now.stop, None)
-            a, b = self._round(low[now], high[now])
-            low, high = np.concatenate([low[rest], a]), np.concatenate([high[rest], b])
+        left, self.n_boxes = branch_and_bound(
+            Boxes.root(low, high),
+            self._examined,
+            self.density.scale,
+            max_boxes=max_boxes,
+            batch=_BATCH,
+        )
+        self.undecided.append((left.low, left.high))
         if self.small:
-            lows, highs = (np.concatenate(x) for x in zip(*self.small, strict=True))
-            self.undecided.append(put_together(lows, highs, self.boxes.scale))
+            self.undecided.append(_put_together(Boxes.joined(self.small), self.density.scale))
 
-    def _round(self, low: Array, high: Array) -> tuple[Array, Array]:
-        self.n_boxes += len(low)
-        keep: Array = ~self._known(low, high)
+    def _examined(self, boxes: Boxes) -> Boxes:
+        """Boxes that may hold modes and are worth cutting; others are dropped or set aside."""
+        keep: Array = ~self._known(boxes.low, boxes.high)
         if self.level > 0:
-            keep[keep] = self.boxes.highest(low[keep], high[keep]) >= self.level
-        low, high = low[keep], high[keep]
-        if not len(low):
-            return low, high
-        v = judge(self.boxes, low, high)
+            keep[keep] = self.density.highest(boxes.low[keep], boxes.high[keep]) >= self.level
+        boxes = boxes[keep]
+        if not len(boxes):
+            return boxes
+        v = judge(self.density, boxes.low, boxes.high)
         for i in np.flatnonzero(v.found):
             self._take(v.low[i], v.high[i], v.left[i], v.right[i])
-        low, high = low[v.open], high[v.open]
-        width = (high - low) * self.boxes.scale
-        size = width.max(axis=1, initial=0.0)
-        fine = (size <= self.tol * self.widest) | (v.stuck[v.open] & (size <= _SMALL * self.widest))
-        if fine.any():
-            self.small.append((low[fine], high[fine]))
-        return _halved(low[~fine], high[~fine], width[~fine])
+        boxes, stuck = boxes[v.open], v.stuck[v.open]
+        size = self._size(boxes.low, boxes.high)
+        fine = (size <= self.tol * self.widest) | (stuck & (size <= _SMALL * self.widest))
+        self.small.append(boxes[fine])
+        return boxes[~fine]
 
     def _known(self, low: Array, high: Array) -> Array:
         """Boxes inside of a region whose only critical point is a mode that was found."""
@@ -223,18 +253,25 @@ class ModeSearch:
                 return
         self.regions.append((low, high, left, right))
 
+    def _size(self, low: Array, high: Array) -> Array:
+        return np.asarray(((high - low) * self.density.scale).max(axis=1, initial=0.0))
+
     def modes(self) -> tuple[Array, Array]:
-        """Boxes of rounding size around each mode; modes that may be one are undecided, too."""
-        d = self.boxes.dim
+        """Small boxes around modes; those that may be one, or are not located, are undecided."""
+        d = self.density.dim
         if not self.regions:
             return np.empty((0, d)), np.empty((0, d))
         lows, highs, left, right = (np.array(x) for x in zip(*self.regions, strict=True))
         for _ in range(_REFINE):
             width = right - left
-            left, right = _narrowed(self.boxes, left, right)
+            left, right = _narrowed(self.density, left, right)
             if not (right - left < 0.98 * width).any():
                 break
-        keep = np.ones(len(left), dtype=bool)
+        far = np.flatnonzero(self._size(left, right) > _LOCATED * self.widest)
+        if far.size:
+            left[far], right[far] = _polished(self.density, left[far], right[far])
+        keep = self._size(left, right) <= _LOCATED * self.widest
+        self.undecided.append((lows[~keep], highs[~keep]))
         for i in range(len(left)):
             touch = ((left <= right[i]) & (right >= left[i])).all(axis=1) & keep
             touch[: i + 1] = False
@@ -252,11 +289,22 @@ def _within(left: Array, right: Array, low: Array, high: Array) -> bool:
     return bool(((left >= low) & (right <= high)).all())
 
 
-def _halved(low: Array, high: Array, width: Array) -> tuple[Array, Array]:
-    """Each box cut across its longest side, halves side by side so that tiles stay compact."""
-    rows, side = np.arange(len(low)), np.argmax(width, axis=1) if len(low) else np.empty(0, int)
-    middle = low[rows, side] + (high[rows, side] - low[rows, side]) / 2
-    lows, highs = np.repeat(low, 2, axis=0), np.repeat(high, 2, axis=0)
-    highs[2 * rows, side] = middle
-    lows[2 * rows + 1, side] = middle
+def _put_together(boxes: Boxes, scale: Array) -> tuple[Array, Array]:
+    """The hulls of groups of small boxes that touch, or nearly do."""
+    low, high = boxes.low, boxes.high
+    if len(low) < 2:
+        return low, high
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+    from scipy.spatial import cKDTree
+
+    width = float(((high - low) * scale).max())
+    tree = cKDTree((low + (high - low) / 2) * scale)
+    i, j = tree.query_pairs(1.01 * width, p=np.inf, output_type="ndarray").T
+    graph = coo_array((np.ones(len(i)), (i, j)), shape=(len(low), len(low)))
+    count, group = connected_components(graph, directed=False)
+    lows = np.full((count, low.shape[1]), np.inf)
+    highs = -lows
+    np.minimum.at(lows, group, low)
+    np.maximum.at(highs, group, high)
     return lows, highs

@@ -1,4 +1,4 @@
-"""Products with tall matrices, in blocks of rows on the thread pool.
+"""Matrix products and QR factors of tall matrices, in blocks of rows on the thread pool.
 
 Each thread runs BLAS on its own block. On a quiet machine that is as fast as a BLAS with threads of
 its own; on a busy one it is many times faster, because those threads wait for each other. Blocks do
@@ -22,14 +22,14 @@ def blocks(n: int, per_row: int) -> list[slice]:
     return list(pieces(n, max(256, min(_ROWS, _WORK // max(1, per_row)))))
 
 
-def weighed(L: Array, B: Array) -> Array:
+def transposed_matmul(L: Array, B: Array) -> Array:
     """L' B for L of shape (n, r) and B of shape (n, b)."""
     parts = blocks(L.shape[0], L.shape[1] * B.shape[1])
     sums = map_threads(lambda rows: L[rows].T @ B[rows], parts)
     return np.asarray(sum(sums[1:], sums[0]))
 
 
-def combined(L: Array, T: Array) -> Array:
+def matmul(L: Array, T: Array) -> Array:
     """L T for L of shape (n, r) and T of shape (r, b)."""
     out = np.empty((L.shape[0], T.shape[1]))
     parts = blocks(L.shape[0], L.shape[1] * T.shape[1])
@@ -37,7 +37,7 @@ def combined(L: Array, T: Array) -> Array:
     return out
 
 
-def triangle(L: Array, shift: float = 0.0) -> Array:
+def triangular_factor(L: Array, shift: float = 0.0) -> Array:
     """Upper triangular R with R'R = L'L + shift I, by QR: L'L is never formed.
 
     Blocks of rows are reduced to triangles, and those to one.

@@ -1,4 +1,4 @@
-"""Inner products of counts: how often which thing occurs in a point."""
+"""Inner products of feature counts, such as the substrings of a text or the elements of a set."""
 
 from __future__ import annotations
 

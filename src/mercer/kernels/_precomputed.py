@@ -1,4 +1,4 @@
-"""Kernels known by their values: any function of two blocks of points, and precomputed matrices."""
+"""Precomputed kernel matrices, and kernels given by a Python function."""
 
 from __future__ import annotations
 

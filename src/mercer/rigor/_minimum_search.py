@@ -1,0 +1,190 @@
+"""The global minimum of a pre-image objective, by branch and bound."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from mercer._array import Array
+from mercer.rigor._box_bounds import BoxObjective
+from mercer.rigor._branch_and_bound import Boxes, branch_and_bound
+from mercer.rigor._intervals import Interval
+
+_BATCH = 1024  # boxes that are split in one round
+_START = 64  # boxes the root is cut into
+_NEAR = 0.6  # a candidate this many widths outside a box may serve to expand at
+_CANDIDATES = 256
+
+
+@dataclass
+class MinimumSearch:
+    """Points found so far, and the boxes that may still hold something better.
+
+    Attributes
+    ----------
+    objective : BoxObjective
+    low, high : (d,)
+        The region; infinite where it has no bound.
+    gap : float
+        Boxes that cannot be better by more than this are dropped.
+    scale : float
+        The size of the objective, which `gap` is a part of.
+    """
+
+    objective: BoxObjective
+    low: Array
+    high: Array
+    gap: float
+    scale: float
+    best: float = np.inf
+    point: Array = field(default_factory=lambda: np.empty(0))
+    floor: float = np.inf  # the least bound of what was left unsplit
+    points: Array = field(default_factory=lambda: np.empty((0, 0)))  # candidates, best first
+    values: Array = field(default_factory=lambda: np.empty(0))
+    cusps: Array = field(default_factory=lambda: np.empty(0, dtype=int))
+    root: tuple[Array, Array] = (np.empty(0), np.empty(0))  # the box that is searched
+    n_boxes: int = 0
+    n_rounds: int = 0
+
+    @property
+    def matters(self) -> bool:
+        """Whether psi is not zero by its coefficients."""
+        return bool(self.objective.groups[0].coef.any())
+
+    def offer(self, X: Array, cusps: Array | None = None) -> None:
+        """Take points of the region as candidates; the best of them is the answer so far."""
+        value = self.objective.values(X, X).hi
+        cusps = np.full(len(X), -1) if cusps is None else cusps
+        if self.points.size:
+            X, value = np.concatenate([self.points, X]), np.concatenate([self.values, value])
+            cusps = np.concatenate([self.cusps, cusps])
+        order = np.argsort(value, kind="stable")
+        if value[order[0]] < self.best:
+            self.best, self.point = float(value[order[0]]), X[order[0]]
+        near = value[order] <= self.best + max(1e4 * self.gap, 0.01 * self.scale)
+        keep = order[near][: max(_CANDIDATES, len(self.objective.groups[0].coef))]
+        self.points, self.values, self.cusps = X[keep], value[keep], cusps[keep]
+
+    def descend(self, X: Array, steps: int = 30, polish: bool = False) -> None:
+        """Offer what damped Newton steps from the rows of X lead to, to rounding with `polish`.
+
+        They stay in the root, in which the objective varies by more than the gap.
+        """
+        enough = 1e-18 * self.scale if polish else 1e-3 * self.gap
+        axes = self.objective.axes
+        low, high = self.root[0][axes], self.root[1][axes]
+        found = []
+        value, g, H = self.objective.jet(X)
+        damp = np.ones(len(X))
+        for _ in range(steps):
+            move, gain = _newton(g, H, X[:, axes] <= low, X[:, axes] >= high)
+            going = (gain > enough) & (damp > 1e-4)
+            found.append(X[~going])
+            if not going.any():
+                break
+            X, value, g, H, damp, move = (y[going] for y in (X, value, g, H, damp, move))
+            Y = X.copy()
+            Y[:, axes] += move * damp[:, None] / self.objective.scale
+            Y[:, axes] = np.clip(np.where(np.isfinite(Y), Y, X)[:, axes], low, high)
+            new = self.objective.jet(Y)
+            better = new[0] < value
+            X, value = np.where(better[:, None], Y, X), np.where(better, new[0], value)
+            g = np.where(better[:, None], new[1], g)
+            H = np.where(better[:, None, None], new[2], H)
+            damp = np.where(better, np.minimum(4 * damp, 1.0), damp / 4)
+        else:
+            found.append(X)
+        self.offer(np.concatenate(found))
+
+    def run(self, target: float, max_boxes: int) -> bool:
+        """Search the root; True when nothing is left that could be better by more than the gap.
+
+        `target` is what need not be beaten, whatever is found.
+        """
+        scale = np.zeros(len(self.low))
+        scale[self.objective.axes] = self.objective.scale
+
+        def ceiling() -> float:
+            return min(self.best, target) - self.gap
+
+        left, self.n_boxes = branch_and_bound(
+            Boxes.root(*self.root),
+            lambda boxes: self._examined(boxes, ceiling),
+            scale,
+            max_boxes=max_boxes,
+            batch=_BATCH,
+            start=_START,
+            ceiling=ceiling,
+        )
+        self.floor = float(left.bound.min(initial=np.inf))
+        return self.floor >= ceiling()
+
+    def _examined(self, boxes: Boxes, ceiling: Callable[[], float]) -> Boxes:
+        """Boxes that may hold something better, with their bounds; descents on the way."""
+        self.n_rounds += 1
+        bound = np.maximum(boxes.bound, self.objective.values(boxes.low, boxes.high).lo)
+        boxes = replace(boxes, bound=bound)[bound < ceiling()]
+        if not len(boxes):
+            return boxes
+        e, cusp = self._expansion_points(boxes)
+        found, x = self.objective.lower(boxes.low, boxes.high, e, cusp)
+        bound = np.maximum(boxes.bound, found)
+        if (x.at_point.hi < self.best).any():
+            self.descend(e[np.argsort(x.at_point.hi)[:4]])
+        elif self.n_rounds % 8 == 5:
+            self.descend(e[np.argsort(bound)[:8]])
+        low, high, alive = self._monotone(boxes, x.slope)
+        corners = alive & (high == low).all(axis=1)
+        if corners.any():  # nothing is left to cut
+            self.offer(low[corners])
+            bound[corners] = self.objective.values(low[corners], high[corners]).lo
+        return Boxes(low, high, bound)[alive & (bound < ceiling())]
+
+    def _expansion_points(self, boxes: Boxes) -> tuple[Array, Array | None]:
+        """The best candidate in or near each box, else its centre; and the cusp it stands on."""
+        low, high, e = boxes.low, boxes.high, boxes.centres
+        cusp = np.full(len(low), -1)
+        axes = self.objective.axes
+        step = max(1, (1 << 18) // max(1, len(self.points)))
+        for start in range(0, len(low) if len(self.points) else 0, step):
+            rows = slice(start, start + step)
+            a, b = low[rows][:, None, axes], high[rows][:, None, axes]
+            P = self.points[None, :, axes]
+            outside = np.maximum(np.maximum(a - P, P - b), 0.0)
+            width = b - a
+            outside = np.where(outside > 0, outside / np.where(width > 0, width, 1e-300), 0.0)
+            outside = outside.max(axis=2)
+            index = np.argmin(outside, axis=1)
+            near = outside[np.arange(len(index)), index] <= _NEAR
+            e[rows] = np.where(near[:, None], self.points[index], e[rows])
+            cusp[rows] = np.where(near, self.cusps[index], -1)
+        return e, cusp if self.objective.has_cusps else None
+
+    def _monotone(self, boxes: Boxes, slope: Interval) -> tuple[Array, Array, Array]:
+        """Drop boxes on which F rises or falls along an axis; keep the face, if one of the region.
+
+        Elsewhere the box next to it, or what lies outside of the root, is better or as good.
+        """
+        low, high, least, most = boxes.low.copy(), boxes.high.copy(), slope.lo, slope.hi
+        alive = np.ones(len(low), dtype=bool)
+        for i, axis in enumerate(self.objective.axes):
+            wide = high[:, axis] > low[:, axis]
+            rises, falls = wide & (least[:, i] > 0), wide & (most[:, i] < 0)
+            at_low, at_high = low[:, axis] <= self.low[axis], high[:, axis] >= self.high[axis]
+            high[:, axis] = np.where(rises & at_low, low[:, axis], high[:, axis])
+            low[:, axis] = np.where(falls & at_high, high[:, axis], low[:, axis])
+            alive &= ~((rises & ~at_low) | (falls & ~at_high))
+        return low, high, alive
+
+
+def _newton(g: Array, H: Array, at_low: Array, at_high: Array) -> tuple[Array, Array]:
+    """Steps -|H|^-1 g along the axes that are not blocked by a face, and the fall they promise."""
+    blocked = (at_low & (g > 0)) | (at_high & (g < 0))
+    g = np.where(blocked, 0.0, g)
+    H = np.where(blocked[:, :, None] | blocked[:, None, :], np.eye(g.shape[1]), H)
+    w, V = np.linalg.eigh(H)
+    w = np.maximum(np.abs(w), 1e-8 * np.abs(w).max(axis=1, keepdims=True) + 1e-300)
+    move = -np.einsum("mij,mj->mi", V, np.einsum("mij,mi->mj", V, g) / w)
+    return move, -np.sum(g * move, axis=1)

@@ -1,0 +1,315 @@
+"""Ranges of a recorded profile and of its derivatives over intervals of its variables."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from mercer.engine.programs._expr import (
+    Add,
+    Const,
+    Cut,
+    Exp,
+    Expr,
+    Log,
+    Matern,
+    Mul,
+    Pow,
+    Unary,
+    Var,
+    add,
+    exp,
+    log,
+    multiply,
+    power,
+)
+from mercer.exceptions import InputError
+from mercer.rigor._intervals import Interval, as_interval, down, is_zero, plus, square_of, times, up
+
+
+@dataclass(frozen=True)
+class IntervalJet:
+    """Ranges of an expression and its derivatives; the integer 0 is a structural zero.
+
+    `third` is for expressions of one variable.
+    """
+
+    value: Any
+    first: tuple[Any, ...] = ()
+    second: tuple[tuple[Any, ...], ...] = ()
+    third: Any = 0
+
+
+@dataclass(frozen=True)
+class _Scope:
+    """Where to enclose: ranges of the variables, the order, and how exact constants are."""
+
+    inputs: Sequence[Interval]
+    order: int
+    rounded: bool = False  # constants are only known to a relative error of 8 eps
+
+    def value(self) -> _Scope:
+        """The same without derivatives."""
+        return _Scope(self.inputs, 0, self.rounded)
+
+
+def enclose(expr: Expr, inputs: Sequence[Interval], order: int = 0) -> IntervalJet:
+    """Enclose a profile and its derivatives over intervals of its variables, rounding included.
+
+    Derivatives are those of each smooth piece. Across a kink they cover both sides. Across a jump,
+    and where they are infinite, their bounds are infinite or NaN. The third derivative (order 3)
+    is available for profiles of one variable.
+    """
+    with np.errstate(all="ignore"):
+        return _enclose(expr, _Scope(inputs, order))
+
+
+def enclose_in_distance(profile: Expr, r: Interval, order: int = 0) -> IntervalJet:
+    """Enclose q(r) = k(r^2) and its derivatives in r, which are finite at a cusp."""
+    with np.errstate(all="ignore"):
+        return _enclose(in_distance(profile), _Scope([r], order, rounded=True))
+
+
+def _enclose(expr: Expr, scope: _Scope, gate: Expr | None = None) -> IntervalJet:
+    """Enclose where `gate` >= 0, which is a lower bound of an expression like gate + c."""
+    jet = _visit(expr, scope, gate)
+    least = None if gate is None else _excess(expr, gate)
+    if least is None:
+        return jet
+    low = np.maximum(jet.value.lo, down(least) if least else 0.0)
+    return replace(jet, value=Interval(low, np.maximum(jet.value.hi, low)))
+
+
+def _visit(expr: Expr, scope: _Scope, gate: Expr | None) -> IntervalJet:
+    match expr:
+        case Var(index=i):
+            return _leaf(scope.inputs[i], scope, i)
+        case Const(value=c):
+            value = np.asarray(c)
+            exact = not scope.rounded or c == 0.0
+            return _leaf(
+                Interval(value, value) if exact else Interval(down(value), up(value)), scope
+            )
+        case Add(left=a, right=b):
+            return _sum(_enclose(a, scope, gate), _enclose(b, scope, gate))
+        case Mul(left=a, right=b):
+            return _product(_enclose(a, scope, gate), _enclose(b, scope, gate), scope.order)
+        case Cut():
+            return _cut(expr, scope)
+        case Unary(arg=a):
+            inner = _enclose(a, scope, gate)
+            return _chain(_ranges(expr, inner.value, scope.order), inner, scope.order)
+    raise InputError(f"no interval arithmetic for {type(expr).__name__} in a profile")
+
+
+def _leaf(value: Any, scope: _Scope, variable: int | None = None) -> IntervalJet:
+    """A constant, or the given variable."""
+    count = len(scope.inputs)
+    first = tuple(1.0 if i == variable else 0 for i in range(count)) if scope.order else ()
+    second = tuple((0,) * count for _ in range(count)) if scope.order >= 2 else ()
+    return IntervalJet(value, first, second)
+
+
+def _table(count: int, entry: Callable[[int, int], Any]) -> tuple[tuple[Any, ...], ...]:
+    upper = {(v, w): entry(v, w) for v in range(count) for w in range(v, count)}
+    return tuple(tuple(upper[min(v, w), max(v, w)] for w in range(count)) for v in range(count))
+
+
+def _sum(a: IntervalJet, b: IntervalJet) -> IntervalJet:
+    first = tuple(map(plus, a.first, b.first))
+    second = tuple(tuple(map(plus, p, q)) for p, q in zip(a.second, b.second, strict=True))
+    return IntervalJet(a.value + b.value, first, second, plus(a.third, b.third))
+
+
+def _product(a: IntervalJet, b: IntervalJet, order: int) -> IntervalJet:
+    n = len(a.first)
+    first = tuple(plus(times(a.first[v], b.value), times(a.value, b.first[v])) for v in range(n))
+
+    def entry(v: int, w: int) -> Any:
+        cross = plus(times(a.first[v], b.first[w]), times(a.first[w], b.first[v]))
+        own = plus(times(a.second[v][w], b.value), times(a.value, b.second[v][w]))
+        return plus(own, cross)
+
+    third: Any = 0
+    if order == 3:
+        (a1,), ((a2,),), (b1,), ((b2,),) = a.first, a.second, b.first, b.second
+        cross = times(3.0, plus(times(a2, b1), times(a1, b2)))
+        third = plus(plus(times(a.third, b.value), times(a.value, b.third)), cross)
+    return IntervalJet(a.value * b.value, first, _table(n, entry) if order >= 2 else (), third)
+
+
+def _chain(f: tuple[Any, ...], a: IntervalJet, order: int) -> IntervalJet:
+    n = len(a.first)
+    first = tuple(times(f[1], d) for d in a.first) if order else ()
+
+    def entry(v: int, w: int) -> Any:
+        squared = square_of(a.first[v]) if v == w else times(a.first[v], a.first[w])
+        return plus(times(f[2], squared), times(f[1], a.second[v][w]))
+
+    third: Any = 0
+    if order == 3:
+        (a1,), ((a2,),) = a.first, a.second
+        cube = times(square_of(a1), a1)
+        third = plus(times(f[3], cube), times(3.0, times(f[2], times(a1, a2))))
+        third = plus(third, times(f[1], a.third))
+    return IntervalJet(f[0], first, _table(n, entry) if order >= 2 else (), third)
+
+
+def _ranges(node: Unary, x: Interval, order: int) -> tuple[Any, ...]:
+    """Ranges of f and its first derivatives over an interval; each is monotone, or a power."""
+    match node:
+        case Exp():
+            return (_exp(x),) * (order + 1)
+        case Log():
+            f = Interval(down(np.log(np.maximum(x.lo, 0.0))), up(np.log(x.hi)))
+            slopes = [times(c, _power(x, -float(i))) for i, c in ((1, 1.0), (2, -1.0), (3, 2.0))]
+            return (f, *slopes[:order])
+        case Pow(exponent=p):
+            found, factor = [], 1.0
+            for i in range(order + 1):
+                found.append(times(factor or 0, _power(x, p - i, exact=p - i + i == p)))
+                factor *= p - i
+            return tuple(found)
+        case Matern():
+            return _matern(node, x)[: order + 1]
+    raise InputError(
+        "the profile of this kernel could not be recorded, so its range over a box is not known; "
+        "write it with arithmetic, exp, log, sqrt and powers"
+    )
+
+
+def _exp(x: Interval) -> Interval:
+    return Interval(np.maximum(down(np.exp(x.lo)), 0.0), up(np.exp(x.hi)))
+
+
+def _power(x: Interval, p: float, exact: bool = True) -> Any:
+    """x^p; 1.0 for p = 0. Of a negative number only for whole p.
+
+    `exact`: whether p is the exponent that was asked for, not a rounded one.
+    """
+    if p == 0.0:
+        return 1.0
+    whole = p == int(p)
+    low, high = (x.lo, x.hi) if whole else (np.maximum(x.lo, 0.0), np.maximum(x.hi, 0.0))
+    a, b = np.asarray(low) ** p, np.asarray(high) ** p
+    straddles = (low < 0) & (high > 0)
+    lowest, highest = np.minimum(a, b), np.maximum(a, b)
+    if p < 0:
+        pole = straddles | ((low < 0) & (high == 0) & whole)
+        lowest, highest = np.where(pole, -np.inf, lowest), np.where(pole, np.inf, highest)
+    elif whole and int(p) % 2 == 0:
+        lowest = np.where(straddles, 0.0, lowest)
+    if not exact:  # x^(p (1 + e)) = x^p x^(p e)
+        off = 1.0 + float(np.finfo(float).eps) * np.fmax(
+            *(np.abs(np.log(np.maximum(v, 0.0)) * p) for v in (low, high))
+        )
+        lowest, highest = lowest / off, highest * off
+    lowest = down(lowest)
+    nonnegative = not whole or int(p) % 2 == 0 or low >= 0
+    return Interval(np.where(nonnegative, np.maximum(lowest, 0.0), lowest), up(highest))
+
+
+def _matern(node: Matern, x: Interval) -> tuple[Any, ...]:
+    """The Matern profile of w = z^2 and three derivatives, whose sizes fall with z to zero."""
+    z = _power(Interval(np.maximum(x.lo, 0.0), np.maximum(x.hi, 0.0)), 0.5)
+    # beyond 700 exp(-z) is too small for a relative bound, and the sizes at 700 are bounds
+    ends = np.minimum(z.lo, 700.0), z.hi
+    near, far = (_matern_sizes(node.nu, Interval(end, end)) for end in ends)
+    sizes = [
+        Interval(np.fmax(b.lo, 0.0), np.where(np.isinf(z.lo), 0.0, a.hi))
+        for a, b in zip(near, far, strict=True)
+    ]
+    return sizes[0], -sizes[1], sizes[2], -sizes[3]
+
+
+def _matern_sizes(nu: float, z: Interval) -> tuple[Any, ...]:
+    """Sizes of M and its derivatives in w = z^2, each 1/(2z) times the fall of the previous one."""
+    fall, inverse = _exp(-z), _power(z, -1.0)
+    bend = fall * inverse
+    if nu == 1.5:
+        third = bend * (inverse + inverse.square())
+        return (1.0 + z) * fall, 0.5 * fall, 0.25 * bend, 0.125 * third
+    head = 1.0 + z + (1.0 / 3.0) * z.square()
+    return head * fall, (1.0 / 6.0) * ((1.0 + z) * fall), (1.0 / 12.0) * fall, (1.0 / 24.0) * bend
+
+
+def _cut(node: Cut, scope: _Scope) -> IntervalJet:
+    gate = _enclose(node.gate, scope.value()).value
+    body = _enclose(node.body, scope, node.gate)
+    inside, outside = gate.lo >= 0, gate.hi < 0
+    continuous = node.outside == 0.0 and _vanishes_with(node.body, node.gate)
+    rise = 0.0 if continuous else np.inf
+
+    def pieced(a: Any, other: float, across: float) -> Any:
+        """The body inside, a number outside, the hull of both (or everything) between."""
+        if is_zero(a) and across == 0.0:
+            return 0
+        a = as_interval(a) if isinstance(a, Interval) else Interval(float(a), float(a))
+        lo = np.where(inside, a.lo, np.where(outside, other, np.minimum(a.lo, other) - across))
+        return Interval(
+            lo, np.where(inside, a.hi, np.where(outside, other, np.maximum(a.hi, other) + across))
+        )
+
+    first = tuple(pieced(d, 0.0, rise) for d in body.first)
+    second = tuple(tuple(pieced(d, 0.0, np.inf) for d in row) for row in body.second)
+    third = pieced(body.third, 0.0, np.inf) if scope.order == 3 else 0
+    return IntervalJet(pieced(body.value, node.outside, 0.0), first, second, third)
+
+
+def _excess(expr: Expr, gate: Expr) -> float | None:
+    """The number c with expr = gate + c, if their forms show one."""
+    if expr == gate:
+        return 0.0
+    match expr, gate:
+        case Add(left=Const(value=a), right=x), Add(left=Const(value=b), right=y) if x == y:
+            return a - b
+    return None
+
+
+def _vanishes_with(body: Expr, gate: Expr) -> bool:
+    """Whether the body is zero where the gate is, by its form."""
+    match body:
+        case Mul(left=a, right=b):
+            return _vanishes_with(a, gate) or _vanishes_with(b, gate)
+        case Pow(arg=a, exponent=p):
+            return p > 0 and _vanishes_with(a, gate)
+    return body == gate
+
+
+@lru_cache(maxsize=256)
+def in_distance(expr: Expr) -> Expr:
+    """The profile as an expression of r = sqrt(u), roots of u taken; its constants are rounded."""
+    match expr:
+        case Var(index=i):
+            return Pow(Var(i, nonnegative=True), 2.0)
+        case Add(left=a, right=b):
+            return add(in_distance(a), in_distance(b))
+        case Mul(left=a, right=b):
+            return multiply(in_distance(a), in_distance(b))
+        case Cut(gate=g, body=b, outside=c):
+            return Cut(in_distance(g), in_distance(b), c)
+        case Exp(arg=a):
+            return exp(in_distance(a))
+        case Log(arg=a):
+            return log(in_distance(a))
+        case Pow(arg=a, exponent=p):
+            return _root(in_distance(a), p)
+        case Matern(arg=a, nu=nu):
+            z = _root(in_distance(a), 0.5)
+            poly = 1.0 + z if nu == 1.5 else 1.0 + z + z**2 / 3.0
+            return poly * exp(-z)
+    return expr
+
+
+def _root(a: Expr, p: float) -> Expr:
+    match a:
+        case Mul(left=Const(value=c), right=b) if c > 0:
+            return multiply(Const(math.pow(c, p)), _root(b, p))
+        case Pow(arg=Var() as r, exponent=q):
+            return power(r, q * p)
+    return power(a, p)
