@@ -14,7 +14,7 @@ from mercer.preimages._descent import IterativeSolver
 from mercer.preimages._problem import Problem
 from mercer.preimages._state import State
 from mercer.preimages.solvers._radius_equation import slope, solve_length
-from mercer.rigor._derivative_bounds import upward_curvature
+from mercer.rigor import upward_curvature
 from mercer.space import Element
 
 
