@@ -13,6 +13,7 @@ from mercer._config import get_options, options
 from mercer.engine import Distance, Fields, Program, n_rows, pieces
 from mercer.exceptions import DerivativeError, InputError
 from mercer.preimages._result import Certificate, Verdict, undecided
+from mercer.preimages._state import State
 from mercer.rigor import (
     EPS,
     Interval,
@@ -115,21 +116,44 @@ def certify(psi: Element, X: Any, *, eigenvalues: bool | None = None) -> Certifi
     >>> [v.name for v in mc.preimages.certify(psi, [[0.03], [1.5]]).verdict]
     ['PROVED_MINIMUM', 'NOT_A_MINIMUM']
     """
+    return certify_state(*prepared(psi, X), eigenvalues=eigenvalues)
+
+
+def certify_state(
+    psi: Element, X: Any, state: State | None = None, *, eigenvalues: bool | None = None
+) -> Certificate:
+    """`certify` for checked points, at which the derivatives may be known already."""
     if not psi.kernel.program.has_derivatives:
         return undecided(n_rows(X))
-    psi, X = prepared(psi, X)
+    X = X.toarray() if is_sparse(X) else X
     whole = X.shape[1] <= _WHOLE if eigenvalues is None else eigenvalues
-    M = np.broadcast_to(hessian_lipschitz(psi), (psi.coef.shape[1],))
+    known = _known(state, whole)
     wanted = get_options().engine
     with options(tolerance=0.0, engine=None if wanted == "spectral" else wanted):
         try:
+            M = np.broadcast_to(hessian_lipschitz(psi), (psi.coef.shape[1],))
             parts = [
-                _certificate(_part(psi, rows), X[rows], _rows(M, rows), whole)
+                _certificate(
+                    _part(psi, rows),
+                    X[rows],
+                    _rows(M, rows),
+                    whole,
+                    known=known and (known[0][rows], known[1][rows]),
+                )
                 for rows in pieces(len(X), max(1, _NUMBERS // X.shape[1] ** (1 + whole)))
             ]
         except (DerivativeError, InputError):  # of a profile that could not be recorded
             return undecided(len(X))
     return Certificate(*(np.concatenate(column) for column in zip(*parts, strict=True)))
+
+
+def _known(state: State | None, whole: bool) -> tuple[Array, Array] | None:
+    """Gradients and Hessians of a state; None unless they are sums to rounding, off cusps."""
+    if state is None or state.hessian is None or not whole:
+        return None
+    exact = get_options().tolerance == 0.0 and get_options().engine != "spectral"
+    plain = not np.any(state.shift) and (state.cusp is None or not np.any(state.cusp))
+    return (state.gradient, state.hessian) if exact and plain else None
 
 
 def _part(psi: Element, rows: Any) -> Element:
@@ -157,14 +181,19 @@ class _Facts:
 
 
 def _certificate(
-    psi: Element, X: Array, M: Array, whole: bool, quick: bool = True
+    psi: Element,
+    X: Array,
+    M: Array,
+    whole: bool,
+    quick: bool = True,
+    known: tuple[Array, Array] | None = None,
 ) -> tuple[Array, ...]:
     """Verdicts, radii and bounds on the smallest eigenvalue of one block.
 
     Where a bound on the rounding that needs no pass over the points leaves something open, those
     points are done again with one that does.
     """
-    g, H, cusp = _derivatives(psi, X, 2 if whole else 1)
+    g, H, cusp = (*known, None) if known else _derivatives(psi, X, 2 if whole else 1)
     norm = _norms(g)
     if H is None:
         return _decided(psi, X, _facts_of_sums(psi, X, norm), M, cusp)

@@ -12,7 +12,7 @@ from mercer._array import Array
 from mercer._config import options
 from mercer.engine import n_columns
 from mercer.exceptions import DerivativeError, InputError
-from mercer.preimages._objective import Nearest
+from mercer.preimages._objective import ElementSums, Nearest
 from mercer.preimages._state import State
 from mercer.rigor import coefficient_sizes
 from mercer.space import Element
@@ -318,4 +318,4 @@ def _state(psi: Element, X: Any, order: int) -> State:
     if n_columns(X) == 0:
         raise InputError("derivatives need points that are vectors")
     with options(tolerance=0.0):  # sums over frequencies come without stiffness
-        return Nearest().at(psi, X, np.zeros(len(X), dtype=int), order)
+        return Nearest().at(ElementSums(psi), X, np.zeros(len(X), dtype=int), order)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -25,7 +26,7 @@ class Objective(ABC):
     max_order: int = 2  # derivatives that are available
 
     @abstractmethod
-    def at(self, psi: Element, points: Array, owners: Array, order: int) -> State:
+    def at(self, elements: ElementSums, points: Array, owners: Array, order: int) -> State:
         """The objective of element owners[j] at row j of points."""
 
 
@@ -47,21 +48,21 @@ class Nearest(Objective):
     array([[2., 0.]])
     """
 
-    def at(self, psi: Element, points: Array, owners: Array, order: int) -> State:
+    def at(self, elements: ElementSums, points: Array, owners: Array, order: int) -> State:
         """Values, gradients and Hessians of k(x, x)/2 - psi(x)."""
-        sums = _sums(psi, points, owners, order)
+        sums = elements.at(points, owners, order)
         if sums.radial:
             return sums.state(points, -1.0)
-        own = _self_sums(psi.kernel.program, points, order)
+        own = _self_sums(elements.program, points, order)
         value = 0.5 * own.value - sums.value
         if not order:
             return State(points, value, shift=sums.shift)
         gradient = 0.5 * own.gradient - sums.gradient
         hessian = 0.5 * own.hessian - sums.hessian if order == 2 else None
         size = None  # where k(x, x) is constant there is nothing that the gradient is the rest of
-        if psi.kernel.program.diagonal.variables:
+        if elements.program.diagonal.variables:
             size = np.linalg.norm(own.gradient, axis=1) / 2 + np.linalg.norm(sums.gradient, axis=1)
-        stiffness = own.slope if psi.kernel.program.kind == "dot" else None
+        stiffness = own.slope if elements.program.kind == "dot" else None
         terms = 0.5 * np.abs(own.value) + np.abs(sums.value)
         return State(points, value, gradient, hessian, stiffness, sums.shift, size, terms)
 
@@ -87,12 +88,12 @@ class Collinear(Objective):
 
     max_order = 1
 
-    def at(self, psi: Element, points: Array, owners: Array, order: int) -> State:
+    def at(self, elements: ElementSums, points: Array, owners: Array, order: int) -> State:
         """Values and gradients of -psi(x) k(x, x)^(-1/2)."""
-        sums = _sums(psi, points, owners, order)
+        sums = elements.at(points, owners, order)
         if sums.radial:
             return sums.state(points, -1.0)
-        own = _self_sums(psi.kernel.program, points, order)
+        own = _self_sums(elements.program, points, order)
         with np.errstate(divide="ignore", invalid="ignore"):
             root = np.where(own.value > 0, own.value, np.nan) ** -0.5
         value = -sums.value * root
@@ -133,10 +134,10 @@ class Projected(Objective):
     plane: Subspace
     max_order = 1
 
-    def at(self, psi: Element, points: Array, owners: Array, order: int) -> State:
+    def at(self, elements: ElementSums, points: Array, owners: Array, order: int) -> State:
         """Values and gradients of sum_l (f_l(x) - <f_l, psi>)^2 / 2."""
         f = self.plane.directions
-        wanted = np.atleast_2d(_coordinates(self.plane, psi))[owners]
+        wanted = np.atleast_2d(np.asarray(elements.psi.inner(f)))[owners]
         gap = f(points) - wanted
         value = 0.5 * np.sum(gap**2, axis=1)
         shift = np.zeros(len(points))
@@ -150,11 +151,6 @@ class Projected(Objective):
         reach = np.sqrt(np.maximum(f.kernel.diag(points), 0.0)) * np.linalg.norm(wanted, axis=1)
         terms = np.sum(gap**2 + wanted**2, axis=1)
         return State(points, value, gradient, None, None, shift, np.maximum(size, reach), terms)
-
-
-def _coordinates(plane: Subspace, psi: Element) -> Array:
-    """<f_l, psi>, shape (b, r)."""
-    return np.asarray(psi.inner(plane.directions))
 
 
 @dataclass(frozen=True)
@@ -188,26 +184,48 @@ class _Sums:
         )
 
 
-def _sums(psi: Element, points: Array, owners: Array, order: int) -> _Sums:
-    """Paired sums; one element for all rows runs unpaired, which every engine can do."""
-    distances = [isinstance(v, engine.Distance) for v in psi.kernel.program.variables]
-    radial = all(distances)
-    single = psi.coef.shape[1] == 1
-    whole = single or (len(owners) == psi.coef.shape[1] and np.array_equal(owners, _all(owners)))
-    coef = psi.coef if whole else psi.coef.columns(owners)
-    part = Element(psi.kernel, psi.points, coef, coef.shape[1])
-    f = part.fields(points, order=order, paired=not single, shifted=radial)
+class ElementSums:
+    """Values and derivatives of the elements of a batch, each at rows of its own.
 
-    def pick(array: Any) -> Any:
-        return None if array is None else np.asarray(array[:, 0] if single else array, dtype=float)
+    The sum of a single element is prepared once; it also runs on every engine.
+    """
 
-    slope = pick(f.slopes[0]) if len(distances) == 1 and order and f.slopes else None
-    gradient, hessian, cusp = pick(f.gradient), pick(f.hessian), pick(f.cusp)
-    return _Sums(pick(f.value), gradient, hessian, slope, cusp, f.shift, radial)
+    def __init__(self, psi: Element) -> None:
+        self.psi, self.program = psi, psi.kernel.program
+        self.is_radial = all(isinstance(v, engine.Distance) for v in self.program.variables)
 
+    @cached_property
+    def _prepared(self) -> engine.PreparedSum:
+        return engine.prepare(self.program, self.psi.points, self.psi.coef, slopes=True)
 
-def _all(owners: Array) -> Array:
-    return np.arange(len(owners))
+    def at(self, points: Array, owners: Array, order: int) -> _Sums:
+        """Element owners[j] at row j."""
+        program, coef = self.program, self.psi.coef
+        if order:
+            engine.require_derivatives(program)
+        if coef.shape[1] == 1:
+            f = self._prepared.fields(points, order=order, shifted=self.is_radial)
+        else:
+            if not np.array_equal(owners, np.arange(coef.shape[1])):
+                coef = coef.columns(owners)
+            f = engine.fields(
+                program,
+                self.psi.points,
+                points,
+                coef,
+                order=order,
+                paired=True,
+                shifted=self.is_radial,
+            )
+
+        def pick(array: Any) -> Any:
+            if array is None:
+                return None
+            return np.asarray(array[:, 0] if self.psi.coef.shape[1] == 1 else array, dtype=float)
+
+        slope = pick(f.slopes[0]) if len(program.variables) == 1 and order and f.slopes else None
+        gradient, hessian, cusp = pick(f.gradient), pick(f.hessian), pick(f.cusp)
+        return _Sums(pick(f.value), gradient, hessian, slope, cusp, f.shift, self.is_radial)
 
 
 def _self_sums(program: Program, points: Array, order: int) -> _Sums:

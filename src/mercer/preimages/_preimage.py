@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 
 from mercer import engine
-from mercer._array import Array, Points, is_sparse, positive_int
+from mercer._array import Array, is_sparse, positive_int
 from mercer._progress import Callback
 from mercer._status import Status
 from mercer.engine import n_columns, pieces
 from mercer.exceptions import InputError
 from mercer.kernels import Definiteness, OpenBall
-from mercer.preimages._certify import certify
+from mercer.preimages._certify import certify_state
 from mercer.preimages._constraint import Ball, as_constraint
 from mercer.preimages._descent import IterativeSolver
 from mercer.preimages._objective import Nearest, Objective
@@ -253,26 +253,24 @@ def _described(
     problem: Problem, found: SolverResult, norms: Array, eigenvalues: bool | None
 ) -> PreImage:
     """The result: distance, gradient and certificate do not depend on the solver."""
-    psi, owners = problem.psi, np.arange(problem.batch)
+    psi = problem.psi
     nearest = isinstance(problem.objective, Nearest)
-    vectors = psi.kernel.domain.is_vector
-    points = found.points if vectors else psi.queries(found.points)
+    points = found.points if psi.kernel.domain.is_vector else psi.queries(found.points)
     own = np.asarray(engine.diagonal(psi.kernel.program, points), dtype=float)
-    if not problem.is_smooth:
-        value = np.asarray(psi.fields(points, paired=True).value, dtype=float)
-        objective, gradient = 0.5 * own - value, np.full(problem.batch, np.nan)
-    else:
-        state = found.state or problem.at(points, owners, 1)
+    certificate = undecided(problem.batch)
+    if problem.is_smooth:
+        proves = nearest and problem.constraint.is_free  # proofs are about this problem
+        order = 2 if proves and problem.dim <= _NEWTON_DIMENSIONS else 1
+        state = found.state or problem.at(points, np.arange(problem.batch), order)
         objective, gradient = state.objective + problem.offset, state.gradient_norm
-        if nearest:
-            value = 0.5 * own - objective
-        else:
-            value = np.asarray(psi.fields(points, paired=True).value, dtype=float)
-    # proofs are about the unconstrained distance problem
-    if problem.is_smooth and nearest and problem.constraint.is_free:
-        certificate = certify(psi, Points(points, psi.kernel.domain), eigenvalues=eigenvalues)
+        if proves:
+            certificate = certify_state(psi, points, state, eigenvalues=eigenvalues)
+    if problem.is_smooth and nearest:
+        value = 0.5 * own - objective
     else:
-        certificate = undecided(problem.batch)
+        value = np.asarray(psi.fields(points, paired=True).value, dtype=float)
+    if not problem.is_smooth:
+        objective, gradient = 0.5 * own - value, np.full(problem.batch, np.nan)
     squared = norms**2 + own - 2.0 * value
     slack = 1e-12 * (norms**2 + np.abs(own))  # a square that is negative by rounding is zero
     distance = np.sqrt(np.where(squared < -slack, np.nan, np.maximum(squared, 0.0)))

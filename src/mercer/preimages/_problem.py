@@ -13,7 +13,7 @@ from mercer._array import Array, is_sparse
 from mercer.engine import Program, n_columns, n_rows, pieces
 from mercer.kernels import Kernel
 from mercer.preimages._constraint import Constraint
-from mercer.preimages._objective import Nearest, Objective
+from mercer.preimages._objective import ElementSums, Nearest, Objective
 from mercer.preimages._state import State, row_products, smallest_subgradients
 from mercer.rigor import coefficient_sizes, cusp_slope, gradient_bound
 from mercer.space import Element, feature
@@ -55,6 +55,11 @@ class Problem:
         """The number of coordinates of a point."""
         return int(n_columns(self.psi.points))
 
+    @cached_property
+    def sums(self) -> ElementSums:
+        """The elements, prepared to be evaluated many times."""
+        return ElementSums(self.psi)
+
     @property
     def is_smooth(self) -> bool:
         """Whether points are vectors and the kernel has derivatives."""
@@ -73,7 +78,7 @@ class Problem:
 
         At a cusp the gradient is the subgradient of smallest norm.
         """
-        state = self.objective.at(self.psi, points, owners, min(order, self.objective.max_order))
+        state = self.objective.at(self.sums, points, owners, min(order, self.objective.max_order))
         if state.cusp is not None and order:
             state = self._shrunk(state)
         if not order or self.constraint.is_free:

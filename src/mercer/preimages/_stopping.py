@@ -12,7 +12,7 @@ from mercer._status import Status
 from mercer.preimages._driver import Stop
 from mercer.preimages._problem import Problem
 from mercer.preimages._state import State, row_norms, row_products
-from mercer.rigor import coefficient_sizes
+from mercer.rigor import coefficient_sizes, spectral_norms
 from mercer.space import feature
 
 _BULK = 1e-4  # of sum |a_i| k(0): objectives above are not tails
@@ -110,11 +110,23 @@ class StoppingRule:
 
     def _is_beyond(self, state: State) -> Array:
         """Rows that are so far out, and going on, that nothing can be found."""
+        if np.abs(state.points).max() < self._wide:
+            return np.zeros(len(state.points), dtype=bool)
         away, distance = self._distances(state.points)
         beyond = distance > _FAR * self.problem.region[1]
         if beyond.any() and self.problem.is_translation_invariant:
             beyond &= row_products(self.problem.image(state.gradient), away) <= 0.0
         return np.asarray(beyond)
+
+    @cached_property
+    def _wide(self) -> float:
+        """Coordinates below this are not beyond: a quick test before distances are measured."""
+        middle, reach = self.problem.region
+        largest = spectral_norms(self.problem.program, self.problem.dim)[0]
+        if len(self.problem.program.variables) != 1 or not largest > 0:
+            return 0.0
+        far = _FAR * reach - float(np.linalg.norm(middle))
+        return float(far / (largest * np.sqrt(self.problem.dim)))
 
     @cached_property
     def _sizes(self) -> Array:

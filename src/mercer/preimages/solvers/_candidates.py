@@ -111,7 +111,7 @@ class _Ready(Solver):
         owners = np.tile(np.arange(b), size)
         points = self.points[np.repeat(np.arange(rows.start, rows.stop), b)]
         points = problem.constraint.project(points, owners)
-        return problem.objective.at(problem.psi, points, owners, 0).objective.reshape(size, b)
+        return problem.objective.at(problem.sums, points, owners, 0).objective.reshape(size, b)
 
     def _taken(self, problem: Problem, index: Array) -> Any:
         """The chosen points: rows of an array, or a list of objects."""
