@@ -14,7 +14,7 @@ def gaps(Y: Any, X: Any, period: float | None) -> Array:
     return wrapped(_column(Y)[:, None] - _column(X)[None, :], period)
 
 
-def aligned_gaps(Y: Any, X: Any, period: float | None) -> Array:
+def rowwise_gaps(Y: Any, X: Any, period: float | None) -> Array:
     """y_j - x_j, shape (m,), in float64."""
     return wrapped(_column(Y) - _column(X), period)
 

@@ -37,10 +37,10 @@ def coordinate_sums(kind: str, Y: Array, X: Array, out: Array | None = None) -> 
     return _share(out, X.shape[1]) if kind == "equal" else out
 
 
-def aligned_sums(kind: str, Y: Array, X: Array) -> Array:
+def rowwise_sums(kind: str, Y: Array, X: Array) -> Array:
     """The sums between row j of Y and row j of X, shape (len(Y),)."""
     if kind == "equal":
-        return _share(aligned_sums("differing", Y, X), X.shape[1])
+        return _share(rowwise_sums("differing", Y, X), X.shape[1])
     return np.asarray(_TERMS[kind](Y, X).sum(axis=1, dtype=np.float64))
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from mercer._array import Array
 from mercer.engine.pairs._cancellation import rounded_up
-from mercer.engine.pairs._distances import aligned_distances, spatial_order
+from mercer.engine.pairs._distances import rowwise_distances, spatial_order
 from mercer.engine.programs._jets import evaluate
 from mercer.engine.programs._program import Program
 
@@ -60,7 +60,7 @@ def share_in_reach(X: Array, Y: Array, cutoff: float) -> float:
         return 1.0
     rng = np.random.default_rng(0)
     x, y = X[rng.integers(0, len(X), _SAMPLED)], Y[rng.integers(0, len(Y), _SAMPLED)]
-    inside = aligned_distances(y, x) < 4.0 * cutoff
+    inside = rowwise_distances(y, x) < 4.0 * cutoff
     return max(float(np.mean(inside)), 1.0 / _SAMPLED)
 
 

@@ -108,7 +108,7 @@ class Distances:
         chunk = max(1, _ENTRIES // X.shape[1])
         for start in range(0, r.size, chunk):
             i, j = r[start : start + chunk], c[start : start + chunk]
-            u[i, j] = aligned_distances(Y[i], X[j])
+            u[i, j] = rowwise_distances(Y[i], X[j])
 
 
 def bound_on_error(radius2: float, dtype: Any) -> float:
@@ -116,7 +116,7 @@ def bound_on_error(radius2: float, dtype: Any) -> float:
     return _BOUND * float(np.finfo(dtype).eps) * radius2
 
 
-def aligned_distances(Y: Any, X: Any) -> Array:
+def rowwise_distances(Y: Any, X: Any) -> Array:
     """|y_j - x_j|^2 row by row, from differences, in float64."""
     if is_sparse(Y) or is_sparse(X):
         gap = Y - X

@@ -1,11 +1,11 @@
-"""Gap-weighted subsequences: values of pairs of sequences, by explicit features or by recursion.
+"""The gap-weighted subsequence kernel of strings, by explicit features or by recursion.
 
     phi_u(s) = sum over places i_1 < ... < i_p with s[i_1], ..., s[i_p] = u of decay^(i_p - i_1 + 1)
 
-and k(s, t) = sum_u phi_u(s) phi_u(t). The features of a block are one matrix, and k a product of
-two of them; their number is alphabet^p. The recursion over pairs takes p |s| |t| steps whatever the
-alphabet is. Which is faster is forecast from measurements. The core does both, NumPy where it is
-missing.
+and k(s, t) = sum_u phi_u(s) phi_u(t). There are alphabet^p features; those of a block of sequences
+are one matrix, and k is a product of two of them. The recursion over pairs of sequences takes
+p |s| |t| steps whatever the alphabet is. The way with less work is taken. The compiled core does
+both; NumPy does if it is missing.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from mercer.engine._compiled import core, core_allowed, instruction_set
 from mercer.engine._tiling import pieces
 
 _SMALLEST_DECAY = 1e-12  # below it the scaled sums of the core could overflow
-_DIAGONAL, _PAIRS = 512, 32  # sequences of one task
+_DIAGONAL, _PAIRS = 512, 32  # sequences of one task: milliseconds of work
 _STRIP = 64  # letters of a sequence that NumPy takes at once
-# nanoseconds: a product of two features; a feature at one letter of one sequence; a pair of letters
-# for each letter of the subsequence (up to 5 of them the core has them in registers)
-_NATIVE = 0.045, 0.3, 0.05
-_NUMPY = 0.045, 4.0, 5.0
-_LONG, _UNROLLED = 3.0, 5
+# Work in units of one multiplication inside a matrix product, which is the fastest there is: of a
+# feature at one letter of a sequence, and of a pair of letters for each letter of the subsequence
+# (benchmarks/strings.py compares both ways).
+_NATIVE_WORK, _NUMPY_WORK = (7.0, 1.0), (90.0, 110.0)
+_UNROLLED, _LONGER = 5, 3.0  # up to so many letters stay in registers; longer ones take more work
 
 
 @dataclass(frozen=True)
@@ -110,11 +110,12 @@ def _use_core(length: int, decay: float) -> bool:
 
 
 def _features_are_faster(x: Letters, y: Letters, length: int, decay: float) -> bool:
+    """Compared in logarithms: alphabet^p may be beyond any number."""
     native = _use_core(length, decay)
-    product, feature, pair = _NATIVE if native else _NUMPY
-    pair *= length * (_LONG if native and length > _UNROLLED else 1.0)
+    feature, pair = _NATIVE_WORK if native else _NUMPY_WORK
+    pair *= length * (_LONGER if native and length > _UNROLLED else 1.0)
     n, m = float(len(x.letters)), float(len(y.letters))
-    by_features = product * x.count * y.count + feature * (n + m) / x.alphabet
+    by_features = float(x.count) * y.count + feature * (n + m) / x.alphabet
     return math.log(by_features) + length * math.log(x.alphabet) < math.log(pair * n * m)
 
 
@@ -131,9 +132,9 @@ class _Begin:
 
 
 def _by_features(x: Letters, y: Letters, length: int, decay: float) -> Array:
-    """Features that begin alike at once, as many as the memory allows.
+    """Sum over groups of features with the same beginning, each as large as the memory allows.
 
-    Sequences without the letters they begin with have none of these features, and are left out.
+    Sequences that lack a letter of the beginning have none of these features, and are left out.
     """
     out = np.zeros((x.count, y.count))
     has_x, has_y = _has(x), _has(y)
@@ -151,7 +152,7 @@ def _by_features(x: Letters, y: Letters, length: int, decay: float) -> Array:
 
 
 def _beginnings(alphabet: int, length: int, count: int) -> Iterator[_Begin]:
-    """All features of `count` sequences, in parts that the memory holds."""
+    """Beginnings that split the features of `count` sequences into parts that fit in memory."""
     room = get_options().working_memory * 2**20 / (2 * thread_count() * 8 * count)
     given = 0
     while given < length - 1 and alphabet ** (length - given - 1) > room:
@@ -190,7 +191,7 @@ def _features(x: Letters, length: int, begin: _Begin, decay: float) -> Array:
 
 
 def _features_numpy(x: Letters, length: int, begin: _Begin, decay: float) -> Array:
-    """The same: at each place what is open decays, and is continued by the letter there."""
+    """The same in NumPy: each letter continues the subsequences that are open, which decay."""
     n, given, size = x.count, len(begin.prefix), begin.last - begin.first
     begun = np.zeros((given + 1, n))  # weights of the first letters of the prefix
     begun[0] = 1.0

@@ -1,4 +1,4 @@
-"""The variables of a program between two sets of points, prepared once and read tile by tile."""
+"""Tiles of the variables of a program: distances, inner products, ... of points and queries."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from mercer._array import Array, is_sparse
 from mercer.engine._compiled import compiled_profile
 from mercer.engine._points import tile_dtype
 from mercer.engine.pairs._cancellation import recompute_below
-from mercer.engine.pairs._circular import aligned_gaps, gaps
+from mercer.engine.pairs._circular import gaps, rowwise_gaps
 from mercer.engine.pairs._coordinates import (
-    aligned_sums,
     comparable,
     coordinate_sums,
+    rowwise_sums,
     totals,
 )
-from mercer.engine.pairs._distances import Distances, aligned_distances, squared_norms
+from mercer.engine.pairs._distances import Distances, rowwise_distances, squared_norms
 from mercer.engine.programs._maps import Columns, Maps, apply_all
 from mercer.engine.programs._program import (
     Block,
@@ -32,12 +32,13 @@ from mercer.engine.programs._program import (
     Program,
     Total,
     Variable,
+    maps_of,
 )
 
 
 def mapped_points(v: Variable, X: Any, Y: Any) -> tuple[Any, Any]:
     """Points and queries where variable v measures them."""
-    maps: Maps = getattr(v, "maps", ())
+    maps = maps_of(v)
     if isinstance(v, Coordinates):
         return comparable(apply_all(maps, X), apply_all(maps, Y) if Y is not X else None)
     if not maps:
@@ -52,7 +53,7 @@ def centre_before_maps(v: Variable, X: Any) -> Array | None:
 
     A map rounds, and its rounding errors should not depend on where the origin is.
     """
-    maps: Maps = getattr(v, "maps", ())
+    maps = maps_of(v)
     # selecting columns does not round, and gaps of columns are exact as they are
     rounds = isinstance(v, Gap) and not all(isinstance(step, Columns) for step in maps)
     if not (isinstance(v, Distance) or rounds) or not maps or is_sparse(X):
@@ -102,7 +103,7 @@ class Pairs:
 
     @property
     def one_pass(self) -> bool:
-        """Whether a tile of values is a BLAS product (or sums) and one pass of the core over it."""
+        """Whether one pass of the core turns a tile of products or sums into kernel values."""
         if self._profile is None:
             return False
         (v,) = self.program.variables
@@ -112,18 +113,19 @@ class Pairs:
 
     def values(self, rows: slice, columns: slice, out: Array | None = None) -> Array:
         """The profile on a tile, where one pass is enough; in `out` if that is given."""
+        tile, *norms = self._products(rows, columns, out)
+        self._profile.values(tile, *norms)
+        return tile  # type: ignore[no-any-return]
+
+    def _products(self, rows: slice, columns: slice, out: Array | None = None) -> tuple[Any, ...]:
+        """Inner products (or sums over coordinates), and norms that turn them into distances."""
         (v,) = self.program.variables
         if isinstance(v, Distance):
-            tile, *norms = self._distances[0].products(rows, columns, out)
-            self._profile.values(tile, *norms)
-            return tile
+            return self._distances[0].products(rows, columns, out)
         X, Y = self.mapped(v)
         if isinstance(v, Coordinates):
-            tile = coordinate_sums(v.kind, Y[rows], X[columns], out)
-        else:
-            tile = np.matmul(Y[rows], X[columns].T, out=out)
-        self._profile.values(tile)
-        return tile
+            return coordinate_sums(v.kind, Y[rows], X[columns], out), None, None
+        return np.matmul(Y[rows], X[columns].T, out=out), None, None
 
     def coordinates(self) -> tuple[Array, Array]:
         """Points of rows and of columns where one pass is enough; of distances, about a centre."""
@@ -141,15 +143,9 @@ class Pairs:
         Adds to `values` and `slopes` the sums over the rows of both weights. Here the rows are
         points and the columns queries.
         """
-        (v,) = self.program.variables
-        if isinstance(v, Distance):
-            tile, *norms = self._distances[0].products(rows, columns)
-            self._profile.weigh(tile, *norms, pair, values, slopes)
-        else:
-            X, Y = self.mapped(v)
-            tile = np.matmul(Y[rows], X[columns].T)
-            self._profile.weigh(tile, None, None, pair, values, slopes)
-        return tile
+        tile, *norms = self._products(rows, columns)
+        self._profile.weigh(tile, *norms, pair, values, slopes)
+        return tile  # type: ignore[no-any-return]
 
     def _variable(self, i: int, v: Variable, rows: Any, columns: slice) -> Any:
         X, Y = self.mapped(v)
@@ -158,20 +154,16 @@ class Pairs:
                 return self._distances[i].tile(rows, columns)
             case Dot():
                 return _dots(Y[rows], X[columns], self.dtype)
-            case Norm(of=of):
-                norms = squared_norms(Y[rows] if of == "row" else X[columns])
-                return _oriented(norms, of).astype(self.dtype)
             case Coordinates(kind=kind):
                 return coordinate_sums(kind, Y[rows], X[columns])
-            case Total(of=of):
-                sums = totals(Y[rows] if of == "row" else X[columns])
-                return _oriented(sums, of).astype(self.dtype)
             case Gap(period=period):
                 return gaps(Y[rows], X[columns], period)
             case Block(function=f):
                 return np.asarray(f(Y[rows], X[columns]))
-            case BlockDiagonal(of=of, diagonal=f):
-                return _oriented(np.asarray(f(Y[rows] if of == "row" else X[columns])), of)
+            case Norm(of="row") | Total(of="row") | BlockDiagonal(of="row"):
+                return _of_one_point(v, Y[rows], self.dtype)[:, None]
+            case Norm() | Total() | BlockDiagonal():
+                return _of_one_point(v, X[columns], self.dtype)[None, :]
 
     def centres(self, rows: Any) -> list[Any]:
         """For each variable the point about which its moments are taken at these queries.
@@ -193,7 +185,7 @@ class Pairs:
         return out
 
 
-def aligned(program: Program, X: Any, Y: Any) -> list[Any]:
+def rowwise_variables(program: Program, X: Any, Y: Any) -> list[Any]:
     """The variables of the pairs (x_j, y_j), row by row, each of shape (m,)."""
     dtype = tile_dtype(X, Y)
     out: list[Any] = []
@@ -201,26 +193,29 @@ def aligned(program: Program, X: Any, Y: Any) -> list[Any]:
         x, y = mapped_points(v, X, Y)
         match v:
             case Distance():
-                out.append(aligned_distances(y, x).astype(dtype))
+                out.append(rowwise_distances(y, x).astype(dtype))
             case Dot():
-                out.append(_aligned_dots(y, x).astype(dtype))
-            case Norm(of=of):
-                out.append(squared_norms(y if of == "row" else x).astype(dtype))
+                out.append(_rowwise_dots(y, x).astype(dtype))
             case Coordinates(kind=kind):
-                out.append(aligned_sums(kind, y, x).astype(dtype))
-            case Total(of=of):
-                out.append(totals(y if of == "row" else x).astype(dtype))
+                out.append(rowwise_sums(kind, y, x).astype(dtype))
             case Gap(period=period):
-                out.append(aligned_gaps(y, x, period))
-            case BlockDiagonal(of=of, diagonal=f):
-                out.append(np.asarray(f(y if of == "row" else x)))
+                out.append(rowwise_gaps(y, x, period))
             case Block(function=f):
-                out.append(_aligned_block(f, y, x))
+                out.append(_rowwise_block(f, y, x))
+            case Norm(of=of) | Total(of=of) | BlockDiagonal(of=of):
+                out.append(_of_one_point(v, y if of == "row" else x, dtype))
     return out
 
 
-def _oriented(vector: Array, of: str) -> Array:
-    return vector[:, None] if of == "row" else vector[None, :]
+def _of_one_point(v: Norm | Total | BlockDiagonal, Z: Any, dtype: Any) -> Array:
+    """A variable that looks at points or at queries only, shape (len(Z),)."""
+    match v:
+        case Norm():
+            return squared_norms(Z).astype(dtype)
+        case Total():
+            return totals(Z).astype(dtype)
+        case BlockDiagonal(diagonal=f):
+            return np.asarray(f(Z))
 
 
 def _dots(Y: Any, X: Any, dtype: Any) -> Array:
@@ -228,15 +223,15 @@ def _dots(Y: Any, X: Any, dtype: Any) -> Array:
     return np.asarray(t.toarray() if is_sparse(t) else t, dtype=dtype)
 
 
-def _aligned_dots(Y: Any, X: Any) -> Array:
+def _rowwise_dots(Y: Any, X: Any) -> Array:
     if is_sparse(Y) or is_sparse(X):
         products = Y.multiply(X) if is_sparse(Y) else X.multiply(Y)
         return np.asarray(products.sum(axis=1), dtype=np.float64).ravel()
     return np.asarray(np.einsum("ij,ij->i", Y, X, dtype=np.float64))
 
 
-def _aligned_block(function: Any, Y: Any, X: Any) -> Array:
-    """A function of blocks, one pair at a time; the only form it promises to have."""
+def _rowwise_block(function: Any, Y: Any, X: Any) -> Array:
+    """A function of blocks, one pair at a time."""
     values: Sequence[Any] = [
         np.asarray(function(Y[j : j + 1], X[j : j + 1]))[0, 0] for j in range(len(Y))
     ]

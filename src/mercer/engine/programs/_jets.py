@@ -35,6 +35,15 @@ class Jet:
     first: tuple[Any, ...] = ()
     second: tuple[tuple[Any, ...], ...] = ()
 
+    def each(self, change: Callable[[Any], Any]) -> Jet:
+        """Apply one function to the value and to all derivatives that are not structural zeros."""
+
+        def changed(a: Any) -> Any:
+            return a if is_zero(a) else change(a)
+
+        second = tuple(tuple(map(changed, row)) for row in self.second)
+        return Jet(change(self.value), tuple(map(changed, self.first)), second)
+
 
 def evaluate(expr: Expr, inputs: Sequence[Any], order: int = 0) -> Jet:
     """Evaluate the expression, and its derivatives in the inputs up to `order` (0, 1 or 2)."""

@@ -8,6 +8,7 @@ pass. Tiles run on the thread pool; each accumulates in float64.
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from mercer._array import Array
 from mercer._threads import map_threads
 from mercer.engine._points import dense, n_columns, n_rows
 from mercer.engine._tiling import pieces, plan
-from mercer.engine.pairs._profile_tiles import from_log, log_jet, scaled, tile_jet, without_cusps
+from mercer.engine.pairs._profile_tiles import from_log, tile_jet, without_cusps
 from mercer.engine.pairs._tiles import Pairs
 from mercer.engine.programs._coef import Coef, Dense, LowRank
 from mercer.engine.programs._jets import Jet
@@ -42,7 +43,7 @@ def gram(program: Program, X: Any, Y: Any) -> Array:
                 pairs.values(rows, columns, out[rows, columns])
                 continue
             shape = (count(rows), columns.stop - columns.start)
-            tile = tile_jet(program, pairs.tile(rows, columns), 0, shape, pairs.dtype)
+            tile = tile_jet(program.profile, pairs.tile(rows, columns), 0, shape, pairs.dtype)
             out[rows, columns] = tile.value
 
     def mirror(rows: slice) -> None:
@@ -118,13 +119,14 @@ class _BlockedSum:
                 shift = raise_shift(moments, shift, log.value)
                 jet = from_log(log, finite(shift)[:, None])
             else:
-                jet = tile_jet(self.program, inputs, self.order, shape, self.pairs.dtype)
+                jet = tile_jet(self.program.profile, inputs, self.order, shape, self.pairs.dtype)
             self._add(moments, jet, inputs, rows, columns)
         return moments, shift
 
     def _log_jet(self, inputs: list[Any], rows: Any, columns: slice, shape: Any) -> Jet:
         """The log-profile; pairs of coefficient zero must not set the shift."""
-        log = log_jet(self.program, inputs, self.order, shape, self.pairs.dtype)
+        assert self.program.log_profile is not None
+        log = tile_jet(self.program.log_profile, inputs, self.order, shape, self.pairs.dtype)
         if not (self.paired and isinstance(self.coef, Dense)):
             return log
         zero = self.coef.tile(columns, rows).T == 0
@@ -144,7 +146,9 @@ class _BlockedSum:
         coordinates = [z.astype(self.pairs.dtype, copy=False) for z in coordinates]
         for b, part in enumerate(moments):
             factor = A.T if self.paired else A[:, b]
-            add_moments(part, self.program, scaled(jet, factor), coordinates, self.order)
+            add_moments(
+                part, self.program, jet.each(partial(np.multiply, factor)), coordinates, self.order
+            )
             if self.out.cusp is not None:
                 found = 0.0 if at_cusp is None else np.where(at_cusp, factor, 0.0).sum(axis=1)
                 accumulate(part, ("cusp",), np.zeros(jet.value.shape[0]) + found)

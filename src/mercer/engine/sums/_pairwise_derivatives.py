@@ -53,7 +53,7 @@ def _derivative(program: Program, X: Any, Y: Any, *, mixed: bool) -> Array:
     def job(rows: slice) -> None:
         inputs = pairs.tile(rows, slice(0, m))
         shape = (rows.stop - rows.start, m)
-        jet = tile_jet(program, inputs, order, shape, pairs.dtype)
+        jet = tile_jet(program.profile, inputs, order, shape, pairs.dtype)
         jet, at_cusp = without_cusps(program, jet, inputs)
         directions = [_directions(v, pairs, rows) for v in program.variables]
         if mixed:

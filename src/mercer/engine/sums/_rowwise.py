@@ -8,8 +8,8 @@ import numpy as np
 
 from mercer._array import Array
 from mercer.engine._points import dense, n_columns, n_rows, tile_dtype
-from mercer.engine.pairs._profile_tiles import from_log, log_jet, scaled, tile_jet, without_cusps
-from mercer.engine.pairs._tiles import aligned, mapped_points
+from mercer.engine.pairs._profile_tiles import from_log, tile_jet, without_cusps
+from mercer.engine.pairs._tiles import mapped_points, rowwise_variables
 from mercer.engine.programs._jets import is_zero
 from mercer.engine.programs._program import Distance, Program
 from mercer.engine.sums._derivatives import Moments
@@ -20,7 +20,9 @@ from mercer.engine.sums._log_shift import finite
 def diagonal(program: Program, X: Any) -> Array:
     """k(x_i, x_i), shape (n,)."""
     single = program.diagonal
-    jet = tile_jet(single, aligned(single, X, X), 0, (n_rows(X),), tile_dtype(X, X))
+    jet = tile_jet(
+        single.profile, rowwise_variables(single, X, X), 0, (n_rows(X),), tile_dtype(X, X)
+    )
     return np.array(jet.value)  # never a view of a broadcast number
 
 
@@ -28,19 +30,19 @@ def rowwise_fields(
     program: Program, X: Any, Y: Any, coef: Array, order: int, shifted: bool
 ) -> Fields:
     """Element j is coef[j] k(x_j, .), taken at query j: one kernel value per query."""
-    inputs = aligned(program, X, Y)
+    inputs = rowwise_variables(program, X, Y)
     m, dtype = n_rows(Y), tile_dtype(X, Y)
     shift = np.zeros(m)
     if shifted and program.log_profile is not None:
-        log = log_jet(program, inputs, order, (m,), dtype)
+        log = tile_jet(program.log_profile, inputs, order, (m,), dtype)
         shift = np.asarray(log.value, dtype=np.float64)
         jet = from_log(log, finite(shift))
     else:
-        jet = tile_jet(program, inputs, order, (m,), dtype)
+        jet = tile_jet(program.profile, inputs, order, (m,), dtype)
     jet, at_cusp = without_cusps(program, jet, inputs)
     coef = coef.astype(jet.value.dtype)
     points, queries = _about_the_points(program, X, Y) if order else ([], [])
-    moments = _moments(scaled(jet, coef), points)
+    moments = _moments(jet.each(lambda a: a * coef), points)
     if order:
         moments[("cusp",)] = np.where(at_cusp, coef, 0) if at_cusp is not None else 0 * coef
     f = from_moments(program, [moments], queries, n_columns(Y), order, dtype, shift)
