@@ -1,4 +1,4 @@
-"""Handwritten digits, drowned in noise and brought back.
+"""Handwritten digits with strong noise, denoised by several methods.
 
 Prints a table of errors and seconds, and writes a contact sheet to build/demo.png. Run with
 `make run`.
@@ -82,12 +82,12 @@ def peer_grid(train: np.ndarray) -> Iterator[Denoise]:
 
 
 def ours(train: np.ndarray) -> Denoise:
-    """Nothing to set: width, strength and trust come from the noisy rows."""
+    """Nothing to set: the width, the strength and the trust are chosen from the noisy rows."""
     return mc.KernelDenoiser().fit(train).transform
 
 
 def our_grid(train: np.ndarray) -> Iterator[Denoise]:
-    """Three widths, four strengths, two ways back: one decomposition for each width."""
+    """Three widths, four strengths, two inverses: one decomposition for each width."""
     noise, length = mc.methods.noise_level(train), mc.median_scale(train)
     for share in (0.25, 0.5, 1.0):
         kernel = mc.Gaussian(share**0.5 * length)

@@ -13,8 +13,8 @@ from mercer.exceptions import InputError
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 
 _FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
-_EXACT_INTEGERS = 2**53
-_LARGEST = 1e150
+_EXACT_INTEGERS = 2**53  # beyond, float64 skips integers
+_LARGEST = 1e150  # of a coordinate: its square is a float64 with room for a sum
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,9 +87,22 @@ def as_points(X: Any, name: str = "X") -> Any:
             f"{name}.reshape(-1, 1) for one feature or {name}.reshape(1, -1) for one point"
         )
     _check_nonempty(array.shape, name)
+    with np.errstate(over="ignore", invalid="ignore"):
+        if np.isfinite(np.einsum("ij,ij->", array, array)):  # so all entries are, and their squares
+            return array
     _check_finite(array, name)
-    _check_squares(array, name)
+    if array.dtype == np.float64 and float(np.abs(array).max()) > _LARGEST:
+        raise InputError(
+            f"{name} has entries above {_LARGEST:g}, whose squares overflow; rescale it"
+        )
     return array
+
+
+def check_same_columns(X: Any, Y: Any, names: tuple[str, str] = ("X", "Y")) -> None:
+    """Raise unless two arrays of points have the same number of features (0 if not vectors)."""
+    a, b = (Z.shape[1] if len(Z.shape) == 2 else 0 for Z in (X, Y))
+    if a != b:
+        raise InputError(f"{names[0]} has {a} features, but {names[1]} has {b}")
 
 
 def as_vector(a: Any, name: str, length: int | None = None) -> Array:
@@ -187,6 +200,8 @@ def namespace(*arrays: Any) -> Any:
 
 
 def _as_float(X: Any, name: str) -> Array:
+    if type(X) is np.ndarray and X.dtype in _FLOATS:
+        return X
     if isinstance(X, np.ma.MaskedArray):
         raise InputError(f"{name} is a masked array; fill or drop the masked entries first")
     _check_frame(X, name)
@@ -198,7 +213,8 @@ def _as_float(X: Any, name: str) -> Array:
     if array.dtype in _FLOATS:
         return array
     if kind in "biu":
-        if kind in "iu" and array.size and _largest_integer(array) > _EXACT_INTEGERS:
+        ends = (int(array.min()), int(array.max())) if array.size and kind in "iu" else (0,)
+        if max(map(abs, ends)) > _EXACT_INTEGERS:
             raise InputError(f"{name} has integers above 2**53, which float64 cannot hold exactly")
         return array.astype(np.float64)
     if kind == "c":
@@ -218,26 +234,6 @@ def _check_frame(X: Any, name: str) -> None:
     bad = [str(c) for c, kind in kinds if not any(n in str(kind).lower() for n in numeric)]
     if bad:
         raise InputError(f"{name} has columns that are not numeric: {', '.join(bad)}; encode them")
-
-
-def _check_squares(array: Array, name: str) -> None:
-    """float64 points must have squared distances (float32 ones are squared in float64)."""
-    with np.errstate(over="ignore"):
-        if array.dtype == np.float32 or np.isfinite(_sum_of_squares(array)):
-            return
-    if float(np.abs(array).max()) > _LARGEST:
-        raise InputError(
-            f"{name} has entries above {_LARGEST:g}, whose squares overflow; rescale it"
-        )
-
-
-def _sum_of_squares(array: Array) -> float:
-    letters = "ij"[: array.ndim]
-    return float(np.einsum(f"{letters},{letters}->", array, array))
-
-
-def _largest_integer(array: Array) -> int:
-    return max(abs(int(array.max())), abs(int(array.min())))
 
 
 def _check_nonempty(shape: tuple[int, ...], name: str) -> None:

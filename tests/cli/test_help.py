@@ -44,7 +44,7 @@ def test_examples_run(line, run, files):
         assert Path("clusters.png").read_bytes().startswith(b"\x89PNG")
 
 
-@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("command", ["denoise", "segment"])
 def test_first_examples_run_in_a_process(command, spawn, files):
     words = shlex.split(COMMANDS[command].EXAMPLES[0][1])
     ran = spawn(*words[1:])

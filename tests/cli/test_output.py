@@ -58,6 +58,13 @@ def test_folder_is_never_written_into_itself(output, run, files):
     assert untouched(folder, names) == before
 
 
+def test_folders_that_cannot_be_written_are_refused_before_any_work(run, files, monkeypatch):
+    monkeypatch.setattr(os, "access", lambda path, mode: mode != os.W_OK)
+    ran = run("denoise", "measured.csv", "-o", "clean.csv")
+    assert ran.code == 2
+    assert "not writable" in ran.err
+
+
 def test_existing_output_needs_force(run, files):
     output = files["folder"] / "clean.csv"
     output.write_text("precious")
@@ -171,8 +178,10 @@ def test_interrupt_from_the_keyboard(tmp_path):
     assert [p.name for p in tmp_path.iterdir()] == ["pipe.csv"]
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
-@pytest.mark.parametrize(("source", "output"), [("complete.npy", "out.npy"), ("scans", "out")])
+@pytest.mark.parametrize(
+    ("number", "source", "output"),
+    [(signal.SIGTERM, "complete.npy", "out.npy"), (signal.SIGHUP, "scans", "out")],
+)
 def test_signals_leave_nothing_behind(number, source, output, files):
     before = names_in(files["folder"])
     module, function = ("arrays", "save") if source.endswith("npy") else ("images", "rint")

@@ -165,11 +165,3 @@ def test_tags_say_which_matrices_are_taken(kernel, sparse, positive, pairwise, m
     found = tags.input_tags
     assert (found.sparse, found.positive_only, found.pairwise) == (sparse, positive, pairwise)
     assert found.two_d_array == matrix
-
-
-def test_auto_of_many_rows_depends_on_neither_order_nor_repetition(rng):
-    X = rng.normal(size=(6_000, 2))  # more than are used for the median
-    w = rng.integers(1, 3, 6_000)
-    length = resolve_kernel("auto", X, sample_weight=w).length_scale
-    repeated = rng.permutation(np.repeat(X, w, axis=0))
-    assert resolve_kernel("auto", repeated).length_scale == pytest.approx(length, rel=1e-12)

@@ -48,6 +48,8 @@ class Output:
             raise UsageError(
                 f"the folder {self.path.parent} does not exist; create it or choose another"
             )
+        if not os.access(self.path.parent, os.W_OK):
+            raise UsageError(f"the folder {self.path.parent} is not writable; choose another")
         is_folder = self.path.is_dir()
         taken = any(self.path.iterdir()) if is_folder else os.path.lexists(self.path)
         if taken and not self.force:

@@ -135,7 +135,10 @@ def _auto_length(X: Any, weights: Any) -> float:
     """s with 2 s^2 the squared median distance between distinct rows; 1 if no two rows differ."""
     X = as_points(X)
     as_weights(weights, X.shape[0])  # raises if they are wrong
-    rows, mass = distinct_rows(X, weights)
+    try:
+        return median_scale(X, weights=weights) / float(np.sqrt(2.0))
+    except InputError:  # all rows are equal, or, if there are many, all that were drawn
+        rows, mass = distinct_rows(X, weights)
     try:
         return median_scale(rows, weights=mass) / float(np.sqrt(2.0))
     except InputError:  # one row, or rows so close that their squared distances are zero

@@ -25,7 +25,7 @@ Fetch = Callable[[str, str, tuple[int, ...]], Array]
 _WRONG = ArithmeticError, AssertionError, AttributeError, LookupError, TypeError, ValueError
 
 # Files that refer to one object many times could cost far more than their size. Limits:
-_MOST_NODES = 300_000  # in all trees of objects, shared nodes repeated; about two seconds
+_MOST_NODES = 300_000  # repeated objects in all trees of objects; about two seconds of building
 _MOST_BYTES = 4  # arrays that constructors check or copy, as a multiple of the arrays in the file
 _SMALL_BYTES = 1 << 24  # may be checked or copied in any case
 _MOST_COLLISIONS = 100  # members of a set or dict with the same hash; n of them cost n^2 steps
@@ -35,7 +35,7 @@ def decode(document: Any, fetch: Fetch) -> Any:
     """Build the object; `fetch(member, dtype, shape)` returns an array."""
     version = _check_format(document)
     try:
-        decoder = _Decoder(fetch, version)
+        decoder = _Decoder(fetch, version, len(document["objects"]))
         for node in document["objects"]:
             before = decoder.nodes_left
             decoder.known.append(decoder.node(node))
@@ -73,15 +73,15 @@ class _Decoder:
     nodes_left, bytes_left : int
         What is left of the limits.
     checked : dict
-        Points that a domain accepted, so that elements that share points check them once.
+        Points and what a domain made of them, so that elements that share points check them once.
     """
 
-    def __init__(self, fetch: Fetch, version: str) -> None:
+    def __init__(self, fetch: Fetch, version: str, n_objects: int) -> None:
         self.fetch, self.version = fetch, version
         self.known: list[Any] = []
         self.sizes: list[int] = []
-        self.nodes_left, self.bytes_left = _MOST_NODES, _SMALL_BYTES
-        self.checked: dict[Any, Points] = {}
+        self.nodes_left, self.bytes_left = _MOST_NODES + 2 * n_objects, _SMALL_BYTES
+        self.checked: dict[int, tuple[Any, Points]] = {}
 
     # --- values -------------------------------------------------------------------------------
 
@@ -171,12 +171,14 @@ class _Decoder:
     def _share_points(self, parts: dict[str, Any]) -> None:
         """Check the points of an element, unless an earlier element shares them."""
         kernel, points = parts.get("kernel"), parts.get("points")
-        if isinstance(kernel, Kernel):
-            key = id(points), kernel.domain
-            if key not in self.checked:
-                self._charge(points)
-                self.checked[key] = kernel.points(points, "points")
-            parts["points"] = self.checked[key]
+        if not isinstance(kernel, Kernel):
+            return
+        _, checked = self.checked.get(id(points), (None, None))
+        if checked is None or checked.domain != kernel.domain:
+            self._charge(points)
+            checked = kernel.points(points, "points")
+            self.checked[id(points)] = points, checked  # kept alive, so that its id stays its own
+        parts["points"] = checked
 
     def _array(self, node: Any) -> Array:
         name, dtype = _as(str, node["array"]), _as(str, node["dtype"])

@@ -17,7 +17,6 @@ from mercer.kernels._kernel import (
     Product,
     Sum,
     Transformed,
-    check_same_columns,
 )
 from mercer.kernels._measures import MixingMeasure, SpectralMeasure
 from mercer.kernels._normalised import Normalised
@@ -104,7 +103,6 @@ __all__ = [
     "Uniform",
     "Vectors",
     "VovkPolynomial",
-    "check_same_columns",
     "median_scale",
     "scott_scale",
     "silverman_scale",

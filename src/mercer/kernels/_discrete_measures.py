@@ -64,7 +64,14 @@ class Atoms(SpectralMeasure):
 
 @dataclass(frozen=True, eq=False)
 class TableAtoms(Atoms):
-    """Masses c_0, ..., c_L from a table; all others are zero, or too small to matter."""
+    """Masses c_0, ..., c_L from a table; all others are zero, or too small to matter.
+
+    Examples
+    --------
+    >>> import mercer as mc
+    >>> mc.kernels.TableAtoms((1.0, 0.5), period=1.0).mass
+    2.0
+    """
 
     table: Any
     period: float
@@ -73,7 +80,7 @@ class TableAtoms(Atoms):
         object.__setattr__(self, "table", frozen(np.array(self.table, dtype=np.float64)))
 
     @property
-    def mass(self) -> float:
+    def mass(self) -> float:  # type: ignore[override]
         """c_0 + 2 (c_1 + ... + c_L)."""
         return float(self.table[0] + 2.0 * np.sum(self.table[1:]))
 
@@ -97,7 +104,7 @@ class ZetaAtoms(Atoms):
     period: float
 
     @property
-    def mass(self) -> float:
+    def mass(self) -> float:  # type: ignore[override]
         """constant + 2 zeta(exponent)."""
         from scipy.special import zeta
 

@@ -1,4 +1,4 @@
-"""What a point is: each kernel says which sets of points it accepts."""
+"""Domains: the sets of points on which kernels are defined, and checks of user input."""
 
 from __future__ import annotations
 
@@ -16,11 +16,30 @@ _SQUARED_NORM = Program((Dot(),), Var(0))
 
 
 class Domain(ABC):
-    """A set of points, and how a collection of them is checked."""
+    """The set on which a kernel is defined, and how points are checked to lie in it.
+
+    A subclass writes one method, `check`.
+
+    Examples
+    --------
+    >>> from dataclasses import dataclass
+    >>> import mercer as mc
+    >>> @dataclass(frozen=True)
+    ... class Positive(mc.kernels.Domain):
+    ...     def check(self, X, name):
+    ...         X = mc.kernels.Vectors().check(X, name)
+    ...         if (X <= 0).any():
+    ...             raise mc.exceptions.DomainError(f"{name} must be > 0; take its exponential")
+    ...         return X
+    >>> k = mc.kernels.FromFunction(lambda X, Y: 1.0 / (X + Y.T), on=Positive())
+    >>> k([[1.0], [3.0]])
+    array([[0.5       , 0.25      ],
+           [0.25      , 0.16666667]])
+    """
 
     @abstractmethod
     def check(self, X: Any, name: str) -> Any:
-        """Return X as the engine takes it, or raise."""
+        """Return X as an array that the engine takes, or raise an error that calls it `name`."""
 
     @property
     def base(self) -> Domain:
@@ -38,7 +57,7 @@ class Domain(ABC):
 
     @property
     def period(self) -> float | None:
-        """Where claims are about points on a circle its length, else None."""
+        """The length of the circle that claims are about, or None."""
         return None
 
     def meet(self, other: Domain) -> Domain:
@@ -62,7 +81,16 @@ class Domain(ABC):
 
 @dataclass(frozen=True)
 class Vectors(Domain):
-    """Rows of a numeric matrix, dense or CSR."""
+    """Rows of a numeric matrix, dense or CSR: the domain of most kernels.
+
+    Examples
+    --------
+    >>> import mercer as mc
+    >>> mc.Gaussian(1.0).domain
+    Vectors()
+    >>> mc.kernels.Vectors().check([[1, 2]], "X")
+    array([[1., 2.]])
+    """
 
     def check(self, X: Any, name: str) -> Any:
         """A finite float matrix; dense ones come back as read-only views."""
@@ -123,7 +151,14 @@ class OpenBall(Domain):
 
 @dataclass(frozen=True)
 class RowIds(Domain):
-    """The numbers 0, ..., size - 1: rows of a precomputed matrix."""
+    """The row numbers 0, ..., size - 1 of a precomputed matrix.
+
+    Examples
+    --------
+    >>> import mercer as mc
+    >>> mc.Precomputed([[2.0, 1.0], [1.0, 2.0]]).domain
+    RowIds(size=2)
+    """
 
     size: int
 
@@ -175,10 +210,10 @@ class Objects(Domain):
 
 @dataclass(frozen=True)
 class AnyPoints(Domain):
-    """Whatever the other side of a sum or product accepts; on its own, vectors."""
+    """The domain of constants: any points in a sum or product, vectors on their own."""
 
     def check(self, X: Any, name: str) -> Any:
-        """Vectors, for want of anything else."""
+        """Vectors."""
         return Vectors().check(X, name)
 
 

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from mercer import engine
-from mercer._array import Array, Points, positive, real
-from mercer.engine import Const, Map, Program, n_columns
+from mercer._array import Array, Points, check_same_columns, positive, real
+from mercer.engine import Const, Map, Program
 from mercer.exceptions import InputError, UnavailableError
 from mercer.kernels._domain import AnyPoints, Domain, Mapped, Vectors
 from mercer.kernels._flags import Definiteness, Flags
@@ -125,17 +125,17 @@ class Kernel(Parametrized, ABC):
         other = as_kernel(other, "+")
         return NotImplemented if other is None else Sum(self, other)
 
-    def __radd__(self, other: Any) -> Kernel:
-        other = as_kernel(other, "+")
-        return NotImplemented if other is None else Sum(other, self)
+    def __radd__(self, number: Any) -> Kernel:
+        number = as_kernel(number, "+")
+        return NotImplemented if number is None else Sum(number, self)
 
     def __mul__(self, other: Any) -> Kernel:
         other = as_kernel(other, "*")
         return NotImplemented if other is None else Product(self, other)
 
-    def __rmul__(self, other: Any) -> Kernel:
-        other = as_kernel(other, "*")
-        return NotImplemented if other is None else Product(other, self)
+    def __rmul__(self, number: Any) -> Kernel:
+        number = as_kernel(number, "*")
+        return NotImplemented if number is None else Product(number, self)
 
     def __sub__(self, other: Any) -> Kernel:
         raise InputError(
@@ -159,13 +159,6 @@ def as_kernel(value: Any, operation: str) -> Kernel | None:
     if number <= 0:
         raise InputError(f"kernel {operation} number needs a number > 0, got {number!r}")
     return Constant(number)
-
-
-def check_same_columns(X: Any, Y: Any, names: tuple[str, str] = ("X", "Y")) -> None:
-    """Raise unless two sets of points have the same number of features."""
-    a, b = n_columns(X), n_columns(Y)
-    if a != b:
-        raise InputError(f"{names[0]} has {a} features, but {names[1]} has {b}")
 
 
 @dataclass(frozen=True)
@@ -210,7 +203,32 @@ class Constant(Kernel):
 
 
 @dataclass(frozen=True)
-class Sum(Kernel):
+class _OfTwo(Kernel):
+    """A kernel made of two kernels on the same points."""
+
+    left: Kernel
+    right: Kernel
+
+    def __post_init__(self) -> None:
+        self.left.domain.meet(self.right.domain)
+
+    @property
+    def domain(self) -> Domain:
+        """The points of both kernels."""
+        return self.left.domain.meet(self.right.domain)
+
+    @property
+    def _same_kind(self) -> bool:
+        """Whether both profiles are functions of the same variable (or of none)."""
+        return len({*self.left.program.variables, *self.right.program.variables}) <= 1
+
+    def _require_one_distance(self) -> None:
+        if not self._same_kind:
+            raise UnavailableError(f"{self!r} is not a profile of one squared distance")
+
+
+@dataclass(frozen=True)
+class Sum(_OfTwo):
     """k(x, y) = left(x, y) + right(x, y); written `left + right`.
 
     Examples
@@ -221,22 +239,10 @@ class Sum(Kernel):
     Gaussian(length_scale=3.0) + Linear()
     """
 
-    left: Kernel
-    right: Kernel
-
-    def __post_init__(self) -> None:
-        self.left.domain.meet(self.right.domain)
-
     @property
     def flags(self) -> Flags:  # type: ignore[override]
         """What the summands give."""
-        same = _same_kind(self.left, self.right)
-        return self.left.flags.plus(self.right.flags, same_kind=same)
-
-    @property
-    def domain(self) -> Domain:
-        """The domain of both."""
-        return self.left.domain.meet(self.right.domain)
+        return self.left.flags.plus(self.right.flags, same_kind=self._same_kind)
 
     def lower(self) -> Program:
         """The sum of the programs."""
@@ -244,7 +250,7 @@ class Sum(Kernel):
 
     def mixing_measure(self) -> MixingMeasure:
         """The sum of the measures, where both profiles are of the same distance."""
-        _require_same(self)
+        self._require_one_distance()
         return self.left.mixing_measure() + self.right.mixing_measure()
 
     def spectral_measure(self, dim: int) -> SpectralMeasure:
@@ -257,7 +263,7 @@ class Sum(Kernel):
 
 
 @dataclass(frozen=True)
-class Product(Kernel):
+class Product(_OfTwo):
     """k(x, y) = left(x, y) right(x, y); written `left * right`, or `2.0 * k` with a number.
 
     Examples
@@ -267,26 +273,15 @@ class Product(Kernel):
     2.0 * Gaussian(length_scale=1.0)
     """
 
-    left: Kernel
-    right: Kernel
-
-    def __post_init__(self) -> None:
-        self.left.domain.meet(self.right.domain)
-
     @property
     def flags(self) -> Flags:  # type: ignore[override]
         """What the factors give."""
         return self.left.flags.times(
             self.right.flags,
-            same_kind=_same_kind(self.left, self.right),
+            same_kind=self._same_kind,
             constant=isinstance(self.left, Constant) or isinstance(self.right, Constant),
             stationary=_is_stationary(self.left) and _is_stationary(self.right),
         )
-
-    @property
-    def domain(self) -> Domain:
-        """The domain of both."""
-        return self.left.domain.meet(self.right.domain)
 
     def lower(self) -> Program:
         """The product of the programs."""
@@ -294,7 +289,7 @@ class Product(Kernel):
 
     def mixing_measure(self) -> MixingMeasure:
         """The convolution of the measures, where both profiles are of the same distance."""
-        _require_same(self)
+        self._require_one_distance()
         return self.left.mixing_measure() * self.right.mixing_measure()
 
     def spectral_measure(self, dim: int) -> SpectralMeasure:
@@ -366,17 +361,7 @@ class Transformed(Kernel):
         return f"{inner}.transform({self.point_map!r})"
 
 
-def _same_kind(a: Kernel, b: Kernel) -> bool:
-    """Whether both profiles are functions of the same variable (or of none)."""
-    return len({*a.program.variables, *b.program.variables}) <= 1
-
-
 def _is_stationary(k: Kernel) -> bool:
     return k.program.has_derivatives and all(
         isinstance(v, engine.Distance) for v in k.program.variables
     )
-
-
-def _require_same(k: Sum | Product) -> None:
-    if not _same_kind(k.left, k.right):
-        raise UnavailableError(f"{k!r} is not a profile of one squared distance")

@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 
 from mercer import engine
-from mercer._array import Array, frozen, positive_int
+from mercer._array import Array, check_same_columns, frozen, positive_int
 from mercer._random import as_generator
 from mercer._status import Status
 from mercer._threads import map_threads, single_threaded_blas
 from mercer.engine import n_rows
 from mercer.exceptions import InputError
-from mercer.kernels import Kernel, check_same_columns
+from mercer.kernels import Kernel
 from mercer.linalg._blocked_products import blocks
 from mercer.linalg._inputs import double_points, one_of, require_definite
 from mercer.linalg._landmarks import RULES, Landmarks

@@ -33,12 +33,10 @@ def distinct_rows(X: Any, weights: Array | None = None) -> tuple[Any, Array]:
     raw = np.ones(n_rows(X)) if weights is None else np.asarray(weights, dtype=np.float64)
     _, first, group = np.unique(row_keys(X), return_index=True, return_inverse=True)
     mass = np.bincount(group, raw, len(first))
-    present = mass > 0.0
-    rows, mass = X[first[present]], mass[present]
+    present = np.flatnonzero(mass > 0.0)
     if is_sparse(X) or (X.dtype.kind in "fiub" and X.ndim == 2):
-        order = _lexicographic(rows)
-        return rows[order], mass[order]
-    return rows, mass
+        present = present[_lexicographic(X, first[present])]
+    return X[first[present]], mass[present]
 
 
 def spread_rows(X: Any, weights: Array | None, size: int) -> tuple[Array, Array]:
@@ -56,14 +54,14 @@ def dense(X: Any) -> Array:
     return np.asarray(X.toarray() if is_sparse(X) else X, dtype=np.float64)
 
 
-def _lexicographic(X: Any) -> Array:
-    """The order of distinct rows by their first column, then by the second, and so on.
+def _lexicographic(X: Any, rows: Array) -> Array:
+    """The order of some distinct rows by their first column, then by the second, and so on.
 
     A few columns nearly always decide, so more are looked at only if rows are tied.
     """
     d, used = n_columns(X), 4
     while True:
-        columns = dense(X[:, : min(used, d)])
+        columns = dense(X[:, : min(used, d)][rows])
         order = np.lexsort(columns.T[::-1])
         before, after = columns[order[:-1]], columns[order[1:]]
         tied = ((before == after) | (np.isnan(before) & np.isnan(after))).all(axis=1)

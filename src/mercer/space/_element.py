@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from mercer import engine
-from mercer._array import Array, Points, as_vector, as_weights, frozen, real
+from mercer._array import Array, Points, as_vector, as_weights, check_same_columns, frozen, real
 from mercer.engine import Coef, Dense, Fields, SingleFeatures, n_columns, n_rows, stack
 from mercer.exceptions import InputError, SpaceError
-from mercer.kernels import Kernel, check_same_columns
+from mercer.kernels import Kernel
 from mercer.space._inner_products import inner_table, squared_norms
 from mercer.space._points import concatenated, equal_points, unique
 

@@ -7,10 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from mercer._array import Array, as_weights, is_sparse
+from mercer._array import Array, as_weights, check_same_columns, is_sparse
 from mercer.engine import Dense, n_rows, pieces
 from mercer.exceptions import InputError
-from mercer.kernels import check_same_columns
 from mercer.preimages._problem import Problem
 from mercer.preimages._result import SolverResult
 from mercer.preimages._solver import Solver
@@ -99,7 +98,7 @@ class LinearInverse(Solver):
         """Return the data points of coordinates of shape (b, r), shape (b, d)."""
         return np.asarray(self.mean + coordinates @ self.slopes)
 
-    def solve(self, problem: Problem, starts: Any) -> SolverResult:
+    def solve(self, problem: Problem, start: Any) -> SolverResult:
         """Coordinates of every element, then the regression."""
         return found_by_regression(self.plane, self.predict, self.mean.size, problem)
 

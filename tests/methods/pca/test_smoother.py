@@ -1,0 +1,54 @@
+"""Smoother: its matrix, leverages, and leaving rows out, against written-out formulas."""
+
+import numpy as np
+import pytest
+
+import mercer as mc
+from mercer.methods import Tikhonov, kernel_pca
+from mercer.methods.pca._smoother import Smoother, leverages
+from mercer.preimages import LinearInverse
+
+K = mc.Gaussian(1.2)
+
+
+def fitted(X, w, strength=0.5):
+    plane = kernel_pca(K, X, weights=w)
+    phi = Tikhonov(strength).weights(plane.eigenvalues, None)
+    C = np.asarray(plane.coordinates(mc.feature(K, X)))
+    return plane, phi, Smoother(C, phi / plane.eigenvalues, w)
+
+
+@pytest.mark.parametrize("r", [3, None])  # the two ways to apply the matrix
+def test_it_is_a_weighted_mean_plus_a_filtered_projection(r, rng):
+    X, w, Z = rng.normal(size=(20, 3)), rng.uniform(0.5, 2.0, 20), rng.normal(size=(20, 2))
+    smoother = fitted(X, w)[2]
+    C, gain = smoother.C[:, :r], smoother.gain[:r]
+    H = np.outer(np.ones(20), w) / w.sum() + (C * gain) @ C.T * w
+    found = Smoother(C, gain, w)
+    np.testing.assert_allclose(found(Z), H @ Z, atol=1e-10)
+    np.testing.assert_allclose(found.leverage, np.diag(H), atol=1e-12)
+    some = Smoother(C[:5], gain, w[:5], float(w.sum()))
+    np.testing.assert_allclose(some.leverage, np.diag(H)[:5], atol=1e-12)
+
+
+def test_without_a_row_is_a_refit_without_it(rng):
+    X, w = rng.normal(size=(20, 3)), rng.uniform(0.5, 2.0, 20)
+    plane, phi, smoother = fitted(X, w)
+    Y = X + 0.2 * rng.normal(size=X.shape)
+    c = np.asarray(plane.coordinates(mc.feature(K, Y)))
+    found = smoother.points_without(c, X, phi, LinearInverse.fit(plane, X, w))
+    for i in range(20):
+        rest = np.delete(np.arange(20), i)
+        plane, phi, _ = fitted(X[rest], w[rest])
+        c = np.asarray(plane.coordinates(mc.feature(K, Y[i : i + 1])))
+        expected = LinearInverse.fit(plane, X[rest], w[rest]).predict(c * phi)[0]
+        np.testing.assert_allclose(found[i], expected, atol=1e-6)
+
+
+def test_leverages_are_those_of_truncated_smoothers(rng):
+    X, w = rng.normal(size=(20, 3)), rng.uniform(0.5, 2.0, 20)
+    plane, _, smoother = fitted(X, w)
+    found = leverages(smoother.C**2, plane.eigenvalues, w, float(w.sum()))
+    for r in (0, 1, 7, plane.dim):
+        kept = Smoother(smoother.C[:, :r], 1.0 / plane.eigenvalues[:r], w)
+        np.testing.assert_allclose(found[:, r], kept.leverage, atol=1e-12)
