@@ -29,7 +29,7 @@ from mercer.preimages.solvers._learned_map import FittedMap, LearnedMap
 from mercer.preimages.solvers._linear_inverse import LinearInverse
 from mercer.preimages.solvers._mm import MM
 from mercer.preimages.solvers._newton import Newton
-from mercer.rigor._derivative_bounds import gradient_bound, hessian_lipschitz, lipschitz
+from mercer.rigor import gradient_bound, hessian_lipschitz, lipschitz
 
 __all__ = [
     "LBFGS",

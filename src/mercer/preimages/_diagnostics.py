@@ -14,7 +14,7 @@ from mercer.engine import n_columns
 from mercer.exceptions import DerivativeError, InputError
 from mercer.preimages._objective import ElementSums, Nearest
 from mercer.preimages._state import State
-from mercer.rigor._derivative_bounds import coefficient_sizes
+from mercer.rigor import coefficient_sizes
 from mercer.space import Element
 
 _ROUNDING = 1e-12  # of the sum of the sizes of all terms
