@@ -88,7 +88,7 @@ def test_rules_are_those_of_density_scale(rule, rng):
         ({"kernel": "cosine"}, "kernel must be"),
         ({"kernel": mc.Linear()}, "function of a distance"),
         ({"kernel": mc.InverseMultiquadric(1.0, 1.0)}, "p > d/2"),
-        ({"bandwidth": "best"}, "rule must be one of"),
+        ({"bandwidth": "best"}, "bandwidth must be a number"),
         ({"bandwidth": -1.0}, "bandwidth must be > 0"),
         ({"sensitivity": -0.5}, "sensitivity must be >= 0"),
     ],

@@ -18,7 +18,7 @@ from mercer.cli._options import as_float, data_command
 from mercer.cli._output import Output
 from mercer.cli._run import Run
 
-_RULES = ("modes", "silverman", "scott", "likelihood")
+_RULES = ("silverman", "scott", "modes", "likelihood")
 _PLOTS = (".png", ".pdf", ".svg")
 _LISTED = 10  # clusters in the summary
 _BANDWIDTHS = 25  # tried by --bandwidth stable

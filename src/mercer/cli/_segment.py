@@ -80,7 +80,7 @@ def segment(source: Path, output: Path, **given: Any) -> None:
         with target.file() as path:
             save_image(path, _picture(values, found, given["show"]), alpha)
     if not quiet:
-        largest = found.counts[0] / found.labels.size
+        largest = found.sizes[0] / found.labels.size
         echo(f"segmented  {width} x {height} pixels ({time.perf_counter() - start:.1f} s)")
         echo(f"regions    {counted(found.n_segments, 'region')}, the largest {largest:.0%}")
         echo(f"written    {output}")

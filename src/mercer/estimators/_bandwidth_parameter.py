@@ -1,4 +1,4 @@
-"""The `kernel` and `bandwidth` of estimators that climb or measure densities."""
+"""The parameters `kernel` and `bandwidth` of KernelDensity and MeanShift."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from mercer._array import Array, Points, positive
 from mercer.exceptions import InputError
 from mercer.kernels import Epanechnikov, Gaussian, Kernel, Laplace, Uniform
 from mercer.methods.density._adaptive_density import stretched
-from mercer.methods.density._bandwidth import density_scale
+from mercer.methods.density._bandwidth import BANDWIDTH_RULES, density_scale
 from mercer.methods.modes._scale_space import scale_space
 
 _NAMES: dict[str, Kernel] = {
@@ -18,27 +18,32 @@ _NAMES: dict[str, Kernel] = {
     "tophat": Uniform(1.0),
     "exponential": Laplace(1.0),
 }
+BANDWIDTHS = (*BANDWIDTH_RULES, "stable")
 
 
 def density_kernel(
-    kernel: Any, bandwidth: Any, X: Array | Points, weights: Array | None, *, climbed: bool = False
+    kernel: Any,
+    bandwidth: Any,
+    X: Array | Points,
+    weights: Array | None,
+    *,
+    for_mean_shift: bool = False,
 ) -> Kernel:
-    """Return the kernel that the two parameters stand for, given the rows.
+    """Return the kernel that the two parameters specify, given the rows.
 
     Parameters
     ----------
     kernel : Kernel or str
-        A kernel, or a name.
     bandwidth : float or str
-        A length, a rule of `density_scale`, or "auto": a kernel that is an object stays as it is,
-        one that is a name takes "silverman".
+        A length; a rule of `density_scale`; "stable", which is `scale_space(X).best`; or "auto":
+        "silverman" for a kernel given by name, and no change for a kernel object.
     X, weights
         The training rows.
-    climbed : bool
-        Whether "flat" is a name too, since the mean shift with a flat kernel is that of
-        "epanechnikov", and "stable" a bandwidth, from `scale_space`.
+    for_mean_shift : bool
+        Whether "flat" is a name too: mean shift with a flat kernel climbs the density of
+        "epanechnikov".
     """
-    names = _NAMES if not climbed else {**_NAMES, "flat": _NAMES["epanechnikov"]}
+    names = {**_NAMES, "flat": _NAMES["epanechnikov"]} if for_mean_shift else _NAMES
     named = isinstance(kernel, str) and kernel in names
     if not named and not isinstance(kernel, Kernel):
         known = ", ".join(map(repr, names))
@@ -50,10 +55,13 @@ def density_kernel(
         if not named:
             return chosen
         bandwidth = "silverman"
-    if climbed and isinstance(bandwidth, str) and bandwidth == "stable":
+    if not isinstance(bandwidth, str):
+        h = positive(bandwidth, "bandwidth")
+    elif bandwidth == "stable":
         h = scale_space(X, kernel=chosen, weights=weights).best
-    elif isinstance(bandwidth, str):
+    elif bandwidth in BANDWIDTHS:
         h = density_scale(X, rule=bandwidth, kernel=chosen, weights=weights)
     else:
-        h = positive(bandwidth, "bandwidth")
+        known = ", ".join(map(repr, ("auto", *BANDWIDTHS)))
+        raise InputError(f"bandwidth must be a number > 0 or a rule ({known}), got {bandwidth!r}")
     return stretched(chosen, h / getattr(chosen, "length_scale", 1.0), X.shape[1])

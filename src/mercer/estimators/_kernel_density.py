@@ -22,23 +22,22 @@ class KernelDensity(DensityMixin, KernelEstimator):  # type: ignore[misc]
     Parameters
     ----------
     kernel : Kernel, "auto" or str
-        A radial kernel k >= 0 with a finite integral, or a sum of such. "auto" is the Gaussian;
-        "gaussian", "epanechnikov", "tophat" and "exponential" are scikit-learn's (the windows
-        |x - y| <= bandwidth, and exp(-|x - y| / bandwidth)).
-    bandwidth : float, {"auto", "modes", "silverman", "scott", "likelihood"}
-        A number h > 0 or a rule for it (see `density_scale`). h is the `length_scale` of kernels
-        that have one, and others are taken at x / h. "auto" leaves a kernel that is given as an
-        object as it is, and is "silverman" for one that is given by its name.
+        A radial kernel k >= 0 with a finite integral, or a sum of such. "auto" is the Gaussian.
+        "gaussian", "epanechnikov", "tophat" and "exponential" are those of scikit-learn.
+    bandwidth : float, {"auto", "silverman", "scott", "modes", "likelihood", "stable"}
+        A number h > 0 or a rule to choose it (`density_scale`; "stable" is that of `MeanShift`). h
+        is the `length_scale` of kernels that have one; other kernels are taken at x / h. "auto" is
+        "silverman" if the kernel is given by name, and leaves a kernel object as it is.
     sensitivity : float
-        0 for one length scale; above 0 kernels are wider where the density is low (see
-        `adaptive_density`; 1/2 is Abramson's choice).
+        0 for one length scale. Above 0, kernels are wider where the density is low (see
+        `adaptive_density`); 1/2 is the choice of Abramson.
     n_jobs : int or None
         Threads; None is all cores, unlike in scikit-learn.
 
     Attributes
     ----------
     kernel_ : Kernel
-        With its length scale; for an adaptive density that of the pilot.
+        With its length scale; for an adaptive density, that of the pilot.
     density_ : Density
 
     See Also
@@ -47,7 +46,7 @@ class KernelDensity(DensityMixin, KernelEstimator):  # type: ignore[misc]
 
     References
     ----------
-    SPEC F1.
+    B. W. Silverman, Density Estimation for Statistics and Data Analysis, 1986.
 
     Examples
     --------
@@ -75,14 +74,14 @@ class KernelDensity(DensityMixin, KernelEstimator):  # type: ignore[misc]
         self.n_jobs = n_jobs
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> KernelDensity:
-        """Choose the length scale, and make the density.
+        """Choose the bandwidth and build the density.
 
         Parameters
         ----------
         X : array_like of shape (n, d)
         y : ignored
         sample_weight : array_like of shape (n,), optional
-            A weight of 2 is a row that stands twice, a weight of 0 one that is not there.
+            A weight of 2 is the same as repeating the row; rows of weight 0 are left out.
         """
         X = self._rows(X, reset=True)
         w = check_weights(sample_weight, X)

@@ -1,4 +1,4 @@
-"""Clusters by modes of a density, as a scikit-learn estimator."""
+"""Mean shift clustering as a scikit-learn estimator."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from mercer.methods import Modes, mean_shift
 from mercer.methods.modes._basins import nearest_center
 from mercer.methods.modes._blurring import blurring_mean_shift
 from mercer.methods.modes._convergence_bandwidth import ConvergenceBandwidth, convergence_bandwidth
-from mercer.methods.modes._mean_shift import nearest_modes
+from mercer.methods.modes._mean_shift import assign_to_modes
 from mercer.preimages._problem import kernel_length
 from mercer.space import mean_embedding
 from mercer.space._points import unique
@@ -29,38 +29,40 @@ _LABELS = ("basin", "nearest")
 
 
 class MeanShift(ClusterMixin, KernelEstimator):  # type: ignore[misc]
-    """Mean shift clustering: points belong together if they climb to the same mode.
+    """Mean shift clustering: rows that climb to the same mode of the density are one cluster.
 
-    The density is f = sum_i w_i k(x_i, .), up to the integral of the kernel; `mean_shift` climbs it
-    from every row, or from `seeds`. Labels are basins of attraction, not the nearest centre.
+    The density is f = sum_i w_i k(x_i, .), up to a constant. `mean_shift` climbs it from every row,
+    or from `seeds`.
 
     Parameters
     ----------
     kernel : Kernel or {"auto", "gaussian", "epanechnikov", "flat", "exponential"}
-        Any kernel of one squared distance with a convex profile. "auto" is the Gaussian; "flat" is
+        Any kernel of one squared distance with a convex profile. "auto" is the Gaussian. "flat" is
         scikit-learn's mean shift, which climbs the density of "epanechnikov".
-    bandwidth : float, {"auto", "stable", "modes", "silverman", "scott", "likelihood"}
-        A number h > 0 or a rule for it: the `length_scale` of kernels that have one, the radius of
-        windows; others are taken at x / h. "stable" is where the number of modes changes least
-        (`scale_space`): the best of the rules for clusters, and the slowest. For the others see
-        `density_scale`; they smooth too much where there are many clusters. "auto" leaves a kernel
-        that is given as an object as it is, and is "silverman" for one that is given by its name. A
-        flat kernel of radius 2 h is about as wide as a Gaussian of length scale h.
+    bandwidth : float, {"auto", "silverman", "scott", "modes", "likelihood", "stable"}
+        A number h > 0 or a rule to choose it. h is the `length_scale` of kernels that have one, and
+        the radius of windows; other kernels are taken at x / h. "stable" is the middle of the range
+        of bandwidths over which the number of modes stays the same (`scale_space`): the best rule
+        for clusters, and the slowest. For the others see `density_scale`; they smooth too much
+        where there are many clusters. "auto" is "silverman" if the kernel is given by name, and
+        leaves a kernel object as it is. A flat kernel of radius 2 h is about as wide as a Gaussian
+        of length scale h.
     seeds : array_like of shape (m, d), optional
-        Climb from these to find the modes, instead of from every row.
+        Starts, instead of every row (scikit-learn's name; `start` elsewhere in mercer).
     bin_seeding : bool, default=False
-        Climb from the middles of the cells of a grid of width h that hold at least `min_bin_freq`
+        Start from the centres of the cells of a grid of width h that hold at least `min_bin_freq`
         rows.
     min_bin_freq : int, default=1
     labels : {"basin", "nearest"}
-        The mode that a row climbs to (-1 where that is none of those found), or the nearest mode.
+        "basin" is the mode that a row climbs to (-1 if it is not among those found), "nearest" the
+        nearest mode, as in scikit-learn.
     min_cluster_size : int, default=1
-        Modes of fewer rows are dropped, and their rows labelled -1.
+        Smaller clusters are dropped; their rows get the label -1.
     blurring : bool, default=False
-        Let the rows themselves move (`blurring_mean_shift`); centres are where they meet, and
-        `predict` takes the nearest.
+        Move the rows themselves (`blurring_mean_shift`). Centres are where they meet, and `predict`
+        takes the nearest.
     tol : float, default=1e-6
-        Of the length scale: shorter steps end an ascent.
+        In length scales: an ascent ends when its steps are shorter.
     max_iter : int, default=1000
     n_jobs : int or None
         Threads; None is all cores, unlike in scikit-learn.
@@ -68,16 +70,16 @@ class MeanShift(ClusterMixin, KernelEstimator):  # type: ignore[misc]
     Attributes
     ----------
     cluster_centers_ : array of shape (k, d)
-        The modes, that of the most rows first.
+        The modes; the largest cluster comes first.
     labels_ : array of shape (n,)
     modes_ : Modes
-        With the density and its curvature at each mode, and whether it is proved to be a maximum;
-        None for `blurring`.
+        The density and its curvature at each mode, and whether it is proved to be a maximum. None
+        for `blurring`.
     kernel_ : Kernel
     density_ : Element
         f.
     guarantee_ : ConvergenceBandwidth
-        Whether theory guarantees that there is one mode, to which every ascent converges, and why.
+        Whether theory guarantees a single mode, to which every ascent converges, and why.
     n_iter_ : int
         The largest number of steps of an ascent.
 
@@ -88,7 +90,8 @@ class MeanShift(ClusterMixin, KernelEstimator):  # type: ignore[misc]
 
     References
     ----------
-    SPEC F4-F7; ERRATA 002.
+    D. Comaniciu and P. Meer, Mean shift: a robust approach toward feature space analysis, 2002.
+    S. Pal and P. Vepakomma, Convergence of mean shift algorithms for large bandwidths, 2025.
 
     Examples
     --------
@@ -127,14 +130,14 @@ class MeanShift(ClusterMixin, KernelEstimator):  # type: ignore[misc]
         self.n_jobs = n_jobs
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> MeanShift:
-        """Find the modes, and the mode of each row.
+        """Find the modes and the mode of each row.
 
         Parameters
         ----------
         X : array_like of shape (n, d)
         y : ignored
         sample_weight : array_like of shape (n,), optional
-            A weight of 2 is a row that stands twice; a row of weight 0 is labelled, and no more.
+            A weight of 2 is the same as repeating the row. Rows of weight 0 are only labelled.
         """
         if self.labels not in _LABELS:
             raise InputError(f"labels must be one of {_LABELS}, got {self.labels!r}")
@@ -145,7 +148,9 @@ class MeanShift(ClusterMixin, KernelEstimator):  # type: ignore[misc]
         Z = np.asarray(X, dtype=np.float64)
         points = Points(as_points(Z), Vectors())
         with self._threads():
-            self.kernel_ = density_kernel(self.kernel, self.bandwidth, points, w, climbed=True)
+            self.kernel_ = density_kernel(
+                self.kernel, self.bandwidth, points, w, for_mean_shift=True
+            )
             self.density_ = mean_embedding(self.kernel_, points, weights=w)
             centres, labels = self._blurred(Z, w) if self.blurring else self._climbed(Z)
         mass = np.ones(len(Z)) if w is None else w
@@ -157,7 +162,7 @@ class MeanShift(ClusterMixin, KernelEstimator):  # type: ignore[misc]
 
     @property
     def guarantee_(self) -> ConvergenceBandwidth:
-        """Whether theory guarantees that there is one mode, and why; found when asked for."""
+        """Whether theory guarantees a single mode, and why; computed when first read."""
         check_is_fitted(self)
         if self._guarantee is None:
             psi = self.density_
@@ -166,7 +171,7 @@ class MeanShift(ClusterMixin, KernelEstimator):  # type: ignore[misc]
         return self._guarantee
 
     def predict(self, X: Any) -> Array:
-        """Return the number of the mode that each row climbs to, -1 where it is none of them.
+        """Return the number of the mode that each row climbs to, -1 for none of them.
 
         Parameters
         ----------
@@ -178,7 +183,7 @@ class MeanShift(ClusterMixin, KernelEstimator):  # type: ignore[misc]
         with self._threads():
             if self.blurring or self.labels == "nearest":
                 return nearest_center(Z, centres)[1]
-            return nearest_modes(self.density_, centres, Z, tol=self.tol, max_iter=self.max_iter)
+            return assign_to_modes(self.density_, centres, Z, tol=self.tol, max_iter=self.max_iter)
 
     # --- helpers ------------------------------------------------------------------------------
 
@@ -198,12 +203,12 @@ class MeanShift(ClusterMixin, KernelEstimator):  # type: ignore[misc]
                 stacklevel=3,
             )
         if not len(found):
-            raise InputError("no start reached a mode; raise max_iter, or give seeds nearer by")
+            raise InputError("no start reached a mode; raise max_iter, or give seeds near the data")
         if self.labels == "nearest":
             return found.points, nearest_center(Z, found.points)[1]
         if chosen is None:
             return found.points, found.labels
-        return found.points, nearest_modes(self.density_, found.points, Z, **settings)  # type: ignore[arg-type]
+        return found.points, assign_to_modes(self.density_, found.points, Z, **settings)  # type: ignore[arg-type]
 
     def _blurred(self, Z: Array, w: Array | None) -> tuple[Array, Array]:
         found = blurring_mean_shift(
@@ -239,7 +244,7 @@ class MeanShift(ClusterMixin, KernelEstimator):  # type: ignore[misc]
 
 
 def bin_seeds(Z: Array, width: float, least: int) -> Array:
-    """The middles of the cells of a grid that hold at least so many points; all points if none."""
+    """The centres of the grid cells that hold at least so many points; all points if none do."""
     cells, group = unique(np.round(Z / width))
     middles = cells[np.bincount(group) >= least] * width
     return middles if len(middles) else Z
@@ -248,9 +253,9 @@ def bin_seeds(Z: Array, width: float, least: int) -> Array:
 def _without_small(
     labels: Array, centres: Array, weights: Array, least: int
 ) -> tuple[Array, Array]:
-    """Drop centres of fewer rows, and number the others by the weight of their rows.
+    """Drop clusters of fewer rows, and number the others by the weight of their rows.
 
-    Those of the same weight by where they are, so that the order of the rows does not matter.
+    Clusters of the same weight are ordered by their position, so the order of rows does not matter.
     """
     found = labels >= 0
     mass = np.bincount(labels[found], weights[found], minlength=len(centres))

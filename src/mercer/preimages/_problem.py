@@ -1,4 +1,4 @@
-"""The problem a solver is handed: elements, what is minimised, and where."""
+"""Problem: elements to bring back, the objective, the constraint, and the kernel's lengths."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""When a search has ended: arrived, left for infinity, or at the end of what rounding allows."""
+"""Stopping rule: has a search converged, escaped to infinity, or reached rounding?"""
 
 from __future__ import annotations
 

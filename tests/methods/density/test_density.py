@@ -381,11 +381,11 @@ def test_pilots(rng):
     assert_allclose(by_density.log(Y), by_element.log(Y), rtol=1e-9)
     away = density(mc.kernels.Uniform(1.0), X + 100.0)
     for options, message in (
-        ({"pilot": away}, "must be > 0 at every point"),
+        ({"pilot": away}, "pilot is zero at row"),
         ({"pilot": 3.0}, "pilot must be"),
         ({"factors": np.zeros(30)}, "factors must be > 0"),
         ({"factors": np.ones(3)}, "30 entries"),
-        ({"factors": np.ones(30), "pilot": wide}, "one of the two"),
+        ({"factors": np.ones(30), "pilot": wide}, "not both"),
         ({"sensitivity": -1.0}, "sensitivity must be >= 0"),
         ({"n_groups": 0}, "n_groups must be"),
     ):

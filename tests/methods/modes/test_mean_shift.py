@@ -9,7 +9,7 @@ from sklearn.datasets import make_blobs
 import mercer as mc
 from mercer import InputError
 from mercer.methods.modes._density_sum import DensitySum
-from mercer.methods.modes._mean_shift import nearest_modes
+from mercer.methods.modes._mean_shift import assign_to_modes
 from mercer.methods.modes._merging import merge_ends
 
 GAUSS = mc.Gaussian(1.0)
@@ -90,7 +90,7 @@ def test_any_points(seed, n, d, length, decimals):
     np.testing.assert_allclose(found.points[found.labels][sure], ends[sure], atol=2e-5 * length)
     rise = psi(found.points[found.labels]) - psi(ends)
     assert rise.min() > -1e-8 * psi(ends).max()
-    assert np.bincount(found.labels).tolist() == found.counts.tolist()
+    assert np.bincount(found.labels).tolist() == found.n_starts.tolist()
 
 
 def test_spectral_native_and_blocked_agree(rng):
@@ -244,8 +244,8 @@ def test_reached_by_others(rng):
     for kernel in (GAUSS, mc.Laplace(0.7), mc.Epanechnikov(2.0, 2.0)):
         psi = mc.mean_embedding(kernel, X)
         found = mc.mean_shift(psi)
-        assert np.array_equal(nearest_modes(psi, found.points, X), found.labels)
-        assert set(nearest_modes(psi, found.points[1:], X)) <= {-1, *range(len(found) - 1)}
+        assert np.array_equal(assign_to_modes(psi, found.points, X), found.labels)
+        assert set(assign_to_modes(psi, found.points[1:], X)) <= {-1, *range(len(found) - 1)}
 
 
 def test_a_callback_stops(rng):

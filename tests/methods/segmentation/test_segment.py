@@ -35,7 +35,7 @@ def test_a_noisy_disc(kernel, rng):
     np.testing.assert_array_equal(found.labels, disc())
     np.testing.assert_allclose(found.colours[:, 0], [0.0, 1.0], atol=0.03)
     assert np.abs(found.filtered - disc()).mean() < 0.5 * np.abs(noisy - disc()).mean()
-    assert found.counts.tolist() == [int((~disc()).sum()), int(disc().sum())]
+    assert found.sizes.tolist() == [int((~disc()).sum()), int(disc().sum())]
 
 
 def test_filtered_is_the_naive_ascent(rng):
@@ -58,11 +58,11 @@ def test_colours_are_means_and_regions_are_connected(rng):
     for k in range(found.n_segments):
         inside = found.labels == k
         np.testing.assert_allclose(found.colours[k], image[inside].mean(axis=0))
-        assert found.counts[k] == inside.sum()
+        assert found.sizes[k] == inside.sum()
         parts = joined_regions(inside.reshape(-1, 1).astype(float), inside.shape, 0.5)
         assert len(np.unique(parts[inside])) == 1
-    assert (found.counts >= 3).all()
-    assert (np.diff(found.counts) <= 0).all()
+    assert (found.sizes >= 3).all()
+    assert (np.diff(found.sizes) <= 0).all()
     np.testing.assert_array_equal(found.painted(), found.colours[found.labels])
 
 
@@ -91,7 +91,7 @@ def test_channels(channels):
 def test_constant_images_are_one_region(shape):
     found = segment(np.full(shape, 0.3), 4.0)
     assert found.n_segments == 1
-    assert found.counts.tolist() == [shape[0] * shape[1]]
+    assert found.sizes.tolist() == [shape[0] * shape[1]]
     np.testing.assert_allclose(found.filtered, 0.3)
     assert not found.edges().any()
 
@@ -146,8 +146,8 @@ def test_callback_can_stop(rng):
         (np.full((3, 3), np.nan), {}, "NaN"),
         (np.full((3, 3), np.inf), {}, "infinite|finite"),
         (np.zeros(5), {}, r"shape \(h, w\)"),
-        (np.zeros((0, 4)), {}, r"none of them 0"),
-        (np.zeros((2, 2, 0)), {}, r"none of them 0"),
+        (np.zeros((0, 4)), {}, "not be empty"),
+        (np.zeros((2, 2, 0)), {}, "not be empty"),
         (np.zeros((2, 2), dtype=int), {}, "unsigned"),
         (np.array([["a"]]), {}, "unsigned"),
         (np.zeros((2, 2)), {"spatial": 0.0}, "spatial must be > 0"),

@@ -1,4 +1,4 @@
-"""Densities whose kernels are narrow where points are dense, and wide where they are not."""
+"""Adaptive kernel densities: narrow kernels where points are dense, wide ones elsewhere."""
 
 from __future__ import annotations
 
@@ -25,28 +25,28 @@ def adaptive_density(
     pilot: Density | Element | None = None,
     factors: Any = None,
 ) -> Density:
-    """Return a density whose kernel is narrow where points are dense and wide where they are not.
+    """Return a density with narrow kernels where points are dense and wide ones elsewhere.
 
     The kernel of point i is stretched by lambda_i = (p(x_i) / g)^-a, where p is a pilot density,
     g its geometric mean over the points, and a the sensitivity. The factors are rounded to
-    `n_groups` values in a geometric sequence, so that the density is a sum of that many elements.
+    `n_groups` values in a geometric sequence, so the density is a sum of that many elements.
 
     Parameters
     ----------
     kernel : Kernel
-        As for `kernel_density`. A `length_scale` is multiplied by lambda_i; other kernels are
-        measured on x / lambda_i.
+        As for `kernel_density`. lambda_i multiplies its `length_scale`; kernels without one are
+        taken at x / lambda_i.
     X : array_like of shape (n, d)
     weights : array_like of shape (n,), optional
         Weights >= 0, scaled to sum to one; points of weight zero are left out.
     sensitivity : float
-        a >= 0; 0 is one kernel for all, 1/2 the choice of Abramson.
+        a >= 0. 0 is one kernel for all points, 1/2 the choice of Abramson.
     n_groups : int
-        If there are no more different factors than that, they are not rounded.
+        Factors are not rounded if there are no more different ones than this.
     pilot : Density or Element, optional
-        The density p, > 0 at the points; by default that of the kernel as it is.
+        The density p, > 0 at the points; by default that of `kernel` itself.
     factors : array_like of shape (n,), optional
-        lambda_i > 0 themselves, instead of those of a pilot.
+        The lambda_i > 0, instead of those from a pilot.
 
     Returns
     -------
@@ -73,7 +73,7 @@ def adaptive_density(
         logs = -a * _centred(_log_pilot(start, points), w)
     else:
         if pilot is not None:
-            raise InputError("factors stand instead of those of a pilot; give one of the two")
+            raise InputError("give either pilot or factors, not both")
         given = as_vector(factors, "factors", n_rows(mean.points)).astype(np.float64)[used]
         if np.any(given <= 0):
             raise InputError(f"factors must be > 0, got {float(given.min())!r}")
@@ -89,7 +89,7 @@ def adaptive_density(
 
 
 def stretched(kernel: Kernel, factor: float, dim: int) -> Kernel:
-    """Return the kernel k(x / factor, y / factor): with another length scale, if it has one."""
+    """The kernel k(x / factor, y / factor), by its length scale if it has one."""
     if factor == 1.0:
         return kernel
     if "length_scale" in kernel.get_params(deep=False):
@@ -108,8 +108,8 @@ def _log_pilot(pilot: Any, X: Any) -> Array:
     if not np.all(np.isfinite(logs)):
         row = int(np.flatnonzero(~np.isfinite(logs))[0])
         raise InputError(
-            f"the pilot must be > 0 at every point of positive weight, and is not at row {row} of "
-            "those; use one with a wider kernel"
+            f"the pilot is zero at row {row} (of those with positive weight); use one with a wider "
+            "kernel"
         )
     return logs
 

@@ -1,4 +1,4 @@
-"""Length scales for densities: normal-reference rules, and likelihood with rows left out."""
+"""Bandwidths for kernel densities: normal-reference rules and the leave-one-out likelihood."""
 
 from __future__ import annotations
 
@@ -18,37 +18,36 @@ from mercer.kernels import Gaussian, Kernel
 from mercer.methods.density._normaliser import log_normaliser, log_radial_integral, radial_parts
 from mercer.space._points import unique
 
-_RULES = ("modes", "silverman", "scott", "likelihood")
-_LEAF = 64  # rows whose sums without themselves are made pair by pair
-_NORMAL_QUARTILES = 1.349  # the distance of the quartiles of a normal law, in standard deviations
-_DOUBLINGS = 60
+BANDWIDTH_RULES = ("silverman", "scott", "modes", "likelihood")
+_LEAF = 64  # rows whose leave-one-out sums are computed pair by pair
+_NORMAL_QUARTILES = 1.349  # interquartile range of a normal law, in standard deviations
+_DOUBLINGS = 60  # of the first guess, which is off by more only on hopeless data
 
 
 def density_scale(
-    X: Any, *, rule: str = "modes", kernel: Kernel | None = None, weights: Any = None
+    X: Any, *, rule: str = "silverman", kernel: Kernel | None = None, weights: Any = None
 ) -> float:
-    """Return a length scale h for a kernel density of X.
+    """Return a bandwidth h for a kernel density of X.
 
-    With n points in d dimensions of spread s, optimal for a normal law:
+    With n points in d dimensions of spread s, the first three are optimal for a normal law:
 
-        "modes"        h = s (4 / ((d + 4) n))^(1/(d+6)), for the gradient of the density
         "silverman"    h = s (4 / ((d + 2) n))^(1/(d+4)), for the density itself
-        "scott"        h = s n^(-1/(d+4))
-        "likelihood"   the h with the largest likelihood of each row given the others
+        "scott"        h = s n^(-1/(d+4)), the same without the constant
+        "modes"        h = s (4 / ((d + 4) n))^(1/(d+6)), for the gradient of the density
+        "likelihood"   the h with the largest leave-one-out likelihood
 
-    Modes are where the gradient is zero, and to find them takes a larger h than the density does.
+    A mode is a zero of the gradient, and the gradient needs a larger h than the density.
 
     Parameters
     ----------
     X : array_like of shape (n, d)
         At least two different rows.
-    rule : {"modes", "silverman", "scott", "likelihood"}
+    rule : {"silverman", "scott", "modes", "likelihood"}
     kernel : Kernel, optional
         As for `kernel_density`; Gaussian by default. The first three rules give it the standard
         deviation (as a density, along each axis) that a Gaussian would have.
     weights : array_like of shape (n,), optional
-        Numbers of rows >= 0: a weight of 2 is a row that stands twice, and n is their sum. They are
-        not scaled.
+        Numbers of rows >= 0: a weight of 2 is the same as repeating the row, and n is their sum.
 
     Returns
     -------
@@ -57,18 +56,18 @@ def density_scale(
 
     See Also
     --------
-    median_scale : for kernels that are no densities.
+    median_scale : for kernels that are not densities.
     scott_scale, silverman_scale : the rules with plain standard deviations.
 
     Notes
     -----
-    s is the root mean square over columns of min(standard deviation, quartile distance / 1.349),
-    so that a few outliers do not widen it; where the quartiles coincide it is the deviation alone.
-    Constant columns are refused by the first three rules: along them there is no density.
+    s is the root mean square over columns of min(standard deviation, interquartile range / 1.349),
+    so that a few outliers do not matter; where the quartiles coincide it is the deviation alone.
+    The first three rules refuse constant columns, along which there is no density.
 
-    For "likelihood" all rows equal to a row are left out with it: with ties left in, the likelihood
-    would grow without bound as h goes to zero. It takes about 25 sums over all pairs, and an
-    outlier widens h, because a kernel has to reach it.
+    For "likelihood" all rows equal to a row are left out with it: otherwise the likelihood would
+    grow without bound as h goes to zero. It takes about 25 sums over all pairs. An outlier makes h
+    larger, because a kernel has to reach it.
 
     References
     ----------
@@ -80,12 +79,13 @@ def density_scale(
     >>> import numpy as np
     >>> import mercer as mc
     >>> X = np.random.default_rng(0).normal(size=(1000, 2))
-    >>> rules = ("modes", "silverman", "likelihood")
+    >>> rules = ("silverman", "modes", "likelihood")
     >>> [round(mc.methods.density_scale(X, rule=r), 3) for r in rules]
-    [0.395, 0.312, 0.394]
+    [0.312, 0.395, 0.394]
     """
-    if rule not in _RULES:
-        raise InputError(f"rule must be one of {', '.join(map(repr, _RULES))}, got {rule!r}")
+    if rule not in BANDWIDTH_RULES:
+        known = ", ".join(map(repr, BANDWIDTH_RULES))
+        raise InputError(f"rule must be one of {known}, got {rule!r}")
     kernel = Gaussian() if kernel is None else kernel
     X, w = _counted_rows(kernel, X, weights)
     length = float(getattr(kernel, "length_scale", 1.0))
@@ -96,10 +96,10 @@ def density_scale(
     if np.any(spreads == 0):
         column = int(np.flatnonzero(spreads == 0)[0])
         raise InputError(
-            f"column {column} of X is constant, and along it there is no density; drop it, or give "
-            "a length scale as a number"
+            f"column {column} of X is constant, so there is no density along it; drop it, or give "
+            "the length scale as a number"
         )
-    s = float(np.sqrt(np.mean(spreads**2)))
+    s = float(np.linalg.norm(spreads / spreads.max()) * spreads.max()) / math.sqrt(d)
     base, power = {
         "modes": (4.0 / ((d + 4) * n), 1.0 / (d + 6)),
         "silverman": (4.0 / ((d + 2) * n), 1.0 / (d + 4)),
@@ -109,7 +109,7 @@ def density_scale(
 
 
 def kernel_deviation(kernel: Kernel, dim: int) -> float:
-    """The standard deviation of a radial kernel as a density in R^dim, along one axis on average.
+    """Standard deviation of a radial kernel as a density in R^dim, along an axis on average.
 
     E|x|^2 / d = Z_(d+2) / (2 pi Z_d), because the squared radius adds a factor u to the integrand.
     """
@@ -120,8 +120,8 @@ def kernel_deviation(kernel: Kernel, dim: int) -> float:
             more = log_radial_integral(part.kernel, dim + 2)
         except InputError:
             raise InputError(
-                f"{kernel!r} has no finite variance in {dim} dimensions, by which this rule would "
-                "scale it; use rule='likelihood'"
+                f"{kernel!r} has no finite variance in {dim} dimensions, which this rule needs; "
+                "use rule='likelihood'"
             ) from None
         less = log_radial_integral(part.kernel, dim)
         R = part.metric
@@ -137,11 +137,11 @@ def kernel_deviation(kernel: Kernel, dim: int) -> float:
 
 
 def column_spreads(X: Array, w: Array) -> Array:
-    """min(standard deviation, quartile distance / 1.349) of each column; zero where constant."""
+    """min(standard deviation, interquartile range / 1.349) of each column; zero if constant."""
     n = float(w.sum())
-    gap = X - (w @ X) / n
-    deviation: Array = np.sqrt((w @ gap**2) / (n - 1.0))
-    deviation[np.ptp(X, axis=0) == 0] = 0.0
+    extent = np.ptp(X, axis=0)
+    gap = (X - (w @ X) / n) / np.where(extent > 0.0, extent, 1.0)  # tiny squares would underflow
+    deviation: Array = np.where(extent > 0.0, extent * np.sqrt((w @ gap**2) / (n - 1.0)), 0.0)
     order = np.argsort(X, axis=0, kind="stable")
     below = np.cumsum(w[order], axis=0)
     values = np.take_along_axis(X, order, axis=0)
@@ -152,10 +152,10 @@ def column_spreads(X: Array, w: Array) -> Array:
 
 
 def _counted_rows(kernel: Kernel, X: Any, weights: Any) -> tuple[Array, Array]:
-    """Distinct rows in float64, and how often each stands."""
+    """Distinct rows in float64, and how often each occurs."""
     X = kernel.points(X).array
     if is_sparse(X) or getattr(X, "ndim", 1) != 2:
-        raise InputError("length scales for densities need dense points; use X.toarray()")
+        raise InputError("a bandwidth rule needs dense points; use X.toarray()")
     raw = np.ones(len(X)) if weights is None else as_vector(weights, "weights", len(X))
     if np.any(raw < 0):
         raise InputError(f"weights must be >= 0, got {float(raw.min())!r}")
@@ -169,8 +169,8 @@ def _counted_rows(kernel: Kernel, X: Any, weights: Any) -> tuple[Array, Array]:
     w = np.bincount(group, raw[used].astype(np.float64), len(rows))
     if not w.sum() > 1.0:
         raise InputError(
-            f"weights are numbers of rows here, and their sum must be > 1, got {float(w.sum())!r}; "
-            "multiply them by the number of rows they stand for"
+            f"weights are numbers of rows here, so their sum must be > 1, got {float(w.sum())!r}; "
+            "multiply them by the number of rows they represent"
         )
     return rows, w
 
@@ -179,10 +179,10 @@ def _counted_rows(kernel: Kernel, X: Any, weights: Any) -> tuple[Array, Array]:
 
 
 def _most_likely(kernel: Kernel, X: Array, w: Array) -> float:
-    """The factor f of k(x / f) with the largest likelihood of rows left out."""
+    """The factor f of k(x / f) with the largest leave-one-out likelihood."""
     from scipy.optimize import minimize_scalar
 
-    likelihood = LeftOut(kernel, X, w)
+    likelihood = LeaveOneOutLikelihood(kernel, X, w)
     values: dict[int, float] = {}
 
     def at(k: int) -> float:
@@ -192,19 +192,18 @@ def _most_likely(kernel: Kernel, X: Array, w: Array) -> float:
 
     start = math.log(_first_factor(kernel, X, w))
     best = 0
-    for _ in range(_DOUBLINGS):  # until it is better than both neighbours, and than one further
+    for _ in range(_DOUBLINGS):  # until it is better than two neighbours on each side
         around = [best + step for step in (-2, -1, 0, 1, 2)]
         found = max(around, key=at)
         if found == best and at(best) > -np.inf:
             break
-        best = found if at(found) > -np.inf else best + 2  # a window that reaches nobody
+        best = found if at(found) > -np.inf else best + 2  # no point is in the window of another
     else:
         raise InputError(
-            "the likelihood of rows left out has no maximum over the length scale; give it as a "
-            "number"
+            "the leave-one-out likelihood has no maximum over the length scale; give it as a number"
         )
     middle, half = start + best * math.log(2.0), math.log(2.0)
-    with np.errstate(invalid="ignore", over="ignore"):  # of windows it may be -inf
+    with np.errstate(invalid="ignore", over="ignore"):  # it may be -inf for windows
         result = minimize_scalar(
             lambda log: -likelihood(log),
             bounds=(middle - half, middle + half),
@@ -215,7 +214,7 @@ def _most_likely(kernel: Kernel, X: Array, w: Array) -> float:
 
 
 def _first_factor(kernel: Kernel, X: Array, w: Array) -> float:
-    """Where the search starts: Silverman's rule with plain deviations."""
+    """Silverman's rule with plain deviations, where the search starts."""
     n, d = float(w.sum()), X.shape[1]
     gap = X - (w @ X) / n
     largest = float(np.max(np.abs(gap)))  # squares of tiny gaps would underflow
@@ -228,10 +227,10 @@ def _first_factor(kernel: Kernel, X: Array, w: Array) -> float:
 
 
 @dataclass(frozen=True, eq=False)
-class LeftOut:
-    """The mean log-likelihood of each row given all that differ from it, as a function of log f.
+class LeaveOneOutLikelihood:
+    """Leave-one-out log-likelihood of distinct rows, on average, as a function of log f.
 
-    sum_i w_i log(sum_(j != i) w_j k(x_i / f, x_j / f) / (Z f^d (n - w_i))) / n for distinct rows.
+    sum_i w_i log(sum_(j != i) w_j k(x_i / f, x_j / f) / (Z f^d (n - w_i))) / n
     """
 
     kernel: Kernel
@@ -246,9 +245,9 @@ class LeftOut:
         return float(w @ (sums - np.log(n - w)) / n - log_Z)
 
     def log_sums_of_others(self, factor: float) -> Array:
-        """log sum_(j != i) w_j k(x_i, x_j): halves against each other, and each half again.
+        """log sum_(j != i) w_j k(x_i, x_j): one half against the other, and so on in each half.
 
-        No term is ever subtracted, so that nothing cancels; pairs are visited once each way.
+        No term is ever subtracted, so nothing cancels.
         """
         program, X, w = self.kernel.program, self._centred / factor, self.w
         out = np.full(len(X), -np.inf)
@@ -287,7 +286,7 @@ class LeftOut:
 
     @cached_property
     def _leaves(self) -> list[tuple[slice, list[Array]]]:
-        """Rows of each leaf, and for each variable of the kernel their squared distances."""
+        """Rows of each leaf, and their squared distances for each variable of the kernel."""
         inner = {low for low, _, _ in self._halves} | {m for _, m, _ in self._halves}
         starts = sorted(inner | {0})
         leaves = []

@@ -1,4 +1,4 @@
-"""Densities: sums of kernels with weights, scaled so that they integrate to one."""
+"""Kernel density estimates: weighted sums of kernels that integrate to one."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ _SMALLEST, _LARGEST = math.log(np.finfo(np.float64).tiny), math.log(np.finfo(np.
 def kernel_density(kernel: Kernel, X: Any, *, weights: Any = None) -> Element:
     """Return the kernel density f(x) = sum_i w_i k(x, x_i) / Z, which integrates to one.
 
-    Z is the integral of k(x, 0) over R^d. The density is an ordinary element: it can be evaluated,
-    differentiated, added and searched for modes.
+    Z is the integral of k(x, 0) over R^d. The density is an ordinary element: evaluate it,
+    differentiate it, add it to others, or look for its modes.
 
     Parameters
     ----------
     kernel : Kernel
-        A radial kernel k >= 0 with a finite integral (an inverse multiquadric needs p > d/2),
-        behind an invertible linear map if any; or a sum of such.
+        A radial kernel k >= 0 with a finite integral (an inverse multiquadric needs p > d/2), or a
+        sum of such. Linear maps in the kernel must be invertible.
     X : array_like or CSR matrix of shape (n, d)
     weights : array_like of shape (n,), optional
         Weights >= 0, scaled to sum to one; equal by default.
@@ -43,12 +43,13 @@ def kernel_density(kernel: Kernel, X: Any, *, weights: Any = None) -> Element:
 
     See Also
     --------
-    Density : logarithms, also where 1 / Z or the density leaves the range of numbers; draws.
-    density_scale : a length scale from the data.
+    Density : logarithms, also where the density underflows or overflows; samples.
+    density_scale : a bandwidth from the data.
 
     References
     ----------
-    SPEC F1, ERRATA 002-T.
+    S. Pal and P. Vepakomma, Convergence of mean shift algorithms for large bandwidths, 2025,
+    section 2.
 
     Examples
     --------
@@ -67,21 +68,17 @@ def kernel_density(kernel: Kernel, X: Any, *, weights: Any = None) -> Element:
             f"the coefficients of this density are outside the range of {limits.dtype} (log Z is "
             f"{log_Z:.6g}); use Density(mean_embedding(kernel, X)).log, or rescale X"
         )
-    return mean * math.exp(-log_Z) if abs(log_Z) < _LARGEST else _scaled_apart(mean, log_Z)
-
-
-def _scaled_apart(mean: Element, log_Z: float) -> Element:
-    """mean / Z in two steps, neither of which overflows."""
-    return (mean * math.exp(-0.5 * log_Z)) * math.exp(-0.5 * log_Z)
+    half = math.exp(-0.5 * log_Z)  # 1 / Z itself may overflow
+    return (mean * half) * half
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Density:
     """A density f(x) = sum_g sum_i w_gi k_g(x, x_gi) / Z_g, where Z_g is the integral of k_g.
 
-    The groups g are elements whose coefficients are the weights of their points; each may have a
-    kernel of its own, such as a length scale. The integrals are kept apart, as logarithms, so that
-    log f is right in any dimension and wherever all kernel values underflow.
+    Each group g is an element whose coefficients are the weights of its points. Groups may have
+    different kernels, for example different length scales. The integrals are kept as logarithms, so
+    `log` is right in any dimension and where all kernel values underflow.
 
     Parameters
     ----------
@@ -100,7 +97,8 @@ class Density:
 
     References
     ----------
-    SPEC F1-F3.
+    S. Pal and P. Vepakomma, Convergence of mean shift algorithms for large bandwidths, 2025,
+    sections 2 and 7 (density, gradient and Hessian).
 
     Examples
     --------
@@ -125,7 +123,7 @@ class Density:
             if not isinstance(e, Element) or e.batch is not None:
                 raise InputError(f"elements must be single elements, got {e!r}")
             if n_columns(e.points) is None:
-                raise InputError(f"a density needs points that are vectors, and {e!r} has others")
+                raise InputError(f"a density needs points that are vectors; {e!r} has others")
             if n_columns(e.points) != n_columns(elements[0].points):
                 raise InputError("the elements of a density must have the same number of features")
             if np.any(weights_of(e) < 0):
@@ -133,7 +131,7 @@ class Density:
         if not any(np.any(weights_of(e) > 0) for e in elements):
             raise InputError("the weights of a density must not all be zero")
         object.__setattr__(self, "elements", elements)
-        _ = self.log_scales  # raises where a kernel is no density
+        _ = self.log_scales  # raises if a kernel has no finite integral
 
     @cached_property
     def log_scales(self) -> Array:
@@ -155,8 +153,8 @@ class Density:
     def log(self, Y: Any) -> Array:
         """Return log f(y_j), shape (m,); -inf outside the support of a window.
 
-        Also where a profile underflows whose logarithm is not known: one that uses functions other
-        than arithmetic, `exp`, `log`, `sqrt` and powers.
+        It is also -inf where a kernel underflows whose profile uses functions other than
+        arithmetic, `exp`, `log`, `sqrt` and powers.
         """
         fields = self._fields(Y, 0)
         total, shift = self._scaled(fields, "value")
@@ -172,17 +170,14 @@ class Density:
         return self._sum(Y, 2, "hessian")
 
     def log_gradient(self, Y: Any) -> Array:
-        """Return the score, the gradient of log f, shape (m, d); NaN where f is zero.
-
-        Right also where f underflows.
-        """
+        """Return the score, the gradient of log f, shape (m, d); NaN where f is zero."""
         fields = self._fields(Y, 1)
         (f, _), (gradient, _) = (self._scaled(fields, name) for name in ("value", "gradient"))
         f = np.where(f > 0, f, np.nan)
         return np.asarray(gradient / f[:, None]).astype(fields[0].value.dtype)
 
     def sample(self, n: int, random_state: Any = None) -> Array:
-        """Return n independent draws from f, shape (n, d): a point by its weight, plus a draw of k.
+        """Return n independent draws from f, shape (n, d): a weighted point plus a draw from k.
 
         Parameters
         ----------
@@ -224,7 +219,7 @@ class Density:
         return [e.fields(Y, order=order, shifted=True) for e in self.elements]
 
     def _scaled(self, fields: list[Fields], name: str) -> tuple[Array, Array]:
-        """A sum over groups, and its logarithmic scale per query: that of the largest group."""
+        """A sum over groups, and its logarithmic scale at each query: that of the largest group."""
         shifts = np.array([f.shift + log for f, log in zip(fields, self.log_scales, strict=True)])
         with np.errstate(divide="ignore"):
             sizes = shifts + np.log([np.asarray(f.value, np.float64)[:, 0] for f in fields])
@@ -241,7 +236,7 @@ class Density:
         return total, scale
 
     def _require_range(self) -> None:
-        """Raise if the density is below the range of numbers wherever it is."""
+        """Raise if the density underflows everywhere."""
         tops = [
             log_peak(e.kernel, self.dim) + math.log(float(w.sum())) + log
             for e, log in zip(self.elements, self.log_scales, strict=True)

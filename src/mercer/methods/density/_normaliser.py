@@ -1,4 +1,4 @@
-"""The integral of a radial kernel over R^d, which makes a density of it.
+"""Normalising constant of a kernel density: the integral of a radial kernel over R^d.
 
 With u = |x|^2, in logarithms so that no dimension is too large:
 
@@ -34,7 +34,7 @@ _TINY = float(np.finfo(np.float64).tiny)
 
 @dataclass(frozen=True)
 class RadialPart:
-    """weight times a profile of |Rx|^2; a kernel that is a density in x is a sum of these.
+    """A weight times a profile of |Rx|^2. A kernel with a finite integral is a sum of these.
 
     `metric` is R: None for the identity, a vector for a diagonal, else upper triangular (d, d).
     """
@@ -58,7 +58,7 @@ class RadialPart:
 
 
 def log_normaliser(kernel: Kernel, dim: int) -> float:
-    """Return log int k(x, 0) dx over R^dim; raise where the kernel is no density."""
+    """Return log int k(x, 0) dx over R^dim; raise if the integral is not finite."""
     logs = np.array([part.log_integral for part in radial_parts(kernel, dim)])
     return float(np.logaddexp.reduce(logs))
 
@@ -88,7 +88,7 @@ def radial_parts(kernel: Kernel, dim: int, maps: Maps = ()) -> list[RadialPart]:
         raise _infinite(kernel, dim)
     if program.kind != "radial":
         raise InputError(
-            f"a density needs a kernel that is a function of a distance, and {kernel!r} is not; "
+            f"a density needs a kernel that is a function of a distance; {kernel!r} is not; "
             f"{_RADIAL}"
         )
     own: Maps = program.variables[0].maps  # type: ignore[union-attr]
@@ -102,7 +102,7 @@ def _metric(maps: Maps, dim: int) -> Array | None:
     for step in maps:
         if not step.is_linear:
             raise InputError(
-                f"behind {step!r}, which is not linear, a kernel is not radial; {_RADIAL}"
+                f"a kernel behind the map {step!r}, which is not linear, is not radial; {_RADIAL}"
             )
     scales = [step.array for step in maps if isinstance(step, Scales)]
     if len(scales) == len(maps):
@@ -113,8 +113,8 @@ def _metric(maps: Maps, dim: int) -> Array | None:
     rank = int(np.linalg.matrix_rank(A))
     if rank < dim:
         raise InputError(
-            f"the kernel's map keeps only {rank} of {dim} directions, and along the others a "
-            "density would not decay; select the columns of X instead, or use an invertible map"
+            f"the kernel's map keeps only {rank} of {dim} directions, so its integral is infinite; "
+            "select the columns of X instead, or use an invertible map"
         )
     return np.asarray(np.linalg.qr(A.T, mode="r"))
 
@@ -136,7 +136,7 @@ def log_radial_integral(kernel: Kernel, dim: int) -> float:
     """log of the integral of profile(|x|^2) over R^dim, without the maps of the kernel."""
     try:
         hash(kernel)
-    except TypeError:  # a user's kernel with an array among its parameters
+    except TypeError:  # a user's kernel with an array as a parameter
         return _log_radial_integral(kernel, dim)
     return _known_integral(kernel, dim)
 
@@ -189,7 +189,7 @@ class RadialLaw:
 
         t = np.linspace(-_FAR, _FAR, round(2 * _FAR / _STEP) + 1)
         g = log_density(t)
-        known = ~np.isnan(g)  # a profile may be inf / inf far out
+        known = ~np.isnan(g)  # a profile may be inf / inf far away
         t, g = t[known], g[known]
         if t.size < 100 or not np.any(g > -np.inf):
             raise InputError(f"the profile of {kernel!r} is zero or not a number everywhere")
@@ -199,7 +199,7 @@ class RadialLaw:
         seen = np.flatnonzero(g > top - _SEEN)
         first, last = (seen[0], seen[-1]) if seen.size else (best, best)
         tails = 0.0
-        if last == t.size - 1:  # a power law, to the right of all that can be represented
+        if last == t.size - 1:  # a power law: add the tail beyond the largest number
             fall = float(g[-200] - g[-1]) / (t[-1] - t[-200])
             if not fall > 1e-9:
                 raise _infinite(kernel, dim)
@@ -222,7 +222,7 @@ def _lobatto(count: int = 16) -> tuple[Array, Array]:
 
 
 def _integrated(f: Callable[[Array], Array], edges: Array) -> tuple[Array, Array, Array]:
-    """Panels and the integral of f over each, halved where halving changes it (jumps, kinks)."""
+    """Panels and the integral of f over each; panels are halved where that changes the integral."""
     a, b = edges[:-1], edges[1:]
     whole = _quadrature(f, a, b)
     settled: list[tuple[Array, Array, Array]] = []

@@ -1,4 +1,4 @@
-"""Draws from a radial kernel as a density: a direction, a radius, and the way back of its map."""
+"""Random draws from a radial kernel as a density: a direction and a radius."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from mercer.kernels import Kernel
 from mercer.kernels._measures import GammaMixing, InverseGammaMixing, PointMass
 from mercer.methods.density._normaliser import RadialLaw, RadialPart, mixing_of, radial_parts
 
-_PANELS = 4096  # inside a panel the density is taken for linear
+_PANELS = 4096  # inside each, the density is taken to be linear
 
 
 def draw(kernel: Kernel, size: int, dim: int, rng: np.random.Generator) -> Array:
@@ -33,7 +33,7 @@ def _draw_part(part: RadialPart, size: int, rng: np.random.Generator) -> Array:
 
 
 def _draw_radial(kernel: Kernel, size: int, dim: int, rng: np.random.Generator) -> Array:
-    """A mixture of normal laws where the mixing measure is known, otherwise by its radius.
+    """A mixture of normal laws if the mixing measure is known, otherwise by the radius.
 
     x given t is normal with variance 1 / (2t), and t has density ~ t^(-d/2) dmu(t).
     """
@@ -50,7 +50,7 @@ def _draw_radial(kernel: Kernel, size: int, dim: int, rng: np.random.Generator) 
 
 
 class _Table:
-    """The distribution of t = log u: exact on panels, inside each with a linear density."""
+    """The distribution of t = log u: exact on panels, with a linear density inside each."""
 
     def __init__(self, law: RadialLaw) -> None:
         used = law.mass > 0

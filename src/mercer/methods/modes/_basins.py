@@ -30,7 +30,7 @@ _MARGIN = 1e-3  # of a radial derivative, which must be negative by this much
 # Sums go to 1e-8 to 1e-10 of the mass, by frequencies of at most 10 per length; each derivative
 # multiplies an error by a frequency.
 _FREQUENCY = 10.0
-_PAIRS = 1e6  # pairs of modes and points whose rounding is bounded one by one
+_PAIRS, _LEAST = 5e6, 16  # pairs of modes and points, and modes, about which proofs are tried
 _OFF = 1e-4  # of the kernel's length: how far from the returned point a proved maximum may be
 # fine and coarse shells by dimension: growth of their radii, cells along each edge of a cube of
 # directions, and how far they go in lengths of the kernel
@@ -97,7 +97,9 @@ class Basins:
 
 
 def nearest_center(Z: Array, centers: Array) -> tuple[Array, Array]:
-    """The distance to the nearest centre, and its number."""
+    """The distance to the nearest centre and its number, -1 if there are no centres."""
+    if not len(centers):
+        return np.full(len(Z), np.inf), np.full(len(Z), -1)
     if len(centers) > _FEW:
         from scipy.spatial import cKDTree
 
@@ -223,16 +225,17 @@ def is_proved_maximum(density: DensitySum, modes: Array) -> Array:
     Errors of rounding are bounded, and third derivatives enclosed: the Hessian is at most -m / 2 on
     a ball of radius r, and the gradient at its centre at most m r / 4. At a data point with a cusp
     the pull of the other points is less than the slope of the cusp. Points about which nothing is
-    proved may be maxima: where the proof would take long, or the maximum is degenerate.
+    proved may still be maxima: degenerate ones, or beyond the number for which there is time.
     """
     proved = np.zeros(len(modes), dtype=bool)
+    modes = modes[: max(_LEAST, int(_PAIRS / sum(map(len, density.points))))]
     if not len(modes):
         return proved
     errors = _rounding_errors(density, modes)
     if errors is None:
         return proved
     pull, cusp = density.pull_at_points(modes)
-    proved[:] = pull + errors[0] < (1.0 - 1e-10) * cusp
+    proved[: len(modes)] = pull + errors[0] < (1.0 - 1e-10) * cusp
     third = ThirdDerivatives.of(density)
     for rows in pieces(len(modes), density.hessian_rows):
         here = density.at(modes[rows], 2, exact=True)
@@ -258,7 +261,7 @@ def _rounding_errors(density: DensitySum, modes: Array) -> tuple[Array, Array] |
         )
         if quick is None:
             if len(modes) * len(Z) > _PAIRS:
-                return None
+                return None  # rounding would be bounded pair by pair
             sums = row_sums(program, Z, modes, Dense(a[:, None]), False)
             quick = sums.gradient_error, sums.hessian_error
         gradient += quick[0]

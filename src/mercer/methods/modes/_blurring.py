@@ -1,4 +1,4 @@
-"""Blurring mean shift: the data themselves move, and are what the next weights are made of."""
+"""Blurring mean shift: the data points themselves move, and the next weights are theirs."""
 
 from __future__ import annotations
 
@@ -12,27 +12,28 @@ from mercer._progress import Callback, Step
 from mercer.engine import Dense, evaluate, fields
 from mercer.exceptions import InputError
 from mercer.kernels import Kernel
+from mercer.methods.density._density import weights_of
 from mercer.methods.modes._density_sum import DensitySum
 from mercer.space import mean_embedding
 
-_OWN = ("limit", "exclude", "eps")
-_JOINED = 1e-3  # of the kernel's length: points that came closer than this have become one
-_SLOW = 1e-2  # of the kernel's length: a step of groups that have contracted to points
+_SELF_WEIGHTS = ("limit", "exclude", "eps")
+_JOINED = 1e-3  # of the kernel's length: points closer than this are one
+_SLOW = 1e-2  # of the kernel's length: the largest step of groups that have contracted
 
 
 @dataclass(frozen=True, eq=False)
 class Blurred:
-    """Where the points of a blurring mean shift came to rest.
+    """Where the points of a blurring mean shift ended.
 
     Attributes
     ----------
     points : array of shape (n, d)
     labels : array of int, shape (n,)
-        Groups of points that have become one, the largest first.
+        Groups of points that have become one; group 0 is the largest.
     n_iter : int
     converged : bool
-        Whether the last step moved no point by more than the tolerance, or groups had contracted
-        to points and hardly moved.
+        Whether the last step was shorter than the tolerance for every point, or all groups had
+        contracted to points and hardly moved.
 
     Examples
     --------
@@ -58,11 +59,12 @@ def blurring_mean_shift(
     max_iter: int = 300,
     callback: Callback | None = None,
 ) -> Blurred:
-    """Move every point to the weighted mean of all, with weights of the points that have moved.
+    """Move every point to a weighted mean of all points, again and again.
 
         x_i <- sum_j W_ij x_j / sum_j W_ij,   W_ij = -a_j k'(|x_i - x_j|^2)
 
-    With a smooth kernel groups contract to single points within a few steps.
+    The weights are those of the moved points. With a smooth kernel, groups of points contract to
+    single points within a few steps.
 
     Parameters
     ----------
@@ -72,13 +74,14 @@ def blurring_mean_shift(
     weights : array_like of shape (n,), optional
         The a_j >= 0.
     own : {"limit", "exclude", "eps"}
-        What a point weighs for itself. "limit" is the formula; at a cusp, where k'(0) is infinite,
-        no point ever moves. "exclude" leaves W_ii out: two points alone then swap for ever. "eps"
-        takes all distances to be at least `eps` lengths of the kernel, on which the answer depends.
+        The weight W_ii of a point for itself. "limit" is the formula; with a cusp, where k'(0) is
+        infinite, no point ever moves. "exclude" sets it to zero: two points alone then swap places
+        forever. "eps" replaces distances below `eps` kernel lengths by that; the result depends on
+        it.
     eps : float, default=1e-3
     tol : float, default=1e-6
-        Of the kernel's length: stop when no point moves farther, or when each group has contracted
-        to a point of this size and moves by less than a hundredth of the length.
+        In kernel lengths. Stops when no point moves farther, or when every group has contracted to
+        this size and moves by less than a hundredth of a length.
     max_iter : int, default=300
     callback : callable, optional
         Called with a `Step` after each iteration; stops by returning True.
@@ -89,7 +92,9 @@ def blurring_mean_shift(
 
     References
     ----------
-    SPEC F6, ERRATA 002-5. Y. Cheng, Mean shift, mode seeking, and clustering, 1995.
+    Y. Cheng, Mean shift, mode seeking, and clustering, 1995. S. Pal and P. Vepakomma, Convergence
+    of mean shift algorithms for large bandwidths, 2025, section 8 (for the Laplace kernel, whose
+    own weight is infinite; the paper does not say what it is replaced by).
 
     Examples
     --------
@@ -98,16 +103,14 @@ def blurring_mean_shift(
     >>> found.points.round(4).ravel(), found.labels
     (array([0.5 , 0.5 , 6.25, 6.25]), array([0, 0, 1, 1]))
     """
-    if own not in _OWN:
-        raise InputError(f"own must be one of {_OWN}, got {own!r}")
+    if own not in _SELF_WEIGHTS:
+        raise InputError(f"own must be one of {_SELF_WEIGHTS}, got {own!r}")
     positive(tol, "tol")
     positive_int(max_iter, "max_iter")
     non_negative(eps, "eps")
-    target = DensitySum.of(mean_embedding(kernel, X, weights=weights))
-    Z = target.forth(
-        np.asarray(mean_embedding(kernel, X, weights=weights).points, dtype=np.float64)
-    )
-    a = np.ones(len(Z)) / len(Z) if weights is None else np.asarray(weights, dtype=np.float64)
+    mean = mean_embedding(kernel, X, weights=weights)
+    target, a = DensitySum.of(mean), weights_of(mean)
+    Z = target.forth(np.asarray(mean.points, dtype=np.float64))
     length = target.length
     n_iter, converged = 0, False
     for n_iter in range(1, max_iter + 1):
@@ -126,7 +129,7 @@ def blurring_mean_shift(
 
 
 def _blurred(target: DensitySum, Z: Array, a: Array, own: str, eps: float) -> Array:
-    """One step for every point; for "eps" the few pairs that are nearer are weighed apart."""
+    """One step for every point."""
     (program,) = target.programs
     f = fields(program, Z, Z, Dense(a[:, None]), order=1, shifted=True)
     gradient, slope = f.gradient[:, 0], f.slopes[0][:, 0]  # type: ignore[index]
@@ -136,7 +139,7 @@ def _blurred(target: DensitySum, Z: Array, a: Array, own: str, eps: float) -> Ar
     if own == "eps":
         gradient, weight = _floored(program, Z, a, eps, gradient, weight)
     elif own == "exclude":
-        if np.isfinite(at_zero):  # at a cusp it is left out already, with all that coincide
+        if np.isfinite(at_zero):  # at a cusp the sums leave it out
             weight = weight - a * at_zero
     elif not np.isfinite(at_zero):
         return Z
@@ -148,11 +151,11 @@ def _blurred(target: DensitySum, Z: Array, a: Array, own: str, eps: float) -> Ar
 def _floored(
     program: Any, Z: Array, a: Array, eps: float, gradient: Array, weight: Array
 ) -> tuple[Array, Array]:
-    """Sums in which pairs nearer than eps weigh what they would at that distance."""
+    """Correct the sums for pairs closer than eps, which get the weight of that distance."""
     from scipy.spatial import cKDTree
 
     floor = _weight(program, eps**2)
-    gradient, weight = gradient.copy(), weight + a * floor  # every point is near itself
+    gradient, weight = gradient.copy(), weight + a * floor  # of each point itself
     if np.isfinite(_weight(program, 0.0)):
         weight -= a * _weight(program, 0.0)
     pairs = cKDTree(Z).query_pairs(eps, output_type="ndarray")
@@ -161,7 +164,9 @@ def _floored(
         u = np.einsum("ij,ij->i", gap, gap)
         with np.errstate(all="ignore"):
             there = _weight(program, u)
-        counted = np.where(np.isfinite(there), there, 0.0)  # equal points at a cusp are left out
+        counted = np.where(
+            np.isfinite(there), there, 0.0
+        )  # the sums leave out equal points at a cusp
         change = a[j] * (floor - counted)
         np.add.at(weight, i, change)
         np.add.at(gradient, i, change[:, None] * gap)
@@ -179,13 +184,13 @@ def _weight(program: Any, u: Any) -> Any:
 def _have_collapsed(Z: Array, small: float, large: float) -> bool:
     """Whether groups have become points: no two points are between the two distances apart.
 
-    From then on groups pull at each other only across the gaps between them, for a very long time.
+    From then on groups only attract each other across the gaps, which takes very long.
     """
     return bool(groups(Z, small).max() == groups(Z, large).max())
 
 
 def groups(Z: Array, distance: float) -> Array:
-    """Connected groups of points nearer than a distance, numbered by size."""
+    """Connected groups of points closer than a distance; group 0 is the largest."""
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components
     from scipy.spatial import cKDTree
@@ -193,7 +198,7 @@ def groups(Z: Array, distance: float) -> Array:
     from mercer.space._points import unique
 
     distance = max(distance, 1e-12 * float(np.abs(Z).max()), 1e-300)
-    cells, first = unique(np.round(Z / distance))  # collapsed groups have n^2 pairs
+    cells, first = unique(np.round(Z / distance))  # collapsed groups would have n^2 pairs
     pairs = cKDTree(cells).query_pairs(np.sqrt(Z.shape[1]) + 1e-9, output_type="ndarray")
     k = len(cells)
     links = coo_array((np.ones(len(pairs)), (pairs[:, 0], pairs[:, 1])), shape=(k, k))

@@ -13,16 +13,16 @@ from mercer.exceptions import InputError
 
 @dataclass(frozen=True)
 class Accuracy:
-    """The share of points whose cluster is matched to their class.
+    """The share of points whose cluster matches their class.
 
     Attributes
     ----------
     correct, total : int
     interval : tuple of two floats
-        Exact confidence interval of the share (Clopper and Pearson).
+        Exact confidence interval for the share (Clopper and Pearson).
     confidence : float
     matching : tuple of pairs
-        (label, class) of each cluster that is matched, in the order of the labels.
+        (label, class) of each matched cluster, in the order of the labels.
 
     Examples
     --------
@@ -52,16 +52,15 @@ def clustering_accuracy(truth: Any, labels: Any, *, confidence: float = 0.95) ->
 
     accuracy = max over matchings m of  #{i: m(label_i) = class_i} / n
 
-    with an exact confidence interval for the success rate behind it (Clopper and Pearson): the
-    rates at which seeing at least, and at most, as many successes has probability (1 - confidence)
-    / 2. The interval takes the matching as given; chosen on few points, it flatters.
+    with an exact confidence interval for the success rate (Clopper and Pearson). The interval
+    treats the matching as given, so it is optimistic if the points are few.
 
     Parameters
     ----------
     truth : array_like of shape (n,)
         The classes: numbers or strings.
     labels : array_like of shape (n,)
-        The clusters. -1 is no cluster (orphans, noise) and matches nothing.
+        The clusters. -1 means no cluster (noise) and matches nothing.
     confidence : float
         Between 0 and 1.
 
@@ -71,7 +70,8 @@ def clustering_accuracy(truth: Any, labels: Any, *, confidence: float = 0.95) ->
 
     References
     ----------
-    SPEC F9.
+    C. J. Clopper and E. S. Pearson, The use of confidence or fiducial limits illustrated in the
+    case of the binomial, Biometrika 26, 1934.
 
     Examples
     --------
@@ -94,7 +94,7 @@ def clustering_accuracy(truth: Any, labels: Any, *, confidence: float = 0.95) ->
     shape = len(clusters), len(classes)
     table = np.bincount(of_cluster * shape[1] + of_class, minlength=shape[0] * shape[1])
     table = table.reshape(shape)
-    kept = np.flatnonzero([not _is_orphan(c) for c in clusters])
+    kept = np.flatnonzero([not _is_noise(c) for c in clusters])
     rows, columns = linear_sum_assignment(table[kept], maximize=True)
     hits = table[kept][rows, columns]
     matching = tuple(
@@ -107,12 +107,14 @@ def clustering_accuracy(truth: Any, labels: Any, *, confidence: float = 0.95) ->
 
 
 def _coded(values: Any, name: str) -> tuple[Array, Array]:
-    """The distinct values, sorted, and which of them each entry is."""
+    """The distinct values, sorted, and the number of each entry among them."""
     array = np.asarray(values)
     if array.ndim != 1 or len(array) == 0:
         raise InputError(f"{name} must be a vector of at least one entry, got shape {array.shape}")
     if array.dtype.kind == "f" and not np.isfinite(array).all():
-        raise InputError(f"{name} has entries that are not finite; -1 marks a point without label")
+        raise InputError(
+            f"{name} has entries that are not finite; use -1 for a point without a label"
+        )
     if array.dtype.kind == "O":
         array = _plain(array, name)
     distinct, codes = np.unique(array, return_inverse=True)
@@ -120,13 +122,13 @@ def _coded(values: Any, name: str) -> tuple[Array, Array]:
 
 
 def _plain(array: Array, name: str) -> Array:
-    """An array of objects, as pandas makes them, as one of strings."""
+    """Convert an array of objects, such as a pandas column, to strings."""
     if not all(isinstance(value, str) for value in array):
-        raise InputError(f"{name} must hold numbers or strings, not both or anything else")
+        raise InputError(f"{name} must hold either numbers or strings")
     return array.astype(str)
 
 
-def _is_orphan(label: Any) -> bool:
+def _is_noise(label: Any) -> bool:
     return label.dtype.kind in "if" and label == -1
 
 

@@ -1,4 +1,4 @@
-"""Mean shift: from every start uphill to a mode of a kernel density."""
+"""Mean shift: climb from every start to a mode of a kernel density."""
 
 from __future__ import annotations
 
@@ -20,22 +20,26 @@ from mercer.methods.modes._merging import merge_ends
 
 @dataclass(frozen=True, eq=False)
 class Modes:
-    """The modes that mean shift reached, the most frequented first, and who reached them.
+    """The modes that mean shift reached, and the mode of each start.
 
     Attributes
     ----------
     points : array of shape (k, d)
+        The mode that most starts reach comes first.
     density : array of shape (k,)
     eigenvalues : array of shape (k, d)
         Of the Hessian, ascending; -inf at data points where the density has a cusp.
-    counts : array of shape (k,)
-        The number of starts that ended there.
+    n_starts : array of shape (k,)
+        The number of starts that reach each mode.
     proved : array of bool, shape (k,)
-        Whether the point is proved to be a strict local maximum: by a ball on which the Hessian is
-        negative definite, or at a cusp that holds against the pull of all other points.
+        Whether a strict local maximum is proved to lie within 1e-4 kernel lengths of the point,
+        rounding included: by a ball on which the Hessian is negative definite, or by a cusp that
+        outweighs all other points. False also where a proof would take too long.
     labels : array of int, shape (m,)
-        The mode of each start; -1 where it reached none.
+        The mode of each start; -1 if it reached none.
     status : array of Status, shape (m,)
+        How each ascent ended. `IN_BASIN` labels are checked, `CONVERGED` and `AT_POINT` ones are
+        where steps became short (see `mean_shift`).
     n_iter : array of int, shape (m,)
         Steps of mean shift from each start.
 
@@ -43,7 +47,7 @@ class Modes:
     --------
     >>> import mercer as mc
     >>> found = mc.mean_shift(mc.mean_embedding(mc.Gaussian(1.0), [[0.0], [1.0], [6.0]]))
-    >>> found.points.round(4), found.counts
+    >>> found.points.round(4), found.n_starts
     (array([[0.5],
            [6. ]]), array([2, 1]))
     """
@@ -51,7 +55,7 @@ class Modes:
     points: Array
     density: Array
     eigenvalues: Array
-    counts: Array
+    n_starts: Array
     proved: Array
     labels: Array = field(repr=False)
     status: Array = field(repr=False)
@@ -61,14 +65,14 @@ class Modes:
         return len(self.points)
 
     def table(self) -> dict[str, Array]:
-        """One column for each property of the modes, as `pandas.DataFrame(found.table())` likes it.
+        """Columns for a data frame: `pandas.DataFrame(found.table())`.
 
         Coordinates are x0, x1, ...; `curvature` is the eigenvalue nearest to zero.
         """
         columns = {f"x{j}": self.points[:, j] for j in range(self.points.shape[1])}
         return columns | {
             "density": self.density,
-            "starts": self.counts,
+            "starts": self.n_starts,
             "curvature": self.eigenvalues.max(axis=1, initial=-np.inf),
             "proved": self.proved,
         }
@@ -84,16 +88,19 @@ def mean_shift(
 ) -> Modes:
     """Climb from every start to a mode of f = sum_i a_i k(x_i, .), a_i >= 0.
 
-    Each step goes to the mean of the points, weighed by w_i = -2 a_i k'(|x_i - x|^2); it is the
-    fixed point of the pre-image problem, and with a convex profile f never falls. At a data point
-    where the kernel has a cusp the step is that of Vardi and Zhang.
+    Each step goes to the mean of the points with weights w_i = -2 a_i k'(|x_i - x|^2). With a
+    convex profile, f never falls along a step. At a data point where the kernel has a cusp the step
+    is that of Vardi and Zhang.
 
-    A start is done as soon as it lies where only one mode can be reached: in a ball about a mode
-    that is proved to hold no other critical point, above the density on its sphere. A step never
-    leaves its component of a superlevel set, so this is the mode that the iteration itself would
-    converge to, only sooner. Elsewhere it goes on until a step is shorter than `tol`. Sums have an
-    error of at most 1e-8 of their largest possible value; in up to three dimensions those of a
-    Gaussian go by frequencies (`mercer.options(engine=...)`).
+    An ascent ends early inside a basin: a ball about a mode that holds no other critical point,
+    where f is higher than on the sphere. Steps never leave their component of a superlevel set, so
+    the iteration would converge to that mode. Basins are checked, not proved: they come from
+    rigorous bounds on third derivatives and from sums with a margin for their error. Elsewhere an
+    ascent goes on until its steps are shorter than `tol`. Short steps also occur near saddles, on
+    ridges and near cusps; there it takes longer steps in the same direction, as long as f rises.
+
+    Sums have an error of at most 1e-8 of their largest possible value. In up to three dimensions
+    those of a Gaussian are computed in the frequency domain (`mercer.options(engine=...)`).
 
     Parameters
     ----------
@@ -104,11 +111,11 @@ def mean_shift(
     start : array_like of shape (m, d), optional
         By default the points of the density.
     tol : float, default=1e-6
-        Of the length scale (where the profile at zero would fall to zero if it went on as a
-        parabola; for cusps as a line).
+        In lengths of the kernel: sqrt(-k(0) / 2 k'(0)), which is the length scale of a Gaussian;
+        with a cusp, k(0) over its slope.
     max_iter : int, default=1000
     callback : callable, optional
-        Called with a `Step` after each iteration; stops by returning True.
+        Called with a `Step` before each iteration; return True to stop.
 
     Returns
     -------
@@ -121,7 +128,7 @@ def mean_shift(
 
     References
     ----------
-    SPEC F2, F4, F5, D1, D6. D. Comaniciu and P. Meer, Mean shift: a robust approach toward feature
+    D. Comaniciu and P. Meer, Mean shift: a robust approach toward feature
     space analysis, 2002. Y. Vardi and C.-H. Zhang, The multivariate L1-median and associated data
     depth, 2000.
 
@@ -150,10 +157,10 @@ def mean_shift(
     return _described(target, modes, labels, ends)
 
 
-def nearest_modes(
+def assign_to_modes(
     density: Any, modes: Array, start: Array, *, tol: float = 1e-6, max_iter: int = 1000
 ) -> Array:
-    """Return for each start the number of the mode that mean shift reaches, -1 for none of them.
+    """Return the number of the mode that mean shift reaches from each start, -1 for none of them.
 
     Parameters
     ----------
@@ -174,7 +181,7 @@ def nearest_modes(
 
 
 def _numbers(target: DensitySum, known: Array, found: Array) -> Array:
-    """Which of the known modes each mode is, -1 for none of them."""
+    """The number of each mode among the known ones, -1 if it is none of them."""
     from scipy.spatial import cKDTree
 
     distance, number = cKDTree(known).query(found)
@@ -186,7 +193,7 @@ def _numbers(target: DensitySum, known: Array, found: Array) -> Array:
 
 
 def _described(target: DensitySum, modes: Array, labels: Array, ends: Ends) -> Modes:
-    """Modes that starts reached, with density and curvature, in the coordinates of the data."""
+    """The modes that starts reached, with density and curvature, in data coordinates."""
     counts = np.bincount(labels[labels >= 0], minlength=len(modes))
     order = np.argsort(-counts, kind="stable")
     order = order[counts[order] > 0]

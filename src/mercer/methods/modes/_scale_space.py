@@ -1,4 +1,4 @@
-"""The number of modes against the bandwidth, and where it stays the same."""
+"""Scale space: the number of modes of a kernel density as a function of the bandwidth."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from mercer.methods.modes._mode_search import find_modes
 from mercer.space import Element, mean_embedding
 from mercer.space._points import unique
 
-_WALK = math.sqrt(2.0)  # the factor by which the largest bandwidth is looked for
-_STEPS = 60
-_FEWEST = 256  # starts, where there are so many points
+_FACTOR = math.sqrt(2.0)  # between bandwidths tried while looking for the largest
+_STEPS = 60  # of that search: nine orders of magnitude
+_FEWEST = 256  # starts, if there are so many points
 
 
 class Plateau(NamedTuple):
-    """Bandwidths from low to high with one number of modes.
+    """A range of bandwidths, from low to high, with the same number of modes.
 
     Examples
     --------
@@ -53,7 +53,7 @@ class Plateau(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class ScaleSpace:
-    """How many modes a density has at each of some bandwidths.
+    """The number of modes of a density at each of some bandwidths.
 
     Attributes
     ----------
@@ -77,10 +77,9 @@ class ScaleSpace:
 
     @cached_property
     def plateaus(self) -> tuple[Plateau, ...]:
-        """Runs of bandwidths with one number of modes, ascending.
+        """Ranges of bandwidths with the same number of modes, ascending.
 
-        Between two neighbouring bandwidths with different numbers the border is their geometric
-        mean.
+        Where the number changes between two bandwidths, the border is their geometric mean.
         """
         h, n = self.bandwidths, self.n_modes
         last = np.append(np.flatnonzero(np.diff(n)), len(n) - 1)
@@ -93,20 +92,21 @@ class ScaleSpace:
 
     @property
     def longest(self) -> Plateau:
-        """The plateau with more than one mode that is longest in log bandwidth.
+        """The longest plateau in log bandwidth with more than one mode.
 
-        Of equally long ones that with the fewest modes. Where there is none, that with one mode.
+        Among equally long ones, the one with the fewest modes; if there is none, the one with one
+        mode.
         """
         several = [p for p in self.plateaus if p.n_modes > 1]
         return max(several or self.plateaus, key=lambda p: (round(p.length, 9), p.low))
 
     @property
     def best(self) -> float:
-        """The geometric middle of the longest plateau."""
+        """The bandwidth in the (geometric) middle of the longest plateau."""
         return self.longest.middle
 
     def table(self) -> dict[str, Array]:
-        """One column for each property, as `pandas.DataFrame(space.table())` likes it."""
+        """Columns for a data frame: `pandas.DataFrame(space.table())`."""
         return {"bandwidth": self.bandwidths, "n_modes": self.n_modes}
 
     def __repr__(self) -> str:
@@ -129,28 +129,28 @@ def scale_space(
 ) -> ScaleSpace:
     """Count the modes of the kernel density of X at each of some bandwidths.
 
-    A number of modes that stays the same over a wide range of bandwidths says more about the data
-    than one that does not: `best` of the result is in the middle of the widest.
+    A number of modes that stays the same over a wide range of bandwidths says something about the
+    data. `best` of the result is the middle of the widest such range.
 
     Parameters
     ----------
     X : array_like of shape (n, d)
     bandwidths : array_like of shape (b,), optional
-        Length scales > 0; by default `n_bandwidths` in a geometric sequence, from the median
-        distance of nearest neighbours over sqrt(d) to where one mode is left.
+        Length scales > 0. By default a geometric sequence of `n_bandwidths`, from the median
+        distance of nearest neighbours over sqrt(d) to where only one mode is left.
     kernel : Kernel, optional
-        As for `mean_shift`; Gaussian by default. A bandwidth is its `length_scale`, or for kernels
-        without one the factor h of k(x / h, y / h).
+        As for `mean_shift`; Gaussian by default. A bandwidth is its `length_scale`; for kernels
+        without one, the factor h of k(x / h, y / h).
     n_bandwidths : int, default=25
-        How many, if none are given; at least 2.
+        The number of bandwidths if none are given; at least 2.
     weights : array_like of shape (n,), optional
         Weights >= 0; equal by default.
     max_starts : int, default=2000
-        Of more points every so-manieth is a start; once modes are few, four times as many points
-        are, and the modes at the bandwidth before. Modes that no start reaches are not counted.
+        If there are more points, evenly chosen ones are starts. Once there are few modes, starts
+        are those modes and four times as many points. Modes that no start reaches are not counted.
     callback : callable, optional
-        Called after each bandwidth with a `Step`: its number, and the share of the bandwidths
-        left. Stops by returning True; then only the bandwidths done are in the result.
+        Called with a `Step` after each bandwidth: its number, and the share of bandwidths left.
+        Return True to stop; the result then holds the bandwidths done so far.
 
     Returns
     -------
@@ -159,18 +159,17 @@ def scale_space(
     See Also
     --------
     mean_shift : the modes themselves.
-    density_scale : bandwidths by rules that need no search.
+    density_scale : bandwidths by quicker rules.
 
     Notes
     -----
-    On the line, and with a Gaussian kernel, modes can only vanish as the bandwidth grows. In more
-    dimensions, and for other kernels, a new one may appear: the count need not fall at every step.
-    Far below the distance of nearest neighbours every point is a mode of its own, however small the
-    bandwidth is: that plateau says nothing, and bandwidths that are given should not be in it.
+    In one dimension and with a Gaussian kernel, modes can only vanish as the bandwidth grows. In
+    more dimensions, and for other kernels, new ones may appear. Far below the distance of nearest
+    neighbours every point is a mode. That plateau says nothing: do not give bandwidths inside it.
 
     References
     ----------
-    SPEC F4. B. W. Silverman, Using kernel density estimates to investigate multimodality, 1981.
+    B. W. Silverman, Using kernel density estimates to investigate multimodality, 1981.
 
     Examples
     --------
@@ -191,7 +190,7 @@ def scale_space(
     else:
         h = np.unique(as_vector(bandwidths, "bandwidths").astype(np.float64))
         if not len(h) or h[0] <= 0.0:
-            raise InputError("bandwidths must be > 0, and at least one")
+            raise InputError("give at least one bandwidth, each > 0")
     n_modes: list[int] = []
     starts = counter.starts
     for i, bandwidth in enumerate(h.tolist()):
@@ -204,7 +203,7 @@ def scale_space(
 
 
 def thinned(rows: Array, most: int) -> Array:
-    """Every so-manieth row, so that there are no more than `most`."""
+    """Evenly chosen rows, no more than `most`."""
     return rows[:: -(-len(rows) // most)]
 
 
@@ -230,7 +229,7 @@ class _Counter:
         return cls(kernel, length, rows, w, thinned(rows, max_starts))
 
     def modes(self, bandwidth: float, starts: Array) -> Array:
-        """Those that starts reach."""
+        """The modes that starts reach."""
         kernel = stretched(self.kernel, bandwidth / self.length, self.X.shape[1])
         density = Element(kernel, Points(self.X, kernel.domain), self.w)
         if not kernel.program.is_smooth:
@@ -238,12 +237,12 @@ class _Counter:
         return find_modes(DensitySum.of(density, len(starts)), starts)
 
     def range(self) -> tuple[float, float]:
-        """The median distance of nearest neighbours per axis, and where one mode is left."""
+        """The median distance of nearest neighbours per axis, and where only one mode is left."""
         from scipy.spatial import cKDTree
 
         if len(self.X) < 2:
             raise InputError(
-                "X has one distinct point, so there is no range of bandwidths to look at; give "
+                "X has only one distinct point, so no range of bandwidths can be chosen; give "
                 "bandwidths"
             )
         nearest = cKDTree(self.X).query(self.starts, 2)[0][:, 1]
@@ -255,12 +254,12 @@ class _Counter:
     def _one_mode_from(self, h: float) -> float:
         """A bandwidth with one mode, such that one a little smaller has several."""
         some = thinned(self.starts, _FEWEST)
-        for _ in range(_STEPS):  # up, where a profile has heavy tails or there are far outliers
+        for _ in range(_STEPS):  # up: heavy tails, or outliers far away
             if len(self.modes(h, some)) == 1:
                 break
-            h *= _WALK
+            h *= _FACTOR
         for _ in range(_STEPS):
-            if len(self.modes(h / _WALK, some)) > 1:
+            if len(self.modes(h / _FACTOR, some)) > 1:
                 break
-            h /= _WALK
-        return h * _WALK  # so that the last plateau is seen
+            h /= _FACTOR
+        return h * _FACTOR  # so that the last plateau shows

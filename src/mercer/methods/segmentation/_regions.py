@@ -1,4 +1,4 @@
-"""Connected regions of an image: made of neighbours that are alike, rid of those too small."""
+"""Connected regions of an image: join similar neighbours, merge small regions."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from mercer._array import Array
 
 
 def joined_regions(ends: Array, shape: tuple[int, ...], join: float) -> Array:
-    """A number for each pixel, the same for pixels that a path of close neighbours connects.
+    """Number the regions of pixels that are connected by close neighbours.
 
     Parameters
     ----------
@@ -18,7 +18,7 @@ def joined_regions(ends: Array, shape: tuple[int, ...], join: float) -> Array:
         One point for each pixel, row by row.
     shape : (h, w)
     join : float
-        Pixels side by side are close if their points are no farther apart.
+        Neighbouring pixels are close if their points are at most this far apart.
 
     Returns
     -------
@@ -38,10 +38,9 @@ def joined_regions(ends: Array, shape: tuple[int, ...], join: float) -> Array:
 def without_small_regions(
     regions: Array, values: Array, min_size: int
 ) -> tuple[Array, Array, Array]:
-    """Give regions of fewer than `min_size` pixels away, the smallest first.
+    """Merge regions of fewer than `min_size` pixels into others, the smallest first.
 
-    Each goes to the region beside it that is nearest in mean colour; the mean is that of all pixels
-    the other has by then.
+    Each is merged into the adjacent region with the nearest mean colour, which is then updated.
 
     Returns
     -------
@@ -52,7 +51,7 @@ def without_small_regions(
     k = int(flat.max()) + 1
     counts = np.bincount(flat, minlength=k)
     sums = np.column_stack([np.bincount(flat, column, k) for column in values.T])
-    owner = _owners(counts, sums, _beside(regions, k), min_size)
+    owner = _owners(counts, sums, _adjacent(regions, k), min_size)
     kept, labels = np.unique(owner[flat], return_inverse=True)
     order = np.argsort(-counts[kept], kind="stable")
     rank = np.empty_like(order)
@@ -63,14 +62,14 @@ def without_small_regions(
 
 
 def _owners(counts: Array, sums: Array, beside: list[set[int]], min_size: int) -> Array:
-    """Which region each has been given to in the end; counts and sums follow."""
+    """The region that each one was merged into; updates counts and sums."""
     owner = np.arange(len(counts))
     queue = [(int(counts[r]), r) for r in np.flatnonzero(counts < min_size).tolist()]
     heapq.heapify(queue)
     while queue:
         size, r = heapq.heappop(queue)
         if owner[r] != r or counts[r] != size or not beside[r]:
-            continue  # given away, grown since, or the whole image
+            continue  # merged, grown since, or the whole image
         near = sorted(beside[r])
         gap = sums[near] / counts[near, None] - sums[r] / counts[r]
         to = near[int(np.argmin(np.einsum("ij,ij->i", gap, gap)))]
@@ -89,8 +88,8 @@ def _owners(counts: Array, sums: Array, beside: list[set[int]], min_size: int) -
     return owner
 
 
-def _beside(regions: Array, k: int) -> list[set[int]]:
-    """The regions that touch each region."""
+def _adjacent(regions: Array, k: int) -> list[set[int]]:
+    """The regions adjacent to each region."""
     a, b = _neighbours(regions)
     low, high = np.minimum(a, b), np.maximum(a, b)
     pairs = np.unique(low.astype(np.int64)[low != high] * k + high[low != high])
@@ -102,7 +101,7 @@ def _beside(regions: Array, k: int) -> list[set[int]]:
 
 
 def _neighbours(image: Array) -> tuple[Array, Array]:
-    """Entries side by side: to the right, and below."""
+    """Pairs of adjacent entries: to the right, and below."""
     a = np.concatenate([image[:, :-1].ravel(), image[:-1].ravel()])
     b = np.concatenate([image[:, 1:].ravel(), image[1:].ravel()])
     return a, b

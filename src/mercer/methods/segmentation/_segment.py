@@ -1,4 +1,4 @@
-"""Regions of an image: mean shift of its pixels in space and colour together."""
+"""Image segmentation: mean shift of the pixels in space and colour together."""
 
 from __future__ import annotations
 
@@ -28,12 +28,11 @@ class Segments:
     labels : array of int, shape (h, w)
         The region of each pixel.
     colours : array of shape (k, channels)
-        The mean colour of each region's pixels, in the units of `filtered`.
-    counts : array of int, shape (k,)
+        The mean colour of each region, in the units of `filtered`.
+    sizes : array of int, shape (k,)
         Numbers of pixels.
     filtered : array of shape (h, w) or (h, w, channels)
-        The image with each pixel in the colour of the mode it reached: smooth inside, sharp at
-        edges.
+        The image with each pixel in the colour of its mode: smooth inside regions, sharp at edges.
 
     Examples
     --------
@@ -42,22 +41,22 @@ class Segments:
     >>> image = np.zeros((8, 8))
     >>> image[:, 5:] = 1.0
     >>> found = mc.methods.segment(image, spatial=2.0)
-    >>> found.n_segments, found.counts, found.colours.ravel()
+    >>> found.n_segments, found.sizes, found.colours.ravel()
     (2, array([40, 24]), array([0., 1.]))
     """
 
     labels: Array = field(repr=False)
     colours: Array
-    counts: Array
+    sizes: Array
     filtered: Array = field(repr=False)
 
     @property
     def n_segments(self) -> int:
         """The number k of regions."""
-        return len(self.counts)
+        return len(self.sizes)
 
     def painted(self) -> Array:
-        """The image with every region in its mean colour, shape as `filtered`."""
+        """The image with every region in its mean colour; shape as `filtered`."""
         return np.asarray(self.colours[self.labels].reshape(self.filtered.shape))
 
     def edges(self) -> Array:
@@ -86,35 +85,34 @@ def segment(
 ) -> Segments:
     """Divide an image into regions: mean shift of its pixels, in space and colour together.
 
-    A pixel is the point z = (row / spatial, column / spatial, values / colour), and from each the
-    density of all of them is climbed to a mode. Two pixels side by side are in one region if the
-    colours of their modes differ by no more than `join` times `colour`; a region is what such pairs
-    connect. Then, the smallest first, each region of fewer than `min_size` pixels is given to the
-    region beside it that is nearest in mean colour.
+    A pixel is the point z = (row / spatial, column / spatial, values / colour). Mean shift climbs
+    from each to a mode of the density of all pixels. Neighbouring pixels are in one region if the
+    colours of their modes differ by at most `join` times `colour`. Finally, regions of fewer than
+    `min_size` pixels are merged, smallest first, into the neighbour with the nearest mean colour.
 
     Parameters
     ----------
     image : array_like of shape (h, w) or (h, w, channels)
-        Unsigned integers are divided by the largest of their type, so that they are in [0, 1];
-        floating-point values are taken as they are.
+        Unsigned integers are divided by the largest value of their type, which gives [0, 1].
+        Floating-point values are used as they are.
     spatial : float, default=8.0
         Radius of the window in pixels, > 0.
     colour : float, default=0.15
-        Radius of the window in values, > 0. The window is the ellipsoid with both radii.
+        Radius of the window in values, > 0. The window is an ellipsoid with these two radii.
     kernel : {"epanechnikov", "gaussian"}, default="epanechnikov"
-        The density is a sum of Epanechnikov windows |z| <= 1, or of Gaussians of the same variance,
-        which reach farther and take several times longer.
+        Epanechnikov windows |z| <= 1, or Gaussians of the same variance, which reach farther and
+        take several times longer.
     join : float, default=0.25
-        Difference of the modes' colours, >= 0, in units of `colour`. Basins alone are too many
-        regions: where an image is even, noise gives its density one mode beside the other.
+        Largest difference between the colours of modes, >= 0, in units of `colour`. Without it
+        there would be too many regions: noise gives even areas many modes.
     min_size : int, default=20
         1 keeps all regions.
     tol : float, default=1e-2
-        Pixels whose step is shorter than this share of the kernel's length have arrived.
+        Pixels stop when their step is shorter than this, in kernel lengths.
     max_iter : int, default=100
-        Pixels that are still moving then are taken to have arrived.
+        Pixels that still move then stop where they are.
     callback : callable, optional
-        Called with a `Step` after each iteration; by returning True it ends the ascent there.
+        Called with a `Step` before each iteration; return True to stop all pixels.
 
     Returns
     -------
@@ -126,12 +124,12 @@ def segment(
 
     Notes
     -----
-    Distances of colours are those of the values: convert the image first (to CIELAB, say) for
-    distances as the eye sees them. The time grows with the number of pixels within a window.
+    Colours are compared by their values: convert the image first, for example to CIELAB, for
+    distances as the eye sees them. The time grows with the number of pixels in a window.
 
     References
     ----------
-    SPEC F4. D. Comaniciu and P. Meer, Mean shift: a robust approach toward feature space analysis,
+    D. Comaniciu and P. Meer, Mean shift: a robust approach toward feature space analysis,
     2002, section 4.
 
     Examples
@@ -166,8 +164,8 @@ def _density_kernel(name: str, dim: int) -> Kernel:
 
 
 def _ends(Z: Array, kernel: Kernel, tol: float, max_iter: int, callback: Callback | None) -> Array:
-    """Where the mean shift from each point ends: modes, and points of plateaus."""
-    # nothing but the ends is wanted, and modes are joined along the image: no proofs, no merging
+    """Where mean shift from each point ends: at modes, or on plateaus."""
+    # modes are joined along the image, so neither basins nor merging are needed
     density = DensitySum.of(mean_embedding(kernel, Z))
     return Ascent(density, tol, max_iter, use_basins=False, leave=False).run(Z, callback).points
 
@@ -177,11 +175,11 @@ def _pixels(image: Any) -> tuple[Array, tuple[int, ...]]:
     given = np.asarray(image)
     if given.ndim not in (2, 3) or given.size == 0:
         raise InputError(
-            f"image must have shape (h, w) or (h, w, channels), none of them 0, got {given.shape}"
+            f"image must have shape (h, w) or (h, w, channels) and not be empty, got {given.shape}"
         )
     if given.dtype.kind not in "buf":
         raise InputError(
-            f"image must be of unsigned integers or floating-point numbers, got {given.dtype}; "
+            f"image must hold unsigned integers or floating-point numbers, got {given.dtype}; "
             "use image.astype(np.uint8), or divide by the largest value"
         )
     values = as_points(

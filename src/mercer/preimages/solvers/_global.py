@@ -88,9 +88,9 @@ class Global(Solver):
         object.__setattr__(self, "gap", positive(self.gap, "gap"))
         object.__setattr__(self, "max_boxes", positive_int(self.max_boxes, "max_boxes"))
 
-    def solve(self, problem: Problem, starts: Any = None) -> SolverResult:
+    def solve(self, problem: Problem, start: Any = None) -> SolverResult:
         """Each element on its own; starts are not needed, and are offered as candidates."""
-        rows = minima(problem, self.gap, self.max_boxes, starts)
+        rows = minima(problem, self.gap, self.max_boxes, start)
         status = np.empty(problem.batch, dtype=object)
         status[:] = [row.status for row in rows]
         return SolverResult(
