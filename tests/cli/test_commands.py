@@ -380,6 +380,18 @@ def test_bars_on_a_terminal_only(monkeypatch):
         assert ("learning ..." in stream.getvalue()) == shown
 
 
+@pytest.mark.parametrize("count", [0, 3, 5, 9])
+def test_bars_of_callbacks_end_full(count, monkeypatch):
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    with Progress().steps(5, "climbing") as step:
+        for _ in range(count):
+            step(None)
+    assert "100%" in terminal.getvalue()
+    with Progress(quiet=True).steps(5, "climbing") as step:
+        assert step is None
+
+
 def test_short_work_has_no_bar(monkeypatch):
     terminal = Terminal()
     monkeypatch.setattr(sys, "stderr", terminal)
