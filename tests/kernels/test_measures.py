@@ -235,5 +235,5 @@ def test_frequencies_are_checked():
         measure.density([[1.0]])
     with pytest.raises(mc.exceptions.UnavailableError, match=r"no known spectral measure"):
         mc.Linear().spectral_measure(1)
-    with pytest.raises(mc.exceptions.UnavailableError, match=r"not completely monotone"):
+    with pytest.raises(mc.exceptions.UnavailableError, match=r"no completely monotone profile"):
         mc.Epanechnikov(1.0).spectral_measure(1)
