@@ -28,7 +28,7 @@ NOT_BUILT = {"report", "reproduce"}  # packages of the design that do not exist 
 ROOT_ONLY = {"Options", "Status", "get_options", "options"}
 
 # Public names whose docstring has no example yet; this list only shrinks.
-NO_EXAMPLE = {"Compressor", "Solver"}
+NO_EXAMPLE = {"Solver"}
 
 # What `import mercer` may load besides the standard library, and what it must not.
 LIGHT = {"mercer", "numpy", "scipy", "threadpoolctl", "cython_runtime"}

@@ -1,4 +1,4 @@
-"""Options of a computation: how much memory, how many threads, which engine. Local to a context."""
+"""Options for memory, threads and the engine, local to a `with` block."""
 
 from __future__ import annotations
 

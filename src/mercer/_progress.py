@@ -1,4 +1,4 @@
-"""Progress of long work: what callbacks are told, the same everywhere."""
+"""Progress callbacks of iterative functions."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 @dataclass(frozen=True)
 class Step:
-    """What a callback is told after each iteration; if it returns True, the iteration stops.
+    """What a callback receives after each iteration; the iteration stops if it returns True.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""Randomness: one conversion, used everywhere a `random_state` is taken."""
+"""Random generators from the parameter `random_state`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Threads: the one module that owns a pool and that tells BLAS how many threads to use.
+"""The thread pool, and the number of threads of BLAS.
 
 Tiles of a kernel sum run on a pool of Python threads (NumPy and the compiled core release the
 interpreter lock) while BLAS is held to one thread, because two levels of threads fight: with
@@ -119,7 +119,7 @@ def _pool(threads: int) -> ThreadPoolExecutor:
 
 
 def _after_fork() -> None:
-    """A forked child has none of the threads and may hold a lock nobody will release."""
+    """A forked child has none of the threads, and may hold a lock that is never released."""
     global _lock, _blas_users, _blas_limit, _controller
     _lock = threading.Lock()
     _pools.clear()

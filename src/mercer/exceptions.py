@@ -1,4 +1,4 @@
-"""The exception tree. Every message states the condition that failed and the cure."""
+"""Exceptions and warnings. Every message states the condition that failed and the cure."""
 
 __all__ = [
     "DerivativeError",

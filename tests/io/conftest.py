@@ -2,8 +2,7 @@
 
 import pytest
 
-from mercer import _registry
-from mercer.io import _classes, load, save
+from mercer.io import _registry, load, save
 
 
 @pytest.fixture
@@ -20,7 +19,7 @@ def there_and_back(tmp_path):
 @pytest.fixture
 def own_table(monkeypatch):
     """A table of mercer's classes alone; what a test registers is forgotten after it."""
-    _classes.class_of("mercer.estimators.any")  # the table is filled once, on demand
+    _registry.class_of("mercer.estimators.any")  # the table is filled once, on demand
     classes = {n: c for n, c in _registry._classes.items() if n.startswith(_registry.OWN)}
     names = {c: n for c, n in _registry._names.items() if n.startswith(_registry.OWN)}
     monkeypatch.setattr(_registry, "_classes", classes)

@@ -9,8 +9,7 @@ import pytest
 import scipy.sparse as sp
 
 import mercer as mc
-from mercer import _registry
-from mercer.io import load, register, save
+from mercer.io import _registry, load, register, save
 from mercer.testing import awkward_kernels
 from mercer.testing._awkward import OneMethod, Opaque
 

@@ -1,4 +1,4 @@
-"""The compiled core `mercer._core`, where it was built, and what it can run."""
+"""The compiled core `mercer._core`: whether it was built, and programs and profiles in it."""
 
 from __future__ import annotations
 

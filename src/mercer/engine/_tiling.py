@@ -1,4 +1,4 @@
-"""How a call is cut into tiles: sizes from the memory allowed, never from the number of points."""
+"""Tiles: how a sum over points and queries is cut into pieces that fit in memory and cache."""
 
 from __future__ import annotations
 
@@ -12,31 +12,34 @@ from mercer._config import get_options
 from mercer._threads import thread_count
 
 _ROWS, _TILE = 256, 1 << 20  # a tile of 1 MiB stays in cache; sums of at most 1,024 terms
-_MANY_DIMENSIONS = 200  # where BLAS does nearly all the work, and likes larger tiles
-_LARGE = 640, 4096  # and, where each is gone over but once, still larger ones
-_SMALLEST = 8
-_FEW_TILES = 8  # below this many tiles of queries the points are split as well
-_CHUNK = 1 << 15
+_MANY_DIMENSIONS = 200  # BLAS does nearly all the work, and is faster on larger tiles
+_LARGE = (
+    640,
+    4096,
+)  # larger still if each tile is passed over once: accumulators are read less often
+_SMALLEST = 8  # rows and columns, however little memory is allowed
+_FEW_TILES = 8  # with fewer tiles of queries the points are split too, so that all cores have work
+_CHUNK = 1 << 15  # points of such a part: 32 tiles
 
 
 @dataclass(frozen=True)
 class Plan:
     """Tile sizes, and the pieces of work that may run at the same time.
 
-    Nothing here but the tile size depends on the number of threads, and that only under a tight
-    `working_memory`; partial sums are added in a fixed order.
+    Only the tile size may depend on the number of threads, and only if `working_memory` is tight;
+    partial sums are added in a fixed order. So results hardly depend on the number of threads.
     """
 
     rows: int
     columns: int
 
     def row_tiles(self, m: int, order: Any) -> list[Any]:
-        """Slices of the queries, or of their spatial order where one is given."""
+        """Slices of the queries; of their spatial order, if one is given."""
         slices = list(pieces(m, self.rows))
         return slices if order is None else [order[s] for s in slices]
 
     def chunks(self, m: int, n: int) -> list[slice]:
-        """Slices of the points that are summed apart, so that few queries still use all cores."""
+        """Slices of the points that are summed separately, so that few queries use all cores."""
         if -(-m // self.rows) >= _FEW_TILES:
             return [slice(0, n)]
         return list(pieces(n, _CHUNK))

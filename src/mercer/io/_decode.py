@@ -12,11 +12,10 @@ from typing import Any
 import numpy as np
 
 from mercer._array import Array, Points
-from mercer._registry import OWN
 from mercer.exceptions import InputError, MercerError
-from mercer.io._classes import class_of
 from mercer.io._encode import CSR_PARTS, DTYPES, FORMAT
 from mercer.io._objects import build, is_free
+from mercer.io._registry import OWN, class_of
 from mercer.kernels import Kernel
 from mercer.space import Element
 

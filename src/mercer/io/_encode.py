@@ -27,10 +27,9 @@ from typing import Any
 import numpy as np
 
 from mercer._array import Array, is_sparse
-from mercer._registry import is_savable
 from mercer.exceptions import InputError
-from mercer.io._classes import name_of
 from mercer.io._objects import parts_of
+from mercer.io._registry import is_savable, name_of
 
 FORMAT = 1
 DTYPES = {np.dtype(letter) for letter in "?bhilqBHILQefdFD"}

@@ -1,4 +1,4 @@
-"""Kernels: values that lower themselves to a program of the engine."""
+"""Kernels, their algebra, domains, derivatives, spectral measures and bandwidth rules."""
 
 from mercer._array import Points
 from mercer.engine import Columns, Matrix, Scales

@@ -1,4 +1,4 @@
-"""Length scales from data: the median heuristic, and the rules of Scott and Silverman."""
+"""Bandwidths from data: the median heuristic, and the rules of Scott and Silverman."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def median_scale(
     """Return the median distance between distinct points: the usual length scale to start from.
 
     The weighted median of |x_i - x_j| over all pairs with x_i != x_j, the pair (i, j) weighing
-    w_i w_j. A weight of 2 is therefore the same as a row that stands twice. Exact, block by block,
+    w_i w_j. A weight of 2 is therefore the same as repeating the row. Exact, block by block,
     for up to `n_points` rows; more rows are subsampled.
 
     Parameters

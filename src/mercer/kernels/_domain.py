@@ -102,9 +102,8 @@ class Vectors(Domain):
 class OpenBall(Domain):
     """Vectors x with |x| < radius: where a power series of <x, y> converges.
 
-    The sphere is left out, and with it all that rounding cannot tell from it: points are refused
-    from |x|^2 >= (1 - (d + 4) eps) radius^2 on, eps that of their type, so that no computed inner
-    product of two points reaches radius^2.
+    Points are refused if |x|^2 >= (1 - (d + 4) eps) radius^2, with eps of their type, so that no
+    computed inner product of two points reaches radius^2.
 
     Parameters
     ----------

@@ -30,7 +30,7 @@ class Flags:
     ----------
     definiteness : Definiteness
     convex_profile : bool or None
-        The profile is convex: what makes the fixed point of a pre-image descend.
+        The profile is convex, so that fixed-point steps of a pre-image never go up.
     completely_monotone : bool or None
         The profile is a mixture of exp(-t u): positive definite in every dimension.
     characteristic : bool or None

@@ -49,7 +49,7 @@ class FromFunction(Kernel):
 
     @property
     def domain(self) -> Domain:
-        """What points were said to be."""
+        """`on`, or vectors."""
         return Vectors() if self.on is None else self.on
 
     def lower(self) -> Program:

@@ -7,9 +7,7 @@ from typing import Any
 
 from mercer._array import non_negative, positive
 from mercer.engine import cut
-from mercer.exceptions import UnavailableError
 from mercer.kernels._flags import Definiteness, Flags
-from mercer.kernels._measures import MixingMeasure
 from mercer.kernels._radial import Radial
 
 
@@ -61,10 +59,6 @@ class Epanechnikov(Radial):
     def profile(self, u: Any) -> Any:
         """c - u for u <= rho, else 0."""
         return cut(self._window - u, self.c - u)
-
-    def mixing_measure(self) -> MixingMeasure:
-        """There is none."""
-        raise UnavailableError("the Epanechnikov profile is not completely monotone")
 
 
 @dataclass(frozen=True)
@@ -148,7 +142,3 @@ class NegativeDistance(Radial):
     def profile(self, u: Any) -> Any:
         """c - u^(p/2)."""
         return self.c - u ** (self.p / 2.0)
-
-    def mixing_measure(self) -> MixingMeasure:
-        """There is none."""
-        raise UnavailableError("the profile c - u^(p/2) is not completely monotone")

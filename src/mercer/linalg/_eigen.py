@@ -94,7 +94,7 @@ def eigenpairs(
     Parameters
     ----------
     kernel : Kernel
-    X : array_like of shape (n, d), or whatever the kernel's domain holds
+    X : array_like of shape (n, d), or other points of the kernel's domain
     n_components : int
         The number k of pairs, at most n. Beyond the rank of S eigenvalues are zero to rounding.
     centred, weights

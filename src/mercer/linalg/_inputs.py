@@ -27,7 +27,7 @@ def as_columns(B: Any, n: int, name: str = "B") -> tuple[Array, bool]:
 
 
 def raw_weights(weights: Any, n: int) -> Array | None:
-    """Weights >= 0 with a positive sum, as they were given: a 2 is a row that stands twice."""
+    """Weights >= 0 with a positive sum, not scaled: a 2 is the same as repeating the row."""
     if weights is None:
         return None
     as_weights(weights, n)  # raises

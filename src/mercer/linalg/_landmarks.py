@@ -116,7 +116,7 @@ def leverage_scores(
     ----------
     kernel : Kernel
         Not known to be indefinite.
-    X : array_like of shape (n, d), or whatever the kernel's domain holds
+    X : array_like of shape (n, d), or other points of the kernel's domain
     penalty : float
         > 0.
     n_sketch : int or None

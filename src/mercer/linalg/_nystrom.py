@@ -90,7 +90,7 @@ def nystrom(
     ----------
     kernel : Kernel
         Not known to be indefinite.
-    X : array_like of shape (n, d), or whatever the kernel's domain holds
+    X : array_like of shape (n, d), or other points of the kernel's domain
     n_landmarks : int
         The number of landmarks; more than n are n.
     rule : {"uniform", "kmeans", "leverage", "pivoted"}

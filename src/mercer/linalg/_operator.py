@@ -160,13 +160,13 @@ def gram_operator(
     Parameters
     ----------
     kernel : Kernel
-    X : array_like of shape (n, d), or whatever the kernel's domain holds
+    X : array_like of shape (n, d), or other points of the kernel's domain
         float32 points are taken to float64, in which everything is computed.
     centred : bool, default=False
         Subtract the (weighted) mean of the features: I - 1 w' instead of I.
     weights : array_like of shape (n,), optional
         Weights >= 0, as they are: D = diag(weights), w = weights / sum. A weight of 2 is the same
-        as a row that stands twice: the eigenvalues other than zero agree.
+        as repeating the row: the eigenvalues other than zero agree.
 
     Returns
     -------

@@ -70,7 +70,7 @@ def pivoted_cholesky(
     ----------
     kernel : Kernel
         Not known to be indefinite.
-    X : array_like of shape (n, d), or whatever the kernel's domain holds
+    X : array_like of shape (n, d), or other points of the kernel's domain
     max_rank : int or None, default=1000
         The largest r; None for n.
     tol : float, default=1e-8

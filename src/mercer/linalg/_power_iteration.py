@@ -67,7 +67,7 @@ def power_iteration(
     Parameters
     ----------
     kernel : Kernel
-    X : array_like of shape (n, d), or whatever the kernel's domain holds
+    X : array_like of shape (n, d), or other points of the kernel's domain
     centred, weights
         The operator S, as in `gram_operator`.
     tol : float, default=1e-6

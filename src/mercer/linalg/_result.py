@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
+
+import numpy as np
 
 from mercer._array import Array
 from mercer._status import Status
@@ -49,6 +51,31 @@ class Solution:
     rank: int
     method: str
     status: Status | tuple[Status, ...]
+
+    @classmethod
+    def direct(
+        cls,
+        coef: Array,
+        residual: Array,
+        rank: int,
+        method: str,
+        status: Status,
+        jitter: float = 0.0,
+    ) -> Solution:
+        """The solution of a method without iterations."""
+        b = residual.size
+        return cls(coef, residual, np.zeros(b, dtype=np.intp), jitter, rank, method, (status,) * b)
+
+    def first(self) -> Solution:
+        """The solution for the first right-hand side, without the axis of columns."""
+        assert isinstance(self.status, tuple)
+        return replace(
+            self,
+            coef=self.coef[:, 0],
+            residual=float(self.residual[0]),
+            n_iter=int(self.n_iter[0]),
+            status=self.status[0],
+        )
 
     @property
     def ok(self) -> bool:

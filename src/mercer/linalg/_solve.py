@@ -16,11 +16,12 @@ penalty is 0, K is singular to rounding and there are at most 3,000 points (abov
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from mercer._array import Array, non_negative, positive, positive_int
+from mercer._array import Array, Points, non_negative, positive, positive_int
 from mercer._progress import Callback
 from mercer._status import Status
 from mercer._threads import single_threaded_blas
@@ -66,14 +67,14 @@ def solve(
     Parameters
     ----------
     kernel : Kernel
-    X : array_like of shape (n, d), or whatever the kernel's domain holds
+    X : array_like of shape (n, d), or other points of the kernel's domain
     B : array_like of shape (n,) or (n, b)
         One or many right-hand sides.
     penalty : float
         >= 0. At 0 a singular K is normal: the result says what was done about it (`method`,
         `rank`, `jitter`, `status`), and `method="eigen"` always gives K^+ B.
     weights : array_like of shape (n,), optional
-        Weights >= 0; a 2 is the same as a row that stands twice.
+        Weights >= 0; a weight of 2 is the same as repeating the row.
     method : {None, "cholesky", "cg", "eigen"}
         None takes `cholesky` up to 10,000 points and `cg` above; `eigen` in place of `cholesky`
         where the matrix is not positive definite, or singular at penalty 0 (up to 3,000 points).
@@ -124,7 +125,9 @@ def solve(
             solution = _by_cg(S, right, penalty, factor, tol, max_iter, callback)
     else:
         solution = _direct(S, right, penalty, method)
-    return _finished(solution, root, single)
+    if root is not None:
+        solution = replace(solution, coef=root[:, None] * solution.coef)
+    return solution.first() if single else solution
 
 
 def _direct(S: GramOperator, B: Array, penalty: float, method: str | None) -> Solution:
@@ -142,19 +145,11 @@ def _direct(S: GramOperator, B: Array, penalty: float, method: str | None) -> So
         else:
             status = Status.JITTERED if found.jitter else Status.SOLVED
             residual = relative(found.rest, B)
-            return _solution(found.coef, residual, found.jitter, n, "cholesky", status)
+            return Solution.direct(found.coef, residual, n, "cholesky", status, found.jitter)
     coef, rank = by_eigen(K, B, penalty)
     residual = relative(B - S.matmat(coef) - penalty * coef, B)
     status = Status.SOLVED if rank == n else Status.TRUNCATED
-    return _solution(coef, residual, 0.0, rank, "eigen", status)
-
-
-def _solution(
-    coef: Array, residual: Array, jitter: float, rank: int, method: str, status: Status
-) -> Solution:
-    b = residual.size
-    n_iter = np.zeros(b, dtype=np.intp)
-    return Solution(coef, residual, n_iter, jitter, rank, method, (status,) * b)
+    return Solution.direct(coef, residual, rank, "eigen", status)
 
 
 def _by_cg(
@@ -167,7 +162,7 @@ def _by_cg(
     callback: Callback | None,
 ) -> Solution:
     n = S.shape[0]
-    precondition: Product = _copy
+    precondition: Product = np.copy
     if factor is not None and factor[0].shape[1]:
         L, trace_error = factor
         # a shift below the mean of what L leaves out would weigh that too much
@@ -184,6 +179,7 @@ def _factor(S: GramOperator, given: Any, random_state: Any) -> tuple[Array, floa
     n = S.shape[0]
     rank = max(1, min(n, 1000, int(4 * np.sqrt(n)), _MOST // n))
     low: Nystrom | PivotedCholesky
+    points = Points(S.points, S.kernel.domain)
     if isinstance(given, Nystrom | PivotedCholesky):
         if given.factor.shape[0] != n:
             raise InputError(
@@ -191,27 +187,12 @@ def _factor(S: GramOperator, given: Any, random_state: Any) -> tuple[Array, floa
             )
         low = given
     elif given is None or one_of(given, _PRECONDITIONERS, "preconditioner") == "nystrom":
-        low = nystrom(S.kernel, S.points, rank, rule="leverage", random_state=random_state)
+        low = nystrom(S.kernel, points, rank, rule="leverage", random_state=random_state)
     elif given == "pivoted":
-        low = pivoted_cholesky(S.kernel, S.points, max_rank=rank, tol=1e-14)
+        low = pivoted_cholesky(S.kernel, points, max_rank=rank, tol=1e-14)
     else:
         return None
     if S.weights is None:
         return low.factor, low.trace_error
     L = np.sqrt(S.weights)[:, None] * low.factor
     return L, float(S.trace - np.sum(L * L))
-
-
-def _copy(V: Array) -> Array:
-    return V.copy()
-
-
-def _finished(solution: Solution, root: Array | None, single: bool) -> Solution:
-    """Weights put back, and the shape of the right-hand side."""
-    coef = solution.coef if root is None else root[:, None] * solution.coef
-    s = solution
-    residual, n_iter, status = s.residual, s.n_iter, s.status
-    if single:
-        assert isinstance(status, tuple)
-        coef, residual, n_iter, status = coef[:, 0], float(residual[0]), int(n_iter[0]), status[0]
-    return Solution(coef, residual, n_iter, s.jitter, s.rank, s.method, status)

@@ -89,11 +89,8 @@ def woodbury(L: Any, B: Any, penalty: float) -> Solution:
             outside -= matmul(U, transposed_matmul(U, outside))  # again: what rounding left along U
             A += outside / penalty
         residual = relative(B - matmul(L, transposed_matmul(L, A)) - penalty * A, B)
-    n, b = A.shape
-    if single:
-        return Solution(A[:, 0], float(residual[0]), 0, 0.0, n, "woodbury", Status.SOLVED)
-    n_iter = np.zeros(b, dtype=np.intp)
-    return Solution(A, residual, n_iter, 0.0, n, "woodbury", (Status.SOLVED,) * b)
+    solution = Solution.direct(A, residual, len(A), "woodbury", Status.SOLVED)
+    return solution.first() if single else solution
 
 
 def relative(R: Array, B: Array) -> Array:

@@ -14,7 +14,7 @@ from mercer.preimages._diagnostics import (
 from mercer.preimages._objective import Collinear, Nearest, Projected
 from mercer.preimages._preimage import preimage
 from mercer.preimages._procrustes import Alignment, procrustes
-from mercer.preimages._result import Certificate, History, PreImage, Verdict
+from mercer.preimages._result import Certificate, History, PreImage, SolverResult, Verdict
 from mercer.preimages._solver import Solver
 from mercer.preimages.compression._compress import compress
 from mercer.preimages.compression._methods import Compressor, Greedy, Landmarks, Pruning
@@ -30,7 +30,7 @@ from mercer.preimages.solvers._learned_map import FittedMap, LearnedMap
 from mercer.preimages.solvers._linear_inverse import LinearInverse
 from mercer.preimages.solvers._mm import MM
 from mercer.preimages.solvers._newton import Newton
-from mercer.rigor._derivative_bounds import gradient_bound, hessian_lipschitz, lipschitz
+from mercer.rigor import gradient_bound, hessian_lipschitz, lipschitz
 
 __all__ = [
     "LBFGS",
@@ -62,6 +62,7 @@ __all__ = [
     "Pruning",
     "Simplex",
     "Solver",
+    "SolverResult",
     "Surrogate",
     "Verdict",
     "WeylTest",

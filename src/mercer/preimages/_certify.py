@@ -14,21 +14,22 @@ from mercer.engine import Distance, Fields, Program, n_rows, pieces
 from mercer.exceptions import DerivativeError, InputError
 from mercer.preimages._result import Certificate, Verdict, undecided
 from mercer.preimages._state import State
-from mercer.rigor._derivative_bounds import (
-    coefficient_sizes,
-    cusp_slope,
-    hessian_lipschitz,
-    mapped,
-    spectral_norms,
-)
-from mercer.rigor._intervals import Interval, as_interval, up
-from mercer.rigor._profile_enclosure import enclose
-from mercer.rigor._rounding import EPS, supremum_errors
-from mercer.rigor._weyl import (
+from mercer.rigor import (
+    EPS,
+    Interval,
     WeylTest,
     all_sums,
+    as_interval,
+    coefficient_sizes,
+    cusp_slope,
+    enclose,
     half_diagonal,
+    hessian_lipschitz,
+    mapped,
     prepared,
+    spectral_norms,
+    supremum_errors,
+    up,
     weyl_of_sums,
     weyl_test,
 )

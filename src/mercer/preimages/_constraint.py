@@ -1,4 +1,4 @@
-"""Where a pre-image may lie: boxes, balls, the simplex, and coordinates that are held."""
+"""Constraints on pre-images: boxes, balls, the simplex, and fixed coordinates."""
 
 from __future__ import annotations
 

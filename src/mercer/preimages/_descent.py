@@ -66,16 +66,16 @@ class IterativeSolver(Solver):
     def solve(
         self,
         problem: Problem,
-        starts: Array,
+        start: Array,
         *,
         history: bool = False,
         callback: Callback | None = None,
     ) -> SolverResult:
         """Walk from every start; keep the best end of each element."""
-        s, b, d = starts.shape
+        s, b, d = start.shape
         search = _Descent(self, problem, np.tile(np.arange(b), s))
         found = walk(
-            search, starts.reshape(s * b, d).astype(float), callback=callback, record=history
+            search, start.reshape(s * b, d).astype(float), callback=callback, record=history
         )
         value = found.state.objective.reshape(s, b)
         first = np.argmin(np.where(np.isnan(value), np.inf, value), axis=0)

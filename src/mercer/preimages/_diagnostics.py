@@ -14,7 +14,7 @@ from mercer.engine import n_columns
 from mercer.exceptions import DerivativeError, InputError
 from mercer.preimages._objective import ElementSums, Nearest
 from mercer.preimages._state import State
-from mercer.rigor._derivative_bounds import coefficient_sizes
+from mercer.rigor import coefficient_sizes
 from mercer.space import Element
 
 _ROUNDING = 1e-12  # of the sum of the sizes of all terms
@@ -37,7 +37,8 @@ def preimage_objective(psi: Element, X: Any) -> Array:
 
     References
     ----------
-    SPEC C1, C2, C6.
+    P. Honeine, Theoretical insights on the pre-image resolution in machine learning, 2024,
+    equations (4), (12) and (B.4).
 
     Examples
     --------
@@ -74,7 +75,8 @@ def preimage_gradient(psi: Element, X: Any) -> Array:
 
     References
     ----------
-    SPEC C2, C6, ERRATA 000-1.
+    P. Honeine, Theoretical insights on the pre-image resolution in machine learning, 2024,
+    equations (13) and (B.4); its example for the Gaussian has 2/s^2 in place of 1/s^2.
 
     Examples
     --------
@@ -105,7 +107,8 @@ def preimage_hessian(psi: Element, X: Any) -> Array:
 
     References
     ----------
-    SPEC C3, C6.
+    P. Honeine, Theoretical insights on the pre-image resolution in machine learning, 2024,
+    equations (19) and (B.6).
 
     Examples
     --------
@@ -187,7 +190,8 @@ def surrogate(psi: Element, at: Any) -> Surrogate:
 
     References
     ----------
-    SPEC D5, D7, ERRATA 000-5, 000-6.
+    P. Honeine, Theoretical insights on the pre-image resolution in machine learning, 2024,
+    Theorems 17 and 26; the constant of Theorem 26 lacks f'(|x_t|^2) |x_t|^2 / 2.
 
     Examples
     --------
@@ -242,7 +246,8 @@ def is_majorised(psi: Element, at: Any, X: Any) -> Array:
 
     References
     ----------
-    SPEC D6, ERRATA 000-4, 000-6.
+    P. Honeine, Theoretical insights on the pre-image resolution in machine learning, 2024,
+    Theorem 18, which needs a convex profile. Theorem 27, for inner products, does not hold.
 
     Examples
     --------
@@ -281,7 +286,8 @@ def newton_gap(psi: Element, X: Any) -> Array:
 
     References
     ----------
-    SPEC D1, D4, ERRATA 000-2.
+    P. Honeine, Theoretical insights on the pre-image resolution in machine learning, 2024,
+    Theorem 16, which holds away from the edge of the window.
 
     Examples
     --------

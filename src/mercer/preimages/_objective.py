@@ -1,4 +1,4 @@
-"""What a pre-image minimises: the distance in feature space, the angle, a projected distance."""
+"""Objectives of pre-images: distance in feature space, angle, distance within a subspace."""
 
 from __future__ import annotations
 
@@ -38,7 +38,8 @@ class Nearest(Objective):
 
     References
     ----------
-    SPEC C1, C2, C6.
+    P. Honeine, Theoretical insights on the pre-image resolution in machine learning, 2024,
+    equations (4), (12) and (B.4).
 
     Examples
     --------
@@ -59,7 +60,7 @@ class Nearest(Objective):
             return State(points, value, shift=sums.shift)
         gradient = 0.5 * own.gradient - sums.gradient
         hessian = 0.5 * own.hessian - sums.hessian if order == 2 else None
-        size = None  # where k(x, x) is constant there is nothing that the gradient is the rest of
+        size = None  # k(x, x) is constant, so nothing cancels
         if elements.program.diagonal.variables:
             size = np.linalg.norm(own.gradient, axis=1) / 2 + np.linalg.norm(sums.gradient, axis=1)
         stiffness = own.slope if elements.program.kind == "dot" else None
@@ -76,7 +77,8 @@ class Collinear(Objective):
 
     References
     ----------
-    SPEC C7.
+    P. Honeine and C. Richard, A closed-form solution for the pre-image problem in kernel-based
+    machines, 2011, section 3.
 
     Examples
     --------
@@ -110,8 +112,8 @@ class Projected(Objective):
     """Minimise |P(k(x, .) - psi)|^2 / 2, P the projection onto the directions of a subspace.
 
     The substitution of Rathi, Dambreville and Tannenbaum (2006): where psi is itself a projection,
-    the part of k(x, .) outside the subspace is not held against x. Started at the point whose
-    feature was projected it stays there, because the objective is zero already.
+    the part of k(x, .) outside the subspace does not count. A search that starts at the point
+    whose feature was projected stays there, because the objective is zero already.
 
     Parameters
     ----------
@@ -119,7 +121,7 @@ class Projected(Objective):
 
     References
     ----------
-    SPEC D14.
+    Y. Rathi, S. Dambreville and A. Tannenbaum, Statistical shape analysis using kernel PCA, 2006.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""The verb: bring elements back to data space."""
+"""preimage: the point whose feature is nearest to an element, with a certificate."""
 
 from __future__ import annotations
 
@@ -56,8 +56,8 @@ def preimage(
 
     For most elements there is no exact pre-image, and the objective k(x, x)/2 - psi(x) has several
     local minimisers. The result says how near the point is, why the search stopped, and what is
-    proved about it. A search that ends at a saddle leaves it on the side that goes down; one that
-    escapes to infinity from the default starts is begun again from more.
+    proved about it. A search that ends at a saddle continues on both sides of it. If all default
+    starts escape to infinity, more are tried.
 
     Parameters
     ----------
@@ -96,7 +96,8 @@ def preimage(
 
     References
     ----------
-    SPEC C, D, E.
+    P. Honeine, Theoretical insights on the pre-image resolution in machine learning, 2024.
+    B. Scholkopf et al., Input space versus feature space in kernel-based methods, 1999.
 
     Examples
     --------

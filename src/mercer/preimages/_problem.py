@@ -1,4 +1,4 @@
-"""The problem a solver is handed: elements, what is minimised, and where."""
+"""Problem: elements to bring back, the objective, the constraint, and the kernel's lengths."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from mercer.kernels import Kernel
 from mercer.preimages._constraint import Constraint
 from mercer.preimages._objective import ElementSums, Nearest, Objective
 from mercer.preimages._state import State, row_products, smallest_subgradients
-from mercer.rigor._derivative_bounds import coefficient_sizes, cusp_slope, gradient_bound
+from mercer.rigor import coefficient_sizes, cusp_slope, gradient_bound
 from mercer.space import Element, feature
 
 

@@ -71,7 +71,7 @@ def procrustes(A: Any, B: Any, *, scale: bool = False, reflect: bool = True) -> 
 
     References
     ----------
-    SPEC D12.
+    J. C. Gower and G. B. Dijksterhuis, Procrustes problems, 2004.
 
     Examples
     --------

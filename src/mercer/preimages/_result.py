@@ -1,4 +1,4 @@
-"""What a pre-image comes with: where, how near, why it stopped, and what is proved about it."""
+"""Results of pre-images: points, distances, certificates, and paths."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ class PreImage:
 class History:
     """The path of every search: one entry per iteration, NaN once a row has stopped.
 
-    Of the first search, where it was begun again off a saddle or after an escape.
+    If the search started again off a saddle or after an escape, this is the path of the first one.
 
     Attributes
     ----------
@@ -162,6 +162,12 @@ class SolverResult:
     history : History or None
     state : State or None
         The objective and its derivatives at the points, where the solver knows them.
+
+    Examples
+    --------
+    >>> from mercer.preimages import SolverResult
+    >>> [s.name for s in SolverResult.computed([[0.0], [1.0]]).status]
+    ['COMPUTED', 'COMPUTED']
     """
 
     points: Any

@@ -1,4 +1,4 @@
-"""What every solver is: a small value that holds settings and no data."""
+"""Solver: the base class of all ways to find a pre-image."""
 
 from __future__ import annotations
 
@@ -11,10 +11,26 @@ from mercer.space import Element
 
 
 class Solver(ABC):
-    """A way to find pre-images; a frozen dataclass of settings.
+    """A way to find pre-images: a frozen dataclass that holds settings and no data.
 
-    `preimage` hands it a `Problem`: a block of elements, their objective and constraints. What
-    comes back is judged outside: distances, gradients and certificates do not depend on the solver.
+    `preimage` gives it a `Problem` (a block of elements, an objective, a constraint), and computes
+    distances, gradients and certificates of the points that it returns.
+
+    Examples
+    --------
+    A solver that returns the mean of the element's points:
+
+    >>> import numpy as np
+    >>> import mercer as mc
+    >>> from mercer.preimages import Solver, SolverResult
+    >>> class Mean(Solver):
+    ...     def solve(self, problem, start):
+    ...         mean = problem.psi.points.mean(axis=0)
+    ...         return SolverResult.computed(np.tile(mean, (problem.batch, 1)))
+    >>> psi = mc.mean_embedding(mc.Gaussian(1.0), [[0.0], [1.0], [5.0]])
+    >>> back = mc.preimage(psi, Mean())
+    >>> back.points, back.status[0].name
+    (array([[2.]]), 'COMPUTED')
     """
 
     needs_start: bool = False  # does it iterate from starting points?
@@ -24,5 +40,5 @@ class Solver(ABC):
         return self
 
     @abstractmethod
-    def solve(self, problem: Problem, starts: Any) -> SolverResult:
-        """Return a point for each element; `starts` has shape (s, b, d), None without need."""
+    def solve(self, problem: Problem, start: Any) -> SolverResult:
+        """Return a point for each element; `start` has shape (s, b, d), None if not needed."""

@@ -1,4 +1,4 @@
-"""Where searches start when nothing is said: good points of the element, and its weighted mean."""
+"""Default starting points: good points of the element, and their weighted mean."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""When a search has ended: arrived, left for infinity, or at the end of what rounding allows."""
+"""Stopping rule: has a search converged, escaped to infinity, or reached rounding?"""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from mercer._status import Status
 from mercer.preimages._driver import Stop
 from mercer.preimages._problem import Problem
 from mercer.preimages._state import State, row_norms, row_products
-from mercer.rigor._derivative_bounds import coefficient_sizes, spectral_norms
+from mercer.rigor import coefficient_sizes, spectral_norms
 from mercer.space import feature
 
 _BULK = 1e-4  # of sum |a_i| k(0): objectives above are not tails

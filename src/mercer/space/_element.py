@@ -29,7 +29,7 @@ class Element:
     Parameters
     ----------
     kernel : Kernel
-    points : array_like of shape (n, d), or whatever the kernel's domain holds
+    points : array_like of shape (n, d), or other points of the kernel's domain
     coef : array_like of shape (n,) for one element, (n, b) for a batch
 
     Attributes
@@ -82,7 +82,7 @@ class Element:
 
     @property
     def support(self) -> Points:
-        """The points as a checked value: pass it on, and nobody checks them again."""
+        """The points as a checked value, which other functions do not check again."""
         return Points(self.points, self.kernel.domain)
 
     # --- evaluate -----------------------------------------------------------------------------
@@ -305,7 +305,7 @@ def feature(kernel: Kernel, X: Any) -> Element:
     Parameters
     ----------
     kernel : Kernel
-    X : array_like of shape (b, d), or whatever the kernel's domain holds
+    X : array_like of shape (b, d), or other points of the kernel's domain
 
     Returns
     -------
@@ -332,7 +332,7 @@ def mean_embedding(kernel: Kernel, X: Any, *, weights: Any = None) -> Element:
     Parameters
     ----------
     kernel : Kernel
-    X : array_like of shape (n, d), or whatever the kernel's domain holds
+    X : array_like of shape (n, d), or other points of the kernel's domain
     weights : array_like of shape (n,), optional
         Weights >= 0, scaled to sum to one; equal by default.
 

@@ -1,4 +1,4 @@
-"""Collections of points: putting two together, and finding those that are equal."""
+"""Concatenation, comparison and distinct rows of points of any kind."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def equal_points(X: Any, Y: Any) -> bool:
 
 
 def unique(points: Any) -> tuple[Any, Array]:
-    """Distinct points, in the order in which they first appear, and where each went."""
+    """Distinct points in the order of their first appearance, and the point of each row."""
     if is_sparse(points) or points.dtype.kind in "OV":
         first: dict[Any, int] = {}
         keys = _sparse_keys(points) if is_sparse(points) else _object_keys(points)
@@ -53,8 +53,8 @@ def unique(points: Any) -> tuple[Any, Array]:
 def number_keys(X: Any) -> Array:
     """Return one 64-bit number per row of numbers, the same for equal rows; shape (n,).
 
-    The stirred bits of its entries times a number for each column, summed modulo 2^64. Zeros add
-    nothing, so that sparse and dense rows agree, and float32 counts as the float64 it equals.
+    A hash: the mixed bits of its entries times a number for each column, summed modulo 2^64. Zeros
+    add nothing, so that sparse and dense rows agree, and float32 counts as the float64 it equals.
     """
     columns = _odd_numbers(X.shape[1] if X.ndim == 2 else 1)
     if not is_sparse(X):

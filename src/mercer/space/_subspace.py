@@ -161,7 +161,7 @@ class Subspace:
 
 
 def _on_shared_points(origin: Element, directions: Element) -> tuple[Element, Element]:
-    """The two on one set of distinct points: features minus their mean bring each point thrice."""
+    """Both on one set of distinct points: features minus their mean hold each point three times."""
     if equal_points(origin.points, directions.points):
         return origin, directions
     r = len(directions)

@@ -1,4 +1,4 @@
-"""What is known about kernels and their spaces: norms, expansions, which kernels separate what."""
+"""Theory of kernels and their spaces: norms, expansions, characteristic and universal kernels."""
 
 from mercer.methods import ConvergenceBandwidth, convergence_bandwidth
 from mercer.theory._bochner import BochnerNorm, bochner_norm

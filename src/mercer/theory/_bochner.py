@@ -1,4 +1,4 @@
-"""The norm of a function from its Fourier transform: Bochner's theorem read backwards."""
+"""The norm of a function in a kernel's space from its Fourier transform (Bochner's theorem)."""
 
 from __future__ import annotations
 

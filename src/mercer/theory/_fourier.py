@@ -1,4 +1,4 @@
-"""The function side of Fourier series: inner products, norms, and MMD from coefficients.
+"""Fourier series on the circle: inner products, norms and MMD from coefficients.
 
 With k(x, y) = sum_l khat_l exp(2 pi i l (x - y) / period) a function f with coefficients fhat_l is
 in the space of k where sum |fhat_l|^2 / khat_l is finite, and <f, g> = sum fhat_l conj(ghat_l) /

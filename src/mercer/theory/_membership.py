@@ -1,4 +1,4 @@
-"""Is a function in the space of a kernel on the circle? What finitely many coefficients say."""
+"""Test whether a function on the circle is in the space of a kernel, from its coefficients."""
 
 from __future__ import annotations
 

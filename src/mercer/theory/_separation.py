@@ -1,9 +1,9 @@
 """Which kernels tell all distributions apart, and two distributions for those that do not.
 
-A kernel is taken apart into terms k_1 + k_2 + ..., each a function of some combinations Mx of the
+A kernel is split into terms k_1 + k_2 + ..., each a function of some combinations Mx of the
 coordinates times a polynomial of x of some degree m. If Mv = 0, the difference of order m + 1 along
 v annihilates the term. Differences convolved with each other annihilate all terms, and their
-positive and negative parts are two distributions with equal embeddings. On the other side, the
+positive and negative parts are two distributions with equal embeddings. Conversely, the
 spectral measure of a stationary term has the row space of M as its support.
 """
 
@@ -242,7 +242,7 @@ def _terms(kernel: Kernel, dim: int) -> list[_Term]:
 
 
 def _degree(kernel: Kernel) -> int | None:
-    """The degree of k(x, y) as a polynomial of x, None if it is none by its form."""
+    """The degree of k(x, y) as a polynomial of x, None if its form shows none."""
     of = {Dot: 1, Distance: 2, Norm: 2}
     degrees = [of.get(type(v)) for v in kernel.program.variables]
     return _expr_degree(kernel.program.profile, degrees)

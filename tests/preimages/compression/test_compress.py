@@ -11,7 +11,7 @@ from numpy.testing import assert_allclose
 import mercer as mc
 from mercer.preimages.compression._compress import compress
 from mercer.preimages.compression._methods import Greedy, Landmarks, Pruning
-from mercer.preimages.compression._target import Aim
+from mercer.preimages.compression._target import Target
 from mercer.testing import awkward_kernels
 
 METHODS = [
@@ -92,13 +92,15 @@ def test_own_points_are_own_points(method, rng):
 @pytest.mark.parametrize("batch", [2, 5])
 def test_the_gradient_of_what_points_explain(kernel, batch, rng):
     psi = mc.Element(kernel, rng.normal(size=(12, 3)), rng.normal(size=(12, batch)))
-    aim, Z, h = Aim.at(psi), rng.normal(size=(3, 3)), 1e-5
+    target, Z, h = Target.of(psi), rng.normal(size=(3, 3)), 1e-5
     slope = np.zeros_like(Z)
     for i, j in np.ndindex(*Z.shape):
         step = np.zeros_like(Z)
         step[i, j] = h
-        slope[i, j] = (aim.move(Z + step).value - aim.move(Z - step).value) / (2 * h)
-    assert_allclose(aim.move(Z).gradient, slope, rtol=1e-5, atol=1e-6 * aim.total)
+        slope[i, j] = (target.explained(Z + step).value - target.explained(Z - step).value) / (
+            2 * h
+        )
+    assert_allclose(target.explained(Z).gradient, slope, rtol=1e-5, atol=1e-6 * target.total)
 
 
 # --- more points, smaller error -----------------------------------------------------------------

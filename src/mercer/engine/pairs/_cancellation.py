@@ -14,7 +14,7 @@ from mercer.exceptions import DerivativeError
 
 _TOLERANCE = {"float32": 5e-6, "float64": 2e-13}  # relative change of k: about 40 and 1,000 eps
 _DECADES = np.logspace(-36.0, 0.0, 289)  # eight distances per decade, down to rounding and below
-_CLOSE = 1e-6  # of the largest: far above the error of a squared distance, 4 eps
+_CLOSE = 1e-6  # of the largest: above the error of squared distances, 4 eps, in float32 too
 _UNDERFLOW = 750.0  # exp(-750) is 0 in float64
 
 

@@ -1,4 +1,4 @@
-"""Gaps between points of one coordinate, wrapped onto a circle on request."""
+"""Signed differences of one coordinate, on the line or wrapped onto a circle."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def rowwise_gaps(Y: Any, X: Any, period: float | None) -> Array:
 
 
 def wrapped(gap: Array, period: float | None) -> Array:
-    """The gap minus the nearest multiple of the period, in [-period/2, period/2].
+    """The difference minus the nearest multiple of the period, in [-period/2, period/2].
 
     Exact: a remainder has no rounding, and neither has the difference of two numbers that are
     within a factor of two.

@@ -64,7 +64,7 @@ def _share(differing: Array, columns: int) -> Array:
 
 
 def _harmonic(y: Any, x: Any) -> Any:
-    """Smaller times share: symmetric to the last bit, and nothing overflows."""
+    """As min times (max / sum): symmetric to the last bit, and without overflow."""
     total = x + y
     return np.minimum(x, y) * (np.maximum(x, y) / np.where(total == 0, 1, total))
 
@@ -83,7 +83,7 @@ _TERMS: dict[str, Callable[[Any, Any], Any]] = {
 
 
 def _codes(X: Array, Y: Array) -> tuple[Array, Array]:
-    """Whole numbers that are equal where the objects of a column are."""
+    """Whole numbers in place of objects: equal in a column if the objects are."""
     sets = [X] if Y is X else [X, Y]
     out = [np.empty(Z.shape) for Z in sets]
     for c in range(X.shape[1]):

@@ -20,7 +20,7 @@ _SAMPLED = 4096  # pairs that estimate a share to about one percent
 
 @lru_cache(maxsize=1024)
 def reach(program: Program, order: int, tolerance: float, largest: float) -> float:
-    """The squared distance from which on |k| and its derivatives stay below tolerance times k(0).
+    """The squared distance beyond which |k| and its derivatives stay below tolerance times k(0).
 
     With a tolerance of zero, where they are exactly zero in float64. Infinity if that is beyond
     `largest`. Derivatives are measured in units of the distance itself (u k', u^2 k'').

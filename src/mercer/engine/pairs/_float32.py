@@ -1,4 +1,4 @@
-"""When float32 data must be summed in float64 to give answers that are right in float32."""
+"""float32: when its sums must be computed in float64 to be accurate in float32."""
 
 from __future__ import annotations
 

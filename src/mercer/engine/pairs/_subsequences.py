@@ -57,7 +57,7 @@ class Letters:
 
     @property
     def rows(self) -> Array:
-        """For every letter the sequence it is of."""
+        """For every letter the number of its sequence."""
         return np.repeat(np.arange(self.count), self.lengths)
 
     def take(self, index: Array) -> Letters:
@@ -110,7 +110,7 @@ def _use_core(length: int, decay: float) -> bool:
 
 
 def _features_are_faster(x: Letters, y: Letters, length: int, decay: float) -> bool:
-    """Compared in logarithms: alphabet^p may be beyond any number."""
+    """Whether features take less work; in logarithms, because alphabet^p may overflow."""
     native = _use_core(length, decay)
     feature, pair = _NATIVE_WORK if native else _NUMPY_WORK
     pair *= length * (_LONGER if native and length > _UNROLLED else 1.0)
@@ -214,7 +214,7 @@ def _features_numpy(x: Letters, length: int, begin: _Begin, decay: float) -> Arr
 
 
 def _by_pairs(x: Letters, y: Letters, length: int, decay: float) -> Array:
-    """Some rows at a time; threads share them where the whole call is one tile."""
+    """Some rows at a time, shared among the threads."""
     out = np.empty((x.count, y.count))
     run = _rows_core if _use_core(length, decay) else _rows_numpy
     parts = list(pieces(x.count, _PAIRS))

@@ -128,7 +128,7 @@ class Pairs:
         return np.matmul(Y[rows], X[columns].T, out=out), None, None
 
     def coordinates(self) -> tuple[Array, Array]:
-        """Points of rows and of columns where one pass is enough; of distances, about a centre."""
+        """Points of rows and of columns, where one pass is enough; centred for distances."""
         (v,) = self.program.variables
         if isinstance(v, Distance):
             return self._distances[0].Yc.points, self._distances[0].Xc.points
@@ -166,10 +166,10 @@ class Pairs:
                 return _of_one_point(v, X[columns], self.dtype)[None, :]
 
     def centres(self, rows: Any) -> list[Any]:
-        """For each variable the point about which its moments are taken at these queries.
+        """For each variable the point from which coordinates are measured at these queries.
 
-        Moments of distances are taken about the middle of the data, where products of coordinates
-        do not cancel; inner products need the true origin.
+        For distances it is the mean of the data (or of the tile), so that products of coordinates
+        do not cancel. Inner products need the true origin.
         """
         out: list[Any] = []
         for i, v in enumerate(self.program.variables):

@@ -101,7 +101,7 @@ class LogAddExp(Expr):
 
 @dataclass(frozen=True)
 class Cut(Expr):
-    """`body` where `gate` >= 0, else `outside`, with derivatives from the side it is on."""
+    """`body` if `gate` >= 0, else `outside`; derivatives are those of the chosen side."""
 
     gate: Expr
     body: Expr
@@ -110,7 +110,7 @@ class Cut(Expr):
 
 @dataclass(frozen=True)
 class Unary(Expr):
-    """A function of one node, known by its first derivatives."""
+    """A function of one node, with its first two derivatives."""
 
     arg: Expr
 
@@ -150,7 +150,7 @@ class Tanh(Unary):
         if order == 0:
             return (f,)
         e = xp.exp(-2.0 * xp.abs(x))
-        first = 4.0 * e / ((1.0 + e) * (1.0 + e))  # 1 - f^2 would have no digits where |f| is 1
+        first = 4.0 * e / ((1.0 + e) * (1.0 + e))  # 1 - f^2 would cancel where |f| is near 1
         return (f, first, -2.0 * f * first)[: order + 1]
 
 
@@ -261,7 +261,7 @@ def multiply(a: Expr, b: Expr) -> Expr:
         return multiply(b.left, multiply(a, b.right))
     if isinstance(a, Mul) and isinstance(a.left, Const):
         return multiply(a.left, multiply(a.right, b))
-    if isinstance(a, Exp) and isinstance(b, Exp):  # neither factor need be representable
+    if isinstance(a, Exp) and isinstance(b, Exp):  # the factors alone might overflow or underflow
         return exp(add(a.arg, b.arg))
     return Mul(a, b)
 
@@ -295,7 +295,7 @@ def tanh(a: Expr) -> Expr:
 
 
 def cut(gate: Any, body: Any) -> Any:
-    """`body` where `gate` >= 0, else 0; of expressions or of arrays."""
+    """`body` if `gate` >= 0, else 0; for expressions and for arrays."""
     if isinstance(gate, Expr):
         return Cut(gate, as_expr(body))
     xp = namespace(gate)
@@ -303,7 +303,7 @@ def cut(gate: Any, body: Any) -> Any:
 
 
 def matern(w: Any, nu: float) -> Any:
-    """The Matern profile of w = z^2 for nu = 3/2 or 5/2; of an expression or of arrays."""
+    """The Matern profile of w = z^2 for nu = 3/2 or 5/2; for expressions and for arrays."""
     return Matern(w, nu) if isinstance(w, Expr) else Matern(Var(0), nu).derivatives(w, 0)[0]
 
 

@@ -1,4 +1,4 @@
-"""Profiles in log space: log k(u) as an expression, so that weights far below underflow compare.
+"""Profiles in log space: log k(u) as an expression, finite even where k(u) underflows.
 
 Symbolic, not numeric: log(exp(a)) is a, the log of a product is a sum of logs, the log of a sum is
 `LogAddExp`. Defined for profiles that are positive by their form; None for all others.

@@ -1,4 +1,4 @@
-"""Programs: what an engine runs. Variables measured between two points, and a profile of them.
+"""Programs: a kernel as the engine runs it, a profile of variables measured between two points.
 
     k(x, y) = profile(v_1(x, y), ..., v_g(x, y))
 
@@ -86,7 +86,7 @@ class Total:
 
 @dataclass(frozen=True)
 class Block:
-    """Any function of two blocks of points: the only way in for points that are not vectors."""
+    """Any function of two blocks of points, which need not be vectors."""
 
     function: Callable[[Any, Any], Any]
     diagonal: Callable[[Any], Any]
@@ -124,7 +124,7 @@ class Program:
 
     @cached_property
     def log_profile(self) -> Expr | None:
-        """log k as an expression, None where k is not positive by its form."""
+        """log k as an expression; None if the form of k does not show that it is positive."""
         return log_expr(self.profile)
 
     @cached_property
@@ -279,7 +279,7 @@ def _diagonal(program: Program, of: str) -> Program:
 
 @dataclass(frozen=True)
 class _Mapped:
-    """A block function behind linear maps, comparable by value."""
+    """A block function of mapped points, comparable by value."""
 
     function: Callable[..., Any]
     maps: Maps

@@ -1,4 +1,4 @@
-"""Lowering a profile to the tape of the compiled core: a few steps on a few slots.
+"""Tapes: a profile translated into steps of the compiled core, on a few slots.
 
 Every step computes f(a x + b), so that scalings and shifts of arguments cost nothing: while the
 expression is walked, a value is carried as (slot, a, b) and only written out where it must be.
@@ -163,7 +163,7 @@ class _Writer:
 
 @lru_cache(maxsize=1024)
 def tape(profile: Expr) -> tuple[tuple[Step, ...], int] | None:
-    """The steps of a profile of one variable and the slot of its result; None if there are none."""
+    """The steps of a profile of one variable and the slot of its result; None if it has no tape."""
     writer = _Writer()
     try:
         result = writer.written(writer.visit(profile))

@@ -1,1 +1,1 @@
-"""Sums: how a program is run over all pairs, and by which engine."""
+"""Sums: kernel sums, their derivatives and Gram matrices, and the engines that compute them."""

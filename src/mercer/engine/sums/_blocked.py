@@ -47,12 +47,12 @@ def gram(program: Program, X: Any, Y: Any) -> Array:
             out[rows, columns] = tile.value
 
     def mirror(rows: slice) -> None:
-        """Copy what is below the diagonal above it."""
+        """Copy the part below the diagonal to the part above."""
         out[: rows.start, rows] = out[rows, : rows.start].T
         block = out[rows, rows]
         out[rows, rows] = np.tril(block) + np.tril(block, -1).T
 
-    map_threads(job, p.row_tiles(n, order)[::-1])  # of a symmetric matrix the longest first
+    map_threads(job, p.row_tiles(n, order)[::-1])  # longest rows of a symmetric matrix first
     if symmetric:
         map_threads(mirror, p.row_tiles(n, None))
     return out
@@ -68,7 +68,7 @@ def fields(
     paired: bool = False,
     shifted: bool = False,
 ) -> Fields:
-    """Dense coefficients at every query, or dense or low-rank ones of element j at query j."""
+    """Every element at every query (dense coefficients), or element j at query j."""
     return _BlockedSum(program, X, Y, coef, order, paired, shifted).run()
 
 

@@ -40,7 +40,7 @@ NO_SPECTRUM = (
 
 
 def use_native(program: Program, X: Any, Y: Any) -> bool:
-    """Whether sums of this program are for the compiled core."""
+    """Whether the compiled core should run sums of this program."""
     wanted = get_options().engine
     if wanted == "blocked":
         return False

@@ -115,7 +115,7 @@ def unshifted(
 
 
 def total(parts: list[Fields]) -> Fields:
-    """The sum of fields, brought to a common shift."""
+    """The sum of several fields, at a common shift."""
     high = np.max([p.shift for p in parts], axis=0)
     scales = [factor(p.shift, high) for p in parts]
 
@@ -127,7 +127,7 @@ def total(parts: list[Fields]) -> Fields:
 
 
 def side_by_side(parts: list[Fields]) -> Fields:
-    """Fields of disjoint parts of a batch, brought to a common shift."""
+    """The parts of a batch side by side, at a common shift."""
     high = np.max([p.shift for p in parts], axis=0)
     scales = [factor(p.shift, high) for p in parts]
 
@@ -184,7 +184,7 @@ def _joined(
 
 
 def _bounds(parts: list[Fields]) -> list[Array] | None:
-    """The bounds of all parts, zero where a part is right to rounding; None if every part is."""
+    """The error bounds of all parts, 0 for parts without one; None if no part has one."""
     if all(p.bound is None for p in parts):
         return None
     return [np.zeros(p.value.shape[1]) if p.bound is None else p.bound for p in parts]

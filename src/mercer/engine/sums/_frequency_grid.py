@@ -122,7 +122,7 @@ def _from_density(
 
 
 def _images(program: Program, period: Array, slack: Array, shells: int = 6) -> float:
-    """The kernel summed over its images, each moved closer by up to `slack`."""
+    """The kernel summed over its periodic images, each moved closer by up to `slack`."""
     steps = np.arange(-shells, shells + 1)
     axes = [
         np.maximum(0.0, np.abs(steps) * p - np.where(steps == 0, 0.0, s)) ** 2
@@ -169,7 +169,7 @@ def _from_samples(
 
 
 def _bent(x: Array, extent: float, period: float) -> Array:
-    """The distance to the nearest multiple of the period, level where it is farthest."""
+    """The distance to the nearest multiple of the period, level half-way between them."""
     t = np.minimum(x, period - x)
     top = 0.5 * period
     s = np.clip((t - extent) / (top - extent), 0.0, 1.0)

@@ -33,7 +33,7 @@ INNER_PRODUCT, PRODUCT_FORM, DIFFERENCES = 0, 1, 2  # how pairs are measured, as
 _DIRECT = 4  # dimensions up to which differences cost no more than the product form
 _WORK = 4e9  # elementary steps of one task: well under a second, so that interrupts are noticed
 _SMALL_WORK = 1e6  # elementary steps that are done sooner than a second thread has started
-_PART = 1 << 17  # points packed together; few queries share the parts out among the threads
+_PART = 1 << 17  # points packed together; with few queries, threads work on different parts
 _PANELS, _TILE = 48, 480  # tiles of queries are whole panels of every instruction set
 _LEAF = 64  # sorted points come in leaves of this size: blocks of the core are multiples
 _COINCIDE = 3  # the kind of weight that is 1 where point and query coincide, else 0
@@ -201,8 +201,9 @@ class _Weighted:
     def keep_packs(self) -> None:
         """Pack all the points now, unless that takes too much memory."""
         if 8.0 * self.width * len(self.points) <= _KEPT * get_options().working_memory * 2**20:
-            for part in pieces(len(self.points), _PART):
-                self.kept[part.start, part.stop] = self.packed(part)
+            parts = list(pieces(len(self.points), _PART))
+            for part, compiled in zip(parts, map_threads(self.packed, parts), strict=True):
+                self.kept[part.start, part.stop] = compiled
 
     def packed(self, part: slice) -> Any:
         """Some of the points in the compiled core, ready for any queries."""
@@ -312,7 +313,7 @@ def _padded(A: Array, panel: int, dtype: Any) -> Array:
 
 
 def _middle(program: Program, points: Array) -> Any:
-    """What coordinates are measured from, so that they are small; 0 for inner products."""
+    """The point from which coordinates are measured: their mean; 0 for inner products."""
     return points.mean(axis=0, dtype=np.float64) if program.kind == "radial" else 0.0
 
 

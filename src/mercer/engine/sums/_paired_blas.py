@@ -1,7 +1,7 @@
-"""One element per query in many dimensions: two products by BLAS, one pass of the core between.
+"""One element per query in many dimensions: two BLAS products and one pass of the core.
 
-W = k'(u) A   for the inner products of points and queries and the coefficients A of their pairs,
-gradients from W' X.
+The first product makes inner products of points and queries. The core turns them into weights
+W = k'(u) A, with the coefficients A of the pairs. The second product, W' X, gives gradients.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from mercer.engine.programs._program import Distance, Dot, Program
 from mercer.engine.sums._derivatives import direction
 from mercer.engine.sums._fields import Fields, unshifted
 
-_QUERIES, _POINTS = 512, 2048  # of a tile
+_QUERIES, _POINTS = 512, 2048  # of a tile: large enough for BLAS, a few MiB
 
 
 def fields(program: Program, X: Any, Y: Any, coef: Dense | LowRank) -> Fields | None:
@@ -47,7 +47,7 @@ def fields(program: Program, X: Any, Y: Any, coef: Dense | LowRank) -> Fields | 
             sums = pairs.weigh(part, queries, A, values, slopes).T @ x[part]
             first = sums.astype(np.float64, copy=False) if first is None else first + sums
         alpha, beta, _ = direction(variable)
-        first *= beta  # in place from here on: new arrays of this size cost as much as the sums
+        first *= beta  # in place: making new arrays of this size would take as long as the sums
         if alpha:
             first += y[queries] * (alpha * slopes)[:, None]
         gradient[queries] = pull_all(variable.maps, first, dim)
@@ -59,7 +59,7 @@ def fields(program: Program, X: Any, Y: Any, coef: Dense | LowRank) -> Fields | 
 
 
 def _tile(m: int, itemsize: int) -> tuple[int, int]:
-    """Queries and points of a tile: as many queries for each thread, within the memory allowed."""
+    """Queries and points of a tile: equal work for each thread, within `working_memory`."""
     columns = min(_QUERIES, max(8, -(-m // thread_count())))
     budget = get_options().working_memory * 2**20 / (2 * thread_count() * itemsize * columns)
     return columns, int(np.clip(budget, 8, _POINTS))

@@ -24,8 +24,8 @@ from mercer.engine.sums._rowwise import rowwise_fields
 from mercer.engine.sums._spectral import SpectralSum, slope_ratio, spectral_sum
 from mercer.exceptions import InputError
 
-_SPECTRAL_PAIRS = 1e7  # fewer are summed before a grid is made
-_SELECTED = 64  # elements of a SingleFeatures that are differentiated at once
+_SPECTRAL_PAIRS = 1e7  # fewer are summed in less time than a grid is made
+_SELECTED = 64  # single features that are differentiated at once: an array of 64 x 64 coefficients
 
 
 def gram(program: Program, X: Any, Y: Any) -> Array:
@@ -97,7 +97,7 @@ def prepare(
 
 
 class PreparedSum:
-    """Elements sum_i a_i k(x_i, .) on points that stay; see `prepare`."""
+    """Elements sum_i a_i k(x_i, .) on fixed points, for many sets of queries; see `prepare`."""
 
     def __init__(
         self,
@@ -174,13 +174,13 @@ class PreparedSum:
         return self._noise_redone(f, Y, order, True) if shifted else f
 
     def _part(self, name: Any, X: Any, coef: Coef) -> PreparedSum:
-        """A sum that this one is made of."""
+        """A part of this sum: other points or coefficients, the same settings."""
         if name not in self._kept:
             self._kept[name] = PreparedSum(self.program, X, coef, *self._settings)
         return self._kept[name]  # type: ignore[no-any-return]
 
     def _dense(self, coef: Dense, Y: Any, order: int, shifted: bool) -> Fields:
-        """Every element at every query, by the engine that suits."""
+        """Every element at every query, by the engine of choice."""
         if shifted:
             used = self._used_points
             if used is not None:  # other points must not set the scale
@@ -204,7 +204,7 @@ class PreparedSum:
 
     @cached_property
     def _used_points(self) -> Array | None:
-        """The points of coefficients that are not zero; None if all (or none) are."""
+        """Which points have a coefficient that is not zero; None if all (or none) have."""
         assert isinstance(self.coef, Dense)
         used = np.any(self.coef.array != 0, axis=1)
         return None if used.all() or not used.any() else used
@@ -267,7 +267,7 @@ class PreparedSum:
         return side_by_side(blocks)
 
     def _noise_redone(self, f: Fields, Y: Any, order: int, shifted: bool) -> Fields:
-        """Sum rows again to rounding where the error that a tolerance allows is noise."""
+        """Sum noisy rows again, to rounding."""
         rows = noisy_rows(f, relative=shifted)
         if rows.size:
             with options(engine=None, tolerance=0.0):
@@ -277,7 +277,7 @@ class PreparedSum:
     def _underflow_redone(
         self, f: Fields, Y: Any, coef: Dense | LowRank, order: int, paired: bool
     ) -> Fields:
-        """Sum rows again in log space where all terms underflow."""
+        """Sum rows that underflow again, in log space."""
         scale = float(np.abs(coef.array).max()) if isinstance(coef, Dense) else 1.0
         if self.program.log_profile is None or scale == 0.0:
             return f

@@ -30,7 +30,7 @@ def noisy_rows(f: Fields, *, relative: bool) -> Array:
 
 
 def underflowing_rows(parts: list[Array], scale: float, dtype: str) -> Array:
-    """Rows that are tiny or not finite in every part: values and slopes, say.
+    """Rows that are tiny or not finite; `parts` are values and slopes.
 
     `scale` is the size of the coefficients. Sums may be tiny because terms cancel, too; then they
     are computed again in vain, which does no harm.

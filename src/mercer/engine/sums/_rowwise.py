@@ -23,7 +23,7 @@ def diagonal(program: Program, X: Any) -> Array:
     jet = tile_jet(
         single.profile, rowwise_variables(single, X, X), 0, (n_rows(X),), tile_dtype(X, X)
     )
-    return np.array(jet.value)  # never a view of a broadcast number
+    return np.array(jet.value)  # a copy: the value may be one number, broadcast
 
 
 def rowwise_fields(

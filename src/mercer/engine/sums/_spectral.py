@@ -39,7 +39,7 @@ _SLACK = 1e-6  # of the extent: how far queries may lie beyond the box
 # Work in units of one pair of a direct sum. A point of a transform is spread over about 10^d cells
 # of a fine grid, in vector instructions; a mode is a few steps of an FFT on a grid twice as fine.
 # Several elements share the distances and exponentials of a direct sum, which are 6/7 of its work.
-# The factors were measured (benchmarks/spectral.py) and need not be accurate.
+# These ratios are rough; a factor of two in them hardly matters.
 _PAIRS_PER_POINT = (0.0, 60.0, 200.0, 1000.0)
 _PAIRS_PER_MODE = 200.0
 _SHARED = 6.0

@@ -17,14 +17,14 @@ _REPEATED = 16.0  # coincidences per pair above which equal things of a point ar
 
 @dataclass(frozen=True)
 class Counts:
-    """Occurrence i is of thing `things[i]` in point `rows[i]`; rows do not fall."""
+    """Occurrence i is of feature `things[i]` in point `rows[i]`; `rows` is sorted."""
 
     rows: Array
     things: Array
     count: int
 
     def sparse(self, size: int) -> Any:
-        """The counts as a CSR matrix, things that occur twice in a point written twice."""
+        """The counts as a CSR matrix, with one entry for each occurrence."""
         from scipy.sparse import csr_array
 
         ends = np.searchsorted(self.rows, np.arange(self.count + 1))
@@ -38,7 +38,7 @@ class Counts:
 
 
 def inner_products(x: Counts, y: Counts, size: int) -> Array:
-    """sum over things of count in x times count in y; things are numbered below `size`."""
+    """sum over features of count in x times count in y; features are numbered below `size`."""
     if size > _TABLE:
         x, y, size = _ranked(x, y)
     if size == 0:
@@ -66,7 +66,7 @@ def squared_norms(x: Counts) -> Array:
 
 
 def _ranked(x: Counts, y: Counts) -> tuple[Counts, Counts, int]:
-    """Only the things that occur in y, numbered in their order."""
+    """Only the features that occur in y, renumbered in their order."""
     known = np.unique(y.things)
     at = np.searchsorted(known, x.things)
     both = known.take(at, mode="clip") == x.things if known.size else np.zeros(at.size, dtype=bool)

@@ -40,7 +40,7 @@ def table_kernel(
     - texts: for each column its own `Normalised(Spectrum(3) + 1.0)`, the cosine of counts of three
       letters (the constant is for texts shorter than that).
 
-    What a column is, where it is not said: numbers are numeric; booleans and categorical columns
+    Columns in none of the lists: numbers are numeric; booleans and categorical columns
     hold labels; strings are labels if at most 50 different ones make up at most half of the rows,
     else texts. Missing values are refused.
 
@@ -48,8 +48,8 @@ def table_kernel(
     ----------
     table : pandas or polars frame, or mapping of columns
     numeric, categorical, text : list of column names, optional
-        What some columns are to be taken for. If any list is given, columns in none of them are
-        still chosen for; drop them from the table to leave them out.
+        How to treat some columns. Columns in none of the lists are still used; drop them from the
+        table to leave them out.
     random_state : int, Generator, RandomState or None, default=0
         Draws the pairs of rows that the lengths are measured on.
 
@@ -88,14 +88,14 @@ def _key(columns: list[str]) -> Any:
 
 
 def _said(wishes: dict[str, Any], names: list[str]) -> dict[str, str]:
-    """What the caller wants columns to be."""
+    """The kinds of columns that the caller chose."""
     said: dict[str, str] = {}
     for kind, columns in wishes.items():
         for c in [columns] if isinstance(columns, str) else (columns or []):
             if c not in names:
                 raise InputError(f"{kind} names {c!r}, which is no column; there are {names}")
             if c in said:
-                raise InputError(f"column {c!r} is said to be both {said[c]} and {kind}")
+                raise InputError(f"column {c!r} is listed both as {said[c]} and as {kind}")
             said[c] = kind
     return said
 
@@ -115,7 +115,7 @@ def _kind(column: Any, values: Array) -> str:
 def _for_numbers(columns: list[Array], names: list[str], rng: np.random.Generator) -> Kernel:
     for c, values in zip(names, columns, strict=True):
         if values.dtype == object:
-            raise InputError(f"column {c!r} is said to be numeric, but holds {values[0]!r}")
+            raise InputError(f"column {c!r} is listed as numeric, but holds {values[0]!r}")
     X = np.column_stack(columns)
     spread = X.std(axis=0)
     scales = np.where(spread > 1e-12 * np.abs(X).max(axis=0), spread, 1.0)

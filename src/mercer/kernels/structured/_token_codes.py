@@ -13,10 +13,10 @@ from mercer.engine.pairs._subsequences import Letters
 
 
 def encoded(*blocks: Any) -> list[Letters]:
-    """Number the letters that occur in every block; others become -1, for they match nothing.
+    """Number the tokens that occur in every block; others match nothing and become -1.
 
-    A sequence is what iterating over it gives, so "ab" and ("a", "b") are the same. Strings are
-    read as their code points at once; only sequences of other things are gone through in Python.
+    Only tokens count, so "ab" and ("a", "b") are the same sequence. Strings are converted to code
+    points at once; only sequences of other objects need a loop in Python.
     """
     codes = _codes(blocks)
     size = max((int(c.max()) for c in codes if c.size), default=-1) + 1

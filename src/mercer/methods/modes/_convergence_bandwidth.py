@@ -13,9 +13,7 @@ from mercer.engine import Distance, Expr, Program, apply_all, evaluate, n_column
 from mercer.exceptions import DerivativeError, InputError
 from mercer.kernels import Constant, Gaussian, Kernel, Product, Transformed
 from mercer.methods.modes._enclosing_ball import enclosing_ball, max_distance
-from mercer.rigor._intervals import Interval, as_interval
-from mercer.rigor._profile_enclosure import enclose_in_distance
-from mercer.rigor._sign_proof import negative_up_to
+from mercer.rigor import Interval, as_interval, enclose_in_distance, negative_up_to
 
 _DECADES = 100  # the scan runs over u from 1e-100 to 1e100
 _PER_DECADE = 200

@@ -1,4 +1,4 @@
-"""The verb `compress`: the same element, nearly, with far fewer points."""
+"""compress: approximate an element by one with far fewer points."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from mercer._status import Status
 from mercer.engine import Dense, n_rows
 from mercer.exceptions import InputError
 from mercer.kernels import Definiteness, Kernel
-from mercer.preimages.compression._methods import Chosen, Compressor, Greedy, Pruning, Task
+from mercer.preimages.compression._methods import ChosenPoints, Compressor, Greedy, Pruning, Task
 from mercer.preimages.compression._result import Compressed
 from mercer.preimages.compression._selection import backward
-from mercer.preimages.compression._target import Aim, Fit, largest, merged
+from mercer.preimages.compression._target import Fit, Target, largest, merged
 from mercer.space import Element
 
 _VALUES = 1 << 24  # coefficients that are written out to be subtracted
@@ -104,10 +104,10 @@ def compress(
         return _exact(short)
     _require_definite(psi.kernel)
     scale = largest(short.coef)
-    aim = Aim.at(short / scale) if scale else None  # so that no square overflows
-    if aim is None or aim.total == 0.0:
+    target = Target.of(short / scale) if scale else None  # so that no square overflows
+    if target is None or target.total == 0.0:
         return _zero(short)
-    task = Task(aim, min(most, n_rows(short.points)), level, rng, callback)
+    task = Task(target, min(most, n_rows(short.points)), level, rng, callback)
     chosen = (_default(short) if method is None else method).choose(task)
     result = _finished(short, scale, task, chosen, tol is not None)
     if result.status is Status.MAX_RANK and n_rows(short.points) <= most:
@@ -130,55 +130,57 @@ def _require_definite(kernel: Kernel) -> None:
         )
 
 
-def _finished(psi: Element, scale: float, task: Task, chosen: Chosen, toled: bool) -> Compressed:
+def _finished(
+    psi: Element, scale: float, task: Task, chosen: ChosenPoints, has_tol: bool
+) -> Compressed:
     """Round the points to the type of psi's, prune them to tol, solve, and measure the error."""
-    aim, Z = task.aim, chosen.points
+    target, Z = task.target, chosen.points
     single = getattr(psi.points, "dtype", None) == np.float32
     if single:
         Z = Z.astype(np.float32)
-    fit = aim.fit(engine.as_float64(Z))
+    fit = target.fit(engine.as_float64(Z))
     if task.tol and not chosen.stopped:
-        kept = backward(aim, fit.points, n_rows(fit.points), task.tol**2 * aim.total)
+        kept = backward(target, fit.points, n_rows(fit.points), task.tol**2 * target.total)
         if kept.size < n_rows(fit.points):
-            pruned = aim.fit(fit.points[kept])
-            fit = pruned if _relative(aim, pruned) <= task.tol else fit
+            pruned = target.fit(fit.points[kept])
+            fit = pruned if _relative(target, pruned) <= task.tol else fit
     points = fit.points.astype(np.float32) if single else fit.points
     if isinstance(points, np.ndarray):
         points = frozen(points)
     element = Element(psi.kernel, points, Dense(frozen(scale * fit.coef)), psi.batch)
-    error = _errors(aim, fit, chosen.own)
+    error = _errors(target, fit, chosen.own)
     with np.errstate(divide="ignore", invalid="ignore"):
-        relative = np.where(aim.squared > 0, error / np.sqrt(aim.squared), 0.0)
-    total = float(np.sqrt(np.sum(error**2) / aim.total))
-    status = _status(task, chosen, n_rows(points), total, toled)
+        relative = np.where(target.squared > 0, error / np.sqrt(target.squared), 0.0)
+    total = float(np.sqrt(np.sum(error**2) / target.total))
+    status = _status(task, chosen, n_rows(points), total, has_tol)
     errors = _shaped(scale * error, psi), _shaped(relative, psi)
     return Compressed(element, *errors, status, chosen.n_iter)
 
 
-def _relative(aim: Aim, fit: Fit) -> float:
-    return float(np.sqrt(max(1.0 - float(fit.explained.sum()) / aim.total, 0.0)))
+def _relative(target: Target, fit: Fit) -> float:
+    return float(np.sqrt(max(1.0 - float(fit.explained.sum()) / target.total, 0.0)))
 
 
-def _errors(aim: Aim, fit: Fit, own: bool) -> Array:
+def _errors(target: Target, fit: Fit, own: bool) -> Array:
     """|psi_l - psi'_l|, from |psi|^2 - (2 b'F - b'W b).
 
     Where that cancels and the points are psi's own, coefficients are subtracted point by point
     instead, and the norm of what is left is taken.
     """
-    squared = aim.squared - fit.explained
+    squared = target.squared - fit.explained
     error: Array = np.sqrt(np.maximum(squared, 0.0))
-    close = np.flatnonzero(squared <= _NEAR * aim.squared)
-    if own and close.size and close.size * n_rows(aim.points) <= _VALUES:
-        mine = Element(aim.kernel, fit.points, Dense(fit.coef[:, close]), close.size)
-        exact = np.asarray(merged(aim.psi[close] - mine).norm(), dtype=np.float64)
+    close = np.flatnonzero(squared <= _NEAR * target.squared)
+    if own and close.size and close.size * n_rows(target.points) <= _VALUES:
+        mine = Element(target.kernel, fit.points, Dense(fit.coef[:, close]), close.size)
+        exact = np.asarray(merged(target.psi[close] - mine).norm(), dtype=np.float64)
         error[close] = np.where(np.isnan(exact), error[close], exact)
     return error
 
 
-def _status(task: Task, chosen: Chosen, count: int, error: float, toled: bool) -> Status:
+def _status(task: Task, chosen: ChosenPoints, count: int, error: float, has_tol: bool) -> Status:
     if chosen.stopped:
         return Status.STOPPED
-    if toled:
+    if has_tol:
         return Status.CONVERGED if error <= task.tol else Status.MAX_RANK
     return Status.N_POINTS if count == task.n_points else Status.COMPLETE
 

@@ -1,4 +1,4 @@
-"""Ways to compress an element: small values that hold settings, and say which points to use."""
+"""Methods of compression: greedy pre-images, pruning, landmarks."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from mercer._progress import Callback, Step
 from mercer.engine import n_rows
 from mercer.exceptions import InputError
 from mercer.linalg import nystrom
-from mercer.preimages.compression._refinement import ascend
+from mercer.preimages.compression._refinement import refine_points
 from mercer.preimages.compression._selection import backward, forward
-from mercer.preimages.compression._target import Aim, dense
+from mercer.preimages.compression._target import Target, dense
 
 _LEAST_POOL = 16
 _FREE = 1e-11  # of k(x, x): candidates that depend on the points so far are not taken
@@ -28,7 +28,7 @@ _RULES = ("pivoted", "leverage", "kmeans", "uniform")
 class Task:
     """What a method is asked for."""
 
-    aim: Aim
+    target: Target
     n_points: int
     tol: float  # 0 where none is given
     rng: np.random.Generator
@@ -36,7 +36,7 @@ class Task:
 
 
 @dataclass(frozen=True, eq=False)
-class Chosen:
+class ChosenPoints:
     """The points a method ends with; `own` where they are points of the element."""
 
     points: Any
@@ -46,10 +46,22 @@ class Chosen:
 
 
 class Compressor(ABC):
-    """A way to choose points; coefficients are always those of the projection on them."""
+    """A method of `compress`: it chooses points; their coefficients are those of the projection.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import mercer as mc
+    >>> from mercer.preimages import Greedy, Landmarks, Pruning
+    >>> X = np.random.default_rng(0).normal(size=(100, 2))
+    >>> psi = mc.mean_embedding(mc.Gaussian(1.0), X)
+    >>> errors = [mc.compress(psi, 8, method=m()).error for m in (Greedy, Pruning, Landmarks)]
+    >>> bool(errors[0] < errors[1] < errors[2])
+    True
+    """
 
     @abstractmethod
-    def choose(self, task: Task) -> Chosen:
+    def choose(self, task: Task) -> ChosenPoints:
         """Return at most `task.n_points` points."""
 
 
@@ -70,7 +82,7 @@ class Greedy(Compressor):
     Parameters
     ----------
     refine : bool
-        Move all points after each addition, not just the new one.
+        ExplainedNorm all points after each addition, not just the new one.
     max_iter : int
         Steps after each addition.
 
@@ -100,31 +112,34 @@ class Greedy(Compressor):
         object.__setattr__(self, "refine", bool(self.refine))
         object.__setattr__(self, "max_iter", positive_int(self.max_iter, "max_iter"))
 
-    def choose(self, task: Task) -> Chosen:
+    def choose(self, task: Task) -> ChosenPoints:
         """Add and move."""
-        aim = task.aim
-        engine.require_derivatives(aim.program)
-        if not aim.kernel.domain.is_vector:
+        target = task.target
+        engine.require_derivatives(target.program)
+        if not target.kernel.domain.is_vector:
             raise InputError("Greedy needs points that are vectors; use Pruning() or Landmarks()")
-        X = dense(aim.points[aim.candidates(task.n_points, task.rng)])
-        values, own = aim.values(X), np.asarray(engine.diagonal(aim.program, X), dtype=np.float64)
+        X = dense(target.points[target.candidates(task.n_points, task.rng)])
+        values, own = (
+            target.values(X),
+            np.asarray(engine.diagonal(target.program, X), dtype=np.float64),
+        )
         Z = np.empty((0, X.shape[1]))
         steps, explained = 0, 0.0
         for m in range(task.n_points):
-            score = _gains(aim, X, values, own, Z)
+            score = _gains(target, X, values, own, Z)
             p = int(np.argmax(score))
-            if not score[p] > _COMPLETE * aim.total:
+            if not score[p] > _COMPLETE * target.total:
                 break
             free = slice(0 if self.refine else m, None)
-            Z, value, taken = ascend(aim, np.vstack([Z, X[p]]), self.max_iter, free)
+            Z, value, taken = refine_points(target, np.vstack([Z, X[p]]), self.max_iter, free)
             steps += taken
             explained = max(explained, value)
-            error = float(np.sqrt(max(1.0 - explained / aim.total, 0.0)))
+            error = float(np.sqrt(max(1.0 - explained / target.total, 0.0)))
             if task.callback is not None and task.callback(Step(m + 1, error)):
-                return Chosen(Z, False, steps, True)
+                return ChosenPoints(Z, False, steps, True)
             if error <= task.tol:
                 break
-        return Chosen(Z, False, steps)
+        return ChosenPoints(Z, False, steps)
 
 
 @dataclass(frozen=True)
@@ -166,16 +181,19 @@ class Pruning(Compressor):
         if self.pool < 1.0:
             raise InputError(f"pool must be >= 1, got {self.pool!r}")
 
-    def choose(self, task: Task) -> Chosen:
+    def choose(self, task: Task) -> ChosenPoints:
         """Forwards, then backwards."""
-        aim = task.aim
+        target = task.target
         size = int(self.pool * task.n_points)
         if self.pool > 1.0:
             size = max(size, task.n_points + _LEAST_POOL)
-        rows = forward(aim, aim.candidates(size, task.rng), size, aimed=True)
-        first, pruned = rows[: task.n_points], rows[backward(aim, aim.points[rows], task.n_points)]
-        best = max((first, pruned), key=lambda r: _explained(aim, r))
-        return Chosen(aim.points[np.sort(best)], True)
+        rows = forward(target, target.candidates(size, task.rng), size, by_error=True)
+        first, pruned = (
+            rows[: task.n_points],
+            rows[backward(target, target.points[rows], task.n_points)],
+        )
+        best = max((first, pruned), key=lambda r: _explained(target, r))
+        return ChosenPoints(target.points[np.sort(best)], True)
 
 
 @dataclass(frozen=True)
@@ -193,7 +211,7 @@ class Landmarks(Compressor):
 
     References
     ----------
-    SPEC Q1; Williams, Seeger (2001), Using the Nystrom method to speed up kernel machines.
+    C. Williams and M. Seeger, Using the Nystrom method to speed up kernel machines, 2001.
 
     Examples
     --------
@@ -212,29 +230,31 @@ class Landmarks(Compressor):
         if self.rule not in _RULES:
             raise InputError(f"rule must be one of {', '.join(_RULES)}, got {self.rule!r}")
 
-    def choose(self, task: Task) -> Chosen:
+    def choose(self, task: Task) -> ChosenPoints:
         """By the rule."""
-        aim, m = task.aim, task.n_points
+        target, m = task.target, task.n_points
         if self.rule == "pivoted":
-            rows = np.arange(n_rows(aim.points))
-            return Chosen(aim.points[np.sort(forward(aim, rows, m, aimed=False))], True)
-        low = nystrom(aim.kernel, aim.points, m, rule=self.rule, random_state=task.rng)
-        return Chosen(low.landmarks, low.index is not None)
+            rows = np.arange(n_rows(target.points))
+            return ChosenPoints(
+                target.points[np.sort(forward(target, rows, m, by_error=False))], True
+            )
+        low = nystrom(target.kernel, target.points, m, rule=self.rule, random_state=task.rng)
+        return ChosenPoints(low.landmarks, low.index is not None)
 
 
-def _explained(aim: Aim, rows: Array) -> float:
-    return float(aim.fit(aim.points[rows]).explained.sum())
+def _explained(target: Target, rows: Array) -> float:
+    return float(target.fit(target.points[rows]).explained.sum())
 
 
-def _gains(aim: Aim, X: Array, values: Array, own: Array, Z: Array) -> Array:
+def _gains(target: Target, X: Array, values: Array, own: Array, Z: Array) -> Array:
     """What each candidate would explain beyond the points Z, all coefficients solved again."""
     from scipy.linalg import solve_triangular
 
     left, rest = own, values
     if len(Z):
-        W, length = aim.gram(Z)
-        T, B = aim.ridge_coef(W, aim.values(Z) / length[:, None])
-        C = np.asarray(engine.gram(aim.program, Z, X), dtype=np.float64) / length[:, None]
+        W, length = target.gram(Z)
+        T, B = target.ridge_coef(W, target.values(Z) / length[:, None])
+        C = np.asarray(engine.gram(target.program, Z, X), dtype=np.float64) / length[:, None]
         V = solve_triangular(T, C, lower=True)
         left, rest = own - np.einsum("ji,ji->i", V, V), values - C.T @ B
     with np.errstate(divide="ignore", invalid="ignore"):

@@ -1,4 +1,4 @@
-"""Moving points so that their features explain more of an element: L-BFGS on all at once."""
+"""Refinement of a compression: move its points uphill by L-BFGS, coefficients eliminated."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from mercer import engine
 from mercer._array import Array
 from mercer.exceptions import InputError
-from mercer.preimages.compression._target import Aim, Move
+from mercer.preimages.compression._target import ExplainedNorm, Target
 
 _PAIRS = 12
 _ARMIJO = 1e-4
@@ -22,15 +22,15 @@ _METRIC_DIMENSIONS = 500
 
 
 @dataclass
-class _Ascent:
+class _Refinement:
     """L-BFGS for the points `free`; the others stand still.
 
     The first guess of the inverse Hessian is that of Gauss and Newton point by point,
     (2 |B_i|^2 d_x d_y k(z_i, z_i))^-1: light points need long steps.
     """
 
-    aim: Aim
-    now: Move
+    target: Target
+    now: ExplainedNorm
     free: slice
     metric: Array
     pairs: deque[tuple[Array, Array, float]] = field(default_factory=lambda: deque(maxlen=_PAIRS))
@@ -67,11 +67,11 @@ class _Ascent:
             self.pairs.clear()
             p = self.direction()
             slope = float(np.sum(p * g))
-        left = max(self.aim.total - self.now.value, 0.0)
-        if not slope > max(_GAIN * left, _ROUNDING * self.aim.total):
+        left = max(self.target.total - self.now.value, 0.0)
+        if not slope > max(_GAIN * left, _ROUNDING * self.target.total):
             return False
         longest = float(np.sqrt(np.sum(p**2, axis=1).max()))
-        t = min(1.0, self.aim.spread / longest) if longest > 0 else 1.0
+        t = min(1.0, self.target.spread / longest) if longest > 0 else 1.0
         for _ in range(_HALVINGS):
             tried = self._try(t * p)
             rise = -np.inf if tried is None else tried.value - self.now.value
@@ -86,44 +86,44 @@ class _Ascent:
         self.pairs.clear()
         return self.step()
 
-    def _try(self, change: Array) -> Move | None:
+    def _try(self, change: Array) -> ExplainedNorm | None:
         """E after a change; None outside the domain of the kernel, or where it overflows."""
         Z = self.now.points.copy()
         Z[self.free] += change
         try:
             with np.errstate(over="ignore", invalid="ignore"):
-                tried = self.aim.move(Z)
+                tried = self.target.explained(Z)
         except InputError:
             return None
         fine = np.isfinite(tried.value) and np.isfinite(tried.gradient).all()
         return tried if fine else None
 
-    def _learn(self, s: Array, new: Move) -> None:
+    def _learn(self, s: Array, new: ExplainedNorm) -> None:
         y = self.now.gradient[self.free] - new.gradient[self.free]
         product = float(np.sum(s * y))
         if product > 1e-10 * float(np.linalg.norm(s) * np.linalg.norm(y)):
             self.pairs.append((s, y, product))
 
 
-def ascend(
-    aim: Aim, Z: Array, max_iter: int, free: slice = slice(None)
+def refine_points(
+    target: Target, Z: Array, max_iter: int, free: slice = slice(None)
 ) -> tuple[Array, float, int]:
-    """Points that explain at least as much of the aim as Z, how much, and the steps taken."""
-    walk = _Ascent(aim, aim.move(Z), free, _metric(aim, Z[-1:]))
+    """Points that explain at least as much of the target as Z, how much, and the steps taken."""
+    walk = _Refinement(target, target.explained(Z), free, _metric(target, Z[-1:]))
     steps = 0
     while steps < max_iter and walk.step():
         steps += 1
     return walk.now.points, walk.now.value, steps
 
 
-def _metric(aim: Aim, z: Array) -> Array:
+def _metric(target: Target, z: Array) -> Array:
     """(d_x d_y k(z, z))^+, the metric of the feature map at z; a length where there is none."""
     d = z.shape[1]
-    own = max(float(engine.diagonal(aim.program, z)[0]), np.finfo(float).tiny)
-    fallback = aim.spread**2 / own * np.eye(d)
-    if d > _METRIC_DIMENSIONS or any(aim.program.cusps):
+    own = max(float(engine.diagonal(target.program, z)[0]), np.finfo(float).tiny)
+    fallback = target.spread**2 / own * np.eye(d)
+    if d > _METRIC_DIMENSIONS or any(target.program.cusps):
         return fallback
-    M = np.asarray(engine.input_mixed(aim.program, z, z)[0, 0], dtype=np.float64)
+    M = np.asarray(engine.input_mixed(target.program, z, z)[0, 0], dtype=np.float64)
     if not np.isfinite(M).all() or not np.trace(M) > 0:
         return fallback
     return np.asarray(np.linalg.pinv(0.5 * (M + M.T), rcond=1e-8, hermitian=True))

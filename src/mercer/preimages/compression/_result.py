@@ -1,4 +1,4 @@
-"""What compressing an element comes with: the element, how far it is, and why it stopped there."""
+"""Compressed: the result of compress."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Choosing a few among the points of an element: forwards by pivots, backwards by elimination."""
+"""Selection of points: forward by matching pursuit or pivots, backward by elimination."""
 
 from __future__ import annotations
 
@@ -9,47 +9,47 @@ import numpy as np
 from mercer import engine
 from mercer._array import Array
 from mercer.engine import n_rows
-from mercer.preimages.compression._target import DEPENDENT, Aim
+from mercer.preimages.compression._target import DEPENDENT, Target
 
 _AFRESH = 16  # eliminations between two factorisations
 _NOISE = 1e-28  # of |psi|^2: a gain that is rounding
 _EPS = float(np.finfo(np.float64).eps)
 
 
-def forward(aim: Aim, rows: Array, count: int, *, aimed: bool) -> Array:
+def forward(target: Target, rows: Array, count: int, *, by_error: bool) -> Array:
     """Rows taken one by one, by a pivoted Cholesky factorisation of their Gram matrix.
 
-    With d_i what is left of k(x_i, x_i), and r what is left of psi: aimed, the next is the one that
-    lowers the error most, argmax sum_l r_l(x_i)^2 / d_i (orthogonal matching pursuit); otherwise
-    the one that is approximated worst, weighed by its coefficients, argmax |a_i|^2 d_i.
+    With d_i the rest of k(x_i, x_i) and r the rest of psi, `by_error` takes the row that lowers the
+    error most, argmax sum_l r_l(x_i)^2 / d_i (orthogonal matching pursuit). Otherwise the row is
+    taken that is approximated worst, weighted by its coefficients, argmax |a_i|^2 d_i.
     """
-    X = aim.points[rows]
-    own = np.asarray(engine.diagonal(aim.program, X), dtype=np.float64)
+    X = target.points[rows]
+    own = np.asarray(engine.diagonal(target.program, X), dtype=np.float64)
     left, L = own.copy(), np.empty((rows.size, min(count, rows.size)), order="F")
-    R = aim.values(X) if aimed else np.empty((rows.size, 0))
-    weight = aim.weight[rows] ** 2
+    R = target.values(X) if by_error else np.empty((rows.size, 0))
+    weight = target.weight[rows] ** 2
     chosen: list[int] = []
     for j in range(L.shape[1]):
         free = left > (DEPENDENT + j * _EPS) * np.abs(own)
         free[chosen] = False
         with np.errstate(divide="ignore", invalid="ignore"):
-            score = np.einsum("il,il->i", R, R) / left if aimed else weight * left
+            score = np.einsum("il,il->i", R, R) / left if by_error else weight * left
         score = np.where(free, score, -np.inf)
         p = int(np.argmax(score))
-        if not score[p] > (_NOISE * aim.total if aimed else 0.0):
+        if not score[p] > (_NOISE * target.total if by_error else 0.0):
             break
-        column = np.asarray(engine.gram(aim.program, X, X[p : p + 1])[:, 0], dtype=np.float64)
+        column = np.asarray(engine.gram(target.program, X, X[p : p + 1])[:, 0], dtype=np.float64)
         column = (column - L[:, :j] @ L[p, :j]) / np.sqrt(left[p])
         L[:, j] = column
         left -= column**2
         left[p] = 0.0
-        aim.check_definite(left, own)
+        target.check_definite(left, own)
         R -= np.outer(column, R[p] / column[p])
         chosen.append(p)
     return rows[chosen]
 
 
-def backward(aim: Aim, Z: Any, n_points: int, squared_error: float = 0.0) -> Array:
+def backward(target: Target, Z: Any, n_points: int, squared_error: float = 0.0) -> Array:
     """Which of the points Z to keep, after dropping one by one the one whose loss is least.
 
     Without point i the squared error grows by |B_i|^2 / (W^-1)_ii, all other coefficients solved
@@ -57,9 +57,9 @@ def backward(aim: Aim, Z: Any, n_points: int, squared_error: float = 0.0) -> Arr
     within `squared_error`; at least one is kept.
     """
     kept = np.arange(n_rows(Z))
-    W, length = aim.gram(Z)
-    F = aim.values(Z) / length[:, None]
-    P, B, error = _inverse(aim, W, F)
+    W, length = target.gram(Z)
+    F = target.values(Z) / length[:, None]
+    P, B, error = _inverse(target, W, F)
     age = 0
     while kept.size > 1:
         loss = np.einsum("jl,jl->j", B, B) / P.diagonal()
@@ -69,7 +69,7 @@ def backward(aim: Aim, Z: Any, n_points: int, squared_error: float = 0.0) -> Arr
         rest = np.arange(kept.size) != i
         kept, age = kept[rest], age + 1
         if age % _AFRESH == 0:
-            P, B, error = _inverse(aim, W[np.ix_(kept, kept)], F[kept])
+            P, B, error = _inverse(target, W[np.ix_(kept, kept)], F[kept])
             continue
         column = P[rest, i] / P[i, i]
         error += float(loss[i])
@@ -78,10 +78,10 @@ def backward(aim: Aim, Z: Any, n_points: int, squared_error: float = 0.0) -> Arr
     return kept
 
 
-def _inverse(aim: Aim, W: Array, F: Array) -> tuple[Array, Array, float]:
+def _inverse(target: Target, W: Array, F: Array) -> tuple[Array, Array, float]:
     """(W + ridge)^-1, the coefficients of the projection, and the squared error."""
     from scipy.linalg import cho_solve
 
-    T, B = aim.ridge_coef(W, F)
+    T, B = target.ridge_coef(W, F)
     explained = float(np.einsum("jl,jl->", B, F))
-    return cho_solve((T, True), np.eye(len(W))), B, max(aim.total - explained, 0.0)
+    return cho_solve((T, True), np.eye(len(W))), B, max(target.total - explained, 0.0)

@@ -1,4 +1,4 @@
-"""What a compression aims at: an element, its projections on spans of features, their gradients.
+"""The element that is compressed, its projections on spans of features, and their gradients.
 
 For points Z with W = k(Z, Z) and F = psi(Z), the projection of psi on the span of the features of Z
 has the coefficients B = W^-1 F, and its squared norm is what Z explains of psi,
@@ -44,7 +44,7 @@ class Fit:
 
 
 @dataclass(frozen=True, eq=False)
-class Move:
+class ExplainedNorm:
     """E at some points, with a small ridge, and its gradient in them."""
 
     points: Array
@@ -54,31 +54,31 @@ class Move:
 
 
 @dataclass(frozen=True, eq=False)
-class Aim:
+class Target:
     """The element to be approximated: a batch with distinct points in float64.
 
-    `guide` explains the same: sum_l |P psi_l|^2 is that of `psi` for every projection P, with no
+    `compact` explains the same: sum_l |P psi_l|^2 is that of `psi` for every projection P, with no
     more elements than the coefficients have rank.
     """
 
     psi: Element
-    guide: Element
+    compact: Element
     squared: Array  # |psi_l|^2
 
     @classmethod
-    def at(cls, psi: Element) -> Aim:
-        """The aim of compressing psi, which has distinct points."""
+    def of(cls, psi: Element) -> Target:
+        """The target of compressing psi, which has distinct points."""
         points = engine.as_float64(psi.points)
         batch = Element(psi.kernel, points, psi.coef, psi.coef.shape[1])
-        coef = guiding(psi.coef)
-        guide = Element(psi.kernel, points, coef, coef.shape[1])
+        coef = compact_coef(psi.coef)
+        compact = Element(psi.kernel, points, coef, coef.shape[1])
         norms = np.asarray(batch.norm(), dtype=np.float64)
         if np.isnan(norms).any():
             raise InputError(
                 f"psi has no norm, because {psi.kernel!r} is not positive definite on its points: "
                 "there is no projection to compress it to"
             )
-        return cls(batch, guide, norms**2)
+        return cls(batch, compact, norms**2)
 
     @property
     def kernel(self) -> Kernel:
@@ -103,7 +103,7 @@ class Aim:
     @cached_property
     def weight(self) -> Array:
         """The size of the coefficients of each point, (sum_l a_il^2)^(1/2)."""
-        coef, n = self.guide.coef, n_rows(self.points)
+        coef, n = self.compact.coef, n_rows(self.points)
         out = np.empty(n)
         for rows in pieces(n, max(1, _VALUES // coef.shape[1])):
             tile = np.asarray(coef.tile(rows, slice(None)), dtype=np.float64)
@@ -122,12 +122,12 @@ class Aim:
     def candidates(self, n_points: int, rng: np.random.Generator) -> Array:
         """Rows among which points are looked for: all, or some drawn at random of many."""
         n = n_rows(self.points)
-        most = max(4 * n_points, min(_TRIED, _CANDIDATES // self.guide.coef.shape[1]))
+        most = max(4 * n_points, min(_TRIED, _CANDIDATES // self.compact.coef.shape[1]))
         return np.arange(n) if n <= most else np.sort(rng.choice(n, most, replace=False))
 
     def values(self, Z: Any) -> Array:
-        """The guide at Z, shape (m, b)."""
-        return np.asarray(self.guide.fields(Z).value, dtype=np.float64)
+        """The compact at Z, shape (m, b)."""
+        return np.asarray(self.compact.fields(Z).value, dtype=np.float64)
 
     def gram(self, Z: Any) -> tuple[Array, Array]:
         """W scaled to a unit diagonal, and the roots of its diagonal."""
@@ -169,19 +169,23 @@ class Aim:
             raise InputError(f"{self.kernel!r} is not positive definite on the points it met")
         return T, cho_solve((T, True), F)
 
-    def move(self, Z: Array) -> Move:
+    def explained(self, Z: Array) -> ExplainedNorm:
         """E and its gradient at Z."""
         W, length = self.gram(Z)
-        wide = len(self.guide) > len(Z)  # then elements are combined before they are differentiated
-        f = self.guide.fields(Z, order=0 if wide else 1)
+        wide = len(self.compact) > len(
+            Z
+        )  # then elements are combined before they are differentiated
+        f = self.compact.fields(Z, order=0 if wide else 1)
         scaled = np.asarray(f.value, dtype=np.float64) / length[:, None]
         B = self.ridge_coef(W, scaled)[1]
         value = float(np.einsum("jl,jl->", B, scaled))
         B /= length[:, None]
-        mine = Element(self.kernel, Z, Dense(B), len(self.guide))
-        slope = _pulled(self.guide, Z, B, f.gradient) - _pulled(mine, Z, B)
+        mine = Element(self.kernel, Z, Dense(B), len(self.compact))
+        slope = _combined_gradients(self.compact, Z, B, f.gradient) - _combined_gradients(
+            mine, Z, B
+        )
         weight = np.einsum("jl,jl->j", B, B)
-        return Move(Z, value, 2.0 * slope - self._ridge_slope(Z, weight), weight)
+        return ExplainedNorm(Z, value, 2.0 * slope - self._ridge_slope(Z, weight), weight)
 
     def _ridge_slope(self, Z: Array, weight: Array) -> Any:
         """The ridge is scaled by k(z, z), which moves with z unless the kernel is radial."""
@@ -211,7 +215,7 @@ def _ridge(size: int) -> float:
     return max(_RIDGE, 8 * size * _EPS)
 
 
-def _pulled(phi: Element, Z: Array, B: Array, gradient: Any = None) -> Array:
+def _combined_gradients(phi: Element, Z: Array, B: Array, gradient: Any = None) -> Array:
     """sum_l B_il grad phi_l(z_i), shape (m, d)."""
     if gradient is None and len(phi) <= len(Z):
         gradient = phi.fields(Z, order=1).gradient
@@ -254,7 +258,7 @@ def _unstacked(coef: Coef) -> Coef:
     return LowRank(left, np.vstack([p.right for p in parts]))
 
 
-def guiding(coef: Coef) -> Coef:
+def compact_coef(coef: Coef) -> Coef:
     """Coefficients C with C C' = A A' and fewer columns, where A has more than its rank.
 
     By A' = Q R: A A' = R' R.

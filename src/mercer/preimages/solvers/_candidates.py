@@ -1,4 +1,4 @@
-"""The best of given points: a pre-image for every kernel there is."""
+"""Candidates: the best of given points as the pre-image, for any kernel."""
 
 from __future__ import annotations
 
@@ -38,7 +38,8 @@ class Candidates(Solver):
 
     References
     ----------
-    SPEC C1; C7 for the problem `Collinear`.
+    P. Honeine, Theoretical insights on the pre-image resolution in machine learning, 2024,
+    equation (4).
 
     Examples
     --------
@@ -63,9 +64,9 @@ class Candidates(Solver):
         points = as_float64(chosen.array)
         return _Ready(points, np.asarray(diagonal(kernel.program, points), dtype=np.float64))
 
-    def solve(self, problem: Problem, starts: Any) -> SolverResult:
+    def solve(self, problem: Problem, start: Any) -> SolverResult:
         """The best candidate of every element."""
-        return self.prepare(problem.psi).solve(problem, starts)
+        return self.prepare(problem.psi).solve(problem, start)
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,7 +76,7 @@ class _Ready(Solver):
     points: Any = field(repr=False)
     diagonal: Array = field(repr=False)
 
-    def solve(self, problem: Problem, starts: Any) -> SolverResult:
+    def solve(self, problem: Problem, start: Any) -> SolverResult:
         """Compare block by block."""
         count, b = n_rows(self.points), problem.batch
         plain = isinstance(problem.objective, Nearest | Collinear) and problem.constraint.is_free

@@ -1,4 +1,4 @@
-"""The closed-form pre-image of Honeine and Richard: a matrix, once, for every element."""
+"""ClosedForm: the closed-form pre-image of Honeine and Richard."""
 
 from __future__ import annotations
 
@@ -63,7 +63,9 @@ class ClosedForm(Solver):
 
     References
     ----------
-    SPEC D11 (equations (6)-(9) of Honeine and Richard, 2011, corrected: ERRATA 001-1 to 001-3).
+    P. Honeine and C. Richard, A closed-form solution for the pre-image problem in kernel-based
+    machines, 2011, equations (6) to (9). Equation (9) inverts P, which is singular with more points
+    than dimensions; the least-squares solution (8) is used, with truncated pseudo-inverses.
 
     Examples
     --------
@@ -92,9 +94,9 @@ class ClosedForm(Solver):
             weights = self._weights(psi.kernel, X, X - shift if self.centred else X)
         return _Linear(psi.points, weights, shift)
 
-    def solve(self, problem: Problem, starts: Any) -> SolverResult:
+    def solve(self, problem: Problem, start: Any) -> SolverResult:
         """Apply the map to the coefficients of every element."""
-        return self.prepare(problem.psi).solve(problem, starts)
+        return self.prepare(problem.psi).solve(problem, start)
 
     def _weights(self, kernel: Kernel, X: Array, Z: Array) -> Array:
         """M' of shape (n, d), where x = M g; Z are the points measured from the shift."""
@@ -119,7 +121,7 @@ class _Linear(Solver):
     weights: Array = field(repr=False)
     shift: Array
 
-    def solve(self, problem: Problem, starts: Any) -> SolverResult:
+    def solve(self, problem: Problem, start: Any) -> SolverResult:
         """One product for the whole batch."""
         check_prepared(self.points, problem.psi)
         found = self.apply(problem.psi.coef)

@@ -61,7 +61,7 @@ class Distances(Solver):
 
     References
     ----------
-    SPEC D12. J. T. Kwok and I. W. Tsang, The pre-image problem in kernel methods, IEEE Transactions
+    J. T. Kwok and I. W. Tsang, The pre-image problem in kernel methods, IEEE Transactions
     on Neural Networks 15, 2004. Here the profile is inverted numerically, to rounding, which serves
     every radial kernel.
 
@@ -99,9 +99,9 @@ class Distances(Solver):
         solve = 0.5 * (left[:, keep] / s[keep]) @ right[keep]
         return _Global(psi.points, profile, seen, mean, np.sum(gap**2, axis=1), solve)
 
-    def solve(self, problem: Problem, starts: Any) -> SolverResult:
+    def solve(self, problem: Problem, start: Any) -> SolverResult:
         """Distances, then coordinates, for every element."""
-        return self.prepare(problem.psi).solve(problem, starts)
+        return self.prepare(problem.psi).solve(problem, start)
 
 
 # --- the profile ----------------------------------------------------------------------------------
@@ -261,7 +261,7 @@ class _Global(Solver):
     own: Array = field(repr=False)  # squared distances of the points to their mean
     weights: Array = field(repr=False)  # (n, p)
 
-    def solve(self, problem: Problem, starts: Any) -> SolverResult:
+    def solve(self, problem: Problem, start: Any) -> SolverResult:
         """x = m + G'(d0^2 - d^2), summed over blocks of points."""
         psi, b = problem.psi, problem.batch
         check_prepared(self.points, psi)
@@ -289,7 +289,7 @@ class _Local(Solver):
     neighbors: int
     tol: float
 
-    def solve(self, problem: Problem, starts: Any) -> SolverResult:
+    def solve(self, problem: Problem, start: Any) -> SolverResult:
         """Nearest points, their distances, and a small decomposition per element."""
         psi, b = problem.psi, problem.batch
         check_prepared(self.points, psi)

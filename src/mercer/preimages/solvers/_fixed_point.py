@@ -1,4 +1,4 @@
-"""Fixed points of the stationarity condition: the classical way back, made monotone."""
+"""FixedPoint: the fixed-point iteration of Mika et al., made monotone."""
 
 from __future__ import annotations
 
@@ -32,7 +32,8 @@ class FixedPoint(IterativeSolver):
 
     References
     ----------
-    SPEC D1, D2, D9; ERRATA 000-6, 000-11.
+    P. Honeine, Theoretical insights on the pre-image resolution in machine learning, 2024,
+    equations (15), (16) and (B.5). Theorem 27 calls (B.5) monotone, which does not hold.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Gradient descent."""
+"""GradientDescent: with a step of 1/L or a line search."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from mercer.exceptions import InputError
 from mercer.preimages._descent import IterativeSolver
 from mercer.preimages._problem import Problem
 from mercer.preimages._state import State
-from mercer.rigor._derivative_bounds import lipschitz
+from mercer.rigor import lipschitz
 
 
 @dataclass(frozen=True)
 class GradientDescent(IterativeSolver):
     """x <- x - t gradient, with t = 1/L or by a line search.
 
-    With L the Lipschitz constant of the gradient (SPEC C5), 1/L descends without a look at the
+    With L the Lipschitz constant of the gradient (`lipschitz`), 1/L descends without a look at the
     objective. The line search starts from twice the step that worked last.
 
     Parameters
@@ -30,7 +30,8 @@ class GradientDescent(IterativeSolver):
 
     References
     ----------
-    SPEC D3.
+    P. Honeine, Theoretical insights on the pre-image resolution in machine learning, 2024,
+    section 3.2.
 
     Examples
     --------

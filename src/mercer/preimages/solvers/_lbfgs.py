@@ -1,4 +1,4 @@
-"""Limited-memory BFGS, a batch at a time, for any differentiable kernel."""
+"""LBFGS: limited-memory BFGS for a batch of elements and any differentiable kernel."""
 
 from __future__ import annotations
 

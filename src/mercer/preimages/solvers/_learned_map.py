@@ -1,4 +1,4 @@
-"""The pre-image by regression: learn the way back from coordinates in a subspace to the data."""
+"""LearnedMap: pre-images by kernel ridge regression from coordinates to the data."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class LearnedMap:
 
     References
     ----------
-    SPEC D14. G. Bakir, J. Weston and B. Scholkopf, Learning to find pre-images, 2004.
+    G. Bakir, J. Weston and B. Scholkopf, Learning to find pre-images, 2004.
 
     Examples
     --------
@@ -154,7 +154,7 @@ class FittedMap(Solver):
         """Return the data points of coordinates of shape (b, r), shape (b, d)."""
         return np.asarray(self.intercept + self.map(coordinates))
 
-    def solve(self, problem: Problem, starts: Any) -> SolverResult:
+    def solve(self, problem: Problem, start: Any) -> SolverResult:
         """Coordinates of every element, then the map."""
         return found_by_regression(self.plane, self.predict, self.intercept.size, problem)
 

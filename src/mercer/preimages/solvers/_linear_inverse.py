@@ -98,7 +98,7 @@ class LinearInverse(Solver):
         """Return the data points of coordinates of shape (b, r), shape (b, d)."""
         return np.asarray(self.mean + coordinates @ self.slopes)
 
-    def solve(self, problem: Problem, starts: Any) -> SolverResult:
+    def solve(self, problem: Problem, start: Any) -> SolverResult:
         """Coordinates of every element, then the regression."""
         return found_by_regression(self.plane, self.predict, self.mean.size, problem)
 

@@ -1,4 +1,4 @@
-"""Majorise and minimise: steps that descend by a theorem, without a look at the objective."""
+"""MM: majorise-minimise steps, which descend without a line search."""
 
 from __future__ import annotations
 
@@ -8,13 +8,12 @@ from typing import Any
 import numpy as np
 
 from mercer._array import Array
-from mercer.engine import Dense
+from mercer.engine import Dense, Program, evaluate
 from mercer.exceptions import InputError
 from mercer.preimages._descent import IterativeSolver
 from mercer.preimages._problem import Problem
 from mercer.preimages._state import State
-from mercer.preimages.solvers._radius_equation import slope, solve_length
-from mercer.rigor._derivative_bounds import upward_curvature
+from mercer.rigor import upward_curvature
 from mercer.space import Element
 
 
@@ -40,7 +39,9 @@ class MM(IterativeSolver):
 
     References
     ----------
-    SPEC D6, D8, D10; ERRATA 000-6, 000-11.
+    P. Honeine, Theoretical insights on the pre-image resolution in machine learning, 2024,
+    Theorem 18. The steps for coefficients of both signs and for inner products replace Theorem 27,
+    which does not hold.
 
     Examples
     --------
@@ -86,8 +87,31 @@ class MM(IterativeSolver):
 def _dot_step(problem: Problem, state: State) -> Array:
     """b = f'(|x|^2) x - gradient, then the length that solves s f'(s^2) = |b|."""
     x = state.points
-    b = slope(problem.program, np.sum(x**2, axis=1))[:, None] * x - state.gradient
+    b = _slope(problem.program, np.sum(x**2, axis=1))[:, None] * x - state.gradient
     norm = np.linalg.norm(b, axis=1)
     with np.errstate(divide="ignore", invalid="ignore"):
         unit = np.nan_to_num(b / norm[:, None])
-    return np.asarray(unit * solve_length(problem.program, norm)[:, None] - x)
+    return np.asarray(unit * _solve_length(problem.program, norm)[:, None] - x)
+
+
+def _slope(program: Program, t: Array) -> Array:
+    """f'(t)."""
+    first: Any = evaluate(program.profile, [t], 1).first[0]
+    return np.broadcast_to(np.asarray(first, dtype=float), t.shape)
+
+
+def _solve_length(program: Program, c: Array) -> Array:
+    """s >= 0 with s f'(s^2) = c, for f convex and increasing: the left side increases with s."""
+    low, high = np.zeros_like(c), np.ones_like(c)
+    for _ in range(1100):  # doubling: beyond this s^2 overflows
+        short = high * _slope(program, high**2) < c
+        if not short.any():
+            break
+        high = np.where(short, 2.0 * high, high)
+    for _ in range(200):  # bisection down to neighbouring numbers
+        middle = 0.5 * (low + high)
+        short = middle * _slope(program, middle**2) < c
+        low, high = np.where(short, middle, low), np.where(short, high, middle)
+        if (high - low <= np.spacing(high)).all():
+            break
+    return high

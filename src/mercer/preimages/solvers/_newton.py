@@ -1,4 +1,4 @@
-"""Newton's method, with the Hessian modified where it is not positive definite."""
+"""Newton: Newton's method, with other steps where the Hessian is not positive definite."""
 
 from __future__ import annotations
 
@@ -33,7 +33,8 @@ class Newton(IterativeSolver):
 
     References
     ----------
-    SPEC D4; Theorem 16 of Honeine (2024) with ERRATA 000-2.
+    P. Honeine, Theoretical insights on the pre-image resolution in machine learning, 2024,
+    equation (18), and Theorem 16 for Epanechnikov (away from the edge of its window).
 
     Examples
     --------

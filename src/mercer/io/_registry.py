@@ -1,17 +1,41 @@
-"""The registry of classes that can be saved to files, and their names in files."""
+"""The registry of classes that can be saved to files, and their names in files.
+
+It holds all public classes of mercer, private ones that they contain, and classes of users.
+"""
 
 from __future__ import annotations
 
 import dataclasses
+import inspect
 from collections.abc import Callable
 from enum import Enum
+from functools import cache
+from types import ModuleType
 from typing import Any, TypeVar, overload
 
+from mercer import engine, kernels, linalg, methods, preimages, space
+from mercer._status import Status
+from mercer.engine import LinearMap
 from mercer.exceptions import InputError
+from mercer.kernels.structured._table import Group
+from mercer.methods.pca._landmark_pca import LandmarkScatter
+from mercer.space._operator import _Term
 
 T = TypeVar("T", bound=type)
 
 OWN = "mercer."  # the prefix of mercer's own classes
+
+_ESTIMATORS = "mercer.estimators"
+_PRIVATE: dict[str, type] = {
+    "mercer.engine.Dense": engine.Dense,
+    "mercer.engine.LowRank": engine.LowRank,
+    "mercer.engine.SingleFeatures": engine.SingleFeatures,
+    "mercer.engine.Stacked": engine.Stacked,
+    "mercer.kernels.Group": Group,
+    "mercer.methods.LandmarkScatter": LandmarkScatter,
+    "mercer.Status": Status,
+    "mercer.space.Term": _Term,
+}
 
 _classes: dict[str, type] = {}
 _names: dict[type, str] = {}
@@ -68,11 +92,11 @@ def register(cls: T | None = None, *, name: str | None = None) -> T | Callable[[
     name = cls.__name__ if name is None else name
     if not isinstance(name, str) or not name or name.startswith(OWN):
         raise InputError(f"name must be a string that does not start with {OWN!r}, got {name!r}")
-    add(name, cls)
+    _add(name, cls)
     return cls
 
 
-def add(name: str, cls: type) -> None:
+def _add(name: str, cls: type) -> None:
     """Add a class to the registry; a class that is defined again replaces the old one."""
     old = _classes.get(name, cls)
     if _definition(old) != _definition(cls):
@@ -87,12 +111,18 @@ def add(name: str, cls: type) -> None:
 
 
 def class_of(name: str) -> type | None:
-    """The class with this name in files, or None."""
+    """The class of that name, or None; scikit-learn is imported only for estimators."""
+    _fill()
+    if name not in _classes and name.startswith(_ESTIMATORS + "."):
+        _fill_estimators()
     return _classes.get(name)
 
 
 def name_of(cls: type) -> str | None:
-    """The name of a class in files, or None."""
+    """The name of a class, or None."""
+    _fill()
+    if cls.__module__.startswith(_ESTIMATORS):
+        _fill_estimators()
     return _names.get(cls)
 
 
@@ -100,7 +130,33 @@ def is_savable(cls: Any) -> bool:
     """Whether the parts of a class's objects are known."""
     if not isinstance(cls, type):
         return False
-    return dataclasses.is_dataclass(cls) or issubclass(cls, Enum) or hasattr(cls, "get_params")
+    kinds = (Enum, LinearMap)
+    return dataclasses.is_dataclass(cls) or issubclass(cls, kinds) or hasattr(cls, "get_params")
+
+
+@cache
+def _fill() -> None:
+    for name, cls in _PRIVATE.items():
+        _add(name, cls)
+    for module in (kernels, linalg, space, preimages, methods):
+        _add_public(module)
+
+
+@cache
+def _fill_estimators() -> None:
+    from sklearn.preprocessing import StandardScaler
+
+    from mercer import estimators
+
+    _add_public(estimators)
+    _add(f"{_ESTIMATORS}.StandardScaler", StandardScaler)  # of `scale_columns`
+
+
+def _add_public(module: ModuleType) -> None:
+    for name in module.__all__:
+        cls = getattr(module, name)
+        if is_savable(cls) and not inspect.isabstract(cls):
+            _add(f"{module.__name__}.{name}", cls)
 
 
 def _definition(cls: type) -> tuple[str, str]:
