@@ -5,7 +5,6 @@ from mercer.preimages._constraint import Ball, Box, Simplex
 from mercer.preimages._diagnostics import (
     Surrogate,
     is_majorised,
-    newton_gap,
     preimage_gradient,
     preimage_hessian,
     preimage_objective,
@@ -74,7 +73,6 @@ __all__ = [
     "is_convex_at",
     "is_majorised",
     "lipschitz",
-    "newton_gap",
     "preimage",
     "preimage_gradient",
     "preimage_hessian",

@@ -183,7 +183,7 @@ class Problem:
         return np.concatenate(images, axis=1) if len(images) > 1 else (images or [vectors])[0]
 
     @cached_property
-    def region(self) -> tuple[Array, float]:
+    def extent(self) -> tuple[Array, float]:
         """The mean of the points and their reach, where the kernel measures distances.
 
         The reach is the largest distance from the mean, and the length of the kernel. Kernels that
