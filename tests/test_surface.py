@@ -27,9 +27,6 @@ NOT_BUILT = {"report", "reproduce"}  # packages of the design that do not exist 
 # Names that only the root has.
 ROOT_ONLY = {"Options", "Status", "get_options", "options"}
 
-# Public names whose docstring has no example yet; this list only shrinks.
-NO_EXAMPLE = {"Solver"}
-
 # What `import mercer` may load besides the standard library, and what it must not.
 LIGHT = {"mercer", "numpy", "scipy", "threadpoolctl", "cython_runtime"}
 HEAVY = (
@@ -104,9 +101,7 @@ def _is_private(path: Path) -> bool:
 def test_public_objects_are_documented_with_an_example(obj):
     doc = inspect.getdoc(obj) or ""
     assert doc, "no docstring"
-    if obj.__name__ not in NO_EXAMPLE and not (
-        inspect.isclass(obj) and issubclass(obj, BaseException)
-    ):
+    if not (inspect.isclass(obj) and issubclass(obj, BaseException)):
         assert re.search(r"^Examples\n-{8}$", doc, re.MULTILINE), "no Examples section"
         assert ">>> " in doc, "the Examples section has no example"
 

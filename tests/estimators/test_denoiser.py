@@ -230,7 +230,10 @@ def test_trust_and_noise_may_be_given(rng):
         moved = pca.inverse_transform(pca.transform(X)) - X
         np.testing.assert_allclose(model.transform(X), X + trust * moved, atol=1e-9)
     assert KernelDenoiser(noise=0.0).fit(X).trust_ == 0.0
-    np.testing.assert_array_equal(KernelDenoiser(noise=0.0).fit(X).transform(X), X)
+    for choice in ("none", "std"):
+        model = KernelDenoiser(noise=0.0, scale_columns=choice).fit(X)
+        np.testing.assert_array_equal(model.transform(X), X)
+        np.testing.assert_array_equal(model.transform(csr_array(X)), X)
     for wrong in ({"trust": 1.1}, {"trust": "full"}, {"noise": -1.0}, {"noise": "much"}):
         with pytest.raises(mc.InputError, match=next(iter(wrong))):
             KernelDenoiser(**wrong).fit(X)

@@ -7,7 +7,6 @@ from numpy.testing import assert_allclose, assert_array_equal
 import mercer as mc
 from mercer.preimages._diagnostics import (
     is_majorised,
-    newton_gap,
     preimage_gradient,
     preimage_hessian,
     preimage_objective,
@@ -64,22 +63,6 @@ def test_surrogate_of_a_maximum_and_of_nothing():
     assert flat([[1.0], [2.0]]).tolist() == [0.5, 0.5]
 
 
-def test_newton_gap_is_the_distance_of_the_two_steps(X, rng):
-    psi = mc.Element(mc.Gaussian(1.5), X, rng.uniform(size=6))
-    Y = rng.normal(size=(4, 3))
-    for y, gap in zip(Y, newton_gap(psi, Y), strict=True):
-        g, H = preimage_gradient(psi, y[None])[0], preimage_hessian(psi, y[None])[0]
-        end = y - np.linalg.solve(H, g)
-        assert_allclose(gap, np.linalg.norm(end - surrogate(psi, y).minimiser), rtol=1e-9)
-
-
-def test_newton_gap_without_steps_is_nan():
-    window = mc.Element(mc.Epanechnikov(1.0), [[0.0]], [1.0])
-    assert np.isnan(newton_gap(window, [[5.0]])).all()
-    cusp = mc.Element(mc.Laplace(1.0), [[0.0], [1.0]], [1.0, 1.0])
-    assert_array_equal(np.isnan(newton_gap(cusp, [[0.0], [0.3]])), [True, False])
-
-
 def test_a_tolerance_changes_nothing(X, rng):
     psi = mc.Element(mc.Gaussian(1.0), X, rng.normal(size=6))
     expected = surrogate(psi, X[0]).minimiser
@@ -89,7 +72,7 @@ def test_a_tolerance_changes_nothing(X, rng):
 
 def test_inputs_are_checked(X):
     batch, plain = mc.feature(mc.Gaussian(1.0), X), mc.Element(mc.Gaussian(1.0), X, np.ones(6))
-    for call in (preimage_objective, preimage_gradient, preimage_hessian, newton_gap):
+    for call in (preimage_objective, preimage_gradient, preimage_hessian):
         with pytest.raises(mc.InputError, match="one element is needed"):
             call(batch, X)
     with pytest.raises(mc.InputError, match="one point"):
@@ -100,8 +83,6 @@ def test_inputs_are_checked(X):
     ):
         with pytest.raises(mc.exceptions.DerivativeError, match="surrogate"):
             surrogate(mc.Element(kernel, X, np.ones(6)), X[0])
-    with pytest.raises(mc.exceptions.DerivativeError, match="fixed point"):
-        newton_gap(mc.Element(mc.Gaussian(1.0) + mc.Linear(), X, np.ones(6)), X)
     table = mc.Element(mc.Precomputed(np.eye(3)), [0, 1], [1.0, 2.0])
     assert_allclose(preimage_objective(table, [0, 1, 2]), [-0.5, -1.5, 0.5])
     with pytest.raises(mc.MercerError):

@@ -362,8 +362,8 @@ def test_what_is_not_an_element_or_a_solver_is_refused(X):
         mc.preimage(X)
     with pytest.raises(mc.InputError, match="solver must be a solver"):
         mc.preimage(psi, "newton")
-    with pytest.raises(mc.InputError, match="problem must be"):
-        mc.preimage(psi, problem="distance")
+    with pytest.raises(mc.InputError, match="objective must be"):
+        mc.preimage(psi, objective="distance")
     with pytest.raises(mc.exceptions.DerivativeError):
         mc.preimage(mc.Element(mc.Precomputed(np.eye(3)), [[0], [1]], [1.0, 1.0]), mc.Newton())
 

@@ -243,7 +243,7 @@ def test_D14_the_projected_objective_ignores_what_lies_outside(X, rng):
         return 0.5 * np.sum(gap**2, axis=1)
 
     nearest = mc.preimage(psi)
-    back = mc.preimage(psi, problem=mc.preimages.Projected(plane), start=nearest.points)
+    back = mc.preimage(psi, objective=mc.preimages.Projected(plane), start=nearest.points)
     assert_allclose(back.objective, projected(back.points), atol=1e-12)
     assert (back.objective <= projected(nearest.points)).all()
     assert (nearest.distance <= back.distance + 1e-12).all()  # which is the other problem
@@ -262,5 +262,5 @@ def test_D14_gradient_of_the_projected_objective(X, rng):
     h = 1e-6
     numeric = [(objective(x + h * e) - objective(x - h * e)) / (2 * h) for e in np.eye(2)]
     solver = mc.LBFGS(max_iter=1)
-    back = mc.preimage(psi, solver, problem=mc.preimages.Projected(plane), start=x, history=True)
+    back = mc.preimage(psi, solver, objective=mc.preimages.Projected(plane), start=x, history=True)
     assert_allclose(back.history.gradient_norm[0, 0], np.linalg.norm(numeric), rtol=1e-6)

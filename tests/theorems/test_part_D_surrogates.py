@@ -7,8 +7,8 @@ from numpy.testing import assert_allclose
 import mercer as mc
 from mercer.preimages._diagnostics import (
     is_majorised,
-    newton_gap,
     preimage_gradient,
+    preimage_hessian,
     preimage_objective,
     surrogate,
 )
@@ -153,10 +153,19 @@ def test_D6_newton_is_the_fixed_point_for_epanechnikov(problem):
     """Theorem 16, in general position (Honeine 2024)."""
     X, a, Y = problem
     flat = mc.Element(mc.Epanechnikov(4.0), X, np.abs(a))
-    gap = newton_gap(flat, Y)
-    assert (gap[np.isfinite(gap)] < 1e-13).all()
-    assert np.isfinite(gap).sum() > 20
-    assert (newton_gap(mc.Element(mc.Gaussian(1.0), X, np.abs(a)), Y) > 1e-4).all()
+    gaps = [newton_gap(flat, y) for y in Y]
+    assert np.nanmax(gaps) < 1e-13
+    assert np.isfinite(gaps).sum() > 20
+    smooth = mc.Element(mc.Gaussian(1.0), X, np.abs(a))
+    assert min(newton_gap(smooth, y) for y in Y) > 1e-4
+
+
+def newton_gap(psi, y):
+    """The distance between the ends of Newton's step and of the fixed-point step from y."""
+    g, H = preimage_gradient(psi, y[None])[0], preimage_hessian(psi, y[None])[0]
+    if np.linalg.matrix_rank(H) < len(y):
+        return np.nan
+    return np.linalg.norm(y - np.linalg.solve(H, g) - surrogate(psi, y).minimiser)
 
 
 # --- D7 -------------------------------------------------------------------------------------------

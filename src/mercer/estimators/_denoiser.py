@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.base import OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from mercer._array import Array, Points
+from mercer._array import Array, Points, is_sparse
 from mercer.estimators._base import KernelEstimator
 from mercer.estimators._column_scaling import scaled, unscaled
 from mercer.estimators._kernel_parameter import is_auto, set_kernel_tags
@@ -131,10 +131,10 @@ class KernelDenoiser(OneToOneFeatureMixin, TransformerMixin, KernelEstimator):  
             )
         X = check_rows(self, X, reset=True)
         weights = check_weights(sample_weight, X)
-        own = ("kernel", "gamma", "scale_columns", "inverse", "n_landmarks", "rule", "random_state")
-        settings = {name: getattr(self, name) for name in own}
+        shared = KernelPCA().get_params(deep=False).keys() & self.get_params(deep=False).keys()
         with self._threads():
-            pca = KernelPCA(self.n_components, **settings).fit(X, sample_weight=weights)
+            pca = KernelPCA(**{name: getattr(self, name) for name in shared})
+            pca.fit(X, sample_weight=weights)
             shrink = self.filter
             if shrink is None and self.n_components is not None:
                 shrink = Truncation()
@@ -167,6 +167,8 @@ class KernelDenoiser(OneToOneFeatureMixin, TransformerMixin, KernelEstimator):  
         """
         check_is_fitted(self)
         X = check_rows(self, X, reset=False)
+        if self.trust_ == 0.0:  # unchanged to the last bit; scaling would round
+            return np.array(X.toarray() if is_sparse(X) else X)
         with self._threads():
             found = self.denoiser_(scaled(self.pca_.scaler_, X))
         return np.asarray(unscaled(self.pca_.scaler_, found), dtype=float_type(X))

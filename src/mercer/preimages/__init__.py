@@ -5,7 +5,6 @@ from mercer.preimages._constraint import Ball, Box, Simplex
 from mercer.preimages._diagnostics import (
     Surrogate,
     is_majorised,
-    newton_gap,
     preimage_gradient,
     preimage_hessian,
     preimage_objective,
@@ -30,7 +29,7 @@ from mercer.preimages.solvers._learned_map import FittedMap, LearnedMap
 from mercer.preimages.solvers._linear_inverse import LinearInverse
 from mercer.preimages.solvers._mm import MM
 from mercer.preimages.solvers._newton import Newton
-from mercer.rigor._derivative_bounds import gradient_bound, hessian_lipschitz, lipschitz
+from mercer.rigor import gradient_bound, hessian_lipschitz, lipschitz
 
 __all__ = [
     "LBFGS",
@@ -74,7 +73,6 @@ __all__ = [
     "is_convex_at",
     "is_majorised",
     "lipschitz",
-    "newton_gap",
     "preimage",
     "preimage_gradient",
     "preimage_hessian",

@@ -1,4 +1,4 @@
-"""The objective of a pre-image and its models, at any points: what a teacher draws."""
+"""The objective of a pre-image at any points: gradient, Hessian, and quadratic surrogate."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from mercer.engine import n_columns
 from mercer.exceptions import DerivativeError, InputError
 from mercer.preimages._objective import ElementSums, Nearest
 from mercer.preimages._state import State
-from mercer.rigor._derivative_bounds import coefficient_sizes
+from mercer.rigor import coefficient_sizes
 from mercer.space import Element
 
 _ROUNDING = 1e-12  # of the sum of the sizes of all terms
@@ -265,50 +265,6 @@ def is_majorised(psi: Element, at: Any, X: Any) -> Array:
     points = np.abs(engine.diagonal(psi.kernel.program, psi.points)).max()
     size = own + coefficient_sizes(psi)[0] * (np.sqrt(own * points) + points) + np.abs(q(X))
     return np.asarray(values <= q(X) + _ROUNDING * size)
-
-
-def newton_gap(psi: Element, X: Any) -> Array:
-    """Return how far the Newton step from each point ends from the fixed-point step.
-
-    Zero where the profile is linear in u near all distances: for Epanechnikov the two are the same
-    map, wherever no point lies on the edge of the window and the weights inside do not sum to zero.
-
-    Parameters
-    ----------
-    psi : Element
-        One element.
-    X : array_like of shape (m, d)
-
-    Returns
-    -------
-    array of shape (m,)
-        |Newton step - fixed-point step|; NaN where one of them does not exist.
-
-    References
-    ----------
-    P. Honeine, Theoretical insights on the pre-image resolution in machine learning, 2024,
-    Theorem 16, which holds away from the edge of the window.
-
-    Examples
-    --------
-    >>> import mercer as mc
-    >>> points, a = [[0.0], [0.5], [1.2]], [1.0, 2.0, 1.0]
-    >>> mc.preimages.newton_gap(mc.Element(mc.Epanechnikov(1.0), points, a), [[0.4]]).round(12)
-    array([0.])
-    >>> mc.preimages.newton_gap(mc.Element(mc.Gaussian(1.0), points, a), [[0.4]]).round(4)
-    array([0.0237])
-    """
-    state = _state(psi, X, 2)
-    if state.stiffness is None:
-        raise DerivativeError(
-            f"the fixed point needs a profile of one distance or inner product, and "
-            f"{psi.kernel!r} is none"
-        )
-    out = np.full(len(state.points), np.nan)
-    for j, (g, H) in enumerate(zip(state.gradient, state.hessian, strict=True)):
-        if np.isfinite(H).all() and np.linalg.matrix_rank(H) == len(g) and state.stiffness[j]:
-            out[j] = np.linalg.norm(np.linalg.solve(H, g) - g / state.stiffness[j])
-    return out if state.cusp is None else np.where(state.cusp != 0, np.nan, out)
 
 
 def _single(psi: Element) -> None:

@@ -45,7 +45,7 @@ class Nearest(Objective):
     --------
     >>> import mercer as mc
     >>> psi = mc.Element(mc.Polynomial(2, offset=0.0), [[1.0, 0.0]], [4.0])
-    >>> mc.preimage(psi, problem=mc.preimages.Nearest(), start=[[1.0, 1.0]]).points.round(6)
+    >>> mc.preimage(psi, objective=mc.preimages.Nearest(), start=[[1.0, 1.0]]).points.round(6)
     array([[2., 0.]])
     """
 
@@ -84,7 +84,7 @@ class Collinear(Objective):
     --------
     >>> import mercer as mc
     >>> psi = mc.Element(mc.Polynomial(2), [[1.0, 0.0]], [7.0])
-    >>> mc.preimage(psi, problem=mc.preimages.Collinear(), start=[[0.5, 0.5]]).points.round(5)
+    >>> mc.preimage(psi, objective=mc.preimages.Collinear(), start=[[0.5, 0.5]]).points.round(5)
     array([[1., 0.]])
     """
 
@@ -129,7 +129,8 @@ class Projected(Objective):
     >>> k = mc.Linear()
     >>> plane = mc.Subspace.span(mc.Element(k, [[0.0, 0.0]], [1.0]), mc.feature(k, [[1.0, 0.0]]))
     >>> psi = plane.project(mc.feature(k, [[3.0, 4.0]]))
-    >>> mc.preimage(psi, problem=mc.preimages.Projected(plane), start=[[0.0, 5.0]]).points.round(6)
+    >>> within = mc.preimages.Projected(plane)
+    >>> mc.preimage(psi, objective=within, start=[[0.0, 5.0]]).points.round(6)
     array([[3., 5.]])
     """
 

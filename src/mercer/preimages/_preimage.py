@@ -42,7 +42,7 @@ def preimage(
     psi: Element,
     solver: Solver | None = None,
     *,
-    problem: Objective | None = None,
+    objective: Objective | None = None,
     start: Any = None,
     n_starts: int | None = None,
     region: Any = None,
@@ -68,7 +68,7 @@ def preimage(
         `Candidates`, `Global`, or a fitted `LearnedMap`. By default `Newton` up to 20 dimensions
         and `LBFGS` above; `FixedPoint` for kernels with cusps and inside a `region`;
         `Candidates` for kernels without derivatives.
-    problem : Objective, optional
+    objective : Objective, optional
         `Nearest()` by default; `Collinear()` or `Projected(plane)`.
     start : array_like of shape (d,), (b, d) or (s, b, d), optional
         Where to start, instead of the default: the noisy input, if there is one. With s starts per
@@ -118,9 +118,9 @@ def preimage(
     """
     if not isinstance(psi, Element):
         raise InputError(f"psi must be an Element, got {type(psi).__name__}")
-    objective = Nearest() if problem is None else problem
+    objective = Nearest() if objective is None else objective
     if not isinstance(objective, Objective):
-        raise InputError("problem must be Nearest(), Collinear() or Projected(plane)")
+        raise InputError("objective must be Nearest(), Collinear() or Projected(plane)")
     batch = _as_batch(psi)
     dim = n_columns(batch.points) if psi.kernel.domain.is_vector else 0
     ball = psi.kernel.domain

@@ -15,7 +15,7 @@ from mercer.kernels import Kernel
 from mercer.preimages._constraint import Constraint
 from mercer.preimages._objective import ElementSums, Nearest, Objective
 from mercer.preimages._state import State, row_products, smallest_subgradients
-from mercer.rigor._derivative_bounds import coefficient_sizes, cusp_slope, gradient_bound
+from mercer.rigor import coefficient_sizes, cusp_slope, gradient_bound
 from mercer.space import Element, feature
 
 
@@ -183,7 +183,7 @@ class Problem:
         return np.concatenate(images, axis=1) if len(images) > 1 else (images or [vectors])[0]
 
     @cached_property
-    def region(self) -> tuple[Array, float]:
+    def extent(self) -> tuple[Array, float]:
         """The mean of the points and their reach, where the kernel measures distances.
 
         The reach is the largest distance from the mean, and the length of the kernel. Kernels that

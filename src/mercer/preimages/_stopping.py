@@ -12,7 +12,7 @@ from mercer._status import Status
 from mercer.preimages._driver import Stop
 from mercer.preimages._problem import Problem
 from mercer.preimages._state import State, row_norms, row_products
-from mercer.rigor._derivative_bounds import coefficient_sizes, spectral_norms
+from mercer.rigor import coefficient_sizes, spectral_norms
 from mercer.space import feature
 
 _BULK = 1e-4  # of sum |a_i| k(0): objectives above are not tails
@@ -76,7 +76,7 @@ class StoppingRule:
         arrived, gone = np.zeros((2, len(owners)), dtype=bool)
         state = state if len(rows) == len(owners) else state[rows]
         away, distance = self._distances(state.points)
-        reach = self.problem.region[1]
+        reach = self.problem.extent[1]
         outside = distance > _OUTSIDE * reach
         still = np.zeros(len(rows), dtype=bool)
         if state.stiffness is not None:
@@ -105,7 +105,7 @@ class StoppingRule:
 
     def _distances(self, points: Array) -> tuple[Array, Array]:
         """The way from the mean of the element's points, and its length, as the kernel measures."""
-        away = self.problem.image(points) - self.problem.region[0]
+        away = self.problem.image(points) - self.problem.extent[0]
         return away, row_norms(away)
 
     def _is_beyond(self, state: State) -> Array:
@@ -113,7 +113,7 @@ class StoppingRule:
         if np.abs(state.points).max() < self._wide:
             return np.zeros(len(state.points), dtype=bool)
         away, distance = self._distances(state.points)
-        beyond = distance > _FAR * self.problem.region[1]
+        beyond = distance > _FAR * self.problem.extent[1]
         if beyond.any() and self.problem.is_translation_invariant:
             beyond &= row_products(self.problem.image(state.gradient), away) <= 0.0
         return np.asarray(beyond)
@@ -121,7 +121,7 @@ class StoppingRule:
     @cached_property
     def _wide(self) -> float:
         """Coordinates below this are not beyond: a quick test before distances are measured."""
-        middle, reach = self.problem.region
+        middle, reach = self.problem.extent
         largest = spectral_norms(self.problem.program, self.problem.dim)[0]
         if len(self.problem.program.variables) != 1 or not largest > 0:
             return 0.0
@@ -134,7 +134,7 @@ class StoppingRule:
         sizes = np.atleast_1d(coefficient_sizes(self.problem.psi))
         if self.problem.program.kind != "radial":
             return sizes
-        u = np.array([0.0, self.problem.region[1] ** 2])
+        u = np.array([0.0, self.problem.extent[1] ** 2])
         jet = engine.evaluate(self.problem.program.profile, [u])
         return np.asarray(sizes * float(np.max(np.abs(jet.value))))
 
@@ -150,7 +150,7 @@ class StoppingRule:
         """The limit of a radial kernel at infinity; 0 for those that grow with the distance."""
         if self.problem.program.kind != "radial":
             return 0.0
-        far = 1e75 * self.problem.region[1]
+        far = 1e75 * self.problem.extent[1]
         jet = engine.evaluate(self.problem.program.profile, [np.array([0.0, far**2])])
         top, limit = np.broadcast_to(np.asarray(jet.value, dtype=float), 2)
         return float(limit) if abs(limit) <= abs(top) else 0.0

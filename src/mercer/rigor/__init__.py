@@ -1,5 +1,66 @@
-"""Rigorous numerics: intervals, enclosures over boxes, suprema, rounding, branch and bound."""
+"""Rigorous numerics: everything that mercer calls proved is derived here, rounding included.
 
+Interval arithmetic on recorded profiles, ranges of kernel sums over boxes, one branch and bound
+(for global minima and for all modes), bounds on derivatives, and bounds on rounding errors.
+"""
+
+from mercer.rigor._box_bounds import BoxObjective
+from mercer.rigor._derivative_bounds import (
+    coefficient_sizes,
+    cusp_slope,
+    gradient_bound,
+    hessian_lipschitz,
+    lipschitz,
+    mapped,
+    spectral_norms,
+    upward_curvature,
+)
+from mercer.rigor._enclosure import Terms
+from mercer.rigor._intervals import Interval, as_interval, up
+from mercer.rigor._minimum_search import minimise
+from mercer.rigor._mode_search import FoundModes, find_modes
+from mercer.rigor._profile_enclosure import enclose, enclose_in_distance
+from mercer.rigor._rounding import EPS, RowSums, row_sums, supremum_errors
+from mercer.rigor._sign_proof import negative_up_to
 from mercer.rigor._third_derivatives import third_derivative_bounds
+from mercer.rigor._weyl import (
+    WeylTest,
+    all_sums,
+    half_diagonal,
+    prepared,
+    weyl_of_sums,
+    weyl_test,
+)
 
-__all__ = ["third_derivative_bounds"]
+__all__ = [
+    "EPS",
+    "BoxObjective",
+    "FoundModes",
+    "Interval",
+    "RowSums",
+    "Terms",
+    "WeylTest",
+    "all_sums",
+    "as_interval",
+    "coefficient_sizes",
+    "cusp_slope",
+    "enclose",
+    "enclose_in_distance",
+    "find_modes",
+    "gradient_bound",
+    "half_diagonal",
+    "hessian_lipschitz",
+    "lipschitz",
+    "mapped",
+    "minimise",
+    "negative_up_to",
+    "prepared",
+    "row_sums",
+    "spectral_norms",
+    "supremum_errors",
+    "third_derivative_bounds",
+    "up",
+    "upward_curvature",
+    "weyl_of_sums",
+    "weyl_test",
+]

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from mercer._array import Array
+from mercer._array import Array, is_sparse
 from mercer.engine import Columns, Distance, Dot, Map, Maps, Matrix, Norm, Program, Scales
 from mercer.rigor._intervals import Interval, as_interval, plus, times
 from mercer.rigor._profile_enclosure import IntervalJet, enclose, enclose_in_distance
@@ -46,6 +46,21 @@ class Terms:
     weight: Array
     axes: tuple[int, ...]
 
+    @classmethod
+    def merged(cls, program: Program, points: Any, coef: Array) -> Terms:
+        """Terms of all axes at distinct points, those with coefficient zero left out."""
+        points = np.asarray(points.toarray() if is_sparse(points) else points, dtype=float)
+        used = coef != 0 if coef.any() else np.arange(len(coef)) == 0
+        X, group, count = np.unique(
+            points[used] + 0.0, axis=0, return_inverse=True, return_counts=True
+        )
+        a = np.bincount(group.reshape(-1), coef[used], len(X))
+        weight = np.bincount(group.reshape(-1), np.abs(coef[used]), len(X))
+        # sums are rounded, which a weight other than |a| tells `weighed`
+        weight = np.where(count > 1, weight * (1 + 4 * _EPS * count), weight)
+        order = np.argsort(-a, kind="stable")
+        return cls(program, X[order], a[order], weight[order], tuple(range(X.shape[1])))
+
     @cached_property
     def metrics(self) -> tuple[tuple[Array, Array], ...]:
         """B = A'A of each variable, and a bound on its rounding error."""
@@ -59,7 +74,7 @@ class Terms:
 
     def at(self, low: Array, high: Array, order: int) -> Enclosure:
         """Ranges over the boxes low <= x <= high, shape (m, d)."""
-        measured = [self._variable(v, low, high, order) for v in range(len(self.program.variables))]
+        measured = [self.variable(v, low, high, order) for v in range(len(self.program.variables))]
         jet = enclose(self.program.profile, [u for u, _ in measured], order)
         shape = (len(low), len(self.coef))
         value = _spread(jet.value, shape).known()
@@ -115,7 +130,7 @@ class Terms:
     def _merged(self) -> Array:
         return np.asarray(self.weight != np.abs(self.coef))
 
-    def _variable(
+    def variable(
         self, index: int, low: Array, high: Array, order: int
     ) -> tuple[Interval, list[Any]]:
         """The range of a variable, and of its derivatives along the free axes."""

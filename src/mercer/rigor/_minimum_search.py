@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
@@ -11,11 +12,79 @@ from mercer._array import Array
 from mercer.rigor._box_bounds import BoxObjective
 from mercer.rigor._branch_and_bound import Boxes, branch_and_bound
 from mercer.rigor._intervals import Interval
+from mercer.rigor._search_region import at_infinity, feature_bound, objective_scale, reach
 
 _BATCH = 1024  # boxes that are split in one round
 _START = 64  # boxes the root is cut into
 _NEAR = 0.6  # a candidate this many widths outside a box may serve to expand at
 _CANDIDATES = 256
+
+
+@dataclass(frozen=True, eq=False)
+class Minimum:
+    """What a search proved: lower <= inf F <= F(point) <= upper.
+
+    `proved`: upper is within the gap of the infimum. `escaped`: points at infinity are as good.
+    """
+
+    point: Array
+    lower: float
+    upper: float
+    proved: bool
+    escaped: bool
+    n_boxes: int
+    n_rounds: int
+
+
+def minimise(
+    objective: BoxObjective,
+    low: Array,
+    high: Array,
+    gap: float,
+    max_boxes: int,
+    starts: Any,
+    definite: bool,
+) -> Minimum:
+    """Find the global minimum over a region, with proof.
+
+    Parameters
+    ----------
+    objective : BoxObjective
+    low, high : arrays of shape (d,)
+        The region; infinite where it has no bound.
+    gap : float
+        Relative to the size of the objective.
+    max_boxes : int
+    starts : array of shape (s, d) or None
+        Candidates beside the points of the element.
+    definite : bool
+        Whether the kernel is positive definite.
+    """
+    with np.errstate(all="ignore"):
+        scale = objective_scale(objective)
+        search = MinimumSearch(objective, low, high, gap * scale, scale)
+        search.begin(starts)
+        radial = len(objective.groups) == 1
+        if not objective.axes or (radial and not search.matters):
+            lower = float(objective.values(low[None], high[None]).lo[0])
+            proved = search.best - lower <= search.gap
+            return Minimum(search.point, lower, search.best, proved, False, 1, 0)
+        far = at_infinity(objective, low, high)
+        goal = min(search.best, far.hi) - search.gap
+        kappa = feature_bound(objective, search.best) if definite else np.inf
+        left, right, beyond = reach(objective, low, high, goal, kappa)
+        search.root = np.maximum(low, left), np.minimum(high, right)
+        proved = True
+        if (search.root[0] <= search.root[1]).all():
+            search.descend(search.points[:16])
+            proved = search.run(far.hi, max_boxes)
+            search.descend(search.point[None], polish=True)
+    goal = min(search.best, far.hi) - search.gap
+    thin = far.hi - far.lo <= search.gap  # else the limit is not known, but nothing is below goal
+    escaped = search.best >= far.lo if thin else search.best > far.hi
+    lower = min(beyond, goal if proved else search.floor)
+    counts = search.n_boxes, search.n_rounds
+    return Minimum(search.point, lower, search.best, proved, bool(escaped), *counts)
 
 
 @dataclass
@@ -52,6 +121,17 @@ class MinimumSearch:
     def matters(self) -> bool:
         """Whether psi is not zero by its coefficients."""
         return bool(self.objective.groups[0].coef.any())
+
+    def begin(self, starts: Any) -> None:
+        """Offer the points of the element, and the starts."""
+        main, low, high = self.objective.groups[0], self.low, self.high
+        X = np.clip(main.points, low, high)
+        here = (main.points == X).all(axis=1) & (main.coef > 0)
+        cusps = np.where(here, np.arange(len(X)), -1)
+        if starts is not None:
+            more = np.clip(np.asarray(starts, dtype=float), low, high)
+            X, cusps = np.concatenate([X, more]), np.concatenate([cusps, np.full(len(more), -1)])
+        self.offer(X, cusps)
 
     def offer(self, X: Array, cusps: Array | None = None) -> None:
         """Take points of the region as candidates; the best of them is the answer so far."""

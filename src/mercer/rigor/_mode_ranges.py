@@ -158,7 +158,7 @@ _ZERO = Interval(np.zeros(1), np.zeros(1))
 
 def _squared(t: Terms, low: Array, high: Array) -> Interval:
     """Squared distances between boxes and points, (m, n)."""
-    return t._variable(0, low, high, 0)[0]
+    return t.variable(0, low, high, 0)[0]
 
 
 def _stacked(parts: list[Local], d: int) -> Local:

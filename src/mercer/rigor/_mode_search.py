@@ -8,9 +8,12 @@ from typing import Any
 import numpy as np
 
 from mercer._array import Array
+from mercer.engine import evaluate
 from mercer.rigor._box_bounds import smallest_eigenvalue
 from mercer.rigor._branch_and_bound import Boxes, branch_and_bound
-from mercer.rigor._intervals import Interval, as_interval, plus
+from mercer.rigor._enclosure import Terms
+from mercer.rigor._intervals import Interval, as_interval, plus, up
+from mercer.rigor._mode_cusps import decide_cusps
 from mercer.rigor._mode_ranges import Density, Local
 
 _BATCH = 2048  # boxes that are looked at in one round
@@ -172,6 +175,54 @@ def _placed(e: Array, K: Interval) -> tuple[Array, Array]:
 
 
 # --- the search -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class FoundModes:
+    """Points with exactly one mode within `radius` of each, and boxes that may hold others."""
+
+    points: Array
+    radius: Array
+    undecided: list[tuple[Array, Array]]
+    n_boxes: int
+
+
+def find_modes(terms: Terms, level: float, tol: float, max_boxes: int) -> FoundModes:
+    """Find all modes of -F = sum_i a_i k(x_i, .), with proof; see `all_modes`.
+
+    `terms` have positive coefficients, and a decreasing profile of one distance.
+    """
+    with np.errstate(all="ignore"):
+        low, high, widest = _root(terms)
+        density = Density(terms, widest)
+        size = float(((high - low) * density.scale).max())
+        search = ModeSearch(density, level, size, tol)
+        peaks = np.empty((0, density.dim))
+        if any(terms.program.cusps):
+            cusps = decide_cusps(density, tol * size)
+            peaks, search.clear = cusps.modes, (cusps.low, cusps.high)
+            search.undecided.append(cusps.small)
+        search.run(low, high, max_boxes)
+        left, right = search.modes()
+    middle = np.clip(left + (right - left) / 2, left, right)
+    corner = np.linalg.norm(np.maximum(right - middle, middle - left), axis=1)
+    radius = np.concatenate([np.zeros(len(peaks)), up(corner)])
+    points = np.concatenate([peaks, middle])
+    return FoundModes(points, radius, search.undecided, search.n_boxes)
+
+
+def _root(terms: Terms) -> tuple[Array, Array, float]:
+    """The box around the points, with a margin, and the largest squared distance in twice of it."""
+    scale = np.sqrt(np.diag(terms.metrics[0][0]))
+    low, high = terms.points.min(axis=0), terms.points.max(axis=0)
+    jet = evaluate(terms.program.profile, [np.zeros(1)], order=1)
+    length = float(np.sqrt(np.ravel(jet.value)[0] / abs(np.ravel(jet.first[0])[0]) / 2))
+    # points may be far nearer to each other than the kernel is wide: rounding needs room, too
+    margin = (0.02 * float(((high - low) * scale).max()) + 1e-3 * length) / scale
+    low, high = low - margin, high + margin
+    wide = (high - low) * 0.5
+    u = terms.variable(0, (low - wide)[None], (high + wide)[None], 0)[0]
+    return low, high, float(u.hi.max())
 
 
 @dataclass

@@ -178,7 +178,7 @@ def test_one_point_for_a_mean_is_the_best_multiple_of_a_feature():
     """Of a Gaussian, its preimage by the angle; the coefficient is what psi is there."""
     psi = mc.Element(mc.Gaussian(1.0), [[-0.5], [0.5], [0.1]], [1.0, 1.0, 0.5])
     small = compress(psi, 1)
-    back = mc.preimage(psi, problem=mc.preimages.Collinear())
+    back = mc.preimage(psi, objective=mc.preimages.Collinear())
     assert_allclose(small.element.points, back.points, atol=1e-3)
     assert_allclose(dense(small.element)[0], psi(small.element.points))
 

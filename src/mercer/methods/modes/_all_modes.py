@@ -11,13 +11,15 @@ from mercer._array import Array, frozen, is_sparse, non_negative, positive, posi
 from mercer.engine import Distance, Expr, evaluate
 from mercer.engine.programs._expr import Cut, Opaque
 from mercer.exceptions import InputError
-from mercer.rigor._enclosure import Terms
-from mercer.rigor._intervals import Interval, as_interval, up
-from mercer.rigor._mode_cusps import decide_cusps
-from mercer.rigor._mode_ranges import Density
-from mercer.rigor._mode_search import ModeSearch
-from mercer.rigor._profile_enclosure import enclose
-from mercer.rigor._sign_proof import negative_up_to
+from mercer.rigor import (
+    FoundModes,
+    Interval,
+    Terms,
+    as_interval,
+    enclose,
+    find_modes,
+    negative_up_to,
+)
 from mercer.space import Element
 
 _MAX_DIM = 2
@@ -111,7 +113,9 @@ def all_modes(
 
     References
     ----------
-    SPEC F5 (cusps), F7, F8.
+    S. Pal and P. Vepakomma, Convergence of mean shift algorithms for large bandwidths and
+    simultaneous accurate clustering, 2025, Theorem 1 and Lemma 1. Y. Vardi and C.-H. Zhang, The
+    multivariate L1-median and associated data depth, 2000 (cusps).
 
     Examples
     --------
@@ -126,34 +130,14 @@ def all_modes(
     level, tol = non_negative(level, "level"), positive(tol, "tol")
     limit = positive_int(max_boxes, "max_boxes")
     _check_kernel(psi)
-    X, a, weight = _merged(psi)
-    terms = Terms(psi.kernel.program, X, a, weight, tuple(range(X.shape[1])))
-    _check_metric(terms, psi)
-    with np.errstate(all="ignore"):
-        if len(X) == 1:  # the profile falls with the distance from the only point
-            return _result(psi, X, np.zeros(1), level, [], 1)
-        low, high, widest = _root(terms)
-        density = Density(terms, widest)
-        size = float(((high - low) * density.scale).max())
-        search = ModeSearch(density, level, size, tol)
-        peaks = np.empty((0, X.shape[1]))
-        if any(psi.kernel.program.cusps):
-            cusps = decide_cusps(density, tol * size)
-            peaks, search.clear = cusps.modes, (cusps.low, cusps.high)
-            search.undecided.append(cusps.small)
-        search.run(low, high, limit)
-        left, right = search.modes()
-    middle = np.clip(left + (right - left) / 2, left, right)
-    corner = np.linalg.norm(np.maximum(right - middle, middle - left), axis=1)
-    points = np.concatenate([peaks, middle])
-    radius = np.concatenate([np.zeros(len(peaks)), up(corner)])
-    return _result(psi, points, radius, level, search.undecided, search.n_boxes)
+    terms = _terms(psi)
+    if len(terms.coef) == 1:  # the profile falls with the distance from the only point
+        return _result(psi, FoundModes(terms.points, np.zeros(1), [], 1), level)
+    return _result(psi, find_modes(terms, level, tol, limit), level)
 
 
-def _result(
-    psi: Element, points: Array, radius: Array, level: float, left: Any, n_boxes: int
-) -> ProvedModes:
-    d = points.shape[1]
+def _result(psi: Element, found: FoundModes, level: float) -> ProvedModes:
+    points, radius, d = found.points, found.radius, found.points.shape[1]
     values, eigenvalues = np.empty(0), np.empty((0, d))
     if len(points):
         exact = Element(psi.kernel, np.asarray(_dense(psi.points), dtype=float), psi.coef)
@@ -169,7 +153,7 @@ def _result(
         order = order[values[order] >= level * (1 - 1e-12)]
         points, radius = points[order], radius[order]
         values, eigenvalues = values[order], eigenvalues[order]
-    boxes = [np.stack(pair, axis=1) for pair in left]
+    boxes = [np.stack(pair, axis=1) for pair in found.undecided]
     undecided = np.concatenate([np.empty((0, 2, d)), *boxes])
     return ProvedModes(
         frozen(points),
@@ -177,7 +161,7 @@ def _result(
         frozen(values),
         frozen(eigenvalues),
         frozen(undecided),
-        n_boxes,
+        found.n_boxes,
     )
 
 
@@ -245,13 +229,12 @@ def _dense(points: Any) -> Array:
     return np.asarray(points.toarray() if is_sparse(points) else points)
 
 
-def _merged(psi: Element) -> tuple[Array, Array, Array]:
-    """Distinct points with the sums of their coefficients, those that are zero left out."""
-    points = _dense(psi.points).astype(np.float64)
-    if points.shape[1] > _MAX_DIM:
+def _terms(psi: Element) -> Terms:
+    """Distinct points with the sums of their coefficients, checked."""
+    dim = psi.points.shape[1]
+    if dim > _MAX_DIM:
         raise InputError(
-            f"all_modes works in at most {_MAX_DIM} dimensions, got {points.shape[1]}; use mean "
-            "shift there"
+            f"all_modes works in at most {_MAX_DIM} dimensions, got {dim}; use mean shift there"
         )
     coef = np.asarray(psi.coef.tile(slice(None), slice(None)), dtype=float)[:, 0]
     if (coef < 0).any() or not (coef > 0).any():
@@ -259,32 +242,11 @@ def _merged(psi: Element) -> tuple[Array, Array, Array]:
             f"all_modes needs coefficients >= 0, not all zero, got {float(coef.min())!r}; for other"
             " signs see Global, which proves the highest point"
         )
-    used = coef > 0
-    X, group = np.unique(points[used] + 0.0, axis=0, return_inverse=True)
-    a = np.bincount(group.reshape(-1), coef[used], len(X))
-    count = np.bincount(group.reshape(-1), minlength=len(X))
-    # sums of coefficients are rounded, which a weight other than |a| tells the enclosures
-    return X, a, np.where(count > 1, a * (1 + 1e-15 * count), a)
-
-
-def _check_metric(terms: Terms, psi: Element) -> None:
+    terms = Terms.merged(psi.kernel.program, psi.points, coef)
     values = np.linalg.eigvalsh(terms.metrics[0][0])
     if values[0] <= 1e-12 * values[-1]:
         raise InputError(
             f"{psi.kernel!r} does not see every direction, along which no mode is isolated; give "
             "the points without the columns it does not see"
         )
-
-
-def _root(terms: Terms) -> tuple[Array, Array, float]:
-    """The box around the points, with a margin, and the largest squared distance in twice of it."""
-    scale = np.sqrt(np.diag(terms.metrics[0][0]))
-    low, high = terms.points.min(axis=0), terms.points.max(axis=0)
-    jet = evaluate(terms.program.profile, [np.zeros(1)], order=1)
-    length = float(np.sqrt(np.ravel(jet.value)[0] / abs(np.ravel(jet.first[0])[0]) / 2))
-    # points may be far nearer to each other than the kernel is wide: rounding needs room, too
-    margin = (0.02 * float(((high - low) * scale).max()) + 1e-3 * length) / scale
-    low, high = low - margin, high + margin
-    wide = (high - low) * 0.5
-    u = terms._variable(0, (low - wide)[None], (high + wide)[None], 0)[0]
-    return low, high, float(u.hi.max())
+    return terms

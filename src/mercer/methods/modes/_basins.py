@@ -22,7 +22,7 @@ from mercer._array import Array, Points
 from mercer.engine import Dense, pieces
 from mercer.methods.modes._density_sum import DensitySum
 from mercer.methods.modes._third_derivative import HessianVariation, ThirdDerivatives
-from mercer.rigor._rounding import row_sums, supremum_errors
+from mercer.rigor import row_sums, supremum_errors
 from mercer.space import Element
 
 _EPS = float(np.finfo(float).eps)

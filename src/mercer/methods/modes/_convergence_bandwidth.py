@@ -13,9 +13,7 @@ from mercer.engine import Distance, Expr, Program, apply_all, evaluate, n_column
 from mercer.exceptions import DerivativeError, InputError
 from mercer.kernels import Constant, Gaussian, Kernel, Product, Transformed
 from mercer.methods.modes._enclosing_ball import enclosing_ball, max_distance
-from mercer.rigor._intervals import Interval, as_interval
-from mercer.rigor._profile_enclosure import enclose_in_distance
-from mercer.rigor._sign_proof import negative_up_to
+from mercer.rigor import Interval, as_interval, enclose_in_distance, negative_up_to
 
 _DECADES = 100  # the scan runs over u from 1e-100 to 1e100
 _PER_DECADE = 200
@@ -121,7 +119,10 @@ def convergence_bandwidth(kernel: Kernel, X: Any, *, centre: Any = None) -> Conv
 
     References
     ----------
-    SPEC F7, F8; ERRATA 002-1 (Laplace), 002-2 (only on the ball), 002-3 (the smallest root), 002-7.
+    S. Pal and P. Vepakomma, Convergence of mean shift algorithms for large bandwidths and
+    simultaneous accurate clustering, 2025, Theorem 1 and Lemma 1, with corrections: the
+    guarantee holds on the ball only, u0 is the smallest root, a Laplace kernel has no finite
+    bandwidth, and the ball may be centred anywhere.
 
     Examples
     --------

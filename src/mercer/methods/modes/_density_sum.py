@@ -30,7 +30,7 @@ from mercer.exceptions import InputError
 from mercer.kernels import Kernel
 from mercer.preimages._problem import kernel_length
 from mercer.preimages._state import State, smallest_subgradients
-from mercer.rigor._derivative_bounds import cusp_slope
+from mercer.rigor import cusp_slope
 from mercer.space import Element
 
 _ENTRIES = 1 << 22  # of Hessians in memory at a time: 32 MB

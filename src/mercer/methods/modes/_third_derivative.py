@@ -9,7 +9,7 @@ import numpy as np
 from mercer._array import Array
 from mercer.engine import pieces
 from mercer.methods.modes._density_sum import DensitySum
-from mercer.rigor._third_derivatives import third_derivative_bounds
+from mercer.rigor import third_derivative_bounds
 
 _FINE, _EVEN = 0.005, 5000  # width and number of the cells near zero, in lengths
 _FAR, _GROWING = 1e6, 2000  # the end of the others, in lengths of the even part, and their number

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from mercer._array import Array, is_sparse, positive, positive_int
+from mercer._array import Array, positive, positive_int
 from mercer._status import Status
 from mercer.engine import Distance, Dot, Norm, as_float64, n_columns
 from mercer.exceptions import InputError
@@ -17,10 +17,7 @@ from mercer.preimages._objective import Collinear, Nearest
 from mercer.preimages._problem import Problem
 from mercer.preimages._result import SolverResult
 from mercer.preimages._solver import Solver
-from mercer.rigor._box_bounds import BoxObjective
-from mercer.rigor._enclosure import Terms
-from mercer.rigor._minimum_search import MinimumSearch
-from mercer.rigor._search_region import at_infinity, feature_bound, objective_scale, reach
+from mercer.rigor import BoxObjective, Terms, minimise
 from mercer.space import Element
 
 _MAX_AXES = 3
@@ -68,7 +65,8 @@ class Global(Solver):
 
     References
     ----------
-    SPEC C1, C2, C6 (the objective), C3 (its Hessian), E1 and E3 (eigenvalues, here over a box).
+    P. Honeine, Theoretical insights on the pre-image resolution in machine learning, 2024,
+    equation (19) (the Hessian), Lemma 12 and Theorem 15 (its eigenvalues, here over a box).
 
     Examples
     --------
@@ -180,53 +178,19 @@ def minima(
 
 
 def _minimum(problem: Problem, j: int, gap: float, max_boxes: int, starts: Any) -> GlobalMinimum:
-    with np.errstate(all="ignore"):
-        low, high = _region(problem, j)
-        objective = _objective(problem, j, low, high)
-        scale = objective_scale(objective)
-        search = MinimumSearch(objective, low, high, gap * scale, scale)
-        _begin(search, starts)
-        if not objective.axes or (_is_radial(problem.program) and not search.matters):
-            lower = float(objective.values(low[None], high[None]).lo[0])
-            proved = search.best - lower <= search.gap
-            status = Status.PROVED if proved else Status.MAX_ITER
-            return GlobalMinimum(search.point, lower, search.best, status, 1, 0)
-        far = at_infinity(objective, low, high)
-        goal = min(search.best, far.hi) - search.gap
-        definite = problem.kernel.flags.definiteness is Definiteness.POSITIVE
-        kappa = feature_bound(objective, search.best) if definite else np.inf
-        left, right, beyond = reach(objective, low, high, goal, kappa)
-        search.root = np.maximum(low, left), np.minimum(high, right)
-        proved = True
-        if (search.root[0] <= search.root[1]).all():
-            search.descend(search.points[:16])
-            proved = search.run(far.hi, max_boxes)
-            search.descend(search.point[None], polish=True)
-    goal = min(search.best, far.hi) - search.gap
-    thin = far.hi - far.lo <= search.gap  # else the limit is not known, but nothing is below goal
-    escaped = search.best >= far.lo if thin else search.best > far.hi
-    status = Status.ESCAPED if escaped else Status.PROVED
-    lower = min(beyond, goal if proved else search.floor)
+    low, high = _region(problem, j)
+    objective = _objective(problem, j, low, high)
+    definite = problem.kernel.flags.definiteness is Definiteness.POSITIVE
+    found = minimise(objective, low, high, gap, max_boxes, starts, definite)
+    ended = Status.ESCAPED if found.escaped else Status.PROVED
     return GlobalMinimum(
-        search.point,
-        lower,
-        search.best,
-        status if proved else Status.MAX_ITER,
-        search.n_boxes,
-        search.n_rounds,
+        found.point,
+        found.lower,
+        found.upper,
+        ended if found.proved else Status.MAX_ITER,
+        found.n_boxes,
+        found.n_rounds,
     )
-
-
-def _begin(search: MinimumSearch, starts: Any) -> None:
-    """Offer the points of the element, and the starts."""
-    main, low, high = search.objective.groups[0], search.low, search.high
-    X = np.clip(main.points, low, high)
-    here = (main.points == X).all(axis=1) & (main.coef > 0)
-    cusps = np.where(here, np.arange(len(X)), -1)
-    if starts is not None:
-        more = np.clip(np.asarray(starts, dtype=float), low, high)
-        X, cusps = np.concatenate([X, more]), np.concatenate([cusps, np.full(len(more), -1)])
-    search.offer(X, cusps)
 
 
 def _region(problem: Problem, j: int) -> tuple[Array, Array]:
@@ -264,27 +228,19 @@ def _objective(problem: Problem, j: int, low: Array, high: Array) -> BoxObjectiv
             "Global needs kernels of squared distances, inner products and norms of vectors, "
             f"which {problem.kernel!r} is not; use another solver, such as Candidates()"
         )
-    points = psi.points.toarray() if is_sparse(psi.points) else psi.points
-    points = np.asarray(points, dtype=float)
     coef = np.asarray(psi.coef.tile(slice(None), slice(j, j + 1)), dtype=float)[:, 0]
-    used = coef != 0 if (coef != 0).any() else np.arange(len(coef)) == 0
-    X, group = np.unique(points[used] + 0.0, axis=0, return_inverse=True)
-    a = np.bincount(group.reshape(-1), coef[used], len(X))
-    weight = np.bincount(group.reshape(-1), np.abs(coef[used]), len(X))
-    order = np.argsort(-a, kind="stable")
-    every = tuple(range(X.shape[1]))
-    probe = Terms(program, X, a, weight, every)
-    seen = sum((np.diag(B) for B, _ in probe.metrics), np.zeros(X.shape[1]))
+    terms = Terms.merged(program, psi.points, coef)
+    seen = sum((np.diag(B) for B, _ in terms.metrics), np.zeros(problem.dim))
     for axis in np.flatnonzero((seen == 0) & (low < high)):  # any value will do
-        low[axis] = high[axis] = np.clip(X[0, axis], low[axis], high[axis])
+        low[axis] = high[axis] = np.clip(terms.points[0, axis], low[axis], high[axis])
     axes = tuple(int(i) for i in np.flatnonzero(low < high))
     if len(axes) > _MAX_AXES:
         raise InputError(
             f"Global searches at most {_MAX_AXES} free coordinates, got {len(axes)}; hold some "
             "with `fixed`, or use another solver"
         )
-    groups = [Terms(program, X[order], a[order], weight[order], axes)]
+    groups = [replace(terms, axes=axes)]
     if not _is_radial(program):
-        one = np.array([0.5])
-        groups.append(Terms(program.diagonal, np.zeros((1, X.shape[1])), -one, one, axes))
+        half = np.array([0.5])
+        groups.append(Terms(program.diagonal, np.zeros((1, problem.dim)), -half, half, axes))
     return BoxObjective(tuple(groups), np.sqrt(seen[list(axes)]))

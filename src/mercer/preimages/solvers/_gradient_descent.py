@@ -12,7 +12,7 @@ from mercer.exceptions import InputError
 from mercer.preimages._descent import IterativeSolver
 from mercer.preimages._problem import Problem
 from mercer.preimages._state import State
-from mercer.rigor._derivative_bounds import lipschitz
+from mercer.rigor import lipschitz
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from mercer.exceptions import InputError
 from mercer.preimages._descent import IterativeSolver
 from mercer.preimages._problem import Problem
 from mercer.preimages._state import State
-from mercer.rigor._derivative_bounds import upward_curvature
+from mercer.rigor import upward_curvature
 from mercer.space import Element
 
 
