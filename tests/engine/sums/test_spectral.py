@@ -235,7 +235,7 @@ def test_a_profile_without_a_tape_is_redone_too(rng):
     np.testing.assert_allclose(*ratios, rtol=1e-2, atol=1e-2)
 
 
-# --- when to use it ---------------------------------------------------------------------------------
+# --- when to use it -------------------------------------------------------------------------------
 
 
 def test_more_pairs_are_worth_a_larger_grid():
