@@ -20,10 +20,40 @@ def problems(rng, count, n=5, d=2):
     return np.sqrt(2 / d) * X, rng.normal(size=(n, count)), np.sqrt(2 / d) * Y
 
 
+def slopes(kernel, v):
+    """k' and k'' by their formulas, of u = |x - y|^2 or of t = <x, y>."""
+    p = kernel.get_params()
+    match type(kernel).__name__:
+        case "Gaussian":
+            c = 1 / (2 * p["length_scale"] ** 2)
+            return -c * np.exp(-c * v), c**2 * np.exp(-c * v)
+        case "Matern":  # nu = 5/2
+            c = 5 / p["length_scale"] ** 2
+            z = np.sqrt(c * v)
+            return -c * (1 + z) * np.exp(-z) / 6, c**2 * np.exp(-z) / 12
+        case "InverseMultiquadric":
+            c, q = p["c"], p["p"]
+            return -q * (c + v) ** (-q - 1), q * (q + 1) * (c + v) ** (-q - 2)
+        case "Polynomial":
+            n, s, x = p["degree"], p["scale"], v / p["scale"] + p["offset"]
+            return n * x ** (n - 1) / s, n * (n - 1) * x ** (n - 2) / s**2
+        case "Exponential":
+            return np.exp(v / p["scale"]) / p["scale"], np.exp(v / p["scale"]) / p["scale"] ** 2
+    raise AssertionError(kernel)
+
+
 def hessians(psi, Y):
-    """Of k(x, x)/2, which is the objective of the element 0, less those of psi."""
-    zero = mc.Element(psi.kernel, psi.points[:1], [0.0])
-    return preimage_hessian(zero, Y) - psi.fields(Y, order=2, paired=True).hessian
+    """Of k(x, x)/2 - psi(x), of element j at row j, written out: Honeine (2024), (19)."""
+    X, A, d = psi.points, psi.coef.array, Y.shape[1]
+    if isinstance(psi.kernel, mc.Radial):
+        D = Y[:, None] - X
+        k1, k2 = slopes(psi.kernel, np.sum(D**2, axis=2))
+        H = -2 * np.einsum("nj,jn->j", A, k1)[:, None, None] * np.eye(d)
+        return H - 4 * np.einsum("nj,jn,jna,jnb->jab", A, k2, D, D)
+    k1, k2 = slopes(psi.kernel, Y @ X.T)
+    own1, own2 = slopes(psi.kernel, np.sum(Y**2, axis=1))
+    H = own1[:, None, None] * np.eye(d) + 2 * own2[:, None, None] * Y[:, :, None] * Y[:, None]
+    return H - np.einsum("nj,jn,na,nb->jab", A, k2, X, X)
 
 
 def smallest(psi, Y):
@@ -36,17 +66,19 @@ def smallest(psi, Y):
 
 @given(st.integers(0, 2**32 - 1), st.integers(1, 6), st.integers(1, 8))
 def test_E1_weyl_lemmas(seed, d, n):
-    """lam(H) - sum_{v>0} v|r|^2 <= lam(H - sum v r r') <= lam(H) - sum_{v<0} v|r|^2."""
+    """lam(H) - sum_{v>0} v|r|^2 <= lam(H - sum v r r') <= lam(H) - sum_{v<0} v|r|^2.
+
+    Here H = -2 sum a_i k' I, and the sides are those of the library, in any dimension.
+    """
     rng = np.random.default_rng(seed)
-    H = rng.normal(size=(d, d))
-    H = H + H.T
-    v, R = rng.normal(size=n), rng.normal(size=(n, d))
-    sizes = v * np.sum(R**2, axis=1)
-    whole = np.linalg.eigvalsh(H - (R.T * v) @ R)[0]
-    base = np.linalg.eigvalsh(H)[0]
-    slack = 1e-12 * (np.abs(sizes).sum() + np.abs(H).sum())
-    assert base - sizes[sizes > 0].sum() - slack <= whole
-    assert whole <= base - sizes[sizes < 0].sum() + slack
+    X, A, Y = problems(rng, 3, n=n, d=d)
+    psi = mc.Element(mc.Gaussian(rng.uniform(0.3, 3.0)), X, A)
+    test, true = weyl_test(psi, Y), smallest(psi, Y)
+    k1, _ = slopes(psi.kernel, np.sum((Y[:, None] - X) ** 2, axis=2))
+    assert_allclose(test.slope, -np.einsum("nj,jn->j", A, k1), rtol=1e-9, atol=1e-12)
+    slack = 1e-12 * (np.abs(A).sum() * np.abs(k1).max() + np.abs(true).max())
+    assert (2 * (test.slope - test.rising) <= true + slack).all()
+    assert (true <= 2 * (test.slope - test.falling) + slack).all()
 
 
 @pytest.mark.parametrize("kernel", RADIAL, ids=repr)

@@ -20,8 +20,8 @@ from mercer.kernels._kernel import Kernel
 class FromFunction(Kernel):
     """k(x, y) from a Python function of two blocks of points.
 
-    The slowest kind of kernel, and without derivatives; but any points will do. Nothing is claimed
-    about its definiteness: `mercer.testing.check_kernel` looks.
+    The slowest kind of kernel, without derivatives, but for any kind of points. It claims nothing
+    about definiteness; `mercer.testing.check_kernel` tests it.
 
     Parameters
     ----------
@@ -54,16 +54,20 @@ class FromFunction(Kernel):
 
     def lower(self) -> Program:
         """One variable: the function itself."""
-        return Program((Block(_Checked(self.function), _Diagonal(self.function)),), Var(0))
+        values = _Values(self.function)
+        return Program((Block(values, values),), Var(0))
 
 
 @dataclass(frozen=True)
-class _Checked:
-    """The function, its result checked."""
+class _Values:
+    """The function with its result checked; without Y k(x, x), one point at a time."""
 
     function: Callable[[Any, Any], Any]
 
-    def __call__(self, X: Any, Y: Any) -> Array:
+    def __call__(self, X: Any, Y: Any = None) -> Array:
+        if Y is None:
+            points = (X[i : i + 1] for i in range(X.shape[0]))
+            return np.array([self(x, x)[0, 0] for x in points])
         K = np.asarray(self.function(X, Y), dtype=np.float64)
         expected = (X.shape[0], Y.shape[0])
         if K.shape != expected:
@@ -71,17 +75,6 @@ class _Checked:
         if not np.isfinite(K).all():
             raise InputError("the kernel function returned NaN or infinity")
         return K
-
-
-@dataclass(frozen=True)
-class _Diagonal:
-    """k(x, x), one point at a time, because the function promises only blocks."""
-
-    function: Callable[[Any, Any], Any]
-
-    def __call__(self, X: Any) -> Array:
-        checked = _Checked(self.function)
-        return np.array([checked(X[i : i + 1], X[i : i + 1])[0, 0] for i in range(X.shape[0])])
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -133,7 +126,7 @@ class Precomputed(Kernel):
         return RowIds(self.K.shape[0])
 
     def lower(self) -> Program:
-        """One variable: a look into the matrix."""
+        """One variable: an entry of the matrix."""
         return Program((Block(_Lookup(self.K), _Lookup(self.K)),), Var(0))
 
     def __eq__(self, other: object) -> bool:

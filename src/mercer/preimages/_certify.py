@@ -107,7 +107,10 @@ def certify(psi: Element, X: Any, *, eigenvalues: bool | None = None) -> Certifi
 
     References
     ----------
-    SPEC E1 to E5 and F5.
+    P. Honeine, Theoretical insights on the pre-image resolution in machine learning, 2024,
+    Lemmas 12 and 13, Theorems 14, 15 and 24; a negative eigenvalue proves that a point is no
+    minimum, not that it is a saddle. L. V. Kantorovich and G. P. Akilov, Functional analysis,
+    1982, chapter XVIII.
 
     Examples
     --------
@@ -311,7 +314,7 @@ def _decided(
 def _decide_cusps(
     psi: Element, X: Array, norm: Array, cusp: Array, result: tuple[Array, ...]
 ) -> None:
-    """Where a point of the element is: a minimum if its pull outweighs the rest (SPEC F5)."""
+    """Where a point of the element is: a minimum if its pull outweighs the rest ."""
     verdict, radius, low = result
     at = np.flatnonzero(cusp != 0)
     verdict[at], radius[at], low[at] = Verdict.UNDECIDED, np.nan, np.nan

@@ -91,7 +91,7 @@ class BoxObjective:
     def lower(
         self, low: Array, high: Array, e: Array, cusp: Array | None = None
     ) -> tuple[Array, Expansion]:
-        """Lower bounds of F over the boxes by second-order expansion at e (E1, E3 over a box)."""
+        """Lower bounds of F over the boxes by second-order expansion at e."""
         x = self.expand(low, high, e, cusp)
         axes, s = self.axes, self.scale
         left = (low[:, axes] - e[:, axes]) * s
@@ -181,7 +181,7 @@ def _smooth(hull: Enclosure, thin: Enclosure, cusp: Array | None) -> tuple[Any, 
 
 
 def smallest_eigenvalue(H: Interval, scale: Array, thin: Array) -> Array:
-    """A lower bound on the eigenvalues of every symmetric matrix between H.lo and H.hi (E1).
+    """A lower bound on the eigenvalues of every symmetric matrix between H.lo and H.hi.
 
     In scaled coordinates, without the axes along which the box is thin.
     """

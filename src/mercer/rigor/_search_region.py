@@ -50,7 +50,7 @@ def reach(
     """A box beyond which F >= goal everywhere in the region, and the bound of F that shows it.
 
     For kernels of distances by the range of the profile beyond a distance. For others `kappa`, with
-    F > goal wherever sqrt(k(x, x)) > kappa (SPEC B1: |psi(x)| <= |psi| sqrt(k(x, x))).
+    F > goal wherever sqrt(k(x, x)) > kappa (since |psi(x)| <= |psi| sqrt(k(x, x))).
     """
     radial = len(objective.groups) == 1
     points = objective.groups[0].points

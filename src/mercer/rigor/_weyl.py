@@ -53,12 +53,12 @@ class WeylTest:
 
     @property
     def is_positive_definite(self) -> Array:
-        """Proved: the Hessian is positive definite (E3, E4)."""
+        """Proved: the Hessian is positive definite."""
         return np.asarray(self.rising + self.rounding < self.slope)
 
     @property
     def has_negative_eigenvalue(self) -> Array:
-        """Proved: it has a negative eigenvalue, by Weyl (E2) or because its trace is (E5)."""
+        """Proved: it has a negative eigenvalue, by Weyl or because its trace is negative."""
         by_trace = self.trace < -2.0 * (self.dim + 2) * self.rounding
         return np.asarray((self.slope + self.rounding < self.falling) | by_trace)
 
@@ -87,7 +87,9 @@ def weyl_test(psi: Element, X: Any) -> WeylTest:
 
     References
     ----------
-    SPEC E1 to E5, ERRATA 000-7 and 000-8.
+    P. Honeine, Theoretical insights on the pre-image resolution in machine learning, 2024,
+    Lemmas 12 and 13, Theorems 14, 15 and 24. Theorem 23 there never applies, and is replaced by
+    the trace.
 
     Examples
     --------

@@ -201,7 +201,7 @@ def test_what_is_said_is_done(rng):
         mc.table_kernel(table, numeric=["weight"])
     with pytest.raises(mc.InputError, match="both"):
         mc.table_kernel(table, numeric=["code"], categorical=["code"])
-    with pytest.raises(mc.InputError, match="said to be numeric"):
+    with pytest.raises(mc.InputError, match="listed as numeric"):
         mc.table_kernel(table, numeric=["city"])
 
 

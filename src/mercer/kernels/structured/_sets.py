@@ -65,14 +65,19 @@ class Jaccard(Kernel):
 
     def lower(self) -> Program:
         """One variable: the share of common elements."""
-        return Program((Block(_Gram(self.empty), _Diagonal(self.empty)),), Var(0))
+        values = _Values(self.empty)
+        return Program((Block(values, values),), Var(0))
 
 
 @dataclass(frozen=True)
-class _Gram:
+class _Values:
+    """k(X, Y), or k(x, x) for each x in X."""
+
     empty: float
 
-    def __call__(self, X: Any, Y: Any) -> Array:
+    def __call__(self, X: Any, Y: Any = None) -> Array:
+        if Y is None:
+            return np.where(_sizes(X) > 0, 1.0, self.empty)
         sizes_x, sizes_y = _sizes(X), _sizes(Y)
         number = {element: i for i, element in enumerate(frozenset().union(*Y))}
         common = inner_products(
@@ -80,14 +85,6 @@ class _Gram:
         )
         union = sizes_x[:, None] + sizes_y[None, :] - common
         return np.asarray(np.where(union > 0, common / np.maximum(union, 1.0), self.empty))
-
-
-@dataclass(frozen=True)
-class _Diagonal:
-    empty: float
-
-    def __call__(self, X: Any) -> Array:
-        return np.where(_sizes(X) > 0, 1.0, self.empty)
 
 
 def _sizes(X: Any) -> Array:

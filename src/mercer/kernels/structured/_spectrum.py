@@ -1,4 +1,4 @@
-"""The spectrum kernel: strings, or other sequences, by their contiguous parts."""
+"""The spectrum kernel: strings or other sequences compared by their substrings."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ _LARGEST = 1 << 62
 
 @dataclass(frozen=True)
 class Spectrum(Kernel):
-    """Spectrum kernel k(s, t) = sum_u c_u(s) c_u(t), c_u(s) how often u stands in s.
+    """Spectrum kernel k(s, t) = sum_u c_u(s) c_u(t), c_u(s) how often u occurs in s.
 
-    The sum is over all u of p letters, which must stand in s without gaps (they may overlap).
+    The sum is over all u of p letters; occurrences have no gaps, and may overlap.
     Points are strings, bytes, or lists or tuples of hashable tokens such as words. A sequence of
     fewer than p letters has the feature zero. All lengths up to p are a sum of kernels.
 
@@ -68,25 +68,19 @@ class Spectrum(Kernel):
 
     def lower(self) -> Program:
         """One variable: inner products of counts."""
-        return Program((Block(_Gram(self.length), _Diagonal(self.length)),), Var(0))
+        values = _Values(self.length)
+        return Program((Block(values, values),), Var(0))
 
 
 @dataclass(frozen=True)
-class _Gram:
+class _Values:
+    """k(X, Y), or k(x, x) for each x in X."""
+
     length: int
 
-    def __call__(self, X: Any, Y: Any) -> Array:
-        counts, size = _counts(encoded(X, Y), self.length)
-        return inner_products(counts[0], counts[1], size)
-
-
-@dataclass(frozen=True)
-class _Diagonal:
-    length: int
-
-    def __call__(self, X: Any) -> Array:
-        counts, _ = _counts(encoded(X), self.length)
-        return squared_norms(counts[0])
+    def __call__(self, X: Any, Y: Any = None) -> Array:
+        counts, size = _counts(encoded(X) if Y is None else encoded(X, Y), self.length)
+        return squared_norms(counts[0]) if Y is None else inner_products(counts[0], counts[1], size)
 
 
 def _counts(blocks: list[Letters], length: int) -> tuple[list[Counts], int]:

@@ -81,25 +81,19 @@ class Subsequences(Kernel):
 
     def lower(self) -> Program:
         """One variable: the sum over subsequences."""
-        own = self.length, self.decay
-        return Program((Block(_Gram(*own), _Diagonal(*own)),), Var(0))
+        values = _Values(self.length, self.decay)
+        return Program((Block(values, values),), Var(0))
 
 
 @dataclass(frozen=True)
-class _Gram:
+class _Values:
+    """k(X, Y), or k(x, x) for each x in X."""
+
     length: int
     decay: float
 
-    def __call__(self, X: Any, Y: Any) -> Array:
+    def __call__(self, X: Any, Y: Any = None) -> Array:
+        if Y is None:
+            return subsequence_diagonal(encoded(X)[0], self.length, self.decay)
         x, y = encoded(X, Y)
         return subsequence_gram(x, y, self.length, self.decay)
-
-
-@dataclass(frozen=True)
-class _Diagonal:
-    length: int
-    decay: float
-
-    def __call__(self, X: Any) -> Array:
-        (x,) = encoded(X)
-        return subsequence_diagonal(x, self.length, self.decay)

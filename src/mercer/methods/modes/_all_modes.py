@@ -113,7 +113,9 @@ def all_modes(
 
     References
     ----------
-    SPEC F5 (cusps), F7, F8.
+    S. Pal and P. Vepakomma, Convergence of mean shift algorithms for large bandwidths and
+    simultaneous accurate clustering, 2025, Theorem 1 and Lemma 1. Y. Vardi and C.-H. Zhang, The
+    multivariate L1-median and associated data depth, 2000 (cusps).
 
     Examples
     --------

@@ -119,7 +119,10 @@ def convergence_bandwidth(kernel: Kernel, X: Any, *, centre: Any = None) -> Conv
 
     References
     ----------
-    SPEC F7, F8; ERRATA 002-1 (Laplace), 002-2 (only on the ball), 002-3 (the smallest root), 002-7.
+    S. Pal and P. Vepakomma, Convergence of mean shift algorithms for large bandwidths and
+    simultaneous accurate clustering, 2025, Theorem 1 and Lemma 1, with corrections: the
+    guarantee holds on the ball only, u0 is the smallest root, a Laplace kernel has no finite
+    bandwidth, and the ball may be centred anywhere.
 
     Examples
     --------

@@ -67,7 +67,8 @@ def enclosing_ball(X: Any) -> EnclosingBall:
 
     References
     ----------
-    SPEC F7 (centring).
+    K. Fischer, B. Gärtner and M. Kutz, Fast smallest-enclosing-ball computation in high dimensions,
+    2003.
 
     Examples
     --------

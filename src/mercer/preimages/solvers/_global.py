@@ -65,7 +65,8 @@ class Global(Solver):
 
     References
     ----------
-    SPEC C1, C2, C6 (the objective), C3 (its Hessian), E1 and E3 (eigenvalues, here over a box).
+    P. Honeine, Theoretical insights on the pre-image resolution in machine learning, 2024,
+    equation (19) (the Hessian), Lemma 12 and Theorem 15 (its eigenvalues, here over a box).
 
     Examples
     --------
