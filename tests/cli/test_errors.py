@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from mercer.cli import _run
+from mercer.cli._data import Selection, check_expansion
 from mercer.cli._images import read_image
 from mercer.cli._messages import DataError
 
@@ -267,6 +268,31 @@ def test_images_of_32_bits(value, fine, run, tmp_path, rng):
         assert (ran.code, ran.err) == (0, "")
     else:
         refused(ran, 1, "values outside 0 to 65,535")
+
+
+@pytest.mark.parametrize("suffix", [".npz", ".parquet"])
+def test_compressed_files_do_not_expand_without_limit(suffix, run, tmp_path):
+    X = np.zeros((200_000, 20))
+    X[:3] = np.eye(3, 20)
+    if suffix == ".npz":
+        np.savez_compressed(tmp_path / "t.npz", X=X)
+    else:
+        pa, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+        table = pa.table({f"c{j}": X[:, j] for j in range(20)})
+        parquet.write_table(table, tmp_path / "t.parquet")
+    words = ["anomalies", f"t{suffix}", "-o", f"out{suffix}"]
+    assert (tmp_path / f"t{suffix}").stat().st_size < 100_000
+    refused(run(*words, "--max-expansion", "0.01"), 1, "0.0 GB of memory", "--max-expansion 1")
+    check_expansion(tmp_path / f"t{suffix}", 900_000_000, Selection())
+    with pytest.raises(DataError, match=r"1\.6 GB of memory.*--max-expansion 2"):
+        check_expansion(tmp_path / f"t{suffix}", 1_600_000_000, Selection())
+
+
+def test_files_that_do_not_expand_may_be_large(run, files):
+    """The limit is about compression, not about size."""
+    np.savez(files["folder"] / "t.npz", X=np.load("complete.npy"))
+    ran = run("anomalies", "t.npz", "-o", "out.npz", "-q", "--max-expansion", "0")
+    assert (ran.code, ran.err) == (0, "")
 
 
 def test_control_characters_of_files_do_not_reach_the_terminal(run, files):

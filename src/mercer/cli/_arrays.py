@@ -11,7 +11,14 @@ import numpy as np
 
 from mercer._array import Array
 from mercer.cli._csv import as_text, write_table
-from mercer.cli._data import Data, Selection, choose_columns, free_name, without_markers
+from mercer.cli._data import (
+    Data,
+    Selection,
+    check_expansion,
+    choose_columns,
+    free_name,
+    without_markers,
+)
 from mercer.cli._messages import DataError, UsageError, listed
 from mercer.cli._output import Output
 
@@ -86,6 +93,9 @@ def save_array(output: Output, array: Array) -> None:
 def read_array(path: Path, selection: Selection) -> ArrayFile:
     """Read an .npy or .npz file; pickled objects are refused."""
     try:
+        if zipfile.is_zipfile(path):
+            with zipfile.ZipFile(path) as archive:
+                check_expansion(path, sum(i.file_size for i in archive.infolist()), selection)
         found: Any = np.load(path, allow_pickle=False)
         if isinstance(found, np.ndarray):
             key, others, array = None, {}, found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass, field
@@ -30,6 +31,8 @@ class Selection:
         Text that marks a missing value, besides empty cells and NaN.
     header : bool
         Whether the first line of a text table holds column names.
+    max_expansion : float
+        Gigabytes that a compressed file may take up in memory.
     like : Data or None
         Training data, whose columns are required, even if they are empty here.
     """
@@ -39,6 +42,7 @@ class Selection:
     array: str | None = None
     missing: tuple[str, ...] = ()
     header: bool = True
+    max_expansion: float = 1.0
     like: Data | None = None
 
 
@@ -102,6 +106,15 @@ def check_rows(data: Data, at_least: int = 1) -> None:
     if infinite.any():
         place = _first_place(data, infinite)
         raise DataError(f"{data.path} has an infinite value in {place}; correct or delete it")
+
+
+def check_expansion(path: Path, size: int, selection: Selection) -> None:
+    """Refuse a file that is much larger in memory (`size` bytes) than on disk."""
+    if size > 1e9 * selection.max_expansion and size > 4 * path.stat().st_size:
+        raise DataError(
+            f"{path} needs {size / 1e9:.1f} GB of memory, much more than its size on disk; allow "
+            f"it with --max-expansion {math.ceil(size / 1e9)}"
+        )
 
 
 def check_complete(data: Data) -> None:

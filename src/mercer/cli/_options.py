@@ -27,6 +27,7 @@ _NUMBERS = {
     "cosine": ("", 0),
 }
 _FORMS = ("auto", *(f"{name}:{form}" if form else name for name, (form, _) in _NUMBERS.items()))
+_SELECTION = ("columns", "skip", "array", "missing", "header", "max_expansion")
 _PATH = click.Path(path_type=Path)
 
 
@@ -49,7 +50,7 @@ def data_command(
                 return {name: given.pop(name) for name in names}
 
             given.pop("debug")  # handled where errors are printed
-            selection = Selection(**take("columns", "skip", "array", "missing", "header"))
+            selection = Selection(**take(*_SELECTION))
             output = Output(given.pop("output"), given.pop("force"), given.pop("escape"))
             kernel = parse_kernel(given.pop("kernel"))
             rest = take("source", "train", "scale", "seed", "quiet")
@@ -113,6 +114,8 @@ _SHARED = [
                  "none. Can be repeated."),
     click.option("--no-header", "header", flag_value=False, default=True, type=bool,
                  help="The first line of the CSV file holds data, not column names."),
+    click.option("--max-expansion", type=click.FloatRange(0), default=1.0, show_default=True,
+                 metavar="GB", help="Refuse compressed files that need more memory than this."),
     click.option("--escape", is_flag=True,
                  help="Put an apostrophe before text in a CSV output that a spreadsheet would run "
                  "as a formula. File names are always escaped."),

@@ -10,7 +10,14 @@ from typing import Any, ClassVar
 import numpy as np
 
 from mercer._array import Array
-from mercer.cli._data import Data, Selection, choose_columns, free_name, without_markers
+from mercer.cli._data import (
+    Data,
+    Selection,
+    check_expansion,
+    choose_columns,
+    free_name,
+    without_markers,
+)
 from mercer.cli._messages import DataError, require
 from mercer.cli._output import Output
 
@@ -62,6 +69,7 @@ def read_parquet(path: Path, selection: Selection) -> ParquetTable:
     pa = require("pyarrow", "Parquet files")
     parquet = require("pyarrow.parquet", "Parquet files")
     try:
+        check_expansion(path, _size_in_memory(parquet.read_metadata(path)), selection)
         table = parquet.read_table(path)
     except (pa.ArrowException, OSError) as error:
         raise DataError(f"{path} is not a Parquet file, or is damaged: {error}") from error
@@ -84,6 +92,13 @@ def read_parquet(path: Path, selection: Selection) -> ParquetTable:
     return ParquetTable(
         path, values, tuple(table.column_names[i] for i in used), unused, table, used
     )
+
+
+def _size_in_memory(metadata: Any) -> int:
+    """Bytes of a table in memory; repeated values are stored once in the file."""
+    groups = (metadata.row_group(i) for i in range(metadata.num_row_groups))
+    stored = sum(group.total_byte_size for group in groups)
+    return int(max(stored, 8 * metadata.num_rows * metadata.num_columns))
 
 
 def _is_text(pa: Any, kind: Any) -> bool:

@@ -53,7 +53,7 @@ class Progress:
             return
         with click.progressbar(length=most, label=label, file=sys.stderr) as bar:
             yield lambda _: bar.update(1)
-            bar.update(most - bar.pos)
+            bar.update(max(0, most - bar.pos))
 
     @contextmanager
     def waiting(self, text: str) -> Iterator[None]:
