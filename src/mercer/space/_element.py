@@ -159,12 +159,12 @@ class Element:
             if not -self.batch <= index < self.batch:
                 raise IndexError(f"element {index} of a batch of {self.batch}")
             one = self.coef.columns(np.array([index]))
-            return _element(self.kernel, self.points, one, None)._trimmed()
+            return Element(self.kernel, self.points, one, None)._trimmed()
         chosen = np.arange(self.batch)[index]
         if chosen.ndim != 1 or chosen.size == 0:
             raise IndexError("a batch is indexed by a number, a slice, or a list of numbers")
         part = self.coef.columns(chosen)
-        return _element(self.kernel, self.points, part, chosen.size)._trimmed()
+        return Element(self.kernel, self.points, part, chosen.size)._trimmed()
 
     def __add__(self, other: Any) -> Element:
         if not isinstance(other, Element):
@@ -178,9 +178,9 @@ class Element:
             and equal_points(self.points, other.points)
         ):
             added = Dense(mine.array + theirs.array)
-            return _element(self.kernel, self.points, added, batch)
+            return Element(self.kernel, self.points, added, batch)
         points = concatenated(self.points, other.points)
-        return _element(self.kernel, points, stack([mine, theirs]), batch)
+        return Element(self.kernel, points, stack([mine, theirs]), batch)
 
     def __radd__(self, other: Any) -> Element:
         if isinstance(other, int | float) and other == 0:
@@ -203,7 +203,7 @@ class Element:
             raise InputError("a single element is multiplied by a single number")
         else:
             scaled = self.coef.scale(as_vector(factor, "the factors", self.batch))
-        return _element(self.kernel, self.points, scaled, self.batch)
+        return Element(self.kernel, self.points, scaled, self.batch)
 
     __rmul__ = __mul__
     __array_ufunc__ = None  # so that a NumPy number or vector on the left leaves it to us
@@ -226,7 +226,7 @@ class Element:
             raise InputError(f"weights must have one row per element of a batch, got {W.shape}")
         W = as_vector(W.reshape(-1), "weights").reshape(count, -1)
         batch = W.shape[1] if np.ndim(weights) == 2 else None
-        return _element(self.kernel, self.points, self.coef.combine(W), batch)
+        return Element(self.kernel, self.points, self.coef.combine(W), batch)
 
     def merge(self) -> Element:
         """Return the same element with equal points merged and points of zero weight dropped."""
@@ -236,7 +236,7 @@ class Element:
             used = np.flatnonzero(np.any(coef.array != 0, axis=1))
             used = used if used.size else np.array([0])
             points, coef = points[used], Dense(coef.array[used])
-        return _element(self.kernel, points, coef, self.batch)
+        return Element(self.kernel, points, coef, self.batch)
 
     # --- measure ------------------------------------------------------------------------------
 
@@ -290,7 +290,7 @@ class Element:
             return self
         rows, index = np.unique(self.coef.index, return_inverse=True)
         coef = SingleFeatures(index.reshape(-1), self.coef.value, rows.size)
-        return _element(self.kernel, self.points[rows], coef, self.batch)
+        return Element(self.kernel, self.points[rows], coef, self.batch)
 
     def __repr__(self) -> str:
         what = "Element" if self.batch is None else f"batch of {self.batch} Elements"
@@ -323,7 +323,7 @@ def feature(kernel: Kernel, X: Any) -> Element:
     n = n_rows(points)
     dtype = engine.tile_dtype(points, points)
     coef = SingleFeatures(np.arange(n), np.ones(n, dtype=dtype), n)
-    return _element(kernel, points, coef, n)
+    return Element(kernel, points, coef, n)
 
 
 def mean_embedding(kernel: Kernel, X: Any, *, weights: Any = None) -> Element:
@@ -353,11 +353,7 @@ def mean_embedding(kernel: Kernel, X: Any, *, weights: Any = None) -> Element:
     """
     points = kernel.points(X).array
     w = as_weights(weights, n_rows(points))
-    return _element(kernel, points, Dense(frozen(w[:, None])), None)
-
-
-def _element(kernel: Kernel, points: Any, coef: Coef, batch: int | None) -> Element:
-    return Element(kernel, points, coef, batch)
+    return Element(kernel, points, Dense(frozen(w[:, None])), None)
 
 
 def _squeezed(table: Array, rows: int | None, columns: int | None) -> Any:

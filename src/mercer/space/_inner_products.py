@@ -66,7 +66,7 @@ def _paired(program: Program, one: Expansion, other: Expansion) -> Array:
     if isinstance(B, SingleFeatures):
         return _paired(program, other, one)
     if isinstance(A, engine.LowRank) and isinstance(B, engine.LowRank):
-        table = _table(program, X, Dense(A.left), Y, Dense(B.left))
+        table = inner_table(program, (X, Dense(A.left)), (Y, Dense(B.left)))
         return np.asarray(np.einsum("rb,rb->b", A.right, table @ B.right))
     total = np.zeros(A.shape[1])
     for rows in pieces(n_rows(X), _rows_for(A.shape[1])):
@@ -95,12 +95,3 @@ def _weighed_values(program: Program, weighing: Expansion, evaluated: Expansion)
 def _rows_for(batch: int) -> int:
     """How many queries of a batch are evaluated at once."""
     return max(16, _VALUES // batch)
-
-
-def _table(program: Any, X: Any, A: Dense, Y: Any, B: Dense) -> Array:
-    """A' K(X, Y) B for thin matrices."""
-    total = np.zeros((A.shape[1], B.shape[1]))
-    for rows in pieces(n_rows(X), _rows_for(B.shape[1])):
-        values = engine.fields(program, Y, X[rows], B).value
-        total += A.array[rows].T @ values.astype(np.float64)
-    return total

@@ -50,7 +50,7 @@ class Operator:
             products = np.asarray(t.right.inner(psi))  # (terms,) or (terms, b)
             weights = t.weights if products.ndim == 1 else t.weights[:, None]
             parts.append(t.left.combine(weights * products))
-        return _sum(parts)
+        return sum(parts[1:], parts[0])
 
     @property
     def T(self) -> Operator:
@@ -167,11 +167,4 @@ def _term_inner(s: _Term, t: _Term) -> float:
             left = np.asarray(s.left[rows].inner(t.left[columns]))
             right = np.asarray(s.right[rows].inner(t.right[columns]))
             total += float(s.weights[rows] @ (left * right) @ t.weights[columns])
-    return total
-
-
-def _sum(parts: list[Element]) -> Element:
-    total = parts[0]
-    for part in parts[1:]:
-        total = total + part
     return total
