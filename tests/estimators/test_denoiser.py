@@ -16,6 +16,7 @@ from mercer import KernelDenoiser, KernelPCA
 from mercer.methods import Landweber, Truncation, fit_denoiser
 
 
+@pytest.mark.sample(3)
 @parametrize_with_checks(
     [
         KernelDenoiser(),

@@ -11,7 +11,7 @@ import mercer as mc
 from mercer import InputError, MeanShift, MercerWarning
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(4)
 @parametrize_with_checks(
     [
         MeanShift(),

@@ -19,6 +19,7 @@ from mercer import datasets
 from mercer.estimators._novelty import KernelNovelty
 
 
+@pytest.mark.sample(2)
 @parametrize_with_checks(
     [
         KernelNovelty(),

@@ -202,6 +202,7 @@ def _results(model, X):
     return out
 
 
+@pytest.mark.sample(2)
 @pytest.mark.filterwarnings("ignore::mercer.MercerWarning")
 @pytest.mark.parametrize(("cls", "options"), CASES)
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])

@@ -75,7 +75,7 @@ def test_values_far_below_rounding_are_right():
         assert_allclose(mc.Laplace(0.1)(y, X)[0], np.exp(-10.0 * x), rtol=1e-12)
 
 
-@pytest.mark.parametrize("s", [1e-70, 1e-8, 1e8, 1e70])
+@pytest.mark.parametrize("s", [1e-40, 1e-8, 1e8, 1e40])
 def test_extreme_length_scales(s, rng):
     for d in (2, 5):
         X = rng.normal(size=(6, d))

@@ -5,6 +5,8 @@ import pytest
 
 import mercer as mc
 from mercer import Status
+from mercer.preimages._objective import Nearest
+from mercer.preimages._problem import Problem
 
 UNITS = (1.0, 1e-6, 1e6)
 
@@ -101,3 +103,15 @@ def test_gradients_whose_parts_vanish_together_converge(seed):
     kernel = mc.kernels.Normalised(mc.Polynomial(2) + mc.Gaussian(1.0))
     X = np.random.default_rng(seed).normal(size=(12, 3))
     assert mc.preimage(mc.mean_embedding(kernel, X)).status[0] is Status.CONVERGED
+
+
+def test_sparse_points_are_not_written_out():
+    """A million columns: the spread of sparse points must not need a dense array."""
+    sparse = pytest.importorskip("scipy.sparse")
+    X = sparse.random_array((40, 1_000_000), density=1e-5, rng=0, format="csr")
+    problem = Problem(mc.Element(mc.Gaussian(5.0), X, np.full(40, 1 / 40)), Nearest(), None)
+    middle, reach = problem.extent
+    assert middle.shape == (1_000_000,)
+    true = np.sqrt(np.max(X.multiply(X).sum(axis=1)))
+    assert true <= reach <= 3.0 * true + 5.0
+    assert 0.0 < problem.spread <= true

@@ -77,7 +77,7 @@ def test_D1_an_empty_window_is_said(X):
 
 def test_D1_mixed_signs_climb_without_a_safeguard_and_never_with(rng):
     climbs = 0
-    for _ in range(40):
+    for _ in range(20):
         X, a = rng.normal(size=(15, 2)), rng.normal(size=15)
         psi = mc.Element(mc.Gaussian(0.7), X, a)
         start = rng.normal(size=(1, 2))
@@ -86,7 +86,7 @@ def test_D1_mixed_signs_climb_without_a_safeguard_and_never_with(rng):
         back, _, guarded = path(psi, mc.FixedPoint(), start)
         assert rises(guarded) <= 1e-14
         assert back.status[0] in (Status.CONVERGED, Status.ESCAPED)
-    assert climbs > 12  # more than half of random runs
+    assert climbs > 6  # more than half of random runs
 
 
 # --- D2: fixed point, inner products --------------------------------------------------------------
@@ -169,7 +169,7 @@ def test_D4_newton_falls_back_where_the_hessian_is_not_positive_definite(rng):
 
 @pytest.mark.parametrize("kernel", DOT, ids=repr)
 def test_D8_is_monotone_and_ends_at_critical_points(kernel, rng):
-    for _ in range(7):
+    for _ in range(4):
         psi = mc.Element(kernel, rng.normal(size=(10, 2)), rng.uniform(size=10) / 5)
         back, _, values = path(psi, mc.MM(tol=1e-11), rng.normal(size=(1, 2)))
         assert rises(values) <= 1e-14

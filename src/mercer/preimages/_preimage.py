@@ -26,6 +26,7 @@ from mercer.preimages._starts import default_starts, given_starts
 from mercer.preimages._state import directions_off_saddles
 from mercer.preimages.solvers._candidates import Candidates
 from mercer.preimages.solvers._fixed_point import FixedPoint
+from mercer.preimages.solvers._global import Global
 from mercer.preimages.solvers._lbfgs import LBFGS
 from mercer.preimages.solvers._newton import Newton
 from mercer.space import Element
@@ -152,6 +153,8 @@ def preimage(
         found = _solved(part, chosen, begin, count, random_state, history, callback)
         if _is_single(psi):  # describe the points that are returned, not those before rounding
             rounded = found.points.astype(np.float32).astype(float)
+            if isinstance(chosen, Global):
+                found = chosen.rounded(part, found, rounded)
             found = replace(found, points=rounded, state=None)
         parts.append(_described(part, found, norms[rows], eigenvalues))
     return _joined(parts, psi)

@@ -174,25 +174,36 @@ class Problem:
 
     def image(self, vectors: Array) -> Array:
         """Vectors A v where the kernel measures them; several variables side by side."""
+        images = self._images(vectors)
+        return images[0] if len(images) == 1 else np.concatenate(images, axis=1)
+
+    def _images(self, vectors: Any) -> list[Any]:
         images = []
         for variable in self.program.variables:
             image = vectors
             for step in getattr(variable, "maps", ()):
                 image = step.apply(image)
             images.append(image)
-        return np.concatenate(images, axis=1) if len(images) > 1 else (images or [vectors])[0]
+        return images or [vectors]
 
     @cached_property
     def extent(self) -> tuple[Array, float]:
         """The mean of the points and their reach, where the kernel measures distances.
 
-        The reach is the largest distance from the mean, and the length of the kernel. Kernels that
-        are not profiles of distances have an origin: their reach is measured from there as well.
+        The reach is the largest distance from the mean (a bound on it for sparse points), and the
+        length of the kernel. Kernels that are not profiles of distances have an origin: their reach
+        is measured from there as well.
         """
-        X = self.psi.points
-        Z = self.image(np.asarray(X.toarray() if is_sparse(X) else X))
-        middle = Z.mean(axis=0)
-        reach = float(np.max(np.linalg.norm(Z - middle, axis=1)))
+        means, reaches = [], []
+        for Z in self._images(self.psi.points):
+            mean = np.asarray(Z.mean(axis=0), dtype=float).ravel()
+            if is_sparse(Z):
+                largest = np.sqrt(Z.multiply(Z).sum(axis=1).max()) + np.linalg.norm(mean)
+            else:
+                largest = np.linalg.norm(Z - mean, axis=1).max()
+            means.append(mean)
+            reaches.append(float(largest))
+        middle, reach = np.concatenate(means), float(np.linalg.norm(reaches))
         if self.is_translation_invariant:
             reach += self.length if np.isfinite(self.length) else 0.0
         else:

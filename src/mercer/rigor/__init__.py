@@ -21,6 +21,7 @@ from mercer.rigor._minimum_search import minimise
 from mercer.rigor._mode_search import FoundModes, find_modes
 from mercer.rigor._profile_enclosure import enclose, enclose_in_distance
 from mercer.rigor._rounding import EPS, RowSums, row_sums, supremum_errors
+from mercer.rigor._search_region import objective_scale
 from mercer.rigor._sign_proof import negative_up_to
 from mercer.rigor._third_derivatives import third_derivative_bounds
 from mercer.rigor._weyl import (
@@ -54,6 +55,7 @@ __all__ = [
     "mapped",
     "minimise",
     "negative_up_to",
+    "objective_scale",
     "prepared",
     "row_sums",
     "spectral_norms",

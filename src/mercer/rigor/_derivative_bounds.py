@@ -133,7 +133,7 @@ def hessian_lipschitz(psi: Element) -> Any:
     >>> import mercer as mc
     >>> psi = mc.Element(mc.Gaussian(0.5), [[0.0], [2.0]], [1.0, -2.0])
     >>> round(mc.preimages.hessian_lipschitz(psi), 1)
-    33.1
+    33.2
     """
     program = psi.kernel.program
     sup = 0.0 if not program.variables else math.nan

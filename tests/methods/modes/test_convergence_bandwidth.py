@@ -201,6 +201,7 @@ def modes_on_a_line(kernel, X):
     return int(np.count_nonzero((f[1:-1] > f[:-2]) & (f[1:-1] >= f[2:])))
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("weight", [1.0, 1e-2, 1e-4])
 @pytest.mark.parametrize("c", [0.25, 0.5, 0.7])
 @pytest.mark.parametrize("half", [0.2, 0.3, 0.45, 0.49])

@@ -144,7 +144,7 @@ def test_callback_sees_each_bandwidth_and_can_stop(rng):
     ("call", "message"),
     [
         (lambda: scale_space([[1.0], [1.0]]), "one distinct point"),
-        (lambda: scale_space([[0.0], [1.0]], [0.0, 1.0]), "bandwidths must be > 0"),
+        (lambda: scale_space([[0.0], [1.0]], [0.0, 1.0]), "each > 0"),
         (lambda: scale_space([[0.0], [1.0]], []), "bandwidths"),
         (lambda: scale_space([[0.0], [1.0]], n_bandwidths=1), "n_bandwidths must be >= 2"),
         (lambda: scale_space([[np.nan], [1.0]]), "NaN"),

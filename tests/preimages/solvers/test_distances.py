@@ -13,7 +13,7 @@ from mercer.engine import evaluate
 from mercer.preimages._constraint import Box, Constraint
 from mercer.preimages._objective import Nearest
 from mercer.preimages._problem import Problem
-from mercer.preimages.solvers._distances import Distances, Inverse, _scaled
+from mercer.preimages.solvers._distances import Distances, InverseProfile, _scaled
 
 FREE = Constraint(None, None)
 
@@ -58,7 +58,7 @@ def points_of(solver, psi, constraint=FREE):
 
 @pytest.mark.parametrize("kernel", [*KERNELS, mc.Gaussian(1e-40), mc.Laplace(1e40)], ids=repr)
 def test_profiles_are_inverted_to_rounding(kernel):
-    inverse = Inverse.of(kernel)
+    inverse = InverseProfile.of(kernel)
     t = np.linspace(inverse.floor, inverse.top, 5001)[1:-1]
     u = inverse(t)
     assert_allclose(evaluate(kernel.program.profile, [u]).value, t, rtol=2e-15)
@@ -67,18 +67,20 @@ def test_profiles_are_inverted_to_rounding(kernel):
 
 def test_the_closed_form_of_the_gaussian():
     t = np.geomspace(1e-14, 1.0, 1000)
-    assert_allclose(Inverse.of(mc.Gaussian(0.3))(t), -2 * 0.09 * np.log(t), rtol=1e-13, atol=1e-16)
+    assert_allclose(
+        InverseProfile.of(mc.Gaussian(0.3))(t), -2 * 0.09 * np.log(t), rtol=1e-13, atol=1e-16
+    )
 
 
 def test_values_out_of_range():
-    inverse = Inverse.of(mc.Gaussian(1.0) + 1.0)
+    inverse = InverseProfile.of(mc.Gaussian(1.0) + 1.0)
     u = inverse(np.array([5.0, 2.0, 1.0, 0.0, -3.0, 1.0 + 1e-16]))
     assert_allclose(u, [0.0, 0.0, *[np.nan] * 4])
 
 
 @given(st.floats(1e-3, 1e3), st.floats(1e-6, 0.999))
 def test_inverse_of_any_scale(scale, t):
-    u = Inverse.of(mc.Laplace(scale))(np.array([t]))
+    u = InverseProfile.of(mc.Laplace(scale))(np.array([t]))
     assert_allclose(np.sqrt(u), -scale * np.log(t), rtol=1e-12)
 
 

@@ -402,3 +402,18 @@ def test_the_bounds_of_an_element(rng: Any) -> None:
     assert part.point[0] == 0.0
     with pytest.raises(mc.InputError, match="gap"):
         global_minimum(psi, gap=-1.0)
+
+
+@pytest.mark.parametrize("offset", [0.0, 1e3, 1e5, 1e6])
+@pytest.mark.parametrize("gap", [1e-4, 1e-9])
+def test_in_float32_the_returned_point_is_proved_or_not_called_so(offset, gap, rng):
+    for _ in range(3):
+        X, a = (offset + rng.normal(size=(5, 1))).astype(np.float32), rng.uniform(0.2, 1.0, 5)
+        back = mc.preimage(mc.Element(mc.Gaussian(1.0), X, a), Global(gap=gap))
+        (best,) = global_minimum(mc.Element(mc.Gaussian(1.0), X.astype(float), a), gap=1e-10)
+        D = back.points.astype(float) - X.astype(float)
+        value = -np.exp(-(D[:, 0] ** 2) / 2) @ a
+        if back.status[0] is Status.PROVED:
+            assert value <= best.upper + gap * a.sum()
+        else:
+            assert offset >= 1e3

@@ -25,6 +25,7 @@ _PAIRS = 2e7  # terms of sums that the search for basins may always take
 _POLISH = 12  # steps that look for a mode
 _CRAWL = 1e-3  # of the kernel's length: rows with shorter steps may leap after every hundred
 _LEAPS = 40  # times that a row may leap
+_MANY_COLUMNS = 20  # above, basins are tiny and eigenvalues take longer than the ascents
 
 
 class Ends(NamedTuple):
@@ -52,7 +53,7 @@ class Ascent(Search):
         Steps shorter than this share of the kernel's length are short.
     max_iter : int
     use_basins : bool
-        Whether to look for basins, so that rows stop early.
+        Whether to look for basins, so that rows stop early; in up to 20 columns.
     leave : bool
         Whether rows with short steps are moved on where they are not at a maximum.
     """
@@ -67,7 +68,7 @@ class Ascent(Search):
         leave: bool = True,
     ) -> None:
         self.density, self.max_iter = density, max_iter
-        self.use_basins, self.leave = use_basins, leave
+        self.use_basins, self.leave = use_basins and density.dim <= _MANY_COLUMNS, leave
         self.limit = tol * density.length
         self.basins = Basins()
         self.search = BasinSearch(density)

@@ -30,7 +30,7 @@ _MARGIN = 1e-3  # of a radial derivative, which must be negative by this much
 # Sums go to 1e-8 to 1e-10 of the mass, by frequencies of at most 10 per length; each derivative
 # multiplies an error by a frequency.
 _FREQUENCY = 10.0
-_PAIRS, _LEAST = 5e6, 16  # pairs of modes and points, and modes, about which proofs are tried
+_PAIRS, _LEAST = 2e6, 16  # pairs of modes and points, and modes, about which proofs are tried
 _OFF = 1e-4  # of the kernel's length: how far from the returned point a proved maximum may be
 # fine and coarse shells by dimension: growth of their radii, cells along each edge of a cube of
 # directions, and how far they go in lengths of the kernel

@@ -101,11 +101,14 @@ def _settle_smooth(density: DensitySum, Z: Array, limit: float) -> tuple[Array, 
         of = number[group[rows]]
         step = density.at(Z[rows], exact=True).fixed_point_step
         slow = values < _SLOW * here.stiffness[~top, None]
-        along = np.einsum("ijk,ij->ik", vectors[of], step) * slow[of]
         upward = values[:, 0] < -_UPWARD * np.abs(values).max(axis=1)
-        tie = (np.abs(along[:, 0]) <= _TIE * density.length) & upward[of]
-        along[tie, 0] = np.where(along[tie, 0] < 0.0, -limit, limit)
-        way = np.einsum("ijk,ik->ij", vectors[of], along)
+        way = np.empty_like(step)
+        for some in pieces(len(rows), density.hessian_rows):
+            g, V = of[some], vectors[of[some]]
+            along = np.einsum("ijk,ij->ik", V, step[some]) * slow[g]
+            tie = (np.abs(along[:, 0]) <= _TIE * density.length) & upward[g]
+            along[tie, 0] = np.where(along[tie, 0] < 0.0, -limit, limit)
+            way[some] = np.einsum("ijk,ik->ij", V, along)
         moves = way.any(axis=1)
         rows, way = rows[moves], way[moves]
         if rows.size:

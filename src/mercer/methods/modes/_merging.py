@@ -43,7 +43,9 @@ def merge_ends(density: DensitySum, modes: Array, ends: Array) -> tuple[Array, A
     known = unique(np.concatenate([modes, ends[exact]]))[0] if exact.any() else modes
     _, first, cell = np.unique(cells(ends, density), return_index=True, return_inverse=True)
     points = ends[first]
-    off = SAME * density.length + _distance_left(density, points)
+    off = np.full(len(points), SAME * density.length)
+    near = _has_neighbour(known, points, 2.0 * (_MERGE + SAME) * density.length)
+    off[near] += _distance_left(density, points[near])
     label = _nearest_known(density, known, points, off)
     rest = np.flatnonzero(label < 0)
     group, highest = _grouped(density, points[rest], off[rest])
@@ -56,6 +58,14 @@ def merge_ends(density: DensitySum, modes: Array, ends: Array) -> tuple[Array, A
     rank = np.full(len(known) + len(highest), -1)
     rank[used] = np.arange(len(used))
     return rank[labels], np.concatenate([known, points[rest][highest]])[used]
+
+
+def _has_neighbour(known: Array, points: Array, reach: float) -> Array:
+    """Points within reach of another one or of a known mode: only these can be joined."""
+    from scipy.spatial import cKDTree
+
+    distance = cKDTree(np.concatenate([points, known])).query(points, 2)[0][:, 1]
+    return np.flatnonzero(distance <= reach)
 
 
 def _nearest_known(density: DensitySum, known: Array, points: Array, off: Array) -> Array:

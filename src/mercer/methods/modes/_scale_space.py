@@ -190,7 +190,7 @@ def scale_space(
     else:
         h = np.unique(as_vector(bandwidths, "bandwidths").astype(np.float64))
         if not len(h) or h[0] <= 0.0:
-            raise InputError("give at least one bandwidth, each > 0")
+            raise InputError("bandwidths must not be empty, and each > 0")
     n_modes: list[int] = []
     starts = counter.starts
     for i, bandwidth in enumerate(h.tolist()):

@@ -198,9 +198,9 @@ class Pruning(Compressor):
 
 @dataclass(frozen=True)
 class Landmarks(Compressor):
-    """Points that stand for all points of the element, whatever its coefficients do to each other.
+    """Points that represent all points of the element, chosen without looking at its values.
 
-    Cheaper than `Pruning`: psi itself is not looked at before it is projected.
+    Cheaper than `Pruning`, because psi is not evaluated before it is projected.
 
     Parameters
     ----------

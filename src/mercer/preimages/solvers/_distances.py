@@ -1,4 +1,4 @@
-"""The pre-image from distances, after Kwok and Tsang: feature space, input space, coordinates."""
+"""Distances: pre-images from distances by multidimensional scaling (Kwok and Tsang)."""
 
 from __future__ import annotations
 
@@ -40,18 +40,18 @@ class Distances(Solver):
 
     If psi is the feature of a point in the affine hull of the points this is that point; otherwise
     an approximation, without iterations or start. Values out of the range of the profile, or within
-    rounding of its limit, are too far to tell: they count as the farthest distance of that element
-    that can be told (and 0 above p(0)).
+    rounding of its limit, give no distance: the farthest known distance of that element is used
+    (0 above p(0)).
 
     Parameters
     ----------
     neighbors : int or None, default=10
         How many of the nearest points are used for each element. None uses all of them, with one
-        decomposition for the whole batch; but far distances say least about x, and it is often
-        worse by far.
+        decomposition for the whole batch, which is often much worse: far distances say little
+        about x.
     tol : float, default=1e-8
-        Directions in which the points spread less than tol times the widest are left out: there
-        small errors of distances would be large ones of x.
+        Directions in which the points spread less than tol times the widest are left out, because
+        small errors of distances would become large errors of x.
 
     Raises
     ------
@@ -87,7 +87,7 @@ class Distances(Solver):
     def prepare(self, psi: Element) -> Solver:
         """Read the profile, and decompose the points where all are used."""
         X = dense_points(psi, "Distances")
-        profile = Inverse.of(psi.kernel)
+        profile = InverseProfile.of(psi.kernel)
         seen = _View.of(psi.kernel, X)
         if self.neighbors is not None and self.neighbors < len(X):
             return _Local(psi.points, profile, seen, self.neighbors, self.tol)
@@ -108,7 +108,7 @@ class Distances(Solver):
 
 
 @dataclass(frozen=True, eq=False)
-class Inverse:
+class InverseProfile:
     """The inverse of a strictly decreasing profile p, on a table that is refined to rounding.
 
     Attributes
@@ -127,8 +127,8 @@ class Inverse:
     values: Array = field(repr=False)
 
     @classmethod
-    def of(cls, kernel: Kernel) -> Inverse:
-        """Tabulate the profile of a radial kernel over all distances there are, or raise."""
+    def of(cls, kernel: Kernel) -> InverseProfile:
+        """Tabulate the profile of a radial kernel over all distances, or raise."""
         if kernel.program.kind != "radial" or not kernel.program.has_derivatives:
             raise InputError(
                 f"Distances needs a radial kernel, a profile of one distance; {kernel!r} is not: "
@@ -157,7 +157,7 @@ class Inverse:
         return cls(profile, float(values[0]), float(values[-1] + slack), grid, values)
 
     def __call__(self, t: Array) -> Array:
-        """The squared distances u with p(u) = t; 0 for t >= p(0), NaN where it cannot be told."""
+        """The squared distances u with p(u) = t; 0 for t >= p(0), NaN beyond the range."""
         out = np.where(t >= self.top, 0.0, np.nan)
         inside = (t < self.top) & (t > self.floor)
         wanted = t[inside]
@@ -255,7 +255,7 @@ class _Global(Solver):
     """Scaling on all points: a linear map of the squared distances."""
 
     points: Any = field(repr=False)
-    profile: Inverse
+    profile: InverseProfile
     seen: _View = field(repr=False)
     mean: Array
     own: Array = field(repr=False)  # squared distances of the points to their mean
@@ -284,7 +284,7 @@ class _Local(Solver):
     """Scaling on the nearest points of each element."""
 
     points: Any = field(repr=False)
-    profile: Inverse
+    profile: InverseProfile
     seen: _View = field(repr=False)
     neighbors: int
     tol: float

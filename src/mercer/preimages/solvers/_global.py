@@ -17,7 +17,7 @@ from mercer.preimages._objective import Collinear, Nearest
 from mercer.preimages._problem import Problem
 from mercer.preimages._result import SolverResult
 from mercer.preimages._solver import Solver
-from mercer.rigor import BoxObjective, Terms, minimise
+from mercer.rigor import BoxObjective, Terms, minimise, objective_scale
 from mercer.space import Element
 
 _MAX_AXES = 3
@@ -44,7 +44,8 @@ class Global(Solver):
 
     `Status.ESCAPED`: nothing is better than points at infinity by more than the gap, and the point
     returned is no better. `Status.MAX_ITER`: `max_boxes` did not suffice; the point is the best
-    that was found, and `global_minimum` tells what is proved.
+    that was found, and `global_minimum` tells what is proved. So it is where points in single
+    precision are too coarse for the gap.
 
     Parameters
     ----------
@@ -97,6 +98,18 @@ class Global(Solver):
             np.array([row.n_rounds for row in rows]),
             np.array([row.n_boxes for row in rows]),
         )
+
+    def rounded(self, problem: Problem, found: SolverResult, points: Array) -> SolverResult:
+        """The result at rounded points, PROVED only where they are as good to the gap."""
+        status = found.status.copy()
+        for j in np.flatnonzero(status == Status.PROVED).tolist():
+            low, high = _region(problem, j)
+            objective = _objective(problem, j, low, high)
+            value = objective.values(points[j : j + 1], points[j : j + 1]).hi[0]
+            again = _minimum(problem, j, self.gap / 2, self.max_boxes, points[j : j + 1])
+            if not value <= again.lower + self.gap * objective_scale(objective):
+                status[j] = Status.MAX_ITER
+        return replace(found, points=points, status=status, state=None)
 
 
 @dataclass(frozen=True, eq=False)
