@@ -21,7 +21,7 @@ _PILOTS = (32, 256)  # starts that look for modes first, at least and at most
 _MANY = 1000  # starts that are worth a search beforehand
 _FEW = 8  # starts that are not worth a search on the way, unless it is long
 _AGAIN = tuple(8 * 4**j for j in range(20))  # steps after which rows on the way look for modes
-_PAIRS = 2e7  # terms of sums that the search for basins may always take
+_SAMPLES = 5000  # of the density that the search for basins may always take: about 0.1 s
 _POLISH = 12  # steps that look for a mode
 _CRAWL = 1e-3  # of the kernel's length: rows with shorter steps may leap after every hundred
 _LEAPS = 40  # times that a row may leap
@@ -114,7 +114,7 @@ class Ascent(Search):
         if not len(modes):
             return
         # the search must not take more than the ascents
-        most = max(_PAIRS / sum(map(len, self.density.points)), 2 * self.density.n_queries)
+        most = max(_SAMPLES, 2 * self.density.n_queries)
         for basin in self.search.basins(modes, most):
             if basin is not None and basin.level < basin.value:
                 self.basins.add(basin)
