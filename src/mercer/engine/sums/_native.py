@@ -21,7 +21,7 @@ from mercer.engine._compiled import compiled_program
 from mercer.engine._points import n_columns, tile_dtype
 from mercer.engine._tiling import pieces
 from mercer.engine.pairs._cancellation import recompute_below
-from mercer.engine.pairs._cutoff import sorted_in_space, useful_cutoff
+from mercer.engine.pairs._cutoff import bounding_box, sorted_in_space, useful_cutoff
 from mercer.engine.pairs._distances import bound_on_error, squared_norms
 from mercer.engine.pairs._tiles import centre_before_maps, mapped
 from mercer.engine.programs._coef import Coef
@@ -83,6 +83,16 @@ class CorePoints:
         yc = centred if y is x else yc.astype(self.dtype, copy=False)
         return Placed(centred, yc, PRODUCT_FORM)
 
+    def box(self, form: int) -> tuple[Array, Array]:
+        """The smallest and the largest coordinates of the points, in that form."""
+        low, high = self._box
+        shift = self._centred[0] if form == PRODUCT_FORM else 0.0
+        return low - shift, high - shift
+
+    @cached_property
+    def _box(self) -> tuple[Array, Array]:
+        return bounding_box(self.points)
+
     @cached_property
     def _centred(self) -> tuple[Array, Array]:
         centre = self.points.mean(axis=0, dtype=np.float64)
@@ -138,7 +148,9 @@ class NativeSum:
         tolerance, y, query_order = get_options().tolerance, placed.queries, None
         cutoff = np.inf
         if placed.form != INNER_PRODUCT:
-            cutoff = useful_cutoff(self.program, placed.points, y, order, tolerance, self.n_queries)
+            box = self._points[dtype].box(placed.form)
+            many = self.n_queries
+            cutoff = useful_cutoff(self.program, placed.points, y, order, tolerance, many, box)
         weighted = self._in_order(placed, order, cutoff)
         if cutoff < np.inf:
             query_order, y = sorted_in_space(y, _PANELS)
