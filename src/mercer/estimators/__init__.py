@@ -10,13 +10,6 @@ from mercer.estimators._mean_shift import MeanShift
 from mercer.estimators._novelty import KernelNovelty
 
 __all__ = [
-    "KernelDenoiser",
-    "KernelDensity",
-    "KernelEstimator",
-    "KernelImputer",
-    "KernelNovelty",
-    "KernelPCA",
-    "MeanShift",
-    "Nystroem",
-    "RandomFeatures",
-]
+    "KernelDenoiser", "KernelDensity", "KernelEstimator", "KernelImputer", "KernelNovelty",
+    "KernelPCA", "MeanShift", "Nystroem", "RandomFeatures",
+]  # fmt: skip

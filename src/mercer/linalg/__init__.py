@@ -13,22 +13,7 @@ from mercer.linalg._solve import solve
 from mercer.linalg._woodbury import woodbury
 
 __all__ = [
-    "EigenPair",
-    "EigenPairs",
-    "FeatureError",
-    "GramOperator",
-    "Nystrom",
-    "PivotedCholesky",
-    "RandomFeatures",
-    "Solution",
-    "Step",
-    "eigenpairs",
-    "gram_operator",
-    "leverage_scores",
-    "nystrom",
-    "pivoted_cholesky",
-    "power_iteration",
-    "random_features",
-    "solve",
-    "woodbury",
-]
+    "EigenPair", "EigenPairs", "FeatureError", "GramOperator", "Nystrom", "PivotedCholesky",
+    "RandomFeatures", "Solution", "Step", "eigenpairs", "gram_operator", "leverage_scores",
+    "nystrom", "pivoted_cholesky", "power_iteration", "random_features", "solve", "woodbury",
+]  # fmt: skip

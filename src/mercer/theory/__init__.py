@@ -17,27 +17,10 @@ from mercer.theory._separation import Separation, Witness, is_characteristic, is
 from mercer.theory._shadow import shadow, shadow_constant
 
 __all__ = [
-    "BochnerNorm",
-    "ConvergenceBandwidth",
-    "Membership",
-    "MembershipVerdict",
-    "MercerExpansion",
-    "ProjectiveConditions",
-    "Separation",
-    "Witness",
-    "bochner_norm",
-    "characteristic_coefficients",
-    "convergence_bandwidth",
-    "fourier_coefficients",
-    "fourier_inner",
-    "fourier_mmd",
-    "fourier_norm",
-    "gaussian_mercer",
-    "is_characteristic",
-    "is_universal",
-    "membership",
-    "projective_conditions",
-    "shadow",
-    "shadow_constant",
+    "BochnerNorm", "ConvergenceBandwidth", "Membership", "MembershipVerdict", "MercerExpansion",
+    "ProjectiveConditions", "Separation", "Witness", "bochner_norm",
+    "characteristic_coefficients", "convergence_bandwidth", "fourier_coefficients",
+    "fourier_inner", "fourier_mmd", "fourier_norm", "gaussian_mercer", "is_characteristic",
+    "is_universal", "membership", "projective_conditions", "shadow", "shadow_constant",
     "sobolev_norm",
-]
+]  # fmt: skip
