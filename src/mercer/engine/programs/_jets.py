@@ -11,18 +11,7 @@ from typing import Any
 import numpy as np
 
 from mercer._array import namespace
-from mercer.engine.programs._expr import (
-    Add,
-    Const,
-    Cut,
-    Expr,
-    Log,
-    LogAddExp,
-    Mul,
-    Pow,
-    Unary,
-    Var,
-)
+from mercer.engine.programs._expr import Add, Const, Cut, Expr, Log, LogAddExp, Mul, Pow, Unary, Var
 from mercer.engine.programs._powers import log_of_sum, magnifies, power_of_sum
 from mercer.exceptions import DerivativeError
 

@@ -9,18 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from mercer.engine.programs._expr import (
-    Add,
-    Const,
-    Cut,
-    Exp,
-    Expr,
-    Log,
-    Matern,
-    Mul,
-    Pow,
-    Var,
-)
+from mercer.engine.programs._expr import Add, Const, Cut, Exp, Expr, Log, Matern, Mul, Pow, Var
 from mercer.engine.programs._log_profile import is_nonnegative
 from mercer.engine.programs._powers import magnifies
 
