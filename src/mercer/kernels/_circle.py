@@ -24,6 +24,7 @@ from mercer.kernels._discrete_measures import Atoms, TableAtoms, ZetaAtoms, whol
 from mercer.kernels._domain import Domain, Vectors
 from mercer.kernels._flags import Definiteness, Flags
 from mercer.kernels._kernel import Kernel
+from mercer.kernels._parameters import checked
 from mercer.kernels._radial import recorded
 
 _TWO_PI = 2.0 * math.pi
@@ -46,8 +47,9 @@ class Circle(Domain):
 
     circumference: float
 
+    base = Vectors()
+
     def check(self, X: Any, name: str) -> Any:
-        """One column of numbers."""
         X = Vectors().check(X, name)
         if X.shape[1] != 1:
             raise DomainError(
@@ -57,13 +59,7 @@ class Circle(Domain):
         return X
 
     @property
-    def base(self) -> Domain:
-        """Vectors."""
-        return Vectors()
-
-    @property
     def period(self) -> float | None:
-        """The circumference."""
         return self.circumference
 
 
@@ -181,7 +177,6 @@ class Periodic(Circular):
         return self.spectral_measure(1).masses(l)
 
     def spectral_measure(self, dim: int) -> Atoms:
-        """Finitely many atoms."""
         _require_one(self, dim)
         return TableAtoms(self.coefficients, self.period)
 
@@ -194,6 +189,7 @@ class Periodic(Circular):
 
 
 @dataclass(frozen=True)
+@checked(scale=positive, period=positive)
 class JacobiTheta(Circular):
     """Jacobi theta kernel: Gaussian densities of deviation s, wrapped around the circle.
 
@@ -233,10 +229,6 @@ class JacobiTheta(Circular):
 
     flags = Flags(Definiteness.POSITIVE, None, None, True, True)
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "scale", positive(self.scale, "scale"))
-        object.__setattr__(self, "period", positive(self.period, "period"))
-
     @property
     def _width(self) -> float:
         """The scale as an angle."""
@@ -267,7 +259,6 @@ class JacobiTheta(Circular):
         return -0.5 * angle**2 - math.log(self.period)
 
     def spectral_measure(self, dim: int) -> Atoms:
-        """A discrete normal law."""
         _require_one(self, dim)
         last = math.ceil(math.sqrt(2.0 * _NEGLIGIBLE) / self._width)
         if last > _MOST_ATOMS:
@@ -295,6 +286,7 @@ class JacobiTheta(Circular):
 
 
 @dataclass(frozen=True)
+@checked(order=positive_int, constant=non_negative, period=positive)
 class PeriodicSobolev(Circular):
     """Periodic Sobolev kernel: coefficients nu_0 and m^(-2s), summed by a Bernoulli polynomial.
 
@@ -330,12 +322,8 @@ class PeriodicSobolev(Circular):
     period: float = 1.0
 
     def __post_init__(self) -> None:
-        order = positive_int(self.order, "order")
-        if order > _MOST_ORDER:
-            raise InputError(f"order must be at most {_MOST_ORDER}, got {order}")
-        object.__setattr__(self, "order", order)
-        object.__setattr__(self, "constant", non_negative(self.constant, "constant"))
-        object.__setattr__(self, "period", positive(self.period, "period"))
+        if self.order > _MOST_ORDER:
+            raise InputError(f"order must be at most {_MOST_ORDER}, got {self.order}")
 
     @property
     def flags(self) -> Flags:  # type: ignore[override]
@@ -361,7 +349,6 @@ class PeriodicSobolev(Circular):
         return self.spectral_measure(1).masses(l)
 
     def spectral_measure(self, dim: int) -> Atoms:
-        """Orders that follow the zeta law."""
         _require_one(self, dim)
         return ZetaAtoms(self.constant, 2.0 * self.order, self.period)
 
