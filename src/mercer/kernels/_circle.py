@@ -12,14 +12,14 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
-from mercer._array import Array, non_negative, positive, positive_int
+from mercer._array import Array, frozen, non_negative, positive, positive_int
 from mercer.engine import Gap, Program, Var
 from mercer.exceptions import DomainError, InputError, UnavailableError
-from mercer.kernels._bernoulli import bernoulli
 from mercer.kernels._discrete_measures import Atoms, TableAtoms, ZetaAtoms, whole
 from mercer.kernels._domain import Domain, Vectors
 from mercer.kernels._flags import Definiteness, Flags
@@ -362,3 +362,19 @@ class PeriodicSobolev(Circular):
 def _require_one(kernel: Circular, dim: int) -> None:
     if dim != 1:
         raise UnavailableError(f"points of {kernel!r} are single numbers, not {dim}")
+
+
+@lru_cache(maxsize=16)
+def bernoulli(s: int) -> Array:
+    """Coefficients in y = x^2, highest first, of (-1)^(s-1) (2 pi)^(2s) / (2s)! B_2s(1/2 + x).
+
+    About 1/2 the terms alternate like those of a cosine, and hardly cancel for |x| <= 1/2: they are
+    the derivatives 2 (-1)^(m-1) (2 pi)^(2m) eta(2s - 2m) of 2 sum_l l^(-2s) cos(2 pi l t) at
+    t = 1/2, over (2m)!, with Dirichlet's eta(k) = (1 - 2^(1-k)) zeta(k) and eta(0) = 1/2.
+    """
+    from scipy.special import factorial, zeta
+
+    m = np.arange(s, -1, -1)
+    k = 2.0 * (s - m)
+    eta = np.where(k > 0, (1.0 - 2.0 ** (1.0 - k)) * zeta(np.maximum(k, 2.0)), 0.5)
+    return frozen(2.0 * (-1.0) ** (m - 1) * _TWO_PI ** (2 * m) * eta / factorial(2 * m))
