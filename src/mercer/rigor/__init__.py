@@ -11,7 +11,6 @@ from mercer.rigor._derivative_bounds import (
     gradient_bound,
     hessian_lipschitz,
     lipschitz,
-    mapped,
     spectral_norms,
     upward_curvature,
 )
@@ -36,7 +35,7 @@ from mercer.rigor._weyl import (
 __all__ = [
     "EPS", "BoxObjective", "FoundModes", "Interval", "RowSums", "Terms", "WeylTest", "all_sums",
     "as_interval", "coefficient_sizes", "cusp_slope", "enclose", "enclose_in_distance",
-    "find_modes", "gradient_bound", "half_diagonal", "hessian_lipschitz", "lipschitz", "mapped",
+    "find_modes", "gradient_bound", "half_diagonal", "hessian_lipschitz", "lipschitz",
     "minimise", "negative_up_to", "objective_scale", "prepared", "row_sums", "spectral_norms",
     "supremum_errors", "third_derivative_bounds", "up", "upward_curvature", "weyl_of_sums",
     "weyl_test",
