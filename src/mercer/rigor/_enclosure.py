@@ -254,7 +254,7 @@ def _product(A: Array, z: Sequence[Any]) -> list[Any]:
     image = []
     for row in A:
         total: Any = 0
-        for j in np.flatnonzero(row):
+        for j in np.flatnonzero(row).tolist():
             total = plus(total, z[j] if row[j] == 1.0 else times(z[j], float(row[j])))
         image.append(total)
     return image
