@@ -159,7 +159,7 @@ class Terms:
         for step in maps:
             matrices.append(_matrix(step, len(image)))
             image = [0.0 * z[0] if is_zero(x) else x for x in _product(matrices[-1], image)]
-        u = functools.reduce(plus, (part.square() for part in image), 0)
+        u: Any = functools.reduce(plus, (part.square() for part in image), 0)
         if not order:
             return u, []
         for A in reversed(matrices):
