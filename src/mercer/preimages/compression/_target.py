@@ -38,7 +38,6 @@ class Fit:
     """Points that are independent to rounding, the coefficients of the projection, its gain."""
 
     points: Any
-    kept: Array  # which of the points that were given
     coef: Array  # (r, b)
     explained: Array  # (b,), of the returned coefficients
 
@@ -147,7 +146,8 @@ class Target:
         T, order, rank, _ = dpstrf(W, tol=max(DEPENDENT, len(W) * _EPS), lower=1)
         kept = np.asarray(order[:rank] - 1, dtype=np.intp)
         T = np.tril(T[:rank, :rank])
-        self._check_rest(W, T, kept)
+        L = solve_triangular(T, W[kept], lower=True)
+        self.check_definite(W.diagonal() - np.einsum("ij,ij->j", L, L), np.ones(len(W)))
         kept, place = np.sort(kept), np.argsort(np.argsort(kept))
         W, length, Z = W[np.ix_(kept, kept)], length[kept], Z[kept]
         F = np.asarray(self.psi.fields(Z).value, dtype=np.float64) / length[:, None]
@@ -157,7 +157,7 @@ class Target:
             coef[place] += solve_triangular(T, y, lower=True, trans=1)
             rest = F - W @ coef
         explained = np.einsum("jl,jl->l", coef, F + rest)  # 2 b'F - b'W b
-        return Fit(Z, kept, coef / length[:, None], explained)
+        return Fit(Z, coef / length[:, None], explained)
 
     def ridge_coef(self, W: Array, F: Array) -> tuple[Array, Array]:
         """The root T of the scaled W with its ridge, and its solution for scaled values F."""
@@ -172,28 +172,21 @@ class Target:
     def explained(self, Z: Array) -> ExplainedNorm:
         """E and its gradient at Z."""
         W, length = self.gram(Z)
-        wide = len(self.compact) > len(
-            Z
-        )  # then elements are combined before they are differentiated
+        wide = len(self.compact) > len(Z)  # combine elements before differentiating them
         f = self.compact.fields(Z, order=0 if wide else 1)
         scaled = np.asarray(f.value, dtype=np.float64) / length[:, None]
         B = self.ridge_coef(W, scaled)[1]
         value = float(np.einsum("jl,jl->", B, scaled))
         B /= length[:, None]
         mine = Element(self.kernel, Z, Dense(B), len(self.compact))
-        slope = _combined_gradients(self.compact, Z, B, f.gradient) - _combined_gradients(
-            mine, Z, B
-        )
+        theirs = _combined_gradients(self.compact, Z, B, f.gradient)
+        gradient = 2.0 * (theirs - _combined_gradients(mine, Z, B))
         weight = np.einsum("jl,jl->j", B, B)
-        return ExplainedNorm(Z, value, 2.0 * slope - self._ridge_slope(Z, weight), weight)
-
-    def _ridge_slope(self, Z: Array, weight: Array) -> Any:
-        """The ridge is scaled by k(z, z), which moves with z unless the kernel is radial."""
-        if all(isinstance(v, engine.Distance) for v in self.program.variables):
-            return 0.0
-        one = Dense(np.ones((1, 1)))
-        own = engine.fields(self.program.diagonal, Z[:1], Z, one, order=1)
-        return _ridge(len(Z)) * weight[:, None] * np.asarray(own.gradient)[:, 0]
+        if not all(isinstance(v, engine.Distance) for v in self.program.variables):
+            # the ridge is scaled by k(z, z), which moves with z
+            own = engine.fields(self.program.diagonal, Z[:1], Z, Dense(np.ones((1, 1))), order=1)
+            gradient -= _ridge(len(Z)) * weight[:, None] * np.asarray(own.gradient)[:, 0]
+        return ExplainedNorm(Z, value, gradient, weight)
 
     def check_definite(self, left: Array, own: Array) -> None:
         """Raise where what features leave of others is negative beyond rounding."""
@@ -202,13 +195,6 @@ class Target:
                 f"{self.kernel!r} is not positive definite on the points of psi: there is no "
                 "projection to compress it to"
             )
-
-    def _check_rest(self, W: Array, T: Array, kept: Array) -> None:
-        from scipy.linalg import solve_triangular
-
-        L = solve_triangular(T, W[kept], lower=True)
-        left = W.diagonal() - np.einsum("ij,ij->j", L, L)
-        self.check_definite(left, np.ones(len(W)))
 
 
 def _ridge(size: int) -> float:
@@ -265,11 +251,9 @@ def compact_coef(coef: Coef) -> Coef:
     """
     n, b = coef.shape
     if isinstance(coef, LowRank) and coef.left.shape[1] < b:
-        R: Any = np.linalg.qr(np.asarray(coef.right, dtype=np.float64).T, mode="r")
-        return Dense(frozen(coef.left @ R.T))
+        return Dense(frozen(coef.left @ np.linalg.qr(coef.right.T.astype(np.float64), mode="r").T))
     if isinstance(coef, Dense) and n < b:
-        R = np.linalg.qr(np.asarray(coef.array, dtype=np.float64).T, mode="r")
-        return Dense(frozen(R.T))
+        return Dense(frozen(np.linalg.qr(coef.array.T.astype(np.float64), mode="r").T))
     return coef
 
 
