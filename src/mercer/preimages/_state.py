@@ -11,18 +11,6 @@ import numpy as np
 
 from mercer._array import Array
 
-_PARTS = (
-    "points",
-    "value",
-    "gradient",
-    "hessian",
-    "stiffness",
-    "shift",
-    "size",
-    "terms",
-    "cusp",
-)
-
 
 @dataclass(frozen=True, eq=False)
 class State:
@@ -111,6 +99,9 @@ class State:
         return np.asarray(-self.gradient / stiff[:, None])
 
 
+_PARTS = tuple(State.__dataclass_fields__)
+
+
 def smallest_subgradients(rest: Array, norm: Array, pull: Array) -> Array:
     """The subgradients of smallest norm at cusps: what a cusp can balance is taken away.
 
@@ -160,8 +151,3 @@ def row_norms(array: Array) -> Array:
 def row_products(a: Array, b: Array) -> Array:
     """The inner product of each row of a with that of b, in one pass."""
     return np.asarray(np.einsum("ij,ij->i", a, b))
-
-
-def by_row(array: Array, factor: Array) -> Array:
-    """Each row times its own number."""
-    return array * factor.reshape(-1, *(1,) * (array.ndim - 1))

@@ -113,7 +113,6 @@ class Greedy(Compressor):
         object.__setattr__(self, "max_iter", positive_int(self.max_iter, "max_iter"))
 
     def choose(self, task: Task) -> ChosenPoints:
-        """Add and move."""
         target = task.target
         engine.require_derivatives(target.program)
         if not target.kernel.domain.is_vector:
@@ -180,7 +179,6 @@ class Pruning(Compressor):
             raise InputError(f"pool must be >= 1, got {self.pool!r}")
 
     def choose(self, task: Task) -> ChosenPoints:
-        """Forwards, then backwards."""
         target = task.target
         size = int(self.pool * task.n_points)
         if self.pool > 1.0:
@@ -227,7 +225,6 @@ class Landmarks(Compressor):
             raise InputError(f"rule must be one of {', '.join(_RULES)}, got {self.rule!r}")
 
     def choose(self, task: Task) -> ChosenPoints:
-        """By the rule."""
         target, m = task.target, task.n_points
         if self.rule == "pivoted":
             rows = forward(target, np.arange(n_rows(target.points)), m, by_error=False)

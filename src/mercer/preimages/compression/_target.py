@@ -66,7 +66,6 @@ class Target:
 
     @classmethod
     def of(cls, psi: Element) -> Target:
-        """The target of compressing psi, which has distinct points."""
         points = engine.as_float64(psi.points)
         batch = Element(psi.kernel, points, psi.coef, psi.coef.shape[1])
         coef = compact_coef(psi.coef)
@@ -81,17 +80,14 @@ class Target:
 
     @property
     def kernel(self) -> Kernel:
-        """The kernel of the space."""
         return self.psi.kernel
 
     @property
     def program(self) -> Program:
-        """Its program."""
         return self.psi.kernel.program
 
     @property
     def points(self) -> Any:
-        """The points of psi."""
         return self.psi.points
 
     @cached_property

@@ -24,9 +24,10 @@ _VALUES = 1 << 20  # values of a batch, or coordinates, that are held at once
 class Candidates(Solver):
     """For each element the candidate c with the smallest k(c, c) / 2 - psi(c).
 
-    That is the candidate whose feature is nearest to psi. Nothing is asked of the kernel but its
-    values: strings, sets, graphs and rows of a precomputed matrix have pre-images this way.
-    Every candidate is looked at, in blocks. Among equals the first is taken.
+    That is the candidate whose feature is nearest to psi (Honeine 2024, see `preimage`, equation
+    4). Nothing is asked of the kernel but its values: strings, sets, graphs and rows of a
+    precomputed matrix have pre-images this way. Every candidate is looked at, in blocks. Among
+    equals the first is taken.
 
     Under a constraint the candidates are moved to the nearest points that meet it, before they are
     compared.
@@ -35,11 +36,6 @@ class Candidates(Solver):
     ----------
     points : array_like or list of points of the kernel's domain, optional
         The candidates; by default the points of the elements.
-
-    References
-    ----------
-    P. Honeine, Theoretical insights on the pre-image resolution in machine learning, 2024,
-    equation (4).
 
     Examples
     --------
@@ -55,7 +51,6 @@ class Candidates(Solver):
     points: Any = None
 
     def prepare(self, psi: Element) -> Solver:
-        """Check the candidates, and measure them, once."""
         kernel = psi.kernel
         chosen = (
             psi.support if self.points is None else kernel.points(self.points, "the candidates")
@@ -65,7 +60,6 @@ class Candidates(Solver):
         return _Ready(points, np.asarray(diagonal(kernel.program, points), dtype=np.float64))
 
     def solve(self, problem: Problem, start: Any) -> SolverResult:
-        """The best candidate of every element."""
         return self.prepare(problem.psi).solve(problem, start)
 
 
@@ -77,7 +71,6 @@ class _Ready(Solver):
     diagonal: Array = field(repr=False)
 
     def solve(self, problem: Problem, start: Any) -> SolverResult:
-        """Compare block by block."""
         count, b = n_rows(self.points), problem.batch
         plain = isinstance(problem.objective, Nearest | Collinear) and problem.constraint.is_free
         score = self._plain if plain else self._in_pairs

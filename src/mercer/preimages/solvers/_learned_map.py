@@ -98,15 +98,17 @@ class LearnedMap:
         plane = _as_plane(plane)
         X = _training_points(plane, points)
         C = np.asarray(plane.coordinates(feature(plane.origin.kernel, X)), dtype=np.float64)
-        kernel = _default_kernel(C) if self.kernel is None else self.kernel
+        kernel = self.kernel
+        if kernel is None:
+            same = np.array_equal(C.min(axis=0), C.max(axis=0))
+            kernel = Gaussian(1.0 if same else median_scale(C))
         middle = X.mean(axis=0)
         with single_threaded_blas():  # threads are for the grid
             ridge = _Ridge.of(kernel, C, X - middle)
         penalty = ridge.best_penalty() if self.penalty is None else self.penalty
         intercept, weights = ridge.coefficients(penalty)
-        error = ridge.leave_one_out(penalty)
-        fitted = Element(kernel, C, weights)
-        return FittedMap(plane, kernel, penalty, error, fitted, middle + intercept)
+        back = Element(kernel, C, weights), middle + intercept
+        return FittedMap(plane, kernel, penalty, ridge.leave_one_out(penalty), *back)
 
 
 @dataclass(frozen=True, eq=False)
@@ -155,7 +157,6 @@ class FittedMap(Solver):
         return np.asarray(self.intercept + self.map(coordinates))
 
     def solve(self, problem: Problem, start: Any) -> SolverResult:
-        """Coordinates of every element, then the map."""
         return found_by_regression(self.plane, self.predict, self.intercept.size, problem)
 
 
@@ -189,12 +190,6 @@ def _training_points(plane: Subspace, points: Any) -> Array:
     return X
 
 
-def _default_kernel(C: Array) -> Kernel:
-    """A Gaussian of the median distance; of length 1 where all coordinates are equal."""
-    same = np.array_equal(C.min(axis=0), C.max(axis=0))
-    return Gaussian(1.0 if same else median_scale(C))
-
-
 @dataclass(frozen=True, eq=False)
 class _Ridge:
     """Ridge regression with an intercept, for every penalty from one eigendecomposition."""
@@ -206,7 +201,6 @@ class _Ridge:
 
     @classmethod
     def of(cls, kernel: Kernel, C: Array, Y: Array) -> _Ridge:
-        """Decompose L."""
         from scipy.linalg import eigh
 
         L = np.asarray(kernel(C), dtype=np.float64)
