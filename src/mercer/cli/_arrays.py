@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zipfile
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -25,24 +25,12 @@ from mercer.cli._output import Output
 
 @dataclass(frozen=True, eq=False)
 class ArrayFile(Data):
-    """An .npy or .npz file.
+    """An .npy or .npz file."""
 
-    Attributes
-    ----------
-    array : array of shape (n, ...)
-        The array as read; `values` holds columns of its flattened rows.
-    used : tuple of int
-        Positions of the columns in `values`.
-    key : str or None
-        The name of the array in an .npz file.
-    others : dict
-        The other arrays of that file.
-    """
-
-    array: Array = field(default_factory=lambda: np.empty((0, 0)), repr=False)
-    used: tuple[int, ...] = ()
-    key: str | None = None
-    others: dict[str, Array] = field(default_factory=dict, repr=False)
+    used: tuple[int, ...]  # positions of the columns in `values`
+    array: Array  # as read; `values` holds columns of its flattened rows
+    key: str | None  # the name of the array in an .npz file
+    others: dict[str, Array]  # the other arrays of that file
 
     @property
     def same_unit(self) -> bool:
@@ -117,9 +105,8 @@ def read_array(path: Path, selection: Selection) -> ArrayFile:
     def numbers(i: int) -> Array | str:
         return without_markers(flat[:, i].astype(kind), selection.missing)
 
-    used, values, unused = choose_columns(path, names, selection, numbers)
-    chosen = tuple(names[i] for i in used)
-    return ArrayFile(path, values, chosen, unused, array, used, key, others)
+    chosen = choose_columns(path, names, selection, numbers)
+    return ArrayFile(path, *chosen, array, key, others)
 
 
 def _choose_array(path: Path, names: list[str], selection: Selection) -> str:

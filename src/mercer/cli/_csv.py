@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any, ClassVar
@@ -23,33 +23,15 @@ _FORMULA = ("=", "+", "-", "@", "\t", "\r")  # how cells begin that spreadsheets
 _TEXT = np.dtypes.StringDType()  # 16 bytes per short cell
 
 
-@dataclass(frozen=True)
-class Dialect:
-    """The separator and line ending of a text table."""
-
-    separator: str = ","
-    newline: str = "\n"
-
-
 @dataclass(frozen=True, eq=False)
 class TextTable(Data):
-    """A CSV or TSV file.
+    """A CSV or TSV file."""
 
-    Attributes
-    ----------
-    header : tuple of str or None
-        The names of all columns, if the file has them.
-    cells : tuple of arrays of strings
-        All columns.
-    used : tuple of int
-        Positions of the columns in `values`.
-    dialect : Dialect
-    """
-
-    header: tuple[str, ...] | None = None
-    cells: tuple[Any, ...] = field(default=(), repr=False)
-    used: tuple[int, ...] = ()
-    dialect: Dialect = Dialect()
+    used: tuple[int, ...]  # positions of the columns in `values`
+    header: tuple[str, ...] | None  # the names of all columns, if the file has them
+    cells: list[Any]  # all columns, as arrays of strings
+    separator: str
+    newline: str
 
     has_names: ClassVar[bool] = True
 
@@ -74,18 +56,18 @@ class TextTable(Data):
         self._write(header, [*self.cells, *map(as_text, columns.values())], output)
 
     def _write(self, header: Sequence[str] | None, cells: list[Any], output: Output) -> None:
-        dialect = self.dialect
+        separator = self.separator
         if output.suffix != self.path.suffix.lower():
-            dialect = Dialect("\t" if output.suffix == ".tsv" else ",", dialect.newline)
-        write_table(output, header, cells, dialect)
+            separator = "\t" if output.suffix == ".tsv" else ","
+        write_table(output, header, cells, separator, self.newline)
 
 
 def read_csv(path: Path, selection: Selection) -> TextTable:
     """Read a text table; refuse rows of unequal length."""
-    dialect = _dialect(path)
+    separator, newline = _dialect(path)
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
-            rows = csv.reader(file, delimiter=dialect.separator, strict=True)
+            rows = csv.reader(file, delimiter=separator, strict=True)
             header, cells = _columns(path, rows, selection.header)
     except UnicodeDecodeError as error:
         raise DataError(f"{path} is not UTF-8 text; save it as CSV in UTF-8") from error
@@ -97,24 +79,23 @@ def read_csv(path: Path, selection: Selection) -> TextTable:
     def numbers(i: int) -> Array | str:
         return as_numbers(cells[i], selection.missing, first)
 
-    used, values, unused = choose_columns(path, names, selection, numbers)
-    return TextTable(
-        path, values, tuple(names[i] for i in used), unused, header, tuple(cells), used, dialect
-    )
+    chosen = choose_columns(path, names, selection, numbers)
+    return TextTable(path, *chosen, header, cells, separator, newline)
 
 
 def write_table(
     output: Output,
     header: Iterable[str] | None,
     cells: Sequence[Any],
-    dialect: Dialect = Dialect(),
+    separator: str = ",",
+    newline: str = "\n",
 ) -> None:
     """Write columns of strings; file names that are not Unicode are written with escapes."""
     with (
         output.file() as path,
         path.open("w", encoding="utf-8", errors="backslashreplace", newline="") as file,
     ):
-        writer = csv.writer(file, delimiter=dialect.separator, lineterminator=dialect.newline)
+        writer = csv.writer(file, delimiter=separator, lineterminator=newline)
         safe = escape_formulas if output.escape else list
         if header is not None:
             writer.writerow(safe(header))
@@ -174,16 +155,16 @@ def _is_number(cell: str) -> bool:
     return "_" not in cell
 
 
-def _dialect(path: Path) -> Dialect:
+def _dialect(path: Path) -> tuple[str, str]:
     """Find the most frequent separator in the first line, and the line ending."""
     with path.open("rb") as file:
         line = file.readline(1_000_000)
     newline = "\r\n" if line.endswith(b"\r\n") else "\n"
     if path.suffix.lower() == ".tsv":
-        return Dialect("\t", newline)
+        return "\t", newline
     bare = re.sub(rb'"[^"]*"', b"", line)
     separators = (",", ";", "\t", "|")
-    return Dialect(max(separators, key=lambda s: bare.count(s.encode())), newline)
+    return max(separators, key=lambda s: bare.count(s.encode())), newline
 
 
 def _columns(path: Path, rows: Any, named: bool) -> tuple[tuple[str, ...] | None, list[Any]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Container, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import ClassVar
@@ -19,52 +19,25 @@ from mercer.cli._output import Output
 
 @dataclass(frozen=True)
 class Selection:
-    """Options that say what to read from a file.
+    """Options that say what to read from a file."""
 
-    Attributes
-    ----------
-    columns, skip : tuple of str
-        Names of columns to use or to leave alone; each may hold several, separated by commas.
-    array : str or None
-        Name of the array in an .npz file.
-    missing : tuple of str
-        Text that marks a missing value, besides empty cells and NaN.
-    header : bool
-        Whether the first line of a text table holds column names.
-    max_expansion : float
-        Gigabytes that a compressed file may take up in memory.
-    like : Data or None
-        Training data, whose columns are required, even if they are empty here.
-    """
-
-    columns: tuple[str, ...] = ()
-    skip: tuple[str, ...] = ()
-    array: str | None = None
-    missing: tuple[str, ...] = ()
-    header: bool = True
-    max_expansion: float = 1.0
-    like: Data | None = None
+    columns: tuple[str, ...] = ()  # to use; each may hold several names, separated by commas
+    skip: tuple[str, ...] = ()  # to leave alone, likewise
+    array: str | None = None  # name of the array in an .npz file
+    missing: tuple[str, ...] = ()  # text that marks a missing value, besides empty cells and NaN
+    header: bool = True  # whether the first line of a text table holds column names
+    max_expansion: float = 1.0  # gigabytes that a compressed file may take up in memory
+    like: Data | None = None  # training data, whose columns are required, even if empty here
 
 
 @dataclass(frozen=True, eq=False)
 class Data(ABC):
-    """Rows of numbers and the file they came from.
-
-    Attributes
-    ----------
-    path : Path
-    values : array of shape (n, d)
-        NaN where a value is missing.
-    names : tuple of str
-        Column names of `values`.
-    unused : dict
-        Columns that are written unchanged, and why.
-    """
+    """Rows of numbers and the file they came from."""
 
     path: Path
-    values: Array = field(repr=False)
-    names: tuple[str, ...] = ()
-    unused: dict[str, str] = field(default_factory=dict)
+    values: Array  # shape (n, d), NaN where a value is missing
+    names: tuple[str, ...]  # of the columns of `values`
+    unused: dict[str, str]  # columns that are written unchanged, and why
 
     row_word: ClassVar[str] = "row"
     has_names: ClassVar[bool] = False
@@ -144,18 +117,11 @@ def check_same_size(data: Data, train: Data) -> None:
 
 def choose_columns(
     path: Path, names: Sequence[str], selection: Selection, numbers: Callable[[int], Array | str]
-) -> tuple[tuple[int, ...], Array, dict[str, str]]:
-    """Return the columns of a table to use, their values, and why the others are not used.
+) -> tuple[Array, tuple[str, ...], dict[str, str], tuple[int, ...]]:
+    """Return the columns of a table to use: their values, names and positions.
 
-    Parameters
-    ----------
-    path : Path
-        For messages.
-    names : sequence of str
-        Names of all columns.
-    selection : Selection
-    numbers : callable
-        Returns the values of column i, or the reason why it has none.
+    The third result says why the other columns are not used. `numbers(i)` returns the values of
+    column i, or the reason why it has none.
     """
     candidates, unused = _candidates(path, names, selection)
     used: dict[int, Array] = {}
@@ -171,7 +137,8 @@ def choose_columns(
     if not used:
         why = listed(f"{name} ({reason})" for name, reason in unused.items())
         raise DataError(f"{path} has no column of numbers{': ' + why if why else ''}")
-    return tuple(used), np.column_stack(list(used.values())), unused
+    values = np.column_stack(list(used.values()))
+    return values, tuple(names[i] for i in used), unused, tuple(used)
 
 
 def without_markers(values: Array, markers: tuple[str, ...]) -> Array:

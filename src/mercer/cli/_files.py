@@ -29,12 +29,12 @@ _VALUES = {
 _COLUMNS = {**_VALUES, ".npy": (".csv", ".npz"), ".npz": (".csv", ".npz")}
 
 
-def check_files(source: Path, train: Path | None, output: Output, *, new_columns: bool) -> None:
+def check_files(inputs: list[Path], output: Output, *, new_columns: bool) -> None:
     """Refuse inputs that cannot be read and outputs that cannot be written, before any work."""
-    inputs = [source] if train is None else [source, train]
     for path in inputs:
         _check_readable(path)
-    if train is not None and train.is_dir() != source.is_dir():
+    source, train = inputs[0], inputs[-1]
+    if train.is_dir() != source.is_dir():
         raise UsageError(f"{train} and {source} must both be files or both be folders of images")
     if not source.is_dir():
         allowed = (_COLUMNS if new_columns else _VALUES)[source.suffix.lower()]
@@ -48,7 +48,6 @@ def check_files(source: Path, train: Path | None, output: Output, *, new_columns
 
 def read(path: Path, selection: Selection, progress: Progress) -> Data:
     """Read a table, an array or a folder of images."""
-    _check_readable(path)
     if path.is_dir():
         return read_images(path, selection, progress)
     with progress.waiting(f"reading {path.name}"):

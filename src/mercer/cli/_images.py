@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -25,38 +25,24 @@ _OPAQUE = (".jpg", ".jpeg", ".bmp", ".pgm", ".ppm")
 
 @dataclass(frozen=True, eq=False)
 class ImageFolder(Data):
-    """Images of one size, grey or colour, with values in [0, 1].
+    """Images of one size, grey or colour, with values in [0, 1]."""
 
-    Attributes
-    ----------
-    files : tuple of str
-        File names.
-    shape : tuple of int
-        (height, width, 1 or 3).
-    alpha : dict
-        Opacity by file name; it is written unchanged.
-    progress : Progress
-    """
-
-    files: tuple[str, ...] = ()
-    shape: tuple[int, ...] = ()
-    alpha: dict[str, Array] = field(default_factory=dict, repr=False)
-    progress: Progress = field(default_factory=Progress)
+    files: tuple[str, ...]
+    shape: tuple[int, ...]  # (height, width, 1 or 3)
+    alpha: dict[str, Array]  # opacity by file name; it is written unchanged
+    progress: Progress
 
     row_word: ClassVar[str] = "image"
 
     @property
     def same_unit(self) -> bool:
-        """All pixels are grey levels."""
         return True
 
     @property
     def size(self) -> str:
-        """The size of an image, in words."""
         return _size(self.shape)
 
     def label(self, row: int) -> str:
-        """The file name."""
         return self.files[row]
 
     def write(self, values: Array, output: Output) -> None:

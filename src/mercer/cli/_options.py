@@ -36,11 +36,7 @@ def data_command(
 ) -> Callable[[Callable[..., None]], click.Command]:
     """Make a command of a function of a `Run` and of the command's own options.
 
-    Parameters
-    ----------
-    examples : sequence of (str, str)
-        Descriptions and command lines for the help page.
-    *own : click options
+    `examples` are descriptions and command lines for the help page.
     """
 
     def decorate(function: Callable[..., None]) -> click.Command:

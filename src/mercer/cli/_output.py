@@ -16,20 +16,11 @@ from mercer.cli._messages import UsageError
 
 @dataclass(frozen=True)
 class Output:
-    """A file or folder to write: never an input, and complete or absent.
-
-    Attributes
-    ----------
-    path : Path
-    force : bool
-        Whether an existing output may be replaced.
-    escape : bool
-        Whether text in a CSV file that looks like a formula gets an apostrophe.
-    """
+    """A file or folder to write: never an input, and complete or absent."""
 
     path: Path
-    force: bool = False
-    escape: bool = False
+    force: bool = False  # whether an existing output may be replaced
+    escape: bool = False  # whether text in a CSV file that looks like a formula gets an apostrophe
 
     @property
     def suffix(self) -> str:

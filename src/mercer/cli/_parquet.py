@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -24,17 +24,10 @@ from mercer.cli._output import Output
 
 @dataclass(frozen=True, eq=False)
 class ParquetTable(Data):
-    """A Parquet file.
+    """A Parquet file."""
 
-    Attributes
-    ----------
-    table : pyarrow.Table
-    used : tuple of int
-        Positions of the columns in `values`.
-    """
-
-    table: Any = field(default=None, repr=False)
-    used: tuple[int, ...] = ()
+    used: tuple[int, ...]  # positions of the columns in `values`
+    table: Any  # a pyarrow.Table
 
     has_names: ClassVar[bool] = True
 
@@ -77,21 +70,22 @@ def read_parquet(path: Path, selection: Selection) -> ParquetTable:
         raise DataError(f"{path} has no rows")
     index = _index_columns(table)
 
+    def is_one(kind: Any, *names: str) -> bool:
+        return any(getattr(pa.types, f"is_{name}")(kind) for name in names)
+
     def numbers(i: int) -> Array | str:
         kind = table.schema.field(i).type
         if table.column_names[i] in index and not selection.columns:
             return "index"
-        if not (
-            pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
-        ):
-            return "text" if _is_text(pa, kind) else f"of type {kind}"
+        if is_one(kind, "string", "large_string", "dictionary"):
+            return "text"
+        if not is_one(kind, "integer", "floating", "decimal"):
+            return f"of type {kind}"
         column = table.column(i).cast(pa.float64(), safe=False).to_numpy()
         return without_markers(np.array(column, dtype=np.float64), selection.missing)
 
-    used, values, unused = choose_columns(path, table.column_names, selection, numbers)
-    return ParquetTable(
-        path, values, tuple(table.column_names[i] for i in used), unused, table, used
-    )
+    chosen = choose_columns(path, table.column_names, selection, numbers)
+    return ParquetTable(path, *chosen, table)
 
 
 def _size_in_memory(metadata: Any) -> int:
@@ -99,12 +93,6 @@ def _size_in_memory(metadata: Any) -> int:
     groups = (metadata.row_group(i) for i in range(metadata.num_row_groups))
     stored = sum(group.total_byte_size for group in groups)
     return int(max(stored, 8 * metadata.num_rows * metadata.num_columns))
-
-
-def _is_text(pa: Any, kind: Any) -> bool:
-    return bool(
-        pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_dictionary(kind)
-    )
 
 
 def _index_columns(table: Any) -> set[str]:

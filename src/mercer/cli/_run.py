@@ -29,51 +29,33 @@ _BLOCK = 1000  # rows per step of a progress bar
 
 @dataclass(frozen=True, eq=False)
 class Run:
-    """One run of a command.
-
-    Attributes
-    ----------
-    source : Path
-    output : Output
-    train : Path or None
-        Where to learn from, if not from the source.
-    selection : Selection
-    kernel : Kernel or "auto"
-    scale : bool
-        Whether columns may be scaled to unit variance.
-    seed : int
-    quiet : bool
-    """
+    """One run of a command."""
 
     source: Path
     output: Output
-    train: Path | None
+    train: Path | None  # where to learn from, if not from the source
     selection: Selection
-    kernel: Any
-    scale: bool
+    kernel: Any  # a Kernel, or "auto"
+    scale: bool  # whether columns may be scaled to unit variance
     seed: int
     quiet: bool
     start: float = field(default_factory=time.perf_counter)
 
     @property
     def inputs(self) -> list[Path]:
-        """All files that are read."""
+        """The source, and the file to learn from if there is one."""
         return [self.source] if self.train is None else [self.source, self.train]
 
     @property
     def progress(self) -> Progress:
-        """Progress bars."""
         return Progress(self.quiet)
 
     def read(self, *, new_columns: bool = False) -> tuple[Data, Data]:
         """Check the files, then read the rows to work on and those to learn from.
 
-        Parameters
-        ----------
-        new_columns : bool
-            Whether the output has additional columns, instead of new values.
+        `new_columns` says that the output has additional columns, instead of new values.
         """
-        check_files(self.source, self.train, self.output, new_columns=new_columns)
+        check_files(self.inputs, self.output, new_columns=new_columns)
         train = read(self.train or self.source, self.selection, self.progress)
         check_rows(train, at_least=3)
         if self.train is None:
@@ -92,10 +74,7 @@ class Run:
         return data, train
 
     def scale_columns(self, train: Data) -> str:
-        """The parameter `scale_columns` of estimators.
-
-        A kernel that the user gives is in the units of the data, so nothing is scaled then.
-        """
+        """The parameter `scale_columns` of estimators; a given kernel has the units of the data."""
         scaled = self.scale and self.kernel == "auto" and not train.same_unit
         return "std" if scaled else "none"
 

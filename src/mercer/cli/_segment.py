@@ -63,6 +63,8 @@ def segment(source: Path, output: Path, **given: Any) -> None:
     INPUT is one image, grey or in colour. Its opacity is kept. Pixels that are near each other in
     the plane and in colour climb to the same peak of their density; they form a region.
     """
+    from mercer.methods import segment as find_segments
+
     start, quiet = time.perf_counter(), given["quiet"]
     for name in ("spatial", "colour"):
         if not 0.0 < given[name] < np.inf:
@@ -73,7 +75,16 @@ def segment(source: Path, output: Path, **given: Any) -> None:
     height, width = values.shape[:2]
     if height * width > _MANY and not quiet:
         echo(f"note: {height * width:,} pixels take minutes; --shrink 2 leaves a quarter", err=True)
-    found = _regions(values, given, Progress(quiet))
+    with Progress(quiet).steps(_STEPS, "climbing") as step:
+        found: Any = find_segments(
+            values,
+            given["spatial"],
+            given["colour"],
+            kernel=given["kernel"],
+            min_size=given["min_size"],
+            max_iter=_STEPS,
+            callback=step,
+        )
     if target.suffix == ".npy":
         save_array(target, found.labels)
     else:
@@ -93,21 +104,6 @@ def _check_files(source: Path, output: Output) -> None:
         raise UsageError(f"{source} is not an image ({', '.join(SUFFIXES)})")
     output.check_file((*SUFFIXES, ".npy"), "regions")
     output.check([source])
-
-
-def _regions(values: Array, given: dict[str, Any], progress: Progress) -> Any:
-    from mercer.methods import segment as find_segments
-
-    with progress.steps(_STEPS, "climbing") as step:
-        return find_segments(
-            values,
-            given["spatial"],
-            given["colour"],
-            kernel=given["kernel"],
-            min_size=given["min_size"],
-            max_iter=_STEPS,
-            callback=step,
-        )
 
 
 def _shrink(values: Array, alpha: Array | None, n: int) -> tuple[Array, Array | None]:

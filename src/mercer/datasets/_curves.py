@@ -16,7 +16,7 @@ _BISECTIONS = 50  # halve an interval of the grid to rounding
 class Curve(ABC):
     """A curve c(t) for t in [low, high]."""
 
-    low: float
+    low = 0.0
     high: float
 
     @abstractmethod
@@ -27,23 +27,16 @@ class Curve(ABC):
     def distance(self, X: Array) -> Array:
         """The distance of each point to the curve, shape (m,)."""
 
-    def path(self, count: int) -> Array:
-        """Points along the curve, including both ends."""
-        return self.at(np.linspace(self.low, self.high, count))
 
-
-@dataclass(frozen=True)
 class Square(Curve):
     """The boundary of [-1, 1]^2; t is the length along it from (-1, -1), counterclockwise."""
 
-    low = 0.0
     high = 8.0
 
     def at(self, t: Array) -> Array:
         """Both coordinates are the same clipped triangle wave, one side apart."""
-        x = np.clip(np.abs(np.mod(t + 1.0, 8.0) - 4.0) - 2.0, -1.0, 1.0)
-        y = np.clip(np.abs(np.mod(t - 1.0, 8.0) - 4.0) - 2.0, -1.0, 1.0)
-        return np.column_stack([-x, -y])
+        shifted = np.column_stack([t + 1.0, t - 1.0])
+        return -np.clip(np.abs(np.mod(shifted, 8.0) - 4.0) - 2.0, -1.0, 1.0)
 
     def normal(self, t: Array) -> Array:
         """The outward unit normal of each side."""
@@ -57,19 +50,15 @@ class Square(Curve):
         return np.asarray(outside + np.maximum(-over.max(axis=1), 0.0))
 
 
-@dataclass(frozen=True)
 class Circle(Curve):
     """The unit circle; t is the angle."""
 
-    low = 0.0
     high = 2.0 * np.pi
 
     def at(self, t: Array) -> Array:
-        """(cos t, sin t)."""
         return np.column_stack([np.cos(t), np.sin(t)])
 
     def distance(self, X: Array) -> Array:
-        """||x| - 1|."""
         return np.asarray(np.abs(np.linalg.norm(X, axis=1) - 1.0))
 
 
@@ -94,19 +83,15 @@ class Smooth(Curve):
         return np.asarray(np.linalg.norm(self.at(0.5 * (low + high)) - X, axis=1))
 
 
-@dataclass(frozen=True)
 class Parabola(Smooth):
     """(t, t^2) for |t| <= 1."""
 
-    low = -1.0
-    high = 1.0
+    low, high = -1.0, 1.0
 
     def at(self, t: Array) -> Array:
-        """(t, t^2)."""
         return np.column_stack([t, t**2])
 
     def velocity(self, t: Array) -> Array:
-        """(1, 2t)."""
         return np.column_stack([np.ones_like(t), 2.0 * t])
 
 
@@ -115,11 +100,9 @@ class Spiral(Smooth):
     """r (cos t, sin t) with r = 0.07 t + shift, three turns."""
 
     shift: float
-    low = 0.0
     high = 6.0 * np.pi
 
     def at(self, t: Array) -> Array:
-        """r (cos t, sin t)."""
         r = 0.07 * t + self.shift
         return np.column_stack([r * np.cos(t), r * np.sin(t)])
 
@@ -134,13 +117,10 @@ class Sine(Smooth):
     """(t, 0.8 sin 2t) + (shift, shift), two periods."""
 
     shift: float
-    low = 0.0
     high = 2.0 * np.pi
 
     def at(self, t: Array) -> Array:
-        """(t, 0.8 sin 2t), shifted."""
         return np.column_stack([t, 0.8 * np.sin(2.0 * t)]) + self.shift
 
     def velocity(self, t: Array) -> Array:
-        """(1, 1.6 cos 2t)."""
         return np.column_stack([np.ones_like(t), 1.6 * np.cos(2.0 * t)])

@@ -48,7 +48,9 @@ class Sample:
 
     def path(self, count: int = 500) -> Array:
         """Return points along the clean curve from end to end, for plotting."""
-        return self.curve.path(positive_int(count, "count"))
+        return self.curve.at(
+            np.linspace(self.curve.low, self.curve.high, positive_int(count, "count"))
+        )
 
     def __len__(self) -> int:
         return len(self.points)
@@ -93,20 +95,8 @@ def frame(n_samples: int = 350, noise: float = 0.1, *, random_state: Any = None)
 def ring(n_samples: int = 500, noise: float = 0.1, *, random_state: Any = None) -> Sample:
     """Draw points on the unit circle, with uniform noise in [-nu, nu] along the normal.
 
-    Parameters
-    ----------
-    n_samples : int
-    noise : float
-        nu >= 0. The reference does not state its noise.
-    random_state : int, Generator, RandomState or None
-
-    Returns
-    -------
-    Sample
-
-    References
-    ----------
-    P. Honeine, "Pre-image problem in kernel methods: theory", 2024, Figure 3.
+    The parameters are those of `frame`. After P. Honeine, "Pre-image problem in kernel methods:
+    theory", 2024, Figure 3, which does not state its noise.
 
     Examples
     --------
@@ -123,17 +113,8 @@ def ring(n_samples: int = 500, noise: float = 0.1, *, random_state: Any = None) 
 def banana(n_samples: int = 300, noise: float = 0.2, *, random_state: Any = None) -> Sample:
     """Draw points (x, x^2 + xi): x is uniform in [-1, 1], xi normal with standard deviation nu.
 
-    Parameters
-    ----------
-    n_samples : int
-        Honeine and Richard (2011, Table 2) train on 300 points and denoise 200 others.
-    noise : float
-        nu >= 0.
-    random_state : int, Generator, RandomState or None
-
-    Returns
-    -------
-    Sample
+    The parameters are those of `frame`. Honeine and Richard (2011, Table 2) train on 300 points
+    and denoise 200 others.
 
     Examples
     --------
@@ -155,17 +136,8 @@ def spiral(n_samples: int = 70, noise: float = 0.3, *, random_state: Any = None)
     The mean nu/2 of this noise cannot be told from the curve, so the clean curve includes it:
     r = 0.07 t + nu/2.
 
-    Parameters
-    ----------
-    n_samples : int
-        Honeine and Richard (2011, Table 2) train on 70 points and denoise 250 others.
-    noise : float
-        nu >= 0.
-    random_state : int, Generator, RandomState or None
-
-    Returns
-    -------
-    Sample
+    The parameters are those of `frame`. Honeine and Richard (2011, Table 2) train on 70 points
+    and denoise 250 others.
 
     Examples
     --------
@@ -187,17 +159,8 @@ def sine(n_samples: int = 420, noise: float = 0.5, *, random_state: Any = None) 
     The mean (nu/2, nu/2) of this noise cannot be told from the curve, so the clean curve includes
     it: (t, 0.8 sin 2t) + (nu/2, nu/2).
 
-    Parameters
-    ----------
-    n_samples : int
-        Honeine and Richard (2011, Table 2) train on 420 points and denoise 330 others.
-    noise : float
-        nu >= 0.
-    random_state : int, Generator, RandomState or None
-
-    Returns
-    -------
-    Sample
+    The parameters are those of `frame`. Honeine and Richard (2011, Table 2) train on 420 points
+    and denoise 330 others.
 
     Examples
     --------

@@ -1,4 +1,8 @@
-"""Plots of kernels, Gram matrices, modes and basins; needs matplotlib (extra `plot`)."""
+"""Plots of kernels, Gram matrices, modes and basins; needs matplotlib (extra `plot`).
+
+Each function returns a matplotlib Figure: that of the `axes` it is given, or a new one, which
+pyplot does not manage.
+"""
 
 from mercer.plot._gram import plot_gram
 from mercer.plot._kernel import plot_kernel

@@ -11,7 +11,7 @@ from mercer._threads import single_threaded_blas
 from mercer.engine import n_rows
 from mercer.exceptions import InputError
 from mercer.kernels import Kernel
-from mercer.plot._panels import draw_eigenvalues, given_axes, new_axes
+from mercer.plot._panels import as_names, draw_eigenvalues, kernel_axes
 
 _WRITTEN = 9  # up to this many points, values are written into the matrix
 _BELOW = 12  # up to this many points, columns have names, too
@@ -34,15 +34,6 @@ def plot_gram(kernel: Kernel, points: Any, labels: Any = None, *, axes: Any = No
         Names of the points, one per row. By default up to twelve points whose text is short are
         named by it; others are numbered from 0.
     axes : two matplotlib axes, optional
-        Where to draw; by default a new figure, which pyplot does not manage.
-
-    Returns
-    -------
-    matplotlib Figure
-
-    See Also
-    --------
-    plot_kernel : for kernels of one variable.
 
     Examples
     --------
@@ -56,22 +47,14 @@ def plot_gram(kernel: Kernel, points: Any, labels: Any = None, *, axes: Any = No
     n = n_rows(points)
     if n < 2:
         raise InputError("points must be at least two, got 1")
-    names = _default_names(points, n) if labels is None else _checked_names(labels, n)
+    names = _default_names(points, n) if labels is None else as_names(labels, n, "labels")
     K = np.asarray(kernel(points), dtype=np.float64)
     height = float(np.clip(1.3 + 0.32 * n, 2.6, 4.4))
-    chosen = new_axes(kernel, (7.4, height), (1.6, 1.0)) if axes is None else given_axes(axes, 2)
-    _draw_matrix(chosen[0], K, names)
+    left, right = kernel_axes(axes, kernel, (7.4, height), (1.6, 1.0))
+    _draw_matrix(left, K, names)
     with single_threaded_blas():
-        draw_eigenvalues(chosen[1], K)
-    return chosen[0].figure
-
-
-def _checked_names(labels: Any, n: int) -> list[str]:
-    if isinstance(labels, str) or not hasattr(labels, "__len__") or len(labels) != n:
-        found = f"{len(labels)} of them" if hasattr(labels, "__len__") else type(labels).__name__
-        found = "one string" if isinstance(labels, str) else found
-        raise InputError(f"labels must be a list of {n} names, one per point, got {found}")
-    return [str(label) for label in labels]
+        draw_eigenvalues(right, K)
+    return left.figure
 
 
 def _default_names(points: Any, n: int) -> list[str] | None:
@@ -105,7 +88,8 @@ def _draw_matrix(axis: Any, K: Array, names: list[str] | None) -> None:
     if names is not None:
         _write_names(axis, names)
     if n <= _WRITTEN:
-        digits = _decimals(K, reach)
+        whole = np.array_equal(K, np.rint(K))  # else three digits of the largest value
+        digits = 0 if whole else int(np.clip(2 - np.floor(np.log10(reach)), 0, 2))
         for (i, j), value in np.ndenumerate(K):
             dark = np.mean(shown.cmap(shown.norm(value))[:3]) < 0.55
             text = f"{round(float(value), digits) + 0.0:.{digits}f}"  # + 0.0: no minus zero
@@ -124,15 +108,7 @@ def _write_names(axis: Any, names: list[str]) -> None:
     axis.set_yticks(range(n), names, fontsize=8 if n <= 20 else 6, parse_math=False)
     if n > _BELOW:
         axis.set_xticks([])
-    elif max(map(len, names)) > 3:
-        slanted = {"rotation": 35, "ha": "right", "rotation_mode": "anchor"}
-        axis.set_xticks(range(n), names, fontsize=8, parse_math=False, **slanted)
-    else:
-        axis.set_xticks(range(n), names, fontsize=8, parse_math=False)
-
-
-def _decimals(K: Array, reach: float) -> int:
-    """Decimal places: none for integers, else three significant digits of the largest value."""
-    if np.array_equal(K, np.rint(K)):
-        return 0
-    return int(np.clip(2 - np.floor(np.log10(reach)), 0, 2))
+        return
+    slanted = {"rotation": 35, "ha": "right", "rotation_mode": "anchor"}
+    style = slanted if max(map(len, names)) > 3 else {}
+    axis.set_xticks(range(n), names, fontsize=8, parse_math=False, **style)

@@ -19,9 +19,8 @@ from mercer.plot._panels import (
     ORANGE,
     SHOWN,
     draw_eigenvalues,
-    given_axes,
+    kernel_axes,
     log_scale,
-    new_axes,
     tidy,
 )
 from mercer.plot._spectra import Parts, parts
@@ -29,7 +28,6 @@ from mercer.plot._spectra import Parts, parts
 _POINTS = 241  # odd, so that the middle of the interval is one of them
 _DRAWS = 40_000  # for the histogram of a spectral measure without a closed density
 _FLOOR = 1e-5  # of the largest density; smaller values are not shown
-_SIZE = (7.4, 2.35)
 
 
 def plot_kernel(
@@ -59,15 +57,6 @@ def plot_kernel(
     random_state : int, Generator, RandomState or None, default=0
         For the random functions.
     axes : three matplotlib axes, optional
-        Where to draw; by default a new figure, which pyplot does not manage.
-
-    Returns
-    -------
-    matplotlib Figure
-
-    See Also
-    --------
-    plot_gram : the Gram matrix of points of any kind.
 
     Examples
     --------
@@ -78,23 +67,18 @@ def plot_kernel(
     ['k(x₀, x)', 'spectral density', 'functions']
     """
     n_samples, rng = positive_int(n_samples, "n_samples"), as_generator(random_state)
-    _require_vectors(kernel)
-    grid, K = _on_grid(kernel) if x is None else _on_given(kernel, x)
-    chosen = new_axes(kernel, _SIZE, (1, 1, 1)) if axes is None else given_axes(axes, 3)
-    left, middle, right = chosen
-    with single_threaded_blas():  # the matrices are too small for threads
-        _draw_values(left, grid, K)
-        _draw_spectrum(middle, kernel, K)
-        _draw_functions(right, grid, K, n_samples, rng)
-    return left.figure
-
-
-def _require_vectors(kernel: Kernel) -> None:
     if not kernel.domain.is_vector:
         raise InputError(
             f"points of {kernel!r} are not numbers on a line; draw its Gram matrix with "
             "plot_gram(kernel, points)"
         )
+    grid, K = _on_grid(kernel) if x is None else _on_given(kernel, x)
+    left, middle, right = kernel_axes(axes, kernel, (7.4, 2.35), (1, 1, 1))
+    with single_threaded_blas():  # the matrices are too small for threads
+        _draw_values(left, grid, K)
+        _draw_spectrum(middle, kernel, K)
+        _draw_functions(right, grid, K, n_samples, rng)
+    return left.figure
 
 
 def _on_given(kernel: Kernel, x: Any) -> tuple[Array, Array]:
@@ -191,9 +175,7 @@ def _draw_parts(axis: Any, measure: SpectralMeasure, found: Parts) -> None:
     w, mass = found.w[kept][:SHOWN], found.m[kept][:SHOWN]
     if found.density is not None:
         reach = _largest_frequency(measure)
-        v = (np.arange(2 * _POINTS) + 0.5) * (
-            reach / (2 * _POINTS)
-        )  # not 0, where the density may be infinite
+        v = (np.arange(482) + 0.5) * (reach / 482)  # not 0, where the density may be infinite
         density = found.density(v)
         axis.plot(v, density, color=BLUE, lw=1.3)
         axis.set_xlim(-0.03 * reach if w.size else 0.0, reach)

@@ -11,13 +11,12 @@ from mercer._array import Array, as_points, is_sparse, positive_int
 from mercer.exceptions import InputError
 from mercer.methods import Modes, mean_shift
 from mercer.methods.modes._scale_space import ScaleSpace
-from mercer.plot._panels import BLUE, GREEN, GREY, ORANGE, PINK, Picture, given_axes, tidy
+from mercer.plot._panels import BLUE, GREEN, GREY, ORANGE, PINK, Picture, as_names, given_axes, tidy
 
 _COLOURS = (BLUE, ORANGE, GREEN, PINK, "#E69F00", "#56B4E9")
 _MARKERS = ("o", "s", "^", "D", "v")
 _CURVE = 500  # points of the curve of a density
 _NUMBERED = 20  # up to this many modes are numbered
-_MARGIN = 0.08  # around the data, as a share of their range
 _PALE = 0.42  # opacity of basins
 
 
@@ -48,15 +47,6 @@ def plot_modes(
     names : sequence of str, optional
         Names of all columns of X.
     axes : matplotlib axes, optional
-        Where to draw; by default a new figure, which pyplot does not manage.
-
-    Returns
-    -------
-    matplotlib Figure
-
-    See Also
-    --------
-    plot_basins : the basin of each mode in the plane.
 
     Examples
     --------
@@ -70,18 +60,17 @@ def plot_modes(
     modes, labels, heights = _parts(found)
     X = _starts(X, labels, modes)
     d = X.shape[1]
-    names = [f"x{j}" for j in range(d)] if names is None else _names(names, d)
+    names = [f"x{j}" for j in range(d)] if names is None else as_names(names, d)
     axis = _axis(axes, (4.6, 2.8) if d == 1 else (4.6, 3.9))
     without = int(np.sum(labels < 0))
     free = f", {without} point{'' if without == 1 else 's'} without" if without else ""
     tidy(axis, _counted(len(modes)) + free)
     if d == 1:
         _draw_line(axis, X[:, 0], labels, modes[:, 0], heights, density)
-        axis.set_xlabel(names[0], fontsize=8, parse_math=False)
+        _label(axis, names[0], "density")
         return axis.figure
     i, j = _pair(columns, d)
-    axis.set_xlabel(names[i], fontsize=8, parse_math=False)
-    axis.set_ylabel(names[j], fontsize=8, parse_math=False)
+    _label(axis, names[i], names[j])
     _draw_points(axis, X[:, [i, j]], labels)
     if density is not None and d == 2:
         low, high = _box(X)
@@ -116,15 +105,6 @@ def plot_basins(
     names : two str, optional
         Names of the axes.
     axes : matplotlib axes, optional
-        Where to draw; by default a new figure, which pyplot does not manage.
-
-    Returns
-    -------
-    matplotlib Figure
-
-    See Also
-    --------
-    plot_modes : points, coloured by mode.
 
     Examples
     --------
@@ -140,8 +120,8 @@ def plot_basins(
         raise InputError(
             f"plot_basins needs two dimensions, but the density has {X.shape[1]}; use plot_modes"
         )
-    names = ["x0", "x1"] if names is None else _names(names, 2)
-    low, high = _corners(X, low, high)
+    names = ["x0", "x1"] if names is None else as_names(names, 2)
+    low, high = _box(X, low, high)
     ticks = (np.arange(resolution) + 0.5) / resolution
     across, up = (low[k] + ticks * (high[k] - low[k]) for k in range(2))
     grid = np.stack(np.meshgrid(across, up), axis=-1).reshape(-1, 2)
@@ -157,8 +137,7 @@ def plot_basins(
     axis.set_xlim(low[0], high[0])
     axis.set_ylim(low[1], high[1])
     tidy(axis, f"{_counted(len(found))} and {'its basin' if len(found) == 1 else 'their basins'}")
-    axis.set_xlabel(names[0], fontsize=8, parse_math=False)
-    axis.set_ylabel(names[1], fontsize=8, parse_math=False)
+    _label(axis, *names)
     return axis.figure
 
 
@@ -171,11 +150,6 @@ def plot_scale_space(space: ScaleSpace, *, axes: Any = None) -> Any:
     ----------
     space : ScaleSpace
     axes : matplotlib axes, optional
-        Where to draw; by default a new figure, which pyplot does not manage.
-
-    Returns
-    -------
-    matplotlib Figure
 
     Examples
     --------
@@ -185,6 +159,8 @@ def plot_scale_space(space: ScaleSpace, *, axes: Any = None) -> Any:
     >>> plot_scale_space(space).axes[0].get_title()
     '2 modes from 0.03162 to 2.828; in the middle 0.2991'
     """
+    from matplotlib.ticker import FuncFormatter, LogLocator
+
     axis = _axis(axes, (4.6, 2.9))
     p = space.longest
     axis.axvspan(p.low, p.high, color=ORANGE, alpha=0.15, lw=0)
@@ -198,25 +174,22 @@ def plot_scale_space(space: ScaleSpace, *, axes: Any = None) -> Any:
     axis.set_ylim(0.8, most)
     axis.set_yticks(ticks, [f"{t:,}" for t in ticks])
     axis.yaxis.set_minor_formatter("")
-    _label_bandwidths(axis, space.bandwidths)
+    if space.bandwidths[-1] <= 100.0 * space.bandwidths[0]:  # label 1, 2 and 5 of each decade
+        axis.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+        axis.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+        axis.xaxis.set_minor_formatter("")
     title = f"{_counted(p.n_modes)} from {p.low:.4g} to {p.high:.4g}; in the middle {p.middle:.4g}"
     tidy(axis, title, "bandwidth")
     axis.set_ylabel("number of modes", fontsize=8)
     return axis.figure
 
 
-def _label_bandwidths(axis: Any, h: Array) -> None:
-    """Label 1, 2 and 5 of each decade, if there are at most two decades."""
-    if h[-1] > 100.0 * h[0]:
-        return
-    from matplotlib.ticker import FuncFormatter, LogLocator
-
-    axis.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
-    axis.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-    axis.xaxis.set_minor_formatter("")
-
-
 # --- drawing --------------------------------------------------------------------------------------
+
+
+def _label(axis: Any, across: str, up: str) -> None:
+    axis.set_xlabel(across, fontsize=8, parse_math=False)
+    axis.set_ylabel(up, fontsize=8, parse_math=False)
 
 
 def _draw_points(axis: Any, X: Array, labels: Array) -> None:
@@ -233,9 +206,7 @@ def _draw_modes(axis: Any, modes: Array) -> None:
     many = len(modes) > _NUMBERED
     style = {"mfc": "white", "mec": "black", "mew": 0.9}
     axis.plot(*modes.T, "o", ms=4 if many else 9, zorder=4, clip_on=False, **style)
-    if many:
-        return
-    for k, (x, y) in enumerate(modes):
+    for k, (x, y) in enumerate(() if many else modes):
         axis.text(x, y, str(k), ha="center", va="center_baseline", fontsize=6.5, zorder=5)
 
 
@@ -258,7 +229,6 @@ def _draw_line(
     kinds = np.where(labels < 0, len(_COLOURS), labels % len(_COLOURS))
     axis.vlines(x, -0.1 * top, -0.03 * top, color=colours[kinds], lw=0.7)
     axis.set_ylim(-0.13 * top, 1.1 * top)
-    axis.set_ylabel("density", fontsize=8)
 
 
 def _draw_contours(
@@ -328,25 +298,15 @@ def _points_of(density: Any) -> Array:
     return np.concatenate(parts).astype(np.float64)
 
 
-def _box(X: Array) -> tuple[Array, Array]:
-    low, high = X.min(axis=0), X.max(axis=0)
-    size = np.where(high > low, high - low, 1.0)
-    return low - _MARGIN * size, high + _MARGIN * size
-
-
-def _corners(X: Array, low: Any, high: Any) -> tuple[Array, Array]:
-    own_low, own_high = _box(X)
-    low = own_low if low is None else np.asarray(low, dtype=np.float64)
-    high = own_high if high is None else np.asarray(high, dtype=np.float64)
+def _box(X: Array, low: Any = None, high: Any = None) -> tuple[Array, Array]:
+    """The given corners, or those of the bounding box with a margin."""
+    least, most = X.min(axis=0), X.max(axis=0)
+    margin = 0.08 * np.where(most > least, most - least, 1.0)
+    low = least - margin if low is None else np.asarray(low, dtype=np.float64)
+    high = most + margin if high is None else np.asarray(high, dtype=np.float64)
     if low.shape != (2,) or high.shape != (2,) or not (low < high).all():
         raise InputError(f"low and high must be pairs with low < high, got {low} and {high}")
     return low, high
-
-
-def _names(names: Any, count: int) -> list[str]:
-    if isinstance(names, str) or len(names) != count:
-        raise InputError(f"names must be a list of {count}, one per column, got {names!r}")
-    return [str(name) for name in names]
 
 
 def _pair(columns: Any, d: int) -> tuple[int, int]:

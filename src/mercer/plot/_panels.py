@@ -41,8 +41,12 @@ class Picture(Figure):
         return stream.getvalue()
 
 
-def new_axes(kernel: Kernel, size: tuple[float, float], widths: tuple[float, ...]) -> Any:
-    """Axes side by side in a new figure with the kernel and its definiteness in the title."""
+def kernel_axes(
+    axes: Any, kernel: Kernel, size: tuple[float, float], widths: tuple[float, ...]
+) -> Any:
+    """The given axes, or new ones side by side under the kernel and its definiteness."""
+    if axes is not None:
+        return given_axes(axes, len(widths))
     figure = Picture(figsize=size, layout="constrained")
     words = _WORDS[kernel.flags.definiteness]
     figure.suptitle(f"{_name(kernel)}  ·  {words}", fontsize=9, parse_math=False)
@@ -66,6 +70,15 @@ def given_axes(axes: Any, count: int) -> list[Any]:
             f"got {len(given)} of type {type(given[0]).__name__ if given else 'nothing'}"
         )
     return given
+
+
+def as_names(names: Any, count: int, what: str = "names") -> list[str]:
+    """Check names of rows or columns."""
+    if isinstance(names, str) or not hasattr(names, "__len__") or len(names) != count:
+        found = f"{len(names)} of them" if hasattr(names, "__len__") else type(names).__name__
+        found = "one string" if isinstance(names, str) else found
+        raise InputError(f"{what} must be a list of {count} names, got {found}")
+    return [str(name) for name in names]
 
 
 def tidy(axis: Any, title: str, label: str = "") -> None:
