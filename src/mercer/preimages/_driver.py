@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -22,18 +22,10 @@ from mercer.preimages._state import State
 
 @dataclass(frozen=True, eq=False)
 class Stop:
-    """Which rows stop, and why.
+    """Which rows stop, and why."""
 
-    Attributes
-    ----------
-    residual : array of shape (m,)
-        How far each row is from having converged; callbacks are told the largest.
-    ended : pairs of a status and a mask of shape (m,)
-        Where masks overlap, the last one holds.
-    """
-
-    residual: Array
-    ended: Sequence[tuple[Status, Array]]
+    residual: Array  # how far each row is from having converged; callbacks are told the largest
+    ended: Sequence[tuple[Status, Array]]  # masks of rows; where they overlap, the last one holds
 
 
 class Search(ABC):
@@ -65,21 +57,14 @@ class Search(ABC):
 class Walk:
     """Where every row ended, in the order of the starts.
 
-    Attributes
-    ----------
-    state : State
-        The point of each row, with the value and the derivatives there.
-    status : object array of `Status`, shape (m,)
-    n_iter : array of shape (m,)
-        Steps of each row.
-    path : list of (rows, points, value, gradient norm), one entry per iteration
-        Of the rows that were still walked; empty unless recorded.
+    If recorded, the path has one entry per iteration for the rows that were still walked: their
+    numbers, points, values and gradient norms.
     """
 
     state: State
     status: Array
     n_iter: Array
-    path: list[tuple[Array, Array, Array, Array]] = field(default_factory=list)
+    path: list[tuple[Array, Array, Array, Array]]
 
 
 def walk(

@@ -175,8 +175,8 @@ class _Sums:
             return np.asarray(array[:, 0] if first else array, dtype=float)
 
         slope = pick(f.slopes[0]) if f.gradient is not None and len(f.slopes) == 1 else None
-        parts = (pick(part) for part in (f.value, f.gradient, f.hessian))
-        return cls(*parts, slope, pick(f.cusp), f.shift, radial)
+        gradient, hessian, cusp = pick(f.gradient), pick(f.hessian), pick(f.cusp)
+        return cls(pick(f.value), gradient, hessian, slope, cusp, f.shift, radial)
 
     def negated(self, points: Array) -> State:
         """The objective -psi of a radial kernel, in place: the engine's arrays are new."""

@@ -149,18 +149,19 @@ def preimage(
     if psi.kernel.flags.definiteness is not Definiteness.INDEFINITE:
         norms = np.asarray(batch.norm(), dtype=float)
     size = _block(chosen, dim, count if starts is None else starts.shape[0])
+    single = not is_sparse(psi.points) and getattr(psi.points, "dtype", None) == np.float32
     parts = []
     for rows in pieces(len(batch), size):
         part = whole.part(rows)
         begin = None if starts is None else starts[:, rows]
         found = _solved(part, chosen, begin, count, random_state, history, callback)
-        if _is_single(psi):  # describe the points that are returned, not those before rounding
+        if single:  # describe the points that are returned, not those before rounding
             rounded = found.points.astype(np.float32).astype(float)
             if isinstance(chosen, Global):
                 found = chosen.rounded(part, found, rounded)
             found = replace(found, points=rounded, state=None)
         parts.append(_described(part, found, norms[rows], eigenvalues))
-    return _joined(parts, psi)
+    return _joined(parts, single)
 
 
 def _chosen(problem: Problem) -> Solver:
@@ -273,13 +274,8 @@ def _described(
     )
 
 
-def _is_single(psi: Element) -> bool:
-    """Whether the points are dense and in single precision; pre-images are, too."""
-    return not is_sparse(psi.points) and getattr(psi.points, "dtype", None) == np.float32
-
-
-def _joined(parts: list[PreImage], psi: Element) -> PreImage:
-    """One result from those of the blocks, points in the type of the element's."""
+def _joined(parts: list[PreImage], single: bool) -> PreImage:
+    """One result from those of the blocks, points in single precision where the element's are."""
 
     def join(name: str) -> Array:
         return np.concatenate([getattr(p, name) for p in parts])
@@ -287,8 +283,7 @@ def _joined(parts: list[PreImage], psi: Element) -> PreImage:
     points: Any
     if isinstance(parts[0].points, np.ndarray):
         points = join("points")
-        if _is_single(psi):
-            points = points.astype(np.float32)
+        points = points.astype(np.float32) if single else points
     elif is_sparse(parts[0].points):
         points = reduce(concatenated, (p.points for p in parts))
     else:
@@ -301,7 +296,8 @@ def _joined(parts: list[PreImage], psi: Element) -> PreImage:
         np.concatenate([c.min_eigenvalue for c in proofs]),
     )
     history = _joined_history([p.history for p in parts])
-    return PreImage(points, *(join(name) for name in names), certificate, history)
+    columns: Any = {name: join(name) for name in names}
+    return PreImage(points, certificate=certificate, history=history, **columns)
 
 
 def _joined_history(parts: list[History | None]) -> History | None:

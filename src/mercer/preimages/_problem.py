@@ -21,17 +21,9 @@ from mercer.space import Element, feature
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """A batch of elements to bring back.
+    """A batch of elements to bring back."""
 
-    Attributes
-    ----------
-    psi : Element
-        A batch, its points in float64.
-    objective : Objective
-    constraint : Constraint
-    """
-
-    psi: Element
+    psi: Element  # a batch, its points in float64
     objective: Objective
     constraint: Constraint
 

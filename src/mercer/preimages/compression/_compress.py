@@ -162,16 +162,14 @@ def compress(
         coef = Dense(frozen(np.zeros((1, short.coef.shape[1]))))  # zero times any feature
         return _exact(Element(psi.kernel, short.points[:1], coef, psi.batch))
     task = Task(target, min(most, n_rows(short.points)), level, rng, callback)
-    chosen = (_default(short) if method is None else method).choose(task)
+    if method is None:
+        vectors = psi.kernel.domain.is_vector and not is_sparse(psi.points)
+        method = Greedy() if vectors and psi.kernel.program.has_derivatives else Pruning()
+    chosen = method.choose(task)
     result = _finished(short, scale, task, chosen, tol is not None)
     if result.status is Status.MAX_RANK and n_rows(short.points) <= most:
         return _exact(short)
     return result
-
-
-def _default(psi: Element) -> Compressor:
-    vectors = psi.kernel.domain.is_vector and not is_sparse(psi.points)
-    return Greedy() if vectors and psi.kernel.program.has_derivatives else Pruning()
 
 
 def _finished(

@@ -227,17 +227,14 @@ def largest(coef: Coef) -> float:
 
 def _unstacked(coef: Coef) -> Coef:
     """Stacked products of thin matrices as one product, where that is thinner."""
+    from scipy.linalg import block_diag
+
     if not isinstance(coef, Stacked) or not all(isinstance(p, LowRank) for p in coef.parts):
         return coef
     parts = [p for p in coef.parts if isinstance(p, LowRank)]
-    ranks = [p.left.shape[1] for p in parts]
-    if sum(ranks) >= coef.shape[1]:
+    if sum(p.left.shape[1] for p in parts) >= coef.shape[1]:
         return coef
-    left = np.zeros((coef.shape[0], sum(ranks)))
-    ends = np.cumsum([0, *ranks])
-    for (rows, part), start, stop in zip(coef.blocks(), ends[:-1], ends[1:], strict=True):
-        left[rows, start:stop] = part.left  # type: ignore[union-attr]
-    return LowRank(left, np.vstack([p.right for p in parts]))
+    return LowRank(block_diag(*(p.left for p in parts)), np.vstack([p.right for p in parts]))
 
 
 def compact_coef(coef: Coef) -> Coef:
@@ -247,10 +244,15 @@ def compact_coef(coef: Coef) -> Coef:
     """
     n, b = coef.shape
     if isinstance(coef, LowRank) and coef.left.shape[1] < b:
-        return Dense(frozen(coef.left @ np.linalg.qr(coef.right.T.astype(np.float64), mode="r").T))
+        return Dense(frozen(coef.left @ _triangle(coef.right).T))
     if isinstance(coef, Dense) and n < b:
-        return Dense(frozen(np.linalg.qr(coef.array.T.astype(np.float64), mode="r").T))
+        return Dense(frozen(_triangle(coef.array).T))
     return coef
+
+
+def _triangle(A: Array) -> Array:
+    """R of A' = Q R."""
+    return np.asarray(np.linalg.qr(np.asarray(A, dtype=np.float64).T, mode="r"))
 
 
 def dense(points: Any) -> Array:

@@ -17,6 +17,7 @@ from mercer.preimages._problem import Problem
 from mercer.preimages._result import SolverResult
 from mercer.preimages._solver import Solver
 from mercer.space import Element
+from mercer.space._points import equal_points
 
 _MANY = 10_000  # points whose Gram matrix is still factorised: 800 MB, minutes
 _NEGATIVE = 1e-8  # an eigenvalue below minus this share of the largest is not rounding
@@ -141,10 +142,7 @@ def dense_points(psi: Element, name: str) -> Array:
 
 def check_prepared(points: Any, psi: Element) -> None:
     """Raise where a solver that was prepared for some points meets an element on others."""
-    same = psi.points is points or (
-        np.shape(psi.points) == np.shape(points) and np.array_equal(psi.points, points)
-    )
-    if not same:
+    if not equal_points(psi.points, points):
         raise InputError("the solver was prepared for other points; prepare it for this element")
 
 

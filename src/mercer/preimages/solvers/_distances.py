@@ -104,20 +104,11 @@ class Distances(Solver):
 
 @dataclass(frozen=True, eq=False)
 class InverseProfile:
-    """The inverse of a strictly decreasing profile p, on a table that is refined to rounding.
-
-    Attributes
-    ----------
-    profile : Expr
-    top : float
-        p(0).
-    floor : float
-        Values at or below are too near the limit of p, or beyond it, to be inverted.
-    """
+    """The inverse of a strictly decreasing profile p, on a table that is refined to rounding."""
 
     profile: Expr
-    top: float
-    floor: float
+    top: float  # p(0)
+    floor: float  # values at or below are too near the limit of p, or beyond it, to be inverted
     grid: Array = field(repr=False)
     values: Array = field(repr=False)
 
