@@ -8,11 +8,7 @@ from importlib import import_module as _import_module
 
 from mercer._config import Options, get_options, options
 from mercer._status import Status
-from mercer.exceptions import (
-    InputError,
-    MercerError,
-    MercerWarning,
-)
+from mercer.exceptions import InputError, MercerError, MercerWarning
 from mercer.kernels import (
     Columns,
     DotProduct,
@@ -38,12 +34,7 @@ from mercer.kernels import (
     median_scale,
     table_kernel,
 )
-from mercer.methods import (
-    convergence_bandwidth,
-    kernel_density,
-    kernel_pca,
-    mean_shift,
-)
+from mercer.methods import convergence_bandwidth, kernel_density, kernel_pca, mean_shift
 from mercer.preimages import (
     LBFGS,
     MM,
@@ -60,13 +51,7 @@ from mercer.preimages import (
     compress,
     preimage,
 )
-from mercer.space import (
-    Element,
-    Subspace,
-    covariance,
-    feature,
-    mean_embedding,
-)
+from mercer.space import Element, Subspace, covariance, feature, mean_embedding
 
 __version__ = "0.1.0.dev0"
 

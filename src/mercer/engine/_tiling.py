@@ -13,10 +13,8 @@ from mercer._threads import thread_count
 
 _ROWS, _TILE = 256, 1 << 20  # a tile of 1 MiB stays in cache; sums of at most 1,024 terms
 _MANY_DIMENSIONS = 200  # BLAS does nearly all the work, and is faster on larger tiles
-_LARGE = (
-    640,
-    4096,
-)  # larger still if each tile is passed over once: accumulators are read less often
+# larger still if each tile is passed over once: accumulators are read less often
+_LARGE = 640, 4096
 _SMALLEST = 8  # rows and columns, however little memory is allowed
 _FEW_TILES = 8  # with fewer tiles of queries the points are split too, so that all cores have work
 _CHUNK = 1 << 15  # points of such a part: 32 tiles

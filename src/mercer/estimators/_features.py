@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from abc import abstractmethod
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -21,17 +20,10 @@ from mercer.estimators._inverse_regression import fit_ridge_inverse
 from mercer.estimators._kernel_parameter import resolve_kernel, set_kernel_tags
 from mercer.estimators._validation import check_rows, float_type
 from mercer.exceptions import InputError, MercerWarning, UnavailableError
-from mercer.kernels import Kernel
-
-_FLOATS = (np.float64, np.float32)
 
 
 class _KernelFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimator):  # type: ignore[misc]
     """What both transformers share: `transform` and `inverse_transform`."""
-
-    @abstractmethod
-    def fit(self, X: Any, y: Any = None) -> _KernelFeatures:
-        """Set `kernel_`, `map_` and `n_components_`, and call `_fit_inverse`."""
 
     @abstractmethod
     def _features(self, X: Any) -> Array:
@@ -71,19 +63,13 @@ class _KernelFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelE
                 f"points of {self.kernel_!r} are not vectors, so they cannot be regressed on "
                 "features; use preimage with Candidates"
             )
-        Z = check_array(Z, dtype=list(_FLOATS), input_name="Z")
+        Z = check_array(Z, dtype=[np.float64, np.float32], input_name="Z")
         if Z.shape[1] != self.n_components_:
             raise InputError(
                 f"Z has {Z.shape[1]} features, but {type(self).__name__} gives {self.n_components_}"
             )
         out = self.inverse_intercept_ + Z @ self.inverse_coef_
         return np.asarray(out, dtype=Z.dtype)
-
-    def _fit_inverse(self, features: Callable[[slice], Array], X: Any) -> None:
-        inverse = fit_ridge_inverse(features, X)
-        self.inverse_coef_ = inverse.coef
-        self.inverse_intercept_ = inverse.intercept
-        self.inverse_penalty_ = inverse.penalty
 
     @property
     def _n_features_out(self) -> int:
@@ -92,7 +78,7 @@ class _KernelFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelE
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         set_kernel_tags(tags, self.kernel)
-        tags.transformer_tags.preserves_dtype = [np.dtype(t).name for t in _FLOATS]
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
 
 
@@ -190,26 +176,12 @@ class Nystroem(_KernelFeatures):
         ----------
         X : array_like or sparse matrix of shape (n, d), or points of the kernel's domain
         y : ignored
-
-        Returns
-        -------
-        self
         """
         self._fit(check_rows(self, X, reset=True))
         return self
 
     def fit_transform(self, X: Any, y: Any = None) -> Array:
-        """Fit, and return the features of the training points, which `fit` computes anyway.
-
-        Parameters
-        ----------
-        X : array_like or sparse matrix of shape (n, d), or points of the kernel's domain
-        y : ignored
-
-        Returns
-        -------
-        array of shape (n, r)
-        """
+        """Fit, and return the features of the training points, which `fit` computes anyway."""
         X = check_rows(self, X, reset=True)
         Z = self._fit(X).astype(float_type(X), copy=False)
         Z.flags.writeable = True  # it is not shared
@@ -240,7 +212,8 @@ class Nystroem(_KernelFeatures):
         self.error_ = low.trace_error / trace if trace > 0.0 else float("nan")
         self.map_ = replace(low, factor=np.empty((0, low.rank)))
         if kernel.domain.is_vector:
-            self._fit_inverse(lambda rows: low.factor[rows], X)
+            found = fit_ridge_inverse(lambda rows: low.factor[rows], X)
+            self.inverse_intercept_, self.inverse_coef_, self.inverse_penalty_ = found
         return low.factor
 
     def _features(self, X: Any) -> Array:
@@ -284,11 +257,8 @@ class RandomFeatures(_KernelFeatures):
         Root mean square of z(x)'z(y) - k(x, y) over 1000 random pairs of training points.
     map_ : mercer.linalg.RandomFeatures
         The map; its `frequencies` are the w_j.
-    inverse_coef_, inverse_intercept_ : arrays of shape (2 m, d) and (d,)
-        The inverse, x = intercept + z B.
-    inverse_penalty_ : array of shape (d,)
-        The ridge penalty of each column.
-    n_features_in_, feature_names_in_ : as in scikit-learn
+    inverse_coef_, inverse_intercept_, inverse_penalty_, n_features_in_, feature_names_in_
+        As in `Nystroem`.
 
     See Also
     --------
@@ -334,15 +304,15 @@ class RandomFeatures(_KernelFeatures):
         ----------
         X : array_like or sparse matrix of shape (n, d)
         y : ignored
-
-        Returns
-        -------
-        self
         """
         X = check_rows(self, X, reset=True)
         kernel = resolve_kernel(self.kernel, X, gamma=self.gamma)
         n_frequencies = (positive_int(self.n_components, "n_components") + 1) // 2
-        _require_measure(kernel, X)
+        try:
+            kernel.spectral_measure(n_columns(X) if kernel.domain.is_vector else 1)
+        except UnavailableError as error:
+            cure = "use Nystroem, which takes every positive definite kernel"
+            raise UnavailableError(f"{error}; {cure}") from error
         rng = as_generator(self.random_state)
         drawn = linalg.random_features(
             kernel, n_columns(X), 2 * n_frequencies, kind=self.kind, random_state=rng
@@ -351,17 +321,9 @@ class RandomFeatures(_KernelFeatures):
         self.map_ = drawn
         self.n_components_ = drawn.n_features
         self.error_ = drawn.error(X, random_state=rng).rms
-        self._fit_inverse(lambda rows: drawn(X[rows]), X)
+        found = fit_ridge_inverse(lambda rows: drawn(X[rows]), X)
+        self.inverse_intercept_, self.inverse_coef_, self.inverse_penalty_ = found
         return self
 
     def _features(self, X: Any) -> Array:
         return self.map_(X)
-
-
-def _require_measure(kernel: Kernel, X: Any) -> None:
-    """Raise if the kernel has no spectral measure."""
-    try:
-        kernel.spectral_measure(n_columns(X) if kernel.domain.is_vector else 1)
-    except UnavailableError as error:
-        cure = "use Nystroem, which takes every positive definite kernel"
-        raise UnavailableError(f"{error}; {cure}") from error

@@ -141,10 +141,6 @@ class KernelImputer(TransformerMixin, KernelEstimator):  # type: ignore[misc]
         y : ignored
         sample_weight : array_like of shape (n,), optional
             A weight of 2 is the same as repeating the row, a weight of 0 as leaving it out.
-
-        Returns
-        -------
-        self
         """
         X = self._validated(X, reset=True)
         weights = check_weights(sample_weight, X)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -18,24 +17,7 @@ _PENALTIES = np.logspace(-12.0, 2.0, 29)  # of the largest eigenvalue
 _EPS = float(np.finfo(np.float64).eps)
 
 
-@dataclass(frozen=True, eq=False)
-class RidgeInverse:
-    """x = intercept + coef'z.
-
-    Attributes
-    ----------
-    intercept : array of shape (d,)
-    coef : array of shape (r, d)
-    penalty : array of shape (d,)
-        The ridge penalty of each column of the data; 0 if features do not vary.
-    """
-
-    intercept: Array
-    coef: Array
-    penalty: Array
-
-
-def fit_ridge_inverse(features: Callable[[slice], Array], X: Any) -> RidgeInverse:
+def fit_ridge_inverse(features: Callable[[slice], Array], X: Any) -> tuple[Array, Array, Array]:
     """Regress points on their features, B = (S + p I)^-1 C with S = Z'Z, C = Z'X, columns centred.
 
     Each column takes the penalty of a grid with the smallest generalised cross-validation score, n
@@ -54,60 +36,42 @@ def fit_ridge_inverse(features: Callable[[slice], Array], X: Any) -> RidgeInvers
 
     Returns
     -------
-    RidgeInverse
+    intercept, coef, penalty
+        Shapes (d,), (r, d) and (d,): x = intercept + coef'z, with the ridge penalty of each column
+        of the data; 0 if features do not vary.
     """
     n = n_rows(X)
     first = features(slice(0, min(n, _BLOCK)))
     if n < first.shape[1]:
-        return _fewer_rows(features(slice(0, n)), X)
-    m = _moments(features, first.mean(axis=0, dtype=np.float64), X)
-    rounding = n * (10.0 * float(np.finfo(first.dtype).eps)) ** 2 * float(m.mean_z @ m.mean_z)
+        # n coordinates Q'z in the span of the training features
+        Z = features(slice(0, n))
+        mean = Z.mean(axis=0, dtype=np.float64)
+        with single_threaded_blas():
+            Q, R = np.linalg.qr((Z - mean).T)
+        intercept, coef, penalty = fit_ridge_inverse(lambda rows: R.T[rows], X)
+        return intercept - mean @ (Q @ coef), Q @ coef, penalty
+    mean_z, mean_x, S, C, squares = _moments(features, first.mean(axis=0, dtype=np.float64), X)
+    rounding = n * (10.0 * float(np.finfo(first.dtype).eps)) ** 2 * float(mean_z @ mean_z)
     with single_threaded_blas():  # BLAS threads would wait for each other on a busy machine
-        return _best(m, n, rounding)
+        values, V = np.linalg.eigh(S)
+        floor = max(len(S) * _EPS * values[-1], rounding)
+        r = min(int(np.sum(values > floor)), n - 1)
+        if r == 0:  # one point, or features that are the same everywhere
+            return mean_x, np.zeros(C.shape), np.zeros(mean_x.size)
+        e, V = values[-r:], V[:, -r:]
+        a = V.T @ C
+        explained = a**2 / e[:, None]
+        outside = np.maximum(squares - explained.sum(axis=0), 0.0) if r < n - 1 else 0.0
+        penalties = _PENALTIES * e[-1]
+        left = penalties[:, None] / (e + penalties[:, None])
+        score = (outside + left**2 @ explained) / ((n - 1 - r) + left.sum(axis=1))[:, None] ** 2
+        penalty = penalties[score.argmin(axis=0)]
+        coef = V @ (a / (e[:, None] + penalty))
+        return mean_x - mean_z @ coef, coef, penalty
 
 
-def _best(m: _Moments, n: int, rounding: float) -> RidgeInverse:
-    """The regression with the best penalty for each column, on eigenvalues above rounding."""
-    values, V = np.linalg.eigh(m.S)
-    floor = max(len(m.S) * _EPS * values[-1], rounding)
-    r = min(int(np.sum(values > floor)), n - 1)
-    if r == 0:  # one point, or features that are the same everywhere
-        return RidgeInverse(m.mean_x, np.zeros(m.C.shape), np.zeros(m.mean_x.size))
-    e, V = values[-r:], V[:, -r:]
-    a = V.T @ m.C
-    explained = a**2 / e[:, None]
-    outside = np.maximum(m.squares - explained.sum(axis=0), 0.0) if r < n - 1 else 0.0
-    penalties = _PENALTIES * e[-1]
-    left = penalties[:, None] / (e + penalties[:, None])
-    score = (outside + left**2 @ explained) / ((n - 1 - r) + left.sum(axis=1))[:, None] ** 2
-    penalty = penalties[score.argmin(axis=0)]
-    coef = V @ (a / (e[:, None] + penalty))
-    return RidgeInverse(m.mean_x - m.mean_z @ coef, coef, penalty)
-
-
-def _fewer_rows(Z: Array, X: Any) -> RidgeInverse:
-    """The same for r > n features, on n coordinates Q'z in the span of the training features."""
-    mean = Z.mean(axis=0, dtype=np.float64)
-    with single_threaded_blas():
-        Q, R = np.linalg.qr((Z - mean).T)
-    inverse = fit_ridge_inverse(lambda rows: R.T[rows], X)
-    coef = Q @ inverse.coef
-    return RidgeInverse(inverse.intercept - mean @ coef, coef, inverse.penalty)
-
-
-@dataclass
-class _Moments:
-    """Means of z and x; Z'Z, Z'X and the diagonal of X'X of centred columns."""
-
-    mean_z: Array
-    mean_x: Array
-    S: Array
-    C: Array
-    squares: Array
-
-
-def _moments(features: Callable[[slice], Array], shift: Array, X: Any) -> _Moments:
-    """Sums over blocks of rows in one pass.
+def _moments(features: Callable[[slice], Array], shift: Array, X: Any) -> tuple[Array, ...]:
+    """Means of z and x; Z'Z, Z'X and the diagonal of X'X of centred columns, in one pass.
 
     Features are shifted by an estimate of their means first, so that large means do not cancel.
     """
@@ -132,4 +96,4 @@ def _moments(features: Callable[[slice], Array], shift: Array, X: Any) -> _Momen
     if not dense:  # centred only here, to stay sparse
         C -= np.outer(drift, mean_x)
         squares -= n * mean_x**2
-    return _Moments(shift + drift / n, mean_x, S - np.outer(drift, drift / n), C, squares)
+    return shift + drift / n, mean_x, S - np.outer(drift, drift / n), C, squares

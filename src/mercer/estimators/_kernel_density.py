@@ -83,7 +83,7 @@ class KernelDensity(DensityMixin, KernelEstimator):  # type: ignore[misc]
         sample_weight : array_like of shape (n,), optional
             A weight of 2 is the same as repeating the row; rows of weight 0 are left out.
         """
-        X = self._rows(X, reset=True)
+        X = check_rows(self, X, reset=True, double=True)  # logarithms are compared
         w = check_weights(sample_weight, X)
         with self._threads():
             points = Points(as_points(X), Vectors())
@@ -101,7 +101,7 @@ class KernelDensity(DensityMixin, KernelEstimator):  # type: ignore[misc]
         X : array_like of shape (m, d)
         """
         check_is_fitted(self)
-        X = self._rows(X, reset=False)
+        X = check_rows(self, X, reset=False, double=True)
         with self._threads():
             return self.density_.log(X)
 
@@ -119,8 +119,3 @@ class KernelDensity(DensityMixin, KernelEstimator):  # type: ignore[misc]
         """
         check_is_fitted(self)
         return self.density_.sample(n_samples, random_state)
-
-    def _rows(self, X: Any, *, reset: bool) -> Any:
-        """Rows in double precision: logarithms of densities are compared."""
-        X = check_rows(self, X, reset=reset)
-        return X.astype(np.float64) if getattr(X, "dtype", None) == np.float32 else X

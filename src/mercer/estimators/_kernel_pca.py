@@ -284,7 +284,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
                 "kernel instead of 'precomputed'"
             )
         with self._threads():
-            return -squared_distances(self.subspace_, X, _BLOCK)
+            return -squared_distances(self.subspace_, X)
 
     def score(self, X: Any, y: Any = None) -> float:
         """Return minus the mean squared error of reconstruction, for model selection.
@@ -321,8 +321,8 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
         return tags
 
 
-def squared_distances(plane: Subspace, X: Any, block: int) -> Array:
+def squared_distances(plane: Subspace, X: Any) -> Array:
     """Return the squared distances of the features of rows to a subspace, block by block."""
     kernel = plane.origin.kernel
-    parts = [plane.distance(feature(kernel, X[rows])) ** 2 for rows in pieces(n_rows(X), block)]
+    parts = [plane.distance(feature(kernel, X[rows])) ** 2 for rows in pieces(n_rows(X), _BLOCK)]
     return np.concatenate(parts)

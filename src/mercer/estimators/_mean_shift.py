@@ -230,24 +230,17 @@ class MeanShift(ClusterMixin, KernelEstimator):  # type: ignore[misc]
     def _starts(self, Z: Array) -> Array | None:
         if self.seeds is not None:
             return np.asarray(as_points(self.seeds, "seeds"), dtype=np.float64)
-        return bin_seeds(Z, self._width(), self.min_bin_freq) if self.bin_seeding else None
-
-    def _width(self) -> float:
-        """The width of the cells of `bin_seeding`: the length scale of the kernel."""
-        scale = getattr(self.kernel_, "length_scale", None)
-        return float(scale) if scale is not None else kernel_length(self.kernel_.program)
+        if not self.bin_seeding:
+            return None
+        width = getattr(self.kernel_, "length_scale", None) or kernel_length(self.kernel_.program)
+        cells, group = unique(np.round(Z / width))
+        middles = cells[np.bincount(group) >= self.min_bin_freq] * width
+        return middles if len(middles) else Z
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = False
         return tags
-
-
-def bin_seeds(Z: Array, width: float, least: int) -> Array:
-    """The centres of the grid cells that hold at least so many points; all points if none do."""
-    cells, group = unique(np.round(Z / width))
-    middles = cells[np.bincount(group) >= least] * width
-    return middles if len(middles) else Z
 
 
 def _without_small(

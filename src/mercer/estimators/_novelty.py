@@ -51,28 +51,16 @@ class KernelNovelty(OutlierMixin, KernelEstimator):  # type: ignore[misc]
         The share in (0, 0.5] of the training rows that are outliers. "auto" is the rule of box
         plots: outliers have errors beyond q3 + 1.5 (q3 - q1), with the quartiles q1 and q3 of the
         errors of training rows, each left out in turn.
-    gamma : float, optional
-        For kernels that are given by name.
-    scale_columns : {"none", "std"}
-        Whether the automatic kernel sees columns as they are, or divided by their standard
-        deviations. A kernel that is given is in the units of the data.
     n_landmarks : int, optional
-        Work in the span of the features of so many landmarks (Nystrom): n x n_landmarks numbers,
-        for any n. 1,000 if there are more than 2,000 distinct rows and n_components is None.
-    rule : {"uniform", "kmeans", "leverage", "pivoted"}
-        How landmarks are chosen.
-    random_state : int, Generator, RandomState or None
-        For landmarks.
-    n_jobs : int or None
-        Threads; None is all cores, unlike in scikit-learn.
+        As in `KernelPCA`; 1,000 if there are more than 2,000 distinct rows and n_components is
+        None.
+    gamma, scale_columns, rule, random_state, n_jobs
+        As in `KernelPCA`.
 
     Attributes
     ----------
-    kernel_ : Kernel
-        On scaled columns, if columns are scaled.
-    subspace_ : Subspace
-    scaler_ : StandardScaler or None
-        Scales columns; None for `scale_columns="none"`.
+    kernel_, subspace_, scaler_
+        As in `KernelPCA`.
     n_components_ : int
     offset_ : float
         Rows with a lower score are outliers.
@@ -142,7 +130,8 @@ class KernelNovelty(OutlierMixin, KernelEstimator):  # type: ignore[misc]
             )
         check_number(self.n_components)
         _check_contamination(self.contamination)
-        X = self._rows(X, reset=True)
+        # in double precision: an error is a small difference of large numbers
+        X = check_rows(self, X, reset=True, double=True)
         w = check_weights(sample_weight, X)
         given = not is_auto(self.kernel)
         self.scaler_ = fit_column_scaler(self.scale_columns, X, w, in_data_units=given)
@@ -193,9 +182,10 @@ class KernelNovelty(OutlierMixin, KernelEstimator):  # type: ignore[misc]
         X : array_like or CSR matrix of shape (m, d)
         """
         check_is_fitted(self)
-        X = self.kernel_.points(scaled(self.scaler_, self._rows(X, reset=False)))
+        X = check_rows(self, X, reset=False, double=True)
+        X = self.kernel_.points(scaled(self.scaler_, X))
         with self._threads():
-            scores = -squared_distances(self.subspace_, X, _BLOCK)
+            scores = -squared_distances(self.subspace_, X)
         keys = row_keys(X.array)
         at = np.minimum(np.searchsorted(self._keys, keys), len(self._keys) - 1)
         return np.where(self._keys[at] == keys, self._left_out[at], scores)
@@ -207,11 +197,6 @@ class KernelNovelty(OutlierMixin, KernelEstimator):  # type: ignore[misc]
     def predict(self, X: Any) -> Array:
         """Return -1 for outliers and 1 for the others."""
         return np.where(self.decision_function(X) < 0.0, -1, 1)
-
-    def _rows(self, X: Any, *, reset: bool) -> Any:
-        """Rows in double precision: an error is a small difference of large numbers."""
-        X = check_rows(self, X, reset=reset)
-        return X.astype(np.float64) if getattr(X, "dtype", None) == np.float32 else X
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

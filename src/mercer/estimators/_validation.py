@@ -14,21 +14,22 @@ from mercer.exceptions import InputError
 from mercer.kernels import Kernel
 
 
-def check_rows(estimator: Any, X: Any, *, reset: bool) -> Any:
+def check_rows(estimator: Any, X: Any, *, reset: bool, double: bool = False) -> Any:
     """Return X as scikit-learn checks it; points that are not vectors as their kernel does.
 
-    float32 stays float32. CSR matrices are accepted. `reset` records the number and names of
-    columns; otherwise they are compared.
+    float32 stays float32, unless `double`. CSR matrices are accepted. `reset` records the number
+    and names of columns; otherwise they are compared.
     """
     kernel = estimator.kernel
     if isinstance(kernel, Kernel) and not kernel.domain.is_vector:
-        return kernel.points(X).array
+        X = kernel.points(X).array
+        return X.astype(np.float64) if double and X.dtype == np.float32 else X
     tags = get_tags(estimator).input_tags
     X = validate_data(
         estimator,
         X,
         accept_sparse="csr" if tags.sparse else False,
-        dtype=[np.float64, np.float32],
+        dtype=np.float64 if double else [np.float64, np.float32],
         ensure_non_negative=tags.positive_only,
         reset=reset,
     )

@@ -95,12 +95,7 @@ RULES: dict[str, Rule] = {
 
 
 def leverage_scores(
-    kernel: Kernel,
-    X: Any,
-    penalty: float,
-    *,
-    n_sketch: int | None = None,
-    random_state: Any = None,
+    kernel: Kernel, X: Any, penalty: float, *, n_sketch: int | None = None, random_state: Any = None
 ) -> Array:
     """Return ridge leverage scores, l_i = [K (K + penalty I)^-1]_ii, approximately.
 

@@ -4,12 +4,4 @@ from mercer.space._element import Element, feature, mean_embedding
 from mercer.space._operator import Operator, covariance, tensor
 from mercer.space._subspace import Subspace
 
-__all__ = [
-    "Element",
-    "Operator",
-    "Subspace",
-    "covariance",
-    "feature",
-    "mean_embedding",
-    "tensor",
-]
+__all__ = ["Element", "Operator", "Subspace", "covariance", "feature", "mean_embedding", "tensor"]

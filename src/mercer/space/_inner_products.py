@@ -88,7 +88,11 @@ def _weighed_values(program: Program, weighing: Expansion, evaluated: Expansion)
             continue
         for rows in pieces(n_rows(points), size):
             values = engine.fields(program, X, points[rows], B).value
-            total += coef.rows(rows).weigh(values)
+            if isinstance(coef, engine.LowRank):
+                total += (values.T @ coef.left[rows]) @ coef.right
+            else:
+                assert isinstance(coef, Dense)
+                total += values.T @ coef.array[rows]
     return total
 
 

@@ -82,9 +82,7 @@ def test_weighing(form):
 @pytest.mark.parametrize("rows", [slice(0, 4), slice(3, 7), slice(8, 9), slice(None)], ids=str)
 def test_some_of_the_points(form, rows):
     coef, A = form
-    part = coef.rows(rows)
-    assert part.shape == A[rows].shape
-    np.testing.assert_allclose(written(part), A[rows])
+    np.testing.assert_allclose(coef.tile(rows, slice(None)), A[rows])
 
 
 def test_merging_equal_points(form):

@@ -8,7 +8,7 @@ import numpy as np
 
 from mercer._array import Array
 from mercer.engine.programs._expr import Expr
-from mercer.engine.programs._jets import Jet, evaluate, is_zero
+from mercer.engine.programs._jets import Jet, evaluate, is_zero, plus, times
 from mercer.engine.programs._program import Distance, Gap, Program
 
 
@@ -30,7 +30,11 @@ def from_log(log: Jet, shift: Array) -> Jet:
     g = range(len(log.first))
     # a weight of zero has derivatives of zero, whatever the slope of its logarithm
     first = tuple(_weighted(w, log.first[v]) for v in g)
-    second = tuple(tuple(_weighted(w, _second(log, v, u)) for u in g) for v in g if log.second)
+    second = tuple(
+        tuple(_weighted(w, plus(log.second[v][u], times(log.first[v], log.first[u]))) for u in g)
+        for v in g
+        if log.second
+    )
     return Jet(w, first, second)
 
 
@@ -45,7 +49,10 @@ def without_cusps(program: Program, jet: Jet, inputs: list[Any]) -> tuple[Jet, A
     first = list(jet.first)
     second = [list(row) for row in jet.second]
     at_cusp: Array | None = None
-    for v in _corners(program):
+    for v, kind in enumerate(program.variables):
+        # smooth gaps change to first order and keep their terms
+        if not (isinstance(kind, Distance) or (isinstance(kind, Gap) and program.cusps[v])):
+            continue
         coincide = np.broadcast_to(inputs[v] == 0, jet.value.shape)
         if not coincide.any():
             continue
@@ -57,23 +64,6 @@ def without_cusps(program: Program, jet: Jet, inputs: list[Any]) -> tuple[Jet, A
                 safe = np.where(coincide, 0.0, second[v][w]).astype(jet.value.dtype)
                 second[v][w] = second[w][v] = safe
     return Jet(jet.value, tuple(first), tuple(map(tuple, second))), at_cusp
-
-
-def _corners(program: Program) -> list[int]:
-    """Distances, and gaps with a kink; smooth gaps change to first order and keep their terms."""
-    return [
-        i
-        for i, v in enumerate(program.variables)
-        if isinstance(v, Distance) or (isinstance(v, Gap) and program.cusps[i])
-    ]
-
-
-def _second(log: Jet, v: int, w: int) -> Any:
-    a, b, c = log.second[v][w], log.first[v], log.first[w]
-    product = 0 if is_zero(b) or is_zero(c) else b * c
-    if is_zero(a):
-        return product
-    return a if is_zero(product) else a + product
 
 
 def _weighted(w: Array, slope: Any) -> Any:

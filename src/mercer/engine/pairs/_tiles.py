@@ -13,12 +13,7 @@ from mercer.engine._compiled import compiled_profile
 from mercer.engine._points import tile_dtype
 from mercer.engine.pairs._cancellation import recompute_below
 from mercer.engine.pairs._circular import gaps, rowwise_gaps
-from mercer.engine.pairs._coordinates import (
-    comparable,
-    coordinate_sums,
-    rowwise_sums,
-    totals,
-)
+from mercer.engine.pairs._coordinates import comparable, coordinate_sums, rowwise_sums, totals
 from mercer.engine.pairs._distances import Distances, rowwise_distances, squared_norms
 from mercer.engine.programs._maps import Columns, Maps, apply_all
 from mercer.engine.programs._program import (

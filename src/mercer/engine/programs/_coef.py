@@ -8,7 +8,6 @@ tile.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -18,56 +17,15 @@ import numpy as np
 from mercer._array import Array
 
 
-class _Coefficients(ABC):
-    """A matrix of coefficients, shape (points, elements)."""
-
-    @property
-    @abstractmethod
-    def shape(self) -> tuple[int, int]:
-        """(points, elements)."""
-
-    @property
-    @abstractmethod
-    def dtype(self) -> Any:
-        """The floating-point type."""
-
-    @abstractmethod
-    def tile(self, rows: slice, columns: Any) -> Array:
-        """The entries of some points for some elements."""
-
-    @abstractmethod
-    def rows(self, rows: slice) -> Coef:
-        """The coefficients of some of the points."""
-
-    @abstractmethod
-    def columns(self, index: Any) -> Coef:
-        """The coefficients of some of the elements."""
-
-    @abstractmethod
-    def scale(self, factor: Any) -> Coef:
-        """Multiply every element by a number, or each by its own."""
-
-    @abstractmethod
-    def combine(self, B: Array) -> Coef:
-        """Coefficients of the elements psi_j' = sum_j B[j, j'] psi_j."""
-
-    @abstractmethod
-    def weigh(self, V: Array) -> Array:
-        """V' C for a matrix V with one row per point: shape (columns of V, b)."""
-
-    @abstractmethod
-    def merged(self, groups: Array, size: int) -> Coef:
-        """Add up the coefficients of equal points: row i goes to row groups[i]."""
-
-
 @dataclass(frozen=True, eq=False)
-class Dense(_Coefficients):
-    """Coefficients written out, shape (n, b)."""
+class Dense:
+    """Coefficients written out, shape (n, b). The other forms have the same methods."""
 
     array: Array
 
     @property
     def shape(self) -> tuple[int, int]:
+        """(points, elements)."""
         return self.array.shape[0], self.array.shape[1]
 
     @property
@@ -75,29 +33,32 @@ class Dense(_Coefficients):
         return self.array.dtype
 
     def tile(self, rows: slice, columns: Any) -> Array:
+        """The entries of some points for some elements."""
         return self.array[rows, columns]
 
-    def rows(self, rows: slice) -> Dense:
-        return Dense(self.array[rows])
-
     def columns(self, index: Any) -> Dense:
+        """The coefficients of some of the elements."""
         return Dense(self.array[:, index])
 
     def scale(self, factor: Any) -> Dense:
+        """Multiply every element by a number, or each by its own."""
         return Dense(self.array * factor)
 
     def combine(self, B: Array) -> Dense:
+        """Coefficients of the elements psi_j' = sum_j B[j, j'] psi_j."""
         return Dense(self.array @ B)
 
     def weigh(self, V: Array) -> Array:
+        """V' C for a matrix V with one row per point: shape (columns of V, b)."""
         return V.T @ self.array
 
     def merged(self, groups: Array, size: int) -> Dense:
+        """Add up the coefficients of equal points: row i goes to row groups[i]."""
         return Dense(_sums_of_groups(self.array, groups, size))
 
 
 @dataclass(frozen=True, eq=False)
-class SingleFeatures(_Coefficients):
+class SingleFeatures:
     """Element j is value[j] times the feature of point index[j]; shape (n, b)."""
 
     index: Array
@@ -120,12 +81,6 @@ class SingleFeatures(_Coefficients):
         out[index[inside] - start, inside] = value[inside]
         return out
 
-    def rows(self, rows: slice) -> SingleFeatures:
-        start, stop, _ = rows.indices(self.n_points)
-        inside = (self.index >= start) & (self.index < stop)
-        index = np.where(inside, self.index - start, 0)
-        return SingleFeatures(index, np.where(inside, self.value, self.dtype.type(0)), stop - start)
-
     def columns(self, index: Any) -> SingleFeatures:
         return SingleFeatures(self.index[index], self.value[index], self.n_points)
 
@@ -143,7 +98,7 @@ class SingleFeatures(_Coefficients):
 
 
 @dataclass(frozen=True, eq=False)
-class LowRank(_Coefficients):
+class LowRank:
     """The product left @ right of an (n, r) and an (r, b) matrix."""
 
     left: Array
@@ -159,9 +114,6 @@ class LowRank(_Coefficients):
 
     def tile(self, rows: slice, columns: Any) -> Array:
         return self.left[rows] @ self.right[:, columns]
-
-    def rows(self, rows: slice) -> LowRank:
-        return LowRank(self.left[rows], self.right)
 
     def columns(self, index: Any) -> LowRank:
         return LowRank(self.left, self.right[:, index])
@@ -180,7 +132,7 @@ class LowRank(_Coefficients):
 
 
 @dataclass(frozen=True, eq=False)
-class Stacked(_Coefficients):
+class Stacked:
     """Blocks on top of each other, one per group of points, with equal numbers of elements."""
 
     parts: tuple[Dense | SingleFeatures | LowRank, ...]
@@ -200,10 +152,14 @@ class Stacked(_Coefficients):
         return [(slice(a, b), p) for a, b, p in zip(starts, stops, self.parts, strict=True)]
 
     def tile(self, rows: slice, columns: Any) -> Array:
-        return np.vstack([p.tile(r, columns) for r, p in self._cut(rows)]).astype(self.dtype)
-
-    def rows(self, rows: slice) -> Coef:
-        return stack([p.rows(r) for r, p in self._cut(rows)])
+        start, stop, _ = rows.indices(self.shape[0])
+        cut = []
+        for where, part in self.blocks():
+            first, last = max(start, where.start), min(stop, where.stop)
+            if first < last:
+                some = slice(first - where.start, last - where.start)
+                cut.append(part.tile(some, columns))
+        return np.vstack(cut).astype(self.dtype)
 
     def columns(self, index: Any) -> Coef:
         return stack([p.columns(index) for p in self.parts])
@@ -223,15 +179,6 @@ class Stacked(_Coefficients):
         for rows, part in self.blocks():
             np.add.at(out, groups[rows], part.tile(slice(None), slice(None)))
         return Dense(out)
-
-    def _cut(self, rows: slice) -> list[tuple[slice, Dense | SingleFeatures | LowRank]]:
-        start, stop, _ = rows.indices(self.shape[0])
-        cut = []
-        for where, part in self.blocks():
-            first, last = max(start, where.start), min(stop, where.stop)
-            if first < last:
-                cut.append((slice(first - where.start, last - where.start), part))
-        return cut
 
 
 Coef = Dense | SingleFeatures | LowRank | Stacked

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -320,22 +320,18 @@ def substitute(expr: Expr, replacements: Sequence[Expr]) -> Expr:
             return multiply(substitute(a, replacements), substitute(b, replacements))
         case Cut(gate=g, body=b, outside=c):
             return Cut(substitute(g, replacements), substitute(b, replacements), c)
+        case Exp(arg=a):
+            return exp(substitute(a, replacements))
+        case Log(arg=a):
+            return log(substitute(a, replacements))
+        case Pow(arg=a, exponent=p):
+            return power(substitute(a, replacements), p)
         case Unary(arg=a):
-            return _rebuild(expr, substitute(a, replacements))
+            arg = substitute(a, replacements)
+            if isinstance(arg, Const):
+                return Const(float(expr.derivatives(np.asarray(arg.value), 0)[0]))
+            return replace(expr, arg=arg)
     raise TypeError(f"not a profile expression: {expr!r}")  # pragma: no cover
-
-
-def _rebuild(node: Expr, arg: Expr) -> Expr:
-    if isinstance(node, Exp):
-        return exp(arg)
-    if isinstance(node, Log):
-        return log(arg)
-    if isinstance(node, Pow):
-        return power(arg, node.exponent)
-    if isinstance(arg, Const) and isinstance(node, Unary):
-        return Const(float(node.derivatives(np.asarray(arg.value), 0)[0]))
-    fields = {name: getattr(node, name) for name in node.__dataclass_fields__}  # type: ignore[attr-defined]
-    return type(node)(**{**fields, "arg": arg})
 
 
 _UFUNCS: dict[str, Callable[..., Expr]] = {

@@ -11,18 +11,7 @@ from typing import Any
 import numpy as np
 
 from mercer._array import namespace
-from mercer.engine.programs._expr import (
-    Add,
-    Const,
-    Cut,
-    Expr,
-    Log,
-    LogAddExp,
-    Mul,
-    Pow,
-    Unary,
-    Var,
-)
+from mercer.engine.programs._expr import Add, Const, Cut, Expr, Log, LogAddExp, Mul, Pow, Unary, Var
 from mercer.engine.programs._powers import log_of_sum, magnifies, power_of_sum
 from mercer.exceptions import DerivativeError
 
@@ -115,17 +104,19 @@ def is_zero(a: Any) -> bool:
     return isinstance(a, int) and a == 0
 
 
-def _plus(a: Any, b: Any) -> Any:
+def plus(a: Any, b: Any) -> Any:
+    """a + b for entries of jets."""
     return b if is_zero(a) else a if is_zero(b) else a + b
 
 
-def _times(a: Any, b: Any) -> Any:
+def times(a: Any, b: Any) -> Any:
+    """a * b for entries of jets."""
     return 0 if is_zero(a) or is_zero(b) else a * b
 
 
 def _sum(a: Jet, b: Jet) -> Jet:
-    first = tuple(map(_plus, a.first, b.first))
-    second = tuple(tuple(map(_plus, ra, rb)) for ra, rb in zip(a.second, b.second, strict=True))
+    first = tuple(map(plus, a.first, b.first))
+    second = tuple(tuple(map(plus, ra, rb)) for ra, rb in zip(a.second, b.second, strict=True))
     return Jet(a.value + b.value, first, second)
 
 
@@ -136,12 +127,12 @@ def _symmetric(n: int, entry: Callable[[int, int], Any]) -> tuple[tuple[Any, ...
 
 def _product(a: Jet, b: Jet, order: int) -> Jet:
     n = len(a.first)
-    first = tuple(_plus(_times(a.first[v], b.value), _times(a.value, b.first[v])) for v in range(n))
+    first = tuple(plus(times(a.first[v], b.value), times(a.value, b.first[v])) for v in range(n))
 
     def entry(v: int, w: int) -> Any:
-        cross = _plus(_times(a.first[v], b.first[w]), _times(a.first[w], b.first[v]))
-        own = _plus(_times(a.second[v][w], b.value), _times(a.value, b.second[v][w]))
-        return _plus(own, cross)
+        cross = plus(times(a.first[v], b.first[w]), times(a.first[w], b.first[v]))
+        own = plus(times(a.second[v][w], b.value), times(a.value, b.second[v][w]))
+        return plus(own, cross)
 
     return Jet(a.value * b.value, first, _symmetric(n, entry) if order == 2 else ())
 
@@ -150,10 +141,10 @@ def _chain(f: tuple[Any, ...], a: Jet, order: int) -> Jet:
     n = len(a.first)
     if order == 0:
         return Jet(f[0])
-    first = tuple(_times(f[1], d) for d in a.first)
+    first = tuple(times(f[1], d) for d in a.first)
 
     def entry(v: int, w: int) -> Any:
-        return _plus(_times(f[2], _times(a.first[v], a.first[w])), _times(f[1], a.second[v][w]))
+        return plus(times(f[2], times(a.first[v], a.first[w])), times(f[1], a.second[v][w]))
 
     return Jet(f[0], first, _symmetric(n, entry) if order == 2 else ())
 
@@ -170,13 +161,13 @@ def _log_add_exp(a: Jet, b: Jet, order: int) -> Jet:
         return Jet(value)
     p, q = p / total, q / total
     n = len(a.first)
-    first = tuple(_plus(_times(p, a.first[v]), _times(q, b.first[v])) for v in range(n))
+    first = tuple(plus(times(p, a.first[v]), times(q, b.first[v])) for v in range(n))
 
     def entry(v: int, w: int) -> Any:
-        gap_v = _plus(a.first[v], _times(-1.0, b.first[v]))
-        gap_w = _plus(a.first[w], _times(-1.0, b.first[w]))
-        mean = _plus(_times(p, a.second[v][w]), _times(q, b.second[v][w]))
-        return _plus(mean, _times(p * q, _times(gap_v, gap_w)))
+        gap_v = plus(a.first[v], times(-1.0, b.first[v]))
+        gap_w = plus(a.first[w], times(-1.0, b.first[w]))
+        mean = plus(times(p, a.second[v][w]), times(q, b.second[v][w]))
+        return plus(mean, times(p * q, times(gap_v, gap_w)))
 
     return Jet(value, first, _symmetric(n, entry) if order == 2 else ())
 

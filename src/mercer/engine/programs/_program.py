@@ -21,7 +21,7 @@ from mercer._array import Array
 from mercer.engine.programs._expr import Const, Expr, Var, substitute
 from mercer.engine.programs._jets import derivatives_at_zero, evaluate
 from mercer.engine.programs._log_profile import log_expr
-from mercer.engine.programs._maps import Maps
+from mercer.engine.programs._maps import Maps, apply_all
 from mercer.engine.programs._tape import Step, tape
 
 
@@ -254,10 +254,7 @@ def _diagonal(program: Program, of: str) -> Program:
     nodes: list[Expr] = []
     for v in program.variables:
         match v:
-            case Distance() | Gap():
-                nodes.append(Const(0.0))
-                continue
-            case Coordinates(kind="chi2" | "differing"):
+            case Distance() | Gap() | Coordinates(kind="chi2" | "differing"):
                 nodes.append(Const(0.0))
                 continue
             case Coordinates(kind="equal"):
@@ -285,10 +282,7 @@ class _Mapped:
     maps: Maps
 
     def __call__(self, *blocks: Any) -> Any:
-        from_maps = blocks
-        for step in self.maps:
-            from_maps = tuple(step.apply(b) for b in from_maps)
-        return self.function(*from_maps)
+        return self.function(*(apply_all(self.maps, block) for block in blocks))
 
 
 def _mapped_block(v: Block | BlockDiagonal, maps: Maps) -> Variable:

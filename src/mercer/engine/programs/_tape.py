@@ -9,39 +9,16 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from mercer.engine.programs._expr import (
-    Add,
-    Const,
-    Cut,
-    Exp,
-    Expr,
-    Log,
-    Matern,
-    Mul,
-    Pow,
-    Var,
-)
+from mercer.engine.programs._expr import Add, Const, Cut, Exp, Expr, Log, Matern, Mul, Pow, Var
 from mercer.engine.programs._log_profile import is_nonnegative
 from mercer.engine.programs._powers import magnifies
 
 MAX_SLOTS, MAX_STEPS = 8, 24  # as in native/task.hpp
 
 _OPS = [
-    "linear",
-    "exponential",
-    "logarithm",
-    "power",
-    "large_power",
-    "root",
-    "inverse",
-    "inverse_root",
-    "whole_power",
-    "matern3",
-    "matern5",
-    "add",
-    "multiply",
-    "cut",
-]
+    "linear", "exponential", "logarithm", "power", "large_power", "root", "inverse",
+    "inverse_root", "whole_power", "matern3", "matern5", "add", "multiply", "cut",
+]  # fmt: skip
 
 Step = tuple[int, int, int, int, float, float, float]
 """(operation, slot written, first slot read, second slot read, a, b, p)."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -116,26 +117,29 @@ def unshifted(
 
 def total(parts: list[Fields]) -> Fields:
     """The sum of several fields, at a common shift."""
-    high = np.max([p.shift for p in parts], axis=0)
-    scales = [factor(p.shift, high) for p in parts]
-
-    def add(arrays: list[Array]) -> Any:
-        return sum(map(by_row, arrays, scales)).astype(arrays[0].dtype)  # type: ignore[union-attr]
-
-    bounds = _bounds(parts)
-    return _joined(parts, add, high, None if bounds is None else np.sum(bounds, axis=0))
+    return _at_common_shift(parts, sum, lambda bounds: np.sum(bounds, axis=0))
 
 
 def side_by_side(parts: list[Fields]) -> Fields:
     """The parts of a batch side by side, at a common shift."""
+    return _at_common_shift(parts, partial(np.concatenate, axis=1), np.concatenate)
+
+
+def _at_common_shift(
+    parts: list[Fields], join: Callable[[list[Array]], Any], join_bounds: Callable[[Any], Array]
+) -> Fields:
     high = np.max([p.shift for p in parts], axis=0)
     scales = [factor(p.shift, high) for p in parts]
 
-    def join(arrays: list[Array]) -> Array:
-        return np.concatenate(list(map(by_row, arrays, scales)), axis=1, dtype=arrays[0].dtype)
+    def scaled_and_joined(arrays: list[Array]) -> Any:
+        return join(list(map(by_row, arrays, scales))).astype(arrays[0].dtype, copy=False)
 
-    bounds = _bounds(parts)
-    return _joined(parts, join, high, None if bounds is None else np.concatenate(bounds))
+    bound = None
+    if any(p.bound is not None for p in parts):
+        bound = join_bounds(
+            [np.zeros(p.value.shape[1]) if p.bound is None else p.bound for p in parts]
+        )
+    return _joined(parts, scaled_and_joined, high, bound)
 
 
 def mixed(inner: Fields, B: Array) -> Fields:
@@ -149,9 +153,8 @@ def mixed(inner: Fields, B: Array) -> Fields:
 
 def in_float32(fields: Fields) -> Fields:
     """Fields in float32; slopes and shifts stay in float64, a bound grows by the rounding."""
-    slopes = fields.slopes
     f = fields.each(as_float32, with_rounding(fields.bound, fields.value))
-    return Fields(f.value, f.gradient, f.hessian, slopes, f.cusp, f.shift, f.bound)
+    return replace(f, slopes=fields.slopes)
 
 
 def with_rounding(bound: Array | None, value: Array) -> Array | None:
@@ -181,10 +184,3 @@ def _joined(
         shift,
         bound,
     )
-
-
-def _bounds(parts: list[Fields]) -> list[Array] | None:
-    """The error bounds of all parts, 0 for parts without one; None if no part has one."""
-    if all(p.bound is None for p in parts):
-        return None
-    return [np.zeros(p.value.shape[1]) if p.bound is None else p.bound for p in parts]

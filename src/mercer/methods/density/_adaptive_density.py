@@ -70,7 +70,8 @@ def adaptive_density(
     points, w = mean.support[used], weights_of(mean)[used]
     if factors is None:
         start = Density(mean) if pilot is None else pilot
-        logs = -a * _centred(_log_pilot(start, points), w)
+        logs = _log_pilot(start, points)
+        logs = -a * (logs - float(w @ logs) / float(w.sum()))
     else:
         if pilot is not None:
             raise InputError("give either pilot or factors, not both")
@@ -112,10 +113,6 @@ def _log_pilot(pilot: Any, X: Any) -> Array:
             "kernel"
         )
     return logs
-
-
-def _centred(logs: Array, w: Array) -> Array:
-    return np.asarray(logs - float(w @ logs) / float(w.sum()))
 
 
 def _rounded(logs: Array, count: int) -> tuple[Array, Array]:

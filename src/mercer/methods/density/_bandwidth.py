@@ -241,7 +241,7 @@ class LeaveOneOutLikelihood:
         """At one length scale."""
         w, d, n = self.w, self.X.shape[1], float(self.w.sum())
         sums = self.log_sums_of_others(math.exp(log_factor))
-        log_Z = self._log_normaliser + d * log_factor
+        log_Z = log_normaliser(self.kernel, d) + d * log_factor
         return float(w @ (sums - np.log(n - w)) / n - log_Z)
 
     def log_sums_of_others(self, factor: float) -> Array:
@@ -263,10 +263,6 @@ class LeaveOneOutLikelihood:
             within = _log_sums(program, [u / factor**2 for u in distances], w[rows])
             out[rows] = np.logaddexp(out[rows], within)
         return out
-
-    @cached_property
-    def _log_normaliser(self) -> float:
-        return log_normaliser(self.kernel, self.X.shape[1])
 
     @cached_property
     def _centred(self) -> Array:

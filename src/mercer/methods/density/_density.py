@@ -18,7 +18,7 @@ from mercer.methods.density._normaliser import log_normaliser, log_peak
 from mercer.methods.density._sampling import draw
 from mercer.space import Element, mean_embedding
 
-_SMALLEST, _LARGEST = math.log(np.finfo(np.float64).tiny), math.log(np.finfo(np.float64).max)
+_SMALLEST = math.log(np.finfo(np.float64).tiny)
 
 
 def kernel_density(kernel: Kernel, X: Any, *, weights: Any = None) -> Element:
@@ -202,7 +202,13 @@ class Density:
     # --- helpers ----------------------------------------------------------------------------------
 
     def _sum(self, Y: Any, order: int, name: str) -> Array:
-        self._require_range()
+        tops = [
+            log_peak(e.kernel, self.dim) + math.log(float(w.sum())) + log
+            for e, log in zip(self.elements, self.log_scales, strict=True)
+            if (w := weights_of(e)).any()
+        ]
+        if max(tops) < _SMALLEST:  # it underflows everywhere
+            raise _out_of_range(max(tops))
         fields = self._fields(Y, order)
         total, shift = self._scaled(fields, name)
         dtype = fields[0].value.dtype
@@ -234,16 +240,6 @@ class Density:
             factor = np.exp(np.minimum(shift - scale, 700.0))  # larger only where a sum is zero
             total = total + array * factor.reshape(-1, *(1,) * (array.ndim - 1))
         return total, scale
-
-    def _require_range(self) -> None:
-        """Raise if the density underflows everywhere."""
-        tops = [
-            log_peak(e.kernel, self.dim) + math.log(float(w.sum())) + log
-            for e, log in zip(self.elements, self.log_scales, strict=True)
-            if (w := weights_of(e)).any()
-        ]
-        if max(tops) < _SMALLEST:
-            raise _out_of_range(max(tops))
 
     def __repr__(self) -> str:
         first, count = self.elements[0], sum(n_rows(e.points) for e in self.elements)

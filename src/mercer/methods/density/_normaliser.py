@@ -47,14 +47,11 @@ class RadialPart:
     @property
     def log_integral(self) -> float:
         """log of the integral over R^d."""
-        return self.log_weight + log_radial_integral(self.kernel, self.dim) - self._log_det
-
-    @property
-    def _log_det(self) -> float:
+        log = self.log_weight + log_radial_integral(self.kernel, self.dim)
         if self.metric is None:
-            return 0.0
+            return log
         diagonal = self.metric if self.metric.ndim == 1 else np.diagonal(self.metric)
-        return float(np.sum(np.log(np.abs(diagonal))))
+        return log - float(np.sum(np.log(np.abs(diagonal))))
 
 
 def log_normaliser(kernel: Kernel, dim: int) -> float:

@@ -17,7 +17,12 @@ from mercer.exceptions import InputError
 from mercer.kernels import Kernel
 from mercer.linalg._inputs import raw_weights
 from mercer.methods._rows import distinct_rows
-from mercer.methods.imputation._rounds import Components, fill_from_neighbours, observed_mean
+from mercer.methods.imputation._rounds import (
+    Components,
+    complete,
+    fill_from_neighbours,
+    observed_mean,
+)
 from mercer.methods.imputation._validation import Trial, choose
 from mercer.methods.pca._components import check_number
 from mercer.methods.pca._filters import Filter, Tikhonov
@@ -252,19 +257,25 @@ def _run(rows: Array, w: Array, trial: Trial, max_iter: int, tol: float, rng: An
     changes: list[float] = []
     settings, trust, status = trial.settings, trial.trust, Status.TOO_FEW
     parts = None if settings is None else Components.fit(Z, w, settings)
-    for one in trial.rounds if missing.any() else ():
+    for strength, relaxation in trial.rounds if missing.any() else ():
         if parts is None or settings is None:
             break
-        there = one.run(parts, Z, missing)
-        changes.append(float(np.sqrt(np.mean((there - Z)[missing] ** 2))))
-        Z = there
+        change = relaxation * (complete(parts.smoother(strength), Z, missing) - Z)
+        changes.append(float(np.sqrt(np.mean(change[missing] ** 2))))
+        Z = Z + change
         parts = Components.fit(Z, w, settings)
         if changes[-1] <= tol:
             break
-    regression, intercept = None, np.zeros(T.shape[1])
+    regression: Element | None = None
+    intercept = np.zeros(T.shape[1])
     if parts is not None:
-        strength = trial.rounds[max(len(changes) - 1, 0)].strength if trial.rounds else None
-        regression, intercept = _regression(parts, Z, w, strength)
+        last = trial.rounds[max(len(changes) - 1, 0)][0] if trial.rounds else None
+        # the regression of completed rows on their filtered coordinates, as sums of kernels
+        plane, inverse = parts.plane, LinearInverse.fit(parts.plane, Z, w)
+        slopes = parts.weights(last)[:, None] * inverse.slopes
+        at_origin = np.asarray(plane.directions.inner(plane.origin), dtype=np.float64).ravel()
+        regression = plane.directions.combine(slopes)
+        intercept = inverse.mean - at_origin @ slopes
     else:
         trust = np.zeros_like(intercept)
     if trust.any():
@@ -275,17 +286,6 @@ def _run(rows: Array, w: Array, trial: Trial, max_iter: int, tol: float, rng: An
         trial.offset, trial.scale, observed_mean(T, w), trust, regression, intercept,
         Z[picked], w[picked], max_iter, tol,
     )  # fmt: skip
-
-
-def _regression(
-    parts: Components, Z: Array, w: Array, strength: float | None
-) -> tuple[Element, Array]:
-    """The regression of completed rows on their filtered coordinates, as sums of kernels."""
-    inverse = LinearInverse.fit(parts.plane, Z, w)
-    slopes = parts.weights(strength)[:, None] * inverse.slopes
-    plane = parts.plane
-    at_origin = np.asarray(plane.directions.inner(plane.origin), dtype=np.float64).ravel()
-    return plane.directions.combine(slopes), inverse.mean - at_origin @ slopes
 
 
 def _check_kernel(kernel: Any, scale_columns: Any) -> None:

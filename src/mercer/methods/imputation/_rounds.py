@@ -78,24 +78,6 @@ class Components:
         return Smoother(self.C, self.weights(strength) / self.plane.eigenvalues, self.w)
 
 
-@dataclass(frozen=True)
-class Round:
-    """One round: the filter's strength, and over-relaxation (1 is none)."""
-
-    strength: float | None
-    relaxation: float
-
-    def run(self, parts: Components, Z: Array, missing: Array) -> Array:
-        """Return the rows after the round."""
-        return self.relax(Z, complete(parts.smoother(self.strength), Z, missing))
-
-    def relax(self, Z: Array, completed: Array) -> Array:
-        """Return Z + relaxation (completed - Z)."""
-        if self.relaxation == 1.0:
-            return completed
-        return np.asarray(Z + self.relaxation * (completed - Z))
-
-
 def complete(H: Smoother, Z: Array, missing: Array) -> Array:
     """Return Z with its missing entries solved for: z = (H z) there, the others held.
 

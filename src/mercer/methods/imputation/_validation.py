@@ -11,8 +11,8 @@ from mercer._array import Array
 from mercer.kernels import Gaussian, Kernel
 from mercer.methods.imputation._rounds import (
     Components,
-    Round,
     Settings,
+    complete,
     fill_from_neighbours,
     observed_mean,
 )
@@ -39,7 +39,8 @@ class Trial:
         The kernel sees (x - offset) / scale.
     settings : Settings or None
         None if there are too few rows or entries to learn from.
-    rounds : tuple of Round
+    rounds : tuple of pairs
+        The filter's strength in each round, and over-relaxation (1 is none).
     trust : array of shape (d,)
         The share in [0, 1] of the difference from the column mean that is kept.
     error : float
@@ -54,7 +55,7 @@ class Trial:
     offset: Array = field(repr=False)
     scale: Array = field(repr=False)
     settings: Settings | None
-    rounds: tuple[Round, ...] = ()
+    rounds: tuple[tuple[float | None, float], ...] = ()
     trust: Any = 0.0
     error: float = float("nan")
     expected: float = float("nan")
@@ -119,25 +120,24 @@ def _try(X: Array, w: Array, hidden: Array, trial: Trial, max_iter: int) -> Tria
         return float(np.sum(v * (np.where(hidden, Z, 0.0) - truth) ** 2)) / base
 
     Z = fill_from_neighbours(seen, seen, w)
-    error, rounds = error_of(Z), list[Round]()
+    error, rounds = error_of(Z), list[tuple[float | None, float]]()
     grid: Any = _STRENGTHS if settings.filter.needs_noise else [None]
     nearby = range(0, len(grid), 2)
     for _ in range(max_iter):
         parts = Components.fit(Z, w, settings)
         if parts is None:
             break
-        tried: list[tuple[float, int, Round, Array]] = []
+        tried: list[tuple[float, int, float, Array]] = []
         for i in nearby:
-            completed = Round(grid[i], 1.0).run(parts, Z, missing)
+            change = complete(parts.smoother(grid[i]), Z, missing) - Z
             for relaxation in _RELAXATIONS:
-                one = Round(grid[i], relaxation)
-                there = one.relax(Z, completed)
-                tried.append((error_of(there), i, one, there))
-        new, best, one, there = min(tried, key=lambda t: (t[0], -t[1]))
+                there = Z + relaxation * change
+                tried.append((error_of(there), i, relaxation, there))
+        new, best, relaxation, there = min(tried, key=lambda t: (t[0], -t[1]))
         if rounds and new > (1.0 - _WORTH) * error:
             break
         error, Z = new, there
-        rounds.append(one)
+        rounds.append((grid[best], relaxation))
         nearby = range(max(0, best - 1), min(len(grid), best + 2))
     guess = np.where(hidden, Z - mean, 0.0)
     cross, size = (np.sum(v * guess * other, axis=0) for other in (truth - mean, guess))

@@ -117,9 +117,12 @@ def blurring_mean_shift(
         new = _blurred(target, Z, a, own, eps * length)
         moved = float(np.linalg.norm(new - Z, axis=1).max())
         Z = new
-        converged = moved <= tol * length or (
-            moved <= _SLOW * length and _have_collapsed(Z, tol * length, _SLOW * length)
-        )
+        converged = moved <= tol * length
+        if not converged and moved <= _SLOW * length:
+            # Have groups become points, no two of them between the two distances apart? From then
+            # on they only attract each other across the gaps, which takes very long.
+            small, large = (groups(Z, share * length) for share in (tol, _SLOW))
+            converged = bool(small.max() == large.max())
         if converged:
             break
         if callback is not None and callback(Step(n_iter, moved / length)) is True:
@@ -164,9 +167,8 @@ def _floored(
         u = np.einsum("ij,ij->i", gap, gap)
         with np.errstate(all="ignore"):
             there = _weight(program, u)
-        counted = np.where(
-            np.isfinite(there), there, 0.0
-        )  # the sums leave out equal points at a cusp
+        # the sums leave out equal points at a cusp
+        counted = np.where(np.isfinite(there), there, 0.0)
         change = a[j] * (floor - counted)
         np.add.at(weight, i, change)
         np.add.at(gradient, i, change[:, None] * gap)
@@ -179,14 +181,6 @@ def _weight(program: Any, u: Any) -> Any:
         at = np.atleast_1d(np.asarray(u, dtype=np.float64))
         value = -2.0 * np.broadcast_to(evaluate(program.profile, [at], 1).first[0], at.shape)
     return float(value[0]) if np.ndim(u) == 0 else value
-
-
-def _have_collapsed(Z: Array, small: float, large: float) -> bool:
-    """Whether groups have become points: no two points are between the two distances apart.
-
-    From then on groups only attract each other across the gaps, which takes very long.
-    """
-    return bool(groups(Z, small).max() == groups(Z, large).max())
 
 
 def groups(Z: Array, distance: float) -> Array:

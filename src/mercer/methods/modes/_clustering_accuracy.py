@@ -94,7 +94,7 @@ def clustering_accuracy(truth: Any, labels: Any, *, confidence: float = 0.95) ->
     shape = len(clusters), len(classes)
     table = np.bincount(of_cluster * shape[1] + of_class, minlength=shape[0] * shape[1])
     table = table.reshape(shape)
-    kept = np.flatnonzero([not _is_noise(c) for c in clusters])
+    kept = np.flatnonzero([c.dtype.kind not in "if" or c != -1 for c in clusters])
     rows, columns = linear_sum_assignment(table[kept], maximize=True)
     hits = table[kept][rows, columns]
     matching = tuple(
@@ -116,20 +116,11 @@ def _coded(values: Any, name: str) -> tuple[Array, Array]:
             f"{name} has entries that are not finite; use -1 for a point without a label"
         )
     if array.dtype.kind == "O":
-        array = _plain(array, name)
+        if not all(isinstance(value, str) for value in array):
+            raise InputError(f"{name} must hold either numbers or strings")
+        array = array.astype(str)  # such as a pandas column
     distinct, codes = np.unique(array, return_inverse=True)
     return distinct, codes.reshape(-1)
-
-
-def _plain(array: Array, name: str) -> Array:
-    """Convert an array of objects, such as a pandas column, to strings."""
-    if not all(isinstance(value, str) for value in array):
-        raise InputError(f"{name} must hold either numbers or strings")
-    return array.astype(str)
-
-
-def _is_noise(label: Any) -> bool:
-    return label.dtype.kind in "if" and label == -1
 
 
 def _clopper_pearson(correct: int, total: int, confidence: float) -> tuple[float, float]:

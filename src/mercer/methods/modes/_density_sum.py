@@ -69,24 +69,16 @@ class DensitySum:
         """From an element, or anything that has `elements`."""
         whole = isinstance(density, Element)
         elements = (density,) if whole else tuple(density.elements)
-        parts = [_group(element) for element in elements]
-        logs = np.zeros(1) if whole else density.log_scales
-        unit = float(logs.max())
-        maps = parts[0][3]
-        if any(part[3] != maps for part in parts[1:]):
+        programs, points, coef, maps = zip(*map(_group, elements), strict=True)
+        if any(other != maps[0] for other in maps):
             raise InputError("the elements of a density must measure distances alike")
-        n = sum(len(part[1]) for part in parts)
-        return cls(
-            tuple(element.kernel for element in elements),
-            tuple(part[0] for part in parts),
-            tuple(part[1] for part in parts),
-            tuple(part[2] * np.exp(log - unit) for part, log in zip(parts, logs, strict=True)),
-            maps,
-            n_columns(elements[0].points),
-            float(np.clip(1e-3 / n, 1e-10, 1e-8)),
-            n if n_queries is None else n_queries,
-            unit,
-        )
+        logs = np.zeros(1) if whole else density.log_scales
+        unit, n = float(logs.max()), sum(map(len, points))
+        coef = tuple(a * np.exp(log - unit) for a, log in zip(coef, logs, strict=True))
+        kernels, d = tuple(element.kernel for element in elements), n_columns(elements[0].points)
+        tolerance = float(np.clip(1e-3 / n, 1e-10, 1e-8))
+        n_queries = n if n_queries is None else n_queries
+        return cls(kernels, programs, points, coef, maps[0], d, tolerance, n_queries, unit)
 
     def forth(self, X: Array) -> Array:
         """Where data points lie in z."""

@@ -51,14 +51,11 @@ class Truncation(Filter):
     array([1., 1.])
     """
 
+    needs_noise = False
+
     def weights(self, eigenvalues: Array, noise: float | None) -> Array:
         """Return ones."""
         return np.ones(len(eigenvalues))
-
-    @property
-    def needs_noise(self) -> bool:
-        """Never."""
-        return False
 
 
 @dataclass(frozen=True)

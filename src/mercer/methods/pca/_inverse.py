@@ -9,14 +9,7 @@ import numpy as np
 from mercer._array import Array
 from mercer.exceptions import InputError
 from mercer.methods._rows import distinct_rows
-from mercer.preimages import (
-    Candidates,
-    FittedMap,
-    LearnedMap,
-    LinearInverse,
-    Solver,
-    preimage,
-)
+from mercer.preimages import Candidates, FittedMap, LearnedMap, LinearInverse, Solver, preimage
 from mercer.space import Subspace
 
 

@@ -31,12 +31,12 @@ class LandmarkScatter:
     """
 
     low: Nystrom = field(repr=False)
+    first: Array = field(repr=False)
+    second: Array = field(repr=False)
+    rows: Array | None = field(repr=False)
+    cross: Array | None = field(repr=False)
     mass: float = 0.0
-    first: Array = field(default_factory=lambda: np.zeros(0), repr=False)
-    second: Array = field(default_factory=lambda: np.zeros((0, 0)), repr=False)
     own: float = 0.0  # of k(x, x)
-    rows: Array | None = field(default=None, repr=False)
-    cross: Array | None = field(default=None, repr=False)
 
     @classmethod
     def choose(
@@ -60,14 +60,8 @@ class LandmarkScatter:
         low = nystrom(kernel, Points(X, kernel.domain), n_landmarks, rule=rule, random_state=rng)
         r, d = low.rank, n_columns(X)
         low = replace(low, factor=np.empty((0, r)))  # features of the rows are not needed any more
-        vectors = kernel.domain.is_vector
-        return cls(
-            low,
-            first=np.zeros(r),
-            second=np.zeros((r, r)),
-            rows=np.zeros(d) if vectors else None,
-            cross=np.zeros((r, d)) if vectors else None,
-        )
+        moments = (np.zeros(d), np.zeros((r, d))) if kernel.domain.is_vector else (None, None)
+        return cls(low, np.zeros(r), np.zeros((r, r)), *moments)
 
     def add(self, X: Any, weights: Array | None) -> None:
         """Add rows to the sums."""
