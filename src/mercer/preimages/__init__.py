@@ -15,9 +15,8 @@ from mercer.preimages._preimage import preimage
 from mercer.preimages._procrustes import Alignment, procrustes
 from mercer.preimages._result import Certificate, History, PreImage, SolverResult, Verdict
 from mercer.preimages._solver import Solver
-from mercer.preimages.compression._compress import compress
+from mercer.preimages.compression._compress import Compressed, compress
 from mercer.preimages.compression._methods import Compressor, Greedy, Landmarks, Pruning
-from mercer.preimages.compression._result import Compressed
 from mercer.preimages.solvers._candidates import Candidates
 from mercer.preimages.solvers._closed_form import ClosedForm
 from mercer.preimages.solvers._distances import Distances
