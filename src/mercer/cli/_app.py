@@ -22,8 +22,6 @@ from mercer.cli._options import format_examples
 from mercer.cli._segment import segment
 from mercer.exceptions import MercerError
 
-_INTERRUPTED = 130
-
 EXAMPLES = (
     ("remove noise from a table", "mercer denoise measured.csv -o clean.csv"),
     ("fill missing values", "mercer impute gaps.csv -o filled.csv"),
@@ -70,7 +68,7 @@ def _explain(error: BaseException) -> tuple[str, int]:
     if isinstance(error, SystemExit):
         return "", error.code if isinstance(error.code, int) else 1
     if isinstance(error, (click.Abort, KeyboardInterrupt)):
-        return "interrupted; nothing was written", _INTERRUPTED
+        return "interrupted; nothing was written", 130
     if isinstance(error, click.UsageError):
         name = error.ctx.command_path if error.ctx else "mercer"
         return f"{error.format_message().rstrip('.')}; see {name} --help", 2

@@ -65,6 +65,8 @@ def cluster(run: Run, plot: Path | None, **given: Any) -> None:
     """
     from sklearn.preprocessing import StandardScaler
 
+    from mercer.estimators import MeanShift
+
     bandwidth = _parse_bandwidth(run, given["bandwidth"], given["flat"])
     drawing = None if plot is None else Output(plot, run.output.force)
     if drawing is not None:
@@ -77,8 +79,14 @@ def cluster(run: Run, plot: Path | None, **given: Any) -> None:
         bandwidth = _stable_bandwidth(run, rows, given["flat"])
     elif isinstance(bandwidth, str) and run.kernel == "auto":
         _check_columns(train)
-    model = run.fit(_model(run, bandwidth, given), train, rows)
-    labels = model.labels_
+    model: Any = MeanShift(
+        kernel="flat" if given["flat"] else run.kernel,
+        bandwidth=bandwidth,
+        bin_seeding=given["bins"],
+        labels="nearest" if given["nearest"] else "basin",
+        min_cluster_size=given["min_size"],
+    )
+    labels = run.fit(model, train, rows).labels_
     if data is not train:
         labels = run.map_rows(model.predict, scaler.transform(data.values), "labelling")
     data.write_columns({"cluster": labels}, run.output)
@@ -86,7 +94,10 @@ def cluster(run: Run, plot: Path | None, **given: Any) -> None:
     if drawing is not None:
         density = lambda X: model.density_(scaler.transform(X))  # noqa: E731
         _draw(run, drawing, data, labels, centres, density)
-    facts = _facts(model, labels, data)
+    facts = {"clusters": f"{len(centres):,}"}
+    if without := int(np.sum(labels < 0)):
+        facts["without"] = f"{counted(without, data.row_word)}, cluster -1"
+    facts["kernel"] = rounded(model.kernel_)
     run.report("clustered", data, facts | ({"drawn": str(plot)} if plot else {}))
     _print_largest(run, data, labels, centres)
 
@@ -138,18 +149,6 @@ def _stable_bandwidth(run: Run, rows: Array, flat: bool) -> float:
         return scale_space(rows, kernel=kernel, n_bandwidths=_BANDWIDTHS, callback=step).best
 
 
-def _model(run: Run, bandwidth: Any, given: dict[str, Any]) -> Any:
-    from mercer.estimators import MeanShift
-
-    return MeanShift(
-        kernel="flat" if given["flat"] else run.kernel,
-        bandwidth=bandwidth,
-        bin_seeding=given["bins"],
-        labels="nearest" if given["nearest"] else "basin",
-        min_cluster_size=given["min_size"],
-    )
-
-
 def _draw(
     run: Run,
     plot: Output,
@@ -168,14 +167,6 @@ def _draw(
         if d == 1:
             figure.axes[0].set_yticks([])  # the density is known up to a factor
         figure.savefig(path, dpi=150)
-
-
-def _facts(model: Any, labels: Array, data: Data) -> dict[str, str]:
-    facts = {"clusters": f"{len(model.cluster_centers_):,}"}
-    without = int(np.sum(labels < 0))
-    if without:
-        facts["without"] = f"{counted(without, data.row_word)}, cluster -1"
-    return facts | {"kernel": rounded(model.kernel_)}
 
 
 def _print_largest(run: Run, data: Data, labels: Array, centres: Array) -> None:

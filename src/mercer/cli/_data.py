@@ -100,21 +100,6 @@ def check_complete(data: Data) -> None:
         )
 
 
-def check_varies(data: Data) -> None:
-    """Refuse rows that are all equal."""
-    if not (data.values != data.values[0]).any():
-        raise DataError(f"all {data.row_word}s of {data.path} are equal; there is nothing to learn")
-
-
-def check_same_size(data: Data, train: Data) -> None:
-    """Refuse training rows of a different size."""
-    if data.size != train.size:
-        raise DataError(
-            f"the {data.row_word}s of {data.path} have {data.size}, those of {train.path} "
-            f"{train.size}; the sizes must be equal"
-        )
-
-
 def choose_columns(
     path: Path, names: Sequence[str], selection: Selection, numbers: Callable[[int], Array | str]
 ) -> tuple[Array, tuple[str, ...], dict[str, str], tuple[int, ...]]:

@@ -41,8 +41,8 @@ def check_files(inputs: list[Path], output: Output, *, new_columns: bool) -> Non
         output.check_file(allowed, f"the result for {source.name}")
     elif new_columns:
         output.check_file((".csv",), "results for images")
-    else:
-        output.check_folder("images")
+    elif output.path.exists() and not output.path.is_dir():
+        raise UsageError(f"{output.path} is a file, but images are written into a folder")
     output.check(inputs)
 
 

@@ -56,11 +56,6 @@ class Output:
                 f"cannot write {what} to {self.path.name}; its name must end in {endings}"
             )
 
-    def check_folder(self, what: str) -> None:
-        """Refuse a file where a folder is needed."""
-        if self.path.exists() and not self.path.is_dir():
-            raise UsageError(f"{self.path} is a file, but {what} are written into a folder")
-
     @contextmanager
     def file(self) -> Iterator[Path]:
         """Yield a temporary file to write; it becomes the output if no error occurs."""

@@ -11,16 +11,9 @@ from typing import Any
 import numpy as np
 
 from mercer._array import Array
-from mercer.cli._data import (
-    Data,
-    Selection,
-    check_complete,
-    check_rows,
-    check_same_size,
-    check_varies,
-)
+from mercer.cli._data import Data, Selection, check_complete, check_rows
 from mercer.cli._files import check_files, read
-from mercer.cli._messages import counted, echo, listed
+from mercer.cli._messages import DataError, counted, echo, listed
 from mercer.cli._output import Output
 from mercer.cli._progress import Progress
 
@@ -62,7 +55,11 @@ class Run:
             return train, train
         data = read(self.source, replace(self.selection, like=train), self.progress)
         check_rows(data)
-        check_same_size(data, train)
+        if data.size != train.size:
+            raise DataError(
+                f"the {data.row_word}s of {data.path} have {data.size}, those of {train.path} "
+                f"{train.size}; the sizes must be equal"
+            )
         return data, train
 
     def read_complete(self, *, new_columns: bool = False) -> tuple[Data, Data]:
@@ -70,7 +67,9 @@ class Run:
         data, train = self.read(new_columns=new_columns)
         check_complete(data)
         check_complete(train)
-        check_varies(train)
+        if not (train.values != train.values[0]).any():
+            what = f"all {train.row_word}s of {train.path} are equal"
+            raise DataError(f"{what}; there is nothing to learn")
         return data, train
 
     def scale_columns(self, train: Data) -> str:

@@ -70,7 +70,11 @@ def segment(source: Path, output: Path, **given: Any) -> None:
         if not 0.0 < given[name] < np.inf:
             raise UsageError(f"--{name} {given[name]:g}: give a number above 0")
     target = Output(output, given["force"])
-    _check_files(source, target)
+    check_exists(source)
+    if source.is_dir() or source.suffix.lower() not in SUFFIXES:
+        raise UsageError(f"{source} is not an image ({', '.join(SUFFIXES)})")
+    target.check_file((*SUFFIXES, ".npy"), "regions")
+    target.check([source])
     values, alpha = _shrink(*read_image(source), given["shrink"])
     height, width = values.shape[:2]
     if height * width > _MANY and not quiet:
@@ -95,15 +99,6 @@ def segment(source: Path, output: Path, **given: Any) -> None:
         echo(f"segmented  {width} x {height} pixels ({time.perf_counter() - start:.1f} s)")
         echo(f"regions    {counted(found.n_segments, 'region')}, the largest {largest:.0%}")
         echo(f"written    {output}")
-
-
-def _check_files(source: Path, output: Output) -> None:
-    """Refuse files that cannot be read or written, before any work."""
-    check_exists(source)
-    if source.is_dir() or source.suffix.lower() not in SUFFIXES:
-        raise UsageError(f"{source} is not an image ({', '.join(SUFFIXES)})")
-    output.check_file((*SUFFIXES, ".npy"), "regions")
-    output.check([source])
 
 
 def _shrink(values: Array, alpha: Array | None, n: int) -> tuple[Array, Array | None]:

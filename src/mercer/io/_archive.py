@@ -89,14 +89,14 @@ class Reader:
     def array(self, name: str, dtype: str, shape: tuple[int, ...]) -> Array:
         """Read an array, which must have this type and shape."""
         with self._open(name) as (member, info):
-            found, in_columns, header = _read_header(member, name)
-            if (found.str, *shape) != (dtype, *_shape_of(header)):
+            found, in_columns, lengths = _read_header(member, name)
+            if (found.str, *shape) != (dtype, *lengths):
                 raise InputError(
-                    f"the array {name} is {found.str} of shape {_shape_of(header)}, but the "
+                    f"the array {name} is {found.str} of shape {lengths}, but the "
                     f"description says {dtype} of shape {shape}"
                 )
-            count, start = math.prod(shape), member.tell()
-            if count * found.itemsize != info.file_size - start:
+            count = math.prod(shape)
+            if count * found.itemsize != info.file_size - member.tell():
                 raise InputError(f"the array {name} is too short or too long")
             flat = _read_items(member, np.empty(count, dtype=found), name)
         flat = flat if found.isnative else flat.astype(found.newbyteorder("="))
@@ -121,11 +121,8 @@ class Reader:
                 raise InputError(f"its member {name!r} is longer than it says")
 
 
-def _read_header(member: Any, name: str) -> tuple[np.dtype[Any], bool, str]:
-    """Return the type, whether the order is Fortran's, and the shape as text.
-
-    Only the form that NumPy writes for plain arrays is accepted.
-    """
+def _read_header(member: Any, name: str) -> tuple[np.dtype[Any], bool, tuple[int, ...]]:
+    """The type, whether the order is Fortran's, and the shape, as NumPy writes plain arrays."""
     start = member.read(len(_MAGIC) + 2)
     length = int.from_bytes(start[len(_MAGIC) :], "little")
     match = _HEADER.fullmatch(member.read(length).decode("latin-1"))
@@ -134,11 +131,8 @@ def _read_header(member: Any, name: str) -> tuple[np.dtype[Any], bool, str]:
     dtype = np.dtype(match[1])
     if not is_plain(dtype):
         raise InputError(f"the array {name} has dtype {dtype}, which cannot be loaded")
-    return dtype, match[2] == "True", match[3]
-
-
-def _shape_of(text: str) -> tuple[int, ...]:
-    return tuple(int(length) for length in text.split(",") if length.strip())
+    shape = tuple(int(length) for length in match[3].split(",") if length.strip())
+    return dtype, match[2] == "True", shape
 
 
 def _read_items(member: Any, flat: Array, name: str) -> Array:

@@ -61,25 +61,15 @@ def _check_format(document: Any) -> str:
 
 
 class _Decoder:
-    """Builds objects in the order of the list.
-
-    Attributes
-    ----------
-    known : list
-        The objects built so far.
-    sizes : list of int
-        How many objects each of them contains, shared ones counted as often as they occur.
-    nodes_left, bytes_left : int
-        What is left of the limits.
-    checked : dict
-        Points and what a domain made of them, so that elements that share points check them once.
-    """
+    """Builds objects in the order of the list."""
 
     def __init__(self, fetch: Fetch, version: str, n_objects: int) -> None:
         self.fetch, self.version = fetch, version
-        self.known: list[Any] = []
+        self.known: list[Any] = []  # the objects built so far
+        # how many objects each of them contains, shared ones counted as often as they occur
         self.sizes: list[int] = []
         self.nodes_left, self.bytes_left = _MOST_NODES + 2 * n_objects, _SMALL_BYTES
+        # points and what a domain made of them: elements that share points check them once
         self.checked: dict[int, tuple[Any, Points]] = {}
 
     # --- values -------------------------------------------------------------------------------

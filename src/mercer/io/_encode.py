@@ -34,7 +34,6 @@ from mercer.io._registry import is_savable, name_of
 FORMAT = 1
 DTYPES = {np.dtype(letter) for letter in "?bhilqBHILQefdFD"}
 CSR_PARTS = ("data", "indices", "indptr")
-_LONG = 2**63  # other readers of JSON may round larger integers
 
 
 def encode(thing: Any, version: str) -> tuple[dict[str, Any], dict[str, Array]]:
@@ -124,11 +123,8 @@ class _Encoder:
             columns = [[c, self._array(X[c], f"{where}[{c!r}]")] for c in X.dtype.names]
             return {"table": list(X.shape), "columns": columns}
         if X.dtype == object:
-            items = enumerate(X.ravel().tolist())
-            return {
-                "items": [self.value(x, f"{where}[{i}]") for i, x in items],
-                "shape": list(X.shape),
-            }
+            items = [self.value(x, f"{where}[{i}]") for i, x in enumerate(X.ravel().tolist())]
+            return {"items": items, "shape": list(X.shape)}
         if not is_plain(X.dtype):
             raise InputError(f"{where} has dtype {X.dtype}, which cannot be saved")
         member = f"{len(self.arrays)}.npy"
@@ -147,27 +143,16 @@ def is_plain(dtype: np.dtype[Any]) -> bool:
     return dtype.newbyteorder("=") in DTYPES or (dtype.kind in "US" and dtype.itemsize > 0)
 
 
-def _integer(x: int) -> Any:
-    return x if -_LONG <= x < _LONG else {"int": hex(x)}
-
-
 def _float(x: float) -> Any:
     return x if math.isfinite(x) else {"float": repr(x)}
 
 
-def _complex(x: complex) -> Any:
-    return {"complex": [_float(x.real), _float(x.imag)]}
-
-
-def _bytes(x: bytes) -> Any:
-    return {"bytes": base64.b64encode(x).decode("ascii")}
-
-
 _NUMBERS: dict[type, Callable[[Any], Any]] = {
-    int: _integer,
+    # other readers of JSON may round larger integers
+    int: lambda x: x if -(2**63) <= x < 2**63 else {"int": hex(x)},
     float: _float,
-    complex: _complex,
-    bytes: _bytes,
+    complex: lambda x: {"complex": [_float(x.real), _float(x.imag)]},
+    bytes: lambda x: {"bytes": base64.b64encode(x).decode("ascii")},
 }
 
 

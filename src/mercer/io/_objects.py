@@ -19,7 +19,6 @@ from mercer.exceptions import InputError
 from mercer.kernels import Kernel
 from mercer.space import Element
 
-_REQUEST = "_metadata_request"  # written by `set_fit_request` and the like
 _ROUTED = (
     "fit", "partial_fit", "predict", "predict_proba", "predict_log_proba", "decision_function",
     "score", "transform", "inverse_transform",
@@ -63,21 +62,18 @@ def _is_estimator(cls: type) -> bool:
 def _estimator_parts(estimator: Any) -> dict[str, Any]:
     """Parameters, all other attributes except caches, and metadata requests."""
     params, fitted = estimator.get_params(deep=False), dict(vars(estimator))
-    requested = fitted.pop(_REQUEST, None)
+    requested = fitted.pop("_metadata_request", None)  # of `set_fit_request` and the like
     for name in (*params, *getattr(estimator, "_unsaved_attributes", ())):
         fitted.pop(name, None)
     parts = {"params": params, "fitted": fitted}
-    return parts if requested is None else parts | {"requests": _requests(requested)}
-
-
-def _requests(request: Any) -> dict[str, dict[str, Any]]:
-    """Metadata requests by method."""
+    if requested is None:
+        return parts
     asked = {}
     for method in _ROUTED:
-        requests = getattr(getattr(request, method, None), "requests", {})
+        requests = getattr(getattr(requested, method, None), "requests", {})
         if set_ := {name: alias for name, alias in requests.items() if alias is not None}:
             asked[method] = set_
-    return asked
+    return parts | {"requests": asked}
 
 
 def _estimator(cls: type, params: Any, fitted: Any, requests: Any = None) -> Any:

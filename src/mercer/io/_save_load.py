@@ -34,11 +34,6 @@ def save(thing: Any, path: str | os.PathLike[str]) -> None:
     InputError
         If the object contains something that cannot be saved.
 
-    See Also
-    --------
-    load : load it again.
-    mercer.io.register : for classes of your own.
-
     Notes
     -----
     The file is an uncompressed zip archive. It contains arrays in the .npy format, which
@@ -56,7 +51,13 @@ def save(thing: Any, path: str | os.PathLike[str]) -> None:
     ...     print(mc.load(f"{folder}/mean.mercer"))
     <Element of Gaussian(length_scale=2.0) on 2 points in 1 dimensions>
     """
-    document, arrays = encode(thing, _version())
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        own = version("mercer")
+    except PackageNotFoundError:  # mercer is used without being installed
+        own = "unknown"
+    document, arrays = encode(thing, own)
     try:  # refuse now what could not be loaded later
         decode(document, lambda name, *_: arrays[name])
     except InputError as error:
@@ -84,12 +85,7 @@ def load(path: str | os.PathLike[str]) -> Any:
     ------
     InputError
         If the file is damaged, was not written by `mercer.save`, has a newer format, or contains a
-        class that is not registered.
-
-    See Also
-    --------
-    save : save an object.
-    mercer.io.register : register classes of your own before you load them.
+        class that is not registered (call `mercer.io.register` on your own classes first).
 
     Examples
     --------
@@ -107,12 +103,3 @@ def load(path: str | os.PathLike[str]) -> Any:
             return decode(reader.document(), reader.array)
         except damage() as error:
             raise InputError(f"{path} cannot be loaded: {error}") from error
-
-
-def _version() -> str:
-    from importlib.metadata import PackageNotFoundError, version
-
-    try:
-        return version("mercer")
-    except PackageNotFoundError:  # mercer is used without being installed
-        return "unknown"

@@ -34,11 +34,6 @@ def check_algebra(kernels: Sequence[Kernel], *, random_state: Any = 0) -> None:
         At least one. All must take vectors with a common number of columns.
     random_state : int, Generator, RandomState or None, default=0
 
-    Raises
-    ------
-    AssertionError
-        If a law is violated; the message says which, and by how much.
-
     Examples
     --------
     >>> import mercer as mc

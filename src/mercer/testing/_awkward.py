@@ -67,9 +67,7 @@ def _series_or(u: Any, order: int, closed: Any) -> Array:
     u = np.asarray(u)
     small = np.minimum(u, 1.0)
     terms = [(-1.0) ** (n + order) / (math.factorial(n) * (n + order + 1)) for n in range(_TERMS)]
-    series = np.zeros_like(small)
-    for c in reversed(terms):
-        series = series * small + c
+    series = np.polynomial.polynomial.polyval(small, terms)
     return np.asarray(np.where(u < 1.0, series, closed(np.maximum(u, 1.0))), dtype=u.dtype)
 
 

@@ -32,7 +32,8 @@ def check_claims(
         _check_separates(kernel, dims, "universal")
     variables = kernel.program.variables
     if len(variables) == 1 and isinstance(variables[0], Distance | Dot):
-        _check_projective(kernel, claims.definiteness, isinstance(variables[0], Dot))
+        if isinstance(variables[0], Dot) and claims.definiteness is Definiteness.POSITIVE:
+            _check_projective(kernel)
         _check_convex(kernel, claims.convex_profile)
         _check_monotone(kernel, claims.completely_monotone, isinstance(variables[0], Distance))
     elif variables and (claims.convex_profile or claims.completely_monotone):
@@ -117,6 +118,11 @@ def profile_jet(kernel: Kernel, u: Array, order: int) -> Jet:
         return evaluate(kernel.program.profile, [u], order)
 
 
+def profile_values(kernel: Kernel, u: Array) -> Array:
+    """The profile of a kernel of one variable."""
+    return np.broadcast_to(np.asarray(profile_jet(kernel, u, 0).value, np.float64), u.shape)
+
+
 def profile_grids(kernel: Kernel) -> list[Array]:
     """Grids of the variable: even ones, and for distances a logarithmic one."""
     dims = dimensions(kernel, (*DIMENSIONS, 4, 6))
@@ -140,10 +146,8 @@ def _attained(kernel: Kernel, t: Array, dims: list[int]) -> Array:
     return t[[v == 0 or accepts(kernel, np.sqrt(abs(v)) * unit) for v in t]]
 
 
-def _check_projective(kernel: Kernel, claim: Definiteness, projective: bool) -> None:
+def _check_projective(kernel: Kernel) -> None:
     """Positive definiteness needs f >= 0, f' >= 0 and f' + t f'' >= 0 for t >= 0."""
-    if not projective or claim is not Definiteness.POSITIVE:
-        return
     for t in profile_grids(kernel):
         try:
             found = projective_conditions(kernel, float(t.max()))
@@ -163,7 +167,7 @@ def _check_convex(kernel: Kernel, claim: bool | None) -> None:
         return
     worst, where = 0.0, 0.0
     for u in profile_grids(kernel):
-        f = np.broadcast_to(np.asarray(profile_jet(kernel, u, 0).value, np.float64), u.shape)
+        f = profile_values(kernel, u)
         gap, slope = np.diff(u), np.diff(f) / np.diff(u)
         noise = _NOISE * np.maximum(np.abs(f[1:]), np.abs(f[:-1])) / gap
         bend = np.diff(slope) + noise[1:] + noise[:-1]
@@ -171,16 +175,11 @@ def _check_convex(kernel: Kernel, claim: bool | None) -> None:
         i = int(np.argmin(bend))
         if bend[i] < worst:
             worst, where = float(bend[i]), float(u[i + 1])
-    if claim and worst < 0.0:
-        fail(
-            kernel,
-            f"claims a convex profile, but its slope decreases at {where:.4g}, by {-worst:.3g} of "
-            "its size",
-        )
-    if not claim and not worst < 0.0:
+    found = f"its slope decreases at {where:.4g}, by {-worst:.3g} of its size" if worst < 0 else ""
+    if not claim and not found:
         fail(kernel, "claims a profile that is not convex, but its slope increases on every grid")
     if claim:
-        _check_signs(kernel, {2: 1.0}, "convex")
+        _check_signs(kernel, {2: 1.0}, "convex", found)
 
 
 def _check_monotone(kernel: Kernel, claim: bool | None, radial: bool) -> None:
@@ -193,27 +192,23 @@ def _check_monotone(kernel: Kernel, claim: bool | None, radial: bool) -> None:
         return
     worst, law = 0.0, ""
     for u in profile_grids(kernel)[:-1]:
-        f = np.broadcast_to(np.asarray(profile_jet(kernel, u, 0).value, np.float64), u.shape)
+        f = profile_values(kernel, u)
         difference, noise = f, _NOISE * float(np.abs(f).max())
         for order in range(_ORDERS + 1):
             least = float(difference.min()) / float(np.abs(f).max())
             if difference.min() < -noise and least < worst:
                 worst, law = least, f"difference {order} with step {u[1] - u[0]:.3g}"
             difference, noise = -np.diff(difference), 2.0 * noise
-    if claim and law:
-        fail(
-            kernel,
-            f"claims a completely monotone profile, but {law} has the wrong sign, by {-worst:.3g} "
-            "of the profile",
-        )
-    if not claim and not law:
+    found = f"{law} has the wrong sign, by {-worst:.3g} of the profile" if law else ""
+    if not claim and not found:
         fail(kernel, "claims a profile that is not completely monotone, but no grid shows it")
     if claim:
-        _check_signs(kernel, {0: 1.0, 1: -1.0, 2: 1.0}, "completely monotone")
+        _check_signs(kernel, {0: 1.0, 1: -1.0, 2: 1.0}, "completely monotone", found)
 
 
-def _check_signs(kernel: Kernel, signs: dict[int, float], claim: str) -> None:
-    """Check the signs of the profile and of its derivatives, where they exist."""
+def _check_signs(kernel: Kernel, signs: dict[int, float], claim: str, found: str) -> None:
+    """Fail if differences `found` a wrong sign, or if a derivative that exists has one."""
+    require(not found, kernel, f"claims a {claim} profile, but {found}")
     for u in profile_grids(kernel):
         u = u[np.abs(u) > 0]
         try:

@@ -57,11 +57,6 @@ def check_kernel(
     random_state : int, Generator, RandomState or None, default=0
         Draws points and frequencies.
 
-    Raises
-    ------
-    AssertionError
-        If a law is violated; the message says which, and by how much.
-
     Examples
     --------
     >>> import numpy as np

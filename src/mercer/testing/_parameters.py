@@ -17,24 +17,24 @@ from mercer.testing._report import fail, require
 
 def check_parameters(kernel: Kernel) -> None:
     """Check all laws of values."""
-    own = kernel.get_params(deep=False)
-    _check_plain_classes(kernel)
+    own, inside = kernel.get_params(deep=False), list(_kernels(kernel))
+    for inner in inside:
+        name, advice = type(inner).__name__, "put @dataclass(frozen=True) on the class"
+        decorated = "__dataclass_fields__" in vars(type(inner))
+        require(decorated, inner, f"does not compare by value; {advice} {name}")
     _check_same(kernel, type(kernel)(**own), "rebuilt")
     require(kernel.replace() == kernel, kernel, "replace() without arguments changes it")
     everything = kernel.get_params(deep=True)
-    require(
-        own.items() <= everything.items(),
-        kernel,
-        "get_params(deep=True) lacks some of its own parameters",
-    )
+    complete = own.items() <= everything.items()
+    require(complete, kernel, "get_params(deep=True) lacks some of its own parameters")
     require(kernel.replace(**everything) == kernel, kernel, "replace(**get_params()) changes it")
     require(kernel != kernel + 1.0, kernel, "equals another kernel")
     require(kernel.__sklearn_clone__() is kernel, kernel, "its clone is not the kernel itself")
     _check_same(kernel, copy.copy(kernel), "copied")
     _check_same(kernel, copy.deepcopy(kernel), "deep-copied")
-    if not any(_holds_a_function(v) for _, v in _values(kernel)):
+    if not any(_holds_a_function(v) for k in inside for v in k.get_params(deep=False).values()):
         _check_same(kernel, _from_text(kernel), "evaluated from its repr")
-        if not any("<locals>" in type(k).__qualname__ for k in _kernels(kernel)):
+        if not any("<locals>" in type(k).__qualname__ for k in inside):
             _check_same(kernel, pickle.loads(pickle.dumps(kernel)), "pickled and loaded")
     _check_frozen(kernel)
 
@@ -54,15 +54,19 @@ def _check_same(kernel: Kernel, other: Any, how: str) -> None:
 
 
 def _from_text(kernel: Kernel) -> Any:
+    """Evaluate the repr with the public kernels, and the classes that the kernel contains."""
+    names = {name: getattr(kernels, name) for name in kernels.__all__}
+    names |= {type(k).__name__: type(k) for k in _kernels(kernel)} | {"Domain": Domain}
     try:
-        return eval(repr(kernel), _namespace(kernel))
+        return eval(repr(kernel), names)
     except Exception as error:  # noqa: BLE001  (any error is a failure)
         fail(kernel, f"its repr cannot be evaluated: {type(error).__name__}, {error}")
 
 
 def _check_frozen(kernel: Kernel) -> None:
     """Attributes cannot be set, and arrays cannot be written to."""
-    for owner, (name, value) in ((k, item) for k in _kernels(kernel) for item in _own(k)):
+    items = ((k, *item) for k in _kernels(kernel) for item in k.get_params(deep=False).items())
+    for owner, name, value in items:
         try:
             setattr(owner, name, value)
         except AttributeError:
@@ -74,32 +78,8 @@ def _check_frozen(kernel: Kernel) -> None:
             require(not array.flags.writeable, kernel, f"is not immutable: {name} is writeable")
 
 
-def _check_plain_classes(kernel: Kernel) -> None:
-    for inner in _kernels(kernel):
-        require(
-            "__dataclass_fields__" in vars(type(inner)),
-            inner,
-            "does not compare by value; put @dataclass(frozen=True) on the class "
-            f"{type(inner).__name__}",
-        )
-
-
-def _own(kernel: Kernel) -> list[tuple[str, Any]]:
-    return list(kernel.get_params(deep=False).items())
-
-
 def _kernels(kernel: Kernel) -> Iterator[Kernel]:
     yield kernel
-    for _, value in _own(kernel):
+    for value in kernel.get_params(deep=False).values():
         if isinstance(value, Kernel):
             yield from _kernels(value)
-
-
-def _values(kernel: Kernel) -> Iterator[tuple[str, Any]]:
-    return (item for k in _kernels(kernel) for item in _own(k))
-
-
-def _namespace(kernel: Kernel) -> dict[str, Any]:
-    """Names for evaluating a repr: the public kernels, and the classes that the kernel contains."""
-    names = {name: getattr(kernels, name) for name in kernels.__all__}
-    return names | {type(k).__name__: type(k) for k in _kernels(kernel)} | {"Domain": Domain}

@@ -32,11 +32,6 @@ def check_subspace(
         The relative error allowed; its square root for distances near zero.
     random_state : int, Generator, RandomState or None, default=0
 
-    Raises
-    ------
-    AssertionError
-        If a law is violated; the message says which, and by how much.
-
     Examples
     --------
     >>> import mercer as mc
