@@ -104,13 +104,8 @@ class RandomFeatures:
         X = points.array
         rng = as_generator(random_state)
         i, j = rng.integers(n_rows(X), size=(2, positive_int(n_pairs, "n_pairs")))
-        exact = engine.fields(
-            self.kernel.program,
-            X,
-            X[j],
-            SingleFeatures(i, np.ones(n_pairs), n_rows(X)),
-            paired=True,
-        ).value
+        chosen = SingleFeatures(i, np.ones(n_pairs), n_rows(X))
+        exact = engine.fields(self.kernel.program, X, X[j], chosen, paired=True).value
         gap = np.einsum("ij,ij->i", self(points[i]), self(points[j]), dtype=np.float64) - exact
         return FeatureError(float(np.sqrt(np.mean(gap**2))), float(np.abs(gap).max()), n_pairs)
 

@@ -216,16 +216,18 @@ def _features_numpy(x: Letters, length: int, begin: _Begin, decay: float) -> Arr
 def _by_pairs(x: Letters, y: Letters, length: int, decay: float) -> Array:
     """Some rows at a time, shared among the threads."""
     out = np.empty((x.count, y.count))
-    run = _rows_core if _use_core(length, decay) else _rows_numpy
-    parts = list(pieces(x.count, _PAIRS))
-    map_threads(lambda part: run(x.part(part), y, length, decay, out[part]), parts)
+    use = _use_core(length, decay)
+
+    def run(part: slice) -> None:
+        some = x.part(part)
+        if use:
+            pairs = some.letters, some.start, y.letters, y.start
+            core().subsequence_pairs(*pairs, length, decay, out[part], instruction_set())
+        else:
+            _rows_numpy(some, y, length, decay, out[part])
+
+    map_threads(run, list(pieces(x.count, _PAIRS)))
     return out
-
-
-def _rows_core(x: Letters, y: Letters, length: int, decay: float, out: Array) -> None:
-    core().subsequence_pairs(
-        x.letters, x.start, y.letters, y.start, length, decay, out, instruction_set()
-    )
 
 
 def _rows_numpy(x: Letters, y: Letters, length: int, decay: float, out: Array) -> None:

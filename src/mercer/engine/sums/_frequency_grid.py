@@ -105,9 +105,10 @@ def _from_density(
     assert program.spectrum is not None
     dim, period = centre.size, extent + pad
     omega = _tail_frequency(program, error / (4.0 * dim))
-    if np.prod(2.0 * np.ceil(omega * period / (2.0 * math.pi)) + 1.0) > most:
+    half = np.ceil(omega * period / (2.0 * math.pi))
+    if np.prod(2.0 * half + 1.0) > most:
         return None
-    half = np.ceil(omega * period / (2.0 * math.pi)).astype(int)
+    half = half.astype(int)
     axes = [
         (2.0 * math.pi * np.arange(-h, h + 1) / p) ** 2 for h, p in zip(half, period, strict=True)
     ]
@@ -215,22 +216,28 @@ def evaluate_modes(grid: Grid, modes: Array, Y: Array) -> Array:
     threads = thread_count() if shared else 1
 
     def block(part: slice) -> None:
-        plan = finufft().Plan(
-            2, grid.weights.shape, n_trans=len(packed), eps=grid.accuracy, isign=1, nthreads=threads
-        )
-        plan.setpts(*angles(grid, Y[part]))
-        values = np.asarray(plan.execute(packed if len(packed) > 1 else packed[0]))
-        values = values.reshape(len(packed), -1)
+        values = non_uniform_transform(2, grid, Y[part], packed, threads)
         out[0::2, part], out[1::2, part] = values.real, values.imag
 
     map_threads(block, [slice(0, len(Y))] if shared else list(pieces(len(Y), rows)))
     return out[: len(modes)]
 
 
-def angles(grid: Grid, X: Array) -> list[Array]:
-    """Points in units in which the box repeats after 2 pi, one array for each axis."""
+def non_uniform_transform(kind: int, grid: Grid, X: Array, packed: Array, threads: int) -> Array:
+    """From strengths at the points to modes (kind 1) or back (kind 2), one row for each."""
+    plan = finufft().Plan(
+        kind,
+        grid.weights.shape,
+        n_trans=len(packed),
+        eps=grid.accuracy,
+        isign=-1 if kind == 1 else 1,
+        nthreads=threads,
+    )
+    # in these units the box repeats after 2 pi
     scaled = (X.astype(np.float64) - grid.centre) * (2.0 * math.pi / grid.period)
-    return [np.ascontiguousarray(scaled[:, k]) for k in range(X.shape[1])]
+    plan.setpts(*(np.ascontiguousarray(axis) for axis in scaled.T))
+    found = np.asarray(plan.execute(packed if len(packed) > 1 else packed[0]))
+    return found.reshape(len(packed), -1)
 
 
 def packed_in_pairs(arrays: Array) -> Array:

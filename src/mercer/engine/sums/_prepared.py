@@ -19,13 +19,14 @@ from mercer.engine.sums import _blocked, _native, _paired_blas
 from mercer.engine.sums._choice import NO_SPECTRUM, can_transform, native_elements, use_native
 from mercer.engine.sums._fields import Fields, in_float32, mixed, side_by_side, total, unshifted
 from mercer.engine.sums._native import NativeSum
-from mercer.engine.sums._redo import noisy_rows, underflowing_rows
 from mercer.engine.sums._rowwise import rowwise_fields
 from mercer.engine.sums._spectral import SpectralSum, slope_ratio, spectral_sum
 from mercer.exceptions import InputError
 
 _SPECTRAL_PAIRS = 1e7  # fewer are summed in less time than a grid is made
 _SELECTED = 64  # single features that are differentiated at once: an array of 64 x 64 coefficients
+_NOISE = 1e3  # times the bound on the error: smaller sums have fewer than three digits
+_SMALLEST = {"float32": 1e-30, "float64": 1e-290}  # 1e8 and 1e18 above the smallest normal number
 
 
 def gram(program: Program, X: Any, Y: Any) -> Array:
@@ -267,8 +268,16 @@ class PreparedSum:
         return side_by_side(blocks)
 
     def _noise_redone(self, f: Fields, Y: Any, order: int, shifted: bool) -> Fields:
-        """Sum noisy rows again, to rounding."""
-        rows = noisy_rows(f, relative=shifted)
+        """Sum noisy rows again, to rounding: an allowed error is noise in the tails.
+
+        Rows are noisy if they are NaN (outside of a grid) or, where sums are to be accurate
+        relative to themselves, have an element not far above its error bound. Rows with a shift
+        were computed again before.
+        """
+        if f.bound is None:
+            return f
+        small = ~(np.abs(f.value) >= (_NOISE * f.bound if shifted else -np.inf))
+        rows = np.flatnonzero(small.any(axis=1) & (f.shift == 0.0))
         if rows.size:
             with options(engine=None, tolerance=0.0):
                 f.put(rows, self._fields(Y[rows], order, False, shifted))
@@ -277,18 +286,23 @@ class PreparedSum:
     def _underflow_redone(
         self, f: Fields, Y: Any, coef: Dense | LowRank, order: int, paired: bool
     ) -> Fields:
-        """Sum rows that underflow again, in log space."""
+        """Sum rows that are tiny or not finite again, in log space: they have no digits.
+
+        Sums may be tiny because terms cancel, too; then this is in vain, which does no harm.
+        """
         scale = float(np.abs(coef.array).max()) if isinstance(coef, Dense) else 1.0
         if self.program.log_profile is None or scale == 0.0:
             return f
-        rows = underflowing_rows([f.value, *f.slopes], scale, str(f.value.dtype))
+        size = np.zeros(len(f.value))
+        for part in (f.value, *f.slopes):
+            size = np.maximum(size, np.abs(part).reshape(len(part), -1).max(axis=1))
+        least = _SMALLEST[str(f.value.dtype)] * scale
+        rows = np.flatnonzero(~((size > least) & np.isfinite(size)))
         if rows.size:
             some = coef.columns(rows) if paired else coef
             assert isinstance(some, Dense | LowRank)
-            f.put(
-                rows,
-                _blocked.fields(
-                    self.program, self.X, Y[rows], some, order=order, paired=paired, shifted=True
-                ),
+            again = _blocked.fields(
+                self.program, self.X, Y[rows], some, order=order, paired=paired, shifted=True
             )
+            f.put(rows, again)
         return f

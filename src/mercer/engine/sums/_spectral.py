@@ -27,10 +27,9 @@ from mercer.engine.sums._frequency_grid import (
     FEW_POINTS,
     MOST_MODES,
     Grid,
-    angles,
     evaluate_modes,
-    finufft,
     grid_for,
+    non_uniform_transform,
     packed_in_pairs,
 )
 
@@ -106,12 +105,7 @@ def transform(grid: Grid, X: Array, A: Array) -> Array:
     dim, shape = X.shape[1], grid.weights.shape
     packed = packed_in_pairs(A.T.astype(np.float64))
     threads = thread_count() if len(X) > FEW_POINTS else 1
-    plan = finufft().Plan(
-        1, shape, n_trans=len(packed), eps=grid.accuracy, isign=-1, nthreads=threads
-    )
-    plan.setpts(*angles(grid, X))
-    modes = np.asarray(plan.execute(packed if len(packed) > 1 else packed[0]))
-    modes = modes.reshape(len(packed), *shape)
+    modes = non_uniform_transform(1, grid, X, packed, threads).reshape(-1, *shape)
     flipped = np.conj(modes[(slice(None), *(slice(None, None, -1),) * dim)])
     # of a + ib: the even part of the modes belongs to a, the odd part to b
     both = np.stack([0.5 * (modes + flipped), -0.5j * (modes - flipped)], axis=1)
