@@ -21,14 +21,14 @@ from mercer.preimages.solvers._candidates import Candidates
 from mercer.preimages.solvers._closed_form import ClosedForm
 from mercer.preimages.solvers._distances import Distances
 from mercer.preimages.solvers._fixed_point import FixedPoint
-from mercer.preimages.solvers._global import Global, GlobalMinimum, global_minimum
+from mercer.preimages.solvers._global import Global, global_minimum
 from mercer.preimages.solvers._gradient_descent import GradientDescent
 from mercer.preimages.solvers._lbfgs import LBFGS
 from mercer.preimages.solvers._learned_map import FittedMap, LearnedMap
 from mercer.preimages.solvers._linear_inverse import LinearInverse
 from mercer.preimages.solvers._mm import MM
 from mercer.preimages.solvers._newton import Newton
-from mercer.rigor import gradient_bound, hessian_lipschitz, lipschitz
+from mercer.rigor import GlobalMinimum, gradient_bound, hessian_lipschitz, lipschitz
 
 __all__ = [
     "LBFGS", "MM", "Alignment", "Ball", "Box", "Candidates", "Certificate", "ClosedForm",
