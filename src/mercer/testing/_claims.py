@@ -105,11 +105,9 @@ def _check_separates(kernel: Kernel, dims: tuple[int, ...], claim: str) -> None:
             basis = np.linalg.qr(np.column_stack([np.ones(len(X)), basis[:, 1:]]))[0][:, 1:]
         least = float(np.linalg.eigvalsh(basis.T @ K @ basis)[0])
         if not least > _SLACK * float(np.trace(K)):
-            fail(
-                kernel,
-                f"claims to be {claim}, but on {len(X)} distinct points{_where(X)} the embedding "
-                f"of some signed measure has the squared norm {least:.3g}",
-            )
+            measure = f"some signed measure has the squared norm {least:.3g}"
+            where = f"on {len(X)} distinct points{_where(X)}"
+            fail(kernel, f"claims to be {claim}, but {where} the embedding of {measure}")
 
 
 def profile_jet(kernel: Kernel, u: Array, order: int) -> Jet:
