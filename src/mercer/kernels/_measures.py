@@ -71,11 +71,9 @@ class PointMass(MixingMeasure):
     mass: float = 1.0
 
     def density(self, t: Any) -> Array:
-        """There is none."""
         raise UnavailableError(f"this measure is a point mass at t = {self.t!r}: no density")
 
     def draw(self, size: int, rng: np.random.Generator) -> Array:
-        """Always t."""
         return np.full(size, self.t)
 
     def spectral_density(self, squared: Array, dim: int) -> Array:
@@ -101,7 +99,6 @@ class GammaMixing(MixingMeasure):
         return np.asarray(self.mass * np.exp(log))
 
     def draw(self, size: int, rng: np.random.Generator) -> Array:
-        """Gamma draws."""
         return rng.gamma(self.shape, 1.0 / self.rate, size)
 
     def spectral_density(self, squared: Array, dim: int) -> Array:
@@ -149,7 +146,6 @@ class InverseGammaMixing(MixingMeasure):
         return np.asarray(self.mass * np.exp(log))
 
     def draw(self, size: int, rng: np.random.Generator) -> Array:
-        """Reciprocals of Gamma draws."""
         return self.scale / rng.gamma(self.shape, 1.0, size)
 
     def spectral_density(self, squared: Array, dim: int) -> Array:
@@ -272,7 +268,6 @@ class ScaleMixture(SpectralMeasure):
 
     @property
     def mass(self) -> float:  # type: ignore[override]
-        """That of the mixing measure."""
         return self.mixing.mass
 
     def _density(self, w: Array) -> Array:
@@ -293,19 +288,16 @@ class Mixture(SpectralMeasure):
 
     @property
     def dim(self) -> int:  # type: ignore[override]
-        """That of both."""
         return self.left.dim
 
     @property
     def mass(self) -> float:  # type: ignore[override]
-        """The sum of the masses."""
         return self.left.mass + self.right.mass
 
     def _density(self, w: Array) -> Array:
         return self.left._density(w) + self.right._density(w)
 
     def draw(self, size: int, rng: np.random.Generator) -> Array:
-        """From either, by its mass."""
         from_left = rng.random(size) * self.mass < self.left.mass
         left, right = self.left.draw(size, rng), self.right.draw(size, rng)
         return np.where(from_left[:, None], left, right)
@@ -320,12 +312,10 @@ class Convolution(SpectralMeasure):
 
     @property
     def dim(self) -> int:  # type: ignore[override]
-        """That of both."""
         return self.left.dim
 
     @property
     def mass(self) -> float:  # type: ignore[override]
-        """The product of the masses."""
         return self.left.mass * self.right.mass
 
     def _density(self, w: Array) -> Array:
@@ -337,7 +327,6 @@ class Convolution(SpectralMeasure):
         raise UnavailableError("the spectral density of this product has no closed form; sample it")
 
     def draw(self, size: int, rng: np.random.Generator) -> Array:
-        """The sum of a draw from each."""
         return self.left.draw(size, rng) + self.right.draw(size, rng)
 
 
@@ -351,7 +340,6 @@ class LinearImage(SpectralMeasure):
 
     @property
     def mass(self) -> float:  # type: ignore[override]
-        """Unchanged."""
         return self.inner.mass
 
     def _density(self, w: Array) -> Array:
@@ -365,5 +353,4 @@ class LinearImage(SpectralMeasure):
         return inner / abs(float(np.linalg.det(A)))
 
     def draw(self, size: int, rng: np.random.Generator) -> Array:
-        """Draws of the inner measure, pulled back."""
         return self.point_map.pull(self.inner.draw(size, rng), self.dim)

@@ -15,21 +15,20 @@ from mercer.preimages._preimage import preimage
 from mercer.preimages._procrustes import Alignment, procrustes
 from mercer.preimages._result import Certificate, History, PreImage, SolverResult, Verdict
 from mercer.preimages._solver import Solver
-from mercer.preimages.compression._compress import compress
+from mercer.preimages.compression._compress import Compressed, compress
 from mercer.preimages.compression._methods import Compressor, Greedy, Landmarks, Pruning
-from mercer.preimages.compression._result import Compressed
 from mercer.preimages.solvers._candidates import Candidates
 from mercer.preimages.solvers._closed_form import ClosedForm
 from mercer.preimages.solvers._distances import Distances
 from mercer.preimages.solvers._fixed_point import FixedPoint
-from mercer.preimages.solvers._global import Global, GlobalMinimum, global_minimum
+from mercer.preimages.solvers._global import Global, global_minimum
 from mercer.preimages.solvers._gradient_descent import GradientDescent
 from mercer.preimages.solvers._lbfgs import LBFGS
 from mercer.preimages.solvers._learned_map import FittedMap, LearnedMap
 from mercer.preimages.solvers._linear_inverse import LinearInverse
 from mercer.preimages.solvers._mm import MM
 from mercer.preimages.solvers._newton import Newton
-from mercer.rigor import gradient_bound, hessian_lipschitz, lipschitz
+from mercer.rigor import GlobalMinimum, gradient_bound, hessian_lipschitz, lipschitz
 
 __all__ = [
     "LBFGS", "MM", "Alignment", "Ball", "Box", "Candidates", "Certificate", "ClosedForm",

@@ -10,7 +10,7 @@ import numpy as np
 from mercer import engine
 from mercer._array import Array, is_sparse
 from mercer._config import get_options, options
-from mercer.engine import Distance, Fields, Program, n_rows, pieces
+from mercer.engine import Distance, Fields, Program, apply_all, n_rows, pieces
 from mercer.exceptions import DerivativeError, InputError
 from mercer.preimages._result import Certificate, Verdict, undecided
 from mercer.preimages._state import State
@@ -25,7 +25,6 @@ from mercer.rigor import (
     enclose,
     half_diagonal,
     hessian_lipschitz,
-    mapped,
     prepared,
     spectral_norms,
     supremum_errors,
@@ -281,7 +280,7 @@ def _is_onto(program: Program, dim: int) -> bool:
     maps = getattr(program.variables[0], "maps", ())
     if not maps:
         return True
-    A = mapped(maps, np.eye(dim)) if dim <= _WHOLE_MAP else np.zeros((dim, 1))
+    A = apply_all(maps, np.eye(dim)) if dim <= _WHOLE_MAP else np.zeros((dim, 1))
     return bool(np.linalg.matrix_rank(A) == A.shape[1])
 
 
@@ -337,9 +336,9 @@ def _local_lipschitz(psi: Element, X: Array, reach: Array) -> Array:
     program = psi.kernel.program
     maps = getattr(program.variables[0], "maps", ())
     norm = spectral_norms(program, X.shape[1])[0] * (1.0 + _FEW)
-    points = mapped(maps, psi.points)
+    points = apply_all(maps, psi.points)
     S = float(_norms(points.toarray() if is_sparse(points) else points).max())
-    R = up(_norms(mapped(maps, X)) + norm * reach)
+    R = up(_norms(apply_all(maps, X)) + norm * reach)
     jet = enclose(program.profile, [Interval(np.zeros_like(R), up(R * R))], 3)
     second, third = (as_interval(x).known().size for x in (jet.second[0][0], jet.third))
     side = up(R * S)

@@ -27,8 +27,7 @@ class Region(ABC):
     def tangent(self, X: Array, V: Array, free: Array) -> Array:
         """The part of the directions V at X that stays in the set (projection onto the cone)."""
 
-    @abstractmethod
-    def check(self, dim: int) -> None:
+    def check(self, dim: int) -> None:  # noqa: B027 - most sets lie in any dimension
         """Raise unless the set lies in this dimension."""
 
 
@@ -59,7 +58,6 @@ class Box(Region):
         object.__setattr__(self, "high", high)
 
     def project(self, X: Array, free: Array) -> Array:
-        """Clipped."""
         return np.where(free, np.clip(X, self.low, self.high), X)
 
     def tangent(self, X: Array, V: Array, free: Array) -> Array:
@@ -68,7 +66,6 @@ class Box(Region):
         return np.where(out & free, 0.0, V)
 
     def check(self, dim: int) -> None:
-        """One bound, or one per coordinate."""
         for bound in (self.low, self.high):
             if bound.ndim and bound.shape != (dim,):
                 raise InputError(f"the box has bounds of shape {bound.shape} in {dim} dimensions")
@@ -121,7 +118,6 @@ class Ball(Region):
         return np.asarray(V - outward[:, None] * unit)
 
     def check(self, dim: int) -> None:
-        """The centre is a point."""
         if self.centre.shape != (dim,):
             raise InputError(f"the ball has {self.centre.size} coordinates, the points {dim}")
 
@@ -162,9 +158,6 @@ class Simplex(Region):
         moved = V - level[:, None]
         return np.where(free, np.where(bound, np.maximum(moved, 0.0), moved), 0.0)
 
-    def check(self, dim: int) -> None:
-        """Any dimension."""
-
 
 def _water_level(V: Array, free: Array, bound: Array, total: Array) -> Array:
     """mu with sum over free of (V - mu), cut at 0 where bound, equal to total.
@@ -195,13 +188,7 @@ class Constraint:
 
     @property
     def is_free(self) -> bool:
-        """Whether there is no constraint."""
         return self.region is None and self.held is None
-
-    @property
-    def is_linear(self) -> bool:
-        """Whether free coordinates can be moved anywhere."""
-        return self.region is None
 
     def free(self, X: Array, owners: Array) -> Array:
         """Which coordinates may move, shape (m, d)."""
@@ -210,7 +197,6 @@ class Constraint:
         return np.asarray(np.isnan(self.held[owners]))
 
     def project(self, X: Array, owners: Array) -> Array:
-        """The nearest points that meet the constraint."""
         if self.is_free:
             return X
         free = self.free(X, owners)
@@ -231,7 +217,6 @@ class Constraint:
         return replace(state, gradient=-downhill, hessian=hessian)
 
     def part(self, rows: Any) -> Constraint:
-        """The constraint of some of the elements."""
         return self if self.held is None else Constraint(self.region, self.held[rows])
 
 

@@ -112,11 +112,9 @@ class _Descent(Search):
         return self.problem.at(points, owners, self.solver.order)
 
     def stop(self, state: State, rows: Array, iteration: int) -> Stop:
-        """Apply the stopping rule."""
         return self.rule(state, self.owners[rows], self.stuck)
 
     def keep(self, going: Array) -> None:
-        """Cut what is remembered."""
         self.memory = self.solver.keep(self.memory, going)
         self.failed, self.stuck = self.failed[going], self.stuck[going]
 

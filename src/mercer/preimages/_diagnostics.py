@@ -23,7 +23,8 @@ _ROUNDING = 1e-12  # of the sum of the sizes of all terms
 def preimage_objective(psi: Element, X: Any) -> Array:
     """Return k(x, x)/2 - psi(x) at the rows of X: what a pre-image minimises.
 
-    It is half the squared distance |k(x, .) - psi|^2 in feature space, less |psi|^2 / 2.
+    It is half the squared distance |k(x, .) - psi|^2 in feature space, less |psi|^2 / 2. Honeine
+    (2024, see `preimage`), equations (4), (12) and (B.4).
 
     Parameters
     ----------
@@ -34,11 +35,6 @@ def preimage_objective(psi: Element, X: Any) -> Array:
     Returns
     -------
     array of shape (m,)
-
-    References
-    ----------
-    P. Honeine, Theoretical insights on the pre-image resolution in machine learning, 2024,
-    equations (4), (12) and (B.4).
 
     Examples
     --------
@@ -61,22 +57,9 @@ def preimage_gradient(psi: Element, X: Any) -> Array:
     """Return the gradient of k(x, x)/2 - psi(x) at the rows of X.
 
     2 sum a_i k'(u_i) (x_i - x) for a radial kernel, f'(|x|^2) x - sum a_i f'(<x, x_i>) x_i for one
-    of the inner product. At a cusp the term of that point is left out.
-
-    Parameters
-    ----------
-    psi : Element
-        One element.
-    X : array_like of shape (m, d)
-
-    Returns
-    -------
-    array of shape (m, d)
-
-    References
-    ----------
-    P. Honeine, Theoretical insights on the pre-image resolution in machine learning, 2024,
-    equations (13) and (B.4); its example for the Gaussian has 2/s^2 in place of 1/s^2.
+    of the inner product. At a cusp the term of that point is left out. Arguments as for
+    `preimage_objective`; the result has shape (m, d). Honeine (2024, see `preimage`), equations
+    (13) and (B.4); its example for the Gaussian has 2/s^2 in place of 1/s^2.
 
     Examples
     --------
@@ -94,21 +77,8 @@ def preimage_hessian(psi: Element, X: Any) -> Array:
 
     -2 sum a_i (k'(u_i) I + 2 k''(u_i) (x_i - x)(x_i - x)') for a radial kernel,
     f' I + 2 f'' x x' - sum a_i f''_i x_i x_i' for one of the inner product. NaN at a cusp.
-
-    Parameters
-    ----------
-    psi : Element
-        One element.
-    X : array_like of shape (m, d)
-
-    Returns
-    -------
-    array of shape (m, d, d)
-
-    References
-    ----------
-    P. Honeine, Theoretical insights on the pre-image resolution in machine learning, 2024,
-    equations (19) and (B.6).
+    Arguments as for `preimage_objective`; the result has shape (m, d, d). Honeine (2024, see
+    `preimage`), equations (19) and (B.6).
 
     Examples
     --------
@@ -174,9 +144,9 @@ def surrogate(psi: Element, at: Any) -> Surrogate:
         q(x) = k(0)/2 - sum a_i (k(u_i) + k'(u_i) (|x - x_i|^2 - u_i)),
 
     of Hessian -2 sum a_i k'(u_i) I. For a kernel f(<x, y>) likewise f by its tangent, of Hessian
-    f'(|at|^2) I; the constant of the literature is corrected. Its stationary point is the
-    fixed-point step. It lies above the objective for a_i >= 0 and convex radial profiles only (see
-    `is_majorised`).
+    f'(|at|^2) I. Its stationary point is the fixed-point step. It lies above the objective for
+    a_i >= 0 and convex radial profiles only (see `is_majorised`). Honeine (2024, see `preimage`),
+    Theorems 17 and 26, whose constant lacks f'(|x_t|^2) |x_t|^2 / 2.
 
     Parameters
     ----------
@@ -187,11 +157,6 @@ def surrogate(psi: Element, at: Any) -> Surrogate:
     Returns
     -------
     Surrogate
-
-    References
-    ----------
-    P. Honeine, Theoretical insights on the pre-image resolution in machine learning, 2024,
-    Theorems 17 and 26; the constant of Theorem 26 lacks f'(|x_t|^2) |x_t|^2 / 2.
 
     Examples
     --------
@@ -231,7 +196,8 @@ def is_majorised(psi: Element, at: Any, X: Any) -> Array:
 
     It does everywhere if a_i >= 0 and the profile of a radial kernel is convex, which is why the
     fixed point then descends (majorise, minimise). It need not for negative a_i, for Epanechnikov
-    with c > rho, or for kernels of the inner product.
+    with c > rho, or for kernels of the inner product. Honeine (2024, see `preimage`), Theorem 18,
+    which needs a convex profile; Theorem 27, for inner products, does not hold.
 
     Parameters
     ----------
@@ -243,11 +209,6 @@ def is_majorised(psi: Element, at: Any, X: Any) -> Array:
     Returns
     -------
     array of bool, shape (m,)
-
-    References
-    ----------
-    P. Honeine, Theoretical insights on the pre-image resolution in machine learning, 2024,
-    Theorem 18, which needs a convex profile. Theorem 27, for inner products, does not hold.
 
     Examples
     --------

@@ -2,46 +2,15 @@
 
 A method says three things as a `Search`: the value and derivatives at some points (`at`), one step
 from them (`step`), and which rows stop there and why (`stop`). `walk` does the rest: it keeps the
-rows that go on together, calls back, records paths, and gathers where each row ended.
-
-Mean shift climbs f = sum_i a_i k(x_i, .), which is to descend -f. Its step needs no safeguard, and
-`stop` may also retire rows that entered the basin of a known mode:
-
->>> import numpy as np
->>> import mercer as mc
->>> from mercer.preimages._driver import Search, Stop, walk
->>> from mercer.preimages._state import State
->>> class MeanShift(Search):
-...     max_iter = 500
-...
-...     def __init__(self, psi, tol):
-...         self.psi, self.tol = psi, tol
-...
-...     def at(self, points, rows):
-...         f = self.psi.fields(points, order=1)
-...         return State(
-...             points, -f.value[:, 0], -f.gradient[:, 0], stiffness=-2 * f.slopes[0][:, 0],
-...             shift=f.shift,
-...         )
-...
-...     def step(self, state, rows):
-...         return self.at(state.points + state.fixed_point_step, rows)
-...
-...     def stop(self, state, rows, iteration):
-...         length = np.linalg.norm(state.fixed_point_step, axis=1)
-...         return Stop(length, [(mc.Status.CONVERGED, length <= self.tol)])
->>> psi = mc.mean_embedding(mc.Gaussian(1.0), [[0.0], [1.0], [6.0]])
->>> ends = walk(MeanShift(psi, 1e-8), np.array([[0.2], [5.0]]))
->>> ends.state.points.round(4), ends.status[0].name
-(array([[0.5],
-       [6. ]]), 'CONVERGED')
+rows that go on together, calls back, records paths, and gathers where each row ended. Mean shift
+(`methods.modes`) climbs f by descending -f, with a step that needs no safeguard.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -53,18 +22,10 @@ from mercer.preimages._state import State
 
 @dataclass(frozen=True, eq=False)
 class Stop:
-    """Which rows stop, and why.
+    """Which rows stop, and why."""
 
-    Attributes
-    ----------
-    residual : array of shape (m,)
-        How far each row is from having converged; callbacks are told the largest.
-    ended : pairs of a status and a mask of shape (m,)
-        Where masks overlap, the last one holds.
-    """
-
-    residual: Array
-    ended: Sequence[tuple[Status, Array]]
+    residual: Array  # how far each row is from having converged; callbacks are told the largest
+    ended: Sequence[tuple[Status, Array]]  # masks of rows; where they overlap, the last one holds
 
 
 class Search(ABC):
@@ -96,21 +57,14 @@ class Search(ABC):
 class Walk:
     """Where every row ended, in the order of the starts.
 
-    Attributes
-    ----------
-    state : State
-        The point of each row, with the value and the derivatives there.
-    status : object array of `Status`, shape (m,)
-    n_iter : array of shape (m,)
-        Steps of each row.
-    path : list of (rows, points, value, gradient norm), one entry per iteration
-        Of the rows that were still walked; empty unless recorded.
+    If recorded, the path has one entry per iteration for the rows that were still walked: their
+    numbers, points, values and gradient norms.
     """
 
     state: State
     status: Array
     n_iter: Array
-    path: list[tuple[Array, Array, Array, Array]] = field(default_factory=list)
+    path: list[tuple[Array, Array, Array, Array]]
 
 
 def walk(
@@ -118,18 +72,7 @@ def walk(
 ) -> Walk:
     """Walk from every point until `search` stops it, at most `search.max_iter` steps.
 
-    Parameters
-    ----------
-    search : Search
-    points : array of shape (m, d)
-    callback : callable, optional
-        Called with a `linalg.Step` before each step; all rows stop if it returns True.
-    record : bool
-        Whether to keep the paths.
-
-    Returns
-    -------
-    Walk
+    `callback` gets a `linalg.Step` before each step, and all rows stop if it returns True.
     """
     rows = np.arange(len(points))
     status = np.full(len(points), Status.MAX_ITER, dtype=object)

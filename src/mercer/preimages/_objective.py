@@ -12,7 +12,7 @@ import numpy as np
 from mercer import engine
 from mercer._array import Array
 from mercer.engine import Dense, LowRank, Program
-from mercer.preimages._state import State, by_row
+from mercer.preimages._state import State
 from mercer.space import Element, Subspace
 
 
@@ -34,12 +34,8 @@ class Objective(ABC):
 class Nearest(Objective):
     """Minimise k(x, x)/2 - psi(x), which is |k(x, .) - psi|^2 / 2 up to a constant.
 
-    For radial kernels k(x, x) is constant and left out.
-
-    References
-    ----------
-    P. Honeine, Theoretical insights on the pre-image resolution in machine learning, 2024,
-    equations (4), (12) and (B.4).
+    For radial kernels k(x, x) is constant and left out. Honeine (2024, see `preimage`), equations
+    (4), (12) and (B.4).
 
     Examples
     --------
@@ -53,7 +49,7 @@ class Nearest(Objective):
         """Values, gradients and Hessians of k(x, x)/2 - psi(x)."""
         sums = elements.at(points, owners, order)
         if sums.radial:
-            return sums.state(points, -1.0)
+            return sums.negated(points)
         own = _self_sums(elements.program, points, order)
         value = 0.5 * own.value - sums.value
         if not order:
@@ -94,17 +90,18 @@ class Collinear(Objective):
         """Values and gradients of -psi(x) k(x, x)^(-1/2)."""
         sums = elements.at(points, owners, order)
         if sums.radial:
-            return sums.state(points, -1.0)
+            return sums.negated(points)
         own = _self_sums(elements.program, points, order)
         with np.errstate(divide="ignore", invalid="ignore"):
             root = np.where(own.value > 0, own.value, np.nan) ** -0.5
         value = -sums.value * root
         if not order:
             return State(points, value, shift=sums.shift)
-        turned = by_row(own.gradient, 0.5 * sums.value * root**3)
-        gradient = turned - by_row(sums.gradient, root)
-        size = np.linalg.norm(turned, axis=1) + np.linalg.norm(by_row(sums.gradient, root), axis=1)
-        return State(points, value, gradient, None, None, sums.shift, size, 2.0 * np.abs(value))
+        turned = own.gradient * (0.5 * sums.value * root**3)[:, None]
+        scaled = sums.gradient * root[:, None]
+        size = np.linalg.norm(turned, axis=1) + np.linalg.norm(scaled, axis=1)
+        terms = 2.0 * np.abs(value)
+        return State(points, value, turned - scaled, None, None, sums.shift, size, terms)
 
 
 @dataclass(frozen=True, eq=False)
@@ -168,23 +165,27 @@ class _Sums:
     shift: Array
     radial: bool
 
-    def state(self, points: Array, sign: float) -> State:
-        """The objective sign * psi of a radial kernel."""
+    @classmethod
+    def of(cls, f: engine.Fields, first: bool, radial: bool) -> _Sums:
+        """What the engine returns; of tables the `first` column."""
 
-        def times(array: Any) -> Any:
-            """In place: the engine's arrays are new."""
-            return None if array is None else np.multiply(array, sign, out=array)
+        def pick(array: Any) -> Any:
+            if array is None:
+                return None
+            return np.asarray(array[:, 0] if first else array, dtype=float)
 
-        stiffness = None if self.slope is None else 2.0 * sign * self.slope
-        return State(
-            points,
-            times(self.value),
-            times(self.gradient),
-            times(self.hessian),
-            stiffness,
-            self.shift,
-            cusp=self.cusp,
-        )
+        slope = pick(f.slopes[0]) if f.gradient is not None and len(f.slopes) == 1 else None
+        gradient, hessian, cusp = pick(f.gradient), pick(f.hessian), pick(f.cusp)
+        return cls(pick(f.value), gradient, hessian, slope, cusp, f.shift, radial)
+
+    def negated(self, points: Array) -> State:
+        """The objective -psi of a radial kernel, in place: the engine's arrays are new."""
+        for part in (self.value, self.gradient, self.hessian):
+            if part is not None:
+                np.negative(part, out=part)
+        stiffness = None if self.slope is None else -2.0 * self.slope
+        parts = self.value, self.gradient, self.hessian, stiffness, self.shift
+        return State(points, *parts, cusp=self.cusp)
 
 
 class ElementSums:
@@ -211,35 +212,13 @@ class ElementSums:
         else:
             if not np.array_equal(owners, np.arange(coef.shape[1])):
                 coef = coef.columns(owners)
-            f = engine.fields(
-                program,
-                self.psi.points,
-                points,
-                coef,
-                order=order,
-                paired=True,
-                shifted=self.is_radial,
-            )
-
-        def pick(array: Any) -> Any:
-            if array is None:
-                return None
-            return np.asarray(array[:, 0] if self.psi.coef.shape[1] == 1 else array, dtype=float)
-
-        slope = pick(f.slopes[0]) if len(program.variables) == 1 and order and f.slopes else None
-        gradient, hessian, cusp = pick(f.gradient), pick(f.hessian), pick(f.cusp)
-        return _Sums(pick(f.value), gradient, hessian, slope, cusp, f.shift, self.is_radial)
+            how: Any = {"order": order, "paired": True, "shifted": self.is_radial}
+            f = engine.fields(program, self.psi.points, points, coef, **how)
+        return _Sums.of(f, self.psi.coef.shape[1] == 1, self.is_radial)
 
 
 def _self_sums(program: Program, points: Array, order: int) -> _Sums:
     """k(x, x) and its derivatives in x, as a program in the query alone."""
     one = Dense(np.ones((1, 1)))
     f = engine.fields(program.diagonal, points[:1], points, one, order=order)
-    slope = f.slopes[0][:, 0] if order and len(f.slopes) == 1 else None
-
-    def pick(array: Any) -> Any:
-        return None if array is None else array[:, 0]
-
-    return _Sums(
-        pick(f.value), pick(f.gradient), pick(f.hessian), slope, None, np.zeros(len(points)), False
-    )
+    return _Sums.of(f, True, False)

@@ -122,7 +122,8 @@ def preimage(
     objective = Nearest() if objective is None else objective
     if not isinstance(objective, Objective):
         raise InputError("objective must be Nearest(), Collinear() or Projected(plane)")
-    batch = _as_batch(psi)
+    points = engine.as_float64(psi.points) if psi.kernel.domain.is_vector else psi.points
+    batch = Element(psi.kernel, points, psi.coef, psi.coef.shape[1])
     dim = n_columns(batch.points) if psi.kernel.domain.is_vector else 0
     ball = psi.kernel.domain
     if region is None and isinstance(ball, OpenBall):  # the kernel is defined nowhere else
@@ -144,32 +145,28 @@ def preimage(
         raise InputError(f"{type(chosen).__name__} does not iterate, so it takes no start")
     count = _STARTS if n_starts is None else positive_int(n_starts, "n_starts")
     chosen = chosen.prepare(batch)
-    norms = _norms(batch)
+    norms = np.full(len(batch), np.nan)  # without a norm
+    if psi.kernel.flags.definiteness is not Definiteness.INDEFINITE:
+        norms = np.asarray(batch.norm(), dtype=float)
     size = _block(chosen, dim, count if starts is None else starts.shape[0])
+    single = not is_sparse(psi.points) and getattr(psi.points, "dtype", None) == np.float32
     parts = []
     for rows in pieces(len(batch), size):
         part = whole.part(rows)
         begin = None if starts is None else starts[:, rows]
         found = _solved(part, chosen, begin, count, random_state, history, callback)
-        if _is_single(psi):  # describe the points that are returned, not those before rounding
+        if single:  # describe the points that are returned, not those before rounding
             rounded = found.points.astype(np.float32).astype(float)
             if isinstance(chosen, Global):
                 found = chosen.rounded(part, found, rounded)
             found = replace(found, points=rounded, state=None)
         parts.append(_described(part, found, norms[rows], eigenvalues))
-    return _joined(parts, psi)
-
-
-def _as_batch(psi: Element) -> Element:
-    """The element as a batch, its points in float64."""
-    points = engine.as_float64(psi.points) if psi.kernel.domain.is_vector else psi.points
-    return Element(psi.kernel, points, psi.coef, psi.coef.shape[1])
+    return _joined(parts, single)
 
 
 def _chosen(problem: Problem) -> Solver:
-    """The documented default."""
     program = problem.program
-    if not program.has_derivatives or not problem.kernel.domain.is_vector:
+    if not problem.is_smooth:
         return Candidates()
     simple = program.kind in ("radial", "dot") and isinstance(problem.objective, Nearest)
     rough = any(program.cusps) or problem.constraint.region is not None
@@ -246,13 +243,6 @@ def _block(solver: Solver, dim: int, starts: int) -> int:
     return int(np.clip(_BYTES // (8 * max(1, per_row) * starts), 16, 8192))
 
 
-def _norms(psi: Element) -> Array:
-    """|psi| per element; NaN where the kernel has no norm."""
-    if psi.kernel.flags.definiteness is Definiteness.INDEFINITE:
-        return np.full(len(psi), np.nan)
-    return np.asarray(psi.norm(), dtype=float)
-
-
 def _described(
     problem: Problem, found: SolverResult, norms: Array, eigenvalues: bool | None
 ) -> PreImage:
@@ -278,26 +268,14 @@ def _described(
     squared = norms**2 + own - 2.0 * value
     slack = 1e-12 * (norms**2 + np.abs(own))  # a square that is negative by rounding is zero
     distance = np.sqrt(np.where(squared < -slack, np.nan, np.maximum(squared, 0.0)))
+    counts = found.status, found.n_iter, found.n_evaluations
     return PreImage(
-        found.points,
-        distance,
-        objective,
-        gradient,
-        found.status,
-        found.n_iter,
-        found.n_evaluations,
-        certificate,
-        found.history,
+        found.points, distance, objective, gradient, *counts, certificate, found.history
     )
 
 
-def _is_single(psi: Element) -> bool:
-    """Whether the points are dense and in single precision; pre-images are, too."""
-    return not is_sparse(psi.points) and getattr(psi.points, "dtype", None) == np.float32
-
-
-def _joined(parts: list[PreImage], psi: Element) -> PreImage:
-    """One result from those of the blocks, points in the type of the element's."""
+def _joined(parts: list[PreImage], single: bool) -> PreImage:
+    """One result from those of the blocks, points in single precision where the element's are."""
 
     def join(name: str) -> Array:
         return np.concatenate([getattr(p, name) for p in parts])
@@ -305,29 +283,21 @@ def _joined(parts: list[PreImage], psi: Element) -> PreImage:
     points: Any
     if isinstance(parts[0].points, np.ndarray):
         points = join("points")
-        if _is_single(psi):
-            points = points.astype(np.float32)
+        points = points.astype(np.float32) if single else points
     elif is_sparse(parts[0].points):
         points = reduce(concatenated, (p.points for p in parts))
     else:
         points = [x for p in parts for x in p.points]
+    names = ("distance", "objective", "gradient_norm", "status", "n_iter", "n_evaluations")
+    proofs = [p.certificate for p in parts]
     certificate = Certificate(
-        *(
-            np.concatenate([getattr(p.certificate, name) for p in parts])
-            for name in ("verdict", "radius", "min_eigenvalue")
-        )
+        np.concatenate([c.verdict for c in proofs]),
+        np.concatenate([c.radius for c in proofs]),
+        np.concatenate([c.min_eigenvalue for c in proofs]),
     )
-    return PreImage(
-        points,
-        join("distance"),
-        join("objective"),
-        join("gradient_norm"),
-        join("status"),
-        join("n_iter"),
-        join("n_evaluations"),
-        certificate,
-        _joined_history([p.history for p in parts]),
-    )
+    history = _joined_history([p.history for p in parts])
+    columns: Any = {name: join(name) for name in names}
+    return PreImage(points, certificate=certificate, history=history, **columns)
 
 
 def _joined_history(parts: list[History | None]) -> History | None:
@@ -336,12 +306,10 @@ def _joined_history(parts: list[History | None]) -> History | None:
         return None
     length = max(h.objective.shape[0] for h in known)
 
-    def join(name: str) -> Array:
-        padded = []
-        for h in known:
-            array = getattr(h, name)
-            missing = np.full((length - array.shape[0], *array.shape[1:]), np.nan)
-            padded.append(np.concatenate([array, missing]))
+    def join(arrays: list[Array]) -> Array:
+        missing = [np.full((length - len(a), *a.shape[1:]), np.nan) for a in arrays]
+        padded = [np.concatenate(pair) for pair in zip(arrays, missing, strict=True)]
         return np.concatenate(padded, axis=1)
 
-    return History(join("points"), join("objective"), join("gradient_norm"))
+    names = ("points", "objective", "gradient_norm")
+    return History(*(join([getattr(h, name) for h in known]) for name in names))

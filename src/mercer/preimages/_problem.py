@@ -21,38 +21,26 @@ from mercer.space import Element, feature
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """A batch of elements to bring back.
+    """A batch of elements to bring back."""
 
-    Attributes
-    ----------
-    psi : Element
-        A batch, its points in float64.
-    objective : Objective
-    constraint : Constraint
-    """
-
-    psi: Element
+    psi: Element  # a batch, its points in float64
     objective: Objective
     constraint: Constraint
 
     @property
     def kernel(self) -> Kernel:
-        """The kernel of the space."""
         return self.psi.kernel
 
     @property
     def program(self) -> Program:
-        """Its program."""
         return self.psi.kernel.program
 
     @property
     def batch(self) -> int:
-        """The number of elements."""
         return len(self.psi)
 
     @property
     def dim(self) -> int:
-        """The number of coordinates of a point."""
         return int(n_columns(self.psi.points))
 
     @cached_property
@@ -156,7 +144,6 @@ class Problem:
 
     @cached_property
     def length(self) -> float:
-        """The length of the kernel, `kernel_length`."""
         return kernel_length(self.program)
 
     @property
@@ -226,20 +213,15 @@ class Problem:
     @cached_property
     def _bounds(self) -> Array:
         bound = np.asarray(gradient_bound(self.psi), dtype=float)
-        if not np.isfinite(bound).all():  # infinite at the points: the slope at a typical distance
-            bound = coefficient_sizes(self.psi) * self._typical_slope
+        if not np.isfinite(bound).all():  # infinite at the points
+            bound = coefficient_sizes(self.psi)
+            if self.program.kind == "radial":  # 2 r |k'(r^2)| at the typical distance r
+                X = self.psi.points
+                X = self.image(X.toarray() if is_sparse(X) else X)
+                r2 = float(np.mean(np.sum((X - X.mean(axis=0)) ** 2, axis=1))) or 1.0
+                slope = engine.evaluate(self.program.profile, [np.array([r2])], 1).first[0]
+                bound = bound * float(2.0 * r2**0.5 * abs(np.ravel(slope)[0]))
         return np.asarray(np.maximum(bound, np.finfo(float).tiny))
-
-    @property
-    def _typical_slope(self) -> float:
-        """2 r |k'(r^2)| at the root mean squared distance of the points from their mean."""
-        if self.program.kind != "radial":
-            return 1.0
-        X = self.psi.points
-        X = self.image(X.toarray() if is_sparse(X) else X)
-        r2 = float(np.mean(np.sum((X - X.mean(axis=0)) ** 2, axis=1))) or 1.0
-        slope = engine.evaluate(self.program.profile, [np.array([r2])], 1).first[0]
-        return float(2.0 * r2**0.5 * abs(np.ravel(slope)[0]))
 
     @cached_property
     def has_point_cusps(self) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
@@ -64,9 +65,7 @@ class Certificate:
     min_eigenvalue: Array
 
     def __repr__(self) -> str:
-        names = [v.name for v in self.verdict.tolist()]
-        counts = {name: names.count(name) for name in dict.fromkeys(names)}
-        return f"<Certificate: {', '.join(f'{n} {name}' for name, n in counts.items())}>"
+        return f"<Certificate: {_counted(self.verdict)}>"
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,10 +117,7 @@ class PreImage:
         return np.array([s.ok for s in self.status.tolist()])
 
     def __repr__(self) -> str:
-        names = [s.name for s in self.status.tolist()]
-        counts = {name: names.count(name) for name in dict.fromkeys(names)}
-        said = ", ".join(f"{n} {name}" for name, n in counts.items())
-        return f"<PreImage of {len(self)}: {said}>"
+        return f"<PreImage of {len(self)}: {_counted(self.status)}>"
 
 
 @dataclass(frozen=True, eq=False)
@@ -182,6 +178,12 @@ class SolverResult:
         """Points that came without iterating."""
         zeros = np.zeros(len(points), dtype=int)
         return cls(points, np.full(len(points), status, dtype=object), zeros, zeros)
+
+
+def _counted(members: Array) -> str:
+    """How often each member of an enumeration occurs, in the order of their first occurrence."""
+    counts = Counter(m.name for m in members.tolist())
+    return ", ".join(f"{n} {name}" for name, n in counts.items())
 
 
 def undecided(count: int) -> Certificate:

@@ -37,24 +37,18 @@ def default_starts(problem: Problem, count: int, random_state: Any) -> Array:
 
     Up to 2,048 points are looked at, drawn at random where there are more.
     """
-    X = _dense(problem.psi.points, random_state)
+    X, n = problem.psi.points, n_rows(problem.psi.points)
+    if n > _TRIED:
+        X = X[np.sort(as_generator(random_state).choice(n, _TRIED, replace=False))]
+    X = np.asarray(X.toarray() if is_sparse(X) else X, dtype=float)
     own = engine.diagonal(problem.program, X)
     values = problem.psi.fields(X).value - 0.5 * own[:, None]  # (n, b)
     chosen = _apart(X, values, max(1, count - 1))
+    if count == 1:
+        return chosen
     mean = _weighted_mean(problem)
-    starts = [chosen[k] for k in range(chosen.shape[0])]
-    if count > 1:
-        known = np.isfinite(mean).all(axis=1, keepdims=True)
-        starts.append(np.where(known, mean, chosen[0]))
-    return np.stack(starts[:count])
-
-
-def _dense(points: Any, random_state: Any) -> Array:
-    n = n_rows(points)
-    if n > _TRIED:
-        rows = np.sort(as_generator(random_state).choice(n, _TRIED, replace=False))
-        points = points[rows]
-    return np.asarray(points.toarray() if is_sparse(points) else points, dtype=float)
+    known = np.isfinite(mean).all(axis=1, keepdims=True)
+    return np.concatenate([chosen, np.where(known, mean, chosen[0])[None]])
 
 
 def _apart(X: Array, values: Array, count: int) -> Array:

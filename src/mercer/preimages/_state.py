@@ -11,52 +11,26 @@ import numpy as np
 
 from mercer._array import Array
 
-_PARTS = (
-    "points",
-    "value",
-    "gradient",
-    "hessian",
-    "stiffness",
-    "shift",
-    "size",
-    "terms",
-    "cusp",
-)
-
 
 @dataclass(frozen=True, eq=False)
 class State:
     """Value and derivatives of the objective at each row; true ones are these times exp(shift).
 
-    Attributes
-    ----------
-    points : (m, d)
-    value : (m,)
-    gradient, hessian : (m, d), (m, d, d); None if not asked for
-        At a cusp the gradient is the subgradient of smallest norm.
-    stiffness : (m,) or None
-        What the fixed point divides by: x - gradient / stiffness is its step. -2 sum a_i k'(u_i)
-        for radial kernels, f'(|x|^2) for kernels of the inner product.
-    shift : (m,)
-    size : (m,) or None
-        The size of the parts of the gradient, against which it is small; None where a bound that
-        holds everywhere is used instead.
-    terms : (m,) or None
-        The size of the parts of the value, which sets its rounding; None where that is known for
-        the whole element.
-    cusp : (m,) or None
-        Coefficients of points of the element that coincide with the row, at an infinite slope.
+    Shapes are (m, d) for points and gradients, (m, d, d) for Hessians, else (m,); derivatives are
+    None if they were not asked for.
     """
 
     points: Array
     value: Array
-    gradient: Any = None
+    gradient: Any = None  # at a cusp the subgradient of smallest norm
     hessian: Any = None
+    # what the fixed point divides by, x - gradient / stiffness: -2 sum a_i k'(u_i) for radial
+    # kernels, f'(|x|^2) for kernels of the inner product, else None
     stiffness: Any = None
     shift: Any = None
-    size: Any = None
-    terms: Any = None
-    cusp: Any = None
+    size: Any = None  # of the parts of the gradient; None where a bound that always holds is used
+    terms: Any = None  # size of the parts of the value, which sets its rounding; None likewise
+    cusp: Any = None  # coefficients of points that coincide with the row, at an infinite slope
 
     def __getitem__(self, rows: Any) -> State:
         parts = (getattr(self, name) for name in _PARTS)
@@ -111,21 +85,17 @@ class State:
         return np.asarray(-self.gradient / stiff[:, None])
 
 
+_PARTS = tuple(State.__dataclass_fields__)
+
+
 def smallest_subgradients(rest: Array, norm: Array, pull: Array) -> Array:
     """The subgradients of smallest norm at cusps: what a cusp can balance is taken away.
 
     Near a data point x_j with a cusp the objective is F + <rest, h> + pull |h|, so the smallest is
     max(0, 1 - pull / |rest|) rest. With it the fixed-point step is that of Vardi and Zhang, The
-    multivariate L1-median and associated data depth, 2000.
-
-    Parameters
-    ----------
-    rest : array of shape (m, d)
-        Gradients of all other terms.
-    norm : array of shape (m,)
-        Their norms, in the metric of the kernel.
-    pull : array of shape (m,)
-        The slope of the cusp times its coefficient; 0 where there is none.
+    multivariate L1-median and associated data depth, 2000. `rest` are gradients of all other terms,
+    `norm` their norms in the metric of the kernel, `pull` is the slope of the cusp times its
+    coefficient, 0 where there is none.
     """
     with np.errstate(divide="ignore", invalid="ignore"):
         share = np.where(norm > pull, 1.0 - pull / norm, 0.0)
@@ -160,8 +130,3 @@ def row_norms(array: Array) -> Array:
 def row_products(a: Array, b: Array) -> Array:
     """The inner product of each row of a with that of b, in one pass."""
     return np.asarray(np.einsum("ij,ij->i", a, b))
-
-
-def by_row(array: Array, factor: Array) -> Array:
-    """Each row times its own number."""
-    return array * factor.reshape(-1, *(1,) * (array.ndim - 1))

@@ -11,13 +11,12 @@ from mercer.rigor._derivative_bounds import (
     gradient_bound,
     hessian_lipschitz,
     lipschitz,
-    mapped,
     spectral_norms,
     upward_curvature,
 )
 from mercer.rigor._enclosure import Terms
 from mercer.rigor._intervals import Interval, as_interval, up
-from mercer.rigor._minimum_search import minimise
+from mercer.rigor._minimum_search import GlobalMinimum, minimise
 from mercer.rigor._mode_search import FoundModes, find_modes
 from mercer.rigor._profile_enclosure import enclose, enclose_in_distance
 from mercer.rigor._rounding import EPS, RowSums, row_sums, supremum_errors
@@ -34,10 +33,10 @@ from mercer.rigor._weyl import (
 )
 
 __all__ = [
-    "EPS", "BoxObjective", "FoundModes", "Interval", "RowSums", "Terms", "WeylTest", "all_sums",
-    "as_interval", "coefficient_sizes", "cusp_slope", "enclose", "enclose_in_distance",
-    "find_modes", "gradient_bound", "half_diagonal", "hessian_lipschitz", "lipschitz", "mapped",
-    "minimise", "negative_up_to", "objective_scale", "prepared", "row_sums", "spectral_norms",
-    "supremum_errors", "third_derivative_bounds", "up", "upward_curvature", "weyl_of_sums",
-    "weyl_test",
+    "EPS", "BoxObjective", "FoundModes", "GlobalMinimum", "Interval", "RowSums", "Terms",
+    "WeylTest", "all_sums", "as_interval", "coefficient_sizes", "cusp_slope", "enclose",
+    "enclose_in_distance", "find_modes", "gradient_bound", "half_diagonal", "hessian_lipschitz",
+    "lipschitz", "minimise", "negative_up_to", "objective_scale", "prepared", "row_sums",
+    "spectral_norms", "supremum_errors", "third_derivative_bounds", "up", "upward_curvature",
+    "weyl_of_sums", "weyl_test",
 ]  # fmt: skip

@@ -12,7 +12,7 @@ import numpy as np
 
 from mercer._array import Array
 from mercer.rigor._enclosure import Enclosure, Terms
-from mercer.rigor._intervals import Interval, up
+from mercer.rigor._intervals import Interval, mean_value, offsets, up
 from mercer.rigor._profile_enclosure import enclose_in_distance
 
 _TILE = 1 << 15  # boxes times points that are worked on at once
@@ -115,16 +115,12 @@ class BoxObjective:
             sharp = x.value.lo[rows] + np.minimum(rise * rho[rows] * (1 - 16 * _EPS) + bend, 0.0)
             # for a fall at e the least is at rho or, the sum being concave, at 0
             bound[rows] = np.fmax(bound[rows], sharp)
-        return np.where(np.isnan(bound), -np.inf, bound), self._steeper(x, low - e, high - e)
+        D = offsets(low[:, axes], high[:, axes], e[:, axes])
+        return np.where(np.isnan(bound), -np.inf, bound), self._steeper(x, D)
 
-    def _steeper(self, x: Expansion, left: Array, right: Array) -> Expansion:
+    def _steeper(self, x: Expansion, D: Interval) -> Expansion:
         """With the slope over a box narrowed to g(e) + H (x - e), where every term is smooth."""
-        left, right = left[:, None, self.axes], right[:, None, self.axes]
-        slack = 4 * _EPS * (np.abs(left) + np.abs(right))
-        turns = x.hessian * Interval(left - slack, right + slack)
-        total = x.gradient
-        for j in range(len(self.axes)):
-            total = total + turns[:, :, j]
+        total = mean_value(x.gradient, x.hessian, D)
         fine = (x.rough.hi == 0)[:, None]
         lo = np.where(fine, np.fmax(x.slope.lo, total.lo), x.slope.lo)
         hi = np.where(fine, np.fmin(x.slope.hi, total.hi), x.slope.hi)

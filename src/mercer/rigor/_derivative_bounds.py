@@ -19,11 +19,13 @@ from mercer.engine import (
     Coef,
     Distance,
     Expr,
-    LinearMap,
     Maps,
+    Matrix,
     Program,
+    Scales,
     SingleFeatures,
     Stacked,
+    apply_all,
     n_columns,
     pieces,
 )
@@ -179,27 +181,16 @@ def spectral_norms(program: Program, dim: int) -> tuple[float, float]:
     if not maps:
         return 1.0, 1.0
     if dim <= _WHOLE_MAP:
-        A = mapped(maps, np.eye(dim))  # (d, p)
+        A = apply_all(maps, np.eye(dim))  # (d, p)
         values = np.linalg.svd(A, compute_uv=False)
         return float(values[0]), float(values[-1]) if A.shape[1] >= dim else 0.0
-    norms = [_norm(m.array, type(m).__name__) for m in maps if isinstance(m, LinearMap)]
-    return math.prod(norms), 0.0
-
-
-def mapped(maps: Maps, X: Any) -> Any:
-    """The points A x."""
+    largest = 1.0  # columns that are picked keep their length
     for step in maps:
-        X = step.apply(X)
-    return X
-
-
-def _norm(array: Array, kind: str) -> float:
-    if kind == "Matrix":
-        return float(np.linalg.norm(array, 2))
-    return float(1.0 / array.min()) if kind == "Scales" else 1.0
-
-
-# --- coefficients -----------------------------------------------------------------------------
+        if isinstance(step, Matrix):
+            largest *= float(np.linalg.norm(step.array, 2))
+        elif isinstance(step, Scales):
+            largest *= float(1.0 / step.array.min())
+    return largest, 0.0
 
 
 def _sizes(coef: Coef) -> Array:
@@ -242,7 +233,7 @@ def _diameter(program: Program, points: Any) -> float:
     """The diagonal of the box around the mapped points."""
     (variable,) = program.variables
     assert isinstance(variable, Distance)
-    Z = mapped(variable.maps, points)
+    Z = apply_all(variable.maps, points)
     low, high = Z.min(axis=0), Z.max(axis=0)
     if is_sparse(Z):
         low, high = low.toarray(), high.toarray()

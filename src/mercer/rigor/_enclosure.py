@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -11,7 +12,7 @@ import numpy as np
 
 from mercer._array import Array, is_sparse
 from mercer.engine import Columns, Distance, Dot, Map, Maps, Matrix, Norm, Program, Scales
-from mercer.rigor._intervals import Interval, as_interval, plus, times
+from mercer.rigor._intervals import Interval, as_interval, is_zero, plus, times
 from mercer.rigor._profile_enclosure import IntervalJet, enclose, enclose_in_distance
 
 _EPS = float(np.finfo(float).eps)
@@ -148,26 +149,21 @@ class Terms:
                 B, off = self.metrics[index]
                 w, slack = X @ B, np.abs(X) @ (off + 8 * d * _EPS * np.abs(B))
                 side = Interval(w - slack, w + slack)
-                t: Any = 0
-                for j in range(d):
-                    t = plus(t, box[j] * side[None, :, j])
+                t = functools.reduce(plus, (box[j] * side[None, :, j] for j in range(d)))
                 return t, [side[None, :, j] for j in self.axes]
         raise AssertionError("checked by Global")  # pragma: no cover
 
     def _squared(self, maps: Maps, z: list[Interval], order: int) -> tuple[Interval, list[Any]]:
         """|A z|^2 and its derivatives 2 A'A z."""
-        dims = []
-        image = z
+        matrices, image = [], z
         for step in maps:
-            dims.append(len(image))
-            image = _mapped(step, image)
-        u: Any = 0
-        for part in image:
-            u = plus(u, part.square())
+            matrices.append(_matrix(step, len(image)))
+            image = [0.0 * z[0] if is_zero(x) else x for x in _product(matrices[-1], image)]
+        u: Any = functools.reduce(plus, (part.square() for part in image), 0)
         if not order:
             return u, []
-        for step, dim in zip(reversed(maps), reversed(dims), strict=True):
-            image = _pulled(step, image, dim)
+        for A in reversed(matrices):
+            image = _product(A.T, image)
         return u, [times(2.0, image[j]) for j in self.axes]
 
     def _first(self, jet: IntervalJet, slopes: list[list[Any]], j: int, shape: Any) -> Any:
@@ -242,50 +238,32 @@ def _spread(a: Any, shape: tuple[int, int]) -> Any:
     return Interval(np.broadcast_to(a.lo, shape), np.broadcast_to(a.hi, shape))
 
 
-def _linear(row: Array, z: Sequence[Any]) -> Any:
-    """sum_j row_j z_j."""
-    total: Any = 0
-    for weight, part in zip(row.tolist(), z, strict=True):
-        total = plus(total, times(part, weight or 0))
-    return total
-
-
-def _mapped(step: Map, z: list[Any]) -> list[Any]:
-    """The image of a box under a linear map."""
+def _matrix(step: Map, dim: int) -> Array:
+    """A linear map of R^dim as a matrix; its entries are rounded."""
     match step:
         case Scales():
-            return [times(part, 1.0 / s) for part, s in zip(z, step.array.tolist(), strict=True)]
+            return np.diag(1.0 / step.array)
         case Columns():
-            return [z[j] for j in step.array]
+            return np.eye(dim)[step.array]
     assert isinstance(step, Matrix)
-    image = [_linear(row, z) for row in step.array]
-    return [0.0 * z[0] if isinstance(part, int) else part for part in image]
+    return step.array
 
 
-def _pulled(step: Map, z: list[Any], dim: int) -> list[Any]:
-    """The image under the transpose."""
-    match step:
-        case Scales():
-            return _mapped(step, z)
-        case Columns():
-            out: list[Any] = [0] * dim
-            for j, part in zip(step.array.tolist(), z, strict=True):
-                out[j] = part
-            return out
-    assert isinstance(step, Matrix)
-    return [_linear(row, z) for row in step.array.T]
+def _product(A: Array, z: Sequence[Any]) -> list[Any]:
+    """The range of A z, entry by entry."""
+    image = []
+    for row in A:
+        total: Any = 0
+        for j in np.flatnonzero(row).tolist():
+            total = plus(total, z[j] if row[j] == 1.0 else times(z[j], float(row[j])))
+        image.append(total)
+    return image
 
 
 def _metric(maps: Maps, dim: int) -> tuple[Array, Array]:
     """A'A for the product A of the maps, and a bound on the rounding error of each entry."""
-    A = np.eye(dim)
-    size = A
+    A = size = np.eye(dim)
     for step in maps:
-        match step:
-            case Scales():
-                A, size = A / step.array[:, None], size / step.array[:, None]
-            case Columns():
-                A, size = A[step.array], size[step.array]
-            case Matrix():
-                A, size = step.array @ A, np.abs(step.array) @ size
+        M = _matrix(step, len(A))
+        A, size = M @ A, np.abs(M) @ size
     return A.T @ A, 32 * (1 + len(maps)) * dim * _EPS * (size.T @ size)

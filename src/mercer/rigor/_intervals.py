@@ -116,6 +116,20 @@ def as_interval(value: Any) -> Interval:
     return value if isinstance(value, Interval) else Interval(value, value)
 
 
+def offsets(low: Any, high: Any, e: Any) -> Interval:
+    """The boxes low <= x <= high relative to e, rounded outward."""
+    left, right = low - e, high - e
+    slack = _EPS / 4 * (np.abs(left) + np.abs(right))
+    return Interval(left - slack, right + slack)
+
+
+def mean_value(g: Any, H: Interval, D: Interval) -> Interval:
+    """The range of g + H d for d in D, shapes (m, d), (m, d, d) and (m, d)."""
+    for j in range(D.lo.shape[1]):
+        g = g + H[:, :, j] * D[:, None, j]
+    return as_interval(g).known()
+
+
 def _times_nonnegative(a: Interval, b: Interval) -> Interval:
     """The product where b >= 0."""
     lowest = a.lo * np.where(a.lo < 0, b.hi, b.lo)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from mercer._array import Array
+from mercer._status import Status
 from mercer.rigor._box_bounds import BoxObjective
 from mercer.rigor._branch_and_bound import Boxes, branch_and_bound
 from mercer.rigor._intervals import Interval
@@ -21,17 +22,33 @@ _CANDIDATES = 256
 
 
 @dataclass(frozen=True, eq=False)
-class Minimum:
-    """What a search proved: lower <= inf F <= F(point) <= upper.
+class GlobalMinimum:
+    """What branch and bound proved about one element: lower <= inf F <= F(point) <= upper.
 
-    `proved`: upper is within the gap of the infimum. `escaped`: points at infinity are as good.
+    Attributes
+    ----------
+    point : array of shape (d,)
+    lower, upper : float
+        Of k(x, x)/2 - psi(x); without k(x, x)/2 for radial kernels.
+    status : Status
+        PROVED where upper is within the gap of the infimum, ESCAPED where points at infinity are
+        as good, MAX_ITER otherwise.
+    n_boxes, n_rounds : int
+
+    Examples
+    --------
+    >>> import mercer as mc
+    >>> from mercer.preimages import global_minimum
+    >>> psi = mc.Element(mc.Gaussian(1.0), [[0.0], [6.0]], [0.9, 1.0])
+    >>> (found,) = global_minimum(psi)
+    >>> found.upper - found.lower < 2e-6, round(found.upper, 6)
+    (True, -1.0)
     """
 
     point: Array
     lower: float
     upper: float
-    proved: bool
-    escaped: bool
+    status: Status
     n_boxes: int
     n_rounds: int
 
@@ -44,7 +61,7 @@ def minimise(
     max_boxes: int,
     starts: Any,
     definite: bool,
-) -> Minimum:
+) -> GlobalMinimum:
     """Find the global minimum over a region, with proof.
 
     Parameters
@@ -64,11 +81,11 @@ def minimise(
         scale = objective_scale(objective)
         search = MinimumSearch(objective, low, high, gap * scale, scale)
         search.begin(starts)
-        radial = len(objective.groups) == 1
-        if not objective.axes or (radial and not search.matters):
+        zero = len(objective.groups) == 1 and not objective.groups[0].coef.any()
+        if zero or not objective.axes:
             lower = float(objective.values(low[None], high[None]).lo[0])
-            proved = search.best - lower <= search.gap
-            return Minimum(search.point, lower, search.best, proved, False, 1, 0)
+            ended = Status.PROVED if search.best - lower <= search.gap else Status.MAX_ITER
+            return GlobalMinimum(search.point, lower, search.best, ended, 1, 0)
         far = at_infinity(objective, low, high)
         goal = min(search.best, far.hi) - search.gap
         kappa = feature_bound(objective, search.best) if definite else np.inf
@@ -83,8 +100,9 @@ def minimise(
     thin = far.hi - far.lo <= search.gap  # else the limit is not known, but nothing is below goal
     escaped = search.best >= far.lo if thin else search.best > far.hi
     lower = min(beyond, goal if proved else search.floor)
+    ended = (Status.ESCAPED if escaped else Status.PROVED) if proved else Status.MAX_ITER
     counts = search.n_boxes, search.n_rounds
-    return Minimum(search.point, lower, search.best, proved, bool(escaped), *counts)
+    return GlobalMinimum(search.point, lower, search.best, ended, *counts)
 
 
 @dataclass
@@ -116,11 +134,6 @@ class MinimumSearch:
     root: tuple[Array, Array] = (np.empty(0), np.empty(0))  # the box that is searched
     n_boxes: int = 0
     n_rounds: int = 0
-
-    @property
-    def matters(self) -> bool:
-        """Whether psi is not zero by its coefficients."""
-        return bool(self.objective.groups[0].coef.any())
 
     def begin(self, starts: Any) -> None:
         """Offer the points of the element, and the starts."""

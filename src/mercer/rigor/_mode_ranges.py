@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
@@ -22,8 +24,7 @@ _PAIRS = 1 << 15  # boxes times points that are worked on at once
 _GRID = 1200  # cells of squared distances on which the reach of a mode is looked for
 
 
-@dataclass(frozen=True, eq=False)
-class Local:
+class Local(NamedTuple):
     """Ranges for F = -psi on m boxes: gradient at e, gradient and Hessian over the boxes."""
 
     at: Interval  # (m, d)
@@ -96,61 +97,44 @@ class Density:
     def highest(self, low: Array, high: Array) -> Array:
         """An upper bound of psi over each box; -inf on boxes that are out of reach."""
         bound = np.full(len(low), -np.inf)
-        for i in range(0, len(low), _TILE):
-            terms, dropped = self._near(
-                low[i : i + _TILE].min(axis=0), high[i : i + _TILE].max(axis=0)
-            )
-            if terms is None:
-                continue
-            rest = up(dropped * self.cutoff.value)
-            step = max(1, _PAIRS // len(terms.coef))
-            for j in range(i, min(i + _TILE, len(low)), step):
-                box = slice(j, min(j + step, i + _TILE))
-                found = terms.weighed(terms.at(low[box], high[box], 0).value)
-                bound[box] = up(rest - found.lo)
+        for box, terms, dropped in self._tiles(low, high):
+            found = terms.weighed(terms.at(low[box], high[box], 0).value)
+            bound[box] = up(up(dropped * self.cutoff.value) - found.lo)
         return bound
 
     def local(self, low: Array, high: Array, e: Array) -> tuple[Array, Local]:
         """Which boxes are in reach of a point, and the ranges on those; e is inside the boxes."""
-        near, parts = [], []
-        for i in range(0, len(low), _TILE):
-            rows = slice(i, i + _TILE)
-            terms, dropped = self._near(low[rows].min(axis=0), high[rows].max(axis=0))
-            if terms is None:
-                near.append(np.zeros(len(low[rows]), dtype=bool))
-                continue
-            step = max(1, _PAIRS // len(terms.coef))
-            for j in range(i, min(i + _TILE, len(low)), step):
-                box = slice(j, min(j + step, i + _TILE, len(low)))
-                ok, part = self._ranges(terms, dropped, low[box], high[box], e[box])
-                near.append(ok)
-                parts.append(part)
-        return np.concatenate(near), _stacked(parts, self.dim)
+        d, near = self.dim, np.zeros(len(low), dtype=bool)
+        parts = [Local(*(Interval(np.empty(s), np.empty(s)) for s in ((0, d), (0, d), (0, d, d))))]
+        for box, t, dropped in self._tiles(low, high):
+            near[box] = _squared(t, low[box], high[box]).lo.min(axis=1) <= self.reach
+            a, b, c = (x[box][near[box]] for x in (low, high, e))
+            hull = t.at(a, b, 2)
+            off = up(dropped * self.cutoff.slope * self.scale)
+            bend = up(dropped * self.cutoff.bend * np.outer(self.scale, self.scale)) * (1 + 1e-9)
+            at, slope = (
+                Interval(x.lo - off, x.hi + off)
+                for x in (t.gradient(t.at(c, c, 1)), t.gradient(hull))
+            )
+            H = t.hessian(hull)
+            parts.append(Local(at, slope, Interval(down(H.lo - bend), up(H.hi + bend))))
+        return near, Local(*(Interval.joined(column) for column in zip(*parts, strict=True)))
 
-    def _near(self, low: Array, high: Array) -> tuple[Terms | None, float]:
-        """The terms that count on a box, None if it is out of reach; the weight of the others."""
+    def _tiles(self, low: Array, high: Array) -> Iterator[tuple[slice, Terms, float]]:
+        """Boxes in reach, a few at a time: the terms that count there, the weight of the others."""
         t = self.terms
-        u = _squared(t, low[None], high[None]).lo[0]
-        if u.min() > self.reach:
-            return None, 0.0
-        keep = u <= self.cutoff.squared
-        if keep.all():
-            return t, 0.0
-        few = Terms(t.program, t.points[keep], t.coef[keep], t.weight[keep], t.axes)
-        return few, float(t.weight[~keep].sum()) * (1 + 1e-9)
-
-    def _ranges(
-        self, t: Terms, dropped: float, low: Array, high: Array, e: Array
-    ) -> tuple[Array, Local]:
-        nearest = _squared(t, low, high).lo.min(axis=1)
-        ok = nearest <= self.reach
-        low, high, e = low[ok], high[ok], e[ok]
-        hull, thin = t.at(low, high, 2), t.at(e, e, 1)
-        off = up(dropped * self.cutoff.slope * self.scale)
-        bend = up(dropped * self.cutoff.bend * np.outer(self.scale, self.scale)) * (1 + 1e-9)
-        H = t.hessian(hull)
-        at, slope = (Interval(x.lo - off, x.hi + off) for x in (t.gradient(thin), t.gradient(hull)))
-        return ok, Local(at, slope, Interval(down(H.lo - bend), up(H.hi + bend)))
+        for i in range(0, len(low), _TILE):
+            end = min(i + _TILE, len(low))
+            hull = low[i:end].min(axis=0, keepdims=True), high[i:end].max(axis=0, keepdims=True)
+            u = _squared(t, *hull).lo[0]
+            if u.min() > self.reach:
+                continue
+            keep = u <= self.cutoff.squared
+            few = Terms(t.program, t.points[keep], t.coef[keep], t.weight[keep], t.axes)
+            dropped = float(t.weight[~keep].sum()) * (1 + 1e-9)
+            step = max(1, _PAIRS // len(few.coef))
+            for j in range(i, end, step):
+                yield slice(j, min(j + step, end)), t if keep.all() else few, dropped
 
 
 _ZERO = Interval(np.zeros(1), np.zeros(1))
@@ -159,16 +143,6 @@ _ZERO = Interval(np.zeros(1), np.zeros(1))
 def _squared(t: Terms, low: Array, high: Array) -> Interval:
     """Squared distances between boxes and points, (m, n)."""
     return t.variable(0, low, high, 0)[0]
-
-
-def _stacked(parts: list[Local], d: int) -> Local:
-    none = Local(*(Interval(np.empty((0, *s)), np.empty((0, *s))) for s in ((d,), (d,), (d, d))))
-    every = [none, *parts]
-    return Local(
-        Interval.joined([p.at for p in every]),
-        Interval.joined([p.slope for p in every]),
-        Interval.joined([p.hessian for p in every]),
-    )
 
 
 def far_reach(profile: Expr, dim: int, widest: float) -> float:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import operator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,7 +14,7 @@ from mercer.engine import evaluate
 from mercer.rigor._box_bounds import smallest_eigenvalue
 from mercer.rigor._branch_and_bound import Boxes, branch_and_bound
 from mercer.rigor._enclosure import Terms
-from mercer.rigor._intervals import Interval, as_interval, plus, up
+from mercer.rigor._intervals import Interval, as_interval, mean_value, offsets, plus, up
 from mercer.rigor._mode_cusps import decide_cusps
 from mercer.rigor._mode_ranges import Density, Local
 
@@ -24,31 +26,15 @@ _LOCATED = 1e-8  # of the searched box: a mode in a larger box is undecided
 _EPS = float(np.finfo(float).eps)
 
 
-def _about(low: Array, high: Array, e: Array) -> Interval:
-    """The box relative to e, rounded outward."""
-    left, right = low - e, high - e
-    slack = 2 * _EPS * (np.abs(left) + np.abs(right))
-    return Interval(left - slack, right + slack)
-
-
-def _turned(x: Local, D: Interval) -> Interval:
-    """The gradient over e + D by the mean value theorem, cut with its range term by term."""
-    total: Any = x.at
-    for j in range(D.lo.shape[1]):
-        total = total + x.hessian[:, :, j] * D[:, None, j]
-    total = total.known()
-    return Interval(np.maximum(total.lo, x.slope.lo), np.minimum(total.hi, x.slope.hi))
-
-
 def _bends_up(x: Local, scale: Array) -> Array:
     """Boxes with a direction v in which F bends down everywhere: psi has no maximum there."""
     middle = np.nan_to_num((x.hessian.lo + x.hessian.hi) / 2) / np.outer(scale, scale)
     middle = np.where(np.isfinite(middle), middle, 0.0)
     v = np.linalg.eigh(middle)[1][:, :, 0] / scale
-    total: Any = 0
-    for i in range(v.shape[1]):
-        for j in range(v.shape[1]):
-            total = plus(total, x.hessian[:, i, j] * (v[:, i] * v[:, j]))
+    terms = x.hessian * (v[:, :, None] * v[:, None, :])
+    total = functools.reduce(
+        operator.add, (terms[:, i, j] for i, j in np.ndindex(middle.shape[1:]))
+    )
     size = np.einsum("mi,mij,mj->m", np.abs(v), x.hessian.size, np.abs(v))
     return np.asarray(total.known().hi + 8 * _EPS * size < 0)
 
@@ -63,18 +49,12 @@ def krawczyk(x: Local, D: Interval) -> Interval:
     fine &= np.abs(np.linalg.det(middle / size[:, None, None])) > 1e-12
     middle = np.where(fine[:, None, None], middle, np.eye(d))
     Y = np.linalg.inv(middle)  # any matrix is right; this one is good
-    parts = []
-    for i in range(d):
-        total: Any = 0
-        for k in range(d):
-            total = plus(total, x.at[:, k] * -Y[:, i, k])
-        for j in range(d):
-            entry: Any = as_interval(np.full(len(Y), float(i == j)))
-            for k in range(d):
-                entry = entry + x.hessian[:, k, j] * -Y[:, i, k]
-            total = plus(total, entry * D[:, j])
-        parts.append(total)
-    K = Interval.stacked(parts, len(Y)).known()
+    step: Any = 0
+    rest = as_interval(np.eye(d))
+    for k in range(d):
+        step = plus(step, x.at[:, None, k] * -Y[:, :, k])
+        rest = rest + x.hessian[:, None, k] * -Y[:, :, k, None]
+    K = mean_value(step, rest, D)
     wild = ~fine[:, None]
     return Interval(np.where(wild, -np.inf, K.lo), np.where(wild, np.inf, K.hi))
 
@@ -110,9 +90,10 @@ def judge(density: Density, low: Array, high: Array, margin: float = _MARGIN) ->
     left, right = wide_low.copy(), wide_high.copy()
     if near.any():
         rows = np.flatnonzero(near)
-        inner = _about(low[rows], high[rows], e[rows])
-        outer = _about(wide_low[rows], wide_high[rows], e[rows])
-        g = _turned(x, inner)
+        inner = offsets(low[rows], high[rows], e[rows])
+        outer = offsets(wide_low[rows], wide_high[rows], e[rows])
+        g = mean_value(x.at, x.hessian, inner)
+        g = Interval(np.maximum(g.lo, x.slope.lo), np.minimum(g.hi, x.slope.hi))
         none = ((g.lo > 0) | (g.hi < 0)).any(axis=1) | _bends_up(x, density.scale)
         K = krawczyk(x, outer)
         none |= ((K.hi < inner.lo) | (K.lo > inner.hi)).any(axis=1)
@@ -131,7 +112,7 @@ def _narrowed(density: Density, left: Array, right: Array) -> tuple[Array, Array
     """What Krawczyk's operator leaves of boxes that are known to hold one critical point."""
     e = left + (right - left) / 2
     near, x = density.local(left, right, e)
-    K = krawczyk(x, _about(left[near], right[near], e[near]))
+    K = krawczyk(x, offsets(left[near], right[near], e[near]))
     a, b = left.copy(), right.copy()
     low, high = _placed(e[near], K)
     a[near], b[near] = np.maximum(left[near], low), np.minimum(right[near], high)
@@ -159,7 +140,7 @@ def _polished(density: Density, left: Array, right: Array) -> tuple[Array, Array
         half = 0.5 * 10.0**-power * (right[todo] - left[todo])
         a, b = np.maximum(e[todo] - half, left[todo]), np.minimum(e[todo] + half, right[todo])
         near, x = density.local(a, b, e[todo])
-        D = _about(a[near], b[near], e[todo][near])
+        D = offsets(a[near], b[near], e[todo][near])
         K = krawczyk(x, D)
         inside = ((K.lo > 0.999 * D.lo) & (K.hi < 0.999 * D.hi)).all(axis=1)
         rows = todo[np.flatnonzero(near)[inside]]

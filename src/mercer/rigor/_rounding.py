@@ -26,11 +26,12 @@ from mercer.engine import (
     Norm,
     Program,
     Var,
+    apply_all,
     n_columns,
     n_rows,
     pieces,
 )
-from mercer.rigor._derivative_bounds import coefficient_sizes, mapped, spectral_norms
+from mercer.rigor._derivative_bounds import coefficient_sizes, spectral_norms
 from mercer.rigor._intervals import Interval, as_interval, up
 from mercer.rigor._profile_enclosure import enclose
 from mercer.rigor._suprema import evaluation_error
@@ -136,7 +137,7 @@ class _Measured:
         """Of the points X and queries Y."""
         sparse = is_sparse(X) or is_sparse(Y)
         middle = X.mean(axis=0) if isinstance(v, Distance) and not sparse else 0.0
-        x, y = (mapped(v.maps, Z if sparse else Z - middle) for Z in (X, Y))
+        x, y = (apply_all(v.maps, Z if sparse else Z - middle) for Z in (X, Y))
         norm = spectral_norms(Program((v,), Var(0)), n_columns(Y))[0]
         sizes = _lengths(x), _lengths(y)
         return cls(v, norm, x, y, *sizes, n_columns(Y), not program.is_smooth)

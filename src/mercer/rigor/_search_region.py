@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 
 from mercer._array import Array
 from mercer.exceptions import InputError
 from mercer.rigor._box_bounds import BoxObjective
+from mercer.rigor._enclosure import Terms
 from mercer.rigor._intervals import Interval, up
 from mercer.rigor._profile_enclosure import enclose
 
@@ -58,8 +58,29 @@ def reach(
     half = np.abs(points - centre).max(axis=0) if radial else np.zeros(len(low))
     unit = np.zeros(len(low))
     unit[objective.axes] = 1.0 / objective.scale
-    walls = _Walls(objective, low, high, centre, half, unit, kappa, goal)
-    if walls.bound(_LARGEST) < goal:
+
+    def width(power: int) -> Array:
+        return np.asarray(half + math.ldexp(1.0, power) * unit)
+
+    def bound(power: int) -> float:
+        """The least of the bounds beyond each wall, infinite where the box covers the region."""
+        least = math.inf
+        for axis in objective.axes:
+            middle, wall = centre[axis], float(width(power)[axis])
+            left, right = middle - wall, middle + wall
+            if left > low[axis] or right < high[axis]:
+                wall = min(wall, right - middle, middle - left)  # as rounded
+                if radial:
+                    offset = np.abs(points[:, axis] - middle)
+                    away = np.maximum(wall * (1 - 1e-12) - offset * (1 + 1e-12), 0.0)
+                    least = min(least, float(_beyond(objective, axis, away).lo))
+                elif not _feature_norm(objective.groups[1], axis, wall) > kappa:
+                    return -math.inf
+                else:
+                    least = min(least, goal)
+        return least
+
+    if bound(_LARGEST) < goal:
         raise InputError(
             "the objective is not known to grow, or to tend to a limit, far from the "
             "points of the element; give a Box as the domain"
@@ -67,56 +88,23 @@ def reach(
     too_small, power = -_LARGEST, _LARGEST
     while power - too_small > 1:
         middle = (power + too_small) // 2
-        if walls.bound(middle) >= goal:
+        if bound(middle) >= goal:
             power = middle
         else:
             too_small = middle
-    width = np.full(len(low), np.inf)  # along axes that are not free the region is all there is
-    width[objective.axes] = walls.width(power)[objective.axes]
-    return centre - width, centre + width, walls.bound(power)
+    wide = np.full(len(low), np.inf)  # along axes that are not free the region is all there is
+    wide[objective.axes] = width(power)[objective.axes]
+    return centre - wide, centre + wide, bound(power)
 
 
-@dataclass(frozen=True)
-class _Walls:
-    """Bounds of F outside of boxes centre +- (half + 2^p unit)."""
-
-    objective: BoxObjective
-    low: Array
-    high: Array
-    centre: Array
-    half: Array
-    unit: Array
-    kappa: float
-    goal: float
-
-    def width(self, power: int) -> Array:
-        """Half the width of the box along each axis."""
-        return np.asarray(self.half + math.ldexp(1.0, power) * self.unit)
-
-    def bound(self, power: int) -> float:
-        """The least of the bounds beyond each wall, infinite where the box covers the region."""
-        width = self.width(power)
-        least = math.inf
-        for axis in self.objective.axes:
-            wall = float(width[axis])
-            left, right = self.centre[axis] - wall, self.centre[axis] + wall
-            if left > self.low[axis] or right < self.high[axis]:
-                wall = min(wall, right - self.centre[axis], self.centre[axis] - left)  # as rounded
-                least = min(least, self._beyond(axis, wall))
-        return least
-
-    def _beyond(self, axis: int, wall: float) -> float:
-        if len(self.objective.groups) == 1:
-            offset = np.abs(self.objective.groups[0].points[:, axis] - self.centre[axis])
-            away = np.maximum(wall * (1 - 1e-12) - offset * (1 + 1e-12), 0.0)
-            return float(_beyond(self.objective, axis, away).lo)
-        own = self.objective.groups[1]
-        norms = [
-            Interval(np.array([u]), np.array([np.inf]))
-            for u in (_least_square(B, axis) * wall**2 * (1 - 1e-9) for B, _ in own.metrics)
-        ]
-        k = np.ravel(enclose(own.program.profile, norms).value.lo)[0]
-        return self.goal if k > 0 and math.sqrt(k) * (1 - 1e-12) > self.kappa else -math.inf
+def _feature_norm(own: Terms, axis: int, wall: float) -> float:
+    """A lower bound on sqrt(k(x, x)) where |x_j| >= wall along axis j."""
+    norms = [
+        Interval(np.array([u]), np.array([np.inf]))
+        for u in (_least_square(B, axis) * wall**2 * (1 - 1e-9) for B, _ in own.metrics)
+    ]
+    k = np.ravel(enclose(own.program.profile, norms).value.lo)[0]
+    return math.sqrt(k) * (1 - 1e-12) if k > 0 else -math.inf
 
 
 def _beyond(objective: BoxObjective, axis: int, away: Array) -> Interval:

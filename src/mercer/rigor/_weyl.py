@@ -9,9 +9,8 @@ import numpy as np
 
 from mercer import engine
 from mercer._array import Array, is_sparse
-from mercer.engine import Dense, Distance, Program, as_float64
+from mercer.engine import Dense, Distance, Program, apply_all, as_float64
 from mercer.exceptions import DerivativeError, InputError
-from mercer.rigor._derivative_bounds import mapped
 from mercer.rigor._rounding import RowSums, row_sums
 from mercer.space import Element
 
@@ -141,7 +140,7 @@ def half_diagonal(program: Program, X: Array) -> tuple[Program, Array, Array, De
 def weyl_of_sums(program: Program, X: Array, sums: RowSums) -> WeylTest:
     """The inequalities from sums over the points."""
     (variable,) = program.variables
-    z = mapped(getattr(variable, "maps", ()), X)
+    z = apply_all(getattr(variable, "maps", ()), X)
     dim = int(z.shape[1])
     rounding = sums.slope_error + 2.0 * sums.curvature_error
     if program.kind == "radial":

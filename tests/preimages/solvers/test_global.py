@@ -16,7 +16,8 @@ from mercer.engine import Distance
 from mercer.preimages._constraint import Ball, Box, Constraint
 from mercer.preimages._objective import Collinear, Nearest
 from mercer.preimages._problem import Problem
-from mercer.preimages.solvers._global import Global, GlobalMinimum, global_minimum, minima
+from mercer.preimages.solvers._global import Global, global_minimum, minima
+from mercer.rigor import GlobalMinimum
 
 
 def problem(kernel: Any, X: Any, a: Any, region: Any = None, held: Any = None) -> Problem:

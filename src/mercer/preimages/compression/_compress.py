@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,15 +14,62 @@ from mercer._random import as_generator
 from mercer._status import Status
 from mercer.engine import Dense, n_rows
 from mercer.exceptions import InputError
-from mercer.kernels import Definiteness, Kernel
+from mercer.kernels import Definiteness
 from mercer.preimages.compression._methods import ChosenPoints, Compressor, Greedy, Pruning, Task
-from mercer.preimages.compression._result import Compressed
 from mercer.preimages.compression._selection import backward
 from mercer.preimages.compression._target import Fit, Target, largest, merged
 from mercer.space import Element
 
 _VALUES = 1 << 24  # coefficients that are written out to be subtracted
 _NEAR = 1e-10  # of |psi|^2: below it the squared error is a difference of nearly equal numbers
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Compressed:
+    """An element with few points in place of one with many.
+
+    Attributes
+    ----------
+    element : Element
+        sum_j b_j k(z_j, .), the orthogonal projection of psi on the span of the features of its
+        points z_j; a batch where psi is one. Points have the type of those of psi.
+    error : float, or array of shape (b,)
+        |psi - element|, the distance in feature space, per element. An error below about 1e-8 of
+        sum_i |a_i| sqrt(k(x_i, x_i)) is rounding where the points are new ones: kernel values are
+        known to 1e-16, and the error is the square root of a sum of them.
+    relative_error : float, or array of shape (b,)
+        error / |psi|; 0 where psi is zero.
+    status : Status
+    n_iter : int
+        Joint moves of points that the search took; 0 where points were chosen.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import mercer as mc
+    >>> X = np.random.default_rng(0).normal(size=(300, 2))
+    >>> small = mc.compress(mc.mean_embedding(mc.Gaussian(1.0), X), 8)
+    >>> small.element
+    <Element of Gaussian(length_scale=1.0) on 8 points in 2 dimensions>
+    >>> bool(small.relative_error < 0.05), small.status.name
+    (True, 'N_POINTS')
+    """
+
+    element: Element
+    error: Any
+    relative_error: Any
+    status: Status
+    n_iter: int = 0
+
+    @property
+    def ok(self) -> bool:
+        """Whether the result is what was asked for."""
+        return self.status.ok
+
+    def __repr__(self) -> str:
+        worst = max(self.relative_error) if self.element.batch is not None else self.relative_error
+        points = n_rows(self.element.points)
+        return f"<Compressed to {points} points: relative error {worst:.2g}, {self.status.name}>"
 
 
 def compress(
@@ -102,32 +150,26 @@ def compress(
     short = merged(psi)
     if n_rows(short.points) <= most and not level:
         return _exact(short)
-    _require_definite(psi.kernel)
+    kind = psi.kernel.flags.definiteness
+    if kind in (Definiteness.CONDITIONAL, Definiteness.INDEFINITE):
+        raise InputError(
+            "compress projects in feature space, which needs a positive definite kernel, but "
+            f"{psi.kernel!r} is {kind.name.lower()}"
+        )
     scale = largest(short.coef)
     target = Target.of(short / scale) if scale else None  # so that no square overflows
     if target is None or target.total == 0.0:
-        return _zero(short)
+        coef = Dense(frozen(np.zeros((1, short.coef.shape[1]))))  # zero times any feature
+        return _exact(Element(psi.kernel, short.points[:1], coef, psi.batch))
     task = Task(target, min(most, n_rows(short.points)), level, rng, callback)
-    chosen = (_default(short) if method is None else method).choose(task)
+    if method is None:
+        vectors = psi.kernel.domain.is_vector and not is_sparse(psi.points)
+        method = Greedy() if vectors and psi.kernel.program.has_derivatives else Pruning()
+    chosen = method.choose(task)
     result = _finished(short, scale, task, chosen, tol is not None)
     if result.status is Status.MAX_RANK and n_rows(short.points) <= most:
         return _exact(short)
     return result
-
-
-def _default(psi: Element) -> Compressor:
-    """The documented default."""
-    vectors = psi.kernel.domain.is_vector and not is_sparse(psi.points)
-    return Greedy() if vectors and psi.kernel.program.has_derivatives else Pruning()
-
-
-def _require_definite(kernel: Kernel) -> None:
-    kind = kernel.flags.definiteness
-    if kind in (Definiteness.CONDITIONAL, Definiteness.INDEFINITE):
-        raise InputError(
-            "compress projects in feature space, which needs a positive definite kernel, but "
-            f"{kernel!r} is {kind.name.lower()}"
-        )
 
 
 def _finished(
@@ -143,7 +185,8 @@ def _finished(
         kept = backward(target, fit.points, n_rows(fit.points), task.tol**2 * target.total)
         if kept.size < n_rows(fit.points):
             pruned = target.fit(fit.points[kept])
-            fit = pruned if _relative(target, pruned) <= task.tol else fit
+            left = 1.0 - float(pruned.explained.sum()) / target.total
+            fit = pruned if left <= task.tol**2 else fit
     points = fit.points.astype(np.float32) if single else fit.points
     if isinstance(points, np.ndarray):
         points = frozen(points)
@@ -152,13 +195,14 @@ def _finished(
     with np.errstate(divide="ignore", invalid="ignore"):
         relative = np.where(target.squared > 0, error / np.sqrt(target.squared), 0.0)
     total = float(np.sqrt(np.sum(error**2) / target.total))
-    status = _status(task, chosen, n_rows(points), total, has_tol)
+    if chosen.stopped:
+        status = Status.STOPPED
+    elif has_tol:
+        status = Status.CONVERGED if total <= task.tol else Status.MAX_RANK
+    else:
+        status = Status.N_POINTS if n_rows(points) == task.n_points else Status.COMPLETE
     errors = _shaped(scale * error, psi), _shaped(relative, psi)
     return Compressed(element, *errors, status, chosen.n_iter)
-
-
-def _relative(target: Target, fit: Fit) -> float:
-    return float(np.sqrt(max(1.0 - float(fit.explained.sum()) / target.total, 0.0)))
 
 
 def _errors(target: Target, fit: Fit, own: bool) -> Array:
@@ -177,25 +221,9 @@ def _errors(target: Target, fit: Fit, own: bool) -> Array:
     return error
 
 
-def _status(task: Task, chosen: ChosenPoints, count: int, error: float, has_tol: bool) -> Status:
-    if chosen.stopped:
-        return Status.STOPPED
-    if has_tol:
-        return Status.CONVERGED if error <= task.tol else Status.MAX_RANK
-    return Status.N_POINTS if count == task.n_points else Status.COMPLETE
-
-
 def _exact(psi: Element) -> Compressed:
     zeros = _shaped(np.zeros(psi.coef.shape[1]), psi)
     return Compressed(psi, zeros, zeros, Status.COMPLETE)
-
-
-def _zero(psi: Element) -> Compressed:
-    """Zero is zero times any feature."""
-    points = psi.points[:1]
-    coef = Dense(frozen(np.zeros((1, psi.coef.shape[1]))))
-    zeros = _shaped(np.zeros(psi.coef.shape[1]), psi)
-    return Compressed(Element(psi.kernel, points, coef, psi.batch), zeros, zeros, Status.COMPLETE)
 
 
 def _shaped(array: Array, psi: Element) -> Any:

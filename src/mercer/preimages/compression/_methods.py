@@ -82,7 +82,7 @@ class Greedy(Compressor):
     Parameters
     ----------
     refine : bool
-        ExplainedNorm all points after each addition, not just the new one.
+        Move all points after each addition, not just the new one.
     max_iter : int
         Steps after each addition.
 
@@ -113,16 +113,13 @@ class Greedy(Compressor):
         object.__setattr__(self, "max_iter", positive_int(self.max_iter, "max_iter"))
 
     def choose(self, task: Task) -> ChosenPoints:
-        """Add and move."""
         target = task.target
         engine.require_derivatives(target.program)
         if not target.kernel.domain.is_vector:
             raise InputError("Greedy needs points that are vectors; use Pruning() or Landmarks()")
         X = dense(target.points[target.candidates(task.n_points, task.rng)])
-        values, own = (
-            target.values(X),
-            np.asarray(engine.diagonal(target.program, X), dtype=np.float64),
-        )
+        values = target.values(X)
+        own = np.asarray(engine.diagonal(target.program, X), dtype=np.float64)
         Z = np.empty((0, X.shape[1]))
         steps, explained = 0, 0.0
         for m in range(task.n_points):
@@ -182,17 +179,14 @@ class Pruning(Compressor):
             raise InputError(f"pool must be >= 1, got {self.pool!r}")
 
     def choose(self, task: Task) -> ChosenPoints:
-        """Forwards, then backwards."""
         target = task.target
         size = int(self.pool * task.n_points)
         if self.pool > 1.0:
             size = max(size, task.n_points + _LEAST_POOL)
         rows = forward(target, target.candidates(size, task.rng), size, by_error=True)
-        first, pruned = (
-            rows[: task.n_points],
-            rows[backward(target, target.points[rows], task.n_points)],
-        )
-        best = max((first, pruned), key=lambda r: _explained(target, r))
+        pruned = rows[backward(target, target.points[rows], task.n_points)]
+        fits = [(r, target.fit(target.points[r])) for r in (rows[: task.n_points], pruned)]
+        best = max(fits, key=lambda pair: pair[1].explained.sum())[0]
         return ChosenPoints(target.points[np.sort(best)], True)
 
 
@@ -231,19 +225,12 @@ class Landmarks(Compressor):
             raise InputError(f"rule must be one of {', '.join(_RULES)}, got {self.rule!r}")
 
     def choose(self, task: Task) -> ChosenPoints:
-        """By the rule."""
         target, m = task.target, task.n_points
         if self.rule == "pivoted":
-            rows = np.arange(n_rows(target.points))
-            return ChosenPoints(
-                target.points[np.sort(forward(target, rows, m, by_error=False))], True
-            )
+            rows = forward(target, np.arange(n_rows(target.points)), m, by_error=False)
+            return ChosenPoints(target.points[np.sort(rows)], True)
         low = nystrom(target.kernel, target.points, m, rule=self.rule, random_state=task.rng)
         return ChosenPoints(low.landmarks, low.index is not None)
-
-
-def _explained(target: Target, rows: Array) -> float:
-    return float(target.fit(target.points[rows]).explained.sum())
 
 
 def _gains(target: Target, X: Array, values: Array, own: Array, Z: Array) -> Array:

@@ -43,21 +43,16 @@ class _Refinement:
             a = float(np.sum(s * q)) / product
             q -= a * y
             used.append(a)
-        q = self._scaled(q)
+        tiny = float(np.finfo(float).tiny)
+        floor = max(_LIGHT * float(self.now.weight.mean()), tiny)
+        stiffness = 2.0 * np.maximum(self.now.weight[self.free], floor)[:, None]
+        q = q @ self.metric / stiffness
+        if self.pairs:
+            _, y, product = self.pairs[-1]
+            q *= product / max(float(np.sum(y * (y @ self.metric / stiffness))), tiny)
         for (s, y, product), a in zip(self.pairs, reversed(used), strict=True):
             q += (a - float(np.sum(y * q)) / product) * s
         return q
-
-    def _scaled(self, q: Array) -> Array:
-        weight = self.now.weight[self.free]
-        floor = max(_LIGHT * float(self.now.weight.mean()), np.finfo(float).tiny)
-        stiffness = 2.0 * np.maximum(weight, floor)[:, None]
-        out = q @ self.metric / stiffness
-        if self.pairs:
-            _, y, product = self.pairs[-1]
-            change = float(np.sum(y * (y @ self.metric / stiffness)))
-            out *= product / max(change, np.finfo(float).tiny)
-        return np.asarray(out)
 
     def step(self) -> bool:
         """Go uphill; False where there is nothing to gain."""
@@ -76,7 +71,10 @@ class _Refinement:
             tried = self._try(t * p)
             rise = -np.inf if tried is None else tried.value - self.now.value
             if tried is not None and rise >= _ARMIJO * t * slope:
-                self._learn(t * p, tried)
+                s, y = t * p, g - tried.gradient[self.free]
+                product = float(np.sum(s * y))
+                if product > 1e-10 * float(np.linalg.norm(s) * np.linalg.norm(y)):
+                    self.pairs.append((s, y, product))
                 self.now = tried
                 return True
             bend = 2.0 * (t * slope - rise)
@@ -98,16 +96,8 @@ class _Refinement:
         fine = np.isfinite(tried.value) and np.isfinite(tried.gradient).all()
         return tried if fine else None
 
-    def _learn(self, s: Array, new: ExplainedNorm) -> None:
-        y = self.now.gradient[self.free] - new.gradient[self.free]
-        product = float(np.sum(s * y))
-        if product > 1e-10 * float(np.linalg.norm(s) * np.linalg.norm(y)):
-            self.pairs.append((s, y, product))
 
-
-def refine_points(
-    target: Target, Z: Array, max_iter: int, free: slice = slice(None)
-) -> tuple[Array, float, int]:
+def refine_points(target: Target, Z: Array, max_iter: int, free: slice) -> tuple[Array, float, int]:
     """Points that explain at least as much of the target as Z, how much, and the steps taken."""
     walk = _Refinement(target, target.explained(Z), free, _metric(target, Z[-1:]))
     steps = 0

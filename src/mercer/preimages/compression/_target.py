@@ -38,7 +38,6 @@ class Fit:
     """Points that are independent to rounding, the coefficients of the projection, its gain."""
 
     points: Any
-    kept: Array  # which of the points that were given
     coef: Array  # (r, b)
     explained: Array  # (b,), of the returned coefficients
 
@@ -67,7 +66,6 @@ class Target:
 
     @classmethod
     def of(cls, psi: Element) -> Target:
-        """The target of compressing psi, which has distinct points."""
         points = engine.as_float64(psi.points)
         batch = Element(psi.kernel, points, psi.coef, psi.coef.shape[1])
         coef = compact_coef(psi.coef)
@@ -82,17 +80,14 @@ class Target:
 
     @property
     def kernel(self) -> Kernel:
-        """The kernel of the space."""
         return self.psi.kernel
 
     @property
     def program(self) -> Program:
-        """Its program."""
         return self.psi.kernel.program
 
     @property
     def points(self) -> Any:
-        """The points of psi."""
         return self.psi.points
 
     @cached_property
@@ -147,7 +142,8 @@ class Target:
         T, order, rank, _ = dpstrf(W, tol=max(DEPENDENT, len(W) * _EPS), lower=1)
         kept = np.asarray(order[:rank] - 1, dtype=np.intp)
         T = np.tril(T[:rank, :rank])
-        self._check_rest(W, T, kept)
+        L = solve_triangular(T, W[kept], lower=True)
+        self.check_definite(W.diagonal() - np.einsum("ij,ij->j", L, L), np.ones(len(W)))
         kept, place = np.sort(kept), np.argsort(np.argsort(kept))
         W, length, Z = W[np.ix_(kept, kept)], length[kept], Z[kept]
         F = np.asarray(self.psi.fields(Z).value, dtype=np.float64) / length[:, None]
@@ -157,7 +153,7 @@ class Target:
             coef[place] += solve_triangular(T, y, lower=True, trans=1)
             rest = F - W @ coef
         explained = np.einsum("jl,jl->l", coef, F + rest)  # 2 b'F - b'W b
-        return Fit(Z, kept, coef / length[:, None], explained)
+        return Fit(Z, coef / length[:, None], explained)
 
     def ridge_coef(self, W: Array, F: Array) -> tuple[Array, Array]:
         """The root T of the scaled W with its ridge, and its solution for scaled values F."""
@@ -172,28 +168,21 @@ class Target:
     def explained(self, Z: Array) -> ExplainedNorm:
         """E and its gradient at Z."""
         W, length = self.gram(Z)
-        wide = len(self.compact) > len(
-            Z
-        )  # then elements are combined before they are differentiated
+        wide = len(self.compact) > len(Z)  # combine elements before differentiating them
         f = self.compact.fields(Z, order=0 if wide else 1)
         scaled = np.asarray(f.value, dtype=np.float64) / length[:, None]
         B = self.ridge_coef(W, scaled)[1]
         value = float(np.einsum("jl,jl->", B, scaled))
         B /= length[:, None]
         mine = Element(self.kernel, Z, Dense(B), len(self.compact))
-        slope = _combined_gradients(self.compact, Z, B, f.gradient) - _combined_gradients(
-            mine, Z, B
-        )
+        theirs = _combined_gradients(self.compact, Z, B, f.gradient)
+        gradient = 2.0 * (theirs - _combined_gradients(mine, Z, B))
         weight = np.einsum("jl,jl->j", B, B)
-        return ExplainedNorm(Z, value, 2.0 * slope - self._ridge_slope(Z, weight), weight)
-
-    def _ridge_slope(self, Z: Array, weight: Array) -> Any:
-        """The ridge is scaled by k(z, z), which moves with z unless the kernel is radial."""
-        if all(isinstance(v, engine.Distance) for v in self.program.variables):
-            return 0.0
-        one = Dense(np.ones((1, 1)))
-        own = engine.fields(self.program.diagonal, Z[:1], Z, one, order=1)
-        return _ridge(len(Z)) * weight[:, None] * np.asarray(own.gradient)[:, 0]
+        if not all(isinstance(v, engine.Distance) for v in self.program.variables):
+            # the ridge is scaled by k(z, z), which moves with z
+            own = engine.fields(self.program.diagonal, Z[:1], Z, Dense(np.ones((1, 1))), order=1)
+            gradient -= _ridge(len(Z)) * weight[:, None] * np.asarray(own.gradient)[:, 0]
+        return ExplainedNorm(Z, value, gradient, weight)
 
     def check_definite(self, left: Array, own: Array) -> None:
         """Raise where what features leave of others is negative beyond rounding."""
@@ -202,13 +191,6 @@ class Target:
                 f"{self.kernel!r} is not positive definite on the points of psi: there is no "
                 "projection to compress it to"
             )
-
-    def _check_rest(self, W: Array, T: Array, kept: Array) -> None:
-        from scipy.linalg import solve_triangular
-
-        L = solve_triangular(T, W[kept], lower=True)
-        left = W.diagonal() - np.einsum("ij,ij->j", L, L)
-        self.check_definite(left, np.ones(len(W)))
 
 
 def _ridge(size: int) -> float:
@@ -245,17 +227,14 @@ def largest(coef: Coef) -> float:
 
 def _unstacked(coef: Coef) -> Coef:
     """Stacked products of thin matrices as one product, where that is thinner."""
+    from scipy.linalg import block_diag
+
     if not isinstance(coef, Stacked) or not all(isinstance(p, LowRank) for p in coef.parts):
         return coef
     parts = [p for p in coef.parts if isinstance(p, LowRank)]
-    ranks = [p.left.shape[1] for p in parts]
-    if sum(ranks) >= coef.shape[1]:
+    if sum(p.left.shape[1] for p in parts) >= coef.shape[1]:
         return coef
-    left = np.zeros((coef.shape[0], sum(ranks)))
-    ends = np.cumsum([0, *ranks])
-    for (rows, part), start, stop in zip(coef.blocks(), ends[:-1], ends[1:], strict=True):
-        left[rows, start:stop] = part.left  # type: ignore[union-attr]
-    return LowRank(left, np.vstack([p.right for p in parts]))
+    return LowRank(block_diag(*(p.left for p in parts)), np.vstack([p.right for p in parts]))
 
 
 def compact_coef(coef: Coef) -> Coef:
@@ -265,12 +244,15 @@ def compact_coef(coef: Coef) -> Coef:
     """
     n, b = coef.shape
     if isinstance(coef, LowRank) and coef.left.shape[1] < b:
-        R: Any = np.linalg.qr(np.asarray(coef.right, dtype=np.float64).T, mode="r")
-        return Dense(frozen(coef.left @ R.T))
+        return Dense(frozen(coef.left @ _triangle(coef.right).T))
     if isinstance(coef, Dense) and n < b:
-        R = np.linalg.qr(np.asarray(coef.array, dtype=np.float64).T, mode="r")
-        return Dense(frozen(R.T))
+        return Dense(frozen(_triangle(coef.array).T))
     return coef
+
+
+def _triangle(A: Array) -> Array:
+    """R of A' = Q R."""
+    return np.asarray(np.linalg.qr(np.asarray(A, dtype=np.float64).T, mode="r"))
 
 
 def dense(points: Any) -> Array:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,6 @@ from mercer.preimages._objective import Collinear, Nearest
 from mercer.preimages._problem import Problem
 from mercer.preimages._result import SolverResult
 from mercer.preimages._solver import Solver
-from mercer.space import Element
 
 _VALUES = 1 << 20  # values of a batch, or coordinates, that are held at once
 
@@ -24,9 +23,10 @@ _VALUES = 1 << 20  # values of a batch, or coordinates, that are held at once
 class Candidates(Solver):
     """For each element the candidate c with the smallest k(c, c) / 2 - psi(c).
 
-    That is the candidate whose feature is nearest to psi. Nothing is asked of the kernel but its
-    values: strings, sets, graphs and rows of a precomputed matrix have pre-images this way.
-    Every candidate is looked at, in blocks. Among equals the first is taken.
+    That is the candidate whose feature is nearest to psi (Honeine 2024, see `preimage`, equation
+    4). Nothing is asked of the kernel but its values: strings, sets, graphs and rows of a
+    precomputed matrix have pre-images this way. Every candidate is looked at, in blocks. Among
+    equals the first is taken.
 
     Under a constraint the candidates are moved to the nearest points that meet it, before they are
     compared.
@@ -35,11 +35,6 @@ class Candidates(Solver):
     ----------
     points : array_like or list of points of the kernel's domain, optional
         The candidates; by default the points of the elements.
-
-    References
-    ----------
-    P. Honeine, Theoretical insights on the pre-image resolution in machine learning, 2024,
-    equation (4).
 
     Examples
     --------
@@ -54,37 +49,19 @@ class Candidates(Solver):
 
     points: Any = None
 
-    def prepare(self, psi: Element) -> Solver:
-        """Check the candidates, and measure them, once."""
-        kernel = psi.kernel
-        chosen = (
-            psi.support if self.points is None else kernel.points(self.points, "the candidates")
-        )
+    def solve(self, problem: Problem, start: Any) -> SolverResult:
+        psi, b = problem.psi, problem.batch
+        given = self.points is not None
+        chosen = psi.kernel.points(self.points, "the candidates") if given else psi.support
         check_same_columns(psi.points, chosen, ("the element's points", "the candidates"))
         points = as_float64(chosen.array)
-        return _Ready(points, np.asarray(diagonal(kernel.program, points), dtype=np.float64))
-
-    def solve(self, problem: Problem, start: Any) -> SolverResult:
-        """The best candidate of every element."""
-        return self.prepare(problem.psi).solve(problem, start)
-
-
-@dataclass(frozen=True, eq=False)
-class _Ready(Solver):
-    """Candidates with their k(c, c)."""
-
-    points: Any = field(repr=False)
-    diagonal: Array = field(repr=False)
-
-    def solve(self, problem: Problem, start: Any) -> SolverResult:
-        """Compare block by block."""
-        count, b = n_rows(self.points), problem.batch
+        count = n_rows(points)
         plain = isinstance(problem.objective, Nearest | Collinear) and problem.constraint.is_free
-        score = self._plain if plain else self._in_pairs
-        per_candidate = b if plain else b * max(1, n_columns(self.points))
+        score = _scores if plain else _paired_scores
+        per_candidate = b if plain else b * max(1, n_columns(points))
         best, index = np.full(b, np.inf), np.zeros(b, dtype=np.intp)
         for rows in pieces(count, max(1, _VALUES // per_candidate)):
-            found = score(problem, rows)
+            found = score(problem, points[rows])
             found = np.where(np.isnan(found), np.inf, found)
             at = np.argmin(found, axis=0)
             value = found[at, np.arange(b)]
@@ -92,33 +69,34 @@ class _Ready(Solver):
             best, index = np.where(better, value, best), np.where(better, at + rows.start, index)
         if np.isinf(best).any():
             raise InputError("the objective is finite at no candidate; give others")
-        looked = np.full(b, count)
-        chosen = np.full(b, Status.CHOSEN, dtype=object)
-        return SolverResult(self._taken(problem, index), chosen, np.zeros(b, dtype=int), looked)
+        status = np.full(b, Status.CHOSEN, dtype=object)
+        taken = _moved(problem, points[index])
+        return SolverResult(taken, status, np.zeros(b, dtype=int), np.full(b, count))
 
-    def _plain(self, problem: Problem, rows: slice) -> Array:
-        """Scores of some candidates for every element, from values alone."""
-        value = np.asarray(problem.psi.fields(self.points[rows]).value, dtype=np.float64)
-        own = self.diagonal[rows, None]
-        if isinstance(problem.objective, Nearest):
-            return 0.5 * own - value
-        with np.errstate(divide="ignore", invalid="ignore"):
-            return np.asarray(-value / np.sqrt(np.where(own > 0, own, np.nan)))
 
-    def _in_pairs(self, problem: Problem, rows: slice) -> Array:
-        """The same, where each element has candidates of its own or another objective."""
-        size, b = rows.stop - rows.start, problem.batch
-        owners = np.tile(np.arange(b), size)
-        points = self.points[np.repeat(np.arange(rows.start, rows.stop), b)]
-        points = problem.constraint.project(points, owners)
-        return problem.objective.at(problem.sums, points, owners, 0).objective.reshape(size, b)
+def _scores(problem: Problem, points: Any) -> Array:
+    """The objective of every element at every point, from values alone."""
+    value = np.asarray(problem.psi.fields(points).value, dtype=np.float64)
+    own = np.asarray(diagonal(problem.program, points), dtype=np.float64)[:, None]
+    if isinstance(problem.objective, Nearest):
+        return 0.5 * own - value
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.asarray(-value / np.sqrt(np.where(own > 0, own, np.nan)))
 
-    def _taken(self, problem: Problem, index: Array) -> Any:
-        """The chosen points: rows of an array, or a list of objects."""
-        taken = self.points[index]
-        kind = getattr(getattr(taken, "dtype", None), "kind", None)
-        if kind == "V":  # rows of a table
-            return taken
-        if kind is not None and kind in "OUS":
-            return list(taken)
-        return problem.constraint.project(taken, np.arange(problem.batch))
+
+def _paired_scores(problem: Problem, points: Any) -> Array:
+    """The same, where each element has candidates of its own or another objective."""
+    size, b = n_rows(points), problem.batch
+    owners = np.tile(np.arange(b), size)
+    points = problem.constraint.project(points[np.repeat(np.arange(size), b)], owners)
+    return problem.objective.at(problem.sums, points, owners, 0).objective.reshape(size, b)
+
+
+def _moved(problem: Problem, taken: Any) -> Any:
+    """The chosen points: rows of an array, or a list of objects."""
+    kind = getattr(getattr(taken, "dtype", None), "kind", None)
+    if kind == "V":  # rows of a table
+        return taken
+    if kind is not None and kind in "OUS":
+        return list(taken)
+    return problem.constraint.project(taken, np.arange(problem.batch))

@@ -10,13 +10,14 @@ import numpy as np
 from mercer import engine
 from mercer._array import Array, is_sparse, non_negative, positive
 from mercer._threads import single_threaded_blas
-from mercer.engine import Coef, n_rows
+from mercer.engine import n_rows
 from mercer.exceptions import InputError
 from mercer.kernels import Kernel
 from mercer.preimages._problem import Problem
 from mercer.preimages._result import SolverResult
 from mercer.preimages._solver import Solver
 from mercer.space import Element
+from mercer.space._points import equal_points
 
 _MANY = 10_000  # points whose Gram matrix is still factorised: 800 MB, minutes
 _NEGATIVE = 1e-8  # an eigenvalue below minus this share of the largest is not rounding
@@ -87,7 +88,6 @@ class ClosedForm(Solver):
         object.__setattr__(self, "tol", positive(self.tol, "tol"))
 
     def prepare(self, psi: Element) -> Solver:
-        """Factorise once for all elements on the points of psi."""
         X = dense_points(psi, "ClosedForm")
         shift = X.mean(axis=0) if self.centred else np.zeros(X.shape[1])
         with single_threaded_blas():  # factorisations with threads stall on a busy machine
@@ -95,7 +95,6 @@ class ClosedForm(Solver):
         return _Linear(psi.points, weights, shift)
 
     def solve(self, problem: Problem, start: Any) -> SolverResult:
-        """Apply the map to the coefficients of every element."""
         return self.prepare(problem.psi).solve(problem, start)
 
     def _weights(self, kernel: Kernel, X: Array, Z: Array) -> Array:
@@ -103,7 +102,9 @@ class ClosedForm(Solver):
         if self.penalty == 0.0:
             return Z
         d, V = _range(kernel, X, self.tol)
-        left, s, right = _svd(Z)
+        left, s, right = np.linalg.svd(Z, full_matrices=False)
+        keep = s > max(Z.shape) * np.finfo(np.float64).eps * s.max(initial=0.0)
+        left, s, right = left[:, keep], s[keep], right[keep]
         if not self.positive_part:
             solved = V @ ((V.T @ left) / d[:, None])
             return np.asarray(Z - self.penalty * (solved / s) @ right)
@@ -122,14 +123,9 @@ class _Linear(Solver):
     shift: Array
 
     def solve(self, problem: Problem, start: Any) -> SolverResult:
-        """One product for the whole batch."""
         check_prepared(self.points, problem.psi)
-        found = self.apply(problem.psi.coef)
-        return SolverResult.computed(problem.constraint.project(found, np.arange(problem.batch)))
-
-    def apply(self, coef: Coef) -> Array:
-        """The pre-images of coefficients of shape (n, b), never written out if they are not."""
-        return np.ascontiguousarray(coef.weigh(self.weights).T) + self.shift
+        x = np.ascontiguousarray(problem.psi.coef.weigh(self.weights).T) + self.shift
+        return SolverResult.computed(problem.constraint.project(x, np.arange(problem.batch)))
 
 
 def dense_points(psi: Element, name: str) -> Array:
@@ -146,10 +142,7 @@ def dense_points(psi: Element, name: str) -> Array:
 
 def check_prepared(points: Any, psi: Element) -> None:
     """Raise where a solver that was prepared for some points meets an element on others."""
-    same = psi.points is points or (
-        np.shape(psi.points) == np.shape(points) and np.array_equal(psi.points, points)
-    )
-    if not same:
+    if not equal_points(psi.points, points):
         raise InputError("the solver was prepared for other points; prepare it for this element")
 
 
@@ -173,10 +166,3 @@ def _range(kernel: Kernel, X: Array, tol: float) -> tuple[Array, Array]:
         )
     keep = values > tol * top
     return values[keep], vectors[:, keep]
-
-
-def _svd(Z: Array) -> tuple[Array, Array, Array]:
-    """The singular value decomposition of Z without singular values that are zero to rounding."""
-    left, s, right = np.linalg.svd(Z, full_matrices=False)
-    keep = s > max(Z.shape) * np.finfo(np.float64).eps * s.max(initial=0.0)
-    return left[:, keep], s[keep], right[keep]

@@ -10,7 +10,7 @@ import numpy as np
 from mercer import engine
 from mercer._array import Array, positive, positive_int
 from mercer._threads import map_threads, single_threaded_blas
-from mercer.engine import Distance, Expr, pieces
+from mercer.engine import Expr, pieces
 from mercer.exceptions import InputError
 from mercer.kernels import Definiteness, Kernel
 from mercer.preimages._problem import Problem
@@ -85,44 +85,30 @@ class Distances(Solver):
         object.__setattr__(self, "tol", positive(self.tol, "tol"))
 
     def prepare(self, psi: Element) -> Solver:
-        """Read the profile, and decompose the points where all are used."""
         X = dense_points(psi, "Distances")
         profile = InverseProfile.of(psi.kernel)
-        seen = _View.of(psi.kernel, X)
+        seen, back = _measured(psi.kernel, X)
         if self.neighbors is not None and self.neighbors < len(X):
-            return _Local(psi.points, profile, seen, self.neighbors, self.tol)
-        mean = seen.points.mean(axis=0)
-        gap = seen.points - mean
+            return _Local(psi.points, profile, seen, back, self.neighbors, self.tol)
+        mean = seen.mean(axis=0)
+        gap = seen - mean
         with single_threaded_blas():  # factorisations with threads stall on a busy machine
             left, s, right = np.linalg.svd(gap, full_matrices=False)
         keep = s > self.tol * s.max(initial=0.0)
         solve = 0.5 * (left[:, keep] / s[keep]) @ right[keep]
-        return _Global(psi.points, profile, seen, mean, np.sum(gap**2, axis=1), solve)
+        return _Global(psi.points, profile, back, mean, np.sum(gap**2, axis=1), solve)
 
     def solve(self, problem: Problem, start: Any) -> SolverResult:
-        """Distances, then coordinates, for every element."""
         return self.prepare(problem.psi).solve(problem, start)
-
-
-# --- the profile ----------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False)
 class InverseProfile:
-    """The inverse of a strictly decreasing profile p, on a table that is refined to rounding.
-
-    Attributes
-    ----------
-    profile : Expr
-    top : float
-        p(0).
-    floor : float
-        Values at or below are too near the limit of p, or beyond it, to be inverted.
-    """
+    """The inverse of a strictly decreasing profile p, on a table that is refined to rounding."""
 
     profile: Expr
-    top: float
-    floor: float
+    top: float  # p(0)
+    floor: float  # values at or below are too near the limit of p, or beyond it, to be inverted
     grid: Array = field(repr=False)
     values: Array = field(repr=False)
 
@@ -196,44 +182,27 @@ def _root(profile: Expr, t: Array, a: Array, b: Array, fa: Array, fb: Array) -> 
     return out
 
 
-# --- the points the kernel sees -------------------------------------------------------------------
+def _measured(kernel: Kernel, X: Array) -> tuple[Array, Array | None]:
+    """The points as the kernel measures them, Ax, and the matrix back; None where A = I."""
+    maps: Any = getattr(kernel.program.variables[0], "maps", ())
+    if not maps:
+        return X, None
+    seen, unit = X, np.eye(X.shape[1])
+    for step in maps:
+        seen, unit = step.apply(seen), step.apply(unit)
+    left, s, right = np.linalg.svd(unit, full_matrices=False)
+    if unit.shape[1] < unit.shape[0] or s[-1] <= len(s) * _EPS * s[0]:
+        raise InputError(
+            f"{kernel!r} does not see all coordinates, so no distance determines them; use a "
+            "solver with a start, or coordinates that are fixed"
+        )
+    return seen, (right.T / s) @ left.T
 
 
-@dataclass(frozen=True, eq=False)
-class _View:
-    """The points as the kernel measures them, Ax, and the way back."""
-
-    points: Array
-    back: Array | None  # None: they are the points themselves; (d,): lengths; else a matrix
-
-    @classmethod
-    def of(cls, kernel: Kernel, X: Array) -> _View:
-        variable = kernel.program.variables[0]
-        assert isinstance(variable, Distance)
-        maps = variable.maps
-        if not maps:
-            return cls(X, None)
-        seen, unit = X, np.eye(X.shape[1])
-        for step in maps:
-            seen, unit = step.apply(seen), step.apply(unit)
-        left, s, right = np.linalg.svd(unit, full_matrices=False)
-        if unit.shape[1] < unit.shape[0] or s[-1] <= len(s) * _EPS * s[0]:
-            raise InputError(
-                f"{kernel!r} does not see all coordinates, so no distance determines them; use a "
-                "solver with a start, or coordinates that are fixed"
-            )
-        if all(isinstance(step, engine.Scales) for step in maps):
-            return cls(seen, 1.0 / np.diagonal(unit))
-        return cls(seen, (right.T / s) @ left.T)
-
-    def original(self, Z: Array) -> Array:
-        """Points whose images are Z."""
-        if self.back is None:
-            return Z
-        return Z * self.back if self.back.ndim == 1 else Z @ self.back
-
-
-# --- scaling --------------------------------------------------------------------------------------
+def _result(problem: Problem, x: Array, back: Array | None) -> SolverResult:
+    """The points whose images are the rows of x."""
+    x = x if back is None else x @ back
+    return SolverResult.computed(problem.constraint.project(x, np.arange(problem.batch)))
 
 
 def _offsets(psi: Element, top: float) -> Array:
@@ -256,7 +225,7 @@ class _Global(Solver):
 
     points: Any = field(repr=False)
     profile: InverseProfile
-    seen: _View = field(repr=False)
+    back: Array | None = field(repr=False)
     mean: Array
     own: Array = field(repr=False)  # squared distances of the points to their mean
     weights: Array = field(repr=False)  # (n, p)
@@ -275,8 +244,7 @@ class _Global(Solver):
             moved += (self.own[rows, None] - known).T @ self.weights[rows]
             if unknown.any():
                 lost += unknown.T @ self.weights[rows]
-        x = self.seen.original(self.mean + moved - far[:, None] * lost)
-        return SolverResult.computed(problem.constraint.project(x, np.arange(b)))
+        return _result(problem, self.mean + moved - far[:, None] * lost, self.back)
 
 
 @dataclass(frozen=True, eq=False)
@@ -285,26 +253,24 @@ class _Local(Solver):
 
     points: Any = field(repr=False)
     profile: InverseProfile
-    seen: _View = field(repr=False)
+    seen: Array = field(repr=False)
+    back: Array | None = field(repr=False)
     neighbors: int
     tol: float
 
     def solve(self, problem: Problem, start: Any) -> SolverResult:
-        """Nearest points, their distances, and a small decomposition per element."""
         psi, b = problem.psi, problem.batch
         check_prepared(self.points, psi)
         value, index = _nearest(psi, self.neighbors)
         u = self.profile(value + _offsets(psi, self.profile.top)[:, None])
         far = np.max(np.where(np.isnan(u), 0.0, u), axis=1, keepdims=True)
         u = np.where(np.isnan(u), far, u)
-        Y = self.seen.points
 
         def scaled(part: slice) -> Array:
-            return _scaled(Y[index[part]], u[part], self.tol)
+            return _scaled(self.seen[index[part]], u[part], self.tol)
 
-        parts = list(pieces(b, max(1, min(256, _VALUES // (self.neighbors * Y.shape[1])))))
-        x = self.seen.original(np.concatenate(map_threads(scaled, parts)))
-        return SolverResult.computed(problem.constraint.project(x, np.arange(b)))
+        parts = list(pieces(b, max(1, min(256, _VALUES // (self.neighbors * self.seen.shape[1])))))
+        return _result(problem, np.concatenate(map_threads(scaled, parts)), self.back)
 
 
 def _nearest(psi: Element, count: int) -> tuple[Array, Array]:

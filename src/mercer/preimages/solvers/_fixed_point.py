@@ -21,7 +21,8 @@ class FixedPoint(IterativeSolver):
 
     With coefficients of both signs the published iteration may climb, cycle, or divide by zero. The
     safeguarded one walks along -gradient / \|denominator\|, which is the same step where that is
-    downhill, and less far where the objective would not fall: it is monotone for any signs.
+    downhill, and less far where the objective would not fall: it is monotone for any signs. Honeine
+    (2024, see `preimage`), equations (15), (16) and (B.5), which Theorem 27 wrongly calls monotone.
 
     Parameters
     ----------
@@ -29,11 +30,6 @@ class FixedPoint(IterativeSolver):
     max_iter : int
     safeguard : bool
         False is the published iteration, for reproductions.
-
-    References
-    ----------
-    P. Honeine, Theoretical insights on the pre-image resolution in machine learning, 2024,
-    equations (15), (16) and (B.5). Theorem 27 calls (B.5) monotone, which does not hold.
 
     Examples
     --------
@@ -47,11 +43,9 @@ class FixedPoint(IterativeSolver):
 
     @property
     def guarded(self) -> bool:  # type: ignore[override]
-        """Whether steps must descend."""
         return self.safeguard
 
     def direction(self, problem: Problem, state: State, owners: Array, memory: Any) -> Array:
-        """The step of the fixed point."""
         if state.stiffness is None:
             raise DerivativeError(
                 "FixedPoint needs a kernel of one squared distance or inner product, and the "

@@ -17,7 +17,7 @@ from mercer.preimages._objective import Collinear, Nearest
 from mercer.preimages._problem import Problem
 from mercer.preimages._result import SolverResult
 from mercer.preimages._solver import Solver
-from mercer.rigor import BoxObjective, Terms, minimise, objective_scale
+from mercer.rigor import BoxObjective, GlobalMinimum, Terms, minimise, objective_scale
 from mercer.space import Element
 
 _MAX_AXES = 3
@@ -112,36 +112,6 @@ class Global(Solver):
         return replace(found, points=points, status=status, state=None)
 
 
-@dataclass(frozen=True, eq=False)
-class GlobalMinimum:
-    """What branch and bound proved about one element: lower <= inf F <= F(point) <= upper.
-
-    Attributes
-    ----------
-    point : array of shape (d,)
-    lower, upper : float
-        Of k(x, x)/2 - psi(x); without k(x, x)/2 for radial kernels.
-    status : Status
-    n_boxes, n_rounds : int
-
-    Examples
-    --------
-    >>> import mercer as mc
-    >>> from mercer.preimages import global_minimum
-    >>> psi = mc.Element(mc.Gaussian(1.0), [[0.0], [6.0]], [0.9, 1.0])
-    >>> (found,) = global_minimum(psi)
-    >>> found.upper - found.lower < 2e-6, round(found.upper, 6)
-    (True, -1.0)
-    """
-
-    point: Array
-    lower: float
-    upper: float
-    status: Status
-    n_boxes: int
-    n_rounds: int
-
-
 def global_minimum(
     psi: Element,
     gap: float = 1e-6,
@@ -194,16 +164,7 @@ def _minimum(problem: Problem, j: int, gap: float, max_boxes: int, starts: Any) 
     low, high = _region(problem, j)
     objective = _objective(problem, j, low, high)
     definite = problem.kernel.flags.definiteness is Definiteness.POSITIVE
-    found = minimise(objective, low, high, gap, max_boxes, starts, definite)
-    ended = Status.ESCAPED if found.escaped else Status.PROVED
-    return GlobalMinimum(
-        found.point,
-        found.lower,
-        found.upper,
-        ended if found.proved else Status.MAX_ITER,
-        found.n_boxes,
-        found.n_rounds,
-    )
+    return minimise(objective, low, high, gap, max_boxes, starts, definite)
 
 
 def _region(problem: Problem, j: int) -> tuple[Array, Array]:

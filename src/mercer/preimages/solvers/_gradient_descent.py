@@ -20,18 +20,14 @@ class GradientDescent(IterativeSolver):
     """x <- x - t gradient, with t = 1/L or by a line search.
 
     With L the Lipschitz constant of the gradient (`lipschitz`), 1/L descends without a look at the
-    objective. The line search starts from twice the step that worked last.
+    objective. The line search starts from twice the step that worked last. Honeine (2024, see
+    `preimage`), section 3.2.
 
     Parameters
     ----------
     tol : float
     max_iter : int
     line_search : bool
-
-    References
-    ----------
-    P. Honeine, Theoretical insights on the pre-image resolution in machine learning, 2024,
-    section 3.2.
 
     Examples
     --------
@@ -46,7 +42,6 @@ class GradientDescent(IterativeSolver):
 
     @property
     def guarded(self) -> bool:  # type: ignore[override]
-        """Whether the objective is looked at."""
         return self.line_search
 
     def memory(self, problem: Problem, rows: int) -> Any:
@@ -82,5 +77,4 @@ class GradientDescent(IterativeSolver):
         memory[~rows] *= 0.5
 
     def keep(self, memory: Any, rows: Array) -> Any:
-        """Steps of some rows."""
         return memory[rows]

@@ -45,12 +45,11 @@ class LBFGS(IterativeSolver):
         object.__setattr__(self, "pairs", positive_int(self.pairs, "pairs"))
 
     def memory(self, problem: Problem, rows: int) -> Any:
-        """No pairs yet."""
         return []
 
     def direction(self, problem: Problem, state: State, owners: Array, memory: Any) -> Array:
         """The two-loop recursion."""
-        if not problem.constraint.is_linear:
+        if problem.constraint.region is not None:
             return steepest(problem, state)
         q = np.array(state.gradient)
         alphas = []
@@ -83,7 +82,6 @@ class LBFGS(IterativeSolver):
         del memory[self.pairs :]
 
     def keep(self, memory: Any, rows: Array) -> Any:
-        """The memory of some rows."""
         return [_Pair(p.step[rows], p.change[rows], p.inverse[rows]) for p in memory]
 
 

@@ -98,13 +98,15 @@ class LearnedMap:
         plane = _as_plane(plane)
         X = _training_points(plane, points)
         C = np.asarray(plane.coordinates(feature(plane.origin.kernel, X)), dtype=np.float64)
-        kernel = _default_kernel(C) if self.kernel is None else self.kernel
+        kernel = self.kernel
+        if kernel is None:
+            same = np.array_equal(C.min(axis=0), C.max(axis=0))
+            kernel = Gaussian(1.0 if same else median_scale(C))
         middle = X.mean(axis=0)
         with single_threaded_blas():  # threads are for the grid
-            ridge = _Ridge.of(kernel, C, X - middle)
+            ridge = _Ridge(kernel, C, X - middle)
         penalty = ridge.best_penalty() if self.penalty is None else self.penalty
-        intercept, weights = ridge.coefficients(penalty)
-        error = ridge.leave_one_out(penalty)
+        intercept, weights, error = ridge.fit(penalty)
         fitted = Element(kernel, C, weights)
         return FittedMap(plane, kernel, penalty, error, fitted, middle + intercept)
 
@@ -155,7 +157,6 @@ class FittedMap(Solver):
         return np.asarray(self.intercept + self.map(coordinates))
 
     def solve(self, problem: Problem, start: Any) -> SolverResult:
-        """Coordinates of every element, then the map."""
         return found_by_regression(self.plane, self.predict, self.intercept.size, problem)
 
 
@@ -189,52 +190,34 @@ def _training_points(plane: Subspace, points: Any) -> Array:
     return X
 
 
-def _default_kernel(C: Array) -> Kernel:
-    """A Gaussian of the median distance; of length 1 where all coordinates are equal."""
-    same = np.array_equal(C.min(axis=0), C.max(axis=0))
-    return Gaussian(1.0 if same else median_scale(C))
-
-
-@dataclass(frozen=True, eq=False)
 class _Ridge:
     """Ridge regression with an intercept, for every penalty from one eigendecomposition."""
 
-    values: Array  # eigenvalues of L, increasing and not negative
-    vectors: Array
-    targets: Array  # V'Y
-    ones: Array  # V'1
-
-    @classmethod
-    def of(cls, kernel: Kernel, C: Array, Y: Array) -> _Ridge:
-        """Decompose L."""
+    def __init__(self, kernel: Kernel, C: Array, Y: Array) -> None:
         from scipy.linalg import eigh
 
         L = np.asarray(kernel(C), dtype=np.float64)
         values, V = eigh(L, overwrite_a=True, driver="evd")
         if values[0] < -_NEGATIVE * max(float(values[-1]), 0.0):
             raise InputError(f"regression needs a positive definite kernel; {kernel!r} is not")
-        return cls(np.maximum(values, 0.0), V, V.T @ Y, V.sum(axis=0))
+        self.values = np.maximum(values, 0.0)  # increasing
+        self.vectors, self.targets, self.ones = V, V.T @ Y, V.sum(axis=0)
 
-    def coefficients(self, penalty: float) -> tuple[Array, Array]:
-        """The intercept m = 1'GY / 1'G1, and the weights G(Y - 1m)."""
+    def fit(self, penalty: float) -> tuple[Array, Array, float]:
+        """The intercept m = 1'GY / 1'G1, the weights G(Y - 1m), the leave-one-out error."""
         G = 1.0 / (self.values + penalty)
-        m = (G * self.ones) @ self.targets / (G @ self.ones**2)
-        rest = self.targets - np.outer(self.ones, m)
-        return m, self.vectors @ (G[:, None] * rest)
-
-    def leave_one_out(self, penalty: float) -> float:
-        """Root mean square error at points that were left out."""
-        if len(self.values) == 1:
-            return float("nan")
-        G = 1.0 / (self.values + penalty)
-        column = self.vectors @ (G * self.ones)
-        diagonal = self.vectors**2 @ G - column**2 / (G @ self.ones**2)
-        weights = self.coefficients(penalty)[1]
-        return float(np.sqrt(np.mean(np.sum(weights**2, axis=1) / diagonal**2)))
+        total = G @ self.ones**2
+        m = (G * self.ones) @ self.targets / total
+        weights = self.vectors @ (G[:, None] * (self.targets - np.outer(self.ones, m)))
+        if len(weights) == 1:
+            return m, weights, float("nan")
+        diagonal = self.vectors**2 @ G - (self.vectors @ (G * self.ones)) ** 2 / total
+        error = np.sqrt(np.mean(np.sum(weights**2, axis=1) / diagonal**2))
+        return m, weights, float(error)
 
     def best_penalty(self) -> float:
         """The penalty of the grid with the smallest error, the largest of equals."""
         top = max(float(self.values[-1]), np.finfo(np.float64).tiny)
         grid = [float(share * top) for share in _GRID]
-        errors = map_threads(self.leave_one_out, grid)
+        errors = map_threads(lambda penalty: self.fit(penalty)[2], grid)
         return grid[int(np.argmin(errors))]

@@ -99,7 +99,6 @@ class LinearInverse(Solver):
         return np.asarray(self.mean + coordinates @ self.slopes)
 
     def solve(self, problem: Problem, start: Any) -> SolverResult:
-        """Coordinates of every element, then the regression."""
         return found_by_regression(self.plane, self.predict, self.mean.size, problem)
 
 

@@ -32,16 +32,13 @@ class MM(IterativeSolver):
 
         x <- s b / \|b\|,   s f'(s^2) = \|b\|.
 
+    Honeine (2024, see `preimage`), Theorem 18. The steps for coefficients of both signs and for
+    inner products replace Theorem 27, which does not hold.
+
     Parameters
     ----------
     tol : float
     max_iter : int
-
-    References
-    ----------
-    P. Honeine, Theoretical insights on the pre-image resolution in machine learning, 2024,
-    Theorem 18. The steps for coefficients of both signs and for inner products replace Theorem 27,
-    which does not hold.
 
     Examples
     --------
@@ -69,7 +66,6 @@ class MM(IterativeSolver):
             raise InputError("MM needs a convex profile, and this one is not known to be convex")
 
     def direction(self, problem: Problem, state: State, owners: Array, memory: Any) -> Array:
-        """The step to the minimiser of the majorant."""
         A = problem.psi.coef.columns(owners).tile(slice(None), slice(None))
         if problem.program.kind == "dot":
             if (A < 0).any():

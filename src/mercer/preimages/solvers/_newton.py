@@ -24,17 +24,13 @@ class Newton(IterativeSolver):
     replaced by their absolute values. Steps are no longer than one and a half times the kernel's
     own length, so that a search ends in the valley in which it started. Exact on piecewise-linear
     profiles (Epanechnikov), where it is the fixed point. A d x d matrix per row: for few
-    dimensions.
+    dimensions. Honeine (2024, see `preimage`), equation (18), and Theorem 16 for Epanechnikov (away
+    from the edge of its window).
 
     Parameters
     ----------
     tol : float
     max_iter : int
-
-    References
-    ----------
-    P. Honeine, Theoretical insights on the pre-image resolution in machine learning, 2024,
-    equation (18), and Theorem 16 for Epanechnikov (away from the edge of its window).
 
     Examples
     --------
@@ -48,10 +44,9 @@ class Newton(IterativeSolver):
     order = 2
 
     def direction(self, problem: Problem, state: State, owners: Array, memory: Any) -> Array:
-        """Newton's step, or the fallback."""
         if state.hessian is None:
             raise DerivativeError("Newton needs second derivatives; use LBFGS for this problem")
-        if not problem.constraint.is_linear:
+        if problem.constraint.region is not None:
             return steepest(problem, state)
         H = np.where(np.isfinite(state.hessian), state.hessian, 0.0)
         values, vectors = np.linalg.eigh(H)
