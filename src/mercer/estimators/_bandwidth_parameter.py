@@ -31,17 +31,9 @@ def density_kernel(
 ) -> Kernel:
     """Return the kernel that the two parameters specify, given the rows.
 
-    Parameters
-    ----------
-    kernel : Kernel or str
-    bandwidth : float or str
-        A length; a rule of `density_scale`; "stable", which is `scale_space(X).best`; or "auto":
-        "silverman" for a kernel given by name, and no change for a kernel object.
-    X, weights
-        The training rows.
-    for_mean_shift : bool
-        Whether "flat" is a name too: mean shift with a flat kernel climbs the density of
-        "epanechnikov".
+    A bandwidth is a length; a rule of `density_scale`; "stable", which is `scale_space(X).best`; or
+    "auto": "silverman" for a kernel given by name, and no change for a kernel object. For mean
+    shift "flat" is a name too: mean shift with a flat kernel climbs the density of "epanechnikov".
     """
     names = {**_NAMES, "flat": _NAMES["epanechnikov"]} if for_mean_shift else _NAMES
     named = isinstance(kernel, str) and kernel in names

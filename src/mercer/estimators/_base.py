@@ -32,17 +32,7 @@ class KernelEstimator(BaseEstimator):  # type: ignore[misc]
     """
 
     def set_params(self, **params: Any) -> KernelEstimator:
-        """Set parameters; `name__parameter` of a kernel replaces the kernel.
-
-        Parameters
-        ----------
-        **params : dict
-            Values by name.
-
-        Returns
-        -------
-        self
-        """
+        """Set parameters by name; `name__parameter` of a kernel replaces the kernel."""
         plain = {key: value for key, value in params.items() if "__" not in key}
         super().set_params(**plain)
         rest: dict[str, Any] = {}

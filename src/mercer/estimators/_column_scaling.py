@@ -15,29 +15,9 @@ def fit_column_scaler(
 ) -> StandardScaler | None:
     """Return what brings columns to the units in which the automatic kernel sees them.
 
-    Parameters
-    ----------
-    scale_columns : {"none", "std"}
-        "std" is scikit-learn's `StandardScaler`: columns are centred (CSR matrices are not) and
-        divided by their standard deviations. "none" takes columns as they are.
-    X, sample_weight
-        The training rows.
-    in_data_units : bool
-        Whether the user gave a kernel or a bandwidth. These are in the units of the data, so that
-        "std" is refused.
-
-    Returns
-    -------
-    StandardScaler or None
-        None for "none".
-
-    Examples
-    --------
-    >>> from mercer.estimators._column_scaling import fit_column_scaler, scaled
-    >>> X = [[0.0, 1000.0], [2.0, 3000.0]]
-    >>> scaled(fit_column_scaler("std", X, in_data_units=False), X)
-    array([[-1., -1.],
-           [ 1.,  1.]])
+    "std" is scikit-learn's `StandardScaler`: columns are centred (CSR matrices are not) and divided
+    by their standard deviations. "none" takes columns as they are, and returns None. A kernel or a
+    bandwidth that the user gave is `in_data_units`, so that "std" is refused.
     """
     if isinstance(scale_columns, str) and scale_columns == "none":
         return None

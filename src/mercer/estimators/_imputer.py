@@ -24,27 +24,14 @@ class KernelImputer(TransformerMixin, KernelEstimator):  # type: ignore[misc]
     the missing entries m of a row x such that x_m = r(x)_m, with the regression r of rows on their
     filtered coordinates. A row with nothing observed gets the column means.
 
-    The length scale, the strength of the filter, the number of rounds, the units of the columns and
-    the trust in predictions against column means are chosen by predicting observed entries that
-    are hidden for it.
+    What is not given is chosen by predicting observed entries that are hidden for it.
 
     Parameters
     ----------
     kernel : Kernel, str or "auto"
-        "auto" is Gaussian, its squared length scale a quarter, one or four times the median squared
-        distance between rows (over shared columns). Names as in `KernelPCA`.
-    n_components : int, float or None
-        A number of components; a share in (0, 1) of the scatter; or None for all.
-    filter : Filter or None
-        How much of weak components is kept. None is `Tikhonov()`, its strength chosen.
-    scale_columns : {"auto", "std", "none"}
-        Whether the automatic kernel sees columns divided by their observed standard deviations
-        ("std") or as they are ("none"). "auto" takes whichever predicts hidden entries better:
-        dividing helps tables and harms images. A kernel that is given is in the units of the data.
-        The result is in the units of X.
-    n_landmarks : int, optional
-        Work in the span of the features of so many landmarks; by default all rows up to 2,000
-        different ones, and 500 landmarks beyond.
+        "auto" is the automatic Gaussian of `fit_imputer`. Names as in `KernelPCA`.
+    n_components, filter, scale_columns, n_landmarks
+        As for `fit_imputer`. The result is in the units of X.
     max_iter : int, default=20
         Rounds at most, in `fit` and `transform`.
     tol : float, default=1e-3

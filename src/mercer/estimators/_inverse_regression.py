@@ -28,17 +28,9 @@ def fit_ridge_inverse(features: Callable[[slice], Array], X: Any) -> tuple[Array
     min(n, r) rows and columns. (scikit-learn's `RidgeCV` needs all features at once, and a product
     with them for each penalty.)
 
-    Parameters
-    ----------
-    features : callable
-        The features of a slice of rows, shape (b, r).
-    X : array or CSR matrix of shape (n, d)
-
-    Returns
-    -------
-    intercept, coef, penalty
-        Shapes (d,), (r, d) and (d,): x = intercept + coef'z, with the ridge penalty of each column
-        of the data; 0 if features do not vary.
+    `features` gives those of a slice of rows, shape (b, r). Returns the intercept, B and the
+    penalty of each column of the data (0 if features do not vary): shapes (d,), (r, d) and (d,),
+    with x = intercept + B'z.
     """
     n = n_rows(X)
     first = features(slice(0, min(n, _BLOCK)))

@@ -56,30 +56,8 @@ def resolve_kernel(
     ========================  ==================================  =====================
 
     "laplace" uses the Euclidean distance. It differs from scikit-learn's "laplacian", which is
-    refused. Estimators that support "precomputed" handle it themselves.
-
-    Parameters
-    ----------
-    kernel : Kernel or str
-    X : array_like or CSR matrix of shape (n, d)
-        Training points; only their number of columns is used, and by "auto" their distances.
-    sample_weight : array_like of shape (n,), optional
-        Weights of the rows in the median of "auto"; a weight of 2 is the same as
-        repeating the row.
-    gamma : float, optional
-        > 0, for the names that have one. Refused if it would be ignored.
-
-    Returns
-    -------
-    Kernel
-
-    Examples
-    --------
-    >>> from mercer.estimators._kernel_parameter import resolve_kernel
-    >>> round(resolve_kernel("auto", [[0.0], [1.0], [3.0]]).length_scale, 4)  # the median is 2
-    1.4142
-    >>> resolve_kernel("poly", [[0.0, 1.0]], gamma=0.5)
-    Polynomial(degree=3, scale=2.0, offset=1.0)
+    refused. Estimators that support "precomputed" handle it themselves. A gamma that would be
+    ignored is refused.
     """
     name = ALIASES.get(kernel, kernel) if isinstance(kernel, str) else None
     if name in _FROM_GAMMA:

@@ -37,13 +37,9 @@ class Cosine(Kernel):
 
     flags = Flags(Definiteness.POSITIVE, None, None, False, False)
 
-    @property
-    def domain(self) -> Domain:
-        """All vectors but zero."""
-        return _COSINE.domain
+    domain = _COSINE.domain
 
     def lower(self) -> Program:
-        """The program of `Normalised(Linear())`."""
         return _COSINE.program
 
 
@@ -93,11 +89,9 @@ class ArcCosine(Kernel):
 
     @property
     def domain(self) -> Domain:
-        """All vectors; for order 0 all but zero."""
         return Vectors() if self.order else _COSINE.domain
 
     def lower(self) -> Program:
-        """The inner product and both squared norms."""
         t, N, M = Var(0), Var(1, nonnegative=True), Var(2, nonnegative=True)
         (x, unit_x), (y, unit_y) = _length(N), _length(M)
         c = (t * unit_x) * unit_y

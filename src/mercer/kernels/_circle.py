@@ -12,18 +12,19 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
-from mercer._array import Array, non_negative, positive, positive_int
+from mercer._array import Array, frozen, non_negative, positive, positive_int
 from mercer.engine import Gap, Program, Var
 from mercer.exceptions import DomainError, InputError, UnavailableError
-from mercer.kernels._bernoulli import bernoulli
 from mercer.kernels._discrete_measures import Atoms, TableAtoms, ZetaAtoms, whole
 from mercer.kernels._domain import Domain, Vectors
 from mercer.kernels._flags import Definiteness, Flags
 from mercer.kernels._kernel import Kernel
+from mercer.kernels._parameters import checked
 from mercer.kernels._radial import recorded
 
 _TWO_PI = 2.0 * math.pi
@@ -46,8 +47,9 @@ class Circle(Domain):
 
     circumference: float
 
+    base = Vectors()
+
     def check(self, X: Any, name: str) -> Any:
-        """One column of numbers."""
         X = Vectors().check(X, name)
         if X.shape[1] != 1:
             raise DomainError(
@@ -57,13 +59,7 @@ class Circle(Domain):
         return X
 
     @property
-    def base(self) -> Domain:
-        """Vectors."""
-        return Vectors()
-
-    @property
     def period(self) -> float | None:
-        """The circumference."""
         return self.circumference
 
 
@@ -181,7 +177,6 @@ class Periodic(Circular):
         return self.spectral_measure(1).masses(l)
 
     def spectral_measure(self, dim: int) -> Atoms:
-        """Finitely many atoms."""
         _require_one(self, dim)
         return TableAtoms(self.coefficients, self.period)
 
@@ -194,6 +189,7 @@ class Periodic(Circular):
 
 
 @dataclass(frozen=True)
+@checked(scale=positive, period=positive)
 class JacobiTheta(Circular):
     """Jacobi theta kernel: Gaussian densities of deviation s, wrapped around the circle.
 
@@ -233,10 +229,6 @@ class JacobiTheta(Circular):
 
     flags = Flags(Definiteness.POSITIVE, None, None, True, True)
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "scale", positive(self.scale, "scale"))
-        object.__setattr__(self, "period", positive(self.period, "period"))
-
     @property
     def _width(self) -> float:
         """The scale as an angle."""
@@ -267,7 +259,6 @@ class JacobiTheta(Circular):
         return -0.5 * angle**2 - math.log(self.period)
 
     def spectral_measure(self, dim: int) -> Atoms:
-        """A discrete normal law."""
         _require_one(self, dim)
         last = math.ceil(math.sqrt(2.0 * _NEGLIGIBLE) / self._width)
         if last > _MOST_ATOMS:
@@ -295,6 +286,7 @@ class JacobiTheta(Circular):
 
 
 @dataclass(frozen=True)
+@checked(order=positive_int, constant=non_negative, period=positive)
 class PeriodicSobolev(Circular):
     """Periodic Sobolev kernel: coefficients nu_0 and m^(-2s), summed by a Bernoulli polynomial.
 
@@ -330,12 +322,8 @@ class PeriodicSobolev(Circular):
     period: float = 1.0
 
     def __post_init__(self) -> None:
-        order = positive_int(self.order, "order")
-        if order > _MOST_ORDER:
-            raise InputError(f"order must be at most {_MOST_ORDER}, got {order}")
-        object.__setattr__(self, "order", order)
-        object.__setattr__(self, "constant", non_negative(self.constant, "constant"))
-        object.__setattr__(self, "period", positive(self.period, "period"))
+        if self.order > _MOST_ORDER:
+            raise InputError(f"order must be at most {_MOST_ORDER}, got {self.order}")
 
     @property
     def flags(self) -> Flags:  # type: ignore[override]
@@ -361,7 +349,6 @@ class PeriodicSobolev(Circular):
         return self.spectral_measure(1).masses(l)
 
     def spectral_measure(self, dim: int) -> Atoms:
-        """Orders that follow the zeta law."""
         _require_one(self, dim)
         return ZetaAtoms(self.constant, 2.0 * self.order, self.period)
 
@@ -375,3 +362,19 @@ class PeriodicSobolev(Circular):
 def _require_one(kernel: Circular, dim: int) -> None:
     if dim != 1:
         raise UnavailableError(f"points of {kernel!r} are single numbers, not {dim}")
+
+
+@lru_cache(maxsize=16)
+def bernoulli(s: int) -> Array:
+    """Coefficients in y = x^2, highest first, of (-1)^(s-1) (2 pi)^(2s) / (2s)! B_2s(1/2 + x).
+
+    About 1/2 the terms alternate like those of a cosine, and hardly cancel for |x| <= 1/2: they are
+    the derivatives 2 (-1)^(m-1) (2 pi)^(2m) eta(2s - 2m) of 2 sum_l l^(-2s) cos(2 pi l t) at
+    t = 1/2, over (2m)!, with Dirichlet's eta(k) = (1 - 2^(1-k)) zeta(k) and eta(0) = 1/2.
+    """
+    from scipy.special import factorial, zeta
+
+    m = np.arange(s, -1, -1)
+    k = 2.0 * (s - m)
+    eta = np.where(k > 0, (1.0 - 2.0 ** (1.0 - k)) * zeta(np.maximum(k, 2.0)), 0.5)
+    return frozen(2.0 * (-1.0) ** (m - 1) * _TWO_PI ** (2 * m) * eta / factorial(2 * m))

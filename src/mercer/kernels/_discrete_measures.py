@@ -81,7 +81,6 @@ class TableAtoms(Atoms):
 
     @property
     def mass(self) -> float:  # type: ignore[override]
-        """c_0 + 2 (c_1 + ... + c_L)."""
         return float(self.table[0] + 2.0 * np.sum(self.table[1:]))
 
     def _masses(self, orders: Array) -> Array:
@@ -105,7 +104,6 @@ class ZetaAtoms(Atoms):
 
     @property
     def mass(self) -> float:  # type: ignore[override]
-        """constant + 2 zeta(exponent)."""
         from scipy.special import zeta
 
         return self.constant + 2.0 * float(zeta(self.exponent))

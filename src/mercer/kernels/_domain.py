@@ -11,6 +11,7 @@ import numpy as np
 from mercer._array import as_points, frozen, is_sparse, positive
 from mercer.engine import Dot, Map, Program, Scales, Var, as_float64, diagonal
 from mercer.exceptions import DomainError, InputError
+from mercer.kernels._parameters import checked
 
 _SQUARED_NORM = Program((Dot(),), Var(0))
 
@@ -99,6 +100,7 @@ class Vectors(Domain):
 
 
 @dataclass(frozen=True)
+@checked(radius=positive)
 class OpenBall(Domain):
     """Vectors x with |x| < radius: where a power series of <x, y> converges.
 
@@ -124,11 +126,9 @@ class OpenBall(Domain):
 
     radius: float
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "radius", positive(self.radius, "radius"))
+    base = Vectors()
 
     def check(self, X: Any, name: str) -> Any:
-        """Vectors inside."""
         X = Vectors().check(X, name)
         norms = diagonal(_SQUARED_NORM, as_float64(X))
         eps = float(np.finfo(X.dtype).eps)
@@ -141,11 +141,6 @@ class OpenBall(Domain):
                 "enlarge the ball (the scale of the kernel)"
             )
         return X
-
-    @property
-    def base(self) -> Domain:
-        """Vectors."""
-        return Vectors()
 
 
 @dataclass(frozen=True)
@@ -212,7 +207,6 @@ class AnyPoints(Domain):
     """The domain of constants: any points in a sum or product, vectors on their own."""
 
     def check(self, X: Any, name: str) -> Any:
-        """Vectors."""
         return Vectors().check(X, name)
 
 
@@ -238,7 +232,6 @@ class Mapped(Domain):
 
     @property
     def base(self) -> Domain:
-        """What the map takes."""
         return self._taken.base
 
     @property
@@ -258,12 +251,10 @@ class Intersection(Domain):
     right: Domain
 
     def check(self, X: Any, name: str) -> Any:
-        """What both accept."""
         return self.right.check(self.left.check(X, name), name)
 
     @property
     def base(self) -> Domain:
-        """The set both are parts of."""
         return self.left.base
 
     @property

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,10 @@ from mercer._array import non_negative, positive, positive_int, positive_length,
 from mercer.engine import Dot, Program, Var
 from mercer.kernels._flags import Definiteness, Flags
 from mercer.kernels._kernel import Kernel
+from mercer.kernels._parameters import checked
 from mercer.kernels._radial import recorded
+
+positive_scale = partial(positive_length, limit=1e150)
 
 
 class DotProduct(Kernel):
@@ -55,11 +59,11 @@ class Linear(DotProduct):
     flags = Flags(Definiteness.POSITIVE, True, None, False, False)
 
     def profile(self, t: Any) -> Any:
-        """t itself."""
         return t
 
 
 @dataclass(frozen=True)
+@checked(degree=positive_int, scale=positive_scale, offset=non_negative)
 class Polynomial(DotProduct):
     """Polynomial kernel k(x, y) = (<x, y> / s + c)^p.
 
@@ -88,11 +92,6 @@ class Polynomial(DotProduct):
     scale: float = 1.0
     offset: float = 1.0
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "degree", positive_int(self.degree, "degree"))
-        object.__setattr__(self, "scale", positive_length(self.scale, "scale", limit=1e150))
-        object.__setattr__(self, "offset", non_negative(self.offset, "offset"))
-
     @property
     def flags(self) -> Flags:  # type: ignore[override]
         """Positive definite; convex on the whole line for even degrees and degree one."""
@@ -105,11 +104,11 @@ class Polynomial(DotProduct):
         return cls(degree, 1.0 / positive(gamma, "gamma"), coef0)
 
     def profile(self, t: Any) -> Any:
-        """(t / s + c)^p."""
         return (t / self.scale + self.offset) ** self.degree
 
 
 @dataclass(frozen=True)
+@checked(scale=positive_scale)
 class Exponential(DotProduct):
     """Exponential dot-product kernel k(x, y) = exp(<x, y> / s).
 
@@ -139,20 +138,17 @@ class Exponential(DotProduct):
         """Positive definite, convex, universal; characteristic on bounded sets only."""
         return Flags(Definiteness.POSITIVE, True, None, None, True)
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "scale", positive_length(self.scale, "scale", limit=1e150))
-
     @classmethod
     def from_gamma(cls, gamma: float) -> Exponential:
         """Return exp(gamma <x, y>): s = 1 / gamma."""
         return cls(1.0 / positive(gamma, "gamma"))
 
     def profile(self, t: Any) -> Any:
-        """exp(t / s)."""
         return np.exp(t / self.scale)
 
 
 @dataclass(frozen=True)
+@checked(scale=positive_scale, offset=real)
 class Sigmoid(DotProduct):
     """Sigmoid kernel k(x, y) = tanh(<x, y> / s + c): the neuron of a network taken as a kernel.
 
@@ -188,15 +184,10 @@ class Sigmoid(DotProduct):
 
     flags = Flags(Definiteness.UNKNOWN, False, None, None)
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "scale", positive_length(self.scale, "scale", limit=1e150))
-        object.__setattr__(self, "offset", real(self.offset, "offset"))
-
     @classmethod
     def from_gamma(cls, gamma: float, coef0: float = 0.0) -> Sigmoid:
         """Return tanh(gamma <x, y> + coef0), as scikit-learn writes it: s = 1 / gamma."""
         return cls(1.0 / positive(gamma, "gamma"), coef0)
 
     def profile(self, t: Any) -> Any:
-        """tanh(t / s + c)."""
         return np.tanh(t / self.scale + self.offset)

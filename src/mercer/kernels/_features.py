@@ -15,6 +15,7 @@ from mercer._array import Array, as_points, is_sparse, non_negative, positive, p
 from mercer.engine import Map
 from mercer.exceptions import InputError
 from mercer.kernels._domain import Domain
+from mercer.kernels._parameters import checked
 
 _LARGEST_MAP = 1_000_000  # monomials; more are never wanted, the kernel is the shorter way
 
@@ -81,6 +82,7 @@ class Features(Map):
 
 
 @dataclass(frozen=True)
+@checked(degree=positive_int, scale=positive, offset=non_negative)
 class Monomials(Map):
     """Map x to the weighted monomials whose inner product is (<x, y> / s + c)^p.
 
@@ -115,11 +117,6 @@ class Monomials(Map):
     degree: int
     scale: float = 1.0
     offset: float = 1.0
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "degree", positive_int(self.degree, "degree"))
-        object.__setattr__(self, "scale", positive(self.scale, "scale"))
-        object.__setattr__(self, "offset", non_negative(self.offset, "offset"))
 
     def apply(self, X: Any) -> Array:
         """The features, shape (n, number of monomials)."""

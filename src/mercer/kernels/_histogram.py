@@ -14,6 +14,7 @@ from mercer.exceptions import DomainError
 from mercer.kernels._domain import Domain, Vectors
 from mercer.kernels._flags import Definiteness, Flags
 from mercer.kernels._kernel import Kernel
+from mercer.kernels._parameters import checked
 from mercer.kernels._radial import recorded
 
 
@@ -21,8 +22,9 @@ from mercer.kernels._radial import recorded
 class NonNegative(Domain):
     """Vectors whose coordinates are all >= 0: counts, histograms, spectra."""
 
+    base = Vectors()
+
     def check(self, X: Any, name: str) -> Any:
-        """A dense matrix of finite numbers >= 0."""
         if is_sparse(X):
             raise DomainError(
                 f"{name} is sparse, and this kernel compares all coordinates; use {name}.toarray()"
@@ -36,21 +38,13 @@ class NonNegative(Domain):
             )
         return frozen(X)
 
-    @property
-    def base(self) -> Domain:
-        """Vectors."""
-        return Vectors()
-
 
 class _Histogram(Kernel):
     """A profile of one sum over coordinates, on non-negative vectors."""
 
     kind: ClassVar[str]
 
-    @property
-    def domain(self) -> Domain:
-        """Vectors with coordinates >= 0."""
-        return NonNegative()
+    domain = NonNegative()
 
     @abstractmethod
     def profile(self, v: Any) -> Any:
@@ -88,7 +82,6 @@ class Minimum(_Histogram):
     kind = "minimum"
 
     def profile(self, v: Any) -> Any:
-        """v itself."""
         return v
 
 
@@ -116,7 +109,6 @@ class Harmonic(_Histogram):
     kind = "harmonic"
 
     def profile(self, v: Any) -> Any:
-        """v itself."""
         return v
 
 
@@ -146,11 +138,11 @@ class AdditiveChiSquare(_Histogram):
     kind = "chi2"
 
     def profile(self, v: Any) -> Any:
-        """Minus v."""
         return -v
 
 
 @dataclass(frozen=True)
+@checked(gamma=positive)
 class ChiSquare(_Histogram):
     """Chi-square kernel k(x, y) = exp(-gamma sum_c (x_c - y_c)^2 / (x_c + y_c)), with 0 / 0 = 0.
 
@@ -180,9 +172,5 @@ class ChiSquare(_Histogram):
     flags = Flags(Definiteness.POSITIVE, universal=True)
     kind = "chi2"
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "gamma", positive(self.gamma, "gamma"))
-
     def profile(self, v: Any) -> Any:
-        """exp(-gamma v)."""
         return np.exp(-self.gamma * v)

@@ -24,7 +24,7 @@ from mercer.kernels._measures import (
     ScaleMixture,
     SpectralMeasure,
 )
-from mercer.kernels._parameters import Parametrized
+from mercer.kernels._parameters import Parametrized, checked
 
 
 class Kernel(Parametrized, ABC):
@@ -162,6 +162,7 @@ def as_kernel(value: Any, operation: str) -> Kernel | None:
 
 
 @dataclass(frozen=True)
+@checked(value=positive)
 class Constant(Kernel):
     """k(x, y) = c: the kernel of an intercept.
 
@@ -180,17 +181,9 @@ class Constant(Kernel):
     value: float
 
     flags = Flags(Definiteness.POSITIVE, True, True, False, False)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "value", positive(self.value, "value"))
-
-    @property
-    def domain(self) -> Domain:
-        """Any points."""
-        return AnyPoints()
+    domain = AnyPoints()
 
     def lower(self) -> Program:
-        """A program without variables."""
         return Program((), Const(self.value))
 
     def mixing_measure(self) -> MixingMeasure:
@@ -198,7 +191,6 @@ class Constant(Kernel):
         return PointMass(0.0, self.value)
 
     def spectral_measure(self, dim: int) -> SpectralMeasure:
-        """All mass at w = 0."""
         return ScaleMixture(self.mixing_measure(), dim)
 
 
@@ -214,7 +206,6 @@ class _OfTwo(Kernel):
 
     @property
     def domain(self) -> Domain:
-        """The points of both kernels."""
         return self.left.domain.meet(self.right.domain)
 
     @property
@@ -241,11 +232,9 @@ class Sum(_OfTwo):
 
     @property
     def flags(self) -> Flags:  # type: ignore[override]
-        """What the summands give."""
         return self.left.flags.plus(self.right.flags, same_kind=self._same_kind)
 
     def lower(self) -> Program:
-        """The sum of the programs."""
         return self.left.program + self.right.program
 
     def mixing_measure(self) -> MixingMeasure:
@@ -254,7 +243,6 @@ class Sum(_OfTwo):
         return self.left.mixing_measure() + self.right.mixing_measure()
 
     def spectral_measure(self, dim: int) -> SpectralMeasure:
-        """A mixture."""
         return Mixture(self.left.spectral_measure(dim), self.right.spectral_measure(dim))
 
     def __repr__(self) -> str:
@@ -275,7 +263,6 @@ class Product(_OfTwo):
 
     @property
     def flags(self) -> Flags:  # type: ignore[override]
-        """What the factors give."""
         return self.left.flags.times(
             self.right.flags,
             same_kind=self._same_kind,
@@ -284,7 +271,6 @@ class Product(_OfTwo):
         )
 
     def lower(self) -> Program:
-        """The product of the programs."""
         return self.left.program * self.right.program
 
     def mixing_measure(self) -> MixingMeasure:
@@ -337,15 +323,12 @@ class Transformed(Kernel):
 
     @property
     def domain(self) -> Domain:
-        """Points that can be mapped into the domain of the kernel."""
         return Mapped(self.kernel.domain, self.point_map)
 
     def lower(self) -> Program:
-        """The program on mapped points."""
         return self.kernel.program.mapped((self.point_map,))
 
     def mixing_measure(self) -> MixingMeasure:
-        """That of the kernel: the profile is the same."""
         return self.kernel.mixing_measure()
 
     def spectral_measure(self, dim: int) -> SpectralMeasure:

@@ -71,11 +71,9 @@ class PointMass(MixingMeasure):
     mass: float = 1.0
 
     def density(self, t: Any) -> Array:
-        """There is none."""
         raise UnavailableError(f"this measure is a point mass at t = {self.t!r}: no density")
 
     def draw(self, size: int, rng: np.random.Generator) -> Array:
-        """Always t."""
         return np.full(size, self.t)
 
     def spectral_density(self, squared: Array, dim: int) -> Array:
@@ -101,7 +99,6 @@ class GammaMixing(MixingMeasure):
         return np.asarray(self.mass * np.exp(log))
 
     def draw(self, size: int, rng: np.random.Generator) -> Array:
-        """Gamma draws."""
         return rng.gamma(self.shape, 1.0 / self.rate, size)
 
     def spectral_density(self, squared: Array, dim: int) -> Array:
@@ -149,7 +146,6 @@ class InverseGammaMixing(MixingMeasure):
         return np.asarray(self.mass * np.exp(log))
 
     def draw(self, size: int, rng: np.random.Generator) -> Array:
-        """Reciprocals of Gamma draws."""
         return self.scale / rng.gamma(self.shape, 1.0, size)
 
     def spectral_density(self, squared: Array, dim: int) -> Array:
@@ -166,37 +162,49 @@ class InverseGammaMixing(MixingMeasure):
 
 
 @dataclass(frozen=True)
-class _MixingSum(MixingMeasure):
-    left: MixingMeasure
-    right: MixingMeasure
+class _SumOfTwo:
+    """The mass and the draws of the sum of two measures of either kind."""
+
+    left: Any
+    right: Any
 
     @property
-    def mass(self) -> float:  # type: ignore[override]
-        return self.left.mass + self.right.mass
-
-    def density(self, t: Any) -> Array:
-        return self.left.density(t) + self.right.density(t)
+    def mass(self) -> float:
+        return float(self.left.mass + self.right.mass)
 
     def draw(self, size: int, rng: np.random.Generator) -> Array:
         from_left = rng.random(size) * self.mass < self.left.mass
         left, right = self.left.draw(size, rng), self.right.draw(size, rng)
-        return np.where(from_left, left, right)
-
-    def spectral_density(self, squared: Array, dim: int) -> Array:
-        left = self.left.spectral_density(squared, dim)
-        return left + self.right.spectral_density(squared, dim)
+        rows = from_left if left.ndim == 1 else from_left[:, None]
+        return np.asarray(np.where(rows, left, right))
 
 
 @dataclass(frozen=True)
-class _MixingConvolution(MixingMeasure):
-    """The law of t_1 + t_2; a point mass only moves or scales the other measure."""
+class _ConvolutionOfTwo:
+    """The mass and the draws of the law of the sum of two independent draws."""
 
-    left: MixingMeasure
-    right: MixingMeasure
+    left: Any
+    right: Any
 
     @property
-    def mass(self) -> float:  # type: ignore[override]
-        return self.left.mass * self.right.mass
+    def mass(self) -> float:
+        return float(self.left.mass * self.right.mass)
+
+    def draw(self, size: int, rng: np.random.Generator) -> Array:
+        return np.asarray(self.left.draw(size, rng) + self.right.draw(size, rng))
+
+
+class _MixingSum(_SumOfTwo, MixingMeasure):  # type: ignore[override]
+    def density(self, t: Any) -> Array:
+        return np.asarray(self.left.density(t) + self.right.density(t))
+
+    def spectral_density(self, squared: Array, dim: int) -> Array:
+        left = self.left.spectral_density(squared, dim)
+        return np.asarray(left + self.right.spectral_density(squared, dim))
+
+
+class _MixingConvolution(_ConvolutionOfTwo, MixingMeasure):  # type: ignore[override]
+    """The law of t_1 + t_2; a point mass only moves or scales the other measure."""
 
     def density(self, t: Any) -> Array:
         for point, other in ((self.left, self.right), (self.right, self.left)):
@@ -209,9 +217,6 @@ class _MixingConvolution(MixingMeasure):
             "the mixing measure of this product has no closed density; sample it"
         )
 
-    def draw(self, size: int, rng: np.random.Generator) -> Array:
-        return self.left.draw(size, rng) + self.right.draw(size, rng)
-
     def spectral_density(self, squared: Array, dim: int) -> Array:
         left, right = self.left, self.right
         if isinstance(left, PointMass) and isinstance(right, PointMass):
@@ -219,7 +224,7 @@ class _MixingConvolution(MixingMeasure):
             return both.spectral_density(squared, dim)
         for point, other in ((left, right), (right, left)):
             if isinstance(point, PointMass) and point.t == 0.0:
-                return point.mass * other.spectral_density(squared, dim)
+                return np.asarray(point.mass * other.spectral_density(squared, dim))
         raise UnavailableError("the spectral density of this product has no closed form; sample it")
 
 
@@ -272,7 +277,6 @@ class ScaleMixture(SpectralMeasure):
 
     @property
     def mass(self) -> float:  # type: ignore[override]
-        """That of the mixing measure."""
         return self.mixing.mass
 
     def _density(self, w: Array) -> Array:
@@ -284,61 +288,31 @@ class ScaleMixture(SpectralMeasure):
         return scale[:, None] * rng.standard_normal((size, self.dim))
 
 
-@dataclass(frozen=True)
-class Mixture(SpectralMeasure):
+class Mixture(_SumOfTwo, SpectralMeasure):  # type: ignore[override]
     """The sum of two measures."""
 
-    left: SpectralMeasure
-    right: SpectralMeasure
-
     @property
     def dim(self) -> int:  # type: ignore[override]
-        """That of both."""
-        return self.left.dim
-
-    @property
-    def mass(self) -> float:  # type: ignore[override]
-        """The sum of the masses."""
-        return self.left.mass + self.right.mass
+        return int(self.left.dim)
 
     def _density(self, w: Array) -> Array:
-        return self.left._density(w) + self.right._density(w)
-
-    def draw(self, size: int, rng: np.random.Generator) -> Array:
-        """From either, by its mass."""
-        from_left = rng.random(size) * self.mass < self.left.mass
-        left, right = self.left.draw(size, rng), self.right.draw(size, rng)
-        return np.where(from_left[:, None], left, right)
+        return np.asarray(self.left._density(w) + self.right._density(w))
 
 
-@dataclass(frozen=True)
-class Convolution(SpectralMeasure):
+class Convolution(_ConvolutionOfTwo, SpectralMeasure):  # type: ignore[override]
     """The law of the sum of two independent draws; a radial product keeps its density."""
-
-    left: SpectralMeasure
-    right: SpectralMeasure
 
     @property
     def dim(self) -> int:  # type: ignore[override]
-        """That of both."""
-        return self.left.dim
-
-    @property
-    def mass(self) -> float:  # type: ignore[override]
-        """The product of the masses."""
-        return self.left.mass * self.right.mass
+        return int(self.left.dim)
 
     def _density(self, w: Array) -> Array:
         for point, other in ((self.left, self.right), (self.right, self.left)):
             if isinstance(point, ScaleMixture) and point.mixing == PointMass(0.0, point.mass):
-                return point.mass * other._density(w)
+                return np.asarray(point.mass * other._density(w))
         if isinstance(self.left, ScaleMixture) and isinstance(self.right, ScaleMixture):
             return ScaleMixture(self.left.mixing * self.right.mixing, self.dim)._density(w)
         raise UnavailableError("the spectral density of this product has no closed form; sample it")
-
-    def draw(self, size: int, rng: np.random.Generator) -> Array:
-        """The sum of a draw from each."""
-        return self.left.draw(size, rng) + self.right.draw(size, rng)
 
 
 @dataclass(frozen=True)
@@ -351,7 +325,6 @@ class LinearImage(SpectralMeasure):
 
     @property
     def mass(self) -> float:  # type: ignore[override]
-        """Unchanged."""
         return self.inner.mass
 
     def _density(self, w: Array) -> Array:
@@ -365,5 +338,4 @@ class LinearImage(SpectralMeasure):
         return inner / abs(float(np.linalg.det(A)))
 
     def draw(self, size: int, rng: np.random.Generator) -> Array:
-        """Draws of the inner measure, pulled back."""
         return self.point_map.pull(self.inner.draw(size, rng), self.dim)

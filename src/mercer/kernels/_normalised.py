@@ -66,9 +66,7 @@ class Normalised(Kernel):
 
     @property
     def domain(self) -> Domain:
-        """The points of the kernel whose feature is not zero."""
         return _NonZero(self.kernel)
 
     def lower(self) -> Program:
-        """The program over the roots of its diagonal."""
         return self.kernel.program.normalised()

@@ -3,12 +3,33 @@
 from __future__ import annotations
 
 import inspect
-from typing import Any, Self
+from collections.abc import Callable
+from typing import Any, Self, TypeVar
 
 import numpy as np
 
 from mercer._array import frozen
 from mercer.exceptions import InputError
+
+T = TypeVar("T")
+
+
+def checked(**checks: Callable[[Any, str], Any]) -> Callable[[type[T]], type[T]]:
+    """Pass fields of a frozen dataclass through check(value, name), before its `__post_init__`."""
+
+    def decorate(kind: type[T]) -> type[T]:
+        further = kind.__dict__.get("__post_init__")
+
+        def post_init(self: T) -> None:
+            for name, check in checks.items():
+                object.__setattr__(self, name, check(getattr(self, name), name))
+            if further is not None:
+                further(self)
+
+        kind.__post_init__ = post_init  # type: ignore[attr-defined]
+        return kind
+
+    return decorate
 
 
 class Parametrized:

@@ -49,11 +49,9 @@ class FromFunction(Kernel):
 
     @property
     def domain(self) -> Domain:
-        """`on`, or vectors."""
         return Vectors() if self.on is None else self.on
 
     def lower(self) -> Program:
-        """One variable: the function itself."""
         values = _Values(self.function)
         return Program((Block(values, values),), Var(0))
 
@@ -117,16 +115,13 @@ class Precomputed(Kernel):
 
     @property
     def flags(self) -> Flags:  # type: ignore[override]
-        """What was claimed."""
         return Flags(self.definiteness)
 
     @property
     def domain(self) -> Domain:
-        """The row numbers."""
         return RowIds(self.K.shape[0])
 
     def lower(self) -> Program:
-        """One variable: an entry of the matrix."""
         return Program((Block(_Lookup(self.K), _Lookup(self.K)),), Var(0))
 
     def __eq__(self, other: object) -> bool:

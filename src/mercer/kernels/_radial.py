@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,7 @@ from mercer.kernels._measures import (
     ScaleMixture,
     SpectralMeasure,
 )
+from mercer.kernels._parameters import checked
 
 _LARGEST_ALPHA = 1e30  # (1 + w / alpha)^-alpha = exp(-w) to rounding, unless both underflow
 _MONOTONE = Flags(Definiteness.POSITIVE, True, True, True, True)
@@ -79,7 +81,23 @@ def recorded(kernel: Any, variable: Var) -> Expr:
         return Opaque(variable, kernel.profile)
 
 
+def _length_scale(value: Any, name: str) -> float:
+    if np.ndim(value) == 1:
+        raise InputError(
+            f"{name} must be a single number; for one length per column write "
+            "kernel.transform(Scales(lengths))"
+        )
+    return positive_length(value, name)
+
+
+def _smoothness(value: Any, name: str) -> float:
+    if np.ndim(value) != 0 or value not in (0.5, 1.5, 2.5):
+        raise InputError(f"{name} must be 0.5, 1.5 or 2.5, got {value!r}")
+    return float(value)
+
+
 @dataclass(frozen=True)
+@checked(length_scale=_length_scale)
 class Gaussian(Radial):
     """Gaussian kernel k(x, y) = exp(-|x - y|^2 / (2 s^2)).
 
@@ -108,9 +126,6 @@ class Gaussian(Radial):
 
     flags = _MONOTONE
 
-    def __post_init__(self) -> None:
-        _check_scale(self)
-
     @classmethod
     def from_gamma(cls, gamma: float) -> Gaussian:
         """Return exp(-gamma |x - y|^2), as scikit-learn writes it: s = 1 / sqrt(2 gamma)."""
@@ -127,7 +142,6 @@ class Gaussian(Radial):
         return 0.5 / self.length_scale**2
 
     def profile(self, u: Any) -> Any:
-        """exp(-u / (2 s^2))."""
         return np.exp(-self.gamma * u)
 
     def mixing_measure(self) -> MixingMeasure:
@@ -136,6 +150,7 @@ class Gaussian(Radial):
 
 
 @dataclass(frozen=True)
+@checked(length_scale=_length_scale)
 class Laplace(Radial):
     """Laplace (exponential) kernel k(x, y) = exp(-|x - y| / l), with the Euclidean distance.
 
@@ -163,9 +178,6 @@ class Laplace(Radial):
 
     flags = _MONOTONE
 
-    def __post_init__(self) -> None:
-        _check_scale(self)
-
     @classmethod
     def from_gamma(cls, gamma: float) -> Laplace:
         """Return exp(-gamma |x - y|): l = 1 / gamma."""
@@ -177,7 +189,6 @@ class Laplace(Radial):
         return cls(positive(bandwidth, "bandwidth") / positive(rate, "rate"))
 
     def profile(self, u: Any) -> Any:
-        """exp(-sqrt(u) / l)."""
         return np.exp(-np.sqrt(u) / self.length_scale)
 
     def mixing_measure(self) -> MixingMeasure:
@@ -186,6 +197,7 @@ class Laplace(Radial):
 
 
 @dataclass(frozen=True)
+@checked(nu=_smoothness, length_scale=_length_scale)
 class Matern(Radial):
     """Matern kernel: how smooth its functions are is set by nu.
 
@@ -210,14 +222,7 @@ class Matern(Radial):
 
     flags = _MONOTONE
 
-    def __post_init__(self) -> None:
-        if np.ndim(self.nu) != 0 or self.nu not in (0.5, 1.5, 2.5):
-            raise InputError(f"nu must be 0.5, 1.5 or 2.5, got {self.nu!r}")
-        object.__setattr__(self, "nu", float(self.nu))
-        _check_scale(self)
-
     def profile(self, u: Any) -> Any:
-        """The profile of w = 2 nu u / l^2."""
         w = (2.0 * self.nu / self.length_scale**2) * u
         return np.exp(-np.sqrt(w)) if self.nu == 0.5 else matern(w, self.nu)
 
@@ -227,6 +232,7 @@ class Matern(Radial):
 
 
 @dataclass(frozen=True)
+@checked(alpha=positive, length_scale=_length_scale)
 class RationalQuadratic(Radial):
     """Rational quadratic kernel k(x, y) = (1 + |x - y|^2 / (2 alpha l^2))^-alpha.
 
@@ -252,19 +258,15 @@ class RationalQuadratic(Radial):
     flags = _MONOTONE
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "alpha", positive(self.alpha, "alpha"))
         if self.alpha > _LARGEST_ALPHA:
             raise InputError(
                 f"alpha must be at most {_LARGEST_ALPHA:g}, got {self.alpha!r}; use "
                 f"Gaussian({self.length_scale!r}), which is equal to rounding"
             )
-        _check_scale(self)
-        positive_length(
-            2.0 * self.alpha * self.length_scale**2, "2 alpha length_scale^2", limit=1e150
-        )
+        rate = 2.0 * self.alpha * self.length_scale**2
+        positive_length(rate, "2 alpha length_scale^2", limit=1e150)
 
     def profile(self, u: Any) -> Any:
-        """(1 + u / (2 alpha l^2))^-alpha."""
         return (1.0 + u / (2.0 * self.alpha * self.length_scale**2)) ** -self.alpha
 
     def mixing_measure(self) -> MixingMeasure:
@@ -272,7 +274,9 @@ class RationalQuadratic(Radial):
         return GammaMixing(self.alpha, 2.0 * self.alpha * self.length_scale**2)
 
 
+# c up to 1e100, because (c + u)^(-p - 2), its second derivative, is not scaled
 @dataclass(frozen=True)
+@checked(c=partial(positive_length, limit=1e100), p=positive)
 class InverseMultiquadric(Radial):
     """Inverse multiquadric kernel k(x, y) = (c + |x - y|^2)^-p, also called inverse quadratic.
 
@@ -300,25 +304,9 @@ class InverseMultiquadric(Radial):
 
     flags = _MONOTONE
 
-    def __post_init__(self) -> None:
-        # up to 1e100, because (c + u)^(-p - 2), its second derivative, is not scaled
-        object.__setattr__(self, "c", positive_length(self.c, "c", limit=1e100))
-        object.__setattr__(self, "p", positive(self.p, "p"))
-
     def profile(self, u: Any) -> Any:
-        """(c + u)^-p."""
         return (self.c + u) ** -self.p
 
     def mixing_measure(self) -> MixingMeasure:
         """Gamma with shape p and rate c, of mass c^-p."""
         return GammaMixing(self.p, self.c, self.c**-self.p)
-
-
-def _check_scale(kernel: Any) -> None:
-    scale = kernel.length_scale
-    if np.ndim(scale) == 1:
-        raise InputError(
-            "length_scale must be a single number; for one length per column write "
-            f"{type(kernel).__name__}(...).transform(Scales(lengths))"
-        )
-    object.__setattr__(kernel, "length_scale", positive_length(scale, "length_scale"))

@@ -8,16 +8,18 @@ from typing import Any
 
 import numpy as np
 
-from mercer._array import as_vector, positive, positive_int, positive_length
+from mercer._array import as_vector, positive, positive_int
 from mercer.exceptions import InputError
 from mercer.kernels._domain import Domain, OpenBall, Vectors
-from mercer.kernels._dot_product import DotProduct
+from mercer.kernels._dot_product import DotProduct, positive_scale
 from mercer.kernels._flags import Definiteness, Flags
+from mercer.kernels._parameters import checked
 
 _WHOLE = 64  # exponents up to here are multiplied out by every engine
 
 
 @dataclass(frozen=True)
+@checked(scale=positive_scale)
 class Geometric(DotProduct):
     """Geometric kernel k(x, y) = 1 / (1 - <x, y> / s) on the open ball |x|^2 < s.
 
@@ -51,20 +53,16 @@ class Geometric(DotProduct):
 
     flags = Flags(Definiteness.POSITIVE, True, None, None, True)
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "scale", positive_length(self.scale, "scale", limit=1e150))
-
     @property
     def domain(self) -> Domain:
-        """The open ball of radius sqrt(s)."""
         return OpenBall(math.sqrt(self.scale))
 
     def profile(self, t: Any) -> Any:
-        """1 / (1 - t / s)."""
         return 1.0 / (1.0 - t / self.scale)
 
 
 @dataclass(frozen=True)
+@checked(degree=positive_int)
 class VovkPolynomial(DotProduct):
     """Vovk's real polynomial k(x, y) = 1 + t + ... + t^(p-1) = (1 - t^p) / (1 - t), t = <x, y>.
 
@@ -92,9 +90,6 @@ class VovkPolynomial(DotProduct):
     """
 
     degree: int = 3
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "degree", positive_int(self.degree, "degree"))
 
     @property
     def flags(self) -> Flags:  # type: ignore[override]
@@ -171,11 +166,9 @@ class Taylor(DotProduct):
 
     @property
     def domain(self) -> Domain:
-        """The open ball of radius sqrt(r), or all vectors."""
         return Vectors() if self.radius == math.inf else OpenBall(math.sqrt(self.radius))
 
     def profile(self, t: Any) -> Any:
-        """The sum, by halves."""
         total = _polynomial(self.coefficients, t)
         return total + 0.0 * t if isinstance(total, float) else total
 

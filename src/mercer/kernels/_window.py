@@ -8,10 +8,12 @@ from typing import Any
 from mercer._array import non_negative, positive
 from mercer.engine import cut
 from mercer.kernels._flags import Definiteness, Flags
+from mercer.kernels._parameters import checked
 from mercer.kernels._radial import Radial
 
 
 @dataclass(frozen=True)
+@checked(c=positive, rho=lambda rho, name: None if rho is None else positive(rho, name))
 class Epanechnikov(Radial):
     """Epanechnikov kernel k(x, y) = c - |x - y|^2 inside the window |x - y|^2 <= rho, else 0.
 
@@ -42,11 +44,6 @@ class Epanechnikov(Radial):
     c: float = 1.0
     rho: float | None = None
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "c", positive(self.c, "c"))
-        if self.rho is not None:
-            object.__setattr__(self, "rho", positive(self.rho, "rho"))
-
     @property
     def flags(self) -> Flags:  # type: ignore[override]
         """Indefinite; convex only where the profile does not jump."""
@@ -57,11 +54,11 @@ class Epanechnikov(Radial):
         return self.c if self.rho is None else self.rho
 
     def profile(self, u: Any) -> Any:
-        """c - u for u <= rho, else 0."""
         return cut(self._window - u, self.c - u)
 
 
 @dataclass(frozen=True)
+@checked(rho=positive)
 class Uniform(Radial):
     """Uniform kernel k(x, y) = 1 inside the window |x - y|^2 <= rho, else 0.
 
@@ -91,15 +88,13 @@ class Uniform(Radial):
 
     flags = Flags(Definiteness.INDEFINITE, False, False, None)
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "rho", positive(self.rho, "rho"))
-
     def profile(self, u: Any) -> Any:
         """1 for u <= rho, else 0; written with u so that the compiled core takes it."""
         return cut(self.rho - u, 1.0 + 0.0 * u)
 
 
 @dataclass(frozen=True)
+@checked(p=positive, c=non_negative)
 class NegativeDistance(Radial):
     """Negative distance kernel k(x, y) = c - |x - y|^p.
 
@@ -128,10 +123,6 @@ class NegativeDistance(Radial):
     p: float = 1.0
     c: float = 0.0
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "p", positive(self.p, "p"))
-        object.__setattr__(self, "c", non_negative(self.c, "c"))
-
     @property
     def flags(self) -> Flags:  # type: ignore[override]
         """Conditional up to p = 2; the profile -u^(p/2) is convex there too."""
@@ -140,5 +131,4 @@ class NegativeDistance(Radial):
         return Flags(kind, conditional, False, None)
 
     def profile(self, u: Any) -> Any:
-        """c - u^(p/2)."""
         return self.c - u ** (self.p / 2.0)

@@ -1,4 +1,4 @@
-"""Rows of data: which ones are equal, and samples that do not depend on the order of the rows."""
+"""Rows of data: equal ones, connected ones, and samples that do not depend on their order."""
 
 from __future__ import annotations
 
@@ -47,6 +47,15 @@ def spread_rows(X: Any, weights: Array | None, size: int) -> tuple[Array, Array]
     rows, mass = distinct_rows(X, weights)
     chosen = np.unique(np.linspace(0, len(mass) - 1, size).astype(int))
     return dense(rows[chosen]), mass[chosen]
+
+
+def connected(a: Array, b: Array, n: int) -> Array:
+    """Number the connected parts of a graph of n nodes with edges from a_i to b_i, shape (n,)."""
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
+    links = coo_array((np.ones(len(a), dtype=bool), (a, b)), shape=(n, n))
+    return np.asarray(connected_components(links, directed=False)[1])
 
 
 def dense(X: Any) -> Array:

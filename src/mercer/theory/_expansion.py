@@ -11,11 +11,13 @@ import numpy as np
 
 from mercer._array import Array, as_points, frozen, is_sparse, positive, positive_int
 from mercer.exceptions import InputError
+from mercer.kernels._parameters import checked
 
 _LARGE = 1e100  # where the recurrence takes out a factor
 
 
 @dataclass(frozen=True)
+@checked(length_scale=positive, sigma=positive, n_terms=positive_int, dim=positive_int)
 class MercerExpansion:
     r"""The first terms of k(x, y) = sum_j lam_j e_j(x) e_j(y), e_j orthonormal under a density p.
 
@@ -56,12 +58,6 @@ class MercerExpansion:
     sigma: float
     n_terms: int
     dim: int = 1
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "length_scale", positive(self.length_scale, "length_scale"))
-        object.__setattr__(self, "sigma", positive(self.sigma, "sigma"))
-        object.__setattr__(self, "n_terms", positive_int(self.n_terms, "n_terms"))
-        object.__setattr__(self, "dim", positive_int(self.dim, "dim"))
 
     @cached_property
     def orders(self) -> Array:

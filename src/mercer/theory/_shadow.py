@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from functools import singledispatch
 
 import numpy as np
 
@@ -128,82 +127,51 @@ def _evaluated(kernel: Kernel, u: Array, order: int) -> Array:
     return np.broadcast_to(np.asarray(value, np.float64), u.shape)
 
 
-@singledispatch
 def _shadow(kernel: Kernel) -> Kernel:
+    match kernel:
+        case Sum(left=left, right=right):
+            return _shadow(left) + _shadow(right)
+        case (
+            Product(left=Constant(value=c), right=other)
+            | Product(left=other, right=Constant(value=c))
+        ):
+            return _times(c, _shadow(other))
+        case Product():
+            raise UnavailableError(f"no shadow of the product {kernel!r} is known")
+        case Transformed(kernel=inner, point_map=point_map):
+            return _shadow(inner).transform(point_map)
+    return _shadow_of_profile(kernel)
+
+
+def _shadow_of_profile(kernel: Kernel) -> Kernel:
+    match kernel:
+        case Gaussian(length_scale=length):
+            return 2.0 * length**2 * kernel
+        case Laplace(length_scale=length):
+            return _shadow(Matern(0.5, length))
+        case Matern(nu=nu, length_scale=length):
+            # with w = z^2: M_(nu + 1)'(w) = -M_nu(w) / (4 nu), where z must be the same:
+            # z^2 = 2 nu u / l^2
+            if nu == 2.5:
+                raise UnavailableError(
+                    f"the shadow of {kernel!r} is the Matern kernel with nu = 3.5, which is not "
+                    "available"
+                )
+            return 2.0 * length**2 * Matern(nu + 1.0, length * math.sqrt((nu + 1.0) / nu))
+        case InverseMultiquadric(c=c, p=p):
+            if p <= 1.0:
+                raise _divergent(kernel, "p > 1")
+            return _times(1.0 / (p - 1.0), InverseMultiquadric(c, p - 1.0))
+        case RationalQuadratic(alpha=alpha, length_scale=length):
+            if alpha <= 1.0:
+                raise _divergent(kernel, "alpha > 1")
+            wider = RationalQuadratic(alpha - 1.0, length * math.sqrt(alpha / (alpha - 1.0)))
+            return _times(2.0 * alpha * length**2 / (alpha - 1.0), wider)
+        case Uniform(rho=rho):
+            return Epanechnikov(rho)
+        case Constant() | NegativeDistance():
+            raise _divergent(kernel, "a profile that falls off")
     raise UnavailableError(f"no shadow of {kernel!r} is known")
-
-
-@_shadow.register
-def _(kernel: Gaussian) -> Kernel:
-    return 2.0 * kernel.length_scale**2 * kernel
-
-
-@_shadow.register
-def _(kernel: Laplace) -> Kernel:
-    return _shadow(Matern(0.5, kernel.length_scale))
-
-
-@_shadow.register
-def _(kernel: Matern) -> Kernel:
-    # with w = z^2: M_(nu + 1)'(w) = -M_nu(w) / (4 nu), where z must be the same: z^2 = 2 nu u / l^2
-    nu, length = kernel.nu, kernel.length_scale
-    try:
-        smoother = Matern(nu + 1.0, length * math.sqrt((nu + 1.0) / nu))
-    except InputError as error:
-        raise UnavailableError(
-            f"the shadow of {kernel!r} is the Matern kernel with nu = {nu + 1.0}, which is not "
-            "available"
-        ) from error
-    return 2.0 * length**2 * smoother
-
-
-@_shadow.register
-def _(kernel: InverseMultiquadric) -> Kernel:
-    if kernel.p <= 1.0:
-        raise _divergent(kernel, "p > 1")
-    return _times(1.0 / (kernel.p - 1.0), InverseMultiquadric(kernel.c, kernel.p - 1.0))
-
-
-@_shadow.register
-def _(kernel: RationalQuadratic) -> Kernel:
-    alpha, length = kernel.alpha, kernel.length_scale
-    if alpha <= 1.0:
-        raise _divergent(kernel, "alpha > 1")
-    wider = RationalQuadratic(alpha - 1.0, length * math.sqrt(alpha / (alpha - 1.0)))
-    return _times(2.0 * alpha * length**2 / (alpha - 1.0), wider)
-
-
-@_shadow.register
-def _(kernel: Uniform) -> Kernel:
-    return Epanechnikov(kernel.rho)
-
-
-@_shadow.register
-def _(kernel: Constant) -> Kernel:
-    raise _divergent(kernel, "a profile that falls off")
-
-
-@_shadow.register
-def _(kernel: NegativeDistance) -> Kernel:
-    raise _divergent(kernel, "a profile that falls off")
-
-
-@_shadow.register
-def _(kernel: Sum) -> Kernel:
-    return _shadow(kernel.left) + _shadow(kernel.right)
-
-
-@_shadow.register
-def _(kernel: Product) -> Kernel:
-    for factor, other in ((kernel.left, kernel.right), (kernel.right, kernel.left)):
-        if isinstance(factor, Constant):
-            return _times(factor.value, _shadow(other))
-    raise UnavailableError(f"no shadow of the product {kernel!r} is known")
-
-
-@_shadow.register
-def _(kernel: Transformed) -> Kernel:
-    return _shadow(kernel.kernel).transform(kernel.point_map)
 
 
 def _times(factor: float, kernel: Kernel) -> Kernel:

@@ -13,6 +13,7 @@ from mercer.exceptions import DomainError, InputError
 from mercer.kernels._domain import Domain
 from mercer.kernels._flags import Definiteness, Flags
 from mercer.kernels._kernel import Kernel
+from mercer.kernels._parameters import checked
 
 _EXACT_INTEGERS = 2**53
 
@@ -127,6 +128,7 @@ def _is_missing(label: Any) -> bool:
 
 
 @dataclass(frozen=True)
+@checked(length_scale=positive)
 class Hamming(Kernel):
     """Hamming kernel k(x, y) = exp(-#{c : x_c != y_c} / l) of rows of categories.
 
@@ -159,17 +161,9 @@ class Hamming(Kernel):
 
     # a set of categories is discrete: compact means finite
     flags = Flags(Definiteness.POSITIVE, characteristic=True, universal=True)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "length_scale", positive(self.length_scale, "length_scale"))
-
-    @property
-    def domain(self) -> Domain:
-        """Rows of labels."""
-        return Categories()
+    domain = Categories()
 
     def lower(self) -> Program:
-        """One variable: the number of columns that differ."""
         differing = Var(0, nonnegative=True)
         return Program((Coordinates("differing"),), np.exp(-differing / self.length_scale))
 
@@ -196,11 +190,7 @@ class Overlap(Kernel):
 
     flags = Flags(Definiteness.POSITIVE)
 
-    @property
-    def domain(self) -> Domain:
-        """Rows of labels."""
-        return Categories()
+    domain = Categories()
 
     def lower(self) -> Program:
-        """One variable: the share itself."""
         return Program((Coordinates("equal"),), Var(0, nonnegative=True))

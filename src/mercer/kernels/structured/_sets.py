@@ -12,7 +12,6 @@ import numpy as np
 from mercer._array import Array, real
 from mercer.engine import Block, Program, Var
 from mercer.exceptions import InputError
-from mercer.kernels._domain import Domain
 from mercer.kernels._flags import Definiteness, Flags
 from mercer.kernels._kernel import Kernel
 from mercer.kernels.structured._domains import Sets
@@ -58,13 +57,9 @@ class Jaccard(Kernel):
             raise InputError(f"empty must be 1 or 0, got {empty!r}")
         object.__setattr__(self, "empty", empty)
 
-    @property
-    def domain(self) -> Domain:
-        """Finite sets."""
-        return Sets()
+    domain = Sets()
 
     def lower(self) -> Program:
-        """One variable: the share of common elements."""
         values = _Values(self.empty)
         return Program((Block(values, values),), Var(0))
 

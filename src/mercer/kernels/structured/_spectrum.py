@@ -10,9 +10,9 @@ import numpy as np
 from mercer._array import Array, positive_int
 from mercer.engine import Block, Program, Var
 from mercer.engine.pairs._subsequences import Letters
-from mercer.kernels._domain import Domain
 from mercer.kernels._flags import Definiteness, Flags
 from mercer.kernels._kernel import Kernel
+from mercer.kernels._parameters import checked
 from mercer.kernels.structured._domains import Sequences
 from mercer.kernels.structured._feature_counts import Counts, inner_products, squared_norms
 from mercer.kernels.structured._token_codes import encoded
@@ -21,6 +21,7 @@ _LARGEST = 1 << 62
 
 
 @dataclass(frozen=True)
+@checked(length=positive_int)
 class Spectrum(Kernel):
     """Spectrum kernel k(s, t) = sum_u c_u(s) c_u(t), c_u(s) how often u occurs in s.
 
@@ -57,17 +58,9 @@ class Spectrum(Kernel):
     length: int = 3
 
     flags = Flags(Definiteness.POSITIVE)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "length", positive_int(self.length, "length"))
-
-    @property
-    def domain(self) -> Domain:
-        """Sequences of hashable tokens."""
-        return Sequences()
+    domain = Sequences()
 
     def lower(self) -> Program:
-        """One variable: inner products of counts."""
         values = _Values(self.length)
         return Program((Block(values, values),), Var(0))
 

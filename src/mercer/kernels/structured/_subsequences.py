@@ -9,7 +9,6 @@ from mercer._array import Array, positive, positive_int
 from mercer.engine import Block, Program, Var
 from mercer.engine.pairs._subsequences import subsequence_diagonal, subsequence_gram
 from mercer.exceptions import InputError
-from mercer.kernels._domain import Domain
 from mercer.kernels._flags import Definiteness, Flags
 from mercer.kernels._kernel import Kernel
 from mercer.kernels.structured._domains import Sequences
@@ -74,13 +73,9 @@ class Subsequences(Kernel):
             raise InputError(f"decay must be <= 1, got {decay!r}")
         object.__setattr__(self, "decay", decay)
 
-    @property
-    def domain(self) -> Domain:
-        """Sequences of hashable tokens."""
-        return Sequences()
+    domain = Sequences()
 
     def lower(self) -> Program:
-        """One variable: the sum over subsequences."""
         values = _Values(self.length, self.decay)
         return Program((Block(values, values),), Var(0))
 

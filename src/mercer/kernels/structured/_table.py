@@ -71,13 +71,11 @@ class Tables(Domain):
         return table
 
     def joined(self, other: Domain) -> Domain:
-        """Tables that have the columns of both."""
         assert isinstance(other, Tables)
         return Tables(tuple(dict.fromkeys(self.groups + other.groups)))
 
     @property
     def base(self) -> Domain:
-        """Tables with any columns."""
         return Tables(())
 
     def __str__(self) -> str:
@@ -230,11 +228,9 @@ class Table(Kernel):
 
     @property
     def domain(self) -> Domain:
-        """Tables with the columns of all groups."""
         return Tables(tuple(Group(columns, kernel.domain) for columns, kernel in self.groups))
 
     def lower(self) -> Program:
-        """A product of functions of blocks of rows."""
         whole = Program((), Const(1.0))
         for columns, kernel in self.groups:
             part = _OnGroup(Group(columns, kernel.domain), kernel)

@@ -86,16 +86,8 @@ class Denoiser:
         """Return the map that takes y_i to what D(y_i) would be if row i had not been fitted.
 
         It leaves row i out of the mean, of the subspace and of a linear inverse: exactly for
-        `Tikhonov` weights on all directions, closely otherwise.
-
-        Parameters
-        ----------
-        rows : array of shape (m, d)
-            Distinct training rows.
-        w : array of shape (m,)
-            Their weights; equal rows are left out together.
-        total : float
-            The weight of all training rows.
+        `Tikhonov` weights on all directions, closely otherwise. The rows are distinct training rows
+        and w their weights: equal rows are left out together. `total` is the weight of all.
         """
         plane, phi = self.plane, self.weights
         C = self._coordinates(rows)
@@ -188,14 +180,8 @@ def leave_one_out_risk(
 ) -> SteinRisk:
     """Estimate the risk of a denoiser at trust 1 on the rows it was fitted to, each left out.
 
-    Parameters
-    ----------
-    denoiser : Denoiser
-    X, weights
-        What its subspace was fitted to.
-    n_rows_used : int, optional
-        The risk is averaged over so many distinct rows; by default enough for 20,000 entries, at
-        least 100 (50 for iterative solvers).
+    The risk is averaged over `n_rows_used` distinct rows; by default enough for 20,000 entries, at
+    least 100 (50 for iterative solvers).
     """
     X = denoiser.plane.origin.kernel.points(X)
     if n_rows_used is None:

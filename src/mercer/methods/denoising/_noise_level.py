@@ -67,7 +67,10 @@ def noise_level(X: Any, *, weights: Any = None) -> float:
     """
     X = as_points(X)
     w = as_weights(weights, X.shape[0])
-    effective = _effective_rows(weights, w)
+    # the number of rows that the weights count; for shares the effective sample size
+    effective = 1.0 / float(np.sum(w**2))
+    if weights is not None and float(np.sum(weights)) >= np.count_nonzero(w):
+        effective = float(np.sum(weights))
     if X.shape[0] < 2 or effective <= 1.0 + 1e-9:
         return 0.0
     mean, variance = _column_moments(X, w)
@@ -85,13 +88,6 @@ def noise_level(X: Any, *, weights: Any = None) -> float:
             free = effective - d
             bounds.append(_quantile(residual * effective / free, free))
     return float(np.sqrt(max(min(bounds), 0.0)))
-
-
-def _effective_rows(weights: Any, share: Array) -> float:
-    """The number of rows that the weights count; for shares the effective sample size."""
-    if weights is not None and float(np.sum(weights)) >= np.count_nonzero(share):
-        return float(np.sum(weights))
-    return 1.0 / float(np.sum(share**2))
 
 
 def _quantile(variances: Array, freedom: float) -> float:

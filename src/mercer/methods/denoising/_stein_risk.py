@@ -18,20 +18,11 @@ class SteinRisk:
 
     With r(y) = D(y) - y, s^2 + (t^2 |r|^2 + 2 t s^2 div r) / size is an unbiased estimate of the
     mean squared error per entry. It is least at t = -s^2 div r / |r|^2.
-
-    Attributes
-    ----------
-    variance : float
-        s^2.
-    moved : float
-        |r|^2 per entry.
-    divergence : float
-        div r per entry: minus the share of the noise that is taken out.
     """
 
-    variance: float
-    moved: float
-    divergence: float
+    variance: float  # s^2
+    moved: float  # |r|^2 per entry
+    divergence: float  # div r per entry: minus the share of the noise that is taken out
 
     @property
     def trust(self) -> float:

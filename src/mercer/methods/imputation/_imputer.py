@@ -173,8 +173,8 @@ def fit_imputer(
     scale_columns : {"auto", "std", "none"}
         Whether the automatic kernel sees columns divided by their observed standard deviations
         ("std") or as they are ("none"). "auto" takes whichever predicts hidden entries better, by
-        the product of its errors in both units. A kernel that is given is in the units of the data,
-        so that columns are not scaled.
+        the product of its errors in both units: dividing helps tables and harms images. A kernel
+        that is given is in the units of the data, so that columns are not scaled.
     n_landmarks : int, optional
         As for `kernel_pca`; by default none up to 2,000 different rows, and 500 beyond.
     max_iter : int, default=20

@@ -46,16 +46,9 @@ class Ends(NamedTuple):
 class Ascent(Search):
     """Mean shift on one density; it keeps the basins that it finds on the way.
 
-    Parameters
-    ----------
-    density : DensitySum
-    tol : float
-        Steps shorter than this share of the kernel's length are short.
-    max_iter : int
-    use_basins : bool
-        Whether to look for basins, so that rows stop early; in up to 20 columns.
-    leave : bool
-        Whether rows with short steps are moved on where they are not at a maximum.
+    Steps shorter than `tol` kernel lengths are short. `use_basins` looks for basins, so that rows
+    stop early, in up to 20 columns. `leave` moves rows with short steps on where they are not at a
+    maximum.
     """
 
     def __init__(

@@ -46,18 +46,10 @@ _FEW = 32  # centres that are compared one by one rather than by a tree
 
 @dataclass(frozen=True)
 class Basin:
-    """Every start with |z - mode| < radius and f(z) > level ends at this mode.
+    """Every start with |z - mode| < radius and f(z) > level ends at this mode."""
 
-    Attributes
-    ----------
-    mode : array of shape (d,)
-    value : float
-        f there.
-    radius, level : float
-    """
-
-    mode: Array
-    value: float
+    mode: Array  # of shape (d,)
+    value: float  # f there
     radius: float
     level: float
 
@@ -255,10 +247,9 @@ def _rounding_errors(density: DensitySum, modes: Array) -> tuple[Array, Array] |
     for kernel, program, Z, a in zip(
         density.kernels, density.programs, density.points, density.coef, strict=True
     ):
-        plain = not density.maps
-        quick = (
-            supremum_errors(Element(kernel, Points(Z, kernel.domain), a), modes) if plain else None
-        )
+        quick = None
+        if not density.maps:
+            quick = supremum_errors(Element(kernel, Points(Z, kernel.domain), a), modes)
         if quick is None:
             if len(modes) * len(Z) > _PAIRS:
                 return None  # rounding would be bounded pair by pair

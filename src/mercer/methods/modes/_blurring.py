@@ -12,9 +12,11 @@ from mercer._progress import Callback, Step
 from mercer.engine import Dense, evaluate, fields
 from mercer.exceptions import InputError
 from mercer.kernels import Kernel
+from mercer.methods._rows import connected
 from mercer.methods.density._density import weights_of
 from mercer.methods.modes._density_sum import DensitySum
 from mercer.space import mean_embedding
+from mercer.space._points import unique
 
 _SELF_WEIGHTS = ("limit", "exclude", "eps")
 _JOINED = 1e-3  # of the kernel's length: points closer than this are one
@@ -185,19 +187,12 @@ def _weight(program: Any, u: Any) -> Any:
 
 def groups(Z: Array, distance: float) -> Array:
     """Connected groups of points closer than a distance; group 0 is the largest."""
-    from scipy.sparse import coo_array
-    from scipy.sparse.csgraph import connected_components
     from scipy.spatial import cKDTree
-
-    from mercer.space._points import unique
 
     distance = max(distance, 1e-12 * float(np.abs(Z).max()), 1e-300)
     cells, first = unique(np.round(Z / distance))  # collapsed groups would have n^2 pairs
     pairs = cKDTree(cells).query_pairs(np.sqrt(Z.shape[1]) + 1e-9, output_type="ndarray")
-    k = len(cells)
-    links = coo_array((np.ones(len(pairs)), (pairs[:, 0], pairs[:, 1])), shape=(k, k))
-    _, part = connected_components(links, directed=False)
-    labels = part[first]
+    labels = connected(pairs[:, 0], pairs[:, 1], len(cells))[first]
     order = np.argsort(-np.bincount(labels), kind="stable")
     rank = np.empty(len(order), dtype=np.intp)
     rank[order] = np.arange(len(order))

@@ -141,14 +141,7 @@ class DensitySum:
 
         The step is sum_i w_i (z_i - z) / sum_i w_i with w_i = -2 a_i k'(u_i); on a data point where
         the kernel has a cusp it is that of Vardi and Zhang. `cusp` is the slope of the cusp there.
-
-        Parameters
-        ----------
-        Z : array of shape (m, d)
-        order : {1, 2}
-            2 for Hessians.
-        exact : bool
-            To rounding, instead of to `error`.
+        Order 2 gives Hessians too; `exact` is to rounding, instead of to `error`.
         """
         value, gradient, slope, hessian, shift, pull = self._added(Z, order, exact)
         cusp = None
@@ -188,15 +181,9 @@ class DensitySum:
 
     @cached_property
     def _sums(self) -> list[PreparedSum]:
+        n, tolerance = _STEPS * self.n_queries, self.tolerance
         return [
-            prepare(
-                p,
-                Z,
-                Dense(a[:, None]),
-                n_queries=_STEPS * self.n_queries,
-                tolerance=self.tolerance,
-                slopes=True,
-            )
+            prepare(p, Z, Dense(a[:, None]), n_queries=n, tolerance=tolerance, slopes=True)
             for p, Z, a in zip(self.programs, self.points, self.coef, strict=True)
         ]
 

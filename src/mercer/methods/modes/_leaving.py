@@ -24,20 +24,10 @@ _NEAR = 0.1  # of the kernel's length: how far a row may be moved to a data poin
 
 
 def settle(density: DensitySum, Z: Array, limit: float) -> tuple[Array, Array]:
-    """Where rows with short steps go next, and which of them have arrived.
+    """Where rows with short steps go next, and which of them have arrived; (m, d) and (m,).
 
-    Parameters
-    ----------
-    density : DensitySum
-    Z : array of shape (m, d)
-    limit : float
-        Steps no longer than this are short.
-
-    Returns
-    -------
-    points : array of shape (m, d)
-    arrived : array of bool, shape (m,)
-        At a maximum, or where no way up is left.
+    Steps no longer than `limit` are short. Rows have arrived at a maximum, or where no way up is
+    left.
     """
     if density.has_cusps:
         return _settle_with_cusps(density, Z, limit)

@@ -145,11 +145,10 @@ def mean_shift(
     positive(tol, "tol")
     positive_int(max_iter, "max_iter")
     target = DensitySum.of(density)
-    Z = (
-        np.concatenate(target.points)
-        if start is None
-        else target.forth(_checked_start(start, target))
-    )
+    if start is None:
+        Z = np.concatenate(target.points)
+    else:
+        Z = target.forth(_checked_start(start, target))
     target = replace(target, n_queries=len(Z))
     ascent = Ascent(target, tol, max_iter)
     ends = ascent.run(Z, callback)
@@ -162,14 +161,7 @@ def assign_to_modes(
 ) -> Array:
     """Return the number of the mode that mean shift reaches from each start, -1 for none of them.
 
-    Parameters
-    ----------
-    density : Element or Density
-    modes : array of shape (k, d)
-        From `mean_shift` on the same density.
-    start : array of shape (m, d)
-    tol, max_iter
-        As for `mean_shift`.
+    The modes are from `mean_shift` on the same density; `tol` and `max_iter` are as there.
     """
     if not len(modes):
         return np.full(len(start), -1)
@@ -220,6 +212,3 @@ def _checked_start(start: Any, target: DensitySum) -> Array:
     if X.shape[1] != target.dim:
         raise InputError(f"start must have {target.dim} columns, got {X.shape[1]}")
     return np.asarray(X, dtype=np.float64)
-
-
-__all__ = ["Modes", "mean_shift"]

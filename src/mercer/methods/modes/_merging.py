@@ -6,6 +6,7 @@ import numpy as np
 
 from mercer._array import Array
 from mercer.engine import pieces
+from mercer.methods._rows import connected
 from mercer.methods.modes._density_sum import DensitySum, heights, is_held, newton_steps
 from mercer.methods.modes._leaving import SAME, cells
 from mercer.space._points import unique
@@ -21,21 +22,11 @@ def merge_ends(density: DensitySum, modes: Array, ends: Array) -> tuple[Array, A
 
     An end at a data point where the density has a cusp is exact. Any other is off its mode by at
     most about 4 |H^-1 g|, or half the kernel's length where the Hessian H is not definite. Two are
-    one mode if they are no farther apart than that and the density does not dip between them.
+    one mode if they are no farther apart than that and the density does not dip between them. No
+    two known modes are joined.
 
-    Parameters
-    ----------
-    density : DensitySum
-    modes : array of shape (k, d)
-        No two of these are joined.
-    ends : array of shape (m, d)
-
-    Returns
-    -------
-    labels : array of int, shape (m,)
-        Row numbers of `modes`.
-    modes : array of shape (k + new, d)
-        Those that are known, then new ones: the highest end of each group.
+    Returns the row number of the mode of each end, shape (m,), and the modes, shape (k + new, d):
+    those that are known, then new ones, the highest end of each group.
     """
     if not len(ends):
         return np.zeros(0, dtype=np.intp), modes
@@ -83,20 +74,16 @@ def _nearest_known(density: DensitySum, known: Array, points: Array, off: Array)
 
 def _grouped(density: DensitySum, points: Array, off: Array) -> tuple[Array, Array]:
     """Groups of points that are one mode, and the number of the highest of each."""
-    from scipy.sparse import coo_array
-    from scipy.sparse.csgraph import connected_components
     from scipy.spatial import cKDTree
 
-    k = len(points)
-    if not k:
+    if not len(points):
         return np.zeros(0, dtype=np.intp), np.zeros(0, dtype=np.intp)
     a, b = cKDTree(points).query_pairs(2.0 * float(off.max()), output_type="ndarray").T
     close = np.linalg.norm(points[a] - points[b], axis=1) <= off[a] + off[b]
     a, b = a[close], b[close]
     joined = ~_dips(density, points[a], points[b])
-    links = coo_array((np.ones(joined.sum()), (a[joined], b[joined])), shape=(k, k))
-    count, part = connected_components(links, directed=False)
-    highest = np.zeros(count, dtype=np.intp)
+    part = connected(a[joined], b[joined], len(points))
+    highest = np.zeros(part.max() + 1, dtype=np.intp)
     order = np.argsort(heights(density.at(points)))
     highest[part[order]] = order
     return part, highest

@@ -182,7 +182,7 @@ def scale_space(
     """
     kernel = Gaussian() if kernel is None else kernel
     count = positive_int(n_bandwidths, "n_bandwidths")
-    counter = _Counter.of(kernel, X, weights, positive_int(max_starts, "max_starts"))
+    counter = _Counter(kernel, X, weights, positive_int(max_starts, "max_starts"))
     if bandwidths is None:
         if count < 2:
             raise InputError(f"n_bandwidths must be >= 2, got {count}; give bandwidths instead")
@@ -207,30 +207,23 @@ def thinned(rows: Array, most: int) -> Array:
     return rows[:: -(-len(rows) // most)]
 
 
-@dataclass(frozen=True, eq=False)
 class _Counter:
     """Modes of one sample at any bandwidth."""
 
-    kernel: Kernel
-    length: float  # of the kernel as it was given
-    X: Array  # distinct points
-    w: Array
-    starts: Array
-
-    @classmethod
-    def of(cls, kernel: Kernel, X: Any, weights: Any, max_starts: int) -> _Counter:
+    def __init__(self, kernel: Kernel, X: Any, weights: Any, max_starts: int) -> None:
         mean = mean_embedding(kernel, X, weights=weights)
         if is_sparse(mean.points):
             raise InputError("mean shift needs dense points; use X.toarray()")
         w = weights_of(mean)
-        rows, group = unique(np.asarray(mean.points[w > 0], dtype=np.float64))
-        length = float(getattr(kernel, "length_scale", 1.0))
-        w = np.bincount(group, w[w > 0], len(rows))
-        return cls(kernel, length, rows, w, thinned(rows, max_starts))
+        self.kernel = kernel
+        self.X, group = unique(np.asarray(mean.points[w > 0], dtype=np.float64))
+        self.w = np.bincount(group, w[w > 0], len(self.X))
+        self.starts = thinned(self.X, max_starts)
 
     def modes(self, bandwidth: float, starts: Array) -> Array:
         """The modes that starts reach."""
-        kernel = stretched(self.kernel, bandwidth / self.length, self.X.shape[1])
+        length = float(getattr(self.kernel, "length_scale", 1.0))
+        kernel = stretched(self.kernel, bandwidth / length, self.X.shape[1])
         density = Element(kernel, Points(self.X, kernel.domain), self.w)
         if not kernel.program.is_smooth:
             return mean_shift(density, starts).points

@@ -7,32 +7,18 @@ import heapq
 import numpy as np
 
 from mercer._array import Array
+from mercer.methods._rows import connected
 
 
 def joined_regions(ends: Array, shape: tuple[int, ...], join: float) -> Array:
-    """Number the regions of pixels that are connected by close neighbours.
+    """Number the regions of pixels that are connected by close neighbours, shape (h, w).
 
-    Parameters
-    ----------
-    ends : array of shape (h w, d)
-        One point for each pixel, row by row.
-    shape : (h, w)
-    join : float
-        Neighbouring pixels are close if their points are at most this far apart.
-
-    Returns
-    -------
-    array of int, shape (h, w)
+    Neighbouring pixels are close if their `ends` (one point per pixel, row by row) are at most
+    `join` apart.
     """
-    from scipy.sparse import coo_array
-    from scipy.sparse.csgraph import connected_components
-
-    n = len(ends)
-    a, b = _neighbours(np.arange(n).reshape(shape))
+    a, b = _neighbours(np.arange(len(ends)).reshape(shape))
     close = np.linalg.norm(ends[a] - ends[b], axis=1) <= join
-    a, b = a[close], b[close]
-    links = coo_array((np.ones(len(a), dtype=bool), (a, b)), shape=(n, n))
-    return np.asarray(connected_components(links, directed=False)[1]).reshape(shape)
+    return connected(a[close], b[close], len(ends)).reshape(shape)
 
 
 def without_small_regions(
@@ -41,11 +27,8 @@ def without_small_regions(
     """Merge regions of fewer than `min_size` pixels into others, the smallest first.
 
     Each is merged into the adjacent region with the nearest mean colour, which is then updated.
-
-    Returns
-    -------
-    labels, colours, counts
-        Shapes (h, w), (k, channels), (k,), the largest region first.
+    Returns labels, colours and counts of shapes (h, w), (k, channels), (k,), the largest region
+    first.
     """
     flat = regions.ravel()
     k = int(flat.max()) + 1

@@ -16,8 +16,6 @@ from mercer.methods.modes._density_sum import DensitySum
 from mercer.methods.segmentation._regions import joined_regions, without_small_regions
 from mercer.space import mean_embedding
 
-_KERNELS = ("epanechnikov", "gaussian")
-
 
 @dataclass(frozen=True, eq=False)
 class Segments:
@@ -149,25 +147,20 @@ def segment(
     values, shape = _pixels(image)
     rows, columns = (axis.ravel() for axis in np.indices(shape[:2], dtype=np.float64))
     Z = np.column_stack([rows / spatial, columns / spatial, values / colour])
-    ends = _ends(Z, _density_kernel(kernel, Z.shape[1]), tol, max_iter, callback)
+    if kernel == "epanechnikov":
+        window: Kernel = Epanechnikov(1.0)
+    elif kernel == "gaussian":  # the window |z| <= 1 has variance 1 / (d + 4) along each axis
+        window = Gaussian((Z.shape[1] + 4.0) ** -0.5)
+    else:
+        raise InputError(f"kernel must be one of 'epanechnikov', 'gaussian', got {kernel!r}")
+    # modes are joined along the image, so neither basins nor merging are needed
+    density = DensitySum.of(mean_embedding(window, Z))
+    ascent = Ascent(density, tol, max_iter, use_basins=False, leave=False)
+    ends = ascent.run(Z, callback).points
     regions = joined_regions(ends[:, 2:], shape[:2], join)
     labels, colours, counts = without_small_regions(regions, values, min_size)
     filtered = (ends[:, 2:] * colour).reshape(shape)
     return Segments(*(frozen(a) for a in (labels, colours, counts, filtered)))
-
-
-def _density_kernel(name: str, dim: int) -> Kernel:
-    if name not in _KERNELS:
-        raise InputError(f"kernel must be one of {', '.join(map(repr, _KERNELS))}, got {name!r}")
-    # the window |z| <= 1 has variance 1 / (d + 4) along each axis
-    return Epanechnikov(1.0) if name == "epanechnikov" else Gaussian((dim + 4.0) ** -0.5)
-
-
-def _ends(Z: Array, kernel: Kernel, tol: float, max_iter: int, callback: Callback | None) -> Array:
-    """Where mean shift from each point ends: at modes, or on plateaus."""
-    # modes are joined along the image, so neither basins nor merging are needed
-    density = DensitySum.of(mean_embedding(kernel, Z))
-    return Ascent(density, tol, max_iter, use_basins=False, leave=False).run(Z, callback).points
 
 
 def _pixels(image: Any) -> tuple[Array, tuple[int, ...]]:
