@@ -51,13 +51,6 @@ class Status(Enum):
 
 
 _BAD = {
-    Status.MAX_ITER,
-    Status.MAX_RANK,
-    Status.STALLED,
-    Status.ESCAPED,
-    Status.EMPTY,
-    Status.UNDEFINED,
-    Status.INDEFINITE,
-    Status.TOO_FEW,
-    Status.STOPPED,
-}
+    Status.MAX_ITER, Status.MAX_RANK, Status.STALLED, Status.ESCAPED, Status.EMPTY,
+    Status.UNDEFINED, Status.INDEFINITE, Status.TOO_FEW, Status.STOPPED,
+}  # fmt: skip

@@ -11,13 +11,7 @@ from mercer.kernels._dot_product import DotProduct, Exponential, Linear, Polynom
 from mercer.kernels._features import Features, Monomials
 from mercer.kernels._flags import Definiteness, Flags
 from mercer.kernels._histogram import AdditiveChiSquare, ChiSquare, Harmonic, Minimum
-from mercer.kernels._kernel import (
-    Constant,
-    Kernel,
-    Product,
-    Sum,
-    Transformed,
-)
+from mercer.kernels._kernel import Constant, Kernel, Product, Sum, Transformed
 from mercer.kernels._measures import MixingMeasure, SpectralMeasure
 from mercer.kernels._normalised import Normalised
 from mercer.kernels._precomputed import FromFunction, Precomputed

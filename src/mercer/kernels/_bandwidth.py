@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,6 +14,7 @@ from mercer.engine import Distance, Program, Var, pieces
 from mercer.exceptions import InputError
 
 _SQUARED_DISTANCE = Program((Distance(),), Var(0, nonnegative=True))
+Bin = tuple[float, float, int]  # where a histogram starts, its bins per unit, the chosen bin
 _BINS = 4096
 _COLLECT = 1 << 20  # pairs that are few enough to be sorted
 _SLACK = 1e-12  # of a sum of weights: rounding
@@ -55,7 +55,10 @@ def median_scale(
     """
     X = as_points(X)
     n = X.shape[0]
-    w = np.ones(n) if weights is None else _raw_weights(weights, n)
+    w = np.ones(n)
+    if weights is not None:
+        as_weights(weights, n)  # raises; the weights themselves stay exact
+        w = as_vector(weights, "weights", n).astype(np.float64)
     used = np.flatnonzero(w > 0)
     if n_points is not None and used.size > positive_int(n_points, "n_points"):
         used = np.sort(as_generator(random_state).choice(used, n_points, replace=False))
@@ -128,30 +131,25 @@ def _spread(X: Any, weights: Any) -> tuple[float, int, float]:
     return n, X.shape[1], float(np.sqrt(variance))
 
 
-def _raw_weights(weights: Any, n: int) -> Array:
-    as_weights(weights, n)  # raises; the weights themselves stay exact
-    return as_vector(weights, "weights", n).astype(np.float64)
-
-
 def _median_distance(X: Any, w: Array) -> float:
     """Weighted median over pairs, by histograms that close in on it; memory for blocks only."""
     half = 0.5 * sum(float(p.sum()) for _, p in _pairs(X, w))
     if half == 0.0:
         raise InputError("all points are equal: there is no median distance; give a length scale")
     low, high = 0.0, _upper_bound(X)
-    below, bins = 0.0, list[_Bin]()
+    below, bins = 0.0, list[Bin]()
     while True:
         scale = _BINS / (high - low)
         weights, counts = _histogram(_inside(X, w, bins), low, scale)
         at = _first_reaching(below + np.cumsum(weights), half)
         below += float(weights[:at].sum())
-        bins.append(_Bin(low, scale, at))
+        bins.append((low, scale, at))
         low, high = low + at / scale, low + (at + 1) / scale
         if counts[at] <= _COLLECT or high - low <= 1e-14 * high:
             return _select(X, w, bins, half - below)
 
 
-def _select(X: Any, w: Array, bins: list[_Bin], rest: float) -> float:
+def _select(X: Any, w: Array, bins: list[Bin], rest: float) -> float:
     """The distance at which the weight inside the bins reaches `rest`; the mean of two at a tie."""
     parts = list(_inside(X, w, bins))
     u, p = (np.concatenate(column) for column in zip(*parts, strict=True))
@@ -168,18 +166,6 @@ def _select(X: Any, w: Array, bins: list[_Bin], rest: float) -> float:
     return 0.5 * (median + float(np.sqrt(following)))
 
 
-@dataclass(frozen=True)
-class _Bin:
-    """Bin number `chosen` of a histogram that starts at `low` with `scale` bins per unit."""
-
-    low: float
-    scale: float
-    chosen: int
-
-    def holds(self, u: Array) -> Array:
-        return np.asarray(_index(u, self.low, self.scale) == self.chosen)
-
-
 def _pairs(X: Any, w: Array) -> Iterator[tuple[Array, Array]]:
     """Squared distances and weights of the pairs i < j of distinct points, block by block."""
     for rows in pieces(X.shape[0], 512):
@@ -188,11 +174,11 @@ def _pairs(X: Any, w: Array) -> Iterator[tuple[Array, Array]]:
         yield u[i, j].astype(np.float64), w[rows][i] * w[rows.start :][j]
 
 
-def _inside(X: Any, w: Array, bins: list[_Bin]) -> Iterator[tuple[Array, Array]]:
+def _inside(X: Any, w: Array, bins: list[Bin]) -> Iterator[tuple[Array, Array]]:
     """The pairs that fall into every one of the nested bins."""
     for u, p in _pairs(X, w):
-        for chosen in bins:
-            keep = chosen.holds(u)
+        for low, scale, chosen in bins:
+            keep = _index(u, low, scale) == chosen
             u, p = u[keep], p[keep]
         yield u, p
 

@@ -162,37 +162,49 @@ class InverseGammaMixing(MixingMeasure):
 
 
 @dataclass(frozen=True)
-class _MixingSum(MixingMeasure):
-    left: MixingMeasure
-    right: MixingMeasure
+class _SumOfTwo:
+    """The mass and the draws of the sum of two measures of either kind."""
+
+    left: Any
+    right: Any
 
     @property
-    def mass(self) -> float:  # type: ignore[override]
-        return self.left.mass + self.right.mass
-
-    def density(self, t: Any) -> Array:
-        return self.left.density(t) + self.right.density(t)
+    def mass(self) -> float:
+        return float(self.left.mass + self.right.mass)
 
     def draw(self, size: int, rng: np.random.Generator) -> Array:
         from_left = rng.random(size) * self.mass < self.left.mass
         left, right = self.left.draw(size, rng), self.right.draw(size, rng)
-        return np.where(from_left, left, right)
-
-    def spectral_density(self, squared: Array, dim: int) -> Array:
-        left = self.left.spectral_density(squared, dim)
-        return left + self.right.spectral_density(squared, dim)
+        rows = from_left if left.ndim == 1 else from_left[:, None]
+        return np.asarray(np.where(rows, left, right))
 
 
 @dataclass(frozen=True)
-class _MixingConvolution(MixingMeasure):
-    """The law of t_1 + t_2; a point mass only moves or scales the other measure."""
+class _ConvolutionOfTwo:
+    """The mass and the draws of the law of the sum of two independent draws."""
 
-    left: MixingMeasure
-    right: MixingMeasure
+    left: Any
+    right: Any
 
     @property
-    def mass(self) -> float:  # type: ignore[override]
-        return self.left.mass * self.right.mass
+    def mass(self) -> float:
+        return float(self.left.mass * self.right.mass)
+
+    def draw(self, size: int, rng: np.random.Generator) -> Array:
+        return np.asarray(self.left.draw(size, rng) + self.right.draw(size, rng))
+
+
+class _MixingSum(_SumOfTwo, MixingMeasure):  # type: ignore[override]
+    def density(self, t: Any) -> Array:
+        return np.asarray(self.left.density(t) + self.right.density(t))
+
+    def spectral_density(self, squared: Array, dim: int) -> Array:
+        left = self.left.spectral_density(squared, dim)
+        return np.asarray(left + self.right.spectral_density(squared, dim))
+
+
+class _MixingConvolution(_ConvolutionOfTwo, MixingMeasure):  # type: ignore[override]
+    """The law of t_1 + t_2; a point mass only moves or scales the other measure."""
 
     def density(self, t: Any) -> Array:
         for point, other in ((self.left, self.right), (self.right, self.left)):
@@ -205,9 +217,6 @@ class _MixingConvolution(MixingMeasure):
             "the mixing measure of this product has no closed density; sample it"
         )
 
-    def draw(self, size: int, rng: np.random.Generator) -> Array:
-        return self.left.draw(size, rng) + self.right.draw(size, rng)
-
     def spectral_density(self, squared: Array, dim: int) -> Array:
         left, right = self.left, self.right
         if isinstance(left, PointMass) and isinstance(right, PointMass):
@@ -215,7 +224,7 @@ class _MixingConvolution(MixingMeasure):
             return both.spectral_density(squared, dim)
         for point, other in ((left, right), (right, left)):
             if isinstance(point, PointMass) and point.t == 0.0:
-                return point.mass * other.spectral_density(squared, dim)
+                return np.asarray(point.mass * other.spectral_density(squared, dim))
         raise UnavailableError("the spectral density of this product has no closed form; sample it")
 
 
@@ -279,55 +288,31 @@ class ScaleMixture(SpectralMeasure):
         return scale[:, None] * rng.standard_normal((size, self.dim))
 
 
-@dataclass(frozen=True)
-class Mixture(SpectralMeasure):
+class Mixture(_SumOfTwo, SpectralMeasure):  # type: ignore[override]
     """The sum of two measures."""
 
-    left: SpectralMeasure
-    right: SpectralMeasure
-
     @property
     def dim(self) -> int:  # type: ignore[override]
-        return self.left.dim
-
-    @property
-    def mass(self) -> float:  # type: ignore[override]
-        return self.left.mass + self.right.mass
+        return int(self.left.dim)
 
     def _density(self, w: Array) -> Array:
-        return self.left._density(w) + self.right._density(w)
-
-    def draw(self, size: int, rng: np.random.Generator) -> Array:
-        from_left = rng.random(size) * self.mass < self.left.mass
-        left, right = self.left.draw(size, rng), self.right.draw(size, rng)
-        return np.where(from_left[:, None], left, right)
+        return np.asarray(self.left._density(w) + self.right._density(w))
 
 
-@dataclass(frozen=True)
-class Convolution(SpectralMeasure):
+class Convolution(_ConvolutionOfTwo, SpectralMeasure):  # type: ignore[override]
     """The law of the sum of two independent draws; a radial product keeps its density."""
-
-    left: SpectralMeasure
-    right: SpectralMeasure
 
     @property
     def dim(self) -> int:  # type: ignore[override]
-        return self.left.dim
-
-    @property
-    def mass(self) -> float:  # type: ignore[override]
-        return self.left.mass * self.right.mass
+        return int(self.left.dim)
 
     def _density(self, w: Array) -> Array:
         for point, other in ((self.left, self.right), (self.right, self.left)):
             if isinstance(point, ScaleMixture) and point.mixing == PointMass(0.0, point.mass):
-                return point.mass * other._density(w)
+                return np.asarray(point.mass * other._density(w))
         if isinstance(self.left, ScaleMixture) and isinstance(self.right, ScaleMixture):
             return ScaleMixture(self.left.mixing * self.right.mixing, self.dim)._density(w)
         raise UnavailableError("the spectral density of this product has no closed form; sample it")
-
-    def draw(self, size: int, rng: np.random.Generator) -> Array:
-        return self.left.draw(size, rng) + self.right.draw(size, rng)
 
 
 @dataclass(frozen=True)

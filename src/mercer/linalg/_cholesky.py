@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -16,21 +15,14 @@ _LARGEST = 1e-8  # jitter beyond this share of the trace would hide that K is no
 _BLOCK = 512
 
 
-@dataclass(frozen=True, eq=False)
-class Direct:
-    """A solution A, what M A leaves of B, and the jitter it took."""
-
-    coef: Array
-    rest: Array
-    jitter: float
-
-
 class NotDefiniteError(Exception):
     """The matrix is not positive definite, beyond rounding; K was restored."""
 
 
-def by_cholesky(K: Array, B: Array, penalty: float, *, jitter: bool = True) -> Direct:
-    """Solve by L L' = K + penalty I, which takes the place of K.
+def by_cholesky(
+    K: Array, B: Array, penalty: float, *, jitter: bool = True
+) -> tuple[Array, Array, float]:
+    """A by L L' = K + penalty I, which takes the place of K; B - M A; and the jitter it took.
 
     LAPACK writes L into one triangle. The other still holds K, which serves twice: to start again
     where the factorisation fails, and to measure the residual. Without `jitter` a matrix that is
@@ -55,7 +47,7 @@ def by_cholesky(K: Array, B: Array, penalty: float, *, jitter: bool = True) -> D
     coef, _ = dpotrs(L, B, lower=1)
     change = diagonal + penalty - L.diagonal()
     product = dsymm(1.0, L, coef, lower=0) + change[:, None] * coef
-    return Direct(np.ascontiguousarray(coef), B - product, added)
+    return np.ascontiguousarray(coef), B - product, added
 
 
 def by_eigen(K: Array, B: Array, penalty: float) -> tuple[Array, int]:

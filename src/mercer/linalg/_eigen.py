@@ -1,15 +1,4 @@
-"""Leading eigenpairs of a Gram operator.
-
-| method | taken for                          | what it does                                     |
-|--------|------------------------------------|--------------------------------------------------|
-| dense  | up to 1,500 points, or more than a | writes the matrix down and asks LAPACK for the   |
-|        | fifth of the pairs of up to 10,000 | largest pairs: n^2 numbers, n^3 steps            |
-| krylov | everything else                    | block Lanczos: a few n k numbers, each product   |
-|        |                                    | serves a block of vectors                        |
-
-Up to 10,000 points the products of `krylov` read a Gram matrix that is written down once; beyond,
-they are kernel sums.
-"""
+"""Leading eigenpairs of a Gram operator, by LAPACK or by block Lanczos."""
 
 from __future__ import annotations
 
@@ -100,8 +89,10 @@ def eigenpairs(
     centred, weights
         The operator S, as in `gram_operator`; K itself by default.
     method : {None, "dense", "krylov"}
-        None takes `dense` up to 1,500 points (10,000 where more than a fifth of all pairs are
-        wanted) and `krylov` for more.
+        `dense` writes the matrix down for LAPACK: n^2 numbers, n^3 steps. `krylov` is block
+        Lanczos, a few n k numbers; its products read a matrix that is written down once up to
+        10,000 points, and are kernel sums beyond. None takes `dense` up to 1,500 points (10,000
+        where more than a fifth of all pairs are wanted) and `krylov` for more.
     tol : float, default=1e-8
         For `krylov`: stop when every |S v - lambda v| <= tol |lambda_1|.
     max_iter : int, default=200
@@ -166,14 +157,8 @@ def operator_pairs(
         values, vectors, n_iter, status = run.values, run.vectors, run.n_iter, run.status
         images = S.matmat(vectors)
     residuals = np.linalg.norm(images - values * vectors, axis=0)
-    return EigenPairs(
-        frozen(values),
-        frozen(signed(vectors)),
-        frozen(residuals),
-        n_iter,
-        method or "krylov",
-        status,
-    )
+    values, vectors, residuals = map(frozen, (values, signed(vectors), residuals))
+    return EigenPairs(values, vectors, residuals, n_iter, method or "krylov", status)
 
 
 def _known_trace(S: GramOperator) -> float | None:
@@ -197,10 +182,8 @@ def _dense(S: GramOperator, k: int) -> tuple[Array, Array, Array]:
     which: dict[str, Any] = {"driver": "evd"} if most else {"subset_by_index": [n - k, n - 1]}
     with single_threaded_blas() if n <= _SMALL else nullcontext():
         values, vectors = eigh(matrix, lower=True, overwrite_a=True, check_finite=False, **which)
-        values, vectors = (
-            values[: -k - 1 : -1].copy(),
-            np.ascontiguousarray(vectors[:, : -k - 1 : -1]),
-        )
+        values = values[: -k - 1 : -1].copy()
+        vectors = np.ascontiguousarray(vectors[:, : -k - 1 : -1])
         if most:  # the matrix has become its eigenvectors
             return values, vectors, S.matmat(vectors)
         np.fill_diagonal(matrix, diagonal)  # above it the matrix is as it was

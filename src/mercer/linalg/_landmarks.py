@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -23,27 +22,22 @@ _BLOCK = 1024  # points whose scores are computed at once
 _LLOYD = 10  # iterations of k-means: landmarks need not be optimal
 
 
-@dataclass(frozen=True, eq=False)
-class Landmarks:
-    """Points, and their row numbers where they are rows of X."""
-
-    points: Any
-    index: Array | None
-
+Landmarks: TypeAlias = tuple[Any, Array | None]
+"""Points, and their row numbers where they are rows of X."""
 
 Rule: TypeAlias = Callable[[Kernel, Any, int, np.random.Generator], Landmarks]
 
 
 def uniform(kernel: Kernel, X: Any, size: int, rng: np.random.Generator) -> Landmarks:  # noqa: ARG001
     """Rows drawn without replacement."""
-    return _rows(X, rng.choice(n_rows(X), size, replace=False))
+    index = rng.choice(n_rows(X), size, replace=False)
+    return X[index], index
 
 
 def pivoted(kernel: Kernel, X: Any, size: int, rng: np.random.Generator) -> Landmarks:  # noqa: ARG001
     """The pivots of `pivoted_cholesky`: greedy, and the same every time."""
-    return _rows(
-        X, pivoted_cholesky(kernel, Points(X, kernel.domain), max_rank=size, tol=0.0).pivots
-    )
+    low = pivoted_cholesky(kernel, Points(X, kernel.domain), max_rank=size, tol=0.0)
+    return X[low.pivots], low.pivots
 
 
 def leverage(kernel: Kernel, X: Any, size: int, rng: np.random.Generator) -> Landmarks:
@@ -58,9 +52,10 @@ def leverage(kernel: Kernel, X: Any, size: int, rng: np.random.Generator) -> Lan
     penalty = float(left.sum()) / size
     own = engine.diagonal(kernel.program, X).astype(np.float64)
     if penalty <= 1e-14 * float(own.sum()):  # the sample already explains everything
-        return _rows(X, first)
+        return X[first], first
     scores = np.clip(_unexplained(kernel, X, first, penalty * size / n) / penalty, 1e-12, 1.0)
-    return _rows(X, rng.choice(n, size, replace=False, p=scores / scores.sum()))
+    index = rng.choice(n, size, replace=False, p=scores / scores.sum())
+    return X[index], index
 
 
 def kmeans(kernel: Kernel, X: Any, size: int, rng: np.random.Generator) -> Landmarks:
@@ -73,9 +68,7 @@ def kmeans(kernel: Kernel, X: Any, size: int, rng: np.random.Generator) -> Landm
     if not kernel.domain.is_vector or is_sparse(X):
         raise InputError('rule="kmeans" needs dense points that are vectors; use another rule')
     maps = {getattr(v, "maps", ()) for v in kernel.program.variables}
-    Z = X
-    for step in maps.pop() if len(maps) == 1 else ():
-        Z = step.apply(Z)
+    Z = engine.apply_all(maps.pop() if len(maps) == 1 else (), X)
     distinct = np.unique(Z, axis=0).shape[0]
     seed = int(rng.integers(2**31 - 1))
     model = KMeans(min(size, distinct), n_init=1, max_iter=_LLOYD, random_state=seed)
@@ -83,7 +76,7 @@ def kmeans(kernel: Kernel, X: Any, size: int, rng: np.random.Generator) -> Landm
     counts = np.bincount(labels)
     sums = np.zeros((counts.size, X.shape[1]))
     np.add.at(sums, labels, X)
-    return Landmarks((sums / np.maximum(counts, 1)[:, None])[counts > 0], None)
+    return (sums / np.maximum(counts, 1)[:, None])[counts > 0], None
 
 
 RULES: dict[str, Rule] = {
@@ -164,7 +157,3 @@ def _unexplained(kernel: Kernel, X: Any, J: Array, ridge: float) -> Array:
 
     map_threads(explain, list(pieces(n_rows(X), _BLOCK)))
     return np.maximum(left, 0.0)
-
-
-def _rows(X: Any, index: Array) -> Landmarks:
-    return Landmarks(X[index], index)

@@ -17,7 +17,7 @@ from mercer.exceptions import InputError
 from mercer.kernels import Kernel
 from mercer.linalg._blocked_products import blocks
 from mercer.linalg._inputs import double_points, one_of, require_definite
-from mercer.linalg._landmarks import RULES, Landmarks
+from mercer.linalg._landmarks import RULES
 
 _EPS = float(np.finfo(np.float64).eps)
 
@@ -127,33 +127,27 @@ def nystrom(
     size = min(positive_int(n_landmarks, "n_landmarks"), n_rows(points))
     choose = RULES[one_of(rule, tuple(RULES), "rule")]
     with single_threaded_blas():  # threads are for blocks, see `_blocked_products`
-        chosen = choose(kernel, points, size, as_generator(random_state))
-        kept, T = _independent(kernel, chosen)
-        L = _features(kernel, points, kept.points, T)
+        Z, index = choose(kernel, points, size, as_generator(random_state))
+        n_chosen = n_rows(Z)
+        order, T = _independent(kernel, Z)
+        Z, index = Z[order], None if index is None else frozen(index[order])
+        L = _features(kernel, points, Z, T)
     left = engine.diagonal(kernel.program, points).astype(np.float64) - np.einsum("ij,ij->i", L, L)
-    status = Status.SOLVED if len(T) == n_rows(chosen.points) else Status.TRUNCATED
-    return Nystrom(
-        kernel,
-        kept.points,
-        None if kept.index is None else frozen(kept.index),
-        frozen(L),
-        max(float(left.sum()), 0.0),
-        status,
-        frozen(T),
-    )
+    status = Status.SOLVED if len(T) == n_chosen else Status.TRUNCATED
+    error = max(float(left.sum()), 0.0)
+    return Nystrom(kernel, Z, index, frozen(L), error, status, frozen(T))
 
 
-def _independent(kernel: Kernel, chosen: Landmarks) -> tuple[Landmarks, Array]:
-    """The landmarks that are independent to rounding, and T with W = T T' for them.
+def _independent(kernel: Kernel, Z: Any) -> tuple[Array, Array]:
+    """Which landmarks are independent to rounding, and T with W = T T' for them.
 
     Features are scaled to length one before they are compared, so that a kernel whose k(x, x)
     varies by orders of magnitude does not lose its small ones.
     """
     from scipy.linalg.lapack import dpstrf
 
-    Z = chosen.points
     if n_rows(Z) == 0:
-        return chosen, np.zeros((0, 0))
+        return np.zeros(0, dtype=np.intp), np.zeros((0, 0))
     W = engine.gram(kernel.program, Z, Z).astype(np.float64)
     length = np.sqrt(np.maximum(W.diagonal(), 0.0))
     length[length == 0.0] = 1.0
@@ -163,9 +157,7 @@ def _independent(kernel: Kernel, chosen: Landmarks) -> tuple[Landmarks, Array]:
     if info < 0:
         raise InputError("the kernel matrix of the landmarks has NaN entries")
     order = np.asarray(order[:rank] - 1, dtype=np.intp)
-    T = np.tril(T[:rank, :rank]) * length[order][:, None]
-    index = None if chosen.index is None else np.asarray(chosen.index)[order]
-    return Landmarks(Z[order], index), T
+    return order, np.tril(T[:rank, :rank]) * length[order][:, None]
 
 
 def _features(kernel: Kernel, Y: Any, Z: Any, T: Array) -> Array:

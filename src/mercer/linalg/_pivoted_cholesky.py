@@ -113,34 +113,34 @@ def pivoted_cholesky(
         if status is not None:
             break
         if len(pivots) == L.shape[1]:
-            L = _wider(L, most)
+            room = min(most - len(pivots), len(pivots))
+            L = np.pad(L, ((0, 0), (0, room)))
         p = int(np.argmax(left - _slack(own, len(pivots))))
-        _add_column(kernel, points, L, len(pivots), p, left)
+        L[:, len(pivots)] = _column(kernel, points, L[:, : len(pivots)], p, left)
         pivots.append(p)
     factor = frozen(L[:, : len(pivots)])
     error = float(np.maximum(left, 0.0).sum())
     return PivotedCholesky(factor, frozen(np.array(pivots, dtype=np.intp)), error, status)
 
 
-def _add_column(kernel: Kernel, X: Any, L: Array, r: int, p: int, left: Array) -> None:
-    """Column r of L, from pivot p; what it explains is taken from `left`."""
+def _column(kernel: Kernel, X: Any, L: Array, p: int, left: Array) -> Array:
+    """The next column of L, from pivot p; what it explains is taken from `left`."""
     column = engine.gram(kernel.program, X, X[p : p + 1])[:, 0].astype(np.float64)
-    column -= matmul(L[:, :r], L[p, :r, None])[:, 0]
+    column -= matmul(L, L[p, :, None])[:, 0]
     column /= np.sqrt(left[p])
     column[p] = np.sqrt(left[p])
-    L[:, r] = column
     left -= column * column
     left[p] = 0.0
+    return column
 
 
 def _verdict(left: Array, own: Array, level: float, rank: int, most: int) -> Status | None:
     """Why to stop here; None to go on."""
-    slack = _slack(own, rank)
     if np.any(left < -_INDEFINITE * np.abs(own)):
         return Status.INDEFINITE
     if float(np.maximum(left, 0.0).sum()) <= level:
         return Status.CONVERGED
-    if not np.any(left > slack):
+    if not np.any(left > _slack(own, rank)):
         return Status.COMPLETE
     return Status.MAX_RANK if rank == most else None
 
@@ -148,9 +148,3 @@ def _verdict(left: Array, own: Array, level: float, rank: int, most: int) -> Sta
 def _slack(own: Array, rank: int) -> Array:
     """What is rounding in a diagonal entry after `rank` subtractions."""
     return _EPS * (_SLACK + rank) * np.abs(own)
-
-
-def _wider(L: Array, most: int) -> Array:
-    wider = np.empty((L.shape[0], min(most, 2 * L.shape[1])), order="F")
-    wider[:, : L.shape[1]] = L
-    return wider

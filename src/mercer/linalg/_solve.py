@@ -1,18 +1,4 @@
-"""Systems with a kernel matrix plus a penalty.
-
-Which method does what, unless `method` names one:
-
-| points       | method   | what it does                                                         |
-|--------------|----------|----------------------------------------------------------------------|
-| up to 10,000 | cholesky | writes K down once and factors it in place: n^2 numbers, n^3/3 steps |
-| more         | cg       | conjugate gradients on kernel sums, preconditioned by a low-rank     |
-|              |          | factor of K: n r numbers                                             |
-| see below    | eigen    | eigenpairs of K without those that are zero to rounding: the         |
-|              |          | solution of least norm, (K + penalty I)^+ B; three n^2 matrices      |
-
-`eigen` takes the place of `cholesky` where K + penalty I is not positive definite, and where the
-penalty is 0, K is singular to rounding and there are at most 3,000 points (above, jitter is added).
-"""
+"""Systems with a kernel matrix plus a penalty: by Cholesky, eigenpairs or conjugate gradients."""
 
 from __future__ import annotations
 
@@ -76,8 +62,12 @@ def solve(
     weights : array_like of shape (n,), optional
         Weights >= 0; a weight of 2 is the same as repeating the row.
     method : {None, "cholesky", "cg", "eigen"}
-        None takes `cholesky` up to 10,000 points and `cg` above; `eigen` in place of `cholesky`
-        where the matrix is not positive definite, or singular at penalty 0 (up to 3,000 points).
+        `cholesky` factors K in place: n^2 numbers, n^3/3 steps. `cg` runs conjugate gradients on
+        kernel sums, preconditioned by a low-rank factor of K: n r numbers. `eigen` leaves out
+        eigenpairs of K that are zero to rounding, for the solution of least norm
+        (K + penalty I)^+ B: three n^2 matrices. None takes `cholesky` up to 10,000 points and `cg`
+        above; `eigen` in place of `cholesky` where the matrix is not positive definite, or
+        singular at penalty 0 (up to 3,000 points; above, jitter is added).
     preconditioner : {None, "nystrom", "pivoted", "none"} or Nystrom or PivotedCholesky
         For `cg`: a low-rank approximation of K, from the same X. None is `nystrom`, with
         landmarks by leverage; the default rank is 4 sqrt(n), at most 1000 and at most 2^26 / n.
@@ -122,7 +112,10 @@ def solve(
     if method == "cg" or (method is None and S.shape[0] > DIRECT_UP_TO):
         with single_threaded_blas():  # threads are for blocks, see `_blocked_products`
             factor = _factor(S, preconditioner, random_state)
-            solution = _by_cg(S, right, penalty, factor, tol, max_iter, callback)
+            cg = _by_cg(S, right, penalty, factor, tol)
+            cg.run(max_iter, callback)
+        coef, statuses = cg.coef, tuple(cg.status)
+        solution = Solution(coef, cg.residual, cg.n_iter, 0.0, len(coef), "cg", statuses)
     else:
         solution = _direct(S, right, penalty, method)
     if root is not None:
@@ -135,7 +128,7 @@ def _direct(S: GramOperator, B: Array, penalty: float, method: str | None) -> So
     exact = method is None and penalty == 0.0 and n <= EIGEN_UP_TO
     if method != "eigen":
         try:
-            found = by_cholesky(K, B, penalty, jitter=not exact)
+            coef, rest, jitter = by_cholesky(K, B, penalty, jitter=not exact)
         except NotDefiniteError:
             if method == "cholesky":
                 raise InputError(
@@ -143,9 +136,8 @@ def _direct(S: GramOperator, B: Array, penalty: float, method: str | None) -> So
                     'method="eigen", or a larger penalty'
                 ) from None
         else:
-            status = Status.JITTERED if found.jitter else Status.SOLVED
-            residual = relative(found.rest, B)
-            return Solution.direct(found.coef, residual, n, "cholesky", status, found.jitter)
+            status = Status.JITTERED if jitter else Status.SOLVED
+            return Solution.direct(coef, relative(rest, B), n, "cholesky", status, jitter)
     coef, rank = by_eigen(K, B, penalty)
     residual = relative(B - S.matmat(coef) - penalty * coef, B)
     status = Status.SOLVED if rank == n else Status.TRUNCATED
@@ -153,25 +145,17 @@ def _direct(S: GramOperator, B: Array, penalty: float, method: str | None) -> So
 
 
 def _by_cg(
-    S: GramOperator,
-    B: Array,
-    penalty: float,
-    factor: tuple[Array, float] | None,
-    tol: float,
-    max_iter: int,
-    callback: Callback | None,
-) -> Solution:
-    n = S.shape[0]
+    S: GramOperator, B: Array, penalty: float, factor: tuple[Array, float] | None, tol: float
+) -> ConjugateGradients:
+    """Conjugate gradients with the preconditioner of a low-rank factor."""
     precondition: Product = np.copy
     if factor is not None and factor[0].shape[1]:
         L, trace_error = factor
         # a shift below the mean of what L leaves out would weigh that too much
-        shift = max(penalty, trace_error / n, 1e-14 * S.trace)
+        shift = max(penalty, trace_error / len(B), 1e-14 * S.trace)
         precondition = ShiftedLowRank(L, shift).solve
     scale = float(S.diag.max()) + penalty
-    cg = ConjugateGradients(lambda V: S.matmat(V) + penalty * V, precondition, B, tol, scale)
-    cg.run(max_iter, callback)
-    return Solution(cg.coef, cg.residual, cg.n_iter, 0.0, n, "cg", tuple(cg.status))
+    return ConjugateGradients(lambda V: S.matmat(V) + penalty * V, precondition, B, tol, scale)
 
 
 def _factor(S: GramOperator, given: Any, random_state: Any) -> tuple[Array, float] | None:

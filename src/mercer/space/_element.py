@@ -170,7 +170,9 @@ class Element:
         if not isinstance(other, Element):
             return NotImplemented
         self._same_space(other)
-        batch = self._joint_batch(other)
+        if self.batch is not None and other.batch is not None and self.batch != other.batch:
+            raise InputError(f"batches of {self.batch} and {other.batch} elements do not match")
+        batch = self.batch if self.batch is not None else other.batch
         mine, theirs = self._spread(batch), other._spread(batch)
         if (
             isinstance(mine, Dense)
@@ -245,7 +247,8 @@ class Element:
         self._same_space(other)
         one, two = (self.points, self.coef), (other.points, other.coef)
         table = inner_table(self.kernel.program, one, two)
-        return _squeezed(table, self.batch, other.batch)
+        table = table if other.batch is not None else table[:, 0]
+        return table if self.batch is not None else table[0]
 
     def norm(self) -> Any:
         """Return sqrt(<psi, psi>): a number, or one per element of a batch.
@@ -254,7 +257,9 @@ class Element:
         and the element has no norm.
         """
         squared, size = squared_norms(self.kernel.program, self.points, self.coef)
-        return _root(squared, size, self.batch)
+        root = np.sqrt(np.maximum(squared, 0.0))
+        root = np.where(squared < -_ROUNDING * size, np.nan, root)
+        return root if self.batch is not None else root[0]
 
     def distance(self, other: Element) -> Any:
         """Return |psi - phi|, element by element where batches are involved."""
@@ -271,11 +276,6 @@ class Element:
                 f"the elements live in different spaces: of {self.kernel!r} and of {other.kernel!r}"
             )
         check_same_columns(self.points, other.points, ("one element", "the other"))
-
-    def _joint_batch(self, other: Element) -> int | None:
-        if self.batch is not None and other.batch is not None and self.batch != other.batch:
-            raise InputError(f"batches of {self.batch} and {other.batch} elements do not match")
-        return self.batch if self.batch is not None else other.batch
 
     def _spread(self, batch: int | None) -> Coef:
         """Coefficients for a batch; a single element is repeated, as a product of rank one."""
@@ -354,17 +354,3 @@ def mean_embedding(kernel: Kernel, X: Any, *, weights: Any = None) -> Element:
     points = kernel.points(X).array
     w = as_weights(weights, n_rows(points))
     return Element(kernel, points, Dense(frozen(w[:, None])), None)
-
-
-def _squeezed(table: Array, rows: int | None, columns: int | None) -> Any:
-    """Drop the axes of single elements."""
-    out = table if columns is not None else table[:, 0]
-    return out if rows is not None else out[0]
-
-
-def _root(squared: Array, size: Array, batch: int | None) -> Any:
-    """Square roots; zero where the square is negative by rounding, NaN where by more."""
-    slack = _ROUNDING * size
-    root = np.sqrt(np.maximum(squared, 0.0))
-    root = np.where(squared < -slack, np.nan, root)
-    return root if batch is not None else root[0]

@@ -59,11 +59,7 @@ class Operator:
 
     def inner(self, other: Operator) -> float:
         """Return the Hilbert-Schmidt inner product, from <u (x) v, a (x) b> = <u, a> <v, b>."""
-        total = 0.0
-        for s in self.terms:
-            for t in other.terms:
-                total += _term_inner(s, t)
-        return total
+        return sum(_term_inner(s, t) for s in self.terms for t in other.terms)
 
     def norm(self) -> float:
         """Return the Hilbert-Schmidt norm."""

@@ -126,10 +126,19 @@ def bochner_norm(
     inf
     """
     dim, rtol = positive_int(dim, "dim"), positive(rtol, "rtol")
-    integrand, marks = _Integrand(kernel, transform, dim), _frequencies(breaks)
+    integrand = _Integrand(kernel, transform, dim)
+    marks = as_vector(breaks, "breaks").astype(np.float64) if np.size(breaks) else np.empty(0)
+    if np.any(marks <= 0):
+        raise InputError(f"breaks must be > 0 (both signs are meant), got {float(marks.min())!r}")
     t = np.arange(-_OCTAVES * _STEPS, _OCTAVES * _STEPS + 1) / _STEPS
     log_power, log_density = integrand.parts(2.0**t)
-    _check_finite(2.0**t, log_power, log_density)
+    # the transform may overflow only where the density does, or nearly so
+    bad = np.isnan(log_power) | ((log_power == np.inf) & (log_density < 460.0))
+    if bad.any():
+        raise InputError(
+            f"transform is not finite at |w| = {float(2.0 ** t[bad][0])!r}; write it so that it is "
+            "at all w != 0, also very large ones"
+        )
     log_mass = integrand.log_mass(2.0**t)
     tail = judge(t, log_power, log_density, log_mass, _STEPS)
     if not tail.converges:
@@ -209,22 +218,3 @@ class _Integrand:
                 f"{values.shape}"
             )
         return np.asarray(2.0 * np.log(values.astype(np.float64)))
-
-
-def _check_finite(w: Array, log_power: Array, log_density: Array) -> None:
-    """The transform may overflow only where the density does, or nearly so."""
-    bad = np.isnan(log_power) | ((log_power == np.inf) & (log_density < 460.0))
-    if bad.any():
-        raise InputError(
-            f"transform is not finite at |w| = {float(w[bad][0])!r}; write it so that it is at all "
-            "w != 0, also very large ones"
-        )
-
-
-def _frequencies(breaks: Any) -> Array:
-    if np.size(breaks) == 0:
-        return np.empty(0)
-    points = as_vector(breaks, "breaks").astype(np.float64)
-    if np.any(points <= 0):
-        raise InputError(f"breaks must be > 0 (both signs are meant), got {float(points.min())!r}")
-    return points

@@ -137,48 +137,42 @@ def membership(
         f = _coefficients(coefficients, "coefficients")
     terms = _both_signs(log_terms(kernel, f))
     partial = frozen(np.logaddexp.accumulate(terms))
-    verdict, reason, exact, exponent = _judged(terms, f, finite=not callable(coefficients))
-    return Membership(verdict, reason, exact, partial, exponent)
-
-
-def _judged(terms: Array, f: Array, *, finite: bool) -> tuple[MembershipVerdict, str, bool, float]:
     missing = np.flatnonzero(terms == np.inf)
     if missing.size:
-        l = int(missing[0])  # noqa: E741
-        reason = f"the coefficient of l = {l} is not zero, but that of the kernel is"
-        return MembershipVerdict.OUTSIDE, reason, True, np.nan
-    if finite:
+        reason = f"the coefficient of l = {missing[0]} is not zero, but that of the kernel is"
+        return Membership(MembershipVerdict.OUTSIDE, reason, True, partial, np.nan)
+    if not callable(coefficients):
         reason = "a trigonometric polynomial: the sum is finite"
-        return MembershipVerdict.INSIDE, reason, True, np.inf
-    return (*_trend(terms, f),)
+        return Membership(MembershipVerdict.INSIDE, reason, True, partial, np.inf)
+    verdict, reason, exponent = _trend(terms, f)
+    return Membership(verdict, reason, False, partial, exponent)
 
 
-def _trend(terms: Array, f: Array) -> tuple[MembershipVerdict, str, bool, float]:
+def _trend(terms: Array, f: Array) -> tuple[MembershipVerdict, str, float]:
     """The verdict of the last octaves, as `membership` documents it."""
     half = f.size // 2
     size = np.maximum(np.abs(f[half:]), np.abs(f[half::-1]))
     used = int(np.flatnonzero(size > 0)[-1]) if size.any() else 0
-    zeros = used < half // 2
-    if zeros and not 0.0 < size[used] < _TINY:
+    if used < half // 2 and not 0.0 < size[used] < _TINY:
         reason = (
             f"the coefficients are zero from l = {used + 1} on, as far as was looked; pass them as "
             "an array if there are no others"
         )
-        return MembershipVerdict.UNDECIDED, reason, False, np.nan
+        return MembershipVerdict.UNDECIDED, reason, np.nan
     octaves = int(np.log2(used + 1))  # complete ones: 2^j <= l < 2^(j+1), j < octaves
     if octaves < _RATIOS + 1:
         reason = f"there are {octaves} octaves of coefficients that are not zero, too few to say"
-        return MembershipVerdict.UNDECIDED, reason, False, np.nan
+        return MembershipVerdict.UNDECIDED, reason, np.nan
     sums = [
         np.logaddexp.reduce(terms[1 << j : 2 << j]) for j in range(octaves - _RATIOS - 1, octaves)
     ]
     p = [_decay(a, b) for a, b in pairwise(sums)]
     seen = f"terms fall like l^-p with p from {min(p):.3g} to {max(p):.3g} up to l = {used}"
     if min(p) >= _INSIDE:
-        return MembershipVerdict.INSIDE, f"{seen}, all above {_INSIDE}", False, min(p)
+        return MembershipVerdict.INSIDE, f"{seen}, all above {_INSIDE}", min(p)
     if max(p) <= _OUTSIDE:
-        return MembershipVerdict.OUTSIDE, f"{seen}, all below {_OUTSIDE}", False, min(p)
-    return MembershipVerdict.UNDECIDED, f"{seen}, too near 1", False, min(p)
+        return MembershipVerdict.OUTSIDE, f"{seen}, all below {_OUTSIDE}", min(p)
+    return MembershipVerdict.UNDECIDED, f"{seen}, too near 1", min(p)
 
 
 def _decay(a: float, b: float) -> float:

@@ -10,7 +10,6 @@ spectral measure of a stationary term has the row space of M as its support.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -124,9 +123,7 @@ def is_characteristic(kernel: Kernel, dim: int) -> Separation:
         return decided
     flags = kernel.flags
     if flags.characteristic is not None:
-        return Separation(
-            flags.characteristic, f"{type(kernel).__name__} says so of its points in its flags"
-        )
+        return _by_flag(kernel, flags.characteristic)
     if isinstance(kernel, NegativeDistance) and kernel.p < 2.0:
         return Separation(
             True,
@@ -144,7 +141,7 @@ def is_characteristic(kernel: Kernel, dim: int) -> Separation:
             "it is universal, so it separates distributions on every compact set; those with "
             "heavy tails may have no embedding",
         )
-    return Separation(None, "neither its spectral measure nor its flags decide it")
+    return _by_flag(kernel, None)
 
 
 def is_universal(kernel: Kernel, dim: int) -> Separation:
@@ -178,11 +175,13 @@ def is_universal(kernel: Kernel, dim: int) -> Separation:
     decided = _by_terms(kernel, positive_int(dim, "dim"))
     if decided is not None:
         return decided
-    if kernel.flags.universal is not None:
-        return Separation(
-            kernel.flags.universal, f"{type(kernel).__name__} says so of its points in its flags"
-        )
-    return Separation(None, "neither its spectral measure nor its flags decide it")
+    return _by_flag(kernel, kernel.flags.universal)
+
+
+def _by_flag(kernel: Kernel, claim: bool | None) -> Separation:
+    if claim is None:
+        return Separation(None, "neither its spectral measure nor its flags decide it")
+    return Separation(claim, f"{type(kernel).__name__} says so of its points in its flags")
 
 
 @dataclass(frozen=True, eq=False)
@@ -304,8 +303,13 @@ def _witness(
     for scale in 0.5 ** np.arange(30):
         for shift in (0.0, 2.0 * len(factors)):
             placed = scale * (points + shift)
-            if _accepts(kernel, placed):
-                return _split(placed, weights)
+            try:
+                kernel.points(placed)
+            except InputError:
+                continue
+            parts = ((frozen(placed[s]), np.abs(weights[s])) for s in (weights > 0, weights < 0))
+            (X, p), (Y, q) = parts
+            return Witness(X, frozen(p / p.sum()), Y, frozen(q / q.sum()))
     return None
 
 
@@ -320,21 +324,6 @@ def _difference(degree: int) -> tuple[Array, Array]:
     nodes = np.sin(0.5 * np.pi * (n - 2 * i) / n)  # cos(pi i / n), exactly symmetric
     weights = np.where((i == 0) | (i == n), 0.5, 1.0) / n
     return nodes, 2.0 * weights * (-1.0) ** i
-
-
-def _split(points: Array, weights: Array) -> Witness:
-    up, down = weights > 0, weights < 0
-    parts = ((points[s], np.abs(weights[s]) / np.abs(weights[s]).sum()) for s in (up, down))
-    (X, p), (Y, q) = parts
-    return Witness(frozen(X), frozen(p), frozen(Y), frozen(q))
-
-
-def _accepts(kernel: Kernel, X: Any) -> bool:
-    try:
-        kernel.points(X)
-    except InputError:
-        return False
-    return True
 
 
 def _empty_band(kernel: Kernel, dim: int) -> float | None:
