@@ -9,7 +9,6 @@ import traceback
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
 
 import click
 
@@ -50,7 +49,7 @@ def run(args: Sequence[str] | None = None) -> int:
     """Run a command and return its exit code; errors are one sentence on stderr."""
     words = list(sys.argv[1:] if args is None else args)
     with warnings.catch_warnings(), _signals_as_exits():
-        warnings.showwarning = _show_warning
+        warnings.showwarning = lambda message, *_, **__: echo(f"note: {message}", err=True)
         try:
             result = commands.main(words or ["--help"], prog_name="mercer", standalone_mode=False)
             return result if isinstance(result, int) else 0
@@ -98,7 +97,3 @@ def _signals_as_exits() -> Iterator[None]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-
-
-def _show_warning(message: Any, *_: Any, **__: Any) -> None:
-    echo(f"note: {message}", err=True)

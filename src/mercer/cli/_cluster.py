@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
 from types import SimpleNamespace
@@ -93,7 +92,8 @@ def cluster(run: Run, plot: Path | None, **given: Any) -> None:
     centres = scaler.inverse_transform(np.asarray(model.cluster_centers_, dtype=np.float64))
     if drawing is not None:
         density = lambda X: model.density_(scaler.transform(X))  # noqa: E731
-        _draw(run, drawing, data, labels, centres, density)
+        found = SimpleNamespace(cluster_centers_=centres, labels_=labels)
+        _draw(run, drawing, data, found, density)
     facts = {"clusters": f"{len(centres):,}"}
     if without := int(np.sum(labels < 0)):
         facts["without"] = f"{counted(without, data.row_word)}, cluster -1"
@@ -149,18 +149,10 @@ def _stable_bandwidth(run: Run, rows: Array, flat: bool) -> float:
         return scale_space(rows, kernel=kernel, n_bandwidths=_BANDWIDTHS, callback=step).best
 
 
-def _draw(
-    run: Run,
-    plot: Output,
-    data: Data,
-    labels: Array,
-    centres: Array,
-    density: Callable[[Array], Array],
-) -> None:
+def _draw(run: Run, plot: Output, data: Data, found: Any, density: Any) -> None:
     from mercer.plot import plot_modes
 
     with run.progress.waiting("drawing"), plot.file() as path:
-        found = SimpleNamespace(cluster_centers_=centres, labels_=labels)
         d = data.values.shape[1]
         names = data.names or [f"pixel {j}" for j in range(d)]
         figure = plot_modes(found, data.values, density=density if d <= 2 else None, names=names)

@@ -214,12 +214,11 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
     def _set(
         self, plane: Subspace, X: Any, weights: Array | None, linear: LinearInverse | None
     ) -> KernelPCA:
-        assert plane.eigenvalues is not None
-        assert plane.total is not None
+        total = float(plane.total or 0.0)
         self.subspace_ = plane
-        self.eigenvalues_ = plane.eigenvalues
-        self.explained_variance_ratio_ = plane.eigenvalues / plane.total
-        self.neglected_ = plane.neglected / plane.total
+        self.eigenvalues_ = np.asarray(plane.eigenvalues)
+        self.explained_variance_ratio_ = self.eigenvalues_ / total
+        self.neglected_ = plane.neglected / total
         inverse = linear if self.inverse is None else self.inverse
         self.inverse_ = fit_inverse(inverse, plane, X, weights)
         return self

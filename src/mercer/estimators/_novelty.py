@@ -129,7 +129,10 @@ class KernelNovelty(OutlierMixin, KernelEstimator):  # type: ignore[misc]
                 "a kernel"
             )
         check_number(self.n_components)
-        _check_contamination(self.contamination)
+        share = self.contamination
+        number = isinstance(share, float | int | np.number)
+        if not is_auto(share) and not (number and 0.0 < share <= 0.5):
+            raise InputError(f"contamination must be 'auto' or lie in (0, 0.5], got {share!r}")
         # in double precision: an error is a small difference of large numbers
         X = check_rows(self, X, reset=True, double=True)
         w = check_weights(sample_weight, X)
@@ -145,7 +148,11 @@ class KernelNovelty(OutlierMixin, KernelEstimator):  # type: ignore[misc]
         keys = row_keys(rows.array)
         order = np.argsort(keys)
         self._keys, self._left_out = keys[order], -errors[order]
-        self.offset_ = _offset(-errors, mass, self.contamination)
+        if is_auto(share):
+            low, high = (_quantile(-errors, mass, q) for q in (0.25, 0.75))
+            self.offset_ = low - 1.5 * (high - low)
+        else:
+            self.offset_ = _quantile(-errors, mass, float(share))
         return self
 
     def _subspace(self, rows: Points, mass: Array) -> tuple[Subspace, Array]:
@@ -235,21 +242,6 @@ def _given_number(n_components: Any, plane: Subspace) -> int:
         held = np.cumsum(np.asarray(plane.eigenvalues)) >= n_components * float(plane.total or 0.0)
         return int(np.argmax(held)) + 1 if held.any() else plane.dim
     return min(int(n_components), plane.dim)
-
-
-def _check_contamination(contamination: Any) -> None:
-    if is_auto(contamination):
-        return
-    if isinstance(contamination, float | int | np.number) and 0.0 < contamination <= 0.5:
-        return
-    raise InputError(f"contamination must be 'auto' or lie in (0, 0.5], got {contamination!r}")
-
-
-def _offset(scores: Array, weights: Array, contamination: Any) -> float:
-    if not is_auto(contamination):
-        return _quantile(scores, weights, float(contamination))
-    low, high = (_quantile(scores, weights, q) for q in (0.25, 0.75))
-    return low - 1.5 * (high - low)
 
 
 def _quantile(values: Array, weights: Array, q: float) -> float:

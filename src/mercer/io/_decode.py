@@ -32,7 +32,14 @@ _MOST_COLLISIONS = 100  # members of a set or dict with the same hash; n of them
 
 def decode(document: Any, fetch: Fetch) -> Any:
     """Build the object; `fetch(member, dtype, shape)` returns an array."""
-    version = _check_format(document)
+    if not isinstance(document, dict) or type(document.get("format")) is not int:
+        raise InputError("its description has no format number")
+    version = str(document.get("mercer"))
+    if document["format"] != FORMAT:
+        raise InputError(
+            f"it was written by mercer {version} in format {document['format']}, but this version "
+            f"reads format {FORMAT}; use a newer mercer"
+        )
     try:
         decoder = _Decoder(fetch, version, len(document["objects"]))
         for node in document["objects"]:
@@ -46,18 +53,6 @@ def decode(document: Any, fetch: Fetch) -> Any:
         raise InputError("its description is nested too deeply") from None
     except _WRONG as error:
         raise InputError(f"its description is damaged ({error})") from error
-
-
-def _check_format(document: Any) -> str:
-    if not isinstance(document, dict) or type(document.get("format")) is not int:
-        raise InputError("its description has no format number")
-    version = str(document.get("mercer"))
-    if document["format"] != FORMAT:
-        raise InputError(
-            f"it was written by mercer {version} in format {document['format']}, but this version "
-            f"reads format {FORMAT}; use a newer mercer"
-        )
-    return version
 
 
 class _Decoder:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -14,6 +15,26 @@ from mercer.exceptions import InputError
 from mercer.kernels._domain import Domain, RowIds, Vectors
 from mercer.kernels._flags import Definiteness, Flags
 from mercer.kernels._kernel import Kernel
+
+
+class OfBlocks(Kernel):
+    """A kernel that is computed for two blocks of points at once, without derivatives."""
+
+    @abstractmethod
+    def _block(self, X: Any, Y: Any = None) -> Array:
+        """k(x_i, y_j) for checked points, or without Y k(x_i, x_i)."""
+
+    def lower(self) -> Program:
+        values = _BlockOf(self)
+        return Program((Block(values, values),), Var(0))
+
+
+@dataclass(frozen=True)
+class _BlockOf:
+    kernel: OfBlocks
+
+    def __call__(self, X: Any, Y: Any = None) -> Array:
+        return self.kernel._block(X, Y)
 
 
 @dataclass(frozen=True)

@@ -58,8 +58,12 @@ def plot_modes(
     '2 modes'
     """
     modes, labels, heights = _parts(found)
-    X = _starts(X, labels, modes)
-    d = X.shape[1]
+    d = modes.shape[1]
+    X = _dense(X, "X")
+    if X.shape != (len(labels), d):
+        raise InputError(
+            f"X must be the starts that were labelled, shape {(len(labels), d)}, got {X.shape}"
+        )
     names = [f"x{j}" for j in range(d)] if names is None else as_names(names, d)
     axis = _axis(axes, (4.6, 2.8) if d == 1 else (4.6, 3.9))
     without = int(np.sum(labels < 0))
@@ -115,7 +119,8 @@ def plot_basins(
     '2 modes and their basins'
     """
     resolution = positive_int(resolution, "resolution")
-    X = _points_of(density)
+    elements = getattr(density, "elements", (density,))
+    X = np.concatenate([_dense(e.points, "points of the density") for e in elements])
     if X.shape[1] != 2:
         raise InputError(
             f"plot_basins needs two dimensions, but the density has {X.shape[1]}; use plot_modes"
@@ -278,24 +283,11 @@ def _parts(found: Any) -> tuple[Array, Array, Array | None]:
     return np.asarray(found.cluster_centers_, dtype=np.float64), np.asarray(found.labels_), None
 
 
-def _starts(X: Any, labels: Array, modes: Array) -> Array:
-    X = as_points(X, "X")
+def _dense(X: Any, name: str) -> Array:
+    X = as_points(X, name)
     if is_sparse(X):
-        raise InputError("X must be dense; use X.toarray()")
-    if X.shape != (len(labels), modes.shape[1]):
-        raise InputError(
-            f"X must be the starts that were labelled, shape {(len(labels), modes.shape[1])}, got "
-            f"{X.shape}"
-        )
+        raise InputError(f"{name} must be dense; use X.toarray()")
     return np.asarray(X, dtype=np.float64)
-
-
-def _points_of(density: Any) -> Array:
-    elements = getattr(density, "elements", (density,))
-    parts = [as_points(e.points, "points of the density") for e in elements]
-    if any(is_sparse(part) for part in parts):
-        raise InputError("basins need dense points; use X.toarray()")
-    return np.concatenate(parts).astype(np.float64)
 
 
 def _box(X: Array, low: Any = None, high: Any = None) -> tuple[Array, Array]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -138,7 +137,7 @@ def certify_state(
                 _certificate(
                     _part(psi, rows),
                     X[rows],
-                    _rows(M, rows),
+                    M if M.size == 1 else M[rows],
                     whole,
                     known=known and (known[0][rows], known[1][rows]),
                 )
@@ -166,20 +165,10 @@ def _part(psi: Element, rows: Any) -> Element:
     return Element(psi.kernel, psi.points, psi.coef.columns(index), index.size)
 
 
-def _rows(M: Array, rows: Any) -> Array:
-    return M if M.size == 1 else M[rows]
-
-
 # --- what is known at each point --------------------------------------------------------------
 
-
-@dataclass(frozen=True, eq=False)
-class _Facts:
-    """Bounds: on the norm of the gradient, and on the smallest eigenvalue from both sides."""
-
-    gradient: Array
-    low: Array
-    high: Array
+# bounds on the norm of the gradient, and on the smallest eigenvalue from below and from above
+_Facts = tuple[Array, Array, Array]
 
 
 def _certificate(
@@ -206,8 +195,9 @@ def _certificate(
         return _decided(psi, X, facts, M, cusp)
     facts = _facts_of_values(norm, H, *errors)
     result = _decided(psi, X, facts, M, cusp)
-    near = norm * M < 0.5 * ((facts.low + facts.high) / 2) ** 2  # proved, but for rounding
-    rows = np.flatnonzero((near & (result[0] == Verdict.POSITIVE_DEFINITE)) | (facts.low <= 0))
+    _, low, high = facts
+    near = norm * M < 0.5 * ((low + high) / 2) ** 2  # proved, but for rounding
+    rows = np.flatnonzero((near & (result[0] == Verdict.POSITIVE_DEFINITE)) | (low <= 0))
     rows = rows[result[0][rows] != Verdict.NOT_A_MINIMUM]
     if rows.size:
         again = _certificate(
@@ -256,7 +246,7 @@ def _facts_of_values(norm: Array, H: Array, gradient_error: Array, hessian_error
     smallest = np.linalg.eigvalsh(H)[:, 0]
     slack = hessian_error + 10.0 * H.shape[1] * EPS * np.linalg.norm(H, axis=(1, 2))
     slack = np.where(finite, slack, np.inf)
-    return _Facts(norm + gradient_error, smallest - slack, smallest + slack)
+    return norm + gradient_error, smallest - slack, smallest + slack
 
 
 def _facts_of_sums(psi: Element, X: Array, norm: Array) -> _Facts:
@@ -264,7 +254,7 @@ def _facts_of_sums(psi: Element, X: Array, norm: Array) -> _Facts:
     program, dim = psi.kernel.program, X.shape[1]
     nothing = np.full(len(X), np.inf)
     if program.kind not in ("radial", "dot"):
-        return _Facts(nothing, -nothing, nothing)
+        return nothing, -nothing, nothing
     sums = all_sums(psi, X)
     test = weyl_of_sums(program, X, sums)
     factor = 2.0 if program.kind == "radial" else 1.0
@@ -272,7 +262,7 @@ def _facts_of_sums(psi: Element, X: Array, norm: Array) -> _Facts:
     low = factor * (test.slope - test.rising - test.rounding)
     low = low * np.where(low > 0, smallest, largest) ** 2
     high = np.where(test.has_negative_eigenvalue & _is_onto(program, dim), -1.0, np.inf)
-    return _Facts(norm + sums.gradient_error, low, high)
+    return norm + sums.gradient_error, low, high
 
 
 def _is_onto(program: Program, dim: int) -> bool:
@@ -291,7 +281,7 @@ def _decided(
     psi: Element, X: Array, facts: _Facts, M: Array, cusp: Array | None
 ) -> tuple[Array, ...]:
     """Verdict, radius and lower bound for each point."""
-    low, norm = facts.low, facts.gradient
+    norm, low, high = facts
     convex = low > 0
     with np.errstate(all="ignore"):
         if psi.kernel.program.kind == "dot":
@@ -303,7 +293,7 @@ def _decided(
     verdict = np.full(len(X), Verdict.UNDECIDED, dtype=object)
     verdict[convex] = Verdict.POSITIVE_DEFINITE
     verdict[proved] = Verdict.PROVED_MINIMUM
-    verdict[facts.high < 0] = Verdict.NOT_A_MINIMUM
+    verdict[high < 0] = Verdict.NOT_A_MINIMUM
     low = np.where(np.isfinite(low), low, np.nan)
     if cusp is not None:
         _decide_cusps(psi, X, norm, cusp, (verdict, radius, low))

@@ -27,15 +27,7 @@ _SHORTENINGS = 40  # after which a step is below rounding: each at least halves 
 
 @dataclass(frozen=True)
 class IterativeSolver(Solver):
-    """Settings that iterative solvers share.
-
-    Parameters
-    ----------
-    tol : float
-        A row has converged when its gradient is at most tol times a bound that holds everywhere
-        (`gradient_bound`, for radial kernels), or times the size of its two parts (for others).
-    max_iter : int
-    """
+    """Settings that iterative solvers share; `FixedPoint` describes them."""
 
     tol: float = 1e-10
     max_iter: int = 1000
@@ -74,18 +66,16 @@ class IterativeSolver(Solver):
         """Walk from every start; keep the best end of each element."""
         s, b, d = start.shape
         search = _Descent(self, problem, np.tile(np.arange(b), s))
-        found = walk(
-            search, start.reshape(s * b, d).astype(float), callback=callback, record=history
-        )
+        begin = start.reshape(s * b, d).astype(float)
+        found = walk(search, begin, callback=callback, record=history)
         value = found.state.objective.reshape(s, b)
         first = np.argmin(np.where(np.isnan(value), np.inf, value), axis=0)
         best = first * b + np.arange(b)
         state = found.state if s == 1 else found.state[best]
         evaluations = search.n_evaluations.reshape(s, b).sum(axis=0)
         path = _history(found, best, problem.offset) if history else None
-        return SolverResult(
-            state.points, found.status[best], found.n_iter[best], evaluations, path, state
-        )
+        counts = found.n_iter[best], evaluations
+        return SolverResult(state.points, found.status[best], *counts, path, state)
 
 
 class _Descent(Search):

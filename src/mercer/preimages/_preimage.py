@@ -214,9 +214,8 @@ def _off_saddles(problem: Problem, solver: IterativeSolver, found: SolverResult)
     if not bent.size:
         return found
     rows, step = rows[bent], way * problem.nudge
-    return _again(
-        problem.part(rows), solver, found.points[rows] + np.stack([step, -step]), found, rows
-    )
+    starts = found.points[rows] + np.stack([step, -step])
+    return _again(problem.part(rows), solver, starts, found, rows)
 
 
 def _again(
@@ -224,9 +223,8 @@ def _again(
 ) -> SolverResult:
     """Search again for some rows, from other starts; what was evaluated before counts."""
     other = solver.solve(part, starts)
-    status, n_iter, n_evaluations = (
-        np.array(a) for a in (found.status, found.n_iter, found.n_evaluations)
-    )
+    before = found.status, found.n_iter, found.n_evaluations
+    status, n_iter, n_evaluations = (np.array(array) for array in before)
     status[rows] = other.status
     n_iter[rows] += other.n_iter
     n_evaluations[rows] += other.n_evaluations

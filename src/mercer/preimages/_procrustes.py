@@ -13,7 +13,7 @@ from mercer.exceptions import InputError
 
 @dataclass(frozen=True, eq=False)
 class Alignment:
-    """x -> scale x R + shift, for points as rows.
+    """x -> scale x R + shift, for points as rows; see `procrustes`.
 
     Attributes
     ----------
@@ -23,10 +23,6 @@ class Alignment:
     scale : float
     residual : float
         Root of the sum of squared distances that is left.
-
-    See Also
-    --------
-    procrustes : what makes one.
 
     Examples
     --------

@@ -33,7 +33,7 @@ class Verdict(Enum):
 
 @dataclass(frozen=True, eq=False)
 class Certificate:
-    """What is proved about each pre-image.
+    """What is proved about each pre-image; `certify` says it for any points.
 
     With smallest Hessian eigenvalue >= m > 0, Hessian Lipschitz constant M and gradient g, the
     condition |g| M / m^2 <= 1/2 (Newton-Kantorovich) proves that the ball of `radius` about the
@@ -47,10 +47,6 @@ class Certificate:
     min_eigenvalue : array of shape (b,)
         A lower bound on the smallest eigenvalue of the Hessian of the objective, rounding included;
         NaN where it was not computed.
-
-    See Also
-    --------
-    certify : the same for any points.
 
     Examples
     --------
@@ -174,10 +170,10 @@ class SolverResult:
     state: State | None = None
 
     @classmethod
-    def computed(cls, points: Any, status: Status = Status.COMPUTED) -> SolverResult:
+    def computed(cls, points: Any) -> SolverResult:
         """Points that came without iterating."""
         zeros = np.zeros(len(points), dtype=int)
-        return cls(points, np.full(len(points), status, dtype=object), zeros, zeros)
+        return cls(points, np.full(len(points), Status.COMPUTED, dtype=object), zeros, zeros)
 
 
 def _counted(members: Array) -> str:

@@ -68,36 +68,27 @@ def largest_slope(profile: Expr, high: float) -> float:
     """sup of 2 r |k'(r^2)| over r <= high."""
     if high <= _SMALLEST:
         return 0.0
+    end = min(high, _LARGEST)
+    return _supremum(lambda r: 2.0 * r * np.abs(_profile(profile, r * r, 1)[1]), end)
 
-    def slope(r: Array) -> Array:
-        return np.asarray(2.0 * r * np.abs(_profile(profile, r * r, 1)[1]))
 
-    return _supremum(slope, min(high, _LARGEST))
+def _eigenvalues(profile: Expr, r: Array) -> tuple[Array, Array]:
+    """2 k' and 2 k' + 4 u k'', the eigenvalues of the Hessian at distance r."""
+    _, first, second = _profile(profile, r * r, 2)
+    return 2.0 * first, 2.0 * first + 4.0 * r * (r * second)
 
 
 @lru_cache(maxsize=256)
 def largest_curvature(profile: Expr) -> float:
     """sup of |2k'| and |2k' + 4 u k''|; infinite where k or k' jumps."""
-
-    def curvature(r: Array) -> Array:
-        _, first, second = _profile(profile, r * r, 2)
-        along = 2.0 * first + 4.0 * r * (r * second)
-        return np.asarray(np.maximum(np.abs(2.0 * first), np.abs(along)))
-
-    sup = _supremum(curvature)
+    sup = _supremum(lambda r: np.abs(_eigenvalues(profile, r)).max(axis=0))
     return math.inf if any(_jumps(profile, gate, sup) for gate in gates(profile)) else sup
 
 
 @lru_cache(maxsize=256)
 def largest_upward(profile: Expr) -> float:
     """sup of max(2k', 2k' + 4 u k'', 0)."""
-
-    def upward(r: Array) -> Array:
-        _, first, second = _profile(profile, r * r, 2)
-        along = 2.0 * first + 4.0 * r * (r * second)
-        return np.asarray(np.maximum(np.maximum(2.0 * first, along), 0.0))
-
-    return _supremum(upward)
+    return _supremum(lambda r: np.maximum(np.maximum(*_eigenvalues(profile, r)), 0.0))
 
 
 def gates(node: Any) -> Iterator[Expr]:
@@ -159,8 +150,9 @@ def largest_third(profile: Expr) -> float:
     for _ in range(_ROUNDS):  # cells that may still hold the supremum are cut into smaller ones
         if not math.isfinite(upper.max()):
             return math.inf
-        middle = left + (right - left) / 2
-        lower = max(lower, float(_third_at(profile, middle).max()))
+        middle = as_interval(left + (right - left) / 2)
+        third = as_interval(enclose_in_distance(profile, middle, 3).third).known().size
+        lower = max(lower, float(np.max(third, initial=0.0, where=np.isfinite(third))))
         keep = upper > 1.001 * lower
         done = max(done, float(upper[~keep].max(initial=0.0)))
         if not keep.any() or left.size > _CELLS:
@@ -169,12 +161,6 @@ def largest_third(profile: Expr) -> float:
         left, right = cuts[:-1].ravel(), cuts[1:].ravel()
         upper = bounds()
     return max(done, float(upper.max()), 481.0 * float(top[0]) / _LARGEST / _LARGEST / _LARGEST)
-
-
-def _third_at(profile: Expr, r: Array) -> Array:
-    """The size of the third derivative at distance r, about; along the line through zero."""
-    third = as_interval(enclose_in_distance(profile, Interval(r, r), 3).third).known()
-    return np.asarray(np.where(np.isfinite(third.size), third.size, 0.0))
 
 
 # --- errors of evaluation ---------------------------------------------------------------------
@@ -192,10 +178,9 @@ def evaluation_error(profile: Expr) -> float:
     power multiplies relative errors by its exponent.
     """
     try:
-        parts = _errors(profile)
+        return max(error for _, error in _errors(profile))
     except InputError:
         return math.inf
-    return max(error for _, error in parts)
 
 
 def _errors(expr: Expr) -> tuple[_Signed, _Signed, _Signed]:
@@ -209,13 +194,9 @@ def _errors(expr: Expr) -> tuple[_Signed, _Signed, _Signed]:
             return _added(x[0], y[0]), _added(x[1], y[1]), _added(x[2], y[2])
         case Mul(left=a, right=b):
             x, y = _errors(a), _errors(b)
-            cross = _times(x[1], y[1])
-            second = _added(_added(_times(x[2], y[0]), cross), _times(x[0], y[2]))
-            return (
-                _times(x[0], y[0]),
-                _added(_times(x[1], y[0]), _times(x[0], y[1])),
-                second,
-            )
+            first = _added(_times(x[1], y[0]), _times(x[0], y[1]))
+            second = _added(_added(_times(x[2], y[0]), _times(x[1], y[1])), _times(x[0], y[2]))
+            return _times(x[0], y[0]), first, second
         case Unary(arg=a):
             x = _errors(a)
             f = _function_errors(expr, x[0])

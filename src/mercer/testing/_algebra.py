@@ -42,7 +42,9 @@ def check_algebra(kernels: Sequence[Kernel], *, random_state: Any = 0) -> None:
     """
     kernels = list(kernels)
     require(kernels, kernels, "the list of kernels is empty")
-    d = _common_dimension(kernels)
+    shared = set(DIMENSIONS).intersection(*(dimensions(k) for k in kernels))
+    require(shared, kernels, f"no number of columns among {DIMENSIONS} suits all of them")
+    d = 3 if 3 in shared else min(shared)
     rng = as_generator(random_state)
     for i, a in enumerate(kernels):
         b, c = kernels[(i + 1) % len(kernels)], kernels[(i + 2) % len(kernels)]
@@ -52,20 +54,9 @@ def check_algebra(kernels: Sequence[Kernel], *, random_state: Any = 0) -> None:
         _check_numbers(a, X, Y)
         _check_maps(a, b, X, Y, rng)
         _check_rules(a, b, X, Y)
-        for composite in (
-            (a + b) * c,
-            2.0 * a + 0.5,
-            (a * b + c).transform(Scales(np.arange(d) + 0.5)),
-        ):
+        mapped = (a * b + c).transform(Scales(np.arange(d) + 0.5))
+        for composite in ((a + b) * c, 2.0 * a + 0.5, mapped):
             check_claims(composite, composite.flags, dims=(d,))
-
-
-def _common_dimension(kernels: list[Kernel]) -> int:
-    shared = set(DIMENSIONS)
-    for k in kernels:
-        shared &= set(dimensions(k))
-    require(shared, kernels, f"no number of columns among {DIMENSIONS} suits all of them")
-    return 3 if 3 in shared else min(shared)
 
 
 def _check_ring(a: Kernel, b: Kernel, c: Kernel, X: Array, Y: Array) -> None:

@@ -105,11 +105,9 @@ def _check_separates(kernel: Kernel, dims: tuple[int, ...], claim: str) -> None:
             basis = np.linalg.qr(np.column_stack([np.ones(len(X)), basis[:, 1:]]))[0][:, 1:]
         least = float(np.linalg.eigvalsh(basis.T @ K @ basis)[0])
         if not least > _SLACK * float(np.trace(K)):
-            fail(
-                kernel,
-                f"claims to be {claim}, but on {len(X)} distinct points{_where(X)} the embedding "
-                f"of some signed measure has the squared norm {least:.3g}",
-            )
+            measure = f"some signed measure has the squared norm {least:.3g}"
+            where = f"on {len(X)} distinct points{_where(X)}"
+            fail(kernel, f"claims to be {claim}, but {where} the embedding of {measure}")
 
 
 def profile_jet(kernel: Kernel, u: Array, order: int) -> Jet:
@@ -155,11 +153,8 @@ def _check_projective(kernel: Kernel) -> None:
             return
         for law in found.violated:
             least = found.minima[found.laws.index(law)]
-            fail(
-                kernel,
-                f"claims to be positive definite, but {law} of its profile falls to "
-                f"{least:.3g} at a positive inner product",
-            )
+            falls = f"{law} of its profile falls to {least:.3g} at a positive inner product"
+            fail(kernel, f"claims to be positive definite, but {falls}")
 
 
 def _check_convex(kernel: Kernel, claim: bool | None) -> None:
@@ -186,9 +181,8 @@ def _check_monotone(kernel: Kernel, claim: bool | None, radial: bool) -> None:
     if claim is None:
         return
     if not radial:
-        require(
-            not claim, kernel, "claims complete monotonicity, which only radial profiles can have"
-        )
+        law = "claims complete monotonicity, which only radial profiles can have"
+        require(not claim, kernel, law)
         return
     worst, law = 0.0, ""
     for u in profile_grids(kernel)[:-1]:
@@ -222,11 +216,9 @@ def _check_signs(kernel: Kernel, signs: dict[int, float], claim: str, found: str
             bad = sign * chain[order] * np.abs(u) ** order < -1e-12 * size
             if bad.any():
                 i = int(np.flatnonzero(bad)[0])
-                fail(
-                    kernel,
-                    f"claims a {claim} profile, but its derivative of order {order} is "
-                    f"{float(chain[order][i]):.3g} at {float(u[i]):.4g}",
-                )
+                wrong = f"{float(chain[order][i]):.3g} at {float(u[i]):.4g}"
+                derivative = f"its derivative of order {order} is {wrong}"
+                fail(kernel, f"claims a {claim} profile, but {derivative}")
 
 
 def _where(X: Any) -> str:

@@ -13,14 +13,10 @@ from mercer.testing._report import agree, fail
 _TRUST = 1e-4  # relative difference of two step sizes up to which differences are used
 
 
-def central(f: Callable[[Array], Array], X: Array, h: float) -> Array:
+def _central(f: Callable[[Array], Array], X: Array, h: float) -> Array:
     """(f(X + h e_k) - f(X - h e_k)) / 2h for every coordinate k, along a new last axis."""
-    parts = []
-    for k in range(X.shape[1]):
-        step = np.zeros(X.shape[1])
-        step[k] = h
-        parts.append((f(X + step) - f(X - step)) / (2.0 * h))
-    return np.stack(parts, axis=-1)
+    steps = h * np.eye(X.shape[1])
+    return np.stack([(f(X + step) - f(X - step)) / (2.0 * h) for step in steps], axis=-1)
 
 
 def agree_with_differences(
@@ -40,7 +36,7 @@ def agree_with_differences(
     the terms of f, if they are larger than its values.
     """
     h = 1e-3 * length
-    coarse, fine = central(f, X, h), central(f, X, 0.5 * h)
+    coarse, fine = _central(f, X, h), _central(f, X, 0.5 * h)
     unit = (float(np.abs(f(X)).max()) + size) / length
     settled = np.abs(coarse - fine) <= _TRUST * (np.abs(fine) + unit)
     pair = (-1, -2)

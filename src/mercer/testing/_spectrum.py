@@ -55,13 +55,6 @@ def _check_mixing(kernel: Kernel, mu: MixingMeasure, rng: np.random.Generator) -
     except UnavailableError:
         return
     require(np.all(density >= 0), kernel, "the density of the mixing measure must be >= 0")
-    _check_mixing_density(kernel, mu, density, t, u, profile)
-
-
-def _check_mixing_density(
-    kernel: Kernel, mu: MixingMeasure, density: Array, t: Array, u: Array, profile: Array
-) -> None:
-    """The Laplace transform of the density is the profile, and draws follow the density."""
     weights = density * np.exp(_LOG_T) * _STEP
     terms = np.array([weights * np.exp(-v * np.exp(_LOG_T)) for v in u])
     integral, coarse = terms.sum(axis=1), 2.0 * terms[:, ::2].sum(axis=1)

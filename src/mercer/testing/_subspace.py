@@ -43,7 +43,8 @@ def check_subspace(
     rng = as_generator(random_state)
     f, origin, r = plane.directions, plane.origin, plane.dim
     agree(plane, "orthonormality of its directions", f.inner(f), np.eye(r), tol=tol)
-    psi = _some_elements(plane, rng) if psi is None else psi
+    if psi is None:
+        psi = Element(origin.kernel, f.points, rng.normal(size=(n_rows(f.points), 4)))
     b, loose = len(psi), np.sqrt(tol)
     size = float(np.max(psi.distance(origin))) + float(origin.norm())
     equal = partial(agree, plane, tol=tol, size=size)
@@ -71,8 +72,3 @@ def check_subspace(
     require(single.batch is None, plane, "the projection of one element is a batch")
     batch = shadow(Y)[:, 0]
     equal("the projection of one element", single(Y), batch, size=np.abs(batch).max() + size)
-
-
-def _some_elements(plane: Subspace, rng: np.random.Generator) -> Element:
-    points = plane.directions.points
-    return Element(plane.origin.kernel, points, rng.normal(size=(n_rows(points), 4)))

@@ -84,10 +84,6 @@ def bochner_norm(
     rtol : float
         Error of the quadrature relative to |f|^2 at which it stops.
 
-    Returns
-    -------
-    BochnerNorm
-
     Notes
     -----
     Whether the integral converges is read off frequencies 2^-80 to 2^80. Where the integrand is a

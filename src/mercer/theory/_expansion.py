@@ -184,10 +184,6 @@ def gaussian_mercer(
         How many terms, from the largest eigenvalue down.
     dim : int
 
-    Returns
-    -------
-    MercerExpansion
-
     See Also
     --------
     mercer.linalg.nystrom : the same from a sample, for any kernel.

@@ -275,10 +275,6 @@ def fourier_mmd(kernel: Circular, phi_P: Any, phi_Q: Any) -> float:
     phi_P, phi_Q : array_like of shape (2L + 1,)
         Coefficients of l = -L, ..., L; see `characteristic_coefficients`.
 
-    Returns
-    -------
-    float
-
     References
     ----------
     P. Sakulwongtana, Advanced topics in machine learning (lecture notes), Theorem 2.5.4 (see

@@ -99,10 +99,6 @@ def membership(
     n_terms : int, optional
         Only with a callable: at least 64, 4096 by default.
 
-    Returns
-    -------
-    Membership
-
     References
     ----------
     P. Sakulwongtana, Advanced topics in machine learning (lecture notes), Definition 2.2.3 and

@@ -69,10 +69,6 @@ def projective_conditions(kernel: Kernel, largest: float = 10.0) -> ProjectiveCo
     largest : float
         The largest t > 0 to look at: for kernels on a ball of radius r, r^2.
 
-    Returns
-    -------
-    ProjectiveConditions
-
     Notes
     -----
     Minima are sought on an even grid of 1,001 points and a geometric one towards zero, then by

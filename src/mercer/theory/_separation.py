@@ -87,10 +87,6 @@ def is_characteristic(kernel: Kernel, dim: int) -> Separation:
     dim : int
         The number of columns of the points.
 
-    Returns
-    -------
-    Separation
-
     Notes
     -----
     True rests on the spectral support, or on `Flags.characteristic`. False comes with a `Witness`

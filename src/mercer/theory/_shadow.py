@@ -39,10 +39,6 @@ def shadow(kernel: Kernel) -> Kernel:
         g: a Gaussian, Laplace, Matern, rational quadratic, inverse multiquadric or uniform kernel,
         or a sum, a positive multiple or a `transform` of such.
 
-    Returns
-    -------
-    Kernel
-
     Raises
     ------
     UnavailableError
@@ -81,10 +77,6 @@ def shadow_constant(k: Kernel, g: Kernel) -> float | None:
     ----------
     k, g : Kernel
         Profiles of one squared distance; k with a derivative.
-
-    Returns
-    -------
-    float or None
 
     References
     ----------

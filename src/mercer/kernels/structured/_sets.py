@@ -10,16 +10,15 @@ from typing import Any
 import numpy as np
 
 from mercer._array import Array, real
-from mercer.engine import Block, Program, Var
 from mercer.exceptions import InputError
 from mercer.kernels._flags import Definiteness, Flags
-from mercer.kernels._kernel import Kernel
+from mercer.kernels._precomputed import OfBlocks
 from mercer.kernels.structured._domains import Sets
 from mercer.kernels.structured._feature_counts import Counts, inner_products
 
 
 @dataclass(frozen=True)
-class Jaccard(Kernel):
+class Jaccard(OfBlocks):
     """Jaccard kernel k(A, B) = |A n B| / |A u B| of finite sets.
 
     Points are sets, or lists, tuples or arrays of hashable elements, in which repetitions do not
@@ -59,18 +58,7 @@ class Jaccard(Kernel):
 
     domain = Sets()
 
-    def lower(self) -> Program:
-        values = _Values(self.empty)
-        return Program((Block(values, values),), Var(0))
-
-
-@dataclass(frozen=True)
-class _Values:
-    """k(X, Y), or k(x, x) for each x in X."""
-
-    empty: float
-
-    def __call__(self, X: Any, Y: Any = None) -> Array:
+    def _block(self, X: Any, Y: Any = None) -> Array:
         if Y is None:
             return np.where(_sizes(X) > 0, 1.0, self.empty)
         sizes_x, sizes_y = _sizes(X), _sizes(Y)

@@ -8,11 +8,10 @@ from typing import Any
 import numpy as np
 
 from mercer._array import Array, positive_int
-from mercer.engine import Block, Program, Var
 from mercer.engine.pairs._subsequences import Letters
 from mercer.kernels._flags import Definiteness, Flags
-from mercer.kernels._kernel import Kernel
 from mercer.kernels._parameters import checked
+from mercer.kernels._precomputed import OfBlocks
 from mercer.kernels.structured._domains import Sequences
 from mercer.kernels.structured._feature_counts import Counts, inner_products, squared_norms
 from mercer.kernels.structured._token_codes import encoded
@@ -22,7 +21,7 @@ _LARGEST = 1 << 62
 
 @dataclass(frozen=True)
 @checked(length=positive_int)
-class Spectrum(Kernel):
+class Spectrum(OfBlocks):
     """Spectrum kernel k(s, t) = sum_u c_u(s) c_u(t), c_u(s) how often u occurs in s.
 
     The sum is over all u of p letters; occurrences have no gaps, and may overlap.
@@ -60,18 +59,7 @@ class Spectrum(Kernel):
     flags = Flags(Definiteness.POSITIVE)
     domain = Sequences()
 
-    def lower(self) -> Program:
-        values = _Values(self.length)
-        return Program((Block(values, values),), Var(0))
-
-
-@dataclass(frozen=True)
-class _Values:
-    """k(X, Y), or k(x, x) for each x in X."""
-
-    length: int
-
-    def __call__(self, X: Any, Y: Any = None) -> Array:
+    def _block(self, X: Any, Y: Any = None) -> Array:
         counts, size = _counts(encoded(X) if Y is None else encoded(X, Y), self.length)
         return squared_norms(counts[0]) if Y is None else inner_products(counts[0], counts[1], size)
 

@@ -6,17 +6,16 @@ from dataclasses import dataclass
 from typing import Any
 
 from mercer._array import Array, positive, positive_int
-from mercer.engine import Block, Program, Var
 from mercer.engine.pairs._subsequences import subsequence_diagonal, subsequence_gram
 from mercer.exceptions import InputError
 from mercer.kernels._flags import Definiteness, Flags
-from mercer.kernels._kernel import Kernel
+from mercer.kernels._precomputed import OfBlocks
 from mercer.kernels.structured._domains import Sequences
 from mercer.kernels.structured._token_codes import encoded
 
 
 @dataclass(frozen=True)
-class Subsequences(Kernel):
+class Subsequences(OfBlocks):
     """Gap-weighted subsequence kernel k(s, t) = sum_u phi_u(s) phi_u(t) over all u of p letters.
 
     phi_u(s) is the sum of d^(i_p - i_1 + 1) over all places i_1 < ... < i_p at which s reads u: a
@@ -75,19 +74,7 @@ class Subsequences(Kernel):
 
     domain = Sequences()
 
-    def lower(self) -> Program:
-        values = _Values(self.length, self.decay)
-        return Program((Block(values, values),), Var(0))
-
-
-@dataclass(frozen=True)
-class _Values:
-    """k(X, Y), or k(x, x) for each x in X."""
-
-    length: int
-    decay: float
-
-    def __call__(self, X: Any, Y: Any = None) -> Array:
+    def _block(self, X: Any, Y: Any = None) -> Array:
         if Y is None:
             return subsequence_diagonal(encoded(X)[0], self.length, self.decay)
         x, y = encoded(X, Y)

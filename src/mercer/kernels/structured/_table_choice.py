@@ -53,10 +53,6 @@ def table_kernel(
     random_state : int, Generator, RandomState or None, default=0
         Draws the pairs of rows that the lengths are measured on.
 
-    Returns
-    -------
-    Table
-
     Examples
     --------
     >>> import mercer as mc

@@ -161,21 +161,13 @@ _known_integral = lru_cache(maxsize=256)(_log_radial_integral)
 
 @dataclass(frozen=True, eq=False)
 class RadialLaw:
-    """The law of t = log u with density ~ exp(t d/2) k(e^t), cut into panels.
+    """The law of t = log u with density ~ exp(t d/2) k(e^t), cut into panels."""
 
-    Attributes
-    ----------
-    low, high : ends of the panels in t
-    mass : the integral over each panel, times exp(-top)
-    log_mass : the logarithm of the integral over all t
-    density : the integrand times exp(-top), a function of t
-    """
-
-    low: Array
+    low: Array  # ends of the panels in t
     high: Array
-    mass: Array
-    log_mass: float
-    density: Callable[[Array], Array]
+    mass: Array  # the integral over each panel, times exp(-top)
+    log_mass: float  # the logarithm of the integral over all t
+    density: Callable[[Array], Array]  # the integrand times exp(-top), a function of t
 
     @classmethod
     def of(cls, kernel: Kernel, dim: int, panels: int = _PANELS) -> RadialLaw:

@@ -7,7 +7,7 @@ import numpy as np
 from mercer._array import Array
 from mercer.kernels import Kernel
 from mercer.kernels._measures import GammaMixing, InverseGammaMixing, PointMass
-from mercer.methods.density._normaliser import RadialLaw, RadialPart, mixing_of, radial_parts
+from mercer.methods.density._normaliser import RadialLaw, mixing_of, radial_parts
 
 _PANELS = 4096  # inside each, the density is taken to be linear
 
@@ -18,18 +18,15 @@ def draw(kernel: Kernel, size: int, dim: int, rng: np.random.Generator) -> Array
     logs = np.array([part.log_integral for part in parts])
     share = np.exp(logs - logs.max())
     counts = rng.multinomial(size, share / share.sum())
-    drawn = [_draw_part(p, int(c), rng) for p, c in zip(parts, counts, strict=True) if c]
-    rows = np.concatenate(drawn) if drawn else np.empty((0, dim))
-    return rows if len(drawn) < 2 else np.asarray(rng.permutation(rows))
-
-
-def _draw_part(part: RadialPart, size: int, rng: np.random.Generator) -> Array:
-    z = _draw_radial(part.kernel, size, part.dim, rng)
-    if part.metric is None:
-        return z
-    if part.metric.ndim == 1:
-        return np.asarray(z / part.metric)
-    return np.linalg.solve(part.metric, z.T).T
+    drawn = [np.empty((0, dim))]
+    for part, count in zip(parts, counts.tolist(), strict=True):
+        if count:
+            z, R = _draw_radial(part.kernel, count, dim, rng), part.metric
+            if R is not None:
+                z = z / R if R.ndim == 1 else np.linalg.solve(R, z.T).T
+            drawn.append(z)
+    rows = np.concatenate(drawn)
+    return rows if len(drawn) < 3 else np.asarray(rng.permutation(rows))
 
 
 def _draw_radial(kernel: Kernel, size: int, dim: int, rng: np.random.Generator) -> Array:

@@ -58,20 +58,16 @@ class Components:
             if np.ptp(Z, axis=0).any():
                 raise
             return None
-        assert plane.eigenvalues is not None
         if landmarks is None and isinstance(plane.directions.coef, Dense):
-            C = plane.directions.coef.array * plane.eigenvalues / w[:, None]
+            C = plane.directions.coef.array * np.asarray(plane.eigenvalues) / w[:, None]
         else:
             C = np.asarray(plane.coordinates(feature(kernel, Z)), dtype=np.float64)
         return cls(plane, C, w, settings.filter)
 
     def weights(self, strength: float | None) -> Array:
         """The filter's weights; the strength is relative to the whole scatter."""
-        values, total = self.plane.eigenvalues, self.plane.total
-        assert values is not None
-        assert total is not None
-        noise = None if strength is None else strength * total
-        return np.minimum(self.filter.weights(values, noise), _LARGEST)
+        noise = None if strength is None else strength * float(self.plane.total or 0.0)
+        return np.minimum(self.filter.weights(np.asarray(self.plane.eigenvalues), noise), _LARGEST)
 
     def smoother(self, strength: float | None) -> Smoother:
         """The smoother with a filter of that strength."""

@@ -33,33 +33,19 @@ _CHOSEN = 6.0  # strengths, rounds, units, length: about so many numbers are cho
 class Trial:
     """Units and settings, the rounds that suit them, and their error on hidden entries.
 
-    Attributes
-    ----------
-    offset, scale : arrays of shape (d,)
-        The kernel sees (x - offset) / scale.
-    settings : Settings or None
-        None if there are too few rows or entries to learn from.
-    rounds : tuple of pairs
-        The filter's strength in each round, and over-relaxation (1 is none).
-    trust : array of shape (d,)
-        The share in [0, 1] of the difference from the column mean that is kept.
-    error : float
-        Squared, over that of column means, with one trust for all columns: choices are compared by
-        it.
-    expected : float
-        The same with the trust of each column.
-    residual : array
-        Prediction minus truth at hidden entries, 0 elsewhere.
+    The kernel sees (x - offset) / scale. Errors are squared, over those of column means; choices
+    are compared by `error`, with one trust for all columns.
     """
 
     offset: Array = field(repr=False)
     scale: Array = field(repr=False)
-    settings: Settings | None
+    settings: Settings | None  # None if there are too few rows or entries to learn from
+    # the filter's strength in each round, and over-relaxation (1 is none)
     rounds: tuple[tuple[float | None, float], ...] = ()
-    trust: Any = 0.0
+    trust: Any = 0.0  # the share in [0, 1] of the difference from each column's mean that is kept
     error: float = float("nan")
-    expected: float = float("nan")
-    residual: Any = field(default=0.0, repr=False)
+    expected: float = float("nan")  # with the trust of each column
+    residual: Any = field(default=0.0, repr=False)  # of predicted hidden entries, 0 elsewhere
 
 
 def choose(

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
-from mercer._array import Array, frozen, is_sparse, non_negative, positive, positive_int
+from mercer._array import Array, non_negative, positive, positive_int
 from mercer.engine import Distance, Expr, evaluate
 from mercer.engine.programs._expr import Cut, Opaque
 from mercer.exceptions import InputError
+from mercer.methods._rows import dense
 from mercer.rigor import (
     FoundModes,
     Interval,
@@ -140,7 +140,7 @@ def _result(psi: Element, found: FoundModes, level: float) -> ProvedModes:
     points, radius, d = found.points, found.radius, found.points.shape[1]
     values, eigenvalues = np.empty(0), np.empty((0, d))
     if len(points):
-        exact = Element(psi.kernel, np.asarray(_dense(psi.points), dtype=float), psi.coef)
+        exact = Element(psi.kernel, dense(psi.points), psi.coef)
         fields = exact.fields(points, order=2)
         values = np.asarray(fields.value).reshape(-1)
         hessian = np.asarray(fields.hessian).reshape(-1, d, d)
@@ -155,14 +155,9 @@ def _result(psi: Element, found: FoundModes, level: float) -> ProvedModes:
         values, eigenvalues = values[order], eigenvalues[order]
     boxes = [np.stack(pair, axis=1) for pair in found.undecided]
     undecided = np.concatenate([np.empty((0, 2, d)), *boxes])
-    return ProvedModes(
-        frozen(points),
-        frozen(radius),
-        frozen(values),
-        frozen(eigenvalues),
-        frozen(undecided),
-        found.n_boxes,
-    )
+    for array in (points, radius, values, eigenvalues, undecided):
+        array.setflags(write=False)
+    return ProvedModes(points, radius, values, eigenvalues, undecided, found.n_boxes)
 
 
 def _check_kernel(psi: Element) -> None:
@@ -223,10 +218,6 @@ def _nodes(expr: Expr) -> list[Expr]:
         if isinstance(part, Expr):
             found += _nodes(part)
     return found
-
-
-def _dense(points: Any) -> Array:
-    return np.asarray(points.toarray() if is_sparse(points) else points)
 
 
 def _terms(psi: Element) -> Terms:

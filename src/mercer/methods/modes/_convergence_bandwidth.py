@@ -260,8 +260,7 @@ def _smallest_root(kernel: Kernel, profile: Expr) -> tuple[float, float]:
         raise InputError(
             f"{kernel!r} has a profile without derivatives; give it profile_derivatives(u)"
         ) from error
-    falls = np.flatnonzero(slope != 0)
-    if not len(falls) or np.nanmax(slope) > 0 or np.isnan(slope[0]):
+    if not slope.any() or np.nanmax(slope) > 0 or np.isnan(slope[0]):
         raise InputError(
             f"convergence_bandwidth needs a profile that decreases with the distance, which that "
             f"of {kernel!r} does not; for mean shift with a Uniform window take its shadow, "
@@ -269,8 +268,10 @@ def _smallest_root(kernel: Kernel, profile: Expr) -> tuple[float, float]:
         )
     if bend[0] >= -_CUSP * abs(slope[0]):
         return 0.0, 0.0
-    first = _first_failure(slope, bend)
-    root = math.inf if first is None else _bisected(profile, float(u[first - 1]), float(u[first]))
+    wrong = np.flatnonzero(~((slope < 0) & (bend < 0)))[:1]
+    root = (
+        _bisected(profile, float(u[wrong[0] - 1]), float(u[wrong[0]])) if len(wrong) else math.inf
+    )
     for _ in range(_AGAIN):
         end = min(root, float(u[-1]))
         reach, missed = _concave_reach(profile, math.sqrt(end))
@@ -281,12 +282,6 @@ def _smallest_root(kernel: Kernel, profile: Expr) -> tuple[float, float]:
         # there is a root between two values of the scan
         root = _bisected(profile, float(u[u < missed].max()), missed)
     return root, 0.0
-
-
-def _first_failure(slope: Array, bend: Array) -> int | None:
-    """The first place of the scan where the kernel is not strictly concave."""
-    wrong = np.flatnonzero(~((slope < 0) & (bend < 0)))
-    return int(wrong[0]) if len(wrong) else None
 
 
 def _bisected(profile: Expr, low: float, high: float) -> float:

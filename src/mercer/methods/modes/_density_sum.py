@@ -39,30 +39,17 @@ _STEPS = 10  # evaluations of a start, about, until it is retired
 
 @dataclass(frozen=True, eq=False)
 class DensitySum:
-    """f(z) = sum over groups of sum_i a_i k(|z_i - z|^2), a_i > 0, all profiles convex.
+    """f(z) = sum over groups of sum_i a_i k(|z_i - z|^2), a_i > 0, all profiles convex."""
 
-    Attributes
-    ----------
-    kernels : of the groups, behind `maps`
-    programs : one for each group, of one squared distance without maps
-    points : the z_i of each group
-    coef : the a_i of each group
-    maps : what takes data x to z = A x, A invertible
-    dim : the number of columns of the data
-    tolerance : the error of sums, as a share of their largest possible value
-    n_queries : how many points are climbed from
-    log_unit : the logarithm of what values have to be multiplied by
-    """
-
-    kernels: tuple[Kernel, ...]
-    programs: tuple[Program, ...]
-    points: tuple[Array, ...]
-    coef: tuple[Array, ...]
-    maps: tuple[LinearMap, ...]
-    dim: int
-    tolerance: float
-    n_queries: int
-    log_unit: float
+    kernels: tuple[Kernel, ...]  # of the groups, behind `maps`
+    programs: tuple[Program, ...]  # one for each group, of one squared distance without maps
+    points: tuple[Array, ...]  # the z_i of each group
+    coef: tuple[Array, ...]  # the a_i of each group
+    maps: tuple[LinearMap, ...]  # what takes data x to z = A x, A invertible
+    dim: int  # the number of columns of the data
+    tolerance: float  # the error of sums, as a share of their largest possible value
+    n_queries: int  # how many points are climbed from
+    log_unit: float  # the logarithm of what values have to be multiplied by
 
     @classmethod
     def of(cls, density: Any, n_queries: int | None = None) -> DensitySum:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,7 +9,7 @@ import numpy as np
 
 from mercer._array import Array, as_points, frozen
 from mercer._threads import single_threaded_blas
-from mercer.engine import n_columns, n_rows
+from mercer.engine import n_columns, n_rows, pieces
 from mercer.methods._rows import dense
 
 _EPS = float(np.finfo(np.float64).eps)
@@ -113,24 +112,18 @@ def max_distance(X: Any, centre: Array) -> float:
     return float(_farthest(X, centre, 1)[1][0]) * (1 + (n_columns(X) + 8) * _EPS)
 
 
-def _tiles(X: Any) -> Iterator[Array]:
-    step = max(1, _TILE // max(1, n_columns(X)))
-    return (dense(X[i : i + step]) for i in range(0, n_rows(X), step))
-
-
 def _farthest(X: Any, centre: Array, count: int) -> tuple[Array, Array]:
     """Numbers of the rows farthest from the centre, and their distances, farthest first."""
-    rows, size, start = np.empty(0, dtype=int), np.empty(0), 0
-    for tile in _tiles(X):
-        apart = tile - centre
+    rows, size = np.empty(0, dtype=int), np.empty(0)
+    for tile in pieces(n_rows(X), max(1, _TILE // max(1, n_columns(X)))):
+        apart = dense(X[tile]) - centre
         largest = float(np.abs(apart).max()) or 1.0
         squared = _squares(apart / largest)
         top = np.arange(len(squared))
         if len(squared) > count:
             top = np.argpartition(squared, len(squared) - count)[-count:]
-        rows = np.concatenate([rows, start + top])
+        rows = np.concatenate([rows, tile.start + top])
         size = np.concatenate([size, largest * np.sqrt(squared[top])])
-        start += len(tile)
     order = np.argsort(-size, kind="stable")[:count]
     return rows[order], size[order]
 
@@ -143,8 +136,7 @@ def _exact(W: Array, c: Array) -> tuple[Array, float]:
     whose affine coefficient is negative leaves; if none is, the ball is the smallest.
     """
     T = [int(np.argmax(_squares(W - c)))]
-    best, bound = c, 0.0
-    smallest = np.inf
+    best, bound, smallest = c, 0.0, np.inf
     for step in range(20 * (W.shape[1] + 10)):
         V = (W[T[1:]] - W[T[0]]).T
         target = W[T[0]] - c

@@ -51,9 +51,7 @@ def kept(
 def signs(coordinates: Array) -> Array:
     """Return 1 or -1 for each column, such that its largest entry in size becomes positive."""
     size = np.abs(coordinates)
-    nearly = size >= size.max(axis=0) * (
-        1.0 - 1e-9
-    )  # the first of several that are equal to rounding
-    largest = np.argmax(nearly, axis=0)
+    # the first of several that are equal to rounding
+    largest = np.argmax(size >= size.max(axis=0) * (1.0 - 1e-9), axis=0)
     entry = coordinates[largest, np.arange(coordinates.shape[1])]
     return np.where(entry < 0, -1.0, 1.0)

@@ -11,7 +11,7 @@ from mercer._progress import Callback
 from mercer.engine import diagonal
 from mercer.exceptions import InputError
 from mercer.kernels import Kernel
-from mercer.linalg import EigenPairs, GramOperator, gram_operator
+from mercer.linalg import EigenPairs, gram_operator
 from mercer.linalg._eigen import operator_pairs
 from mercer.linalg._inputs import raw_weights
 from mercer.methods.pca._components import check_number, kept, signs
@@ -104,7 +104,17 @@ def kernel_pca(
     def pairs(k: int) -> EigenPairs:
         return operator_pairs(S, k, method, tol, max_iter, random_state, callback)
 
-    found = _enough(pairs, n_components, most, S)
+    share = isinstance(n_components, float | np.floating)
+    if n_components is None and most > _MANY:
+        raise InputError(
+            f"all components of more than {_MANY} points need all eigenvalues; give "
+            "n_components, or n_landmarks"
+        )
+    k = most if n_components is None else min(_FIRST if share else int(n_components), most)
+    found = pairs(k)
+    while share and k < most and found.values.sum() < n_components * S.trace:  # type: ignore[operator]
+        k = min(4 * k, most)
+        found = pairs(k)
     total = S.trace
     own = diagonal(kernel.program, S.points).astype(np.float64)
     size = float(own.sum() if S.weights is None else S.weights @ own)
@@ -115,30 +125,11 @@ def kernel_pca(
     coef = vectors * signs(at_rows) / np.sqrt(values)
     if root is not None:
         coef *= root
-    share = as_weights(weights, n)
+    w = as_weights(weights, n)
     if centred:
-        coef -= np.outer(share, coef.sum(axis=0))
+        coef -= np.outer(w, coef.sum(axis=0))
     points = Points(S.points, kernel.domain)
-    origin = Element(kernel, points, share if centred else np.zeros(n))
+    origin = Element(kernel, points, w if centred else np.zeros(n))
     directions = Element(kernel, points, coef)
     offset = coef.T @ S.mean if centred else np.zeros(len(values))
     return Subspace(origin, directions, eigenvalues=values, total=total, offset=offset)
-
-
-def _enough(pairs: Any, n_components: Any, most: int, S: GramOperator) -> EigenPairs:
-    """Return `n_components` eigenpairs, or enough of them for that share of the scatter."""
-    if n_components is None:
-        if most > _MANY:
-            raise InputError(
-                f"all components of more than {_MANY} points need all eigenvalues; give "
-                "n_components, or n_landmarks"
-            )
-        return pairs(most)  # type: ignore[no-any-return]
-    if not isinstance(n_components, float | np.floating):
-        return pairs(min(int(n_components), most))  # type: ignore[no-any-return]
-    k = min(_FIRST, most)
-    while True:
-        found: EigenPairs = pairs(k)
-        if k == most or found.values.sum() >= n_components * S.trace:
-            return found
-        k = min(4 * k, most)

@@ -21,21 +21,12 @@ class Smoother:
     eigenvalues lambda and the weights phi of a filter. With phi = lambda / (lambda + a) this is
     kernel ridge regression of a column on the rows. The share of row i in the smoothed value at a
     point with coordinates c is w_i (1 / W + sum_l gain_l c_l C_il).
-
-    Attributes
-    ----------
-    C : array of shape (n, r)
-    gain : array of shape (r,)
-    w : array of shape (n,)
-        Weights of the rows.
-    total : float, optional
-        W; the sum of w by default. Larger if these are only some of the rows.
     """
 
-    C: Array = field(repr=False)
-    gain: Array = field(repr=False)
-    w: Array = field(repr=False)
-    total: float | None = None
+    C: Array = field(repr=False)  # (n, r)
+    gain: Array = field(repr=False)  # (r,)
+    w: Array = field(repr=False)  # (n,), weights of the rows
+    total: float | None = None  # W; the sum of w, or larger if these are only some of the rows
 
     @property
     def _mean_share(self) -> float:

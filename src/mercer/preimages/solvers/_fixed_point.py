@@ -27,6 +27,8 @@ class FixedPoint(IterativeSolver):
     Parameters
     ----------
     tol : float
+        A search has converged when its gradient is at most tol times a bound that holds everywhere
+        (`gradient_bound`, for radial kernels), or times the size of its two parts (for others).
     max_iter : int
     safeguard : bool
         False is the published iteration, for reproductions.

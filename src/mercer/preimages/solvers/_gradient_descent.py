@@ -25,8 +25,8 @@ class GradientDescent(IterativeSolver):
 
     Parameters
     ----------
-    tol : float
-    max_iter : int
+    tol, max_iter
+        As for `FixedPoint`.
     line_search : bool
 
     Examples

@@ -24,8 +24,8 @@ class LBFGS(IterativeSolver):
 
     Parameters
     ----------
-    tol : float
-    max_iter : int
+    tol, max_iter
+        As for `FixedPoint`.
     pairs : int
         Steps that are remembered.
 

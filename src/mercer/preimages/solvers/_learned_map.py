@@ -48,10 +48,6 @@ class LearnedMap:
         can tell their noise, the noise comes back, and a larger penalty, fewer coordinates or
         clean training points are needed to remove it.
 
-    See Also
-    --------
-    FittedMap : what `fit` returns; `preimage` takes it as a solver.
-
     References
     ----------
     G. Bakir, J. Weston and B. Scholkopf, Learning to find pre-images, 2004.
@@ -113,7 +109,7 @@ class LearnedMap:
 
 @dataclass(frozen=True, eq=False)
 class FittedMap(Solver):
-    """A learned way back from a subspace to the data; a solver for `preimage`.
+    """A way back from a subspace to the data, fitted by `LearnedMap`; a solver for `preimage`.
 
     Attributes
     ----------
@@ -130,10 +126,6 @@ class FittedMap(Solver):
         The batch of d functions of the coordinates, one per column of the data.
     intercept : array of shape (d,)
         Added to what the functions give.
-
-    See Also
-    --------
-    LearnedMap : what makes one.
 
     Examples
     --------

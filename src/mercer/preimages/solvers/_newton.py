@@ -25,12 +25,7 @@ class Newton(IterativeSolver):
     own length, so that a search ends in the valley in which it started. Exact on piecewise-linear
     profiles (Epanechnikov), where it is the fixed point. A d x d matrix per row: for few
     dimensions. Honeine (2024, see `preimage`), equation (18), and Theorem 16 for Epanechnikov (away
-    from the edge of its window).
-
-    Parameters
-    ----------
-    tol : float
-    max_iter : int
+    from the edge of its window). `tol` and `max_iter` are as for `FixedPoint`.
 
     Examples
     --------
