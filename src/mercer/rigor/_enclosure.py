@@ -12,10 +12,9 @@ import numpy as np
 
 from mercer._array import Array, is_sparse
 from mercer.engine import Columns, Distance, Dot, Map, Maps, Matrix, Norm, Program, Scales
-from mercer.rigor._intervals import Interval, as_interval, is_zero, plus, times
+from mercer.engine.programs._jets import is_zero, plus, times
+from mercer.rigor._intervals import EPS, Interval, as_interval, up
 from mercer.rigor._profile_enclosure import IntervalJet, enclose, enclose_in_distance
-
-_EPS = float(np.finfo(float).eps)
 
 
 @dataclass(frozen=True)
@@ -29,23 +28,13 @@ class Enclosure:
 
 @dataclass(frozen=True, eq=False)
 class Terms:
-    """The terms -a_i k(x_i, x) of an objective.
-
-    Attributes
-    ----------
-    program : Program
-    points : (n, d)
-    coef : (n,), positive ones first
-    weight : (n,)
-        Sums of |a| over the points that were merged, for the rounding slack.
-    axes : the coordinates that are free
-    """
+    """The terms -a_i k(x_i, x) of an objective."""
 
     program: Program
-    points: Array
-    coef: Array
-    weight: Array
-    axes: tuple[int, ...]
+    points: Array  # (n, d)
+    coef: Array  # (n,), positive ones first
+    weight: Array  # (n,): sums of |a| over merged points, for the rounding slack
+    axes: tuple[int, ...]  # the coordinates that are free
 
     @classmethod
     def merged(cls, program: Program, points: Any, coef: Array) -> Terms:
@@ -58,7 +47,7 @@ class Terms:
         a = np.bincount(group.reshape(-1), coef[used], len(X))
         weight = np.bincount(group.reshape(-1), np.abs(coef[used]), len(X))
         # sums are rounded, which a weight other than |a| tells `weighed`
-        weight = np.where(count > 1, weight * (1 + 4 * _EPS * count), weight)
+        weight = np.where(count > 1, weight * (1 + 4 * EPS * count), weight)
         order = np.argsort(-a, kind="stable")
         return cls(program, X[order], a[order], weight[order], tuple(range(X.shape[1])))
 
@@ -109,7 +98,7 @@ class Terms:
         extra: Any = 0.0
         if self._merged.any():  # the coefficient itself is rounded
             extra = terms.size[:, self._merged] @ self.weight[self._merged]
-        relative = (len(self.coef) + 20) * _EPS
+        relative = (len(self.coef) + 20) * EPS
         low = lo - relative * (np.abs(for_lo) @ self.weight + extra)
         high = hi + relative * (np.abs(for_hi) @ self.weight + extra)
         return Interval(np.where(np.isinf(lo), lo, low), np.where(np.isinf(hi), hi, high)).known()
@@ -147,7 +136,7 @@ class Terms:
                 return self._squared(maps, own, 0)[0], [0] * len(self.axes)
             case Dot():
                 B, off = self.metrics[index]
-                w, slack = X @ B, np.abs(X) @ (off + 8 * d * _EPS * np.abs(B))
+                w, slack = X @ B, np.abs(X) @ (off + 8 * d * EPS * np.abs(B))
                 side = Interval(w - slack, w + slack)
                 t = functools.reduce(plus, (box[j] * side[None, :, j] for j in range(d)))
                 return t, [side[None, :, j] for j in self.axes]
@@ -207,7 +196,7 @@ class Terms:
         """4 u k''(u) = q''(r) - 2 k'(u) for q(r) = k(r^2): bounded where k'' is not."""
         if not self.is_radial or not isinstance(jet.first[0], Interval):
             return None
-        r = Interval(np.sqrt(u.lo) * (1 - 4 * _EPS), np.sqrt(u.hi) * (1 + 4 * _EPS))
+        r = Interval(np.sqrt(u.lo) * (1 - 4 * EPS), np.sqrt(u.hi) * (1 + 4 * EPS))
         bend = as_interval(enclose_in_distance(self.program.profile, r, 2).second[0][0])
         return bend + (-2.0) * jet.first[0]
 
@@ -224,6 +213,21 @@ class Terms:
         other = _spread(other, shape)
         fine = np.isfinite(total.lo) & np.isfinite(total.hi)
         return Interval(np.where(fine, total.lo, other.lo), np.where(fine, total.hi, other.hi))
+
+
+def radial_slopes(t: Terms, scale: Array, reach: Array) -> tuple[Array, Array]:
+    """Bounds on the least and the largest slope of r -> k(x_i, x_i + r v), in scaled coordinates.
+
+    For a kernel of one distance, over scaled distances up to `reach` and all directions v.
+    """
+    axes = np.ix_(t.axes, t.axes)
+    squared = np.linalg.eigvalsh(t.metrics[0][0][axes] / np.outer(scale, scale))
+    least = np.sqrt(max(float(squared[0]) - 1e-12 * float(squared[-1]), 0.0)) * (1 - 1e-11)
+    most = float(np.sqrt(squared[-1])) * (1 + 1e-11)
+    r = Interval(np.zeros_like(reach), up(reach * most))
+    fall = as_interval(enclose_in_distance(t.program.profile, r, 1).first[0]).known()
+    flat, steep = np.maximum(-fall.hi, 0.0) * least, np.abs(fall.lo) * most
+    return np.broadcast_to(flat, reach.shape), np.broadcast_to(steep, reach.shape)
 
 
 def _maps_of(v: Any) -> Maps:
@@ -266,4 +270,4 @@ def _metric(maps: Maps, dim: int) -> tuple[Array, Array]:
     for step in maps:
         M = _matrix(step, len(A))
         A, size = M @ A, np.abs(M) @ size
-    return A.T @ A, 32 * (1 + len(maps)) * dim * _EPS * (size.T @ size)
+    return A.T @ A, 32 * (1 + len(maps)) * dim * EPS * (size.T @ size)

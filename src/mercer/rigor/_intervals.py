@@ -13,8 +13,11 @@ from typing import Any
 
 import numpy as np
 
+from mercer.engine.programs._jets import times
+
+EPS = float(np.finfo(float).eps)
 # Sums, products and NumPy's exp, log and powers are within 4 units in the last place.
-_EPS = 8.0 * float(np.finfo(float).eps)
+_EPS = 8.0 * EPS
 _TINY = float(np.finfo(float).tiny)
 
 
@@ -134,21 +137,6 @@ def _times_nonnegative(a: Interval, b: Interval) -> Interval:
     """The product where b >= 0."""
     lowest = a.lo * np.where(a.lo < 0, b.hi, b.lo)
     return Interval(down(lowest), up(a.hi * np.where(a.hi < 0, b.lo, b.hi)))
-
-
-def is_zero(a: Any) -> bool:
-    """Whether a is identically zero."""
-    return isinstance(a, int) and a == 0
-
-
-def plus(a: Any, b: Any) -> Any:
-    """a + b, where 0 is left out."""
-    return b if is_zero(a) else a if is_zero(b) else a + b
-
-
-def times(a: Any, b: Any) -> Any:
-    """a b, where 0 wins over anything."""
-    return 0 if is_zero(a) or is_zero(b) else a * b
 
 
 def square_of(a: Any) -> Any:

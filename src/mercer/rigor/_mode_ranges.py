@@ -13,10 +13,11 @@ import numpy as np
 from mercer._array import Array
 from mercer.engine import Const, Expr, Var
 from mercer.engine.programs._expr import Add, Matern, Mul
+from mercer.engine.programs._jets import plus, times
 from mercer.engine.programs._log_profile import log_expr
 from mercer.exceptions import InputError
 from mercer.rigor._enclosure import Terms
-from mercer.rigor._intervals import Interval, as_interval, down, plus, square_of, times, up
+from mercer.rigor._intervals import Interval, as_interval, down, square_of, up
 from mercer.rigor._profile_enclosure import enclose
 
 _TILE = 64  # boxes that share their near points

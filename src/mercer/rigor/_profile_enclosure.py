@@ -28,8 +28,9 @@ from mercer.engine.programs._expr import (
     multiply,
     power,
 )
+from mercer.engine.programs._jets import is_zero, plus, times
 from mercer.exceptions import InputError
-from mercer.rigor._intervals import Interval, as_interval, down, is_zero, plus, square_of, times, up
+from mercer.rigor._intervals import Interval, as_interval, down, square_of, up
 
 
 @dataclass(frozen=True)

@@ -32,12 +32,11 @@ from mercer.engine import (
     pieces,
 )
 from mercer.rigor._derivative_bounds import coefficient_sizes, spectral_norms
-from mercer.rigor._intervals import Interval, as_interval, up
+from mercer.rigor._intervals import EPS, Interval, as_interval, up
 from mercer.rigor._profile_enclosure import enclose
 from mercer.rigor._suprema import evaluation_error
 from mercer.space import Element
 
-EPS = float(np.finfo(float).eps)
 _TINY = float(np.finfo(float).tiny)
 _TILE = 1 << 15  # pairs of one tile
 _SUM = 100  # rounding errors of one term beside those of its profile: maps, products, centring
