@@ -12,9 +12,9 @@ import numpy as np
 
 from mercer._array import Array, is_sparse
 from mercer.engine import Columns, Distance, Dot, Map, Maps, Matrix, Norm, Program, Scales
-from mercer.engine.programs._jets import is_zero, plus, times
+from mercer.engine.programs._jets import Jet, is_zero, plus, square, times
 from mercer.rigor._intervals import EPS, Interval, as_interval, up
-from mercer.rigor._profile_enclosure import IntervalJet, enclose, enclose_in_distance
+from mercer.rigor._profile_enclosure import enclose, enclose_in_distance
 
 
 @dataclass(frozen=True)
@@ -155,7 +155,7 @@ class Terms:
             image = _product(A.T, image)
         return u, [times(2.0, image[j]) for j in self.axes]
 
-    def _first(self, jet: IntervalJet, slopes: list[list[Any]], j: int, shape: Any) -> Any:
+    def _first(self, jet: Jet, slopes: list[list[Any]], j: int, shape: Any) -> Any:
         total: Any = 0
         for slope, along in zip(jet.first, slopes, strict=True):
             if along:
@@ -164,7 +164,7 @@ class Terms:
 
     def _second(
         self,
-        jet: IntervalJet,
+        jet: Jet,
         slopes: list[list[Any]],
         pair: tuple[int, int],
         radial: Any,
@@ -177,12 +177,9 @@ class Terms:
             if isinstance(variable, Distance) or variable == Norm("row", _maps_of(variable)):
                 total = plus(total, times(jet.first[v], self._curve(v, pair)))
             for w in range(len(slopes)):
-                mixed = jet.second[v][w]
-                if j == i and v == w and isinstance(slopes[v][j], Interval):
-                    both: Any = slopes[v][j].square()
-                else:
-                    both = times(slopes[v][j], slopes[w][i])
-                total = plus(total, times(mixed, both))
+                a, b = slopes[v][j], slopes[w][i]
+                both = square(a) if (v, j) == (w, i) else times(a, b)
+                total = plus(total, times(jet.second[v][w], both))
         total = _spread(total, shape)
         return total if radial is None else self._bounded(total, jet, radial, pair, shape)
 
@@ -192,7 +189,7 @@ class Terms:
         B, off = self.metrics[index]
         return 2.0 * Interval(B[j, i] - off[j, i], B[j, i] + off[j, i]) if off[j, i] else 0
 
-    def _near_zero(self, u: Interval, jet: IntervalJet) -> Interval | None:
+    def _near_zero(self, u: Interval, jet: Jet) -> Interval | None:
         """4 u k''(u) = q''(r) - 2 k'(u) for q(r) = k(r^2): bounded where k'' is not."""
         if not self.is_radial or not isinstance(jet.first[0], Interval):
             return None
@@ -201,7 +198,7 @@ class Terms:
         return bend + (-2.0) * jet.first[0]
 
     def _bounded(
-        self, total: Any, jet: IntervalJet, radial: Interval, pair: tuple[int, int], shape: Any
+        self, total: Any, jet: Jet, radial: Interval, pair: tuple[int, int], shape: Any
     ) -> Any:
         """Entries near a point where k'' is infinite: 2 k' B + 4 u k'' e e', |A'e|_j <= b_j."""
         j, i = (self.axes[i] for i in pair)

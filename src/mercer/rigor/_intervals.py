@@ -13,8 +13,6 @@ from typing import Any
 
 import numpy as np
 
-from mercer.engine.programs._jets import times
-
 EPS = float(np.finfo(float).eps)
 # Sums, products and NumPy's exp, log and powers are within 4 units in the last place.
 _EPS = 8.0 * EPS
@@ -137,8 +135,3 @@ def _times_nonnegative(a: Interval, b: Interval) -> Interval:
     """The product where b >= 0."""
     lowest = a.lo * np.where(a.lo < 0, b.hi, b.lo)
     return Interval(down(lowest), up(a.hi * np.where(a.hi < 0, b.lo, b.hi)))
-
-
-def square_of(a: Any) -> Any:
-    """a^2; of an interval tighter than a product."""
-    return a.square() if isinstance(a, Interval) else times(a, a)

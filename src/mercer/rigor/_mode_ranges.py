@@ -13,11 +13,11 @@ import numpy as np
 from mercer._array import Array
 from mercer.engine import Const, Expr, Var
 from mercer.engine.programs._expr import Add, Matern, Mul
-from mercer.engine.programs._jets import plus, times
+from mercer.engine.programs._jets import plus, square, times
 from mercer.engine.programs._log_profile import log_expr
 from mercer.exceptions import InputError
 from mercer.rigor._enclosure import Terms
-from mercer.rigor._intervals import Interval, as_interval, down, square_of, up
+from mercer.rigor._intervals import Interval, as_interval, down, up
 from mercer.rigor._profile_enclosure import enclose
 
 _TILE = 64  # boxes that share their near points
@@ -176,7 +176,7 @@ def _by_logarithm(profile: Expr, dim: int, widest: float) -> float:
             raise InputError("no logarithm")
         jet = enclose(log_profile, [u], 2)
         first, second = jet.first[0], jet.second[0][0]
-        second = plus(second, square_of(first))
+        second = plus(second, square(first))
     except InputError:
         jet = enclose(profile, [u], 2)
         first, second = jet.first[0], jet.second[0][0]
