@@ -82,10 +82,6 @@ class Interval:
         lowest = np.where(straddles, 0.0, np.maximum(down(np.minimum(a, b)), 0.0))
         return Interval(lowest, up(np.maximum(a, b)))
 
-    def hull(self, other: Interval) -> Interval:
-        """The smallest interval that holds both."""
-        return Interval(np.minimum(self.lo, other.lo), np.maximum(self.hi, other.hi))
-
     def known(self) -> Interval:
         """With infinite bounds where none is known."""
         lo = np.where(np.isnan(self.lo), -np.inf, self.lo)

@@ -33,8 +33,7 @@ class Local(NamedTuple):
     hessian: Interval  # (m, d, d)
 
 
-@dataclass(frozen=True)
-class Cutoff:
+class Cutoff(NamedTuple):
     """A squared distance beyond which terms hardly count, and bounds on what they add.
 
     Per unit of weight, for values, and for entries of gradient and Hessian in scaled coordinates.
@@ -48,17 +47,10 @@ class Cutoff:
 
 @dataclass(frozen=True, eq=False)
 class Density:
-    """F = -psi = -sum_i a_i k(x_i, .) with a_i > 0, k a decreasing profile of one distance.
-
-    Attributes
-    ----------
-    terms : Terms
-    widest : float
-        Squared distances between points of the search are at most this.
-    """
+    """F = -psi = -sum_i a_i k(x_i, .) with a_i > 0, k a decreasing profile of one distance."""
 
     terms: Terms
-    widest: float
+    widest: float  # squared distances between points of the search are at most this
 
     @property
     def dim(self) -> int:

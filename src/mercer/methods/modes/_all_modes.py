@@ -20,6 +20,7 @@ from mercer.rigor import (
     find_modes,
     negative_up_to,
 )
+from mercer.rigor._suprema import nodes
 from mercer.space import Element
 
 _MAX_DIM = 2
@@ -171,13 +172,13 @@ def _check_kernel(psi: Element) -> None:
             f"all_modes needs a kernel that is a profile of one squared distance, which {kernel!r} "
             "is not"
         )
-    if not program.has_derivatives or any(isinstance(e, Opaque) for e in _nodes(program.profile)):
+    if not program.has_derivatives or any(isinstance(e, Opaque) for e in nodes(program.profile)):
         raise InputError(
             f"the profile of {kernel!r} could not be recorded or is behind a map that is not "
             "linear, so nothing can be proved about it; write it with arithmetic, exp, log, sqrt "
             "and powers"
         )
-    if any(isinstance(e, Cut) for e in _nodes(program.profile)):
+    if any(isinstance(e, Cut) for e in nodes(program.profile)):
         raise InputError(
             f"{kernel!r} is a window, cut off at a distance: its maxima may be plateaus, and its "
             "Hessian jumps; use a kernel that is positive everywhere, such as Gaussian"
@@ -208,16 +209,6 @@ def _is_decreasing(profile: Expr) -> bool:
 
     falls = bool((slopes < -slack).any())
     return falls and negative_up_to(upper, value, edges)[0] == edges[-1]
-
-
-def _nodes(expr: Expr) -> list[Expr]:
-    """The expression and all that it is made of."""
-    found = [expr]
-    for name in ("left", "right", "arg", "gate", "body"):
-        part = getattr(expr, name, None)
-        if isinstance(part, Expr):
-            found += _nodes(part)
-    return found
 
 
 def _terms(psi: Element) -> Terms:
