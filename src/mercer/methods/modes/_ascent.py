@@ -25,7 +25,6 @@ _SAMPLES = 5000  # of the density that the search for basins may always take: ab
 _POLISH = 12  # steps that look for a mode
 _CRAWL = 1e-3  # of the kernel's length: rows with shorter steps may leap after every hundred
 _LEAPS = 40  # times that a row may leap
-_MANY_COLUMNS = 20  # above, basins are tiny and eigenvalues take longer than the ascents
 
 
 class Ends(NamedTuple):
@@ -47,7 +46,7 @@ class Ascent(Search):
     """Mean shift on one density; it keeps the basins that it finds on the way.
 
     Steps shorter than `tol` kernel lengths are short. `use_basins` looks for basins, so that rows
-    stop early, in up to 20 columns. `leave` moves rows with short steps on where they are not at a
+    stop early, in few columns. `leave` moves rows with short steps on where they are not at a
     maximum.
     """
 
@@ -61,7 +60,7 @@ class Ascent(Search):
         leave: bool = True,
     ) -> None:
         self.density, self.max_iter = density, max_iter
-        self.use_basins, self.leave = use_basins and density.dim <= _MANY_COLUMNS, leave
+        self.use_basins, self.leave = use_basins and density.has_few_columns, leave
         self.limit = tol * density.length
         self.basins = Basins()
         self.search = BasinSearch(density)

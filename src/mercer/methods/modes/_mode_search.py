@@ -6,13 +6,12 @@ import numpy as np
 
 from mercer._array import Array
 from mercer._status import Status
-from mercer.methods.modes._density_sum import DensitySum, heights, is_top, newton_steps
+from mercer.methods.modes._density_sum import DensitySum, heights, is_top
 from mercer.methods.modes._merging import merge_ends
 from mercer.preimages._driver import Search, Stop, walk
 from mercer.preimages._state import State, row_norms, row_products
 
 _MAX_ITER = 300
-_MANY_COLUMNS = 20  # above, eigenvectors take longer than sums
 _LONGEST = 0.5  # of the kernel's length: a step of Newton's method
 _ARRIVED = 1e-6  # of the kernel's length
 _FALL = 1e-6  # of the density: less is the accuracy of sums
@@ -20,7 +19,7 @@ _AT_MODE = 1e-3  # of the kernel's length: the farthest a mode may be by Newton'
 
 
 def find_modes(density: DensitySum, start: Array) -> Array:
-    """The modes of a smooth density that a quick ascent from some starts finds, shape (k, d)."""
+    """The modes of a smooth density in few columns that some starts reach, shape (k, d)."""
     ends = newton_ascent(density, density.forth(start), _MAX_ITER)[0]
     here = density.at(ends, 2)
     top = is_top(here, _AT_MODE * density.length)  # not on a shoulder
@@ -67,14 +66,9 @@ class _NewtonAscent(Search):
     def _newton_steps(self, state: State) -> Array:
         """Newton's steps with the sizes of the eigenvalues, cut to half a length.
 
-        Where the Hessian is indefinite they lead away from a saddle. In many columns the step of
-        mean shift is taken there.
+        Where the Hessian is indefinite they lead away from a saddle.
         """
         longest = _LONGEST * self.density.length
-        if state.gradient.shape[1] > _MANY_COLUMNS:
-            newton = newton_steps(state)
-            short = row_norms(newton) <= longest
-            return np.where(short[:, None], newton, state.fixed_point_step)
         values, vectors = np.linalg.eigh(np.nan_to_num(state.hessian))
         sizes = np.abs(values)
         sizes = np.maximum(sizes, 1e-12 * sizes.max(axis=1, keepdims=True) + 1e-300)

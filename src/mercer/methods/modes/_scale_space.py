@@ -225,9 +225,10 @@ class _Counter:
         length = float(getattr(self.kernel, "length_scale", 1.0))
         kernel = stretched(self.kernel, bandwidth / length, self.X.shape[1])
         density = Element(kernel, Points(self.X, kernel.domain), self.w)
-        if not kernel.program.is_smooth:
-            return mean_shift(density, starts).points
-        return find_modes(DensitySum.of(density, len(starts)), starts)
+        target = DensitySum.of(density, len(starts))
+        if kernel.program.is_smooth and target.has_few_columns:
+            return find_modes(target, starts)
+        return mean_shift(density, starts, eigenvalues=False).points
 
     def range(self) -> tuple[float, float]:
         """The median distance of nearest neighbours per axis, and where only one mode is left."""
