@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mercer._array import Array, non_negative, positive, positive_int
+from mercer._array import Array, frozen, non_negative, positive, positive_int
 from mercer.engine import Distance, Expr, evaluate
 from mercer.engine.programs._expr import Cut, Opaque
 from mercer.exceptions import InputError
@@ -138,27 +138,21 @@ def all_modes(
 
 
 def _result(psi: Element, found: FoundModes, level: float) -> ProvedModes:
-    points, radius, d = found.points, found.radius, found.points.shape[1]
-    values, eigenvalues = np.empty(0), np.empty((0, d))
-    if len(points):
-        exact = Element(psi.kernel, dense(psi.points), psi.coef)
-        fields = exact.fields(points, order=2)
-        values = np.asarray(fields.value).reshape(-1)
-        hessian = np.asarray(fields.hessian).reshape(-1, d, d)
-        if fields.cusp is not None:
-            hessian = np.where(np.reshape(fields.cusp != 0, (-1, 1, 1)), 0.0, hessian)
-        eigenvalues = np.linalg.eigvalsh(hessian)
-        if fields.cusp is not None:
-            eigenvalues[np.reshape(fields.cusp != 0, -1)] = -np.inf
+    d = found.points.shape[1]
+    values, eigenvalues, order = np.empty(0), np.empty((0, d)), np.empty(0, dtype=int)
+    if len(found.points):
+        exact = Element(psi.kernel, dense(psi.points), psi.coef).fields(found.points, order=2)
+        values, H = exact.value[:, 0], exact.hessian[:, 0]  # type: ignore[index]
+        sharp = np.zeros(len(values)) != 0 if exact.cusp is None else exact.cusp[:, 0] != 0
+        eigenvalues = np.linalg.eigvalsh(np.where(sharp[:, None, None], 0.0, H))
+        eigenvalues[sharp] = -np.inf
         order = np.argsort(-values, kind="stable")
         order = order[values[order] >= level * (1 - 1e-12)]
-        points, radius = points[order], radius[order]
-        values, eigenvalues = values[order], eigenvalues[order]
     boxes = [np.stack(pair, axis=1) for pair in found.undecided]
     undecided = np.concatenate([np.empty((0, 2, d)), *boxes])
-    for array in (points, radius, values, eigenvalues, undecided):
-        array.setflags(write=False)
-    return ProvedModes(points, radius, values, eigenvalues, undecided, found.n_boxes)
+    parts = (found.points, found.radius, values, eigenvalues)
+    points, radius, values, eigenvalues = (frozen(a[order]) for a in parts)
+    return ProvedModes(points, radius, values, eigenvalues, frozen(undecided), found.n_boxes)
 
 
 def _check_kernel(psi: Element) -> None:

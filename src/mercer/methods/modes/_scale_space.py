@@ -15,9 +15,9 @@ from mercer.exceptions import InputError
 from mercer.kernels import Gaussian, Kernel
 from mercer.methods.density._adaptive_density import stretched
 from mercer.methods.density._density import weights_of
+from mercer.methods.modes._ascent import find_modes
 from mercer.methods.modes._density_sum import DensitySum
 from mercer.methods.modes._mean_shift import mean_shift
-from mercer.methods.modes._mode_search import find_modes
 from mercer.space import Element, mean_embedding
 from mercer.space._points import unique
 
