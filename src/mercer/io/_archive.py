@@ -1,4 +1,4 @@
-"""The file format: an uncompressed zip archive of `mercer.json` and .npy arrays."""
+"""The functions `save` and `load`: an uncompressed zip archive of `mercer.json` and .npy arrays."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ import numpy as np
 
 from mercer._array import Array
 from mercer.exceptions import InputError
-from mercer.io._encode import is_plain
+from mercer.io._decode import decode
+from mercer.io._encode import encode, is_plain
 
 if TYPE_CHECKING:
     from zipfile import ZipFile, ZipInfo
@@ -28,16 +29,106 @@ _HEADER = re.compile(
     r"\{'descr': '([<>|][a-zA-Z]\d+)', 'fortran_order': (True|False), "
     r"'shape': \(([\d, ]*)\), \} *\n"
 )
-_CHUNK = 1 << 24  # bytes read at a time, to keep the copy of each part small
 
 
-def write(path: Path, document: dict[str, Any], arrays: dict[str, Array]) -> None:
-    """Write a new file and move it to its place, so that an old one stays until it is complete."""
+def save(thing: Any, path: str | os.PathLike[str]) -> None:
+    """Save an object to a file, without pickle.
+
+    Kernels, elements, subspaces, solvers, results and estimators (fitted or not) can be saved, and
+    so can numbers, strings, arrays (dense or CSR), and lists, tuples, sets and dicts of these. The
+    file holds arrays and a description of the objects that they belong to, but no code. Objects
+    that need code, such as functions and random generators, are refused; the error names the
+    parameter.
+
+    Parameters
+    ----------
+    thing : object
+        The object to save. Register classes of your own (kernels, solvers, estimators) with
+        `mercer.io.register` first.
+    path : str or path-like
+        The file. If it exists it is replaced once the new file is complete.
+
+    Raises
+    ------
+    InputError
+        If the object contains something that cannot be saved.
+
+    Notes
+    -----
+    The file is an uncompressed zip archive. It contains arrays in the .npy format, which
+    `numpy.load` can read, and `mercer.json`, which names the classes, their parameters and their
+    arrays (see `mercer.io._encode`). An array that is used twice is stored once, and is one array
+    again after `load`. Caches are not stored.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import mercer as mc
+    >>> psi = mc.mean_embedding(mc.Gaussian(2.0), [[0.0], [1.0]])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     mc.save(psi, f"{folder}/mean.mercer")
+    ...     print(mc.load(f"{folder}/mean.mercer"))
+    <Element of Gaussian(length_scale=2.0) on 2 points in 1 dimensions>
+    """
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        own = version("mercer")
+    except PackageNotFoundError:  # mercer is used without being installed
+        own = "unknown"
+    document, arrays = encode(thing, own)
+    try:  # refuse now what could not be loaded later
+        decode(document, lambda name, *_: arrays[name])
+    except InputError as error:
+        raise InputError(f"the object is not saved, since it cannot be loaded: {error}") from error
+    _write(Path(path), document, arrays)
+
+
+def load(path: str | os.PathLike[str]) -> Any:
+    """Load an object that `save` wrote.
+
+    Nothing in the file is executed, and the file cannot cause an import: classes are looked up in a
+    table of names. Their constructors run, with all their checks.
+
+    Parameters
+    ----------
+    path : str or path-like
+
+    Returns
+    -------
+    object
+        Equal to the object that was saved. On the same machine its values are equal to the last
+        bit.
+
+    Raises
+    ------
+    InputError
+        If the file is damaged, was not written by `mercer.save`, has a newer format, or contains a
+        class that is not registered (call `mercer.io.register` on your own classes first).
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import mercer as mc
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     mc.save(mc.Gaussian(2.0) + 0.5 * mc.Linear(), f"{folder}/kernel.mercer")
+    ...     print(mc.load(f"{folder}/kernel.mercer"))
+    Gaussian(length_scale=2.0) + 0.5 * Linear()
+    """
+    path = Path(path)
+    with path.open("rb") as file:
+        try:
+            reader = _Reader(file)
+            return decode(reader.document(), reader.array)
+        except _damage() as error:
+            raise InputError(f"{path} cannot be loaded: {error}") from error
+
+
+def _write(path: Path, document: dict[str, Any], arrays: dict[str, Array]) -> None:
     from zipfile import ZipFile, ZipInfo
 
     text = json.dumps(document, allow_nan=False)
-    target = Path(os.path.realpath(path))  # replace the target of a link, not the link
-    with _replacing(target) as file, ZipFile(file, "w") as archive:
+    with _replacing(path) as file, ZipFile(file, "w") as archive:
         with archive.open(ZipInfo(DESCRIPTION), "w", force_zip64=True) as member:
             member.write(text.encode("ascii"))
         for name, array in arrays.items():
@@ -46,7 +137,9 @@ def write(path: Path, document: dict[str, Any], arrays: dict[str, Array]) -> Non
 
 
 @contextlib.contextmanager
-def _replacing(target: Path) -> Iterator[BinaryIO]:
+def _replacing(path: Path) -> Iterator[BinaryIO]:
+    """A new file that is moved to its place at the end, so an old one stays until then."""
+    target = Path(os.path.realpath(path))  # replace the target of a link, not the link
     part = target.with_name(f".{os.urandom(8).hex()}.part")
     try:
         with part.open("xb") as file:
@@ -60,7 +153,7 @@ def _replacing(target: Path) -> Iterator[BinaryIO]:
         part.unlink(missing_ok=True)
 
 
-class Reader:
+class _Reader:
     """Reads members of an archive, each once.
 
     Members must not be compressed or overlap, so their sizes add up to at most that of the file.
@@ -98,7 +191,11 @@ class Reader:
             count = math.prod(shape)
             if count * found.itemsize != info.file_size - member.tell():
                 raise InputError(f"the array {name} is too short or too long")
-            flat = _read_items(member, np.empty(count, dtype=found), name)
+            flat = np.empty(count, dtype=found)
+            if member.readinto(flat.view(np.uint8)) != flat.nbytes:
+                raise InputError(f"the array {name} is too short")
+        if found.kind == "b" and flat.size and flat.view(np.uint8).max() > 1:
+            raise InputError(f"the array {name} has booleans that are neither 0 nor 1")
         flat = flat if found.isnative else flat.astype(found.newbyteorder("="))
         return flat.reshape(shape[::-1]).T if in_columns else flat.reshape(shape)
 
@@ -135,23 +232,11 @@ def _read_header(member: Any, name: str) -> tuple[np.dtype[Any], bool, tuple[int
     return dtype, match[2] == "True", shape
 
 
-def _read_items(member: Any, flat: Array, name: str) -> Array:
-    raw = flat.view(np.uint8)
-    for start in range(0, raw.size, _CHUNK):
-        part = member.read(min(_CHUNK, raw.size - start))
-        raw[start : start + len(part)] = np.frombuffer(part, dtype=np.uint8)
-        if start + len(part) < min(start + _CHUNK, raw.size):
-            raise InputError(f"the array {name} is too short")
-    if flat.dtype == bool and raw.size and raw.max() > 1:
-        raise InputError(f"the array {name} has booleans that are neither 0 nor 1")
-    return flat
-
-
 def _no_constant(text: str) -> Any:
     raise InputError(f"its description is not strict JSON: it contains {text}")
 
 
-def damage() -> tuple[type[Exception], ...]:
+def _damage() -> tuple[type[Exception], ...]:
     """Errors that reading a damaged file, or one that is no zip archive, may raise."""
     from zipfile import BadZipFile
 
