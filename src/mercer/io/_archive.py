@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     from zipfile import ZipFile, ZipInfo
 
 DESCRIPTION = "mercer.json"
+_MOST_BRACKETS = 2_000_000  # in a description: a second, and 64 bytes for each
+_MOST_ARRAYS = 100_000  # in a file: half a second
+_MOST_DIRECTORY = 150 * _MOST_ARRAYS  # bytes of the list of members
 _MAGIC = b"\x93NUMPY\x01\x00"
 _HEADER = re.compile(
     r"\{'descr': '([<>|][a-zA-Z]\d+)', 'fortran_order': (True|False), "
@@ -58,7 +61,7 @@ def save(thing: Any, path: str | os.PathLike[str]) -> None:
     The file is an uncompressed zip archive. It contains arrays in the .npy format, which
     `numpy.load` can read, and `mercer.json`, which names the classes, their parameters and their
     arrays (see `mercer.io._encode`). An array that is used twice is stored once, and is one array
-    again after `load`. Caches are not stored.
+    again after `load`. Caches are not stored, nor are metadata requests (`set_fit_request`).
 
     Examples
     --------
@@ -128,6 +131,8 @@ def _write(path: Path, document: dict[str, Any], arrays: dict[str, Array]) -> No
     from zipfile import ZipFile, ZipInfo
 
     text = json.dumps(document, allow_nan=False)
+    if text.count("[") + text.count("{") > _MOST_BRACKETS or len(arrays) > _MOST_ARRAYS:
+        raise InputError("the object has too many parts to be saved; save arrays, not lists")
     with _replacing(path) as file, ZipFile(file, "w") as archive:
         with archive.open(ZipInfo(DESCRIPTION), "w", force_zip64=True) as member:
             member.write(text.encode("ascii"))
@@ -162,12 +167,13 @@ class _Reader:
     def __init__(self, file: BinaryIO) -> None:
         from zipfile import BadZipFile, ZipFile
 
+        size = os.fstat(file.fileno()).st_size
         try:
+            _check_directory(file, size)
             self.archive: ZipFile = ZipFile(file)
         except BadZipFile as error:
             raise InputError("it is incomplete, or was not written by mercer.save") from error
         self.left = set(self.archive.namelist())
-        size = os.fstat(file.fileno()).st_size
         if sum(info.file_size for info in self.archive.infolist()) > size:
             raise InputError("it claims to hold more than its size")
 
@@ -177,6 +183,8 @@ class _Reader:
             raise InputError(f"it contains no {DESCRIPTION}, so it was not written by mercer.save")
         with self._open(DESCRIPTION) as (member, info):
             text = member.read(info.file_size + 1)
+        if text.count(b"[") + text.count(b"{") > _MOST_BRACKETS:
+            raise InputError("its description contains too many lists and objects")
         return json.loads(text.decode("utf-8"), parse_constant=_no_constant)
 
     def array(self, name: str, dtype: str, shape: tuple[int, ...]) -> Array:
@@ -216,6 +224,19 @@ class _Reader:
             yield member, info
             if member.read(1):  # at the end the checksum is compared
                 raise InputError(f"its member {name!r} is longer than it says")
+
+
+def _check_directory(file: BinaryIO, size: int) -> None:
+    """Refuse a list of very many members before `zipfile` reads it."""
+    file.seek(max(0, size - 98))
+    end = file.read()  # the last two records are 20 and 22 bytes long; for large files 56 before
+    length = int.from_bytes(end[-10:-6], "little")
+    if end[-42:-38] == b"PK\6\7":
+        length = int.from_bytes(end[-58:-50], "little")
+    if end[-22:-18] != b"PK\5\6" or length > _MOST_DIRECTORY:
+        raise InputError(
+            "it is incomplete, has too many members, or was not written by mercer.save"
+        )
 
 
 def _read_header(member: Any, name: str) -> tuple[np.dtype[Any], bool, tuple[int, ...]]:
