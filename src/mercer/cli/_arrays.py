@@ -13,7 +13,7 @@ from mercer._array import Array
 from mercer.cli._csv import as_text, write_table
 from mercer.cli._data import Data, Selection, check_expansion, choose_columns, free_name
 from mercer.cli._output import Output
-from mercer.cli._terminal import DataError, UsageError, listed
+from mercer.cli._terminal import CommandError, DataError, UsageError, listed
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,7 +79,9 @@ def read_array(path: Path, selection: Selection) -> ArrayFile:
                 others = {name: found[name] for name in found.files}
             key = _choose_array(path, list(others), selection)
             array = others.pop(key)
-    except (ValueError, OSError, EOFError, zipfile.BadZipFile) as error:
+    except (CommandError, MemoryError):
+        raise
+    except Exception as error:  # NumPy, zlib and zipfile raise errors of many types
         raise DataError(
             f"{path} cannot be read as NumPy arrays of numbers; write it with numpy.save or "
             "numpy.savez, without objects"
