@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from abc import abstractmethod
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -22,41 +22,28 @@ from mercer.estimators._validation import check_rows, float_type
 from mercer.exceptions import InputError, MercerWarning, UnavailableError
 
 
+@dataclass(eq=False, repr=False)
 class _KernelFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimator):  # type: ignore[misc]
-    """What both transformers share: `transform` and `inverse_transform`."""
+    """What both transformers share: parameters, `transform` and `inverse_transform`."""
+
+    kernel: Any = "auto"
+    n_components: int = 100
+    _: KW_ONLY
+    gamma: float | None = None
+    random_state: Any = None
 
     @abstractmethod
     def _features(self, X: Any) -> Array:
         """The features of checked points."""
 
     def transform(self, X: Any) -> Array:
-        """Return the features z(x_i).
-
-        Parameters
-        ----------
-        X : array_like or sparse matrix of shape (m, d)
-
-        Returns
-        -------
-        array of shape (m, r)
-            Dense, float32 for float32 points.
-        """
+        """Return the features z(x_i), dense, shape (m, r); float32 for float32 points."""
         check_is_fitted(self)
         X = check_rows(self, X, reset=False)
         return self._features(X).astype(float_type(X), copy=False)
 
     def inverse_transform(self, Z: Any) -> Array:
-        """Return points for features, x = intercept + B'z, by the ridge regression of `fit`.
-
-        Parameters
-        ----------
-        Z : array_like of shape (m, r)
-
-        Returns
-        -------
-        array of shape (m, d)
-            Dense, float32 for float32 features.
-        """
+        """Return points for features, x = intercept + B'z, by the ridge regression of `fit`."""
         check_is_fitted(self)
         if not self.kernel_.domain.is_vector:
             raise InputError(
@@ -82,6 +69,7 @@ class _KernelFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelE
         return tags
 
 
+@dataclass(eq=False, repr=False)
 class Nystroem(_KernelFeatures):
     """Features z(x) with z(x)'z(y) ~ k(x, y), from landmarks Z among the training points.
 
@@ -125,7 +113,6 @@ class Nystroem(_KernelFeatures):
         The inverse, x = intercept + z B.
     inverse_penalty_ : array of shape (d,)
         The ridge penalty of each column.
-    n_features_in_, feature_names_in_ : as in scikit-learn
 
     See Also
     --------
@@ -154,29 +141,10 @@ class Nystroem(_KernelFeatures):
     True
     """
 
-    def __init__(
-        self,
-        kernel: Any = "auto",
-        n_components: int = 100,
-        *,
-        rule: str = "uniform",
-        gamma: float | None = None,
-        random_state: Any = None,
-    ) -> None:
-        self.kernel = kernel
-        self.n_components = n_components
-        self.rule = rule
-        self.gamma = gamma
-        self.random_state = random_state
+    rule: str = field(default="uniform", kw_only=True)
 
     def fit(self, X: Any, y: Any = None) -> Nystroem:
-        """Choose landmarks and fit the inverse.
-
-        Parameters
-        ----------
-        X : array_like or sparse matrix of shape (n, d), or points of the kernel's domain
-        y : ignored
-        """
+        """Choose landmarks among the rows of X and fit the inverse; y is ignored."""
         self._fit(check_rows(self, X, reset=True))
         return self
 
@@ -225,6 +193,7 @@ class Nystroem(_KernelFeatures):
         return tags
 
 
+@dataclass(eq=False, repr=False)
 class RandomFeatures(_KernelFeatures):
     """Features z(x) with E z(x)'z(y) = k(x, y), from random frequencies of the kernel.
 
@@ -257,7 +226,7 @@ class RandomFeatures(_KernelFeatures):
         Root mean square of z(x)'z(y) - k(x, y) over 1000 random pairs of training points.
     map_ : mercer.linalg.RandomFeatures
         The map; its `frequencies` are the w_j.
-    inverse_coef_, inverse_intercept_, inverse_penalty_, n_features_in_, feature_names_in_
+    inverse_coef_, inverse_intercept_, inverse_penalty_
         As in `Nystroem`.
 
     See Also
@@ -282,29 +251,10 @@ class RandomFeatures(_KernelFeatures):
     True
     """
 
-    def __init__(
-        self,
-        kernel: Any = "auto",
-        n_components: int = 100,
-        *,
-        kind: str = "orthogonal",
-        gamma: float | None = None,
-        random_state: Any = None,
-    ) -> None:
-        self.kernel = kernel
-        self.n_components = n_components
-        self.kind = kind
-        self.gamma = gamma
-        self.random_state = random_state
+    kind: str = field(default="orthogonal", kw_only=True)
 
     def fit(self, X: Any, y: Any = None) -> RandomFeatures:
-        """Draw frequencies, measure the error, and fit the inverse.
-
-        Parameters
-        ----------
-        X : array_like or sparse matrix of shape (n, d)
-        y : ignored
-        """
+        """Draw frequencies, measure the error, and fit the inverse; y is ignored."""
         X = check_rows(self, X, reset=True)
         kernel = resolve_kernel(self.kernel, X, gamma=self.gamma)
         n_frequencies = (positive_int(self.n_components, "n_components") + 1) // 2

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from mercer.exceptions import InputError
 from mercer.methods import Filter, fit_imputer
 
 
+@dataclass(eq=False, repr=False)
 class KernelImputer(TransformerMixin, KernelEstimator):  # type: ignore[misc]
     """Fill missing values with kernel PCA; observed values are not changed.
 
@@ -59,7 +61,6 @@ class KernelImputer(TransformerMixin, KernelEstimator):  # type: ignore[misc]
         Why `fit` stopped.
     error_ : float
         Mean squared error on the hidden entries over that of column means.
-    n_features_in_, feature_names_in_ : as in scikit-learn
 
     See Also
     --------
@@ -80,43 +81,23 @@ class KernelImputer(TransformerMixin, KernelEstimator):  # type: ignore[misc]
     array([[1., 4., 1.]])
     """
 
-    def __init__(
-        self,
-        kernel: Any = "auto",
-        *,
-        n_components: Any = None,
-        filter: Filter | None = None,  # noqa: A002
-        scale_columns: str = "auto",
-        n_landmarks: int | None = None,
-        max_iter: int = 20,
-        tol: float = 1e-3,
-        add_indicator: bool = False,
-        keep_empty_features: bool = False,
-        random_state: Any = 0,
-        n_jobs: int | None = None,
-    ) -> None:
-        self.kernel = kernel
-        self.n_components = n_components
-        self.filter = filter
-        self.scale_columns = scale_columns
-        self.n_landmarks = n_landmarks
-        self.max_iter = max_iter
-        self.tol = tol
-        self.add_indicator = add_indicator
-        self.keep_empty_features = keep_empty_features
-        self.random_state = random_state
-        self.n_jobs = n_jobs
+    kernel: Any = "auto"
+    _: KW_ONLY
+    n_components: Any = None
+    filter: Filter | None = None
+    scale_columns: str = "auto"
+    n_landmarks: int | None = None
+    max_iter: int = 20
+    tol: float = 1e-3
+    add_indicator: bool = False
+    keep_empty_features: bool = False
+    random_state: Any = 0
+    n_jobs: int | None = None
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> KernelImputer:
-        """Complete the rows of X, and learn to complete others.
+        """Complete the rows of X, with NaN where missing, and learn to complete others.
 
-        Parameters
-        ----------
-        X : array_like of shape (n, d)
-            NaN where missing.
-        y : ignored
-        sample_weight : array_like of shape (n,), optional
-            A weight of 2 is the same as repeating the row, a weight of 0 as leaving it out.
+        With `sample_weight`, a weight of 2 is the same as repeating the row; y is ignored.
         """
         X = self._validated(X, reset=True)
         weights = check_weights(sample_weight, X)
@@ -144,18 +125,7 @@ class KernelImputer(TransformerMixin, KernelEstimator):  # type: ignore[misc]
         return self
 
     def transform(self, X: Any) -> Array:
-        """Return X with its missing values filled.
-
-        Parameters
-        ----------
-        X : array_like of shape (m, d)
-            NaN where missing.
-
-        Returns
-        -------
-        array of shape (m, d_out)
-            float32 where X is.
-        """
+        """Return X with its missing values filled, shape (m, d_out)."""
         check_is_fitted(self)
         X = self._validated(X, reset=False)
         with self._threads():
@@ -171,14 +141,8 @@ class KernelImputer(TransformerMixin, KernelEstimator):  # type: ignore[misc]
     def get_feature_names_out(self, input_features: Any = None) -> Array:
         """Return the names of the columns that `transform` gives.
 
-        Parameters
-        ----------
-        input_features : array_like of str, optional
-            Names of the columns of X; by default those seen in `fit`, or x0, x1, ...
-
-        Returns
-        -------
-        object array of shape (d_out,)
+        `input_features` are the names of the columns of X; by default those seen in `fit`, or x0,
+        x1, ...
         """
         check_is_fitted(self)
         names = _check_feature_names_in(self, input_features)

@@ -22,14 +22,14 @@ def adaptive_density(
     weights: Any = None,
     sensitivity: float = 0.5,
     n_groups: int = 32,
-    pilot: Density | Element | None = None,
     factors: Any = None,
 ) -> Density:
     """Return a density with narrow kernels where points are dense and wide ones elsewhere.
 
-    The kernel of point i is stretched by lambda_i = (p(x_i) / g)^-a, where p is a pilot density,
-    g its geometric mean over the points, and a the sensitivity. The factors are rounded to
-    `n_groups` values in a geometric sequence, so the density is a sum of that many elements.
+    The kernel of point i is stretched by lambda_i = (p(x_i) / g)^-a, where p is the density of
+    the kernel itself, g its geometric mean over the points, and a the sensitivity. The factors are
+    rounded to `n_groups` values in a geometric sequence, so the density is a sum of that many
+    elements.
 
     Parameters
     ----------
@@ -43,10 +43,8 @@ def adaptive_density(
         a >= 0. 0 is one kernel for all points, 1/2 the choice of Abramson.
     n_groups : int
         Factors are not rounded if there are no more different ones than this.
-    pilot : Density or Element, optional
-        The density p, > 0 at the points; by default that of `kernel` itself.
     factors : array_like of shape (n,), optional
-        The lambda_i > 0, instead of those from a pilot.
+        The lambda_i > 0 themselves, for example from another density p.
 
     Returns
     -------
@@ -68,13 +66,12 @@ def adaptive_density(
     mean = mean_embedding(kernel, X, weights=weights)
     used = np.flatnonzero(weights_of(mean) > 0)
     points, w = mean.support[used], weights_of(mean)[used]
-    if factors is None:
-        start = Density(mean) if pilot is None else pilot
-        logs = _log_pilot(start, points)
+    if factors is None and a == 0.0:
+        logs = np.zeros(len(w))
+    elif factors is None:
+        logs = np.asarray(Density(mean).log(points), dtype=np.float64)
         logs = -a * (logs - float(w @ logs) / float(w.sum()))
     else:
-        if pilot is not None:
-            raise InputError("give either pilot or factors, not both")
         given = as_vector(factors, "factors", n_rows(mean.points)).astype(np.float64)[used]
         if np.any(given <= 0):
             raise InputError(f"factors must be > 0, got {float(given.min())!r}")
@@ -98,30 +95,12 @@ def stretched(kernel: Kernel, factor: float, dim: int) -> Kernel:
     return kernel.transform(Scales(np.full(dim, factor)))
 
 
-def _log_pilot(pilot: Any, X: Any) -> Array:
-    if isinstance(pilot, Density):
-        logs = np.asarray(pilot.log(X), dtype=np.float64)
-    elif isinstance(pilot, Element) and pilot.batch is None:
-        with np.errstate(divide="ignore", invalid="ignore"):
-            logs = np.log(np.asarray(pilot(X), dtype=np.float64))
-    else:
-        raise InputError(f"pilot must be a Density or a single Element, got {pilot!r}")
-    if not np.all(np.isfinite(logs)):
-        row = int(np.flatnonzero(~np.isfinite(logs))[0])
-        raise InputError(
-            f"the pilot is zero at row {row} (of those with positive weight); use one with a wider "
-            "kernel"
-        )
-    return logs
-
-
 def _rounded(logs: Array, count: int) -> tuple[Array, Array]:
     """Up to `count` values, and the nearest of them for each of the logarithms."""
     values, group = np.unique(logs, return_inverse=True)
     if values.size <= count:
         return values, group.reshape(-1)
-    low, high = float(values[0]), float(values[-1])
     if count == 1:
-        return np.array([0.5 * (low + high)]), np.zeros(logs.size, dtype=np.intp)
-    step = (high - low) / (count - 1)
-    return low + step * np.arange(count), np.rint((logs - low) / step).astype(np.intp)
+        return np.array([0.5 * (values[0] + values[-1])]), np.zeros(logs.size, dtype=np.intp)
+    even = np.linspace(values[0], values[-1], count)
+    return even, np.rint((logs - even[0]) / (even[1] - even[0])).astype(np.intp)

@@ -91,21 +91,26 @@ def density_scale(
     length = float(getattr(kernel, "length_scale", 1.0))
     if rule == "likelihood":
         return length * _most_likely(kernel, X, w)
+    constant = np.flatnonzero(np.ptp(X, axis=0) == 0)
+    if constant.size:
+        raise InputError(
+            f"column {constant[0]} of X is constant, so there is no density along it; drop it, or "
+            "give the length scale as a number"
+        )
+    return length * _normal_scale(X, w, rule) / kernel_deviation(kernel, X.shape[1])
+
+
+def _normal_scale(X: Array, w: Array, rule: str) -> float:
+    """The length scale of a Gaussian by a reference rule."""
     n, d = float(w.sum()), X.shape[1]
     spreads = column_spreads(X, w)
-    if np.any(spreads == 0):
-        column = int(np.flatnonzero(spreads == 0)[0])
-        raise InputError(
-            f"column {column} of X is constant, so there is no density along it; drop it, or give "
-            "the length scale as a number"
-        )
     s = float(np.linalg.norm(spreads / spreads.max()) * spreads.max()) / math.sqrt(d)
     base, power = {
         "modes": (4.0 / ((d + 4) * n), 1.0 / (d + 6)),
         "silverman": (4.0 / ((d + 2) * n), 1.0 / (d + 4)),
         "scott": (1.0 / n, 1.0 / (d + 4)),
     }[rule]
-    return length * s * math.pow(base, power) / kernel_deviation(kernel, d)
+    return s * math.pow(base, power)
 
 
 def kernel_deviation(kernel: Kernel, dim: int) -> float:
@@ -175,9 +180,6 @@ def _counted_rows(kernel: Kernel, X: Any, weights: Any) -> tuple[Array, Array]:
     return rows, w
 
 
-# --- likelihood -----------------------------------------------------------------------------------
-
-
 def _most_likely(kernel: Kernel, X: Array, w: Array) -> float:
     """The factor f of k(x / f) with the largest leave-one-out likelihood."""
     from scipy.optimize import minimize_scalar
@@ -190,7 +192,11 @@ def _most_likely(kernel: Kernel, X: Array, w: Array) -> float:
             values[k] = likelihood(start + k * math.log(2.0))
         return values[k]
 
-    start = math.log(_first_factor(kernel, X, w))
+    try:
+        width = kernel_deviation(kernel, X.shape[1])
+    except InputError:  # heavy tails
+        width = 1.0
+    start = math.log(_normal_scale(X, w, "silverman") / width)
     best = 0
     for _ in range(_DOUBLINGS):  # until it is better than two neighbours on each side
         around = [best + step for step in (-2, -1, 0, 1, 2)]
@@ -213,19 +219,6 @@ def _most_likely(kernel: Kernel, X: Array, w: Array) -> float:
     return math.exp(float(result.x) if -result.fun >= at(best) else middle)
 
 
-def _first_factor(kernel: Kernel, X: Array, w: Array) -> float:
-    """Silverman's rule with plain deviations, where the search starts."""
-    n, d = float(w.sum()), X.shape[1]
-    gap = X - (w @ X) / n
-    largest = float(np.max(np.abs(gap)))  # squares of tiny gaps would underflow
-    s = largest * math.sqrt(float(np.sum(w @ (gap / largest) ** 2)) / (n * d))
-    try:
-        width = kernel_deviation(kernel, d)
-    except InputError:  # heavy tails
-        width = 1.0
-    return s * math.pow(4.0 / ((d + 2) * n), 1.0 / (d + 4)) / width
-
-
 @dataclass(frozen=True, eq=False)
 class LeaveOneOutLikelihood:
     """Leave-one-out log-likelihood of distinct rows, on average, as a function of log f.
@@ -241,8 +234,7 @@ class LeaveOneOutLikelihood:
         """At one length scale."""
         w, d, n = self.w, self.X.shape[1], float(self.w.sum())
         sums = self.log_sums_of_others(math.exp(log_factor))
-        log_Z = log_normaliser(self.kernel, d) + d * log_factor
-        return float(w @ (sums - np.log(n - w)) / n - log_Z)
+        return float(w @ (sums - np.log(n - w)) / n - self._log_Z - d * log_factor)
 
     def log_sums_of_others(self, factor: float) -> Array:
         """log sum_(j != i) w_j k(x_i, x_j): one half against the other, and so on in each half.
@@ -263,6 +255,10 @@ class LeaveOneOutLikelihood:
             within = _log_sums(program, [u / factor**2 for u in distances], w[rows])
             out[rows] = np.logaddexp(out[rows], within)
         return out
+
+    @cached_property
+    def _log_Z(self) -> float:
+        return log_normaliser(self.kernel, self.X.shape[1])
 
     @cached_property
     def _centred(self) -> Array:

@@ -14,8 +14,7 @@ from mercer._random import as_generator
 from mercer.engine import Fields, n_columns, n_rows
 from mercer.exceptions import InputError
 from mercer.kernels import Kernel
-from mercer.methods.density._normaliser import log_normaliser, log_peak
-from mercer.methods.density._sampling import draw
+from mercer.methods.density._normaliser import draw, log_normaliser, log_peak
 from mercer.space import Element, mean_embedding
 
 _SMALLEST = math.log(np.finfo(np.float64).tiny)
@@ -45,11 +44,6 @@ def kernel_density(kernel: Kernel, X: Any, *, weights: Any = None) -> Element:
     --------
     Density : logarithms, also where the density underflows or overflows; samples.
     density_scale : a bandwidth from the data.
-
-    References
-    ----------
-    S. Pal and P. Vepakomma, Convergence of mean shift algorithms for large bandwidths, 2025,
-    section 2.
 
     Examples
     --------
@@ -85,10 +79,6 @@ class Density:
     elements : Element or sequence of Element
         Single elements with coefficients w_gi >= 0, such as `mean_embedding(kernel, X)`. All
         weights together are scaled to sum to one. The kernels are as for `kernel_density`.
-
-    Attributes
-    ----------
-    elements : tuple of Element
 
     See Also
     --------
@@ -144,8 +134,6 @@ class Density:
         """The number of features d."""
         return int(n_columns(self.elements[0].points))
 
-    # --- evaluate ---------------------------------------------------------------------------------
-
     def __call__(self, Y: Any) -> Array:
         """Return f(y_j), shape (m,)."""
         return self._sum(Y, 0, "value")
@@ -177,13 +165,7 @@ class Density:
         return np.asarray(gradient / f[:, None]).astype(fields[0].value.dtype)
 
     def sample(self, n: int, random_state: Any = None) -> Array:
-        """Return n independent draws from f, shape (n, d): a weighted point plus a draw from k.
-
-        Parameters
-        ----------
-        n : int
-        random_state : int, Generator, RandomState or None
-        """
+        """Return n independent draws from f, shape (n, d): a weighted point plus a draw from k."""
         n, rng = positive_int(n, "n"), as_generator(random_state)
         sizes = np.array([float(weights_of(e).sum()) for e in self.elements])
         counts = rng.multinomial(n, sizes / sizes.sum())
@@ -198,8 +180,6 @@ class Density:
             rows.append(moved.astype(e.points.dtype))
         drawn = np.concatenate(rows)
         return drawn if len(rows) == 1 else np.asarray(rng.permutation(drawn))
-
-    # --- helpers ----------------------------------------------------------------------------------
 
     def _sum(self, Y: Any, order: int, name: str) -> Array:
         tops = [
