@@ -1,4 +1,4 @@
-"""Kernel PCA: the principal subspace of the features of points."""
+"""Kernel PCA: the principal subspace of the features of points, and inverses."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from mercer._array import Points, as_weights
+from mercer._array import Array, Points, as_weights
 from mercer._progress import Callback
 from mercer.engine import diagonal
 from mercer.exceptions import InputError
@@ -14,8 +14,10 @@ from mercer.kernels import Kernel
 from mercer.linalg import EigenPairs, gram_operator
 from mercer.linalg._eigen import operator_pairs
 from mercer.linalg._inputs import raw_weights
+from mercer.methods._rows import distinct_rows
 from mercer.methods.pca._components import check_number, kept, signs
 from mercer.methods.pca._landmark_pca import LandmarkScatter
+from mercer.preimages import Candidates, FittedMap, LearnedMap, LinearInverse, Solver, preimage
 from mercer.space import Element, Subspace
 
 _MANY = 10_000  # points whose Gram matrix fits in memory (800 MB) and has all eigenvalues computed
@@ -119,12 +121,10 @@ def kernel_pca(
     own = diagonal(kernel.program, S.points).astype(np.float64)
     size = float(own.sum() if S.weights is None else S.weights @ own)
     values, vectors = kept(found.values, found.vectors, n_components, total, size)
-    root = None if S.weights is None else np.sqrt(S.weights)[:, None]
+    root = np.sqrt(1.0 if S.weights is None else S.weights[:, None])
     # coordinates of the rows up to a factor, the same for a weight of 2 and for a repeated row
-    at_rows = vectors if root is None else vectors / np.where(root > 0, root, np.inf)
-    coef = vectors * signs(at_rows) / np.sqrt(values)
-    if root is not None:
-        coef *= root
+    at_rows = vectors / np.where(root > 0, root, np.inf)
+    coef = root * vectors * signs(at_rows) / np.sqrt(values)
     w = as_weights(weights, n)
     if centred:
         coef -= np.outer(w, coef.sum(axis=0))
@@ -133,3 +133,29 @@ def kernel_pca(
     directions = Element(kernel, points, coef)
     offset = coef.T @ S.mean if centred else np.zeros(len(values))
     return Subspace(origin, directions, eigenvalues=values, total=total, offset=offset)
+
+
+def fit_inverse(inverse: Any, plane: Subspace, X: Any, weights: Array | None = None) -> Solver:
+    """Return the solver of an `inverse` parameter, fitted to the training rows.
+
+    None is `LinearInverse`, or `Candidates` for points that are not vectors. A `LearnedMap` is
+    fitted to the distinct rows. A solver is returned as it is.
+    """
+    if inverse is None:
+        vector = plane.origin.kernel.domain.is_vector
+        return LinearInverse.fit(plane, X, weights) if vector else Candidates()
+    if isinstance(inverse, LearnedMap):
+        return inverse.fit(plane, distinct_rows(plane.origin.kernel.points(X).array, weights)[0])
+    if not isinstance(inverse, Solver):
+        raise InputError(f"inverse must be None, a solver or a LearnedMap, got {inverse!r}")
+    return inverse
+
+
+def reconstruct(plane: Subspace, solver: Solver, coordinates: Array, start: Any = None) -> Any:
+    """Return the data points of coordinates; iterative solvers begin at `start`."""
+    if isinstance(solver, LinearInverse | FittedMap):
+        return solver.predict(coordinates)
+    psi = plane.element(coordinates)
+    found = preimage(psi, solver, start=start if solver.needs_start else None).points
+    vector = plane.origin.kernel.domain.is_vector
+    return np.asarray(found, dtype=np.float64) if vector else found
