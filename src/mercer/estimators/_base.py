@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from mercer._array import Array, Points
@@ -60,6 +60,15 @@ class KernelEstimator(BaseEstimator):  # type: ignore[misc]
         """Return a context in which an estimator with `n_jobs` uses so many threads."""
         jobs = getattr(self, "n_jobs", None)
         return nullcontext() if jobs is None else options(n_jobs=jobs)
+
+
+class FloatTransformerMixin(TransformerMixin):  # type: ignore[misc]
+    """A transformer that returns float32 for float32."""
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
 
 
 @dataclass(eq=False, repr=False, kw_only=True)

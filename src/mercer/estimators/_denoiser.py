@@ -7,20 +7,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from sklearn.base import OneToOneFeatureMixin, TransformerMixin
+from sklearn.base import OneToOneFeatureMixin
 from sklearn.utils.validation import check_is_fitted
 
 from mercer._array import Array, Points, is_sparse
-from mercer.estimators._base import SubspaceEstimator
+from mercer.estimators._base import FloatTransformerMixin, SubspaceEstimator
 from mercer.estimators._kernel_parameter import is_auto
 from mercer.estimators._kernel_pca import KernelPCA
-from mercer.estimators._validation import (
-    check_rows,
-    check_weights,
-    float_type,
-    scaled,
-    unscaled,
-)
+from mercer.estimators._validation import check_rows, check_weights, float_type, scaled, unscaled
 from mercer.exceptions import InputError, MercerWarning
 from mercer.kernels import Kernel
 from mercer.methods import Filter, Truncation, fit_denoiser
@@ -28,7 +22,7 @@ from mercer.methods.denoising._denoiser import held_out_risk
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class KernelDenoiser(OneToOneFeatureMixin, TransformerMixin, SubspaceEstimator):  # type: ignore[misc]
+class KernelDenoiser(OneToOneFeatureMixin, FloatTransformerMixin, SubspaceEstimator):  # type: ignore[misc]
     """Remove noise from rows with kernel principal components.
 
     `fit` finds the principal subspace of the noisy rows, the level of their noise, and how much a
@@ -157,8 +151,3 @@ class KernelDenoiser(OneToOneFeatureMixin, TransformerMixin, SubspaceEstimator):
                 clean = scaled(self.scaler_, np.asarray(y, dtype=np.float64))
                 return -float(np.mean((self.denoiser_(X) - clean) ** 2))
             return -held_out_risk(self.denoiser_, X).at(self.trust_)
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
-        return tags

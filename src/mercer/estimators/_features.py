@@ -8,14 +8,14 @@ from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import Any
 
 import numpy as np
-from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.base import ClassNamePrefixFeaturesOutMixin
 from sklearn.utils.validation import check_array, check_is_fitted
 
 from mercer import linalg
 from mercer._array import Array, positive_int
 from mercer._random import as_generator
 from mercer.engine import n_columns, n_rows
-from mercer.estimators._base import KernelEstimator
+from mercer.estimators._base import FloatTransformerMixin, KernelEstimator
 from mercer.estimators._inverse_regression import fit_ridge_inverse
 from mercer.estimators._kernel_parameter import resolve_kernel, set_kernel_tags
 from mercer.estimators._validation import check_rows, float_type
@@ -23,7 +23,7 @@ from mercer.exceptions import InputError, MercerWarning, UnavailableError
 
 
 @dataclass(eq=False, repr=False)
-class _KernelFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimator):  # type: ignore[misc]
+class _KernelFeatures(ClassNamePrefixFeaturesOutMixin, FloatTransformerMixin, KernelEstimator):  # type: ignore[misc]
     """What both transformers share: parameters, `transform` and `inverse_transform`."""
 
     kernel: Any = "auto"
@@ -65,7 +65,6 @@ class _KernelFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelE
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         set_kernel_tags(tags, self.kernel)
-        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
 
 

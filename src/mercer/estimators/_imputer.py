@@ -6,11 +6,10 @@ from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.base import TransformerMixin
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted, validate_data
 
-from mercer._array import Array, is_sparse
-from mercer.estimators._base import KernelEstimator
+from mercer._array import Array
+from mercer.estimators._base import FloatTransformerMixin, KernelEstimator
 from mercer.estimators._kernel_parameter import is_auto, resolve_kernel
 from mercer.estimators._validation import check_weights
 from mercer.exceptions import InputError
@@ -18,7 +17,7 @@ from mercer.methods import Filter, fit_imputer
 
 
 @dataclass(eq=False, repr=False)
-class KernelImputer(TransformerMixin, KernelEstimator):  # type: ignore[misc]
+class KernelImputer(FloatTransformerMixin, KernelEstimator):
     """Fill missing values with kernel PCA; observed values are not changed.
 
     `fit` completes the training rows in rounds: kernel PCA of the completed rows, then kernel ridge
@@ -153,19 +152,11 @@ class KernelImputer(TransformerMixin, KernelEstimator):  # type: ignore[misc]
         return np.asarray([*kept, *flags], dtype=object)
 
     def _validated(self, X: Any, *, reset: bool) -> Array:
-        if is_sparse(X):
-            raise TypeError(
-                "Sparse data was passed, but a sparse matrix does not distinguish missing values "
-                "from 0: use '.toarray()' to make it dense"
-            )
-        return np.asarray(
-            validate_data(
-                self, X, dtype=[np.float64, np.float32], ensure_all_finite="allow-nan", reset=reset
-            )
-        )
+        types = [np.float64, np.float32]
+        X = validate_data(self, X, dtype=types, ensure_all_finite="allow-nan", reset=reset)
+        return np.asarray(X)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
-        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags

@@ -39,25 +39,10 @@ def resolve_kernel(
     """Return the kernel of a `kernel` parameter, given the training points.
 
     A kernel is returned as it is. "auto" is the Gaussian kernel with 2 s^2 = m^2, m the median
-    distance between distinct rows (s = 1 if no two rows differ). The other names, which the command
-    line uses too, follow scikit-learn's formulas and defaults where it has them:
-
-    ========================  ==================================  =====================
-    name                      k(x, y)                             gamma if None
-    ========================  ==================================  =====================
-    "gaussian", "rbf"         exp(-gamma |x - y|^2)               1 / n_features
-    "laplace"                 exp(-gamma |x - y|)                 1 / n_features
-    "matern"                  Matern with nu 3/2, length 1/gamma  1 / n_features
-    "polynomial", "poly"      (gamma <x, y> + 1)^3                1 / n_features
-    "sigmoid"                 tanh(gamma <x, y> + 1)              1 / n_features
-    "chi2"                    exp(-gamma chi2(x, y))              1
-    "linear"                  <x, y>                              has none
-    "cosine"                  <x, y> / (|x| |y|)                  has none
-    ========================  ==================================  =====================
-
-    "laplace" uses the Euclidean distance. It differs from scikit-learn's "laplacian", which is
-    refused. Estimators that support "precomputed" handle it themselves. A gamma that would be
-    ignored is refused.
+    distance between distinct rows (s = 1 if no two rows differ). The other names follow
+    scikit-learn's formulas and defaults: gamma is 1 / n_features if None, 1 for "chi2". "laplace"
+    uses the Euclidean distance, unlike scikit-learn's "laplacian", which is refused. A gamma that
+    would be ignored is refused.
     """
     name = ALIASES.get(kernel, kernel) if isinstance(kernel, str) else None
     if name in _FROM_GAMMA:

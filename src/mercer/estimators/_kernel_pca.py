@@ -6,19 +6,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.base import ClassNamePrefixFeaturesOutMixin
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from mercer._array import Array, as_points
 from mercer.engine import n_rows, pieces
-from mercer.estimators._base import SubspaceEstimator
-from mercer.estimators._validation import (
-    check_weights,
-    float_type,
-    scaled,
-    unscaled,
-)
+from mercer.estimators._base import FloatTransformerMixin, SubspaceEstimator
+from mercer.estimators._validation import check_weights, float_type, scaled, unscaled
 from mercer.exceptions import InputError
 from mercer.kernels import Precomputed
 from mercer.methods import kernel_pca
@@ -39,7 +34,7 @@ def _has_landmarks(model: Any) -> bool:
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SubspaceEstimator):  # type: ignore[misc]
+class KernelPCA(ClassNamePrefixFeaturesOutMixin, FloatTransformerMixin, SubspaceEstimator):  # type: ignore[misc]
     """Kernel principal component analysis with an inverse.
 
     Fits the affine subspace mu + span(f_1, ..., f_r) of the kernel's Hilbert space that is nearest
@@ -57,7 +52,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SubspaceEstim
         distinct rows. "precomputed" takes Gram matrices instead of rows. Other names: "gaussian"
         ("rbf"), "laplace", "matern", "polynomial" ("poly"), "sigmoid", "chi2", "linear", "cosine".
     gamma : float, optional
-        For kernels that are given by name.
+        > 0, for names that have one as in scikit-learn; 1 / d by default ("chi2": 1).
     scale_columns : {"none", "std"}
         Whether the automatic kernel sees columns as they are, or divided by their standard
         deviations. A kernel that is given is in the units of the data.
@@ -242,11 +237,6 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SubspaceEstim
     @property
     def _n_features_out(self) -> int:
         return self.subspace_.dim
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
-        return tags
 
 
 def squared_distances(plane: Subspace, X: Any) -> Array:

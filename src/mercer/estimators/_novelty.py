@@ -17,7 +17,6 @@ from mercer.exceptions import InputError
 from mercer.methods import kernel_pca
 from mercer.methods._rows import distinct_rows, row_keys
 from mercer.methods.pca._components import check_number
-from mercer.methods.pca._smoother import leverages, running_sums
 from mercer.space import Subspace, feature
 
 _MANY = 2_000  # rows whose components are all computed, in seconds; more take landmarks
@@ -184,12 +183,19 @@ def _left_out_errors(plane: Subspace, X: Any, mass: Array, total: float, *, outs
     squared = np.asarray(plane.coordinates(psi), dtype=np.float64) ** 2
     offset = np.asarray(psi.distance(plane.origin), dtype=np.float64) ** 2
     rest = np.maximum(offset - squared.sum(axis=1), 0.0) if outside else 0.0 * offset
-    inside = (offset - rest)[:, None] - running_sums(squared)
-    others = 1.0 - leverages(squared, np.asarray(plane.eigenvalues), mass, total)
+    inside = (offset - rest)[:, None] - _running_sums(squared)
+    # one minus the leverage, the share of a row in itself
+    shares = _running_sums(squared / np.asarray(plane.eigenvalues))
+    others = 1.0 - mass[:, None] * (1.0 / total + shares)
     some = np.maximum(others, _ALONE)
     most = (inside[:, :1] / some[:, :1] ** 2) * np.ones_like(inside)  # to the mean of the others
     found = np.minimum(np.maximum(inside, 0.0) / some**2, most)
     return np.asarray(rest[:, None] + np.where(others > _ALONE, found, most))
+
+
+def _running_sums(A: Array) -> Array:
+    """Sums of the first 0, 1, ..., r columns."""
+    return np.concatenate([np.zeros((len(A), 1)), np.cumsum(A, axis=1)], axis=1)
 
 
 def _quantile(values: Array, weights: Array, q: float) -> float:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils import get_tags
-from sklearn.utils.validation import _check_sample_weight, validate_data
+from sklearn.utils.validation import validate_data
 
 from mercer._array import Array, as_vector, is_sparse
 from mercer.engine import n_rows
@@ -44,15 +44,12 @@ def check_weights(sample_weight: Any, X: Any) -> Array | None:
     """Return weights >= 0, not all zero, as float64; None for None."""
     if sample_weight is None:
         return None
-    if is_sparse(X) or getattr(X, "ndim", 1) == 2:
-        w = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
-    else:
-        w = as_vector(sample_weight, "sample_weight", n_rows(X)).astype(np.float64)
-        if np.any(w < 0):
-            raise InputError(f"sample_weight must be >= 0, got {float(w.min())!r}")
+    w = as_vector(sample_weight, "sample_weight", n_rows(X)).astype(np.float64)
+    if np.any(w < 0):
+        raise InputError(f"sample_weight must be >= 0, got {float(w.min())!r}")
     if not np.any(w > 0):
         raise InputError("sample_weight must not all be zero")
-    return np.asarray(w)
+    return w
 
 
 def float_type(X: Any) -> Any:

@@ -130,12 +130,8 @@ def kernel_deviation(kernel: Kernel, dim: int) -> float:
             ) from None
         less = log_radial_integral(part.kernel, dim)
         R = part.metric
-        if R is None:
-            stretch = 1.0
-        elif R.ndim == 1:
-            stretch = float(np.mean(R**-2.0))
-        else:
-            stretch = float(np.sum(np.linalg.inv(R) ** 2)) / dim
+        inverse = 1.0 / R if R.ndim == 1 else np.linalg.inv(R)
+        stretch = float(np.sum(inverse**2)) / dim
         share = math.exp(part.log_integral - total)
         variance += share * stretch * math.exp(more - less) / (2.0 * math.pi)
     return math.sqrt(variance)

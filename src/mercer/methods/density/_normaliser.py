@@ -37,20 +37,18 @@ _TINY = float(np.finfo(np.float64).tiny)
 class RadialPart:
     """A weight times a profile of |Rx|^2. A kernel with a finite integral is a sum of these.
 
-    `metric` is R: None for the identity, a vector for a diagonal, else upper triangular (d, d).
+    `metric` is R: a vector for a diagonal, else upper triangular (d, d).
     """
 
     log_weight: float
     kernel: Kernel
-    metric: Array | None
+    metric: Array
     dim: int
 
     @property
     def log_integral(self) -> float:
         """log of the integral over R^d."""
         log = self.log_weight + log_radial_integral(self.kernel, self.dim)
-        if self.metric is None:
-            return log
         diagonal = self.metric if self.metric.ndim == 1 else np.diagonal(self.metric)
         return log - float(np.sum(np.log(np.abs(diagonal))))
 
@@ -93,10 +91,8 @@ def radial_parts(kernel: Kernel, dim: int, maps: Maps = ()) -> list[RadialPart]:
     return [RadialPart(0.0, kernel, _metric((*maps, *own), dim), dim)]
 
 
-def _metric(maps: Maps, dim: int) -> Array | None:
+def _metric(maps: Maps, dim: int) -> Array:
     """R with |Rx| = |Ax| for the map A of all maps together."""
-    if not maps:
-        return None
     for step in maps:
         if not step.is_linear:
             raise InputError(
@@ -104,7 +100,7 @@ def _metric(maps: Maps, dim: int) -> Array | None:
             )
     scales = [step.array for step in maps if isinstance(step, Scales)]
     if len(scales) == len(maps):
-        return np.asarray(1.0 / np.prod(scales, axis=0))
+        return np.asarray(np.ones(dim) / np.prod(scales, axis=0))
     A = np.eye(dim)
     for step in maps:
         A = step.apply(A)  # rows are the images of the coordinate vectors
@@ -157,9 +153,7 @@ def draw(kernel: Kernel, size: int, dim: int, rng: np.random.Generator) -> Array
     drawn = []
     for part, count in zip(parts, counts.tolist(), strict=True):
         z, R = _draw_radial(part.kernel, count, dim, rng), part.metric
-        if R is not None:
-            z = z / R if R.ndim == 1 else np.linalg.solve(R, z.T).T
-        drawn.append(z)
+        drawn.append(z / R if R.ndim == 1 else np.linalg.solve(R, z.T).T)
     return drawn[0] if len(parts) == 1 else np.asarray(rng.permutation(np.concatenate(drawn)))
 
 
