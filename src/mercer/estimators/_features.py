@@ -84,21 +84,19 @@ class Nystroem(_KernelFeatures):
     Parameters
     ----------
     kernel : Kernel or str, default="auto"
-        Any positive definite kernel. "auto" is Gaussian with 2 s^2 = m^2, m the median distance
-        between rows. Names as in `KernelPCA`.
+        Any positive definite kernel; "auto" and other names as in `KernelPCA`. With a kernel on
+        strings `fit` and `transform` take lists of strings, and there is no `inverse_transform`.
     n_components : int, default=100
         The number of landmarks; n if it is larger, with a warning.
     rule : {"uniform", "kmeans", "leverage", "pivoted"}, default="uniform"
         How landmarks are chosen, see `mercer.linalg.nystrom`: uniformly at random, centres of
         k-means (dense vectors only), at random by leverage, greedy pivots.
-    gamma : float, optional
-        > 0, for the names that have one; 1 / d by default ("chi2": 1).
-    random_state : int, Generator, RandomState or None
+    gamma, random_state
+        As in `KernelPCA`.
 
     Attributes
     ----------
     kernel_ : Kernel
-        The kernel that is used.
     components_ : the landmarks; those that depend on others to rounding are left out
     component_indices_ : array of shape (r,) or None
         Their rows in the training points; None for centres of k-means.
@@ -116,12 +114,6 @@ class Nystroem(_KernelFeatures):
     See Also
     --------
     RandomFeatures : features that do not depend on the training points.
-
-    Notes
-    -----
-    The kernel's domain decides what points are: with a kernel on strings `fit` and `transform` take
-    lists of strings, and there is no `inverse_transform`. `inverse_coef_` has r numbers per column
-    of the data, many for very wide sparse data.
 
     References
     ----------
@@ -158,11 +150,10 @@ class Nystroem(_KernelFeatures):
         """Fit to checked points and return their features."""
         kernel = resolve_kernel(self.kernel, X, gamma=self.gamma)
         if positive_int(self.n_components, "n_components") > n_rows(X):
-            message = (
+            warnings.warn(
                 f"n_components={self.n_components} is more than the {n_rows(X)} training points; "
-                "all of them are landmarks"
-            )
-            warnings.warn(message, MercerWarning, stacklevel=3)
+                "all of them are landmarks", MercerWarning, stacklevel=3,
+            )  # fmt: skip
         low = linalg.nystrom(
             kernel, X, self.n_components, rule=self.rule, random_state=self.random_state
         )
@@ -205,27 +196,23 @@ class RandomFeatures(_KernelFeatures):
     ----------
     kernel : Kernel or str, default="auto"
         A kernel with a spectral measure, such as `Gaussian`, `Laplace` and `Matern`, and sums,
-        products and linear maps of them. "auto" is Gaussian with 2 s^2 = m^2, m the median distance
-        between rows; also "gaussian" ("rbf"), "laplace" and "matern".
+        products and linear maps of them; or the names of these.
     n_components : int, default=100
         The number of features 2 m; an odd number is increased by one.
     kind : {"orthogonal", "plain"}, default="orthogonal"
         Frequencies in orthogonal blocks (smaller error), or independent ones.
-    gamma : float, optional
-        > 0, for the names that have one; 1 / d by default.
-    random_state : int, Generator, RandomState or None
+    gamma, random_state
+        As in `KernelPCA`.
 
     Attributes
     ----------
-    kernel_ : Kernel
-        The kernel that is used.
     n_components_ : int
         The number of features, even.
     error_ : float
         Root mean square of z(x)'z(y) - k(x, y) over 1000 random pairs of training points.
     map_ : mercer.linalg.RandomFeatures
         The map; its `frequencies` are the w_j.
-    inverse_coef_, inverse_intercept_, inverse_penalty_
+    kernel_, inverse_coef_, inverse_intercept_, inverse_penalty_
         As in `Nystroem`.
 
     See Also
@@ -256,19 +243,15 @@ class RandomFeatures(_KernelFeatures):
         """Draw frequencies, measure the error, and fit the inverse; y is ignored."""
         X = check_rows(self, X, reset=True)
         kernel = resolve_kernel(self.kernel, X, gamma=self.gamma)
-        n_frequencies = (positive_int(self.n_components, "n_components") + 1) // 2
+        even = 2 * ((positive_int(self.n_components, "n_components") + 1) // 2)
         try:
             kernel.spectral_measure(n_columns(X) if kernel.domain.is_vector else 1)
         except UnavailableError as error:
             cure = "use Nystroem, which takes every positive definite kernel"
             raise UnavailableError(f"{error}; {cure}") from error
         rng = as_generator(self.random_state)
-        drawn = linalg.random_features(
-            kernel, n_columns(X), 2 * n_frequencies, kind=self.kind, random_state=rng
-        )
-        self.kernel_ = kernel
-        self.map_ = drawn
-        self.n_components_ = drawn.n_features
+        drawn = linalg.random_features(kernel, n_columns(X), even, kind=self.kind, random_state=rng)
+        self.kernel_, self.map_, self.n_components_ = kernel, drawn, drawn.n_features
         self.error_ = drawn.error(X, random_state=rng).rms
         found = fit_ridge_inverse(lambda rows: drawn(X[rows]), X)
         self.inverse_intercept_, self.inverse_coef_, self.inverse_penalty_ = found

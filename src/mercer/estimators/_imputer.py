@@ -33,10 +33,9 @@ class KernelImputer(FloatTransformerMixin, KernelEstimator):
         "auto" is the automatic Gaussian of `fit_imputer`. Names as in `KernelPCA`.
     n_components, filter, scale_columns, n_landmarks
         As for `fit_imputer`. The result is in the units of X.
-    max_iter : int, default=20
-        Rounds at most, in `fit` and `transform`.
-    tol : float, default=1e-3
-        A round or iteration that changes less is the last, relative to the scale of the columns.
+    max_iter, tol : int and float
+        Rounds at most, in `fit` and `transform`; a round that changes less, relative to the scale
+        of the columns, is the last.
     add_indicator : bool, default=False
         Append a column of zeros and ones for every column that had missing values in `fit`.
     keep_empty_features : bool, default=False
@@ -50,16 +49,10 @@ class KernelImputer(FloatTransformerMixin, KernelEstimator):
     ----------
     imputer_ : mercer.methods.Imputer
         The fitted map.
-    kernel_ : Kernel or None
-        None if only column means could be learned.
+    kernel_, changes_, status_, error_
+        As in `Imputer`.
     n_iter_ : int
         Rounds in `fit`.
-    changes_ : array of shape (`n_iter_`,)
-        How far the missing entries moved in each round.
-    status_ : mercer.Status
-        Why `fit` stopped.
-    error_ : float
-        Mean squared error on the hidden entries over that of column means.
 
     See Also
     --------
@@ -115,12 +108,9 @@ class KernelImputer(FloatTransformerMixin, KernelEstimator):
                 n_landmarks=self.n_landmarks, max_iter=self.max_iter, tol=self.tol,
                 random_state=self.random_state,
             )  # fmt: skip
-        self.imputer_ = imputer
-        self.kernel_ = imputer.kernel
+        self.imputer_, self.kernel_ = imputer, imputer.kernel
+        self.changes_, self.status_, self.error_ = imputer.changes, imputer.status, imputer.error
         self.n_iter_ = max(len(imputer.changes), 1)  # scikit-learn wants one in any case
-        self.changes_ = imputer.changes
-        self.status_ = imputer.status
-        self.error_ = imputer.error
         return self
 
     def transform(self, X: Any) -> Array:

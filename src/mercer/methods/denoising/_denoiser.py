@@ -129,10 +129,8 @@ def fit_denoiser(
     ----------
     plane : Subspace
         From `kernel_pca`, with a kernel on vectors.
-    X : array_like or CSR matrix of shape (n, d)
-        The rows from which it was found.
-    weights : array_like of shape (n,), optional
-        Their weights.
+    X, weights : array_like or CSR matrix of shape (n, d), and array_like of shape (n,) or None
+        The rows from which it was found, and their weights.
     filter : Filter or None
         None is `Tikhonov()`, and `Truncation()` for kernels without derivatives.
     noise : float or "auto"
@@ -142,10 +140,6 @@ def fit_denoiser(
         squared error, each row left out in turn.
     inverse : Solver, LearnedMap or None
         Finds pre-images; None is `LinearInverse`.
-
-    Returns
-    -------
-    Denoiser
 
     Examples
     --------

@@ -46,10 +46,6 @@ def adaptive_density(
     factors : array_like of shape (n,), optional
         The lambda_i > 0 themselves, for example from another density p.
 
-    Returns
-    -------
-    Density
-
     References
     ----------
     I. S. Abramson, On bandwidth variation in kernel estimates, Annals of Statistics 10, 1982.

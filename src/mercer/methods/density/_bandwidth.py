@@ -41,7 +41,8 @@ def density_scale(
     Parameters
     ----------
     X : array_like of shape (n, d)
-        At least two different rows.
+        At least two different rows. Constant columns, along which there is no density, are refused
+        by the first three rules.
     rule : {"silverman", "scott", "modes", "likelihood"}
     kernel : Kernel, optional
         As for `kernel_density`; Gaussian by default. The first three rules give it the standard
@@ -57,14 +58,11 @@ def density_scale(
     See Also
     --------
     median_scale : for kernels that are not densities.
-    scott_scale, silverman_scale : the rules with plain standard deviations.
 
     Notes
     -----
     s is the root mean square over columns of min(standard deviation, interquartile range / 1.349),
     so that a few outliers do not matter; where the quartiles coincide it is the deviation alone.
-    The first three rules refuse constant columns, along which there is no density.
-
     For "likelihood" all rows equal to a row are left out with it: otherwise the likelihood would
     grow without bound as h goes to zero. It takes about 25 sums over all pairs. An outlier makes h
     larger, because a kernel has to reach it.

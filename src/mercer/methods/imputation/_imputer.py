@@ -55,14 +55,10 @@ class Imputer:
         Why the rounds of `fit_imputer` ended.
     changes : array of shape (n_iter,)
         Root mean square change of the missing entries in each round, in units of the scale.
-    offset, scale, mean : arrays of shape (d,)
-        Units in which the kernel sees columns, and the means of columns in them.
-    trust : array of shape (d,)
-        In [0, 1].
-    regression : Element or None
-        The sums of r, one per column; None if there are means only.
-    intercept : array of shape (d,)
-        b_0.
+    offset, scale, mean, trust : arrays of shape (d,)
+        Units in which the kernel sees columns, the means of columns in them, and trust in [0, 1].
+    regression, intercept : Element or None, and array of shape (d,)
+        The sums of r, one per column (None if there are means only), and b_0.
     rows, row_weights : arrays of shape (m, d) and (m,)
         Completed rows, among which neighbours are sought.
     max_iter, tol
@@ -165,12 +161,10 @@ def fit_imputer(
     kernel : Kernel, optional
         On vectors. By default Gaussian, its squared length scale a quarter, one or four times the
         median squared distance between rows (from shared columns, scaled up to all).
-    weights : array_like of shape (n,), optional
-        Weights >= 0; a weight of 2 is the same as repeating the row.
     filter : Filter, optional
         `Tikhonov()` by default. Strengths that it leaves open are chosen.
-    n_components : int, float or None
-        As for `kernel_pca`; None is all.
+    weights, n_components
+        As for `kernel_pca`.
     scale_columns : {"auto", "std", "none"}
         Whether the automatic kernel sees columns divided by their observed standard deviations
         ("std") or as they are ("none"). "auto" takes whichever predicts hidden entries better, by
@@ -178,17 +172,11 @@ def fit_imputer(
         that is given is in the units of the data, so that columns are not scaled.
     n_landmarks : int, optional
         As for `kernel_pca`; by default none up to 2,000 different rows, and 500 beyond.
-    max_iter : int, default=20
-        Rounds at most.
-    tol : float, default=1e-3
-        The last round changes the missing entries by less, root mean square and relative to the
-        scale of the columns.
+    max_iter, tol : int and float
+        Rounds at most. The last round changes the missing entries by less than `tol`, root mean
+        square and relative to the scale of the columns.
     random_state : int, Generator, RandomState or None, default=0
         Chooses which entries are hidden, and landmarks.
-
-    Returns
-    -------
-    Imputer
 
     Notes
     -----

@@ -89,9 +89,7 @@ class Tikhonov(Filter):
 
 @dataclass(frozen=True)
 class Landweber(Filter):
-    """Weight 1 - (1 - lambda / lambda_1)^t: t steps of Landweber iteration.
-
-    Landweber iteration is gradient descent on the squared error with step 1 / lambda_1.
+    """Weight 1 - (1 - lambda / lambda_1)^t: t steps of gradient descent on the squared error.
 
     Parameters
     ----------
