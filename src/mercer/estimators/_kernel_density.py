@@ -10,8 +10,8 @@ from sklearn.base import DensityMixin
 from sklearn.utils.validation import check_is_fitted
 
 from mercer._array import Array, Points, as_points
-from mercer.estimators._bandwidth_parameter import density_kernel
 from mercer.estimators._base import KernelEstimator
+from mercer.estimators._kernel_parameter import density_kernel
 from mercer.estimators._validation import check_rows, check_weights
 from mercer.kernels import Vectors
 from mercer.methods import adaptive_density

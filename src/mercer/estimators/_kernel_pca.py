@@ -17,8 +17,7 @@ from mercer.estimators._validation import check_weights, float_type, scaled, uns
 from mercer.exceptions import InputError
 from mercer.kernels import Precomputed
 from mercer.methods import kernel_pca
-from mercer.methods.pca._kernel_pca import fit_inverse, reconstruct
-from mercer.methods.pca._landmark_pca import LandmarkScatter
+from mercer.methods.pca._kernel_pca import LandmarkScatter, fit_inverse, reconstruct
 from mercer.preimages import LinearInverse
 from mercer.space import Subspace, feature
 

@@ -16,7 +16,7 @@ from mercer.estimators._kernel_pca import squared_distances
 from mercer.exceptions import InputError
 from mercer.methods import kernel_pca
 from mercer.methods._rows import distinct_rows, row_keys
-from mercer.methods.pca._components import check_number
+from mercer.methods.pca._kernel_pca import check_number
 from mercer.space import Subspace, feature
 
 _MANY = 2_000  # rows whose components are all computed, in seconds; more take landmarks

@@ -13,8 +13,7 @@ from scipy.special import gammaln, logsumexp
 from scipy.stats import kstest
 
 import mercer as mc
-from mercer.methods.density._adaptive_density import adaptive_density
-from mercer.methods.density._density import Density, kernel_density, weights_of
+from mercer.methods.density._density import Density, adaptive_density, kernel_density, weights_of
 from mercer.methods.density._normaliser import RadialLaw, log_normaliser
 
 

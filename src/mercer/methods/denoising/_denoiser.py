@@ -13,8 +13,7 @@ from mercer.engine import n_rows, pieces
 from mercer.exceptions import InputError
 from mercer.kernels import Kernel
 from mercer.methods._rows import dense, spread_rows
-from mercer.methods.denoising._feature_noise import feature_noise
-from mercer.methods.denoising._noise_level import noise_level
+from mercer.methods.denoising._noise import feature_noise, noise_level
 from mercer.methods.pca._filters import Filter, Tikhonov, Truncation
 from mercer.methods.pca._kernel_pca import fit_inverse, reconstruct
 from mercer.methods.pca._smoother import Smoother
@@ -67,15 +66,12 @@ class Denoiser:
     def __call__(self, Y: Any) -> Array:
         """Return the rows of Y, denoised."""
         Y = self.plane.origin.kernel.points(Y, "Y").array
-        parts = [self._block(Y[rows]) for rows in pieces(n_rows(Y), _BLOCK)]
-        return np.concatenate(parts).astype(np.float32 if Y.dtype == np.float32 else np.float64)
-
-    def _block(self, Y: Any) -> Array:
-        y = dense(Y)
-        if self.trust == 0.0:
-            return y
-        found = self.project(Y)
-        return np.asarray(y + self.trust * (found - y)) if self.trust < 1.0 else found
+        out = np.empty(Y.shape, np.float32 if Y.dtype == np.float32 else np.float64)
+        for rows in pieces(n_rows(Y), _BLOCK):
+            y = dense(Y[rows])
+            found = y if self.trust == 0.0 else self.project(Y[rows])
+            out[rows] = found if self.trust == 1.0 else y + self.trust * (found - y)
+        return out
 
     def project(self, Y: Any) -> Array:
         """Return D(y), the result for trust 1."""
@@ -233,13 +229,9 @@ def _check(kernel: Kernel, noise: Any, trust: Any) -> None:
             f"points of {kernel!r} are not vectors, so they have no noise to take out; KernelPCA "
             "has an inverse_transform for them"
         )
-    if isinstance(noise, str):
-        if noise != "auto":
-            raise InputError(f"noise must be a number >= 0 or 'auto', got {noise!r}")
-    else:
-        non_negative(noise, "noise")
-    if isinstance(trust, str):
-        if trust != "auto":
-            raise InputError(f"trust must be a number in [0, 1] or 'auto', got {trust!r}")
-    elif non_negative(trust, "trust") > 1.0:
-        raise InputError(f"trust must lie in [0, 1], got {trust!r}")
+    for name, value, most in (("noise", noise, np.inf), ("trust", trust, 1.0)):
+        if isinstance(value, str):
+            if value != "auto":
+                raise InputError(f"{name} must be a number >= 0 or 'auto', got {value!r}")
+        elif non_negative(value, name) > most:
+            raise InputError(f"{name} must lie in [0, {most:g}], got {value!r}")

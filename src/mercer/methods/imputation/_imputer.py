@@ -25,8 +25,8 @@ from mercer.methods.imputation._rounds import (
     fill_from_neighbours,
     observed_mean,
 )
-from mercer.methods.pca._components import check_number
 from mercer.methods.pca._filters import Filter, Tikhonov
+from mercer.methods.pca._kernel_pca import check_number
 from mercer.preimages import LinearInverse
 from mercer.space import Element
 

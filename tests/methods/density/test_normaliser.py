@@ -9,8 +9,7 @@ from scipy.stats import beta, chi2, gamma, kstest
 from scipy.stats import f as ratio
 
 import mercer as mc
-from mercer.methods.density._adaptive_density import adaptive_density
-from mercer.methods.density._density import Density
+from mercer.methods.density._density import Density, adaptive_density
 from mercer.methods.density._normaliser import _DRAWN_PANELS, RadialLaw, draw
 
 
