@@ -17,7 +17,7 @@ from mercer._status import Status
 from mercer.engine import LinearMap
 from mercer.exceptions import InputError
 from mercer.kernels.structured._table import Group
-from mercer.methods.pca._landmark_pca import LandmarkScatter
+from mercer.methods.pca._kernel_pca import LandmarkScatter
 from mercer.space._operator import _Term
 
 T = TypeVar("T", bound=type)
