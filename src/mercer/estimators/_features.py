@@ -320,7 +320,7 @@ class RandomFeatures(_KernelFeatures):
         self.kernel_ = kernel
         self.map_ = drawn
         self.n_components_ = drawn.n_features
-        self.error_ = drawn.error(X, random_state=rng).rms
+        self.error_ = drawn.error(X, random_state=rng)
         found = fit_ridge_inverse(lambda rows: drawn(X[rows]), X)
         self.inverse_intercept_, self.inverse_coef_, self.inverse_penalty_ = found
         return self

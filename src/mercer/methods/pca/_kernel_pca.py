@@ -11,7 +11,7 @@ from mercer._progress import Callback
 from mercer.engine import diagonal
 from mercer.exceptions import InputError
 from mercer.kernels import Kernel
-from mercer.linalg import EigenPairs, gram_operator
+from mercer.linalg import EigenPairs, GramOperator
 from mercer.linalg._eigen import operator_pairs
 from mercer.linalg._inputs import raw_weights
 from mercer.methods.pca._components import check_number, kept, signs
@@ -95,7 +95,7 @@ def kernel_pca(
         scatter = LandmarkScatter.choose(kernel, X, n_landmarks, rule, random_state, raw)
         scatter.add(X, raw)
         return scatter.pca(n_components, centred=centred)[0]
-    S = gram_operator(kernel, X, centred=centred, weights=weights)
+    S = GramOperator(kernel, X, centred=centred, weights=weights)
     n = S.shape[0]
     if n <= _MANY:
         S = S.written()
