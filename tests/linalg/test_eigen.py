@@ -6,6 +6,7 @@ from numpy.testing import assert_allclose
 
 import mercer as mc
 from mercer import Status, linalg
+from mercer.linalg import _eigen
 from mercer.linalg._lanczos import BlockLanczos, Sizes
 from mercer.testing import awkward_kernels
 
@@ -107,6 +108,55 @@ def test_identity_zero_and_single_points(method):
     assert_allclose(zero.vectors.T @ zero.vectors, np.eye(3), atol=1e-12)
     one = linalg.eigenpairs(mc.Linear(), [[3.0]], 1, method=method)
     assert_allclose((one.values[0], one.vectors[0, 0]), (9.0, 1.0))
+
+
+# --- eigenvalues so close that LAPACK's range solver loses some -----------------------------------
+
+
+@pytest.mark.parametrize("centred", [False, True])
+@pytest.mark.parametrize(
+    ("shape", "scale", "k"),
+    [((250, 3), 0.02, 10), ((300, 100), 1.0, 10), ((120, 2), 1e-6, 30), ((40, 5), 0.1, 1),
+     ((5, 2), 1e-3, 1), ((3, 2), 1e-3, 2), ((2, 1), 1e-3, 1)],
+)  # fmt: skip
+@pytest.mark.parametrize("copies", [1, 4])
+def test_clustered_eigenvalues_are_all_found(shape, scale, k, copies, centred):
+    for seed in range(2):
+        X = np.random.default_rng(seed).normal(size=shape)
+        X = np.repeat(X[: len(X) // copies + 1], copies, axis=0)
+        check(mc.Gaussian(scale), X, k, method="dense", centred=centred)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_kernel_pca_of_features_that_are_nearly_orthogonal(seed):
+    X = np.random.default_rng(seed).normal(size=(300, 100))
+    assert mc.kernel_pca(mc.Gaussian(1.0), X, 10).eigenvalues.shape == (10,)
+
+
+@pytest.mark.parametrize("wrong", ["few", "none", "equal", "inexact"])
+def test_what_the_range_solver_returns_is_checked(wrong, monkeypatch, rng):
+    """Too few pairs, the same vector twice, and vectors that are no eigenvectors."""
+    original = _eigen.largest_pairs
+
+    def broken(K, k):
+        values, V = original(K, k)
+        if wrong == "equal":
+            V[:, 0] = V[:, 1]
+        if wrong == "inexact":
+            V[:, 0] += 1e-6 * V[:, 1]
+        count = {"few": 2, "none": 0}.get(wrong, k)
+        return values[:count], V[:, :count]
+
+    monkeypatch.setattr(_eigen, "largest_pairs", broken)
+    check(mc.Gaussian(1.0), rng.normal(size=(80, 3)), 5, method="dense")
+
+
+def test_identical_features_of_many_points_by_krylov():
+    """An identity matrix, and one eigenvalue of multiplicity 400: more than any block."""
+    far = 1e3 * np.arange(1600.0)[:, None]
+    assert_allclose(linalg.eigenpairs(mc.Gaussian(1.0), far, 10).values, 1.0)
+    four = np.repeat(far[:400], 4, axis=0)
+    assert_allclose(linalg.eigenpairs(mc.Gaussian(1.0), four, 90).values, 4.0)
 
 
 def test_conditionally_definite_kernels(rng):

@@ -17,7 +17,7 @@ from mercer.exceptions import InputError
 from mercer.kernels import Definiteness, Kernel
 from mercer.linalg._blocked_products import matmul
 from mercer.linalg._dense import EPS, all_pairs, check_finite, largest_pairs
-from mercer.linalg._inputs import one_of
+from mercer.linalg._inputs import check_callback, one_of, refuses_overflow
 from mercer.linalg._lanczos import BlockLanczos, Sizes
 from mercer.linalg._operator import GramOperator
 
@@ -134,6 +134,7 @@ def eigenpairs(
     return operator_pairs(S, n_components, method, tol, max_iter, random_state, callback)
 
 
+@refuses_overflow
 def power_iteration(
     kernel: Kernel,
     X: Any,
@@ -185,6 +186,8 @@ def power_iteration(
     S = GramOperator(kernel, X, centred=centred, weights=weights)
     positive(tol, "tol")
     positive_int(max_iter, "max_iter")
+    check_callback(callback)
+    check_finite(S.diag)
     v = as_generator(random_state).standard_normal(S.shape[0])
     v /= np.linalg.norm(v)
     status = Status.MAX_ITER
@@ -204,6 +207,7 @@ def power_iteration(
     return EigenPairs.of(np.array([value]), v[:, None], image[:, None], n_iter, "power", status)
 
 
+@refuses_overflow
 def operator_pairs(
     S: GramOperator,
     n_components: int,
@@ -219,6 +223,7 @@ def operator_pairs(
         raise InputError(f"n_components must be at most the number of points, {n}, got {k}")
     positive(tol, "tol")
     positive_int(max_iter, "max_iter")
+    check_callback(callback)
     if method is not None:
         one_of(method, _METHODS, "method")
     elif n <= DENSE_UP_TO or (n <= _DENSE_AT_MOST and 5 * k > n):
@@ -226,6 +231,7 @@ def operator_pairs(
     if method == "dense":
         values, vectors, images = _dense(S, k)
         return EigenPairs.of(values, vectors, images, 0, "dense", Status.SOLVED)
+    check_finite(S.diag)
     S = S.written() if n <= _DENSE_AT_MOST else S
     with single_threaded_blas():  # threads are for blocks, see `_blocked_products`
         run = BlockLanczos(S.matmat, n, Sizes.of(n, k), as_generator(random_state), _known_trace(S))
@@ -250,21 +256,20 @@ def _dense(S: GramOperator, k: int) -> tuple[Array, Array, Array]:
             values, vectors = largest_pairs(K, k)
             values, vectors = values[::-1], np.ascontiguousarray(vectors[:, ::-1])
             images = matmul(K, vectors)
-            if _are_pairs(values, vectors, images, k, np.linalg.norm(K)):
+            if _are_pairs(values, vectors, images, k, max(K.max(), -K.min())):
                 return values, vectors, images
         values, vectors = all_pairs(K)
         values, vectors = values[: -k - 1 : -1], np.ascontiguousarray(vectors[:, : -k - 1 : -1])
     return values, vectors, S.matmat(vectors)
 
 
-def _are_pairs(values: Array, V: Array, images: Array, k: int, size: Any) -> bool:
-    """Whether these are k orthonormal eigenvectors, to rounding."""
+def _are_pairs(values: Array, V: Array, images: Array, k: int, largest: float) -> bool:
+    """Whether these are k orthonormal eigenvectors, to rounding; `largest` is max |S_ij|."""
+    if len(values) < k:
+        return False
     slack = 100.0 * len(V) * EPS
-    return (
-        len(values) == k
-        and np.abs(V.T @ V - np.eye(k)).max() <= slack
-        and np.abs(images - values * V).max() <= slack * float(size)
-    )
+    gaps = np.abs(V.T @ V - np.eye(k)), np.abs(images - values * V)
+    return bool(gaps[0].max() <= slack and gaps[1].max() <= slack * largest)
 
 
 def _signed(V: Array) -> Array:

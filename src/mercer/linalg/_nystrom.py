@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,8 +26,8 @@ from mercer.exceptions import InputError
 from mercer.kernels import Kernel
 from mercer.linalg._blocked_products import blocks
 from mercer.linalg._dense import EPS, check_finite, independent
-from mercer.linalg._inputs import double_points, one_of, require_definite
-from mercer.linalg._pivoted_cholesky import pivoted_cholesky
+from mercer.linalg._inputs import double_points, one_of, refuses_overflow, require_definite
+from mercer.linalg._pivoted_cholesky import INDEFINITE, pivoted_cholesky
 
 _RULES = ("uniform", "kmeans", "leverage", "pivoted")
 _LLOYD = 10  # iterations of k-means: landmarks need not be optimal
@@ -87,6 +88,7 @@ class Nystrom:
         return _features(self.kernel, Y, self.landmarks, self.triangle)
 
 
+@refuses_overflow
 def nystrom(
     kernel: Kernel, X: Any, n_landmarks: int, *, rule: str = "uniform", random_state: Any = None
 ) -> Nystrom:
@@ -142,10 +144,11 @@ def nystrom(
         status = Status.SOLVED if len(T) == n_rows(Z) else Status.TRUNCATED
         Z, index = Z[order], None if index is None else frozen(index[order])
         L = _features(kernel, points, Z, T)
-    error = max(float(_unexplained(kernel, points, L).sum()), 0.0)
+    error = float(_unexplained(kernel, points, L).sum())
     return Nystrom(kernel, Z, index, frozen(L), error, status, frozen(T))
 
 
+@refuses_overflow
 def leverage_scores(
     kernel: Kernel, X: Any, penalty: float, *, n_sketch: int | None = None, random_state: Any = None
 ) -> Array:
@@ -222,6 +225,7 @@ def _landmarks(
 def _centres(kernel: Kernel, X: Any, size: int, rng: np.random.Generator) -> Array:
     """Centres of k-means: of the original points, clustered where the kernel measures distances."""
     from sklearn.cluster import KMeans
+    from sklearn.exceptions import ConvergenceWarning
 
     if not kernel.domain.is_vector or is_sparse(X):
         raise InputError('rule="kmeans" needs dense points that are vectors; use another rule')
@@ -230,7 +234,9 @@ def _centres(kernel: Kernel, X: Any, size: int, rng: np.random.Generator) -> Arr
     distinct = np.unique(Z, axis=0).shape[0]
     seed = int(rng.integers(2**31 - 1))
     model = KMeans(min(size, distinct), n_init=1, max_iter=_LLOYD, random_state=seed)
-    labels = model.fit(Z).labels_
+    with warnings.catch_warnings():  # fewer clusters are no harm
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        labels = model.fit(Z).labels_
     counts = np.bincount(labels)
     sums = np.zeros((counts.size, X.shape[1]))
     np.add.at(sums, labels, X)
@@ -273,13 +279,19 @@ def _features(kernel: Kernel, Y: Any, Z: Any, T: Array) -> Array:
 
 
 def _unexplained(kernel: Kernel, X: Any, L: Array) -> Array:
-    """k(x_i, x_i) - |z_i|^2 for the features z_i in the rows of L."""
+    """k(x_i, x_i) - |z_i|^2 >= 0 for the features z_i in the rows of L."""
     own = engine.diagonal(kernel.program, X).astype(np.float64)
-    return np.asarray(own - np.einsum("ij,ij->i", L, L))
+    left = own - np.einsum("ij,ij->i", L, L)
+    if np.any(left < -INDEFINITE * np.abs(own)):
+        raise InputError(
+            f"{kernel!r} is not positive definite on these points, so landmarks cannot stand for "
+            "them; use a positive definite kernel"
+        )
+    return np.asarray(np.maximum(left, 0.0))
 
 
 def _left_by_ridge(kernel: Kernel, X: Any, J: Array, ridge: float) -> Array:
     """k(x_i, x_i) - k_iJ (K_JJ + ridge I)^-1 k_Ji, shape (n,)."""
     order, T = _triangle(kernel, X[J], ridge)
     L = _features(kernel, X, X[J[order]], T)
-    return np.maximum(_unexplained(kernel, X, L), 0.0)
+    return _unexplained(kernel, X, L)

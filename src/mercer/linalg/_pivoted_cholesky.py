@@ -13,11 +13,11 @@ from mercer._status import Status
 from mercer.engine import n_rows
 from mercer.kernels import Kernel
 from mercer.linalg._blocked_products import matmul
-from mercer.linalg._inputs import double_points, require_definite
+from mercer.linalg._inputs import double_points, refuses_overflow, require_definite
 
 _EPS = float(np.finfo(np.float64).eps)
 _SLACK = 32.0  # times eps: what of k(x, x) is rounding
-_INDEFINITE = 1e-6  # of k(x, x): below minus this is no rounding error, pivots being tiny or not
+INDEFINITE = 1e-6  # of k(x, x): below minus this is no rounding error, pivots being tiny or not
 _FIRST = 32  # columns for which room is made at the start; doubled when they are used up
 
 
@@ -57,6 +57,7 @@ class PivotedCholesky:
         return int(self.pivots.size)
 
 
+@refuses_overflow
 def pivoted_cholesky(
     kernel: Kernel, X: Any, *, max_rank: int | None = 1000, tol: float = 1e-8
 ) -> PivotedCholesky:
@@ -131,7 +132,7 @@ def pivoted_cholesky(
 
 def _verdict(left: Array, own: Array, level: float, rank: int, most: int) -> Status | None:
     """Why to stop here; None to go on."""
-    if np.any(left < -_INDEFINITE * np.abs(own)):
+    if np.any(left < -INDEFINITE * np.abs(own)):
         return Status.INDEFINITE
     if float(np.maximum(left, 0.0).sum()) <= level:
         return Status.CONVERGED

@@ -14,7 +14,7 @@ from mercer.engine import SingleFeatures, n_rows
 from mercer.exceptions import InputError, UnavailableError
 from mercer.kernels import Kernel, SpectralMeasure
 from mercer.kernels._measures import Convolution, LinearImage, Mixture, ScaleMixture
-from mercer.linalg._inputs import one_of
+from mercer.linalg._inputs import check_kernel, one_of
 
 _KINDS = ("plain", "orthogonal")
 
@@ -125,6 +125,7 @@ def random_features(
     >>> bool(np.abs(z(X) @ z(X).T - mc.Gaussian(1.0)(X)).max() < 0.05)
     True
     """
+    check_kernel(kernel)
     dim = positive_int(dim, "dim")
     if positive_int(n_features, "n_features") % 2:
         raise InputError(f"n_features must be even (cosines and sines), got {n_features}")

@@ -16,7 +16,7 @@ from mercer.kernels import Kernel
 from mercer.linalg._blocked_products import matmul, transposed_matmul, triangular_factor
 from mercer.linalg._conjugate_gradients import ConjugateGradients, Product, relative
 from mercer.linalg._dense import NotDefiniteError, by_cholesky, by_eigen
-from mercer.linalg._inputs import as_columns, one_of
+from mercer.linalg._inputs import as_columns, check_callback, one_of, refuses_overflow
 from mercer.linalg._nystrom import Nystrom, nystrom
 from mercer.linalg._operator import GramOperator
 from mercer.linalg._pivoted_cholesky import PivotedCholesky, pivoted_cholesky
@@ -84,6 +84,7 @@ class Solution:
         )
 
 
+@refuses_overflow
 def solve(
     kernel: Kernel,
     X: Any,
@@ -160,6 +161,7 @@ def solve(
     B, single = as_columns(B, S.shape[0])
     positive(tol, "tol")
     positive_int(max_iter, "max_iter")
+    check_callback(callback)
     if method is not None:
         one_of(method, _METHODS, "method")
     root = None if S.weights is None else np.sqrt(S.weights)
@@ -178,6 +180,7 @@ def solve(
     return solution.first() if single else solution
 
 
+@refuses_overflow
 def woodbury(L: Any, B: Any, penalty: float) -> Solution:
     """Solve (L L' + penalty I) A = B in O(n r^2) operations for L of shape (n, r).
 
