@@ -68,6 +68,9 @@ def as_columns(B: Any, n: int, name: str = "B") -> tuple[Array, bool]:
     if array.ndim not in (1, 2) or array.shape[0] != n or array.size == 0:
         raise InputError(f"{name} must have shape ({n},) or ({n}, b), got {array.shape}")
     flat = as_vector(array.reshape(-1), name).astype(np.float64, copy=False)
+    with np.errstate(over="ignore"):
+        if not np.isfinite(flat @ flat):
+            raise InputError(f"{name} has entries whose squares overflow; rescale it")
     return flat.reshape(n, -1), array.ndim == 1
 
 

@@ -13,8 +13,7 @@ from mercer._array import Array, Points, as_vector, frozen, is_sparse, positive_
 from mercer._progress import Callback, Step
 from mercer.exceptions import InputError
 from mercer.kernels import Gaussian, Kernel
-from mercer.methods.density._adaptive_density import stretched
-from mercer.methods.density._density import weights_of
+from mercer.methods.density._density import stretched, weights_of
 from mercer.methods.modes._density_sum import DensitySum
 from mercer.methods.modes._mean_shift import mean_shift
 from mercer.methods.modes._mode_search import find_modes
