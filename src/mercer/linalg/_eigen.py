@@ -187,7 +187,7 @@ def power_iteration(
     positive(tol, "tol")
     positive_int(max_iter, "max_iter")
     check_callback(callback)
-    check_finite(S.diag)
+    check_finite(S.own)
     v = as_generator(random_state).standard_normal(S.shape[0])
     v /= np.linalg.norm(v)
     status = Status.MAX_ITER
@@ -231,7 +231,7 @@ def operator_pairs(
     if method == "dense":
         values, vectors, images = _dense(S, k)
         return EigenPairs.of(values, vectors, images, 0, "dense", Status.SOLVED)
-    check_finite(S.diag)
+    check_finite(S.own)
     S = S.written() if n <= _DENSE_AT_MOST else S
     with single_threaded_blas():  # threads are for blocks, see `_blocked_products`
         run = BlockLanczos(S.matmat, n, Sizes.of(n, k), as_generator(random_state), _known_trace(S))

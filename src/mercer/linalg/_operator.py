@@ -69,11 +69,16 @@ class GramOperator:
         return n_rows(self.points), n_rows(self.points)
 
     @cached_property
+    def own(self) -> Array:
+        """k(x_i, x_i), shape (n,)."""
+        return engine.diagonal(self.kernel.program, self.points).astype(np.float64)
+
+    @cached_property
     def diag(self) -> Array:
         """The diagonal, shape (n,); k(x_i, x_i) unless centred or weighted."""
-        diagonal = engine.diagonal(self.kernel.program, self.points).astype(np.float64)
+        diagonal = self.own
         if self.centred:
-            diagonal += self._share @ self.mean - 2.0 * self.mean
+            diagonal = diagonal + (self._share @ self.mean - 2.0 * self.mean)
         return diagonal if self.weights is None else self.weights * diagonal
 
     @cached_property

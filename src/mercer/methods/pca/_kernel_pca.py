@@ -11,7 +11,7 @@ from mercer._array import Array, Points, as_weights, is_sparse, positive_int
 from mercer._progress import Callback
 from mercer._random import as_generator
 from mercer._threads import single_threaded_blas
-from mercer.engine import diagonal, n_columns, n_rows, pieces
+from mercer.engine import n_columns, n_rows, pieces
 from mercer.exceptions import InputError
 from mercer.kernels import Kernel
 from mercer.linalg import EigenPairs, GramOperator, Nystrom, nystrom
@@ -123,8 +123,7 @@ def kernel_pca(
         k = min(4 * k, most)
         found = pairs(k)
     total = S.trace
-    own = diagonal(kernel.program, S.points).astype(np.float64)
-    size = float(own.sum() if S.weights is None else S.weights @ own)
+    size = float(S.own.sum() if S.weights is None else S.weights @ S.own)
     values, vectors = kept(found.values, found.vectors, n_components, total, size)
     root = np.sqrt(1.0 if S.weights is None else S.weights[:, None])
     # coordinates of the rows up to a factor, the same for a weight of 2 and for a repeated row
