@@ -90,9 +90,9 @@ def check_rows(data: Data, *, at_least: int = 1, complete: bool) -> None:
             )
 
 
-def check_expansion(path: Path, size: int, selection: Selection) -> None:
-    """Refuse a file that is much larger in memory (`size` bytes) than on disk."""
-    if size > 1e9 * selection.max_expansion and size > 4 * path.stat().st_size:
+def check_expansion(path: Path, size: int, stored: int, selection: Selection) -> None:
+    """Refuse data of `size` bytes in memory, if that is much more than the bytes on disk."""
+    if size > 1e9 * selection.max_expansion and size > 4 * stored:
         raise DataError(
             f"{path} needs {size / 1e9:.1f} GB of memory, much more than its size on disk; allow "
             f"it with --max-expansion {math.ceil(size / 1e9)}"
