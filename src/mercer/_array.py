@@ -14,7 +14,7 @@ Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 
 _FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
 _EXACT_INTEGERS = 2**53  # beyond, float64 skips integers
-_LARGEST = 1e150  # of a coordinate: its square is a float64 with room for a sum
+LARGEST = 1e150  # of a coordinate: its square is a float64 with room for a sum
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,9 +91,9 @@ def as_points(X: Any, name: str = "X") -> Any:
         if np.isfinite(np.einsum("ij,ij->", array, array)):  # so all entries are, and their squares
             return array
     _check_finite(array, name)
-    if array.dtype == np.float64 and float(np.abs(array).max()) > _LARGEST:
+    if array.dtype == np.float64 and float(np.abs(array).max()) > LARGEST:
         raise InputError(
-            f"{name} has entries above {_LARGEST:g}, whose squares overflow; rescale it"
+            f"{name} has entries above {LARGEST:g}, whose squares overflow; rescale it"
         )
     return array
 

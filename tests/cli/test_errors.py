@@ -74,10 +74,8 @@ TABLES = {
     "cut off": ('a,b\n1,2\n3,"4\n', "is not a table: line"),
     "numbers for names": ("1.5,2.5\n1,2\n3,4\n6,6\n", "--no-header"),
     "missing": ("a,b\n1,2\n3,\n5,7\n9,9\n", "1 missing value, the first in column 'b', line 3"),
-    "infinite": (
-        "a,b\n1,2\n3,inf\n5,7\n9,9\n",
-        "1 infinite value, the first in column 'b', line 3",
-    ),
+    "infinite": ("a,b\n1,2\n3,inf\n5,7\n9,9\n", "1 infinite or huge value, the first in"),
+    "huge": ("a,b\n1,2\n3,1e200\n5,7\n9,9\n", "1 infinite or huge value, the first in"),
     "equal rows": ("a,b\n1,2\n1,2\n1,2\n", "all rows of t.csv are equal"),
     "two rows": ("a,b\n1,2\n3,7\n", "has 2 rows; at least 3 needed"),
 }
