@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 
 from mercer.exceptions import InputError
 
+T = TypeVar("T")
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 
 _FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
@@ -181,6 +182,14 @@ def positive_int(value: Any, name: str) -> int:
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
         raise InputError(f"{name} must be an integer >= 1, got {value!r}")
     return int(value)
+
+
+def instance(value: Any, kind: type[T], name: str) -> T:
+    """Return the value if it is of this type."""
+    if not isinstance(value, kind):
+        article = "an" if kind.__name__[0] in "AEIOU" else "a"
+        raise InputError(f"{name} must be {article} {kind.__name__}, got {type(value).__name__}")
+    return value
 
 
 def frozen(array: Array) -> Array:
