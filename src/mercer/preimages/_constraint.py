@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -186,7 +187,7 @@ class Constraint:
     region: Region | None
     held: Array | None  # (b, d)
 
-    @property
+    @cached_property
     def is_free(self) -> bool:
         return self.region is None and self.held is None
 

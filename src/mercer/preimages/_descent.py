@@ -188,7 +188,8 @@ def steepest(problem: Problem, state: State) -> Array:
     if state.stiffness is None:
         return _short_steps(problem, state)
     step = problem.fixed_point_step(replace(state, stiffness=np.abs(state.stiffness)))
-    step = problem.shortened(step, state)
+    # longer steps where psi <= 0 jump over minimisers
+    step = problem.shortened(step, state.points, problem.length, state.value >= 0)
     fine = np.isfinite(row_products(step, state.gradient))
     return step if fine.all() else np.where(fine[:, None], step, _short_steps(problem, state))
 

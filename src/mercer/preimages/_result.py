@@ -175,6 +175,12 @@ class SolverResult:
         zeros = np.zeros(len(points), dtype=int)
         return cls(points, np.full(len(points), Status.COMPUTED, dtype=object), zeros, zeros)
 
+    def part(self, rows: slice) -> SolverResult:
+        """The result of some of the elements, without the path."""
+        counts = self.n_iter[rows], self.n_evaluations[rows]
+        state = None if self.state is None else self.state[rows]
+        return SolverResult(self.points[rows], self.status[rows], *counts, None, state)
+
 
 def _counted(members: Array) -> str:
     """How often each member of an enumeration occurs, in the order of their first occurrence."""

@@ -7,14 +7,13 @@ from typing import Any
 
 from mercer.preimages._problem import Problem
 from mercer.preimages._result import SolverResult
-from mercer.space import Element
 
 
 class Solver(ABC):
     """A way to find pre-images: a frozen dataclass that holds settings and no data.
 
-    `preimage` gives it a `Problem` (a block of elements, an objective, a constraint), and computes
-    distances, gradients and certificates of the points that it returns.
+    `preimage` gives it a `Problem` (elements, an objective, a constraint), and computes distances,
+    gradients and certificates of the points that it returns.
 
     Examples
     --------
@@ -34,10 +33,6 @@ class Solver(ABC):
     """
 
     needs_start: bool = False  # does it iterate from starting points?
-
-    def prepare(self, psi: Element) -> Solver:
-        """Return a solver that has done what all blocks of a batch share; itself by default."""
-        return self
 
     @abstractmethod
     def solve(self, problem: Problem, start: Any) -> SolverResult:

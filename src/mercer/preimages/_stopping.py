@@ -37,9 +37,15 @@ class StoppingRule:
         Rows that are stuck could not be moved, so they have converged or stalled.
         """
         norm = state.gradient_norm
-        residual = norm / self.problem.scale(state, owners)
+        if state.size is None:  # a bound on gradients, else the sizes of their parts
+            scale = self.problem.gradient_bounds[owners]
+        else:
+            scale = np.maximum(state.size * np.exp(state.shift), np.finfo(float).tiny)
+        residual = norm / scale
         broken = ~(np.isfinite(state.value) & np.isfinite(norm))
-        small = (residual <= self.tol) | (norm <= self.problem.gradient_rounding(state))
+        small = residual <= self.tol
+        if state.terms is not None:  # parts of the gradient may vanish together
+            small |= norm <= _ROUNDING * state.terms / self.problem.spread
         if stuck is not None and stuck.any():
             small |= stuck & (residual <= self.flat)
         small &= ~broken

@@ -48,7 +48,8 @@ class Newton(IterativeSolver):
         top = np.abs(values).max(axis=1, keepdims=True)
         floor = np.maximum(_FLAT * top, np.finfo(float).tiny)
         along = np.einsum("mij,mi->mj", vectors, state.gradient) / np.maximum(np.abs(values), floor)
-        step = problem.within_reach(-np.einsum("mij,mj->mi", vectors, along), state)
+        step = -np.einsum("mij,mj->mi", vectors, along)
+        step = problem.shortened(step, state.points, 1.5 * problem.length)
         bent = (values[:, 0] <= floor[:, 0]) | ~np.isfinite(step).all(axis=1)
         if state.stiffness is not None and bent.any():
             step[bent] = steepest(problem, state[bent])
