@@ -24,10 +24,9 @@ from mercer.preimages.solvers._fixed_point import FixedPoint
 from mercer.preimages.solvers._global import Global, global_minimum
 from mercer.preimages.solvers._gradient_descent import GradientDescent
 from mercer.preimages.solvers._lbfgs import LBFGS
-from mercer.preimages.solvers._learned_map import FittedMap, LearnedMap
-from mercer.preimages.solvers._linear_inverse import LinearInverse
 from mercer.preimages.solvers._mm import MM
 from mercer.preimages.solvers._newton import Newton
+from mercer.preimages.solvers._regression import FittedMap, LearnedMap, LinearInverse
 from mercer.rigor import GlobalMinimum, gradient_bound, hessian_lipschitz, lipschitz
 
 __all__ = [

@@ -43,18 +43,8 @@ _WHOLE_MAP = 1000  # columns up to which a map is multiplied out to see whether 
 def is_convex_at(psi: Element, X: Any) -> Array:
     """Whether the objective k(x, x)/2 - psi(x) is proved strictly convex about each point.
 
-    That is, whether its Hessian there is positive definite beyond rounding.
-
-    Parameters
-    ----------
-    psi : Element
-        One element, or a batch of m.
-    X : array_like of shape (m, d)
-        Points; one per element of a batch.
-
-    Returns
-    -------
-    array of bool, shape (m,)
+    That is, whether its Hessian there is positive definite beyond rounding. Arguments are those of
+    `certify`; the result has shape (m,).
 
     Examples
     --------
@@ -85,15 +75,11 @@ def certify(psi: Element, X: Any, *, eigenvalues: bool | None = None) -> Certifi
         Points; one per element of a batch.
     eigenvalues : bool, optional
         Whether to use the eigenvalues of Hessians, by default up to 64 dimensions. Otherwise
-        Weyl's inequalities and the trace, which prove less and cost less.
+        Weyl's inequalities and the trace (`weyl_test`), which prove less and cost less.
 
     Returns
     -------
     Certificate
-
-    See Also
-    --------
-    weyl_test : the inequalities on their own.
 
     Notes
     -----
@@ -104,10 +90,8 @@ def certify(psi: Element, X: Any, *, eigenvalues: bool | None = None) -> Certifi
 
     References
     ----------
-    P. Honeine, Theoretical insights on the pre-image resolution in machine learning, 2024,
-    Lemmas 12 and 13, Theorems 14, 15 and 24; a negative eigenvalue proves that a point is no
-    minimum, not that it is a saddle. L. V. Kantorovich and G. P. Akilov, Functional analysis,
-    1982, chapter XVIII.
+    Honeine (2024, see `preimage`), Lemmas 12 and 13, Theorems 14, 15 and 24; L. V. Kantorovich and
+    G. P. Akilov, Functional analysis, 1982, chapter XVIII.
 
     Examples
     --------

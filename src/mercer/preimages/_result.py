@@ -33,11 +33,7 @@ class Verdict(Enum):
 
 @dataclass(frozen=True, eq=False)
 class Certificate:
-    """What is proved about each pre-image; `certify` says it for any points.
-
-    With smallest Hessian eigenvalue >= m > 0, Hessian Lipschitz constant M and gradient g, the
-    condition |g| M / m^2 <= 1/2 (Newton-Kantorovich) proves that the ball of `radius` about the
-    point holds a local minimiser, and no other critical point.
+    """What is proved about each pre-image; see `certify`, which says it for any points.
 
     Attributes
     ----------

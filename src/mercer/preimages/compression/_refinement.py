@@ -10,6 +10,7 @@ import numpy as np
 from mercer import engine
 from mercer._array import Array
 from mercer.exceptions import InputError
+from mercer.preimages._problem import spread
 from mercer.preimages.compression._target import ExplainedNorm, Target
 
 _PAIRS = 12
@@ -33,6 +34,7 @@ class _Refinement:
     now: ExplainedNorm
     free: slice
     metric: Array
+    spread: float  # of the points of psi: no step is longer
     pairs: deque[tuple[Array, Array, float]] = field(default_factory=lambda: deque(maxlen=_PAIRS))
 
     def direction(self) -> Array:
@@ -66,7 +68,7 @@ class _Refinement:
         if not slope > max(_GAIN * left, _ROUNDING * self.target.total):
             return False
         longest = float(np.sqrt(np.sum(p**2, axis=1).max()))
-        t = min(1.0, self.target.spread / longest) if longest > 0 else 1.0
+        t = min(1.0, self.spread / longest) if longest > 0 else 1.0
         for _ in range(_HALVINGS):
             tried = self._try(t * p)
             rise = -np.inf if tried is None else tried.value - self.now.value
@@ -99,18 +101,20 @@ class _Refinement:
 
 def refine_points(target: Target, Z: Array, max_iter: int, free: slice) -> tuple[Array, float, int]:
     """Points that explain at least as much of the target as Z, how much, and the steps taken."""
-    walk = _Refinement(target, target.explained(Z), free, _metric(target, Z[-1:]))
+    apart = spread(target.points)
+    metric = _metric(target, Z[-1:], apart)
+    walk = _Refinement(target, target.explained(Z), free, metric, apart)
     steps = 0
     while steps < max_iter and walk.step():
         steps += 1
     return walk.now.points, walk.now.value, steps
 
 
-def _metric(target: Target, z: Array) -> Array:
+def _metric(target: Target, z: Array, apart: float) -> Array:
     """(d_x d_y k(z, z))^+, the metric of the feature map at z; a length where there is none."""
     d = z.shape[1]
     own = max(float(engine.diagonal(target.program, z)[0]), np.finfo(float).tiny)
-    fallback = target.spread**2 / own * np.eye(d)
+    fallback = apart**2 / own * np.eye(d)
     if d > _METRIC_DIMENSIONS or any(target.program.cusps):
         return fallback
     M = np.asarray(engine.input_mixed(target.program, z, z)[0, 0], dtype=np.float64)

@@ -32,11 +32,9 @@ class ClosedForm(Solver):
     products with the points are, in least squares, those of the image of the element. No
     iterations, no start, and a batch is one matrix product.
 
-    It is an approximation: nothing is minimised in feature space (the distance that `preimage`
-    reports says how near it came). Since X^+ P = X', the pre-image is X'g - penalty X^+ K^+ g; with
-    penalty 0 it is the combination X'g of the points itself, for which nothing is factorised and
-    any number of points will do. That is the exact answer for the linear kernel, and a good start
-    for other solvers where the coefficients sum to one.
+    It is an approximation: nothing is minimised in feature space. Since X^+ P = X', the pre-image
+    is X'g - penalty X^+ K^+ g. With penalty 0 it is the combination X'g of the points: exact for
+    the linear kernel, and a good start for other solvers where the coefficients sum to one.
 
     Parameters
     ----------
@@ -44,16 +42,11 @@ class ClosedForm(Solver):
         Weight >= 0 of the regulariser. Above 0 the Gram matrix is factorised (n^2 memory and n^3
         time once, up to 10,000 points), and the kernel must be positive definite.
     positive_part : bool, default=False
-        False is the formula as it was published. With more points than dimensions P - penalty K^+
-        then has negative eigenvalues, which no real map can produce; True takes the true minimiser
-        of the fit, the positive part of P - penalty K^+ (on the range of K).
+        False is the published formula, in which P - penalty K^+ may have negative eigenvalues that
+        no real map can produce. True takes the true minimiser of the fit, its positive part (on
+        the range of K).
     tol : float, default=1e-12
-        Eigenvalues of K below tol times the largest count as zero. Gram matrices are singular as a
-        rule (duplicates, smooth kernels), so K^+ is a truncated pseudo-inverse.
-
-    See Also
-    --------
-    Distances : from distances instead of inner products.
+        Eigenvalues of K below tol times the largest count as zero.
 
     References
     ----------

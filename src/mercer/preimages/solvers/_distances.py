@@ -39,31 +39,28 @@ class Distances(Solver):
         x = m + V S^-1 W' (d0^2 - d^2) / 2.
 
     If psi is the feature of a point in the affine hull of the points this is that point; otherwise
-    an approximation, without iterations or start. Values out of the range of the profile, or within
-    rounding of its limit, give no distance: the farthest known distance of that element is used
-    (0 above p(0)).
+    an approximation, without iterations or start. Where a value gives no distance (out of the range
+    of the profile, or within rounding of its limit), the farthest known one of that element is
+    used, 0 above p(0).
 
     Parameters
     ----------
     neighbors : int or None, default=10
-        How many of the nearest points are used for each element. None uses all of them, with one
-        decomposition for the whole batch, which is often much worse: far distances say little
-        about x.
+        How many of the nearest points are used for each element. None uses all of them, which is
+        often much worse: far distances say little about x.
     tol : float, default=1e-8
         Directions in which the points spread less than tol times the widest are left out, because
         small errors of distances would become large errors of x.
 
-    Raises
-    ------
-    InputError
-        For kernels that are not radial, whose profile does not decrease strictly, that are not
-        positive definite, or that see the points through a map that loses coordinates.
+    Notes
+    -----
+    Needs a radial positive definite kernel whose profile decreases strictly, and that sees all
+    coordinates.
 
     References
     ----------
-    J. T. Kwok and I. W. Tsang, The pre-image problem in kernel methods, IEEE Transactions
-    on Neural Networks 15, 2004. Here the profile is inverted numerically, to rounding, which serves
-    every radial kernel.
+    J. T. Kwok and I. W. Tsang, The pre-image problem in kernel methods, IEEE Transactions on Neural
+    Networks 15, 2004. Here the profile is inverted numerically, which serves every radial kernel.
 
     Examples
     --------
