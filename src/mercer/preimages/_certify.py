@@ -122,7 +122,8 @@ def certify_state(
     ):
         state = None  # not sums to rounding, or subgradients
     size = max(1, _NUMBERS // X.shape[1] ** (1 + whole))
-    with options(tolerance=0.0, engine=None if now.engine == "spectral" else now.engine):
+    plain = options(tolerance=0.0, engine=None if now.engine == "spectral" else now.engine)
+    with plain, np.errstate(all="ignore"):
         try:
             M = np.broadcast_to(hessian_lipschitz(psi), (psi.coef.shape[1],))
             parts = [
@@ -192,7 +193,7 @@ def _facts_of_values(norm: Array, H: Array, gradient_error: Array, hessian_error
     finite = np.isfinite(H).all(axis=(1, 2)) & np.isfinite(hessian_error)
     H = np.where(finite[:, None, None], H, 0.0)
     smallest = np.linalg.eigvalsh(H)[:, 0]
-    slack = hessian_error + 10.0 * H.shape[1] * EPS * np.linalg.norm(H, axis=(1, 2))
+    slack = hessian_error + 10.0 * H.shape[1] * EPS * row_norms(H.reshape(len(H), -1))
     slack = np.where(finite, slack, np.inf)
     return up(norm + gradient_error), smallest - slack, smallest + slack
 
@@ -231,13 +232,12 @@ def _decided(
     """Verdict, radius and lower bound for each point."""
     norm, low, high = facts
     convex = low > 0
-    with np.errstate(all="ignore"):
-        if psi.kernel.program.kind == "dot":
-            M = _local_lipschitz(psi, X, np.where(convex, up(2.0 * norm / low), np.inf))
-        h = up(up(norm / low) * up(M / low))
-        proved = convex & (h < 0.5)
-        root = np.sqrt(np.maximum(1.0 - 2.0 * h, 0.0)) * (1.0 - _FEW)
-        radius = np.where(proved, up(2.0 * norm / (low * (1.0 + root))), np.nan)
+    if psi.kernel.program.kind == "dot":
+        M = _local_lipschitz(psi, X, np.where(convex, up(2.0 * norm / low), np.inf))
+    h = up(up(norm / low) * up(M / low))
+    proved = convex & (h < 0.5)
+    root = np.sqrt(np.maximum(1.0 - 2.0 * h, 0.0)) * (1.0 - _FEW)
+    radius = np.where(proved, up(2.0 * norm / (low * (1.0 + root))), np.nan)
     verdict = np.full(len(X), Verdict.UNDECIDED, dtype=object)
     verdict[convex] = Verdict.POSITIVE_DEFINITE
     verdict[proved] = Verdict.PROVED_MINIMUM
@@ -251,15 +251,14 @@ def _decided(
 def _decide_cusps(
     psi: Element, X: Array, norm: Array, cusp: Array, result: tuple[Array, ...]
 ) -> None:
-    """Where a point of the element is: a minimum if its pull outweighs the rest ."""
+    """Where a point of the element is: a minimum if its pull outweighs the rest."""
     verdict, radius, low = result
     at = np.flatnonzero(cusp != 0)
     verdict[at], radius[at], low[at] = Verdict.UNDECIDED, np.nan, np.nan
     real = (np.abs(cusp) > 1e-12 * coefficient_sizes(psi))[at]  # not what opposite ones leave
     slope = cusp_slope(psi.kernel.program)
     pull = slope * spectral_norms(psi.kernel.program, X.shape[1])[1] if slope > 0 else 0.0
-    with np.errstate(invalid="ignore"):
-        stays = real & (norm[at] < pull * cusp[at] * (1.0 - 1e-10))
+    stays = real & (norm[at] < pull * cusp[at] * (1.0 - 1e-10))
     if slope > 0:  # psi has a peak there, and one of negative weight is a pit
         verdict[at[real & (cusp[at] < 0)]] = Verdict.NOT_A_MINIMUM
     verdict[at[stays]], radius[at[stays]] = Verdict.PROVED_MINIMUM, 0.0

@@ -11,7 +11,7 @@ import numpy as np
 from mercer import engine
 from mercer._array import Array
 from mercer.engine import Dense, LowRank, Program
-from mercer.preimages._state import State
+from mercer.preimages._state import State, row_norms
 from mercer.space import Element, Subspace
 
 
@@ -57,7 +57,7 @@ class Nearest(Objective):
         hessian = 0.5 * own.hessian - sums.hessian if order == 2 else None
         size = None  # k(x, x) is constant, so nothing cancels
         if elements.program.diagonal.variables:
-            size = np.linalg.norm(own.gradient, axis=1) / 2 + np.linalg.norm(sums.gradient, axis=1)
+            size = row_norms(own.gradient) / 2 + row_norms(sums.gradient)
         stiffness = own.stiffness if elements.program.kind == "dot" else None
         terms = 0.5 * np.abs(own.value) + np.abs(sums.value)
         return State(points, value, gradient, hessian, stiffness, sums.shift, size, terms)
@@ -91,14 +91,13 @@ class Collinear(Objective):
             return elements.negated(points, owners, order)
         sums = elements.at(points, owners, order)
         own = _self_sums(elements.program, points, order)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            root = np.where(own.value > 0, own.value, np.nan) ** -0.5
+        root = np.where(own.value > 0, own.value, np.nan) ** -0.5
         value = -sums.value * root
         if not order:
             return State(points, value, shift=sums.shift)
         turned = own.gradient * (0.5 * sums.value * root**3)[:, None]
         scaled = sums.gradient * root[:, None]
-        size = np.linalg.norm(turned, axis=1) + np.linalg.norm(scaled, axis=1)
+        size = row_norms(turned) + row_norms(scaled)
         terms = 2.0 * np.abs(value)
         return State(points, value, turned - scaled, None, None, sums.shift, size, terms)
 
@@ -146,8 +145,8 @@ class Projected(Objective):
         mixed = Element(f.kernel, f.points, LowRank(left, gap.T), len(points))
         gradient = np.asarray(mixed.fields(points, order=1, paired=True).gradient, dtype=float)
         apart = np.abs(gap) + np.abs(wanted)
-        size = np.linalg.norm(gradient, axis=1) * (1 + apart.sum(axis=1))
-        reach = np.sqrt(np.maximum(f.kernel.diag(points), 0.0)) * np.linalg.norm(wanted, axis=1)
+        size = row_norms(gradient) * (1 + apart.sum(axis=1))
+        reach = np.sqrt(np.maximum(f.kernel.diag(points), 0.0)) * row_norms(wanted)
         terms = np.sum(gap**2 + wanted**2, axis=1)
         return State(points, value, gradient, None, None, shift, np.maximum(size, reach), terms)
 

@@ -81,6 +81,7 @@ def preimage(
         as `Geometric` is defined.
     fixed : array_like of shape (d,) or (b, d), optional
         Values of coordinates that are held, NaN for those that are free: what imputation needs.
+        With several rows, a single element is brought back once for each.
     random_state : int, Generator, RandomState or None
         For the choice of starts among more than 2,048 points.
     eigenvalues : bool, optional
@@ -136,22 +137,23 @@ def preimage(
         norms = np.asarray(whole.psi.norm(), dtype=float)
     size = _block(chosen, whole.dim, count if starts is None else starts.shape[0])
     single = not is_sparse(psi.points) and getattr(psi.points, "dtype", None) == np.float32
-    found = None if isinstance(chosen, IterativeSolver) else chosen.solve(whole, starts)
-    parts = []
-    for rows in pieces(whole.batch, whole.batch if history else size):
-        part = whole.part(rows)
-        if isinstance(chosen, IterativeSolver):
-            begin = None if starts is None else starts[:, rows]
-            ends = _searched(part, chosen, begin, count, random_state, history, callback)
-        else:
-            assert found is not None
-            ends = found if part is whole else found.part(rows)
-        if single:  # describe the points that are returned, not those before rounding
-            rounded = ends.points.astype(np.float32).astype(float)
-            if isinstance(chosen, Global):
-                ends = chosen.rounded(part, ends, rounded)
-            ends = replace(ends, points=rounded, state=None)
-        parts.append(_described(part, ends, norms[rows], eigenvalues))
+    how: Any = (count, random_state, history, callback)
+    with np.errstate(all="ignore"):  # the status tells where numbers overflow
+        found = None if isinstance(chosen, IterativeSolver) else chosen.solve(whole, starts)
+        parts = []
+        for rows in pieces(whole.batch, whole.batch if history else size):
+            part = whole.part(rows)
+            if isinstance(chosen, IterativeSolver):
+                ends = _searched(part, chosen, None if starts is None else starts[:, rows], *how)
+            else:
+                assert found is not None
+                ends = found if part is whole else found.part(rows)
+            if single:  # describe the points that are returned, not those before rounding
+                rounded = ends.points.astype(np.float32).astype(float)
+                if isinstance(chosen, Global):
+                    ends = chosen.rounded(part, ends, rounded)
+                ends = replace(ends, points=rounded, state=None)
+            parts.append(_described(part, ends, norms[rows], eigenvalues))
     result: PreImage = _joined(parts)
     return replace(result, points=result.points.astype(np.float32)) if single else result
 
@@ -165,6 +167,8 @@ def _as_problem(psi: Any, objective: Any, region: Any, fixed: Any) -> Problem:
         raise InputError("objective must be Nearest(), Collinear() or Projected(plane)")
     domain = psi.kernel.domain
     points = engine.as_float64(psi.points) if domain.is_vector else psi.points
+    if psi.batch is None and np.ndim(fixed) == 2 and len(fixed) > 1:  # one element for all rows
+        psi = psi.combine(np.ones((1, len(fixed))))
     batch = Element(psi.kernel, points, psi.coef, psi.coef.shape[1])
     dim = n_columns(points) if domain.is_vector else 0
     if region is None and isinstance(domain, OpenBall):  # the kernel is defined nowhere else
@@ -269,9 +273,10 @@ def _described(
     certificate = undecided(problem.batch)
     if proves:
         certificate = certify_state(psi, points, state, eigenvalues=eigenvalues)
-    squared = norms**2 + own - 2.0 * value
-    slack = 1e-12 * (norms**2 + np.abs(own))  # a square that is negative by rounding is zero
-    distance = np.sqrt(np.where(squared < -slack, np.nan, np.maximum(squared, 0.0)))
+    scale = np.maximum(np.maximum(norms, np.sqrt(np.abs(own))), np.finfo(float).tiny)
+    squared = (norms / scale) ** 2 + own / scale / scale - 2.0 * (value / scale / scale)
+    # a square that is negative by rounding is zero
+    distance = scale * np.sqrt(np.where(squared < -2e-12, np.nan, np.maximum(squared, 0.0)))
     counts = found.status, found.n_iter, found.n_evaluations
     return PreImage(
         found.points, distance, objective, gradient, *counts, certificate, found.history

@@ -63,8 +63,7 @@ class Problem:
 
     def fixed_point_step(self, state: State) -> Array:
         """-gradient / stiffness in the metric of the kernel: the published step, of either sign."""
-        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-            return np.asarray(-self.precondition(state.gradient) / state.stiffness[:, None])
+        return np.asarray(-self.precondition(state.gradient) / state.stiffness[:, None])
 
     def shortened(self, step: Array, points: Array, length: float, where: Any = True) -> Array:
         """Steps cut to a length, or to half the way to the nearest point of psi if that is longer.

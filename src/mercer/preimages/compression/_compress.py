@@ -23,7 +23,7 @@ from mercer.preimages.compression._methods import (
     Task,
     backward,
 )
-from mercer.preimages.compression._target import Fit, Target, largest, merged
+from mercer.preimages.compression._target import Fit, Target, merged
 from mercer.space import Element
 
 _VALUES = 1 << 24  # coefficients that are written out to be subtracted
@@ -156,9 +156,8 @@ def compress(
             "compress projects in feature space, which needs a positive definite kernel, but "
             f"{psi.kernel!r} is {kind.name.lower()}"
         )
-    scale = largest(short.coef)
-    target = Target(short / scale) if scale else None  # so that no square overflows
-    if target is None or target.total == 0.0:
+    target = Target(short)
+    if target.total == 0.0:
         coef = Dense(frozen(np.zeros((1, short.coef.shape[1]))))  # zero times any feature
         return _exact(Element(psi.kernel, short.points[:1], coef, psi.batch))
     task = Task(target, min(most, n_rows(short.points)), level, rng, callback)
@@ -166,17 +165,15 @@ def compress(
         vectors = psi.kernel.domain.is_vector and not is_sparse(psi.points)
         method = Greedy() if vectors and psi.kernel.program.has_derivatives else Pruning()
     chosen = method.choose(task)
-    result = _finished(short, scale, task, chosen, tol is not None)
+    result = _finished(short, task, chosen, tol is not None)
     if result.status is Status.MAX_RANK and n_rows(short.points) <= most:
         return _exact(short)
     return result
 
 
-def _finished(
-    psi: Element, scale: float, task: Task, chosen: ChosenPoints, has_tol: bool
-) -> Compressed:
+def _finished(psi: Element, task: Task, chosen: ChosenPoints, has_tol: bool) -> Compressed:
     """Round the points to the type of psi's, prune them to tol, solve, and measure the error."""
-    target, Z = task.target, chosen.points
+    target, scale, Z = task.target, task.target.scale, chosen.points
     single = getattr(psi.points, "dtype", None) == np.float32
     if single:
         Z = Z.astype(np.float32)

@@ -50,22 +50,25 @@ class Target:
     """The element to be approximated: a batch with distinct points in float64.
 
     `compact` explains the same: sum_l |P psi_l|^2 is that of `psi` for every projection P, with no
-    more elements than the coefficients have rank. `squared` are |psi_l|^2, `total` their sum.
+    more elements than the coefficients have rank. Both are divided by `scale`, so that no square
+    overflows; `squared` are |psi_l|^2, `total` their sum.
     """
 
     def __init__(self, psi: Element) -> None:
         self.kernel, self.program = psi.kernel, psi.kernel.program
         self.points = engine.as_float64(psi.points)
-        self.psi = Element(psi.kernel, self.points, psi.coef, psi.coef.shape[1])
-        coef = _compact(psi.coef)
-        self.compact = Element(psi.kernel, self.points, coef, coef.shape[1])
-        norms = np.asarray(self.psi.norm(), dtype=np.float64)
+        norms = np.atleast_1d(Element(psi.kernel, self.points, psi.coef, psi.batch).norm())
         if np.isnan(norms).any():
             raise InputError(
                 f"psi has no norm, because {psi.kernel!r} is not positive definite on its points: "
                 "there is no projection to compress it to"
             )
-        self.squared = norms**2
+        self.scale = float(np.exp2(np.floor(np.log2(norms.max())))) if norms.any() else 1.0
+        coef = psi.coef.scale(1.0 / self.scale)
+        self.psi = Element(psi.kernel, self.points, coef, coef.shape[1])
+        coef = _compact(coef)
+        self.compact = Element(psi.kernel, self.points, coef, coef.shape[1])
+        self.squared = (norms / self.scale) ** 2
         self.total = float(self.squared.sum())
 
     def candidates(self, n_points: int, rng: np.random.Generator) -> Array:
@@ -167,16 +170,6 @@ def merged(psi: Element) -> Element:
         return psi.merge()
     except TypeError:  # objects that cannot be compared
         return psi
-
-
-def largest(coef: Coef) -> float:
-    """A power of two near the largest coefficient (for products a bound); 0 if all are zero."""
-    if isinstance(coef, Stacked):
-        return max(largest(part) for part in coef.parts)
-    if isinstance(coef, LowRank):
-        return largest(Dense(coef.left)) * largest(Dense(coef.right))
-    size = float(np.abs(coef.array if isinstance(coef, Dense) else coef.value).max())
-    return float(2.0 ** np.floor(np.log2(size))) if size > 0 else 0.0
 
 
 def _unstacked(coef: Coef) -> Coef:

@@ -11,7 +11,7 @@ from mercer._array import Array
 from mercer.exceptions import InputError
 from mercer.preimages._descent import IterativeSolver
 from mercer.preimages._problem import Problem
-from mercer.preimages._state import State
+from mercer.preimages._state import State, row_norms
 from mercer.rigor import lipschitz
 
 
@@ -68,10 +68,9 @@ class GradientDescent(IterativeSolver):
         """Twice what worked, half where nothing did."""
         if not self.line_search:
             return
-        length = np.linalg.norm(new.points - old.points, axis=1)
-        norm = np.linalg.norm(old.gradient, axis=1)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            used = length / norm
+        length = row_norms(new.points - old.points)
+        norm = row_norms(old.gradient)
+        used = length / norm
         fine = rows & np.isfinite(used) & (used > 0)
         memory[fine] = 2.0 * used[fine]
         memory[~rows] *= 0.5

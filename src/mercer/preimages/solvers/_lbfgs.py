@@ -76,8 +76,7 @@ class LBFGS(IterativeSolver):
         good = rows & near & (product > 1e-12 * size) & (product > 0)
         for pair in memory:
             pair.inverse[~good] = 0.0
-        with np.errstate(divide="ignore"):
-            inverse = np.where(good, 1.0 / np.where(good, product, 1.0), 0.0)
+        inverse = np.where(good, 1.0 / np.where(good, product, 1.0), 0.0)
         memory.insert(0, _Pair(s, y, inverse))
         del memory[self.pairs :]
 
@@ -100,13 +99,11 @@ def _initial(problem: Problem, state: State, memory: list[_Pair], q: Array) -> A
     used = np.zeros(len(q), dtype=bool)
     if memory:
         used = memory[0].inverse != 0
-        with np.errstate(divide="ignore", invalid="ignore"):
-            change = row_products(memory[0].change, memory[0].change)
-            scale = np.where(used, 1.0 / (memory[0].inverse * change), 0.0)
+        change = row_norms(memory[0].change)
+        scale = np.where(used, 1.0 / (memory[0].inverse * change) / change, 0.0)
     if not used.all():
         rows = state[~used]
-        with np.errstate(divide="ignore", invalid="ignore"):
-            ratio = row_norms(steepest(problem, rows)) / rows.local_norm
+        ratio = row_norms(steepest(problem, rows)) / rows.local_norm
         scale[~used] = np.nan_to_num(ratio, posinf=0.0)
     q *= scale[:, None]
     return q

@@ -12,7 +12,7 @@ from mercer.engine import Dense, Program, evaluate
 from mercer.exceptions import InputError
 from mercer.preimages._descent import IterativeSolver
 from mercer.preimages._problem import Problem
-from mercer.preimages._state import State
+from mercer.preimages._state import State, row_norms
 from mercer.rigor import upward_curvature
 from mercer.space import Element
 
@@ -71,8 +71,7 @@ class MM(IterativeSolver):
         f = plus.fields(state.points, order=1, paired=True)
         bend = upward_curvature(problem.program)
         weight = -2.0 * f.slopes[0] + bend * np.maximum(-A, 0.0).sum(axis=0)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            step = -state.gradient * (np.exp(state.shift) / weight)[:, None]
+        step = -state.gradient * (np.exp(state.shift) / weight)[:, None]
         return np.where(weight[:, None] > 0, step, 0.0)
 
 
@@ -80,9 +79,8 @@ def _dot_step(problem: Problem, state: State) -> Array:
     """b = f'(|x|^2) x - gradient, then the length that solves s f'(s^2) = |b|."""
     x = state.points
     b = _slope(problem.program, np.sum(x**2, axis=1))[:, None] * x - state.gradient
-    norm = np.linalg.norm(b, axis=1)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        unit = np.nan_to_num(b / norm[:, None])
+    norm = row_norms(b)
+    unit = np.nan_to_num(b / norm[:, None])
     return np.asarray(unit * _solve_length(problem.program, norm)[:, None] - x)
 
 
