@@ -16,8 +16,8 @@ from mercer._array import Array, positive, positive_int
 from mercer._progress import Callback
 from mercer.preimages._driver import Search, Stop, Walk, walk
 from mercer.preimages._problem import Problem
-from mercer.preimages._result import History, SolverResult
-from mercer.preimages._solver import Solver
+from mercer.preimages._result import History
+from mercer.preimages._solver import Solver, SolverResult
 from mercer.preimages._state import State, row_norms, row_products
 from mercer.preimages._stopping import StoppingRule
 

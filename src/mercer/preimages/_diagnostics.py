@@ -85,19 +85,9 @@ def preimage_hessian(psi: Element, X: Any) -> Array:
 class Surrogate:
     """A quadratic q(x) = value + <gradient, x - at> + curvature |x - at|^2 / 2; see `surrogate`.
 
-    Attributes
-    ----------
-    at : array of shape (d,)
-        Where it touches the objective.
-    value : float
-    gradient : array of shape (d,)
-    curvature : float
-        Its Hessian is curvature times the identity.
-    minimiser : array of shape (d,)
-        Where q is stationary: the fixed-point step, also where value and derivatives underflow. NaN
-        where q is constant.
-    is_minimum : bool
-        Whether q has a minimum there; else it is a maximum, or q is constant.
+    It touches the objective at `at`. `minimiser` is where q is stationary, the fixed-point step,
+    also where value and derivatives underflow; NaN where q is constant. `is_minimum` says whether q
+    has a minimum there; else it is a maximum, or q is constant.
 
     Examples
     --------

@@ -20,14 +20,13 @@ from mercer.preimages._constraint import Ball, as_constraint
 from mercer.preimages._descent import IterativeSolver
 from mercer.preimages._objective import Nearest, Objective
 from mercer.preimages._problem import Problem
-from mercer.preimages._result import Certificate, PreImage, SolverResult, undecided
-from mercer.preimages._solver import Solver
+from mercer.preimages._result import Certificate, PreImage, undecided
+from mercer.preimages._solver import Solver, SolverResult
 from mercer.preimages._starts import default_starts, given_starts
 from mercer.preimages.solvers._candidates import Candidates
 from mercer.preimages.solvers._fixed_point import FixedPoint
 from mercer.preimages.solvers._global import Global
-from mercer.preimages.solvers._lbfgs import LBFGS
-from mercer.preimages.solvers._newton import Newton
+from mercer.preimages.solvers._gradient_methods import LBFGS, Newton
 from mercer.space import Element
 from mercer.space._points import concatenated
 
@@ -56,8 +55,7 @@ def preimage(
 
     For most elements there is no exact pre-image, and the objective k(x, x)/2 - psi(x) has several
     local minimisers. The result says how near the point is, why the search stopped, and what is
-    proved about it. A search that ends at a saddle continues on both sides of it. If all default
-    starts escape to infinity, more are tried.
+    proved about it.
 
     Parameters
     ----------

@@ -15,14 +15,7 @@ from mercer.exceptions import InputError
 class Alignment:
     """x -> scale x R + shift, for points as rows; see `procrustes`.
 
-    Attributes
-    ----------
-    rotation : array of shape (d, d)
-        Orthogonal R.
-    shift : array of shape (d,)
-    scale : float
-    residual : float
-        Root of the sum of squared distances that is left.
+    `residual` is the root of the sum of squared distances that is left.
 
     Examples
     --------
@@ -63,10 +56,6 @@ def procrustes(A: Any, B: Any, *, scale: bool = False) -> Alignment:
     Returns
     -------
     Alignment
-
-    References
-    ----------
-    J. C. Gower and G. B. Dijksterhuis, Procrustes problems, 2004.
 
     Examples
     --------

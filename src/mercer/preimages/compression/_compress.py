@@ -37,8 +37,7 @@ class Compressed:
     Attributes
     ----------
     element : Element
-        sum_j b_j k(z_j, .), the orthogonal projection of psi on the span of the features of its
-        points z_j; a batch where psi is one. Points have the type of those of psi.
+        sum_j b_j k(z_j, .); a batch where psi is one. Points have the type of those of psi.
     error : float, or array of shape (b,)
         |psi - element|, the distance in feature space, per element. Where the points are new ones,
         an error below about 1e-8 of sum_i |a_i| sqrt(k(x_i, x_i)) is rounding.
@@ -88,12 +87,9 @@ def compress(
 ) -> Compressed:
     r"""Return psi' = sum_j b_j k(z_j, .) with few points z_j, near psi: min \|psi - psi'\|.
 
-    Whatever the points, the coefficients are the best ones for them: psi' is the orthogonal
-    projection of psi on the span of their features, b = K_zz^-1 psi(z). Features that depend on the
-    others to rounding are left out, so there may be fewer points than were asked for.
-
-    A batch gets one set of points for all its elements, and what is made small is
-    sum_l \|psi_l - psi'_l\|^2.
+    The coefficients are the best ones for the points: psi' is the orthogonal projection of psi on
+    the span of their features, b = K_zz^-1 psi(z). Features that depend on the others to rounding
+    are left out. A batch gets one set of points, and sum_l \|psi_l - psi'_l\|^2 is made small.
 
     Parameters
     ----------
@@ -117,10 +113,6 @@ def compress(
     Returns
     -------
     Compressed
-
-    Notes
-    -----
-    Takes one pass over n^2 kernel values for the norm of psi, and n times n_points numbers.
 
     Examples
     --------

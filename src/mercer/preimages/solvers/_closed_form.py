@@ -14,8 +14,7 @@ from mercer.engine import n_rows
 from mercer.exceptions import InputError
 from mercer.kernels import Kernel
 from mercer.preimages._problem import Problem
-from mercer.preimages._result import SolverResult
-from mercer.preimages._solver import Solver
+from mercer.preimages._solver import Solver, SolverResult
 from mercer.space import Element
 
 _MANY = 10_000  # points whose Gram matrix is still factorised: 800 MB, minutes

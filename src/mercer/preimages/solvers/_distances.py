@@ -14,8 +14,7 @@ from mercer.engine import Expr, apply_all, pieces
 from mercer.exceptions import InputError
 from mercer.kernels import Definiteness, Kernel
 from mercer.preimages._problem import Problem
-from mercer.preimages._result import SolverResult
-from mercer.preimages._solver import Solver
+from mercer.preimages._solver import Solver, SolverResult
 from mercer.preimages.solvers._closed_form import dense_points
 from mercer.space import Element
 
@@ -27,8 +26,8 @@ _EPS = float(np.finfo(np.float64).eps)
 class Distances(Solver):
     """The point whose distances to the points of psi are those of psi in feature space.
 
-    For a radial kernel k(x, y) = p(|x - y|^2), the feature of x would be as far from the features
-    of the points as psi is, |psi|^2 + p(0) - 2 psi(x_i), exactly if
+    For a radial kernel k(x, y) = p(|x - y|^2), the feature of x is as far from the features of the
+    points as psi is exactly if
 
         p(|x - x_i|^2) = psi(x_i) + (p(0) - |psi|^2) / 2   for every i.
 
@@ -39,9 +38,8 @@ class Distances(Solver):
         x = m + V S^-1 W' (d0^2 - d^2) / 2.
 
     If psi is the feature of a point in the affine hull of the points this is that point; otherwise
-    an approximation, without iterations or start. Where a value gives no distance (out of the range
-    of the profile, or within rounding of its limit), the farthest known one of that element is
-    used, 0 above p(0).
+    an approximation. Where a value gives no distance (out of the range of the profile), the
+    farthest known one of that element is used, 0 above p(0).
 
     Parameters
     ----------
@@ -66,8 +64,7 @@ class Distances(Solver):
     --------
     >>> import mercer as mc
     >>> k = mc.Gaussian(1.0)
-    >>> X = [[0.0, 0.0], [1.0, 0.0], [0.0, 1.0], [1.0, 1.0]]
-    >>> plane = mc.Subspace.span(mc.mean_embedding(k, X), mc.feature(k, X)).truncate(3)
+    >>> plane = mc.kernel_pca(k, [[0.0, 0.0], [1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
     >>> psi = plane.project(mc.feature(k, [[0.4, 0.3]]))
     >>> mc.preimage(psi, mc.Distances()).points.round(2)
     array([[0.4 , 0.31]])

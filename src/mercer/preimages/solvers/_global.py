@@ -15,8 +15,7 @@ from mercer.kernels import Definiteness
 from mercer.preimages._constraint import Box, as_constraint
 from mercer.preimages._objective import Collinear, Nearest
 from mercer.preimages._problem import Problem
-from mercer.preimages._result import SolverResult
-from mercer.preimages._solver import Solver
+from mercer.preimages._solver import Solver, SolverResult
 from mercer.rigor import BoxObjective, GlobalMinimum, Terms, minimise, objective_scale
 from mercer.space import Element
 
@@ -50,10 +49,6 @@ class Global(Solver):
         > 0, relative to scale. Below 1e-12 rounding may forbid a proof.
     max_boxes : int
         Boxes to look at for each element before giving up.
-
-    See Also
-    --------
-    global_minimum : the bounds themselves.
 
     Notes
     -----
@@ -120,18 +115,7 @@ def global_minimum(
 ) -> list[GlobalMinimum]:
     """Return proved bounds of k(x, x)/2 - psi(x), one for each element; see `Global`.
 
-    Parameters
-    ----------
-    psi : Element
-    gap, max_boxes
-        As for `Global`.
-    region : Box, optional
-    fixed : array_like of shape (d,) or (b, d), optional
-        Coordinates that are held, NaN where one is free.
-
-    Returns
-    -------
-    list of GlobalMinimum
+    `region` and `fixed` are as for `preimage`.
 
     Examples
     --------

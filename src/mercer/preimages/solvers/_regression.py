@@ -13,8 +13,7 @@ from mercer.engine import Dense, n_rows, pieces
 from mercer.exceptions import InputError
 from mercer.kernels import Gaussian, Kernel, median_scale
 from mercer.preimages._problem import Problem
-from mercer.preimages._result import SolverResult
-from mercer.preimages._solver import Solver
+from mercer.preimages._solver import Solver, SolverResult
 from mercer.space import Element, Subspace, feature
 from mercer.space._points import equal_points
 
@@ -58,16 +57,9 @@ class LinearInverse(Solver):
 
     @classmethod
     def fit(cls, plane: Subspace, X: Any, weights: Any = None) -> LinearInverse:
-        """Regress the rows of X on their coordinates.
+        """Regress the rows of X on their coordinates in a subspace from `kernel_pca`.
 
-        Parameters
-        ----------
-        plane : Subspace
-            From `kernel_pca`, with its eigenvalues.
-        X : array_like or CSR matrix of shape (n, d)
-            The rows from which the subspace was found.
-        weights : array_like of shape (n,), optional
-            The weights with which it was found.
+        X and `weights` are those from which the subspace was found.
         """
         kernel, values = plane.origin.kernel, plane.eigenvalues
         if not kernel.domain.is_vector:
@@ -133,12 +125,11 @@ class LearnedMap:
     >>> import mercer as mc
     >>> k = mc.Gaussian(1.0)
     >>> t = np.linspace(0.0, np.pi, 40)
-    >>> X = np.column_stack([np.cos(t), np.sin(t)])
-    >>> plane = mc.Subspace.span(mc.mean_embedding(k, X), mc.feature(k, X)).truncate(4)
+    >>> plane = mc.kernel_pca(k, np.column_stack([np.cos(t), np.sin(t)]), 4)
     >>> way_back = mc.LearnedMap().fit(plane)
     >>> psi = plane.project(mc.feature(k, [[0.7, 0.8]]))
     >>> mc.preimage(psi, way_back).points.round(2)
-    array([[0.66, 0.74]])
+    array([[0.66, 0.76]])
     """
 
     kernel: Kernel | None = None
@@ -151,20 +142,10 @@ class LearnedMap:
             object.__setattr__(self, "penalty", positive(self.penalty, "penalty"))
 
     def fit(self, plane: Subspace | Element, points: Any = None) -> FittedMap:
-        """Learn the map from a subspace back to the data.
+        """Learn the map from a subspace back to the data, at most 10,000 points.
 
-        Parameters
-        ----------
-        plane : Subspace or Element
-            Where coordinates are taken. A batch of elements stands for the subspace through their
-            mean that they span.
-        points : array_like of shape (n, d), optional
-            Training data X, at most 10,000 points; by default the distinct points on which the
-            subspace is written.
-
-        Returns
-        -------
-        FittedMap
+        By default these are the distinct points on which the subspace is written. A batch of
+        elements stands for the subspace through their mean that they span.
         """
         plane = _as_plane(plane)
         X = _training_points(plane, points)
@@ -193,14 +174,11 @@ class FittedMap(Solver):
     kernel : Kernel
         The kernel on coordinates.
     penalty : float
-        The penalty that was given or chosen.
     loo_error : float
-        Root of the mean squared distance between a training point and its prediction from the
-        others; NaN if there is only one.
+        Root of the mean squared leave-one-out error; NaN if there is only one training point.
     map : Element
         The batch of d functions of the coordinates, one per column of the data.
     intercept : array of shape (d,)
-        Added to what the functions give.
 
     Examples
     --------
