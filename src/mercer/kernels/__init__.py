@@ -2,7 +2,7 @@
 
 from mercer._array import Points
 from mercer.engine import Columns, Matrix, Scales
-from mercer.kernels._angular import ArcCosine, Cosine
+from mercer.kernels._angular import ArcCosine, Cosine, Normalised
 from mercer.kernels._bandwidth import median_scale, scott_scale, silverman_scale
 from mercer.kernels._circle import Circle, Circular, JacobiTheta, Periodic, PeriodicSobolev
 from mercer.kernels._discrete_measures import Atoms, TableAtoms
@@ -13,7 +13,6 @@ from mercer.kernels._flags import Definiteness, Flags
 from mercer.kernels._histogram import AdditiveChiSquare, ChiSquare, Harmonic, Minimum
 from mercer.kernels._kernel import Constant, Kernel, Product, Sum, Transformed
 from mercer.kernels._measures import MixingMeasure, SpectralMeasure
-from mercer.kernels._normalised import Normalised
 from mercer.kernels._precomputed import FromFunction, Precomputed
 from mercer.kernels._radial import (
     Gaussian,

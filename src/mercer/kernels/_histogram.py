@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -15,7 +14,8 @@ from mercer.kernels._domain import Domain, Vectors
 from mercer.kernels._flags import Definiteness, Flags
 from mercer.kernels._kernel import Kernel
 from mercer.kernels._parameters import checked
-from mercer.kernels._radial import recorded
+
+_SUM = Var(0, nonnegative=True)
 
 
 @dataclass(frozen=True)
@@ -39,24 +39,8 @@ class NonNegative(Domain):
         return frozen(X)
 
 
-class _Histogram(Kernel):
-    """A profile of one sum over coordinates, on non-negative vectors."""
-
-    kind: ClassVar[str]
-
-    domain = NonNegative()
-
-    @abstractmethod
-    def profile(self, v: Any) -> Any:
-        """Return k as a function of the sum."""
-
-    def lower(self) -> Program:
-        """One sum over coordinates, and the recorded profile."""
-        return Program((Coordinates(self.kind),), recorded(self, Var(0, nonnegative=True)))
-
-
 @dataclass(frozen=True)
-class Minimum(_Histogram):
+class Minimum(Kernel):
     """Minimum kernel k(x, y) = sum_c min(x_c, y_c) of vectors >= 0.
 
     Of histograms it is the size of their intersection; of points in time, one column, the
@@ -79,14 +63,14 @@ class Minimum(_Histogram):
     """
 
     flags = Flags(Definiteness.POSITIVE, universal=False)  # elements vanish at 0
-    kind = "minimum"
+    domain = NonNegative()
 
-    def profile(self, v: Any) -> Any:
-        return v
+    def lower(self) -> Program:
+        return Program((Coordinates("minimum"),), _SUM)
 
 
 @dataclass(frozen=True)
-class Harmonic(_Histogram):
+class Harmonic(Kernel):
     """Harmonic kernel k(x, y) = sum_c x_c y_c / (x_c + y_c) of vectors >= 0, with 0 / 0 = 0.
 
     x y / (x + y) = int_0^inf (x exp(-t x)) (y exp(-t y)) dt, so it is positive definite. It is half
@@ -106,14 +90,14 @@ class Harmonic(_Histogram):
     """
 
     flags = Flags(Definiteness.POSITIVE, universal=False)  # elements vanish at 0
-    kind = "harmonic"
+    domain = NonNegative()
 
-    def profile(self, v: Any) -> Any:
-        return v
+    def lower(self) -> Program:
+        return Program((Coordinates("harmonic"),), _SUM)
 
 
 @dataclass(frozen=True)
-class AdditiveChiSquare(_Histogram):
+class AdditiveChiSquare(Kernel):
     """Additive chi-square kernel k(x, y) = -sum_c (x_c - y_c)^2 / (x_c + y_c), with 0 / 0 = 0.
 
     Conditionally positive definite: each term is 4 x y / (x + y) - x - y, and what depends on one
@@ -135,15 +119,15 @@ class AdditiveChiSquare(_Histogram):
     """
 
     flags = Flags(Definiteness.CONDITIONAL)
-    kind = "chi2"
+    domain = NonNegative()
 
-    def profile(self, v: Any) -> Any:
-        return -v
+    def lower(self) -> Program:
+        return Program((Coordinates("chi2"),), -_SUM)
 
 
 @dataclass(frozen=True)
 @checked(gamma=positive)
-class ChiSquare(_Histogram):
+class ChiSquare(Kernel):
     """Chi-square kernel k(x, y) = exp(-gamma sum_c (x_c - y_c)^2 / (x_c + y_c)), with 0 / 0 = 0.
 
     The sum is a squared distance of features (Schoenberg), so this is the Gaussian kernel of those
@@ -170,7 +154,7 @@ class ChiSquare(_Histogram):
     gamma: float = 1.0
 
     flags = Flags(Definiteness.POSITIVE, universal=True)
-    kind = "chi2"
+    domain = NonNegative()
 
-    def profile(self, v: Any) -> Any:
-        return np.exp(-self.gamma * v)
+    def lower(self) -> Program:
+        return Program((Coordinates("chi2"),), np.exp(-self.gamma * _SUM))

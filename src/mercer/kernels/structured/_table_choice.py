@@ -10,9 +10,9 @@ from mercer._array import Array
 from mercer._random import as_generator
 from mercer.engine import Scales
 from mercer.exceptions import InputError
+from mercer.kernels._angular import Normalised
 from mercer.kernels._bandwidth import median_scale
 from mercer.kernels._kernel import Kernel
-from mercer.kernels._normalised import Normalised
 from mercer.kernels._radial import Gaussian
 from mercer.kernels.structured._categorical import Hamming
 from mercer.kernels.structured._spectrum import Spectrum
