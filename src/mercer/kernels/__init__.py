@@ -7,7 +7,16 @@ from mercer.kernels._bandwidth import median_scale, scott_scale, silverman_scale
 from mercer.kernels._circle import Circle, Circular, JacobiTheta, Periodic, PeriodicSobolev
 from mercer.kernels._discrete_measures import Atoms, TableAtoms
 from mercer.kernels._domain import Domain, Objects, OpenBall, RowIds, Vectors
-from mercer.kernels._dot_product import DotProduct, Exponential, Linear, Polynomial, Sigmoid
+from mercer.kernels._dot_product import (
+    DotProduct,
+    Exponential,
+    Geometric,
+    Linear,
+    Polynomial,
+    Sigmoid,
+    Taylor,
+    VovkPolynomial,
+)
 from mercer.kernels._features import Features, Monomials
 from mercer.kernels._flags import Definiteness, Flags
 from mercer.kernels._histogram import AdditiveChiSquare, ChiSquare, Harmonic, Minimum
@@ -22,7 +31,6 @@ from mercer.kernels._radial import (
     Radial,
     RationalQuadratic,
 )
-from mercer.kernels._series import Geometric, Taylor, VovkPolynomial
 from mercer.kernels._window import Epanechnikov, NegativeDistance, Uniform
 from mercer.kernels.structured._categorical import Categories, Hamming, Overlap
 from mercer.kernels.structured._domains import Sequences, Sets

@@ -77,8 +77,8 @@ class Circular(Kernel):
 
     References
     ----------
-    P. Sakulwongtana, Advanced topics in machine learning (lecture notes), Remark 28 and Definitions
-    2.2.1 to 2.2.3; Corollary 2.5.2 for what is characteristic, where c_0 may be zero.
+    Sakulwongtana, Remark 28 and Definitions 2.2.1 to 2.2.3; Corollary 2.5.2 for what is
+    characteristic, where c_0 may be zero.
 
     Examples
     --------
@@ -135,8 +135,7 @@ class Periodic(Circular):
 
     References
     ----------
-    P. Sakulwongtana, Advanced topics in machine learning (lecture notes), Definitions 2.2.1 to
-    2.2.3.
+    Sakulwongtana, Definitions 2.2.1 to 2.2.3.
 
     Examples
     --------
@@ -214,7 +213,7 @@ class JacobiTheta(Circular):
 
     References
     ----------
-    P. Sakulwongtana, Advanced topics in machine learning (lecture notes), Remark 29.
+    Sakulwongtana, Remark 29.
 
     Examples
     --------
@@ -307,7 +306,7 @@ class PeriodicSobolev(Circular):
 
     References
     ----------
-    A. Rudi and P. Gaillard, Kernel methods (lecture notes, 2021), section 2.
+    Rudi and Gaillard 2021, section 2.
 
     Examples
     --------

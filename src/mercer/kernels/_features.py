@@ -42,8 +42,7 @@ class Features(Map):
 
     References
     ----------
-    P. Sakulwongtana, Advanced topics in machine learning (lecture notes), Definition 2.1.6; A. Rudi
-    and P. Gaillard, Kernel methods (lecture notes, 2021), Examples 1 to 4.
+    Sakulwongtana, Definition 2.1.6; Rudi and Gaillard 2021, Examples 1 to 4.
 
     Examples
     --------
@@ -101,8 +100,7 @@ class Monomials(Map):
 
     References
     ----------
-    A. Rudi and P. Gaillard, Kernel methods (lecture notes, 2021), Example 3, which leaves the
-    weights out.
+    Rudi and Gaillard 2021, Example 3, which leaves the weights out.
 
     Examples
     --------

@@ -53,7 +53,7 @@ class Minimum(Kernel):
 
     References
     ----------
-    A. Rudi and P. Gaillard, Kernel methods (lecture notes, 2021), section 2.
+    Rudi and Gaillard 2021, section 2.
 
     Examples
     --------
@@ -79,8 +79,8 @@ class Harmonic(Kernel):
 
     References
     ----------
-    A. Rudi and P. Gaillard, Kernel methods (lecture notes, 2021), section 2. The value at 0, which
-    is not defined there, is the limit along both axes.
+    Rudi and Gaillard 2021, section 2. The value at 0, which is not defined there, is the limit
+    along both axes.
 
     Examples
     --------

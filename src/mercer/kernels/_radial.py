@@ -112,8 +112,7 @@ class Gaussian(Radial):
 
     References
     ----------
-    P. Honeine, Theoretical insights on the pre-image resolution in machine learning (2024),
-    equations (2) and (8). Other parametrisations: `from_gamma`, `from_width`.
+    Honeine 2024, equations (2) and (8). Other parametrisations: `from_gamma`, `from_width`.
 
     Examples
     --------
@@ -163,9 +162,9 @@ class Laplace(Radial):
 
     References
     ----------
-    P. Honeine and C. Richard, A closed-form solution for the pre-image problem in kernel-based
-    machines (2011), Table 1. Other parametrisations: `from_gamma`, `from_rate`. scikit-learn's
-    `laplacian_kernel` uses the sum of absolute differences and is a different kernel for d > 1.
+    Honeine and Richard 2011, Table 1. Other parametrisations: `from_gamma`, `from_rate`.
+    scikit-learn's `laplacian_kernel` uses the sum of absolute differences and is a different kernel
+    for d > 1.
 
     Examples
     --------
@@ -289,8 +288,7 @@ class InverseMultiquadric(Radial):
 
     References
     ----------
-    P. Honeine, Theoretical insights on the pre-image resolution in machine learning (2024),
-    equation (10).
+    Honeine 2024, equation (10).
 
     Examples
     --------

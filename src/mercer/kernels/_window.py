@@ -30,9 +30,8 @@ class Epanechnikov(Radial):
 
     References
     ----------
-    P. Honeine, Theoretical insights on the pre-image resolution in machine learning (2024),
-    equation (11) and appendix A; Example 6 wrongly calls it positive definite, and Theorem 18 needs
-    c = rho.
+    Honeine 2024, equation (11) and appendix A; Example 6 wrongly calls it positive definite, and
+    Theorem 18 needs c = rho.
 
     Examples
     --------
@@ -74,8 +73,7 @@ class Uniform(Radial):
 
     References
     ----------
-    P. Honeine, Theoretical insights on the pre-image resolution in machine learning (2024),
-    Definition 1, with the sign corrected.
+    Honeine 2024, Definition 1, with the sign corrected.
 
     Examples
     --------
@@ -110,8 +108,7 @@ class NegativeDistance(Radial):
 
     References
     ----------
-    P. Honeine, Theoretical insights on the pre-image resolution in machine learning (2024), section
-    2, with the powers restricted to p <= 2.
+    Honeine 2024, section 2, with the powers restricted to p <= 2.
 
     Examples
     --------

@@ -30,21 +30,17 @@ class MercerExpansion:
 
     in more dimensions products of these, by falling eigenvalue.
 
+    Made by `gaussian_mercer`, which explains the parameters.
+
     Attributes
     ----------
-    length_scale, sigma : float
-        l and sigma.
-    n_terms, dim : int
+    length_scale, sigma, n_terms, dim
     eigenvalues : array of shape (n_terms,)
     orders : int array of shape (n_terms, dim)
         The orders j of the factors of each term.
     tail : float
         The sum of all eigenvalues that were left out, which is the mean under p of
         k(x, x) - sum_j lam_j e_j(x)^2.
-
-    See Also
-    --------
-    gaussian_mercer : makes one.
 
     Examples
     --------
@@ -190,8 +186,8 @@ def gaussian_mercer(
 
     References
     ----------
-    P. Sakulwongtana, Advanced topics in machine learning (lecture notes), Definitions 2.2.4 to
-    2.2.6 and Remark 32, with the density exp(-x^2 / 2) / sqrt(2 pi).
+    Sakulwongtana, Definitions 2.2.4 to 2.2.6 and Remark 32, with the density exp(-x^2 / 2) / sqrt(2
+    pi).
 
     Examples
     --------

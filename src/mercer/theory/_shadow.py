@@ -22,8 +22,8 @@ from mercer.kernels import (
     RationalQuadratic,
     Sum,
     Transformed,
+    Uniform,
 )
-from mercer.kernels._window import Uniform
 
 
 def shadow(kernel: Kernel) -> Kernel:
@@ -39,19 +39,12 @@ def shadow(kernel: Kernel) -> Kernel:
         g: a Gaussian, Laplace, Matern, rational quadratic, inverse multiquadric or uniform kernel,
         or a sum, a positive multiple or a `transform` of such.
 
-    Raises
-    ------
-    UnavailableError
-        If the integral diverges, or the shadow is no kernel of the library.
-
-    See Also
-    --------
-    shadow_constant : c for two given kernels.
+        An `UnavailableError` is raised if the integral diverges, or the shadow is no kernel of the
+        library.
 
     References
     ----------
-    P. Honeine, Theoretical insights on the pre-image resolution in machine learning (2024),
-    Definition 1, with the sign corrected.
+    Honeine 2024, Definition 1, with the sign corrected.
 
     Examples
     --------
@@ -80,8 +73,7 @@ def shadow_constant(k: Kernel, g: Kernel) -> float | None:
 
     References
     ----------
-    P. Honeine, Theoretical insights on the pre-image resolution in machine learning (2024),
-    Definition 1, with the sign corrected.
+    Honeine 2024, Definition 1, with the sign corrected.
 
     Examples
     --------
@@ -128,41 +120,29 @@ def _shadow(kernel: Kernel) -> Kernel:
             | Product(left=other, right=Constant(value=c))
         ):
             return _times(c, _shadow(other))
-        case Product():
-            raise UnavailableError(f"no shadow of the product {kernel!r} is known")
         case Transformed(kernel=inner, point_map=point_map):
             return _shadow(inner).transform(point_map)
-    return _shadow_of_profile(kernel)
-
-
-def _shadow_of_profile(kernel: Kernel) -> Kernel:
-    match kernel:
         case Gaussian(length_scale=length):
             return 2.0 * length**2 * kernel
         case Laplace(length_scale=length):
             return _shadow(Matern(0.5, length))
-        case Matern(nu=nu, length_scale=length):
+        case Matern(nu=nu, length_scale=length) if nu < 2.5:
             # with w = z^2: M_(nu + 1)'(w) = -M_nu(w) / (4 nu), where z must be the same:
             # z^2 = 2 nu u / l^2
-            if nu == 2.5:
-                raise UnavailableError(
-                    f"the shadow of {kernel!r} is the Matern kernel with nu = 3.5, which is not "
-                    "available"
-                )
             return 2.0 * length**2 * Matern(nu + 1.0, length * math.sqrt((nu + 1.0) / nu))
-        case InverseMultiquadric(c=c, p=p):
-            if p <= 1.0:
-                raise _divergent(kernel, "p > 1")
+        case InverseMultiquadric(c=c, p=p) if p > 1.0:
             return _times(1.0 / (p - 1.0), InverseMultiquadric(c, p - 1.0))
-        case RationalQuadratic(alpha=alpha, length_scale=length):
-            if alpha <= 1.0:
-                raise _divergent(kernel, "alpha > 1")
+        case RationalQuadratic(alpha=alpha, length_scale=length) if alpha > 1.0:
             wider = RationalQuadratic(alpha - 1.0, length * math.sqrt(alpha / (alpha - 1.0)))
             return _times(2.0 * alpha * length**2 / (alpha - 1.0), wider)
         case Uniform(rho=rho):
             return Epanechnikov(rho)
-        case Constant() | NegativeDistance():
-            raise _divergent(kernel, "a profile that falls off")
+    diverges = isinstance(kernel, InverseMultiquadric | RationalQuadratic | Constant)
+    if diverges or isinstance(kernel, NegativeDistance):
+        raise UnavailableError(
+            f"{kernel!r} has no shadow: the integral of its profile diverges; it needs a profile "
+            "that falls faster than 1 / u"
+        )
     raise UnavailableError(f"no shadow of {kernel!r} is known")
 
 
@@ -171,9 +151,3 @@ def _times(factor: float, kernel: Kernel) -> Kernel:
     if isinstance(kernel, Product) and isinstance(kernel.left, Constant):
         return _times(factor * kernel.left.value, kernel.right)
     return kernel if factor == 1.0 else factor * kernel
-
-
-def _divergent(kernel: Kernel, needed: str) -> UnavailableError:
-    return UnavailableError(
-        f"{kernel!r} has no shadow: the integral of its profile diverges; it needs {needed}"
-    )

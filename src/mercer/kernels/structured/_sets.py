@@ -34,8 +34,7 @@ class Jaccard(OfBlocks):
 
     References
     ----------
-    A. Rudi and P. Gaillard, Kernel methods (lecture notes, 2021), section 2, where two empty sets
-    are left undefined.
+    Rudi and Gaillard 2021, section 2, where two empty sets are left undefined.
 
     Examples
     --------
