@@ -35,8 +35,7 @@ from mercer.kernels._window import Epanechnikov, NegativeDistance, Uniform
 from mercer.kernels.structured._categorical import Categories, Hamming, Overlap
 from mercer.kernels.structured._domains import Sequences, Sets
 from mercer.kernels.structured._sets import Jaccard
-from mercer.kernels.structured._spectrum import Spectrum
-from mercer.kernels.structured._subsequences import Subsequences
+from mercer.kernels.structured._strings import Spectrum, Subsequences
 from mercer.kernels.structured._table import Table, Tables
 from mercer.kernels.structured._table_choice import table_kernel
 

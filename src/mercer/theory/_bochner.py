@@ -323,30 +323,26 @@ def _no_mass(w: float) -> Tail:
 def adaptive(f: Callable[[Array], Array], edges: Array, rtol: float) -> tuple[float, float]:
     """The integral of f >= 0 over [edges[0], edges[-1]], and an estimate of its error.
 
-    Panels whose two Gauss rules differ most are halved, many at a time, until the differences sum
-    to at most `rtol` of the integral or the budget of panels is spent.
+    Panels whose two Gauss rules differ by more than their share of `rtol` are halved, until the
+    differences sum to at most `rtol` of the integral or the budget of panels is spent.
     """
     left, right = np.asarray(edges[:-1], float), np.asarray(edges[1:], float)
     values, errors = _panels(f, left, right)
     while True:
-        total = float(values.sum())
-        worst = np.argsort(-errors)
-        rest = errors.sum() - np.cumsum(errors[worst])  # were the worst ones exact
-        count = 1 + int(np.searchsorted(-rest, -0.5 * rtol * total))
-        count = min(count, _PANELS - len(values), len(values))
-        narrow = (right - left) <= 1e-13 * np.abs(right)
-        chosen = worst[:count]
-        chosen = chosen[~narrow[chosen]]
-        if float(errors.sum()) <= rtol * total or chosen.size == 0 or not np.isfinite(total):
-            return total, float(errors.sum())
-        middle = 0.5 * (left[chosen] + right[chosen])
-        new_left = np.concatenate([left[chosen], middle])
-        new_right = np.concatenate([middle, right[chosen]])
-        new_values, new_errors = _panels(f, new_left, new_right)
-        left = np.concatenate([np.delete(left, chosen), new_left])
-        right = np.concatenate([np.delete(right, chosen), new_right])
-        values = np.concatenate([np.delete(values, chosen), new_values])
-        errors = np.concatenate([np.delete(errors, chosen), new_errors])
+        total, error = float(values.sum()), float(errors.sum())
+        split = (errors > rtol * total / len(errors)) & (right - left > 1e-13 * np.abs(right))
+        done = error <= rtol * total or not split.any() or not np.isfinite(total)
+        if done or len(errors) + np.count_nonzero(split) > _PANELS:
+            return total, error
+        middle = 0.5 * (left[split] + right[split])
+        left, new_left = left[~split], np.concatenate([left[split], middle])
+        right, new_right = right[~split], np.concatenate([middle, right[split]])
+        parts = zip(
+            (left, right, values[~split], errors[~split]),
+            (new_left, new_right, *_panels(f, new_left, new_right)),
+            strict=True,
+        )
+        left, right, values, errors = (np.concatenate(pair) for pair in parts)
 
 
 def _panels(f: Callable[[Array], Array], left: Array, right: Array) -> tuple[Array, Array]:

@@ -15,7 +15,7 @@ from mercer.kernels._bandwidth import median_scale
 from mercer.kernels._kernel import Kernel
 from mercer.kernels._radial import Gaussian
 from mercer.kernels.structured._categorical import Hamming
-from mercer.kernels.structured._spectrum import Spectrum
+from mercer.kernels.structured._strings import Spectrum
 from mercer.kernels.structured._table import Table, column_names, column_of
 
 _FEW = 50  # distinct strings that are still labels ...
