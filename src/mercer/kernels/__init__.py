@@ -36,8 +36,7 @@ from mercer.kernels.structured._categorical import Categories, Hamming, Overlap
 from mercer.kernels.structured._domains import Sequences, Sets
 from mercer.kernels.structured._sets import Jaccard
 from mercer.kernels.structured._strings import Spectrum, Subsequences
-from mercer.kernels.structured._table import Table, Tables
-from mercer.kernels.structured._table_choice import table_kernel
+from mercer.kernels.structured._table import Table, Tables, table_kernel
 
 __all__ = [
     "AdditiveChiSquare", "ArcCosine", "Atoms", "Categories", "ChiSquare", "Circle", "Circular",
