@@ -66,14 +66,10 @@ class Circle(Domain):
 class Circular(Kernel):
     """k(x, y) = c_0 + 2 sum_l c_l cos(2 pi l (x - y) / period), with c_l >= 0.
 
-    A subclass is a frozen dataclass with a field `period`, the sum of the series `profile(v)`, and
-    its coefficients `coefficient(l)`. Where derivatives are wanted it adds
-    `profile_derivatives(v)`, which returns (k'(v), k''(v)), with k'' NaN at v = 0 if there is a
-    kink; and where the coefficients underflow `log_coefficient(l)`, their logarithms.
-
-    See Also
-    --------
-    Periodic, JacobiTheta, PeriodicSobolev
+    A subclass (`Periodic`, `JacobiTheta`, `PeriodicSobolev`) is a frozen dataclass with a field
+    `period`, the sum of the series `profile(v)`, and its coefficients `coefficient(l)`. If it is to
+    have derivatives, it adds `profile_derivatives(v)`, which returns (k'(v), k''(v)), with k'' NaN
+    at v = 0 if there is a kink; if coefficients underflow, `log_coefficient(l)`.
 
     References
     ----------

@@ -199,19 +199,15 @@ class Sigmoid(DotProduct):
 class Geometric(DotProduct):
     """Geometric kernel k(x, y) = 1 / (1 - <x, y> / s) on the open ball |x|^2 < s.
 
-    The sum of all powers of <x, y> / s, for s = 1 also called Vovk's infinite polynomial. All
-    coefficients are positive, so it is universal on every compact part of the ball. Points on the
-    sphere or outside are refused; give searches for pre-images a closed ball inside it
-    (`preimage(psi, domain=Ball(origin, radius))`), or a step may leave it.
+    The sum of all powers of <x, y> / s, for s = 1 also called Vovk's infinite polynomial
+    (`VovkPolynomial` has finitely many). All coefficients are positive, so it is universal on every
+    compact part of the ball. Points on the sphere or outside are refused; give searches for
+    pre-images a closed ball inside it (`preimage(psi, domain=Ball(origin, radius))`).
 
     Parameters
     ----------
     scale : float
         s > 0, the squared radius of the ball.
-
-    See Also
-    --------
-    VovkPolynomial : finitely many of the powers, on all of R^d.
 
     References
     ----------
@@ -241,16 +237,12 @@ class Geometric(DotProduct):
 class VovkPolynomial(DotProduct):
     """Vovk's real polynomial k(x, y) = 1 + t + ... + t^(p-1) = (1 - t^p) / (1 - t), t = <x, y>.
 
-    Computed as a product, which is exact at t = 1 too.
+    Computed as a product, which is exact at t = 1 too. `Geometric` has all powers.
 
     Parameters
     ----------
     degree : int
         The number p >= 1 of powers; the highest is p - 1.
-
-    See Also
-    --------
-    Geometric : all powers, on the open unit ball.
 
     References
     ----------

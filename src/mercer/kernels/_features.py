@@ -26,7 +26,8 @@ class Features(Map):
 
     `Linear().transform(Features(phi))` is the kernel <phi(x), phi(y)>; every other kernel can be
     put behind phi as well, and stays positive definite. Sums run at the speed of the kernel on the
-    features. There are no derivatives in x: pre-images are found among `Candidates`.
+    features. There are no derivatives in x: pre-images are found among `Candidates`. `Monomials`
+    are the features of polynomial kernels.
 
     Parameters
     ----------
@@ -35,10 +36,6 @@ class Features(Map):
         only.
     on : Domain, optional
         What points are; the default is rows of a numeric matrix, `Objects()` is anything.
-
-    See Also
-    --------
-    Monomials : the features of polynomial kernels.
 
     References
     ----------

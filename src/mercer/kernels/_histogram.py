@@ -45,11 +45,7 @@ class Minimum(Kernel):
 
     Of histograms it is the size of their intersection; of points in time, one column, the
     covariance of Brownian motion. min(x, y) is the inner product of the indicator functions of
-    [0, x] and [0, y], which is why it is positive definite.
-
-    See Also
-    --------
-    Harmonic : min(x, y) made smooth.
+    [0, x] and [0, y], which is why it is positive definite. `Harmonic` is a smooth version.
 
     References
     ----------
@@ -101,11 +97,7 @@ class AdditiveChiSquare(Kernel):
     """Additive chi-square kernel k(x, y) = -sum_c (x_c - y_c)^2 / (x_c + y_c), with 0 / 0 = 0.
 
     Conditionally positive definite: each term is 4 x y / (x + y) - x - y, and what depends on one
-    point alone drops out of sums whose coefficients add up to zero.
-
-    See Also
-    --------
-    ChiSquare : its exponential, positive definite.
+    point alone drops out of sums whose coefficients add up to zero. `ChiSquare` is its exponential.
 
     References
     ----------

@@ -32,12 +32,7 @@ class Kernel(Parametrized, ABC):
 
     Kernels are frozen dataclasses whose fields are their parameters. They add, multiply and scale
     by positive numbers; `transform` changes what they see of a point. Calling one gives the Gram
-    matrix.
-
-    See Also
-    --------
-    Radial : a profile of the squared distance.
-    DotProduct : a profile of the inner product.
+    matrix. To write one, start from `Radial` or `DotProduct`.
 
     Examples
     --------

@@ -104,11 +104,7 @@ class Gaussian(Radial):
     Parameters
     ----------
     length_scale : float
-        The standard deviation s > 0.
-
-    See Also
-    --------
-    median_scale : a length scale from the data.
+        The standard deviation s > 0; `median_scale` finds one from data.
 
     References
     ----------

@@ -136,16 +136,12 @@ class Hamming(Kernel):
     factor strictly positive definite on its categories; so every function of finitely many rows is
     that of an element. On a numeric matrix columns can be chosen,
     `Hamming(1.0).transform(Columns([2, 3]))`, and combined with kernels of the other columns.
+    `Categories` says what labels may be.
 
     Parameters
     ----------
     length_scale : float
         l > 0.
-
-    See Also
-    --------
-    Overlap : the share of equal columns.
-    Categories : what labels may be.
 
     Examples
     --------
@@ -173,11 +169,7 @@ class Overlap(Kernel):
     """Overlap kernel: the share of the columns in which two rows of categories are equal.
 
     The mean over columns of 1 where x_c = y_c, else 0; so an inner product of indicators.
-
-    See Also
-    --------
-    Hamming : falls with the number of columns that differ.
-    Categories : what labels may be.
+    `Categories` says what labels may be.
 
     Examples
     --------

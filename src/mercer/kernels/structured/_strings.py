@@ -28,16 +28,13 @@ class Spectrum(OfBlocks):
 
     The sum is over all u of p letters; occurrences have no gaps, and may overlap.
     Points are strings, bytes, or lists or tuples of hashable tokens such as words. A sequence of
-    fewer than p letters has the feature zero. All lengths up to p are a sum of kernels.
+    fewer than p letters has the feature zero. All lengths up to p are a sum of kernels. In
+    `Subsequences` letters with gaps between them count as well.
 
     Parameters
     ----------
     length : int, default=3
         The number of letters p >= 1.
-
-    See Also
-    --------
-    Subsequences : letters with gaps between them count as well.
 
     References
     ----------
@@ -84,7 +81,8 @@ class Subsequences(OfBlocks):
     feature zero.
 
     Values grow with the length of the sequences, at most to C(n, p) C(m, p) d^(2p); most uses need
-    `Normalised(Subsequences(...))`.
+    `Normalised(Subsequences(...))`. With few letters and long sequences the features are computed
+    and multiplied; otherwise the recursion of Lodhi et al. runs over pairs, in p |s| |t| steps.
 
     Parameters
     ----------
@@ -92,15 +90,6 @@ class Subsequences(OfBlocks):
         The number of letters p >= 1.
     decay : float, default=0.5
         0 < d <= 1; at 1 gaps cost nothing.
-
-    See Also
-    --------
-    Spectrum : letters without gaps.
-
-    Notes
-    -----
-    With few letters and long sequences the features are computed and multiplied; otherwise the
-    recursion of Lodhi et al. runs over pairs, in p |s| |t| steps.
 
     References
     ----------
@@ -132,7 +121,8 @@ class Subsequences(OfBlocks):
             return np.zeros([len(block) for block in blocks])
         if Y is None:
             return subsequence_diagonal(_encoded(X)[0], self.length, self.decay)
-        return subsequence_gram(*_encoded(X, Y), self.length, self.decay)
+        x, y = _encoded(X, Y)
+        return subsequence_gram(x, y, self.length, self.decay)
 
 
 def _counts(blocks: list[Letters], length: int) -> tuple[list[Counts], int]:

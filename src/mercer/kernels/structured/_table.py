@@ -1,4 +1,4 @@
-"""Kernels of tables: one kernel per group of named columns, multiplied; chosen by you or for you."""
+"""Kernels of tables: one kernel per group of named columns, multiplied."""
 
 from __future__ import annotations
 
@@ -194,7 +194,8 @@ class Table(Kernel):
     Points are rows of a pandas or polars frame, or of a mapping of columns; columns that no group
     names are ignored. A product says "alike in every respect"; for "in some respect" add tables,
     `Table({"age": k}) + Table({"city": l})`. There are no derivatives: pre-images come from
-    `Candidates`, and are rows that `pandas.DataFrame` turns back into a frame.
+    `Candidates`, and are rows that `pandas.DataFrame` turns back into a frame. `table_kernel`
+    chooses groups and kernels from the data.
 
     Parameters
     ----------
@@ -202,10 +203,6 @@ class Table(Kernel):
         Each key is a column, or a tuple of columns that one kernel sees together: a matrix of
         numbers for kernels on vectors, labels for `Hamming` and `Overlap`, one column of strings
         for `Spectrum` and its like.
-
-    See Also
-    --------
-    table_kernel : chooses the groups and their kernels from the data.
 
     Examples
     --------
