@@ -89,9 +89,7 @@ class TableAtoms(Atoms):
 
     def _draw_orders(self, size: int, rng: np.random.Generator) -> Array:
         both = np.append(self.table[0], 2.0 * self.table[1:])
-        steps = np.cumsum(both)
-        found = np.searchsorted(steps, rng.random(size) * steps[-1], side="right")
-        return np.asarray(np.minimum(found, len(both) - 1))
+        return rng.choice(len(both), size, p=both / both.sum())
 
 
 @dataclass(frozen=True)

@@ -278,7 +278,23 @@ class VovkPolynomial(DotProduct):
         return total
 
 
+def series_coefficients(values: Any, name: str) -> tuple[float, ...]:
+    """Coefficients >= 0, not all zero, as a tuple."""
+    a = as_vector(values, name).astype(np.float64)
+    if a.size == 0 or a.min() < 0.0 or a.max() == 0.0:
+        raise InputError(
+            f"{name} must be >= 0, with one > 0 among them, for a positive definite kernel; got "
+            f"{a.tolist()}"
+        )
+    return tuple(a.tolist())
+
+
+def _radius(value: Any, name: str) -> float:
+    return math.inf if np.ndim(value) == 0 and value == math.inf else positive(value, name)
+
+
 @dataclass(frozen=True, repr=False)
+@checked(coefficients=series_coefficients, radius=_radius)
 class Taylor(DotProduct):
     """Taylor-series kernel k(x, y) = a_0 + a_1 t + ... + a_N t^N, t = <x, y>, with all a_n >= 0.
 
@@ -311,17 +327,6 @@ class Taylor(DotProduct):
 
     coefficients: tuple[float, ...]
     radius: float = math.inf
-
-    def __post_init__(self) -> None:
-        a = as_vector(self.coefficients, "coefficients").astype(np.float64)
-        if a.size == 0 or a.min() < 0.0 or a.max() == 0.0:
-            raise InputError(
-                "coefficients must be >= 0, with one > 0 among them, for a positive definite "
-                f"kernel; got {a.tolist()}"
-            )
-        object.__setattr__(self, "coefficients", tuple(a.tolist()))
-        radius = math.inf if self.radius == math.inf else positive(self.radius, "radius")
-        object.__setattr__(self, "radius", radius)
 
     @property
     def flags(self) -> Flags:  # type: ignore[override]

@@ -19,11 +19,13 @@ from mercer.kernels._flags import Definiteness, Flags
 from mercer.kernels._kernel import Kernel
 from mercer.kernels._radial import Gaussian
 from mercer.kernels.structured._categorical import Hamming
+from mercer.kernels.structured._domains import is_missing
 from mercer.kernels.structured._strings import Spectrum
 
 _FEW = 50  # distinct strings that are still labels ...
 _SHARE = 0.5  # ... if they are at most this share of the rows
-_PAIRS = 10_000
+_PAIRS = 10_000  # of rows, on which the length of `Hamming` is measured
+_NUMBERS = (int, float, np.integer, np.floating, np.bool_)
 
 
 @dataclass(frozen=True)
@@ -141,32 +143,19 @@ def column_of(X: Any, column: str, name: str = "X") -> Array:
             f"column {column!r} of {name} holds times; turn it into numbers (days since a date, or "
             "the hour of the day for a kernel on the circle)"
         )
-    values = values if values.dtype.kind in "biuf" else _numbers_or_objects(values)
-    missing = [i for i, v in enumerate(values.tolist()) if v is None or v != v]
+    items = values.tolist()
+    missing = [i for i, v in enumerate(items) if v is None or is_missing(v)]
     if missing:
         raise InputError(
             f"column {column!r} of {name} has a missing value in row {missing[0]}; fill it in, or "
             "make it a category of its own"
         )
-    if values.dtype != object and not np.isfinite(values).all():
+    if values.dtype.kind not in "biuf" and not all(isinstance(v, _NUMBERS) for v in items):
+        return values.astype(object)
+    numbers = values.astype(np.float64)  # nullable columns come as objects
+    if not np.isfinite(numbers).all():
         raise InputError(f"column {column!r} of {name} holds infinity")
-    return values if values.dtype == object else values.astype(np.float64)
-
-
-def _numbers_or_objects(values: Array) -> Array:
-    """Numbers that came as objects (nullable columns) as numbers, everything else as objects."""
-    items = values.tolist()
-    out = np.empty(len(items), dtype=object)
-    out[:] = [None if _is_missing(v) else v for v in items]
-    real = int, float, bool, np.integer, np.floating, np.bool_
-    if len(items) and all(isinstance(v, real) for v in out):
-        return out.astype(np.float64)
-    return out
-
-
-def _is_missing(value: Any) -> bool:
-    """None, NaN, and pandas.NA, which equals nothing and cannot be asked."""
-    return value is None or type(value).__name__ in ("NAType", "NaTType")
+    return numbers
 
 
 @dataclass(frozen=True)
@@ -298,23 +287,16 @@ def table_kernel(
     names = column_names(table, "table")
     if not names:
         raise InputError("table has no columns")
-    wishes = {"numeric": numeric, "categorical": categorical, "text": text}
-    said = _said(wishes, names)
+    said = _said({"numeric": numeric, "categorical": categorical, "text": text}, names)
     columns = {c: column_of(table, c, "table") for c in names}
     kinds = {c: said.get(c) or _kind(table[c], columns[c]) for c in names}
     groups: dict[Any, Kernel] = {}
-    numbers = [c for c in names if kinds[c] == "numeric"]
-    if numbers:
-        groups[_key(numbers)] = _for_numbers([columns[c] for c in numbers], numbers, rng)
-    labels = [c for c in names if kinds[c] == "categorical"]
-    if labels:
-        groups[_key(labels)] = _for_labels([columns[c] for c in labels], rng)
+    if numbers := {c: columns[c] for c in names if kinds[c] == "numeric"}:
+        groups[tuple(numbers)] = _for_numbers(numbers, rng)
+    if labels := {c: columns[c] for c in names if kinds[c] == "categorical"}:
+        groups[tuple(labels)] = _for_labels(list(labels.values()), rng)
     texts = [c for c in names if kinds[c] == "text"]
     return Table(groups | {c: Normalised(Spectrum(3) + 1.0) for c in texts})
-
-
-def _key(columns: list[str]) -> Any:
-    return columns[0] if len(columns) == 1 else tuple(columns)
 
 
 def _said(wishes: dict[str, Any], names: list[str]) -> dict[str, str]:
@@ -342,11 +324,11 @@ def _kind(column: Any, values: Array) -> str:
     return "categorical" if different <= min(_FEW, _SHARE * len(values)) else "text"
 
 
-def _for_numbers(columns: list[Array], names: list[str], rng: np.random.Generator) -> Kernel:
-    for c, values in zip(names, columns, strict=True):
+def _for_numbers(columns: dict[str, Array], rng: np.random.Generator) -> Kernel:
+    for c, values in columns.items():
         if values.dtype == object:
             raise InputError(f"column {c!r} is listed as numeric, but holds {values[0]!r}")
-    X = np.column_stack(columns)
+    X = np.column_stack(list(columns.values()))
     spread = X.std(axis=0)
     scales = np.where(spread > 1e-12 * np.abs(X).max(axis=0), spread, 1.0)
     Z = X / scales
