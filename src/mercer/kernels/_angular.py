@@ -116,16 +116,13 @@ class ArcCosine(Kernel):
     Order 0 has a cusp where x and y are parallel. As at every cusp the gradient there is the
     symmetric derivative, zero; so is the mixed derivative, which does not exist across the ray. At
     the zero vector order 1 has a cusp of that kind: the gradient in x is y / 2. Within rounding of
-    parallel (an angle of about 1e-7, in float32 2e-3) vectors count as parallel.
+    parallel (an angle of about 1e-7, in float32 2e-3) vectors count as parallel. Source: Cho and
+    Saul, Kernel methods for deep learning, 2009, eq. 3 to 7.
 
     Parameters
     ----------
     order : {0, 1, 2}
         The power n.
-
-    References
-    ----------
-    Cho and Saul, Kernel methods for deep learning, 2009, eq. 3 to 7.
 
     Examples
     --------

@@ -93,16 +93,13 @@ def scott_scale(X: Any, *, weights: Any = None) -> float:
 def silverman_scale(X: Any, *, weights: Any = None) -> float:
     """Return Silverman's bandwidth for a density: s (4 / ((d + 2) n))^(1/(d+4)).
 
-    s and n as for `scott_scale`; the two rules agree in two dimensions.
+    s and n as for `scott_scale`; the two rules agree in two dimensions. Source: B. W. Silverman,
+    Density Estimation for Statistics and Data Analysis, 1986, section 4.3.2.
 
     Parameters
     ----------
     X : array_like of shape (n, d)
     weights : array_like of shape (n,), optional
-
-    References
-    ----------
-    B. W. Silverman, Density Estimation for Statistics and Data Analysis, 1986, section 4.3.2.
 
     Examples
     --------

@@ -190,7 +190,7 @@ class JacobiTheta(Circular):
     For the period 2 pi the coefficients are exp(-s^2 l^2 / 2) / (2 pi). The scale has the unit of
     the points whatever the period; k integrates to one over a period. Images are summed unless s is
     above 0.4 periods: their terms are all positive, so values are accurate relative to themselves.
-    Either sum takes at most nine terms.
+    Either sum takes at most nine terms. Source: Sakulwongtana, Remark 29.
 
     Parameters
     ----------
@@ -198,10 +198,6 @@ class JacobiTheta(Circular):
         s > 0.
     period : float, default=2 pi
         > 0.
-
-    References
-    ----------
-    Sakulwongtana, Remark 29.
 
     Examples
     --------
@@ -277,7 +273,8 @@ class PeriodicSobolev(Circular):
         k(x, y) = nu_0 + 2 sum_{m >= 1} m^(-2s) cos(2 pi m (x - y) / period)
                 = nu_0 + (-1)^(s-1) (2 pi)^(2s) / (2s)! B_2s({(x - y) / period})
 
-    Its space holds the periodic functions with s derivatives in L2; see `mercer.theory`.
+    Its space holds the periodic functions with s derivatives in L2; see `mercer.theory`. Source:
+    Rudi and Gaillard 2021, section 2.
 
     Parameters
     ----------
@@ -288,10 +285,6 @@ class PeriodicSobolev(Circular):
         characteristic, but not universal.
     period : float, default=1.0
         > 0.
-
-    References
-    ----------
-    Rudi and Gaillard 2021, section 2.
 
     Examples
     --------

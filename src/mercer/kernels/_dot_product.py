@@ -71,6 +71,8 @@ class Linear(DotProduct):
 class Polynomial(DotProduct):
     """Polynomial kernel k(x, y) = (<x, y> / s + c)^p.
 
+    Source: Honeine 2024, equation (B.2). scikit-learn's parametrisation: `from_gamma`.
+
     Parameters
     ----------
     degree : int
@@ -79,10 +81,6 @@ class Polynomial(DotProduct):
         s > 0.
     offset : float
         c >= 0; at 0 the kernel is homogeneous.
-
-    References
-    ----------
-    Honeine 2024, equation (B.2). scikit-learn's parametrisation: `from_gamma`.
 
     Examples
     --------
@@ -115,16 +113,13 @@ class Polynomial(DotProduct):
 class Exponential(DotProduct):
     """Exponential dot-product kernel k(x, y) = exp(<x, y> / s).
 
-    Normalised it is the Gaussian kernel of length scale sqrt(s).
+    Normalised it is the Gaussian kernel of length scale sqrt(s). Source: Honeine 2024, equation
+    (B.3).
 
     Parameters
     ----------
     scale : float
         s > 0.
-
-    References
-    ----------
-    Honeine 2024, equation (B.3).
 
     Examples
     --------
@@ -155,10 +150,11 @@ class Sigmoid(DotProduct):
     """Sigmoid kernel k(x, y) = tanh(<x, y> / s + c): the neuron of a network taken as a kernel.
 
     Nothing is claimed about its definiteness, and little can be hoped for. No power series of tanh
-    has non-negative coefficients only, so for no s and c is it positive definite, nor
-    conditionally so, on any set with the origin in its interior. With c < 0 a single point near the
-    origin shows it, k(0, 0) = tanh(c) < 0. Otherwise two near points do, wherever
-    2 a tanh(a + c) > 1 with a = |x|^2 / s. On points that keep clear of both it may do no harm.
+    has non-negative coefficients only, so for no s and c is it positive definite, nor conditionally
+    so, on any set with the origin in its interior. With c < 0 a single point near the origin shows
+    it, k(0, 0) = tanh(c) < 0. Otherwise two near points do, wherever 2 a tanh(a + c) > 1 with a =
+    |x|^2 / s. On points that keep clear of both it may do no harm. Source: Honeine 2024, appendix
+    B. scikit-learn's parametrisation: `from_gamma`.
 
     Parameters
     ----------
@@ -166,10 +162,6 @@ class Sigmoid(DotProduct):
         s > 0.
     offset : float
         c, of any sign.
-
-    References
-    ----------
-    Honeine 2024, appendix B. scikit-learn's parametrisation: `from_gamma`.
 
     Examples
     --------
@@ -202,16 +194,13 @@ class Geometric(DotProduct):
     The sum of all powers of <x, y> / s, for s = 1 also called Vovk's infinite polynomial
     (`VovkPolynomial` has finitely many). All coefficients are positive, so it is universal on every
     compact part of the ball. Points on the sphere or outside are refused; give searches for
-    pre-images a closed ball inside it (`preimage(psi, domain=Ball(origin, radius))`).
+    pre-images a closed ball inside it (`preimage(psi, domain=Ball(origin, radius))`). Source:
+    Honeine 2024, appendix B, where the denominator is misprinted with a power.
 
     Parameters
     ----------
     scale : float
         s > 0, the squared radius of the ball.
-
-    References
-    ----------
-    Honeine 2024, appendix B, where the denominator is misprinted with a power.
 
     Examples
     --------
@@ -237,16 +226,13 @@ class Geometric(DotProduct):
 class VovkPolynomial(DotProduct):
     """Vovk's real polynomial k(x, y) = 1 + t + ... + t^(p-1) = (1 - t^p) / (1 - t), t = <x, y>.
 
-    Computed as a product, which is exact at t = 1 too. `Geometric` has all powers.
+    Computed as a product, which is exact at t = 1 too. `Geometric` has all powers. Source: Honeine
+    2024, appendix B, where the denominator is misprinted with a power.
 
     Parameters
     ----------
     degree : int
         The number p >= 1 of powers; the highest is p - 1.
-
-    References
-    ----------
-    Honeine 2024, appendix B, where the denominator is misprinted with a power.
 
     Examples
     --------
@@ -300,9 +286,10 @@ class Taylor(DotProduct):
 
     A series with infinitely many terms and a closed form f(t) is better written as what it is:
     subclass `DotProduct`, return f(t) from `profile`, and let `domain` be
-    `mercer.kernels.OpenBall(sqrt(r))`, r the radius of convergence (the example of `OpenBall`
-    does that; `Exponential` and `Geometric` are such kernels). Without a closed form the first
-    coefficients do, and `radius` keeps points where they stand for the whole series.
+    `mercer.kernels.OpenBall(sqrt(r))`, r the radius of convergence (the example of `OpenBall` does
+    that; `Exponential` and `Geometric` are such kernels). Without a closed form the first
+    coefficients do, and `radius` keeps points where they stand for the whole series. Source:
+    Sakulwongtana, Definition 2.1.3 and Lemma 2.1.1.
 
     Parameters
     ----------
@@ -311,10 +298,6 @@ class Taylor(DotProduct):
     radius : float
         Radius of convergence r > 0 of the series: points must have |x|^2 < r. Infinite by default,
         which takes all vectors.
-
-    References
-    ----------
-    Sakulwongtana, Definition 2.1.3 and Lemma 2.1.1.
 
     Examples
     --------

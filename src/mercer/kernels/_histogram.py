@@ -44,11 +44,8 @@ class Minimum(Kernel):
     """Minimum kernel k(x, y) = sum_c min(x_c, y_c) of vectors >= 0.
 
     Of histograms it is the size of their intersection; of points in time, one column, the
-    covariance of Brownian motion. min(x, y) is the inner product of the indicator functions of
-    [0, x] and [0, y], which is why it is positive definite. `Harmonic` is a smooth version.
-
-    References
-    ----------
+    covariance of Brownian motion. min(x, y) is the inner product of the indicator functions of [0,
+    x] and [0, y], which is why it is positive definite. `Harmonic` is a smooth version. Source:
     Rudi and Gaillard 2021, section 2.
 
     Examples
@@ -98,9 +95,6 @@ class AdditiveChiSquare(Kernel):
 
     Conditionally positive definite: each term is 4 x y / (x + y) - x - y, and what depends on one
     point alone drops out of sums whose coefficients add up to zero. `ChiSquare` is its exponential.
-
-    References
-    ----------
     The same as scikit-learn's `additive_chi2_kernel`.
 
     Examples

@@ -101,14 +101,12 @@ def _smoothness(value: Any, name: str) -> float:
 class Gaussian(Radial):
     """Gaussian kernel k(x, y) = exp(-|x - y|^2 / (2 s^2)).
 
+    Source: Honeine 2024, equations (2) and (8). Other parametrisations: `from_gamma`, `from_width`.
+
     Parameters
     ----------
     length_scale : float
         The standard deviation s > 0; `median_scale` finds one from data.
-
-    References
-    ----------
-    Honeine 2024, equations (2) and (8). Other parametrisations: `from_gamma`, `from_width`.
 
     Examples
     --------
@@ -275,16 +273,14 @@ class RationalQuadratic(Radial):
 class InverseMultiquadric(Radial):
     """Inverse multiquadric kernel k(x, y) = (c + |x - y|^2)^-p, also called inverse quadratic.
 
+    Source: Honeine 2024, equation (10).
+
     Parameters
     ----------
     c : float
         Offset > 0; a squared length.
     p : float
         Exponent > 0.
-
-    References
-    ----------
-    Honeine 2024, equation (10).
 
     Examples
     --------

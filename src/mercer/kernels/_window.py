@@ -64,16 +64,13 @@ class Uniform(Radial):
     The flat kernel of mean shift, whose steps are plain means of the points in the window: it is
     minus the slope of `Epanechnikov(c=rho)`, its shadow. Not positive definite: elements have no
     norm. Its own slope is zero wherever it has one. A pair exactly on the border may fall on either
-    side of it by rounding; choose a rho between two of the distances where that matters.
+    side of it by rounding; choose a rho between two of the distances where that matters. Source:
+    Honeine 2024, Definition 1, with the sign corrected.
 
     Parameters
     ----------
     rho : float
         Squared radius > 0 of the window.
-
-    References
-    ----------
-    Honeine 2024, Definition 1, with the sign corrected.
 
     Examples
     --------
@@ -97,7 +94,8 @@ class NegativeDistance(Radial):
     """Negative distance kernel k(x, y) = c - |x - y|^p.
 
     Conditionally positive definite exactly for 0 < p <= 2: differences of mean embeddings have a
-    norm (at p = 1 it is the energy distance), single features have not.
+    norm (at p = 1 it is the energy distance), single features have not. Source: Honeine 2024,
+    section 2, with the powers restricted to p <= 2.
 
     Parameters
     ----------
@@ -105,10 +103,6 @@ class NegativeDistance(Radial):
         Exponent > 0.
     c : float
         Offset >= 0.
-
-    References
-    ----------
-    Honeine 2024, section 2, with the powers restricted to p <= 2.
 
     Examples
     --------

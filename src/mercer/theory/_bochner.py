@@ -48,8 +48,7 @@ class BochnerNorm:
     --------
     >>> import numpy as np
     >>> import mercer as mc
-    >>> from mercer import theory
-    >>> box = theory.bochner_norm(mc.Laplace(1.0), lambda w: 2.0 * np.sinc(w / np.pi))
+    >>> box = mc.theory.bochner_norm(mc.Laplace(1.0), lambda w: 2.0 * np.sinc(w / np.pi))
     >>> box.value, box.inside
     (inf, False)
     """
@@ -116,15 +115,14 @@ def bochner_norm(
 
     >>> import numpy as np
     >>> import mercer as mc
-    >>> from mercer import theory
-    >>> found = theory.bochner_norm(mc.Laplace(1.0), lambda w: 2.0 / (1.0 + w**2))
+    >>> found = mc.theory.bochner_norm(mc.Laplace(1.0), lambda w: 2.0 / (1.0 + w**2))
     >>> round(found.value, 8), found.inside
     (1.0, True)
 
     A Gaussian bump narrower than 1 / sqrt(2) of a Gaussian kernel is not in its space.
 
     >>> bump = lambda w: np.exp(-0.5 * (0.6 * w) ** 2)
-    >>> theory.bochner_norm(mc.Gaussian(1.0), bump).value
+    >>> mc.theory.bochner_norm(mc.Gaussian(1.0), bump).value
     inf
     """
     dim, rtol = positive_int(dim, "dim"), positive(rtol, "rtol")

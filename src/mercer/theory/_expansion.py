@@ -44,8 +44,8 @@ class MercerExpansion:
 
     Examples
     --------
-    >>> from mercer import theory
-    >>> terms = theory.gaussian_mercer(1.0, 1.0, 3)
+    >>> import mercer as mc
+    >>> terms = mc.theory.gaussian_mercer(1.0, 1.0, 3)
     >>> terms.eigenvalues.round(4), round(terms.tail, 4)
     (array([0.618 , 0.2361, 0.0902]), 0.0557)
     """
@@ -190,8 +190,7 @@ def gaussian_mercer(
     --------
     >>> import numpy as np
     >>> import mercer as mc
-    >>> from mercer import theory
-    >>> terms = theory.gaussian_mercer(1.0, n_terms=30)
+    >>> terms = mc.theory.gaussian_mercer(1.0, n_terms=30)
     >>> X = [[-1.0], [0.0], [2.0]]
     >>> bool(np.abs(terms.kernel_values(X) - mc.Gaussian(1.0)(X)).max() < 1e-9)
     True

@@ -127,16 +127,13 @@ def fourier_inner(kernel: Circular, f: Any, g: Any) -> complex:
     """Return <f, g> = sum_l fhat_l conj(ghat_l) / khat_l; real, to rounding, for real functions.
 
     Raises an error if f or g is not in the space: a coefficient is not zero where khat_l = 0.
+    Source: Sakulwongtana, Definition 2.2.3.
 
     Parameters
     ----------
     kernel : Circular
     f, g : array_like of shape (2L + 1,)
         Fourier coefficients of l = -L, ..., L, all others being zero.
-
-    References
-    ----------
-    Sakulwongtana, Definition 2.2.3.
 
     Examples
     --------
@@ -172,17 +169,14 @@ def fourier_inner(kernel: Circular, f: Any, g: Any) -> complex:
 def fourier_norm(kernel: Circular, f: Any) -> float:
     """Return ||f|| = sqrt(sum_l |fhat_l|^2 / khat_l).
 
-    Infinite if f is not in the space (fhat_l != 0 = khat_l for some l), or beyond float64.
+    Infinite if f is not in the space (fhat_l != 0 = khat_l for some l), or beyond float64. Source:
+    Sakulwongtana, Definition 2.2.3.
 
     Parameters
     ----------
     kernel : Circular
     f : array_like of shape (2L + 1,)
         Fourier coefficients of l = -L, ..., L, all others being zero.
-
-    References
-    ----------
-    Sakulwongtana, Definition 2.2.3.
 
     Examples
     --------

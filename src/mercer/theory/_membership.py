@@ -72,8 +72,9 @@ def membership(
     - outside if they are at most 0.75, or (a proof) if fhat_l != 0 = khat_l for some l,
     - undecided otherwise: between lie the powers near l^-1, and 1 / (l log l), which diverges.
 
-    If the coefficients are zero from some l on, it is undecided, unless they underflowed; then
-    the octaves before count.
+    If the coefficients are zero from some l on, it is undecided, unless they underflowed; then the
+    octaves before count. Source: Sakulwongtana, Definition 2.2.3 and Remark 29; Rudi and Gaillard
+    2021, section 2.
 
     Parameters
     ----------
@@ -83,10 +84,6 @@ def membership(
         l = -L, ..., L, all others being zero.
     n_terms : int, optional
         Only with a callable: at least 64, 4096 by default.
-
-    References
-    ----------
-    Sakulwongtana, Definition 2.2.3 and Remark 29; Rudi and Gaillard 2021, section 2.
 
     Examples
     --------

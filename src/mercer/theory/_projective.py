@@ -32,8 +32,7 @@ class ProjectiveConditions:
     Examples
     --------
     >>> import mercer as mc
-    >>> from mercer import theory
-    >>> found = theory.projective_conditions(mc.Polynomial(2, offset=0.0), 3.0)
+    >>> found = mc.theory.projective_conditions(mc.Polynomial(2, offset=0.0), 3.0)
     >>> found.minima, found.at
     ((0.0, 0.0, 0.0), (0.0, 0.0, 0.0))
     """
@@ -57,8 +56,9 @@ class ProjectiveConditions:
 def projective_conditions(kernel: Kernel, largest: float = 10.0) -> ProjectiveConditions:
     """Check f(t) >= 0, f'(t) >= 0 and f'(t) + t f''(t) >= 0 for k(x, y) = f(<x, y>), t >= 0.
 
-    Positive definiteness needs all three; together they do not suffice (t - t^2 + t^3 has them
-    and is no kernel). In all dimensions at once a power series without negative coefficients does.
+    Positive definiteness needs all three; together they do not suffice (t - t^2 + t^3 has them and
+    is no kernel). In all dimensions at once a power series without negative coefficients does.
+    Source: Honeine 2024, Propositions 20 and 21.
 
     Parameters
     ----------
@@ -69,19 +69,14 @@ def projective_conditions(kernel: Kernel, largest: float = 10.0) -> ProjectiveCo
         an even grid of 1,001 points and a geometric one towards zero, then by zooming in four
         times. Values that overflow, or do not exist at t = 0, are left out.
 
-    References
-    ----------
-    Honeine 2024, Propositions 20 and 21.
-
     Examples
     --------
     >>> import numpy as np
     >>> import mercer as mc
-    >>> from mercer import theory
     >>> class Falling(mc.DotProduct):
     ...     def profile(self, t):
     ...         return 2.0 - t
-    >>> theory.projective_conditions(Falling(), 1.0).violated
+    >>> mc.theory.projective_conditions(Falling(), 1.0).violated
     ("f'", "f' + t f''")
     """
     largest = positive(largest, "largest")

@@ -36,8 +36,7 @@ class Witness:
     Examples
     --------
     >>> import mercer as mc
-    >>> from mercer import theory
-    >>> w = theory.is_characteristic(mc.Linear(), 1).witness
+    >>> w = mc.theory.is_characteristic(mc.Linear(), 1).witness
     >>> w.X.ravel().round(6), w.Y.ravel().round(6)
     (array([ 1., -1.]), array([0.]))
     """
@@ -64,8 +63,7 @@ class Separation:
     Examples
     --------
     >>> import mercer as mc
-    >>> from mercer import theory
-    >>> theory.is_universal(mc.Gaussian(1.0), 3).holds
+    >>> mc.theory.is_universal(mc.Gaussian(1.0), 3).holds
     True
     """
 
@@ -81,7 +79,8 @@ def is_characteristic(kernel: Kernel, dim: int) -> Separation:
     support. True rests on that support, or on `Flags.characteristic`. False comes with a `Witness`
     for polynomials and for kernels, or sums of kernels, that are blind to some direction; it comes
     without one for kernels whose flag says so and for spectral densities that vanish on an
-    interval, where every witness has infinitely many points.
+    interval, where every witness has infinitely many points. Source: Sakulwongtana, Definition
+    2.5.8 and Corollaries 2.5.2 and 2.5.3.
 
     Parameters
     ----------
@@ -90,16 +89,11 @@ def is_characteristic(kernel: Kernel, dim: int) -> Separation:
     dim : int
         The number of columns of the points.
 
-    References
-    ----------
-    Sakulwongtana, Definition 2.5.8 and Corollaries 2.5.2 and 2.5.3.
-
     Examples
     --------
     >>> import mercer as mc
-    >>> from mercer import theory
     >>> k = mc.Gaussian(1.0).transform(mc.Columns([0]))
-    >>> found = theory.is_characteristic(k, 2)
+    >>> found = mc.theory.is_characteristic(k, 2)
     >>> found.holds
     False
     >>> P = mc.mean_embedding(k, found.witness.X, weights=found.witness.X_weights)
@@ -143,8 +137,7 @@ def is_universal(kernel: Kernel, dim: int) -> Separation:
     Examples
     --------
     >>> import mercer as mc
-    >>> from mercer import theory
-    >>> theory.is_universal(mc.Polynomial(3), 2).reason
+    >>> mc.theory.is_universal(mc.Polynomial(3), 2).reason
     'its elements are polynomials, of degree at most 3'
     """
     decided = _by_terms(kernel, positive_int(dim, "dim"))

@@ -30,8 +30,9 @@ def shadow(kernel: Kernel) -> Kernel:
     """Shadow of a radial kernel g: the kernel with profile k(u) = int_u^inf g(v) dv.
 
     So k'(u) = -g(u), u = |x - y|^2. Any positive multiple is a shadow as well (k' = -c g); this one
-    has c = 1, which makes the shadow of a sum the sum of the shadows. The gradient of
-    sum_i a_i k(x_i, .) points along the mean shift with weights a_i g(x_i, .).
+    has c = 1, which makes the shadow of a sum the sum of the shadows. The gradient of sum_i a_i
+    k(x_i, .) points along the mean shift with weights a_i g(x_i, .). Source: Honeine 2024,
+    Definition 1, with the sign corrected.
 
     Parameters
     ----------
@@ -42,17 +43,12 @@ def shadow(kernel: Kernel) -> Kernel:
         An `UnavailableError` is raised if the integral diverges, or the shadow is no kernel of the
         library.
 
-    References
-    ----------
-    Honeine 2024, Definition 1, with the sign corrected.
-
     Examples
     --------
     >>> import mercer as mc
-    >>> from mercer import theory
-    >>> theory.shadow(mc.Gaussian(2.0))
+    >>> mc.theory.shadow(mc.Gaussian(2.0))
     8.0 * Gaussian(length_scale=2.0)
-    >>> theory.shadow(mc.InverseMultiquadric(1.0, 2.0))
+    >>> mc.theory.shadow(mc.InverseMultiquadric(1.0, 2.0))
     InverseMultiquadric(c=1.0, p=1.0)
     """
     if any(not isinstance(v, Distance) for v in kernel.program.variables):
@@ -64,26 +60,22 @@ def shadow_constant(k: Kernel, g: Kernel) -> float | None:
     """The number c > 0 with k'(u) = -c g(u) for all u = |x - y|^2 > 0; None if there is none.
 
     Profiles are compared at 481 values of u from 1e-12 to 1e12, where g is not below 1e-250 of its
-    largest value there, to nine digits.
+    largest value there, to nine digits. Source: Honeine 2024, Definition 1, with the sign
+    corrected.
 
     Parameters
     ----------
     k, g : Kernel
         Profiles of one squared distance; k with a derivative.
 
-    References
-    ----------
-    Honeine 2024, Definition 1, with the sign corrected.
-
     Examples
     --------
     The Gaussian is its own shadow, with c = 1 / (2 s^2).
 
     >>> import mercer as mc
-    >>> from mercer import theory
-    >>> round(theory.shadow_constant(mc.Gaussian(2.0), mc.Gaussian(2.0)), 12)
+    >>> round(mc.theory.shadow_constant(mc.Gaussian(2.0), mc.Gaussian(2.0)), 12)
     0.125
-    >>> theory.shadow_constant(mc.Gaussian(2.0), mc.Gaussian(1.0)) is None
+    >>> mc.theory.shadow_constant(mc.Gaussian(2.0), mc.Gaussian(1.0)) is None
     True
     """
     for kernel in (k, g):
