@@ -62,6 +62,9 @@ class Normalised(Kernel):
 
     kernel: Kernel
 
+    def __post_init__(self) -> None:
+        self._made_of(self.kernel)
+
     @property
     def flags(self) -> Flags:  # type: ignore[override]
         """A positive definite kernel stays one."""

@@ -207,12 +207,13 @@ class Table(Kernel):
 
     def __post_init__(self) -> None:
         given = self.groups.items() if isinstance(self.groups, Mapping) else self.groups
-        groups = tuple((_names(key), kernel) for key, kernel in given)
+        try:
+            groups = tuple((_names(key), kernel) for key, kernel in given)
+        except (TypeError, ValueError) as error:
+            raise InputError(f"groups must map columns to kernels: {error}") from error
         if not groups:
             raise InputError("a table needs at least one group of columns")
-        for columns, kernel in groups:
-            if not isinstance(kernel, Kernel):
-                raise InputError(f"columns {columns} need a kernel, got {type(kernel).__name__}")
+        self._made_of(*(kernel for _, kernel in groups))
         object.__setattr__(self, "groups", groups)
 
     @property
