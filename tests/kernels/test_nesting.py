@@ -18,6 +18,16 @@ def at_once():
     assert time.perf_counter() - start < 20.0
 
 
+def largest(step, k, times):
+    """The last kernel before a step is refused, and the error."""
+    try:
+        for _ in range(times):
+            k = step(k)
+    except mc.InputError as error:
+        return k, str(error)
+    raise AssertionError("nothing was refused")
+
+
 def works(k, X):
     assert isinstance(hash(k), int)
     assert k == pickle.loads(pickle.dumps(k))
@@ -56,12 +66,9 @@ def test_one_kernel_for_each_of_many_columns(rng):
 
 def test_repeated_kernels_are_refused_at_once():
     for double in (lambda k: k + k, lambda k: k * k, lambda k: Table({"a": k, "b": k})):
-        k = mc.Gaussian(1.0)
-        with pytest.raises(
-            mc.InputError, match=r"kernels is too large.*write 2\.0 \* k for k \+ k"
-        ):
-            for _ in range(26):
-                k = double(k)
+        k, error = largest(double, mc.Gaussian(1.0), 26)
+        assert "kernels is too large" in error
+        assert "write 2.0 * k for k + k" in error
         assert k.flags is not None
         assert len(repr(k)) < 1e6
     assert k == k.replace()
@@ -78,10 +85,8 @@ def test_repeated_kernels_are_refused_at_once():
     ],
 )
 def test_deep_nesting_is_refused_at_once(wrap):
-    k = mc.Gaussian(1.0)
-    with pytest.raises(mc.InputError, match=r"nested 51 deep, more than 50; group them"):
-        for _ in range(1500):
-            k = wrap(k)
+    k, error = largest(wrap, mc.Gaussian(1.0), 1500)
+    assert "nested 51 deep, more than 50; group them" in error
     assert k.flags is not None
     assert k == pickle.loads(pickle.dumps(k))
     assert np.isfinite(k([[0.5], [1.0]])).all()
