@@ -37,14 +37,7 @@ _MOST_ORDER = 12  # beyond, all that rounding leaves of the kernel is its first 
 
 @dataclass(frozen=True)
 class Circle(Domain):
-    """Numbers x, of which x and x + circumference are one point: a single column.
-
-    Examples
-    --------
-    >>> import mercer as mc
-    >>> mc.Periodic((1.0, 0.5), period=24.0).domain
-    Circle(circumference=24.0)
-    """
+    """Numbers x, of which x and x + circumference are one point: a single column."""
 
     circumference: float
 

@@ -64,14 +64,7 @@ class Atoms(SpectralMeasure):
 
 @dataclass(frozen=True, eq=False)
 class TableAtoms(Atoms):
-    """Masses c_0, ..., c_L from a table; all others are zero, or too small to matter.
-
-    Examples
-    --------
-    >>> import mercer as mc
-    >>> mc.kernels.TableAtoms((1.0, 0.5), period=1.0).mass
-    2.0
-    """
+    """Masses c_0, ..., c_L from a table; all others are zero, or too small to matter."""
 
     table: Any
     period: float

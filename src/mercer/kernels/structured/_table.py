@@ -33,17 +33,7 @@ class Tables(Domain):
     """Rows of a table: a pandas or polars frame, or a mapping of columns.
 
     Inside, a table is a structured array with one field per column, float64 for numbers and
-    objects for the rest; `pandas.DataFrame(points)` turns it back. Columns of no group are left
-    out.
-
-    Examples
-    --------
-    >>> import mercer as mc
-    >>> k = mc.kernels.Table({"age": mc.Gaussian(10.0)})
-    >>> isinstance(k.domain, mc.kernels.Tables)
-    True
-    >>> k.points({"age": [30, 40], "city": ["Bonn", "Rome"]}).array
-    array([(30.,), (40.,)], dtype=[('age', '<f8')])
+    objects for the rest. Columns of no group are left out.
     """
 
     groups: tuple[Group, ...]
