@@ -11,7 +11,7 @@ import os
 import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager, nullcontext
 from contextvars import copy_context
 from typing import Any, TypeVar
@@ -22,6 +22,8 @@ from mercer._config import get_options
 
 T = TypeVar("T")
 R = TypeVar("R")
+
+_LONG = 1 << 18  # entries of a matrix whose factorisation may take more than a tenth of a second
 
 _lock = threading.Lock()
 _pools: dict[int, ThreadPoolExecutor] = {}
@@ -79,6 +81,28 @@ def map_threads(function: Callable[[T], R], items: Sequence[T]) -> list[R]:
             for future in futures:  # after an error or an interrupt nothing is left running
                 future.cancel()
             wait(futures)
+
+
+def interruptible(function: Callable[..., R], matrix: Any, *arguments: Any) -> R:
+    """`function(matrix, *arguments)`, for a function that does not hold the interpreter lock.
+
+    If the matrix is large, the function runs in a thread of its own, so that the main thread
+    handles signals meanwhile. After an interrupt that thread computes on until the function
+    ends, with arrays nobody else uses, and its result is dropped; it does not keep the process
+    from exiting.
+    """
+    if matrix.size < _LONG or threading.current_thread() is not threading.main_thread():
+        return function(matrix, *arguments)
+    future: Future[R] = Future()
+
+    def run() -> None:
+        try:
+            future.set_result(function(matrix, *arguments))
+        except BaseException as error:  # noqa: BLE001  (raised in the main thread)
+            future.set_exception(error)
+
+    threading.Thread(target=copy_context().run, args=(run,), daemon=True).start()
+    return future.result()
 
 
 @contextmanager

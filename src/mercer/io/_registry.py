@@ -7,11 +7,10 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
-from collections.abc import Callable
 from enum import Enum
 from functools import cache
 from types import ModuleType
-from typing import Any, TypeVar, overload
+from typing import Any, TypeVar
 
 from mercer import engine, kernels, linalg, methods, preimages, space
 from mercer._status import Status
@@ -20,7 +19,7 @@ from mercer.exceptions import InputError
 from mercer.kernels._circle import Circle
 from mercer.kernels._domain import RowIds
 from mercer.kernels.structured._table import Group, Tables
-from mercer.methods.pca._landmark_pca import LandmarkScatter
+from mercer.methods.pca._kernel_pca import LandmarkScatter
 from mercer.space._operator import _Term
 
 T = TypeVar("T", bound=type)
@@ -46,11 +45,7 @@ _classes: dict[str, type] = {}
 _names: dict[type, str] = {}
 
 
-@overload
-def register(cls: T, *, name: str | None = None) -> T: ...
-@overload
-def register(cls: None = None, *, name: str | None = None) -> Callable[[T], T]: ...
-def register(cls: T | None = None, *, name: str | None = None) -> T | Callable[[T], T]:
+def register(cls: T, *, name: str | None = None) -> T:
     """Allow objects of a class to be saved and loaded; also works as a decorator.
 
     Files name classes, and `mercer.load` builds only classes registered under these names, so that
@@ -85,8 +80,6 @@ def register(cls: T | None = None, *, name: str | None = None) -> T | Callable[[
     ...     def profile(self, u):
     ...         return 1.0 / (1.0 + u / self.scale**2)
     """
-    if cls is None:
-        return lambda cls: register(cls, name=name)
     if not isinstance(cls, type):
         raise InputError(f"register takes a class, got {cls!r}")
     if not is_savable(cls):

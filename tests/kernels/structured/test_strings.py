@@ -353,7 +353,7 @@ def test_linear_algebra(rng):
     X = random_strings(rng, 60, "abc", 20, 4)
     k = mc.kernels.Normalised(Subsequences(3, 0.6))
     K, V = k(X), rng.normal(size=(60, 3))
-    assert_allclose(linalg.gram_operator(k, X) @ V, K @ V, rtol=1e-11, atol=1e-12)
+    assert_allclose(linalg.GramOperator(k, X) @ V, K @ V, rtol=1e-11, atol=1e-12)
     values = np.linalg.eigvalsh(K)[::-1][:5]
     for method in ("dense", "krylov"):
         pairs = linalg.eigenpairs(k, X, 5, method=method, random_state=0)
