@@ -3,8 +3,7 @@
 The engine knows programs (variables and a profile of them) and coefficients; never a Kernel.
 """
 
-from mercer.engine._points import as_float64, n_columns, n_rows, tile_dtype
-from mercer.engine._tiling import pieces
+from mercer.engine._sizes import as_float64, n_columns, n_rows, pieces, tile_dtype
 from mercer.engine.programs._coef import Coef, Dense, LowRank, SingleFeatures, Stacked, stack
 from mercer.engine.programs._expr import Const, Expr, Opaque, Var, cut, matern
 from mercer.engine.programs._jets import Jet, evaluate

@@ -37,23 +37,17 @@ def reach(program: Program, order: int, tolerance: float, largest: float) -> flo
 
 
 def useful_cutoff(
-    program: Program,
-    X: Array,
-    Y: Array,
-    order: int,
-    tolerance: float,
-    n_queries: int = 0,
-    box: tuple[Array, Array] | None = None,
+    program: Program, X: Array, Y: Array, order: int, tolerance: float, n_queries: int = 0
 ) -> float:
     """The squared distance beyond which terms are left out; infinity if that is not worth while.
 
     It is where enough blocks of points, sorted in space, are out of each other's reach. `n_queries`
-    is the number of queries in all, if there will be more than these; `box` is that of X, if known.
+    is the number of queries in all, if there will be more than these.
     """
     pairs = float(len(X)) * max(len(Y), n_queries)
     if X.shape[1] > _SORTED_DIMENSIONS or pairs < _PAIRS:
         return np.inf
-    largest = extent2(box or bounding_box(X), bounding_box(Y))
+    largest = extent2(X, Y)
     if largest == 0.0:
         return np.inf
     cutoff = reach(program, order, tolerance, rounded_up(largest))
@@ -70,15 +64,10 @@ def share_in_reach(X: Array, Y: Array, cutoff: float) -> float:
     return max(float(np.mean(inside)), 1.0 / _SAMPLED)
 
 
-def bounding_box(X: Array) -> tuple[Array, Array]:
-    """The smallest and the largest coordinates."""
-    return X.min(axis=0), X.max(axis=0)
-
-
-def extent2(a: tuple[Array, Array], b: tuple[Array, Array]) -> float:
-    """The squared diagonal of the box that holds two boxes."""
-    low = np.minimum(a[0], b[0]).astype(np.float64)
-    high = np.maximum(a[1], b[1]).astype(np.float64)
+def extent2(X: Array, Y: Array) -> float:
+    """The squared diagonal of the box that holds the points and the queries."""
+    low = np.minimum(X.min(axis=0), Y.min(axis=0)).astype(np.float64)
+    high = np.maximum(X.max(axis=0), Y.max(axis=0)).astype(np.float64)
     return float(((high - low) ** 2).sum())
 
 

@@ -21,7 +21,7 @@ from mercer._array import Array
 from mercer._config import get_options
 from mercer._threads import map_threads, thread_count
 from mercer.engine._compiled import core, core_allowed, instruction_set
-from mercer.engine._tiling import pieces
+from mercer.engine._sizes import pieces
 
 _SMALLEST_DECAY = 1e-12  # below it the scaled sums of the core could overflow
 _DIAGONAL, _PAIRS = 512, 32  # sequences of one task: milliseconds of work

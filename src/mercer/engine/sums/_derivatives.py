@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from mercer._array import Array, is_sparse
-from mercer.engine._points import dense
+from mercer.engine._sizes import dense
 from mercer.engine.programs._jets import is_zero
 from mercer.engine.programs._maps import pull_all, pull_both
 from mercer.engine.programs._program import Distance, Dot, Gap, Norm, Program, Variable, maps_of
@@ -80,14 +80,16 @@ def _add_second(moments: Moments, program: Program, second: Any, coordinates: li
 
 
 def gradient_of(program: Program, moments: Moments, queries: list[Array], dim: int) -> Array:
-    """Sum_v sum_i w D_v in the original coordinates; `queries[v]` are centred like the points."""
-    rows = moments[("value",)].shape[0]
-    total = np.zeros((rows, dim))
+    """Sum_v sum_i w D_v in the original coordinates, shape (m, b, d), of moments (m, b, ...).
+
+    `queries[v]` are the queries where variable v measures them, centred like the points.
+    """
+    total = np.zeros((*moments[("value",)].shape, dim))
     for v, kind in enumerate(program.variables):
         if ("sum", v) not in moments:
             continue
         alpha, beta, gamma = direction(kind)
-        part = moments[("sum", v)][:, None] * (alpha * queries[v] + gamma)
+        part = moments[("sum", v)][:, :, None] * (alpha * queries[v] + gamma)[:, None]
         if beta:
             part += beta * moments[("first", v)]
         total += pull_all(maps_of(kind), part, dim)
@@ -96,18 +98,17 @@ def gradient_of(program: Program, moments: Moments, queries: list[Array], dim: i
 
 def hessian_of(program: Program, moments: Moments, queries: list[Array], dim: int) -> Array:
     """The second derivative: curvature of the variables, plus products of their directions."""
-    rows = moments[("value",)].shape[0]
-    total = np.zeros((rows, dim, dim))
+    total = np.zeros((*moments[("value",)].shape, dim, dim))
     for v, kind in enumerate(program.variables):
         if ("sum", v) in moments and direction(kind)[0]:
-            identity = 2.0 * moments[("sum", v)][:, None, None] * np.eye(queries[v].shape[1])
+            identity = 2.0 * moments[("sum", v)][..., None, None] * np.eye(queries[v].shape[1])
             total += pull_both(maps_of(kind), maps_of(kind), identity, dim)
         for w in range(v, len(program.variables)):
             if ("sum", v, w) in moments:
                 other = program.variables[w]
                 outer = _outer_of(moments, v, w, kind, other, queries)
                 part = pull_both(maps_of(kind), maps_of(other), outer, dim)
-                total += part if w == v else part + np.swapaxes(part, 1, 2)
+                total += part if w == v else part + np.swapaxes(part, -1, -2)
     return total
 
 
@@ -116,21 +117,21 @@ def _outer_of(
 ) -> Array:
     """sum_i W (alpha_v z + beta_v z_i + gamma_v)(alpha_w z + beta_w z_i + gamma_w)'."""
     (a, b, g), (c, e, h) = direction(kind), direction(other)
-    z, y = a * queries[v] + g, c * queries[w] + h
-    out = moments[("sum", v, w)][:, None, None] * _outer(z, y)
+    z, y = (a * queries[v] + g)[:, None], (c * queries[w] + h)[:, None]
+    out = moments[("sum", v, w)][..., None, None] * _outer(z, y)
     left = moments.get(("left", v, w))
     right = left if w == v else moments.get(("right", v, w))
     if (a or g) and e and right is not None:
-        out = out + e * _outer(z, right)
+        out += e * _outer(z, right)
     if b and (c or h) and left is not None:
-        out = out + b * _outer(left, y)
+        out += b * _outer(left, y)
     if b and e:
-        out = out + b * e * moments[("second", v, w)]
+        out += b * e * moments[("second", v, w)]
     return np.asarray(out)
 
 
 def _outer(a: Array, b: Array) -> Array:
-    return a[:, :, None] * b[:, None, :]
+    return a[..., :, None] * b[..., None, :]
 
 
 def accumulate(moments: Moments, key: tuple[Any, ...], part: Array) -> None:

@@ -19,7 +19,7 @@ import numpy as np
 
 from mercer._array import Array
 from mercer._threads import map_threads, thread_count
-from mercer.engine._tiling import pieces
+from mercer.engine._sizes import pieces
 from mercer.engine.pairs._cutoff import reach
 from mercer.engine.programs._jets import evaluate
 from mercer.engine.programs._program import Program

@@ -13,14 +13,13 @@ import numpy as np
 from mercer._array import is_sparse
 from mercer._config import get_options
 from mercer._threads import map_threads, thread_count
-from mercer.engine._points import n_columns, n_rows
-from mercer.engine._tiling import pieces
+from mercer.engine._sizes import n_columns, n_rows, pieces
 from mercer.engine.pairs._tiles import Pairs
 from mercer.engine.programs._coef import Dense, LowRank
 from mercer.engine.programs._maps import pull_all
 from mercer.engine.programs._program import Distance, Dot, Program
 from mercer.engine.sums._derivatives import direction
-from mercer.engine.sums._fields import Fields, unshifted
+from mercer.engine.sums._fields import Fields
 
 _QUERIES, _POINTS = 512, 2048  # of a tile: large enough for BLAS, a few MiB
 
@@ -55,7 +54,7 @@ def fields(program: Program, X: Any, Y: Any, coef: Dense | LowRank) -> Fields | 
     map_threads(job, list(pieces(m, columns)))
     dtype = pairs.dtype
     value, gradient = value.astype(dtype, copy=False), gradient.astype(dtype, copy=False)
-    return unshifted(value, gradient, slopes=(slope,))
+    return Fields(value, gradient, slopes=(slope,))
 
 
 def _tile(m: int, itemsize: int) -> tuple[int, int]:

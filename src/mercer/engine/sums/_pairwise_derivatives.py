@@ -8,14 +8,13 @@ import numpy as np
 
 from mercer._array import Array
 from mercer._threads import map_threads
-from mercer.engine._points import as_float32, as_float64, dense, n_columns, n_rows
-from mercer.engine._tiling import pieces
-from mercer.engine.pairs._float32 import needs_float64
+from mercer.engine._sizes import as_float32, as_float64, dense, n_columns, n_rows, pieces
 from mercer.engine.pairs._profile_tiles import tile_jet, without_cusps
 from mercer.engine.pairs._tiles import Pairs
 from mercer.engine.programs._jets import is_zero
 from mercer.engine.programs._maps import pull_all, pull_both
 from mercer.engine.programs._program import Distance, Dot, Gap, Norm, Program, Variable, maps_of
+from mercer.engine.sums._choice import needs_float64
 from mercer.engine.sums._derivatives import direction
 from mercer.exceptions import DerivativeError
 

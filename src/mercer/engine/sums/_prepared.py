@@ -10,14 +10,18 @@ import numpy as np
 
 from mercer._array import Array
 from mercer._config import get_options, options
-from mercer.engine._points import as_float32, as_float64, n_columns, n_rows
-from mercer.engine._tiling import pieces
-from mercer.engine.pairs._float32 import needs_float64
+from mercer.engine._sizes import as_float32, as_float64, n_columns, n_rows, pieces
 from mercer.engine.programs._coef import Coef, Dense, LowRank, SingleFeatures, Stacked
 from mercer.engine.programs._program import Program
 from mercer.engine.sums import _blocked, _native, _paired_blas
-from mercer.engine.sums._choice import NO_SPECTRUM, can_transform, native_elements, use_native
-from mercer.engine.sums._fields import Fields, in_float32, mixed, side_by_side, total, unshifted
+from mercer.engine.sums._choice import (
+    NO_SPECTRUM,
+    can_transform,
+    native_elements,
+    needs_float64,
+    use_native,
+)
+from mercer.engine.sums._fields import Fields, in_float32, mixed, side_by_side, total
 from mercer.engine.sums._native import NativeSum
 from mercer.engine.sums._rowwise import rowwise_fields
 from mercer.engine.sums._spectral import SpectralSum, slope_ratio, spectral_sum
@@ -195,8 +199,9 @@ class PreparedSum:
         size = native_elements(n_columns(X), order) if order else coef.shape[1]
         if size == 0 or not use_native(program, X, Y):
             return _blocked.fields(program, X, Y, coef, order=order, shifted=shifted)
-        parts = [self._native(coef, part)(Y, order) for part in pieces(coef.shape[1], size)]
-        f = parts[0] if len(parts) == 1 else side_by_side(parts)
+        f = side_by_side(
+            [self._native(some, coef.array)(Y, order) for some in pieces(coef.shape[1], size)]
+        )
         if not shifted:
             return f
         if f.bound is not None:
@@ -210,13 +215,12 @@ class PreparedSum:
         used = np.any(self.coef.array != 0, axis=1)
         return None if used.all() or not used.any() else used
 
-    def _native(self, coef: Dense, elements: slice) -> NativeSum:
+    def _native(self, elements: slice, A: Array) -> NativeSum:
+        """Some of the elements with coefficients A, by the compiled core."""
         key = "native", elements.start, elements.stop
         if key not in self._kept:
             keep, n_queries, *_ = self._settings
-            self._kept[key] = NativeSum(
-                self.program, self.X, coef.array[:, elements], keep=keep, n_queries=n_queries
-            )
+            self._kept[key] = NativeSum(self.program, self.X, A[:, elements], keep, n_queries)
         return self._kept[key]  # type: ignore[no-any-return]
 
     def _spectral(self, coef: Dense, Y: Any) -> SpectralSum | None:
@@ -247,7 +251,8 @@ class PreparedSum:
         program, X = self.program, self.X
         f = None
         if native_elements(n_columns(X), order) and use_native(program, X, Y):
-            f = _native.paired_fields(program, X, Y, coef, order=order)
+            ones = np.ones((n_rows(X), 1), dtype=X.dtype)
+            f = self._native(slice(None), ones)(Y, order, coef).only_element()
         elif order == 1 and get_options().engine is None:
             f = _paired_blas.fields(program, X, Y, coef)
         if f is None:
@@ -259,7 +264,7 @@ class PreparedSum:
         if order == 0 and not shifted:
             value = gram(self.program, Y, self.X[coef.index])
             value *= coef.value.astype(value.dtype)
-            return unshifted(value)
+            return Fields(value)
         blocks = []
         for some in pieces(coef.index.shape[0], _SELECTED):
             points, values = self.X[coef.index[some]], np.diag(coef.value[some])

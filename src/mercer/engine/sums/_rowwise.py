@@ -7,14 +7,13 @@ from typing import Any
 import numpy as np
 
 from mercer._array import Array
-from mercer.engine._points import dense, n_columns, n_rows, tile_dtype
+from mercer.engine._sizes import dense, n_columns, n_rows, tile_dtype
 from mercer.engine.pairs._profile_tiles import from_log, tile_jet, without_cusps
 from mercer.engine.pairs._tiles import mapped_points, rowwise_variables
 from mercer.engine.programs._jets import is_zero
 from mercer.engine.programs._program import Distance, Program
 from mercer.engine.sums._derivatives import Moments
-from mercer.engine.sums._fields import Fields, from_moments
-from mercer.engine.sums._log_shift import finite
+from mercer.engine.sums._fields import Fields, finite, from_moments
 
 
 def diagonal(program: Program, X: Any) -> Array:
@@ -45,7 +44,8 @@ def rowwise_fields(
     moments = _moments(jet.each(lambda a: a * coef), points)
     if order:
         moments[("cusp",)] = np.where(at_cusp, coef, 0) if at_cusp is not None else 0 * coef
-    f = from_moments(program, [moments], queries, n_columns(Y), order, dtype, shift)
+    moments = {key: array[:, None] for key, array in moments.items()}  # one element
+    f = from_moments(program, moments, queries, n_columns(Y), order, dtype, shift)
     return f.only_element()
 
 

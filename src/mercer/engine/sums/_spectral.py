@@ -16,13 +16,13 @@ import numpy as np
 
 from mercer._array import Array
 from mercer._threads import thread_count
-from mercer.engine._points import as_float64, n_columns, n_rows, tile_dtype
+from mercer.engine._sizes import as_float64, n_columns, n_rows, tile_dtype
 from mercer.engine.pairs._cutoff import share_in_reach, useful_cutoff
 from mercer.engine.pairs._tiles import centre_before_maps, mapped, mapped_points
 from mercer.engine.programs._jets import evaluate
 from mercer.engine.programs._maps import pull_all, pull_both
 from mercer.engine.programs._program import Program
-from mercer.engine.sums._fields import Fields, unshifted, with_rounding
+from mercer.engine.sums._fields import Fields, with_rounding
 from mercer.engine.sums._frequency_grid import (
     FEW_POINTS,
     MOST_MODES,
@@ -97,7 +97,7 @@ class SpectralSum:
             bound = np.asarray(with_rounding(bound, value))
         ratio = slope_ratio(self.program)
         slopes = (ratio * value,) if order and math.isfinite(ratio) else ()
-        return unshifted(value.astype(dtype, copy=False), gradient, hessian, slopes, bound)
+        return Fields(value.astype(dtype, copy=False), gradient, hessian, slopes, bound=bound)
 
 
 def transform(grid: Grid, X: Array, A: Array) -> Array:
