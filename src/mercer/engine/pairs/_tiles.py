@@ -100,39 +100,18 @@ class Pairs:
 
     def values(self, rows: slice, columns: slice, out: Array | None = None) -> Array:
         """The profile on a tile, where one pass is enough; in `out` if that is given."""
-        tile, *norms = self._products(rows, columns, out)
+        (v,) = self.program.variables
+        norms: list[Array] = []
+        if isinstance(v, Distance):
+            tile, *norms = self._distances[0].products(rows, columns, out)
+        else:
+            X, Y = self.mapped(v)
+            if isinstance(v, Coordinates):
+                tile = coordinate_sums(v.kind, Y[rows], X[columns], out)
+            else:
+                tile = np.matmul(Y[rows], X[columns].T, out=out)
         self._profile.values(tile, *norms)
-        return tile  # type: ignore[no-any-return]
-
-    def _products(self, rows: slice, columns: slice, out: Array | None = None) -> tuple[Any, ...]:
-        """Inner products (or sums over coordinates), and norms that turn them into distances."""
-        (v,) = self.program.variables
-        if isinstance(v, Distance):
-            return self._distances[0].products(rows, columns, out)
-        X, Y = self.mapped(v)
-        if isinstance(v, Coordinates):
-            return coordinate_sums(v.kind, Y[rows], X[columns], out), None, None
-        return np.matmul(Y[rows], X[columns].T, out=out), None, None
-
-    def coordinates(self) -> tuple[Array, Array]:
-        """Points of rows and of columns, where one pass is enough; centred for distances."""
-        (v,) = self.program.variables
-        if isinstance(v, Distance):
-            return self._distances[0].Yc, self._distances[0].Xc
-        columns, rows = self.mapped(v)
-        return rows, columns
-
-    def weigh(
-        self, rows: slice, columns: slice, pair: Array, values: Array, slopes: Array
-    ) -> Array:
-        """Slopes of the profile on a tile times the coefficients of its pairs, in one pass.
-
-        Adds to `values` and `slopes` the sums over the rows of both weights. Here the rows are
-        points and the columns queries.
-        """
-        tile, *norms = self._products(rows, columns)
-        self._profile.weigh(tile, *norms, pair, values, slopes)
-        return tile  # type: ignore[no-any-return]
+        return np.asarray(tile)
 
     def _variable(self, i: int, v: Variable, rows: slice, columns: slice) -> Any:
         X, Y = self.mapped(v)

@@ -5,7 +5,7 @@
 | spectral | smooth radial profiles in at most 3 dimensions, where `options(tolerance=...)`   |
 |          | allows an error, a grid of frequencies meets it, and there are enough pairs      |
 | native   | profiles of one distance or inner product the core knows, dense points of at     |
-|          | most 200 dimensions; all elements at all queries, or element j at query j        |
+|          | most 1,000 dimensions (Gram matrices: 200)                                       |
 | blocked  | everything else: several variables, functions of blocks, opaque profiles, sparse |
 |          | points, more dimensions (BLAS products, and a pass of the core over them)        |
 
@@ -35,7 +35,8 @@ from mercer.engine.programs._program import Distance, Program
 from mercer.engine.sums._frequency_grid import finufft
 from mercer.exceptions import InputError, MercerWarning
 
-_NATIVE_DIMENSIONS = 200  # above it BLAS does most of the work, and does it better
+_SUM_DIMENSIONS = 1000  # above it the accumulators of a gradient leave the cache
+GRAM_DIMENSIONS = 200  # above it BLAS does most of the work of a Gram matrix, and does it better
 _NATIVE_COLUMNS = 1024  # coefficient columns of one native sum of derivatives: more leave the cache
 _SMALLEST, _LARGEST = 1e-30, 1e30  # squared distances that float32 holds with room to spare
 NO_SPECTRUM = (
@@ -45,7 +46,7 @@ NO_SPECTRUM = (
 )
 
 
-def use_native(program: Program, X: Any, Y: Any) -> bool:
+def use_native(program: Program, X: Any, Y: Any, dimensions: int = _SUM_DIMENSIONS) -> bool:
     """Whether the compiled core should run sums of this program."""
     wanted = get_options().engine
     if wanted == "blocked":
@@ -57,7 +58,7 @@ def use_native(program: Program, X: Any, Y: Any) -> bool:
         if not possible or core() is None:
             raise InputError("the native engine cannot run this; use options(engine=None)")
         return True
-    if not possible or _dimensions(program, X) > _NATIVE_DIMENSIONS:
+    if not possible or _dimensions(program, X) > dimensions:
         return False
     if core() is None:
         _warn_that_nothing_is_compiled()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -13,8 +14,9 @@ from mercer._config import get_options, options
 from mercer.engine._sizes import as_float32, as_float64, n_columns, n_rows, pieces
 from mercer.engine.programs._coef import Coef, Dense, LowRank, SingleFeatures, Stacked
 from mercer.engine.programs._program import Program
-from mercer.engine.sums import _blocked, _native, _paired_blas
+from mercer.engine.sums import _blocked, _native
 from mercer.engine.sums._choice import (
+    GRAM_DIMENSIONS,
     NO_SPECTRUM,
     can_transform,
     native_elements,
@@ -39,7 +41,7 @@ def gram(program: Program, X: Any, Y: Any) -> Array:
         same = X is Y
         X = as_float64(X)
         return as_float32(gram(program, X, X if same else as_float64(Y)))
-    run = _native.gram if use_native(program, X, Y) else _blocked.gram
+    run = _native.gram if use_native(program, X, Y, GRAM_DIMENSIONS) else _blocked.gram
     return run(program, X, Y)
 
 
@@ -98,25 +100,21 @@ def prepare(
     >>> density.fields(np.array([[0.5]]), order=1).gradient.ravel()
     array([0.])
     """
-    return PreparedSum(program, X, coef, True, n_queries, tolerance, slopes)
+    return PreparedSum(program, X, coef, n_queries, tolerance, slopes)
 
 
+@dataclass(eq=False)
 class PreparedSum:
     """Elements sum_i a_i k(x_i, .) on fixed points, for many sets of queries; see `prepare`."""
 
-    def __init__(
-        self,
-        program: Program,
-        X: Any,
-        coef: Coef,
-        keep: bool = True,
-        n_queries: int = 0,
-        tolerance: float | None = None,
-        slopes: bool = False,
-    ) -> None:
-        self.program, self.X, self.coef = program, X, coef
-        self._settings = keep, n_queries, tolerance, slopes
-        self._kept: dict[Any, Any] = {}
+    program: Program
+    X: Any
+    coef: Coef
+    n_queries: int = 0
+    tolerance: float | None = None
+    slopes: bool = False
+    keep: bool = True
+    _kept: dict[Any, Any] = field(default_factory=dict)
 
     def fields(
         self,
@@ -142,10 +140,8 @@ class PreparedSum:
         exact : bool
             Sum to rounding, whatever tolerance is allowed.
         """
-        _, _, tolerance, slopes = self._settings
-        changes: dict[str, Any] = {} if tolerance is None else {"tolerance": tolerance}
-        spectral = get_options().engine == "spectral"
-        if spectral and (exact or (slopes and math.isnan(slope_ratio(self.program)))):
+        changes: dict[str, Any] = {} if self.tolerance is None else {"tolerance": self.tolerance}
+        if get_options().engine == "spectral" and (exact or not self._has_spectrum):
             changes["engine"] = None
         if exact:
             changes["tolerance"] = 0.0
@@ -181,7 +177,7 @@ class PreparedSum:
     def _part(self, name: Any, X: Any, coef: Coef) -> PreparedSum:
         """A part of this sum: other points or coefficients, the same settings."""
         if name not in self._kept:
-            self._kept[name] = PreparedSum(self.program, X, coef, *self._settings)
+            self._kept[name] = replace(self, X=X, coef=coef, _kept={})
         return self._kept[name]  # type: ignore[no-any-return]
 
     def _dense(self, coef: Dense, Y: Any, order: int, shifted: bool) -> Fields:
@@ -219,27 +215,29 @@ class PreparedSum:
         """Some of the elements with coefficients A, by the compiled core."""
         key = "native", elements.start, elements.stop
         if key not in self._kept:
-            keep, n_queries, *_ = self._settings
-            self._kept[key] = NativeSum(self.program, self.X, A[:, elements], keep, n_queries)
+            A = A[:, elements]
+            self._kept[key] = NativeSum(self.program, self.X, A, self.keep, self.n_queries)
         return self._kept[key]  # type: ignore[no-any-return]
+
+    @property
+    def _has_spectrum(self) -> bool:
+        """Whether spectral sums have the slopes that are needed."""
+        return not (self.slopes and math.isnan(slope_ratio(self.program)))
 
     def _spectral(self, coef: Dense, Y: Any) -> SpectralSum | None:
         """The transformed elements; None if this call is not for the spectral engine."""
         wanted, tolerance = get_options().engine, get_options().tolerance
-        if wanted not in (None, "spectral") or (wanted is None and tolerance == 0.0):
-            return None
-        _, n_queries, _, slopes = self._settings
         forced = wanted == "spectral"
-        pairs = float(n_rows(self.X)) * max(n_rows(Y), n_queries)
-        if not forced and (
-            pairs < _SPECTRAL_PAIRS or (slopes and math.isnan(slope_ratio(self.program)))
-        ):
-            return None
+        if not forced:
+            if wanted is not None or tolerance == 0.0 or not self._has_spectrum:
+                return None
+            if float(n_rows(self.X)) * max(n_rows(Y), self.n_queries) < _SPECTRAL_PAIRS:
+                return None
         key = "spectral", forced, tolerance
         if key not in self._kept:
             possible = can_transform(self.program, self.X, Y)
             self._kept[key] = possible and spectral_sum(
-                self.program, self.X, Y, coef.array, tolerance, n_queries, forced=forced
+                self.program, self.X, Y, coef.array, tolerance, self.n_queries, forced=forced
             )
         made: SpectralSum | None = self._kept[key] or None
         if forced and made is None:
@@ -249,14 +247,10 @@ class PreparedSum:
     def _paired(self, coef: Dense | LowRank, Y: Any, order: int, shifted: bool) -> Fields:
         """Element j at query j."""
         program, X = self.program, self.X
-        f = None
-        if native_elements(n_columns(X), order) and use_native(program, X, Y):
-            ones = np.ones((n_rows(X), 1), dtype=X.dtype)
-            f = self._native(slice(None), ones)(Y, order, coef).only_element()
-        elif order == 1 and get_options().engine is None:
-            f = _paired_blas.fields(program, X, Y, coef)
-        if f is None:
+        if not (native_elements(n_columns(X), order) and use_native(program, X, Y)):
             return _blocked.fields(program, X, Y, coef, order=order, paired=True, shifted=shifted)
+        ones = np.ones((n_rows(X), 1), dtype=X.dtype)
+        f = self._native(slice(None), ones)(Y, order, coef).only_element()
         return self._underflow_redone(f, Y, coef, order, True) if shifted else f
 
     def _selected(self, coef: SingleFeatures, Y: Any, order: int, shifted: bool) -> Fields:
