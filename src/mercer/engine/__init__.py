@@ -10,13 +10,13 @@ from mercer.engine.programs._jets import Jet, evaluate
 from mercer.engine.programs._maps import Columns, LinearMap, Map, Maps, Matrix, Scales, apply_all
 from mercer.engine.programs._program import Block, Coordinates, Distance, Dot, Gap, Norm, Program
 from mercer.engine.sums._fields import Fields
-from mercer.engine.sums._pairwise_derivatives import (
+from mercer.engine.sums._pairwise import (
+    diagonal,
     input_gradient,
     input_mixed,
     require_derivatives,
 )
 from mercer.engine.sums._prepared import PreparedSum, fields, gram, prepare
-from mercer.engine.sums._rowwise import diagonal
 
 __all__ = [
     "Block", "Coef", "Columns", "Const", "Coordinates", "Dense", "Distance", "Dot", "Expr",

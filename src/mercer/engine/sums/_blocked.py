@@ -16,8 +16,7 @@ import numpy as np
 from mercer._array import Array
 from mercer._threads import map_threads
 from mercer.engine._sizes import dense, n_columns, n_rows, pieces, tile_sizes
-from mercer.engine.pairs._profile_tiles import from_log, tile_jet, without_cusps
-from mercer.engine.pairs._tiles import Pairs
+from mercer.engine.pairs._tiles import Pairs, from_log, tile_jet, without_cusps
 from mercer.engine.programs._coef import Coef, Dense, LowRank
 from mercer.engine.programs._jets import Jet
 from mercer.engine.programs._program import Program

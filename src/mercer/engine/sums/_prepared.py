@@ -25,7 +25,7 @@ from mercer.engine.sums._choice import (
 )
 from mercer.engine.sums._fields import Fields, in_float32, mixed, side_by_side, total
 from mercer.engine.sums._native import NativeSum
-from mercer.engine.sums._rowwise import rowwise_fields
+from mercer.engine.sums._pairwise import rowwise_fields
 from mercer.engine.sums._spectral import SpectralSum, slope_ratio, spectral_sum
 from mercer.exceptions import InputError
 
