@@ -46,18 +46,10 @@ class Distances:
         if self.direct:
             return
         centre = 0.0 if self.sparse else np.mean(X, axis=0, dtype=np.float64)
-        self._centre(centre, np.dtype(np.float64) if self.sparse else self.dtype, rule)
-        if self.recompute_below > 0.0 and self.working == np.float32:
-            self._centre(centre, np.dtype(np.float64), rule)
-
-    def _centre(self, centre: Any, working: Any, rule: RecomputeRule) -> None:
-        """Centre the points, in the type that products are computed in."""
-        self.working = working
-        self.Xc, self.x_norms = _centred(self.X, centre, working)
-        same = self.Y is self.X
-        self.Yc, self.y_norms = (
-            (self.Xc, self.x_norms) if same else _centred(self.Y, centre, working)
-        )
+        working = np.dtype(np.float64) if self.sparse else self.dtype
+        x = _centred(X, centre, working)
+        self.Xc, self.x_norms = x
+        self.Yc, self.y_norms = x if Y is X else _centred(Y, centre, working)
         radius2 = float(self.y_norms.max())
         # beyond radius^2 the error is relative to the distance
         self.recompute_below = min(rule(bound_on_error(radius2, working), radius2), radius2)
@@ -81,7 +73,7 @@ class Distances:
             Y, X = self.Y[rows], self.X[columns]
             r, c = np.nonzero(u < self.recompute_below)
             if r.size > _MANY * u.size and not self.sparse:
-                u = _differences(Y, X, self.working)
+                u = _differences(Y, X, np.float64)
             else:
                 for some in pieces(r.size, max(1, _ENTRIES // X.shape[1])):
                     u[r[some], c[some]] = rowwise_distances(Y[r[some]], X[c[some]])
@@ -138,12 +130,12 @@ def _centred(X: Any, centre: Any, dtype: Any) -> tuple[Any, Array]:
 
 
 def _differences(Y: Array, X: Array, dtype: Any) -> Array:
-    """Squared distances by coordinates; differences of float32 are exact enough in float32."""
+    """Squared distances by coordinates; a few of float32 are exact enough in float32."""
     if X.shape[1] > _DIRECT_DIMENSIONS and core_allowed():
-        make = core().Program32 if dtype == np.float32 else core().Program64
-        rows, columns = (np.ascontiguousarray(Z, dtype=dtype) for Z in (Y, X))
-        u = np.empty((len(Y), len(X)), dtype=dtype)
-        make(rows, [], 0, _BY_DIFFERENCES, instruction_set()).gram(columns, u, 0, len(Y))
+        rows, columns = (np.ascontiguousarray(Z, dtype=np.float64) for Z in (Y, X))
+        u = np.empty((len(Y), len(X)))
+        points = core().Program64(rows, [], 0, _BY_DIFFERENCES, instruction_set())
+        points.gram(columns, u, 0, len(Y))
         return u
     gap = np.subtract(Y[:, :1], X[:, 0], dtype=dtype)
     u = np.square(gap, out=gap)

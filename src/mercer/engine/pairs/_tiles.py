@@ -97,7 +97,7 @@ class Pairs:
             return False
         (v,) = self.program.variables
         if isinstance(v, Distance):
-            return self._distances[0].plain and self._distances[0].working == self.dtype
+            return self._distances[0].plain
         return all(not is_sparse(Z) and Z.dtype == self.dtype for Z in self.mapped(v))
 
     def values(self, rows: slice, columns: slice, out: Array | None = None) -> Array:
