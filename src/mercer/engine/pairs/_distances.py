@@ -29,14 +29,7 @@ RecomputeRule = Callable[[float, float], float]
 
 
 class Distances:
-    """Tiles of |row - column|^2, rows from Y (queries) and columns from X (points).
-
-    Parameters
-    ----------
-    X, Y : arrays of shape (n, d) and (m, d), dense or CSR
-    dtype : the type of the tiles, float32 or float64
-    rule : see `RecomputeRule`
-    """
+    """Tiles of |row - column|^2, rows from Y (queries) and columns from X, dense or CSR."""
 
     def __init__(self, X: Any, Y: Any, dtype: Any, rule: RecomputeRule) -> None:
         self.X, self.Y, self.dtype = X, Y, np.dtype(dtype)
@@ -46,18 +39,22 @@ class Distances:
         if self.direct:
             return
         centre = 0.0 if self.sparse else np.mean(X, axis=0, dtype=np.float64)
-        working = np.dtype(np.float64) if self.sparse else self.dtype
-        x = _centred(X, centre, working)
-        self.Xc, self.x_norms = x
-        self.Yc, self.y_norms = x if Y is X else _centred(Y, centre, working)
-        radius2 = float(self.y_norms.max())
-        # beyond radius^2 the error is relative to the distance
-        self.recompute_below = min(rule(bound_on_error(radius2, working), radius2), radius2)
+        narrow = self.dtype == np.float32 and not self.sparse
+        for working in [np.float32, np.float64] if narrow else [np.float64]:
+            x = _centred(X, centre, working)
+            self.Xc, self.x_norms = x
+            self.Yc, self.y_norms = x if Y is X else _centred(Y, centre, working)
+            radius2 = float(self.y_norms.max())
+            # beyond radius^2 the error is relative to the distance
+            self.recompute_below = min(rule(bound_on_error(radius2, working), radius2), radius2)
+            if self.recompute_below <= 0.0:
+                break
 
     @property
     def plain(self) -> bool:
         """Whether a tile is the product form and nothing else."""
-        return not (self.direct or self.sparse) and self.recompute_below <= 0.0
+        one_type = not self.direct and self.Xc.dtype == self.dtype
+        return one_type and not self.sparse and self.recompute_below <= 0.0
 
     def tile(self, rows: slice, columns: slice) -> Array:
         """The squared distances of some queries to some points."""

@@ -20,7 +20,7 @@ from mercer.engine.pairs._tiles import Pairs, from_log, tile_jet, without_cusps
 from mercer.engine.programs._coef import Coef, Dense, LowRank
 from mercer.engine.programs._jets import Jet
 from mercer.engine.programs._program import Program
-from mercer.engine.sums._derivatives import Moments, accumulate, add_moments
+from mercer.engine.sums._derivatives import Moments, accumulate, add_moments, with_one
 from mercer.engine.sums._fields import Fields, by_row, empty_fields, factor, finite, from_moments
 
 _FEW_TILES = 8  # with fewer tiles of queries the points are split too, so that all cores have work
@@ -143,8 +143,11 @@ class _BlockedSum:
             accumulate(moments[0], ("value",), np.asarray(jet.value @ A, dtype=np.float64))
             return
         jet, at_cusp = without_cusps(self.program, jet, inputs)
-        coordinates = [x[columns] - c for x, _, c in self._coordinates()]
-        coordinates = [z.astype(self.pairs.dtype, copy=False) for z in coordinates]
+        variables, places = self.program.variables, self._coordinates()
+        coordinates = [
+            with_one(v, x[columns] - c, self.pairs.dtype)
+            for v, (x, _, c) in zip(variables, places, strict=False)
+        ]
         for b, part in enumerate(moments):
             a = A.T if self.paired else A[:, b]
             add_moments(

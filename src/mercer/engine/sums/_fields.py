@@ -96,7 +96,8 @@ def from_moments(
     if order == 2:
         hessian = hessian_of(program, moments, queries, dim).astype(dtype, copy=False)
     known = range(len(program.variables))
-    slopes = tuple(moments.get(("sum", v), np.zeros(value.shape)) for v in known)
+    sums = (moments.get(("first", v)) for v in known)
+    slopes = tuple(np.zeros(value.shape) if s is None else s[..., 0] for s in sums)
     cusp = moments[("cusp",)].astype(dtype, copy=False) if any(program.cusps) else None
     return Fields(value, gradient, hessian, slopes, cusp, shift, bound)  # type: ignore[arg-type]
 

@@ -43,24 +43,14 @@ def finufft() -> Any:
 
 @dataclass(frozen=True)
 class Grid:
-    """Frequencies and weights that stand for a kernel on a box.
+    """Frequencies and weights that stand for a kernel on a box."""
 
-    Attributes
-    ----------
-    centre : middle of the box, shape (d,)
-    extent : lengths of its sides, shape (d,)
-    period : L for each axis, shape (d,)
-    weights : D_m, shape (2 M_1 + 1, ..., 2 M_d + 1)
-    error : a bound on |sum_m D_m exp(i <w_m, x - y>) - k(x, y)| for points in the box
-    accuracy : relative error allowed to the non-uniform transforms
-    """
-
-    centre: Array
-    extent: Array
-    period: Array
-    weights: Array
-    error: float
-    accuracy: float = _FINEST
+    centre: Array  # of the box, shape (d,)
+    extent: Array  # lengths of its sides
+    period: Array  # L for each axis
+    weights: Array  # D_m, shape (2 M_1 + 1, ..., 2 M_d + 1)
+    error: float  # a bound on |sum_m D_m exp(i <w_m, x - y>) - k(x, y)| for points in the box
+    accuracy: float = _FINEST  # relative error allowed to the non-uniform transforms
 
     @property
     def error_of_sums(self) -> float:

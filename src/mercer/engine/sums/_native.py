@@ -23,7 +23,7 @@ from mercer.engine.pairs._distances import bound_on_error, squared_norms
 from mercer.engine.pairs._tiles import centre_before_maps, mapped
 from mercer.engine.programs._coef import Coef
 from mercer.engine.programs._program import Distance, Program, maps_of
-from mercer.engine.sums._derivatives import Moments
+from mercer.engine.sums._derivatives import Moments, with_one
 from mercer.engine.sums._fields import Fields, from_moments
 
 INNER_PRODUCT, PRODUCT_FORM, DIFFERENCES = 0, 1, 2  # how pairs are measured, as in native/task.hpp
@@ -109,16 +109,8 @@ def gram(program: Program, X: Any, Y: Any) -> Array:
 class NativeSum:
     """Elements with coefficients A on points X: their values and derivatives at any queries.
 
-    Parameters
-    ----------
-    program : Program
-        Of one squared distance or inner product, known to the core.
-    X : array of shape (n, d)
-    A : array of shape (n, b)
-    keep : bool
-        Whether to keep packed points for the next call.
-    n_queries : int
-        About how many queries there will be in all: many make it worth while to sort the points.
+    With `keep`, packed points are kept for the next call. `n_queries` is about how many queries
+    there will be in all: many make it worth while to sort the points.
     """
 
     def __init__(
@@ -213,9 +205,10 @@ class _Packed:
         compiled = compiled_program(self.program, self.points[part], self.form)
         a = self.A[part].astype(self.points.dtype, copy=False)
         compiled.set_coef(0, np.ascontiguousarray(a))
+        variable = self.program.variables[0]
         for kind in range(1, self.order + 1):
             z = (self.points[part] - self.about).astype(a.dtype, copy=False)
-            compiled.set_coef(kind, _times_coordinates(a, z, kind))
+            compiled.set_coef(kind, _times_coordinates(a, with_one(variable, z, a.dtype), kind))
         if self.has_cusps:
             compiled.set_coef(_COINCIDE, np.ascontiguousarray(a))
         compiled.set_corners(self.program.cusps[0], not self.program.is_smooth)
@@ -274,13 +267,12 @@ class _Packed:
         return out
 
 
-def _times_coordinates(a: Array, z: Array, degree: int) -> Array:
-    """For each element a and a z, and for degree 2 the distinct entries of a z z'."""
-    blocks = [a[:, :, None], a[:, :, None] * z[:, None, :]]
+def _times_coordinates(a: Array, c: Array, degree: int) -> Array:
+    """For each element a c, or for degree 2 the distinct entries of a c c'."""
     if degree == 2:
-        rows, columns = np.triu_indices(z.shape[1])
-        blocks.append(a[:, :, None] * (z[:, rows] * z[:, columns])[:, None, :])
-    return np.concatenate(blocks, axis=2).reshape(len(a), -1)
+        rows, columns = np.triu_indices(c.shape[1])
+        c = c[:, rows] * c[:, columns]
+    return np.ascontiguousarray((a[:, :, None] * c[:, None, :]).reshape(len(a), -1))
 
 
 def _tile_rows(width: int, points: int, m: int, threads: int) -> int:
@@ -294,15 +286,13 @@ def _moments(sums: dict[int, Array], batch: int, p: int) -> Moments:
     """The sums of the core by the names that derivatives are made from."""
     out: Moments = {("value",): sums[0]}
     if 1 in sums:
-        first = sums[1].reshape(-1, batch, 1 + p)
-        out |= {("sum", 0): first[:, :, 0], ("first", 0): first[:, :, 1:]}
+        out[("first", 0)] = sums[1].reshape(-1, batch, 1 + p)
     if _COINCIDE in sums:
         out[("cusp",)] = sums[_COINCIDE]
     if 2 in sums:
         second = sums[2].reshape(len(sums[2]), batch, -1)
-        rows, columns = np.triu_indices(p)
-        outer = np.empty((len(second), batch, p, p))
-        outer[:, :, rows, columns] = outer[:, :, columns, rows] = second[:, :, 1 + p :]
-        out |= {("sum", 0, 0): second[:, :, 0], ("left", 0, 0): second[:, :, 1 : 1 + p]}
+        rows, columns = np.triu_indices(1 + p)
+        outer = np.empty((len(second), batch, 1 + p, 1 + p))
+        outer[:, :, rows, columns] = outer[:, :, columns, rows] = second
         out[("second", 0, 0)] = outer
     return out

@@ -29,7 +29,7 @@ from mercer.engine.programs._jets import is_zero
 from mercer.engine.programs._maps import pull_all, pull_both
 from mercer.engine.programs._program import Distance, Dot, Gap, Norm, Program, Variable, maps_of
 from mercer.engine.sums._choice import needs_float64
-from mercer.engine.sums._derivatives import Moments, direction
+from mercer.engine.sums._derivatives import Moments, direction, with_one
 from mercer.engine.sums._fields import Fields, finite, from_moments
 from mercer.exceptions import DerivativeError
 
@@ -76,7 +76,7 @@ def _about_the_points(program: Program, X: Any, Y: Any) -> tuple[list[Array], li
     for v in program.variables:
         x, y = map(dense, mapped_points(v, X, Y))
         about = x if isinstance(v, Distance) else 0.0
-        points.append(x - about)
+        points.append(with_one(v, x - about, np.float64))
         queries.append(y - about)
     return points, queries
 
@@ -86,17 +86,12 @@ def _moments(weights: Any, points: list[Array]) -> Moments:
     moments: Moments = {("value",): np.asarray(weights.value, dtype=np.float64)}
     for v, W in enumerate(weights.first):
         if not is_zero(W):
-            moments[("sum", v)] = W.astype(np.float64)
             moments[("first", v)] = W[:, None] * points[v]
     for v, row in enumerate(weights.second):
         for w in range(v, len(row)):
             if not is_zero(row[w]):
-                W = row[w].astype(np.float64)
-                moments[("sum", v, w)] = W
-                moments[("left", v, w)] = W[:, None] * points[v]
-                moments[("right", v, w)] = W[:, None] * points[w]
                 outer = points[v][:, :, None] * points[w][:, None, :]
-                moments[("second", v, w)] = W[:, None, None] * outer
+                moments[("second", v, w)] = row[w][:, None, None] * outer
     return moments
 
 

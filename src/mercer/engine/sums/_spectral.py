@@ -47,15 +47,8 @@ _SHARED = 6.0
 class SpectralSum:
     """Elements with coefficients A on points X, transformed once: fields at any queries.
 
-    Parameters
-    ----------
-    program : Program
-        Of one squared distance.
-    X, A : arrays of shape (n, d) and (n, b)
-    grid : Grid
-        For a box that holds the points where the program measures them.
-    share : float
-        The share of pairs of points and queries that a direct sum could not leave out.
+    The grid is for a box that holds the points where the program measures them; `share` is the
+    share of pairs of points and queries that a direct sum could not leave out.
     """
 
     def __init__(self, program: Program, X: Any, A: Array, grid: Grid, share: float = 1.0) -> None:
