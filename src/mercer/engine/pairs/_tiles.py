@@ -10,8 +10,8 @@ import numpy as np
 from mercer._array import Array, is_sparse
 from mercer.engine._compiled import core, core_allowed, instruction_set
 from mercer.engine._sizes import dense, tile_dtype
-from mercer.engine.pairs._cancellation import recompute_below
 from mercer.engine.pairs._coordinates import comparable, coordinate_sums, rowwise_sums, totals
+from mercer.engine.pairs._distance_limits import recompute_below
 from mercer.engine.pairs._distances import Distances, rowwise_distances, squared_norms
 from mercer.engine.programs._expr import Expr
 from mercer.engine.programs._jets import Jet, evaluate, is_zero, plus, times

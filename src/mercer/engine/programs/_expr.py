@@ -74,27 +74,23 @@ class Const(Expr):
 
 
 @dataclass(frozen=True)
-class Add(Expr):
-    """The sum of two nodes."""
+class Binary(Expr):
+    """A function of two nodes."""
 
     left: Expr
     right: Expr
 
 
-@dataclass(frozen=True)
-class Mul(Expr):
-    """The product of two nodes."""
-
-    left: Expr
-    right: Expr
+class Add(Binary):
+    """The sum."""
 
 
-@dataclass(frozen=True)
-class LogAddExp(Expr):
+class Mul(Binary):
+    """The product."""
+
+
+class LogAddExp(Binary):
     """log(exp(left) + exp(right)), without overflow: the sum of two profiles in log space."""
-
-    left: Expr
-    right: Expr
 
 
 @dataclass(frozen=True)

@@ -58,14 +58,7 @@ def gram(program: Program, X: Any, Y: Any) -> Array:
 
 
 def fields(
-    program: Program,
-    X: Any,
-    Y: Any,
-    coef: Dense | LowRank,
-    *,
-    order: int = 0,
-    paired: bool = False,
-    shifted: bool = False,
+    program: Program, X: Any, Y: Any, coef: Dense | LowRank, order: int, paired: bool, shifted: bool
 ) -> Fields:
     """Every element at every query (dense coefficients), or element j at query j."""
     return _BlockedSum(program, X, Y, coef, order, paired, shifted).run()

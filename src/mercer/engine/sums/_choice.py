@@ -26,13 +26,13 @@ from mercer._array import is_sparse
 from mercer._config import get_options
 from mercer.engine._compiled import core
 from mercer.engine._sizes import n_columns
-from mercer.engine.pairs._cancellation import recompute_below
+from mercer.engine.pairs._distance_limits import recompute_below
 from mercer.engine.pairs._distances import bound_on_error, squared_norms
 from mercer.engine.pairs._tiles import mapped_points
 from mercer.engine.programs._expr import Const
 from mercer.engine.programs._maps import apply_all
 from mercer.engine.programs._program import Distance, Program
-from mercer.engine.sums._frequency_grid import finufft
+from mercer.engine.sums._spectral import finufft
 from mercer.exceptions import InputError, MercerWarning
 
 _SUM_DIMENSIONS = 1000  # above it the accumulators of a gradient leave the cache

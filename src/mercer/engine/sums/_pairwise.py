@@ -127,16 +127,26 @@ def _derivative(program: Program, X: Any, Y: Any, *, mixed: bool) -> Array:
 
     def job(rows: slice) -> None:
         inputs = pairs.tile(rows, slice(0, m))
-        shape = (rows.stop - rows.start, m)
-        jet = tile_jet(program.profile, inputs, order, shape, pairs.dtype)
+        jet = tile_jet(program.profile, inputs, order, (rows.stop - rows.start, m), pairs.dtype)
         jet, at_cusp = without_cusps(program, jet, inputs)
         directions = [_directions(v, pairs, rows) for v in program.variables]
-        if mixed:
-            _add_mixed(out[rows], program, jet, directions, dim)
-            if at_cusp is not None:
-                out[rows][at_cusp] = np.nan  # the derivative does not exist there
-        else:
-            _add_gradient(out[rows], program, jet, directions, dim)
+        for v, kind in enumerate(program.variables):
+            first, by_x = jet.first[v], directions[v][0]
+            if is_zero(first):
+                continue
+            if not mixed:
+                out[rows] += pull_all(maps_of(kind), first[..., None] * by_x, dim)
+                continue
+            curvature = {Distance: -2.0, Dot: 1.0}.get(type(kind), 0.0)
+            identity = curvature * first[..., None, None] * np.eye(by_x.shape[-1])
+            out[rows] += pull_both(maps_of(kind), maps_of(kind), identity, dim)
+            for w, other in enumerate(program.variables):
+                if not is_zero(jet.second[v][w]):
+                    outer = by_x[..., :, None] * directions[w][1][..., None, :]
+                    part = jet.second[v][w][..., None, None] * outer
+                    out[rows] += pull_both(maps_of(kind), maps_of(other), part, dim)
+        if mixed and at_cusp is not None:
+            out[rows][at_cusp] = np.nan  # the derivative does not exist there
 
     per_row = max(1, m * dim * (dim if mixed else 1))
     map_threads(job, list(pieces(n, max(1, (1 << 18) // per_row))))
@@ -160,24 +170,3 @@ def _directions(v: Variable, pairs: Pairs, rows: slice) -> tuple[Array, Array]:
         case _:
             by_y = 0.0 * by_x
     return by_x + 0.0 * column, by_y
-
-
-def _add_gradient(out: Array, program: Program, jet: Any, directions: Any, dim: int) -> None:
-    for v, kind in enumerate(program.variables):
-        if not is_zero(jet.first[v]):
-            part = jet.first[v][..., None] * directions[v][0]
-            out += pull_all(maps_of(kind), part, dim)
-
-
-def _add_mixed(out: Array, program: Program, jet: Any, directions: Any, dim: int) -> None:
-    for v, kind in enumerate(program.variables):
-        curvature = {Distance: -2.0, Dot: 1.0}.get(type(kind), 0.0)
-        if curvature and not is_zero(jet.first[v]):
-            p = directions[v][0].shape[-1]
-            identity = curvature * jet.first[v][..., None, None] * np.eye(p)
-            out += pull_both(maps_of(kind), maps_of(kind), identity, dim)
-        for w, other in enumerate(program.variables):
-            if not is_zero(jet.second[v][w]):
-                outer = directions[v][0][..., :, None] * directions[w][1][..., None, :]
-                part = jet.second[v][w][..., None, None] * outer
-                out += pull_both(maps_of(kind), maps_of(other), part, dim)

@@ -172,7 +172,7 @@ class PreparedSum:
             f = mixed(inner, coef.right)
         else:
             return self._dense(coef, Y, order, shifted)
-        return self._noise_redone(f, Y, order, True) if shifted else f
+        return f if f.bound is None else self._redone(f, Y, coef, order, False, shifted)
 
     def _part(self, name: Any, X: Any, coef: Coef) -> PreparedSum:
         """A part of this sum: other points or coefficients, the same settings."""
@@ -189,20 +189,13 @@ class PreparedSum:
                 return part._fields(Y, order, False, True)
         spectral = self._spectral(coef, Y)
         if spectral is not None:
-            f = spectral.fields(Y, order)
-            return self._noise_redone(f, Y, order, shifted)
-        program, X = self.program, self.X
-        size = native_elements(n_columns(X), order) if order else coef.shape[1]
-        if size == 0 or not use_native(program, X, Y):
-            return _blocked.fields(program, X, Y, coef, order=order, shifted=shifted)
-        f = side_by_side(
-            [self._native(some, coef.array)(Y, order) for some in pieces(coef.shape[1], size)]
-        )
-        if not shifted:
-            return f
-        if f.bound is not None:
-            return self._noise_redone(f, Y, order, True)
-        return self._underflow_redone(f, Y, coef, order, False)
+            return self._redone(spectral.fields(Y, order), Y, coef, order, False, shifted)
+        size = native_elements(n_columns(self.X), order) if order else coef.shape[1]
+        if size == 0 or not use_native(self.program, self.X, Y):
+            return _blocked.fields(self.program, self.X, Y, coef, order, False, shifted)
+        parts = [self._native(some, coef.array)(Y, order) for some in pieces(coef.shape[1], size)]
+        f = side_by_side(parts)
+        return self._redone(f, Y, coef, order, False, True) if shifted else f
 
     @cached_property
     def _used_points(self) -> Array | None:
@@ -246,12 +239,12 @@ class PreparedSum:
 
     def _paired(self, coef: Dense | LowRank, Y: Any, order: int, shifted: bool) -> Fields:
         """Element j at query j."""
-        program, X = self.program, self.X
-        if not (native_elements(n_columns(X), order) and use_native(program, X, Y)):
-            return _blocked.fields(program, X, Y, coef, order=order, paired=True, shifted=shifted)
+        X = self.X
+        if not (native_elements(n_columns(X), order) and use_native(self.program, X, Y)):
+            return _blocked.fields(self.program, X, Y, coef, order, True, shifted)
         ones = np.ones((n_rows(X), 1), dtype=X.dtype)
         f = self._native(slice(None), ones)(Y, order, coef).only_element()
-        return self._underflow_redone(f, Y, coef, order, True) if shifted else f
+        return self._redone(f, Y, coef, order, True, shifted)
 
     def _selected(self, coef: SingleFeatures, Y: Any, order: int, shifted: bool) -> Fields:
         """All queries against elements that are single features."""
@@ -266,42 +259,31 @@ class PreparedSum:
             blocks.append(part._fields(Y, order, False, shifted))
         return side_by_side(blocks)
 
-    def _noise_redone(self, f: Fields, Y: Any, order: int, shifted: bool) -> Fields:
-        """Sum noisy rows again, to rounding: an allowed error is noise in the tails.
-
-        Rows are noisy if they are NaN (outside of a grid) or, where sums are to be accurate
-        relative to themselves, have an element not far above its error bound. Rows with a shift
-        were computed again before.
-        """
-        if f.bound is None:
-            return f
-        small = ~(np.abs(f.value) >= (_NOISE * f.bound if shifted else -np.inf))
-        rows = np.flatnonzero(small.any(axis=1) & (f.shift == 0.0))
-        if rows.size:
-            with options(engine=None, tolerance=0.0):
-                f.put(rows, self._fields(Y[rows], order, False, shifted))
-        return f
-
-    def _underflow_redone(
-        self, f: Fields, Y: Any, coef: Dense | LowRank, order: int, paired: bool
+    def _redone(
+        self, f: Fields, Y: Any, coef: Coef, order: int, paired: bool, shifted: bool
     ) -> Fields:
-        """Sum rows that are tiny or not finite again, in log space: they have no digits.
+        """Sum again the rows that are not accurate.
 
-        Sums may be tiny because terms cancel, too; then this is in vain, which does no harm.
+        With a bound, an allowed error is noise in the tails. Rows are summed again to rounding if
+        they are NaN (outside of a grid) or, where sums are to be accurate relative to themselves,
+        have an element not far above its bound; rows with a shift were computed again before.
+        Without a bound, `shifted` rows that are tiny or not finite have no digits, and are summed
+        again in log space. (Where they are tiny because terms cancel, that does no harm.)
         """
-        scale = float(np.abs(coef.array).max()) if isinstance(coef, Dense) else 1.0
-        if self.program.log_profile is None or scale == 0.0:
-            return f
-        size = np.zeros(len(f.value))
-        for part in (f.value, *f.slopes):
-            size = np.maximum(size, np.abs(part).reshape(len(part), -1).max(axis=1))
-        least = _SMALLEST[str(f.value.dtype)] * scale
-        rows = np.flatnonzero(~((size > least) & np.isfinite(size)))
-        if rows.size:
-            some = coef.columns(rows) if paired else coef
-            assert isinstance(some, Dense | LowRank)
-            again = _blocked.fields(
-                self.program, self.X, Y[rows], some, order=order, paired=paired, shifted=True
-            )
-            f.put(rows, again)
+        if f.bound is not None:
+            small = ~(np.abs(f.value) >= (_NOISE * f.bound if shifted else -np.inf))
+            rows = np.flatnonzero(small.any(axis=1) & (f.shift == 0.0))
+            if rows.size:
+                with options(engine=None, tolerance=0.0):
+                    f.put(rows, self._fields(Y[rows], order, paired, shifted))
+        elif shifted and self.program.log_profile is not None and isinstance(coef, Dense | LowRank):
+            scale = float(np.abs(coef.array).max()) if isinstance(coef, Dense) else 1.0
+            sizes = [np.abs(a).reshape(len(a), -1).max(axis=1) for a in (f.value, *f.slopes)]
+            size = np.max(sizes, axis=0)
+            least = _SMALLEST[str(f.value.dtype)] * scale
+            rows = np.flatnonzero(~((size > least) & np.isfinite(size)))
+            if rows.size and scale > 0.0:
+                queries, some = Y[rows], coef.columns(rows) if paired else coef
+                log = _blocked.fields(self.program, self.X, queries, some, order, paired, True)
+                f.put(rows, log)
         return f
