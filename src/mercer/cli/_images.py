@@ -10,10 +10,9 @@ import numpy as np
 
 from mercer._array import Array
 from mercer.cli._csv import as_text, escape_formulas, write_table
-from mercer.cli._data import Data, Selection
-from mercer.cli._messages import DataError, UsageError, require
+from mercer.cli._data import Data, Selection, check_expansion
 from mercer.cli._output import Output
-from mercer.cli._progress import Progress
+from mercer.cli._terminal import DataError, Progress, UsageError, require
 
 SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".tif", ".tiff", ".webp", ".pgm", ".ppm")
 _FORMATS = ("PNG", "JPEG", "BMP", "TIFF", "WEBP", "PPM")  # Pillow runs Ghostscript for others
@@ -33,10 +32,6 @@ class ImageFolder(Data):
     progress: Progress
 
     row_word: ClassVar[str] = "image"
-
-    @property
-    def same_unit(self) -> bool:
-        return True
 
     @property
     def size(self) -> str:
@@ -66,6 +61,8 @@ def read_images(path: Path, selection: Selection, progress: Progress) -> ImageFo
     if not files:
         raise DataError(f"{path} contains no images ({', '.join(SUFFIXES)})")
     first, _ = read_image(files[0])
+    stored = sum(file.stat().st_size for file in files)
+    check_expansion(path, 4 * len(files) * first.size, stored, selection)
     values = np.empty((len(files), first.size), dtype=np.float32)
     alpha = {}
     for i, file in enumerate(progress.each(files, "reading")):
@@ -80,7 +77,8 @@ def read_images(path: Path, selection: Selection, progress: Progress) -> ImageFo
             alpha[file.name] = opacity
     unused = {entry.name: "not an image" for entry in inside if entry not in files}
     names = tuple(file.name for file in files)
-    return ImageFolder(path, values, (), unused, names, first.shape, alpha, progress)
+    shape = first.shape
+    return ImageFolder(path, values, (), unused, (), names, shape, alpha, progress, same_unit=True)
 
 
 def read_image(file: Path) -> tuple[Array, Array | None]:

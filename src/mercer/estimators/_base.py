@@ -1,14 +1,22 @@
-"""The base class of estimators: kernels as parameters, and threads."""
+"""Base classes of estimators: kernels as parameters, and the parameters of kernel PCA."""
 
 from __future__ import annotations
 
 from contextlib import nullcontext
+from dataclasses import dataclass
 from typing import Any
 
-from sklearn.base import BaseEstimator
+import numpy as np
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
 
+from mercer._array import Array, Points
 from mercer._config import options
-from mercer.kernels import Kernel
+from mercer.engine import n_rows
+from mercer.estimators._kernel_parameter import is_auto, resolve_kernel, set_kernel_tags
+from mercer.estimators._validation import check_rows, check_weights, fit_column_scaler, scaled
+from mercer.exceptions import InputError
+from mercer.kernels import Kernel, Precomputed
 
 
 class KernelEstimator(BaseEstimator):  # type: ignore[misc]
@@ -52,3 +60,54 @@ class KernelEstimator(BaseEstimator):  # type: ignore[misc]
         """Return a context in which an estimator with `n_jobs` uses so many threads."""
         jobs = getattr(self, "n_jobs", None)
         return nullcontext() if jobs is None else options(n_jobs=jobs)
+
+
+class FloatTransformerMixin(TransformerMixin):  # type: ignore[misc]
+    """A transformer that returns float32 for float32."""
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class SubspaceEstimator(KernelEstimator):
+    """What KernelPCA, KernelDenoiser and KernelNovelty share: parameters and checked rows."""
+
+    n_components: Any = None
+    kernel: Any = "auto"
+    gamma: float | None = None
+    scale_columns: str = "none"
+    n_landmarks: int | None = None
+    rule: str = "uniform"
+    random_state: Any = None
+    n_jobs: int | None = None
+
+    def _training_rows(
+        self, X: Any, sample_weight: Any, *, double: bool = False
+    ) -> tuple[Points, Array | None]:
+        """Check rows and weights, fit the scaler of columns, and choose the kernel."""
+        X = check_rows(self, X, reset=True, double=double)
+        w = check_weights(sample_weight, X)
+        given = not is_auto(self.kernel)
+        self.scaler_ = fit_column_scaler(self.scale_columns, X, w, in_data_units=given)
+        X = scaled(self.scaler_, X)
+        if isinstance(self.kernel, str) and self.kernel == "precomputed":
+            if self.gamma is not None:
+                raise InputError("gamma is for kernels given as strings; leave it out")
+            self.kernel_: Kernel = Precomputed(X)
+            X = np.arange(n_rows(X))
+        else:
+            self.kernel_ = resolve_kernel(self.kernel, X, sample_weight=w, gamma=self.gamma)
+        return self.kernel_.points(X), w
+
+    def _new_rows(self, X: Any, *, double: bool = False) -> Any:
+        """Check rows for a fitted estimator, and scale their columns."""
+        check_is_fitted(self)
+        return scaled(self.scaler_, check_rows(self, X, reset=False, double=double))
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        set_kernel_tags(tags, self.kernel)
+        return tags

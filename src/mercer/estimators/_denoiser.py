@@ -3,25 +3,26 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from sklearn.base import OneToOneFeatureMixin, TransformerMixin
+from sklearn.base import OneToOneFeatureMixin
 from sklearn.utils.validation import check_is_fitted
 
 from mercer._array import Array, Points, is_sparse
-from mercer.estimators._base import KernelEstimator
-from mercer.estimators._column_scaling import scaled, unscaled
-from mercer.estimators._kernel_parameter import is_auto, set_kernel_tags
+from mercer.estimators._base import FloatTransformerMixin, SubspaceEstimator
+from mercer.estimators._kernel_parameter import is_auto
 from mercer.estimators._kernel_pca import KernelPCA
-from mercer.estimators._validation import check_rows, check_weights, float_type
+from mercer.estimators._validation import check_rows, check_weights, float_type, scaled, unscaled
 from mercer.exceptions import InputError, MercerWarning
 from mercer.kernels import Kernel
 from mercer.methods import Filter, Truncation, fit_denoiser
 from mercer.methods.denoising._denoiser import held_out_risk
 
 
-class KernelDenoiser(OneToOneFeatureMixin, TransformerMixin, KernelEstimator):  # type: ignore[misc]
+@dataclass(eq=False, repr=False, kw_only=True)
+class KernelDenoiser(OneToOneFeatureMixin, FloatTransformerMixin, SubspaceEstimator):  # type: ignore[misc]
     """Remove noise from rows with kernel principal components.
 
     `fit` finds the principal subspace of the noisy rows, the level of their noise, and how much a
@@ -83,44 +84,16 @@ class KernelDenoiser(OneToOneFeatureMixin, TransformerMixin, KernelEstimator):  
     True
     """
 
-    def __init__(
-        self,
-        n_components: Any = None,
-        *,
-        kernel: Any = "auto",
-        gamma: float | None = None,
-        scale_columns: str = "none",
-        filter: Filter | None = None,  # noqa: A002
-        noise: Any = "auto",
-        trust: Any = "auto",
-        inverse: Any = None,
-        n_landmarks: int | None = None,
-        rule: str = "uniform",
-        random_state: Any = None,
-        n_jobs: int | None = None,
-    ) -> None:
-        self.n_components = n_components
-        self.kernel = kernel
-        self.gamma = gamma
-        self.scale_columns = scale_columns
-        self.filter = filter
-        self.noise = noise
-        self.trust = trust
-        self.inverse = inverse
-        self.n_landmarks = n_landmarks
-        self.rule = rule
-        self.random_state = random_state
-        self.n_jobs = n_jobs
+    n_components: Any = field(default=None, kw_only=False)
+    filter: Filter | None = None
+    noise: Any = "auto"
+    trust: Any = "auto"
+    inverse: Any = None
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> KernelDenoiser:
         """Find the principal subspace of the rows of X, their noise, and the trust.
 
-        Parameters
-        ----------
-        X : array_like or CSR matrix of shape (n, d)
-        y : ignored
-        sample_weight : array_like of shape (n,), optional
-            A weight of 2 is the same as repeating the row, a weight of 0 as leaving it out.
+        With `sample_weight`, a weight of 2 is the same as repeating the row; y is ignored.
         """
         if self.kernel == "precomputed" or (
             isinstance(self.kernel, Kernel) and not self.kernel.domain.is_vector
@@ -143,7 +116,8 @@ class KernelDenoiser(OneToOneFeatureMixin, TransformerMixin, KernelEstimator):  
                 pca.subspace_, rows, weights=weights, filter=shrink, noise=self.noise,
                 trust=self.trust, inverse=pca.inverse_,
             )  # fmt: skip
-        self.pca_, self.denoiser_, self.kernel_ = pca, fitted, pca.kernel_
+        self.pca_, self.denoiser_ = pca, fitted
+        self.kernel_, self.scaler_ = pca.kernel_, pca.scaler_
         self.noise_, self.trust_ = fitted.noise, fitted.trust
         if self.noise_ == 0.0 and self.trust_ == 0.0 and is_auto(self.noise):
             warnings.warn(
@@ -155,47 +129,25 @@ class KernelDenoiser(OneToOneFeatureMixin, TransformerMixin, KernelEstimator):  
         return self
 
     def transform(self, X: Any) -> Array:
-        """Return the rows with noise taken out: y + trust (D(y) - y).
-
-        Parameters
-        ----------
-        X : array_like or CSR matrix of shape (m, d)
-
-        Returns
-        -------
-        array of shape (m, d)
-        """
+        """Return the rows of X with noise taken out, y + trust (D(y) - y), shape (m, d)."""
         check_is_fitted(self)
         X = check_rows(self, X, reset=False)
         if self.trust_ == 0.0:  # unchanged to the last bit; scaling would round
             return np.array(X.toarray() if is_sparse(X) else X)
         with self._threads():
-            found = self.denoiser_(scaled(self.pca_.scaler_, X))
-        return np.asarray(unscaled(self.pca_.scaler_, found), dtype=float_type(X))
+            found = self.denoiser_(scaled(self.scaler_, X))
+        return np.asarray(unscaled(self.scaler_, found), dtype=float_type(X))
 
     def score(self, X: Any, y: Any = None) -> float:
         """Return minus the mean squared error of denoising, for model selection.
 
-        Parameters
-        ----------
-        X : array_like of shape (m, d)
-            Noisy rows.
-        y : array_like of shape (m, d), optional
-            The same rows without noise. Without them (or with labels, which are ignored), the error
-            is Stein's estimate for the noise `noise_`: give a number as `noise` if estimators that
-            are compared should agree on it.
+        y are the rows of X without noise. Without them (or with labels, which are ignored), the
+        error is Stein's estimate for the noise `noise_`: give a number as `noise` if estimators
+        that are compared should agree on it.
         """
-        check_is_fitted(self)
-        scaler = self.pca_.scaler_
-        X = scaled(scaler, check_rows(self, X, reset=False))
+        X = self._new_rows(X)
         with self._threads():
             if y is not None and np.shape(y) == np.shape(X):
-                clean = scaled(scaler, np.asarray(y, dtype=np.float64))
+                clean = scaled(self.scaler_, np.asarray(y, dtype=np.float64))
                 return -float(np.mean((self.denoiser_(X) - clean) ** 2))
             return -held_out_risk(self.denoiser_, X).at(self.trust_)
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        set_kernel_tags(tags, self.kernel)
-        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
-        return tags

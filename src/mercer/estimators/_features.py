@@ -4,59 +4,46 @@ from __future__ import annotations
 
 import warnings
 from abc import abstractmethod
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import Any
 
 import numpy as np
-from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.base import ClassNamePrefixFeaturesOutMixin
 from sklearn.utils.validation import check_array, check_is_fitted
 
 from mercer import linalg
 from mercer._array import Array, positive_int
 from mercer._random import as_generator
 from mercer.engine import n_columns, n_rows
-from mercer.estimators._base import KernelEstimator
+from mercer.estimators._base import FloatTransformerMixin, KernelEstimator
 from mercer.estimators._inverse_regression import fit_ridge_inverse
 from mercer.estimators._kernel_parameter import resolve_kernel, set_kernel_tags
 from mercer.estimators._validation import check_rows, float_type
 from mercer.exceptions import InputError, MercerWarning, UnavailableError
 
 
-class _KernelFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimator):  # type: ignore[misc]
-    """What both transformers share: `transform` and `inverse_transform`."""
+@dataclass(eq=False, repr=False)
+class _KernelFeatures(ClassNamePrefixFeaturesOutMixin, FloatTransformerMixin, KernelEstimator):  # type: ignore[misc]
+    """What both transformers share: parameters, `transform` and `inverse_transform`."""
+
+    kernel: Any = "auto"
+    n_components: int = 100
+    _: KW_ONLY
+    gamma: float | None = None
+    random_state: Any = None
 
     @abstractmethod
     def _features(self, X: Any) -> Array:
         """The features of checked points."""
 
     def transform(self, X: Any) -> Array:
-        """Return the features z(x_i).
-
-        Parameters
-        ----------
-        X : array_like or sparse matrix of shape (m, d)
-
-        Returns
-        -------
-        array of shape (m, r)
-            Dense, float32 for float32 points.
-        """
+        """Return the features z(x_i), dense, shape (m, r); float32 for float32 points."""
         check_is_fitted(self)
         X = check_rows(self, X, reset=False)
         return self._features(X).astype(float_type(X), copy=False)
 
     def inverse_transform(self, Z: Any) -> Array:
-        """Return points for features, x = intercept + B'z, by the ridge regression of `fit`.
-
-        Parameters
-        ----------
-        Z : array_like of shape (m, r)
-
-        Returns
-        -------
-        array of shape (m, d)
-            Dense, float32 for float32 features.
-        """
+        """Return points for features, x = intercept + B'z, by the ridge regression of `fit`."""
         check_is_fitted(self)
         if not self.kernel_.domain.is_vector:
             raise InputError(
@@ -78,10 +65,10 @@ class _KernelFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelE
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         set_kernel_tags(tags, self.kernel)
-        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
 
 
+@dataclass(eq=False, repr=False)
 class Nystroem(_KernelFeatures):
     """Features z(x) with z(x)'z(y) ~ k(x, y), from landmarks Z among the training points.
 
@@ -97,21 +84,19 @@ class Nystroem(_KernelFeatures):
     Parameters
     ----------
     kernel : Kernel or str, default="auto"
-        Any positive definite kernel. "auto" is Gaussian with 2 s^2 = m^2, m the median distance
-        between rows. Names as in `KernelPCA`.
+        Any positive definite kernel; "auto" and other names as in `KernelPCA`. With a kernel on
+        strings `fit` and `transform` take lists of strings, and there is no `inverse_transform`.
     n_components : int, default=100
         The number of landmarks; n if it is larger, with a warning.
     rule : {"uniform", "kmeans", "leverage", "pivoted"}, default="uniform"
         How landmarks are chosen, see `mercer.linalg.nystrom`: uniformly at random, centres of
         k-means (dense vectors only), at random by leverage, greedy pivots.
-    gamma : float, optional
-        > 0, for the names that have one; 1 / d by default ("chi2": 1).
-    random_state : int, Generator, RandomState or None
+    gamma, random_state
+        As in `KernelPCA`.
 
     Attributes
     ----------
     kernel_ : Kernel
-        The kernel that is used.
     components_ : the landmarks; those that depend on others to rounding are left out
     component_indices_ : array of shape (r,) or None
         Their rows in the training points; None for centres of k-means.
@@ -125,17 +110,10 @@ class Nystroem(_KernelFeatures):
         The inverse, x = intercept + z B.
     inverse_penalty_ : array of shape (d,)
         The ridge penalty of each column.
-    n_features_in_, feature_names_in_ : as in scikit-learn
 
     See Also
     --------
     RandomFeatures : features that do not depend on the training points.
-
-    Notes
-    -----
-    The kernel's domain decides what points are: with a kernel on strings `fit` and `transform` take
-    lists of strings, and there is no `inverse_transform`. `inverse_coef_` has r numbers per column
-    of the data, many for very wide sparse data.
 
     References
     ----------
@@ -154,29 +132,10 @@ class Nystroem(_KernelFeatures):
     True
     """
 
-    def __init__(
-        self,
-        kernel: Any = "auto",
-        n_components: int = 100,
-        *,
-        rule: str = "uniform",
-        gamma: float | None = None,
-        random_state: Any = None,
-    ) -> None:
-        self.kernel = kernel
-        self.n_components = n_components
-        self.rule = rule
-        self.gamma = gamma
-        self.random_state = random_state
+    rule: str = field(default="uniform", kw_only=True)
 
     def fit(self, X: Any, y: Any = None) -> Nystroem:
-        """Choose landmarks and fit the inverse.
-
-        Parameters
-        ----------
-        X : array_like or sparse matrix of shape (n, d), or points of the kernel's domain
-        y : ignored
-        """
+        """Choose landmarks among the rows of X and fit the inverse; y is ignored."""
         self._fit(check_rows(self, X, reset=True))
         return self
 
@@ -191,11 +150,10 @@ class Nystroem(_KernelFeatures):
         """Fit to checked points and return their features."""
         kernel = resolve_kernel(self.kernel, X, gamma=self.gamma)
         if positive_int(self.n_components, "n_components") > n_rows(X):
-            message = (
+            warnings.warn(
                 f"n_components={self.n_components} is more than the {n_rows(X)} training points; "
-                "all of them are landmarks"
-            )
-            warnings.warn(message, MercerWarning, stacklevel=3)
+                "all of them are landmarks", MercerWarning, stacklevel=3,
+            )  # fmt: skip
         low = linalg.nystrom(
             kernel, X, self.n_components, rule=self.rule, random_state=self.random_state
         )
@@ -225,6 +183,7 @@ class Nystroem(_KernelFeatures):
         return tags
 
 
+@dataclass(eq=False, repr=False)
 class RandomFeatures(_KernelFeatures):
     """Features z(x) with E z(x)'z(y) = k(x, y), from random frequencies of the kernel.
 
@@ -237,27 +196,23 @@ class RandomFeatures(_KernelFeatures):
     ----------
     kernel : Kernel or str, default="auto"
         A kernel with a spectral measure, such as `Gaussian`, `Laplace` and `Matern`, and sums,
-        products and linear maps of them. "auto" is Gaussian with 2 s^2 = m^2, m the median distance
-        between rows; also "gaussian" ("rbf"), "laplace" and "matern".
+        products and linear maps of them; or the names of these.
     n_components : int, default=100
         The number of features 2 m; an odd number is increased by one.
     kind : {"orthogonal", "plain"}, default="orthogonal"
         Frequencies in orthogonal blocks (smaller error), or independent ones.
-    gamma : float, optional
-        > 0, for the names that have one; 1 / d by default.
-    random_state : int, Generator, RandomState or None
+    gamma, random_state
+        As in `KernelPCA`.
 
     Attributes
     ----------
-    kernel_ : Kernel
-        The kernel that is used.
     n_components_ : int
         The number of features, even.
     error_ : float
         Root mean square of z(x)'z(y) - k(x, y) over 1000 random pairs of training points.
     map_ : mercer.linalg.RandomFeatures
         The map; its `frequencies` are the w_j.
-    inverse_coef_, inverse_intercept_, inverse_penalty_, n_features_in_, feature_names_in_
+    kernel_, inverse_coef_, inverse_intercept_, inverse_penalty_
         As in `Nystroem`.
 
     See Also
@@ -282,45 +237,22 @@ class RandomFeatures(_KernelFeatures):
     True
     """
 
-    def __init__(
-        self,
-        kernel: Any = "auto",
-        n_components: int = 100,
-        *,
-        kind: str = "orthogonal",
-        gamma: float | None = None,
-        random_state: Any = None,
-    ) -> None:
-        self.kernel = kernel
-        self.n_components = n_components
-        self.kind = kind
-        self.gamma = gamma
-        self.random_state = random_state
+    kind: str = field(default="orthogonal", kw_only=True)
 
     def fit(self, X: Any, y: Any = None) -> RandomFeatures:
-        """Draw frequencies, measure the error, and fit the inverse.
-
-        Parameters
-        ----------
-        X : array_like or sparse matrix of shape (n, d)
-        y : ignored
-        """
+        """Draw frequencies, measure the error, and fit the inverse; y is ignored."""
         X = check_rows(self, X, reset=True)
         kernel = resolve_kernel(self.kernel, X, gamma=self.gamma)
-        n_frequencies = (positive_int(self.n_components, "n_components") + 1) // 2
+        even = 2 * ((positive_int(self.n_components, "n_components") + 1) // 2)
         try:
             kernel.spectral_measure(n_columns(X) if kernel.domain.is_vector else 1)
         except UnavailableError as error:
             cure = "use Nystroem, which takes every positive definite kernel"
             raise UnavailableError(f"{error}; {cure}") from error
         rng = as_generator(self.random_state)
-        drawn = linalg.random_features(
-            kernel, n_columns(X), 2 * n_frequencies, kind=self.kind, random_state=rng
-        )
-        self.kernel_ = kernel
-        self.map_ = drawn
-        self.n_components_ = drawn.n_features
-        self.error_ = drawn.error(X, random_state=rng).rms
+        drawn = linalg.random_features(kernel, n_columns(X), even, kind=self.kind, random_state=rng)
+        self.kernel_, self.map_, self.n_components_ = kernel, drawn, drawn.n_features
+        self.error_ = drawn.error(X, random_state=rng)
         found = fit_ridge_inverse(lambda rows: drawn(X[rows]), X)
         self.inverse_intercept_, self.inverse_coef_, self.inverse_penalty_ = found
         return self

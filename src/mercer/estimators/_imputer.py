@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.base import TransformerMixin
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted, validate_data
 
-from mercer._array import Array, is_sparse
-from mercer.estimators._base import KernelEstimator
+from mercer._array import Array
+from mercer.estimators._base import FloatTransformerMixin, KernelEstimator
 from mercer.estimators._kernel_parameter import is_auto, resolve_kernel
 from mercer.estimators._validation import check_weights
 from mercer.exceptions import InputError
 from mercer.methods import Filter, fit_imputer
 
 
-class KernelImputer(TransformerMixin, KernelEstimator):  # type: ignore[misc]
+@dataclass(eq=False, repr=False)
+class KernelImputer(FloatTransformerMixin, KernelEstimator):
     """Fill missing values with kernel PCA; observed values are not changed.
 
     `fit` completes the training rows in rounds: kernel PCA of the completed rows, then kernel ridge
@@ -32,10 +33,9 @@ class KernelImputer(TransformerMixin, KernelEstimator):  # type: ignore[misc]
         "auto" is the automatic Gaussian of `fit_imputer`. Names as in `KernelPCA`.
     n_components, filter, scale_columns, n_landmarks
         As for `fit_imputer`. The result is in the units of X.
-    max_iter : int, default=20
-        Rounds at most, in `fit` and `transform`.
-    tol : float, default=1e-3
-        A round or iteration that changes less is the last, relative to the scale of the columns.
+    max_iter, tol : int and float
+        Rounds at most, in `fit` and `transform`; a round that changes less, relative to the scale
+        of the columns, is the last.
     add_indicator : bool, default=False
         Append a column of zeros and ones for every column that had missing values in `fit`.
     keep_empty_features : bool, default=False
@@ -49,17 +49,10 @@ class KernelImputer(TransformerMixin, KernelEstimator):  # type: ignore[misc]
     ----------
     imputer_ : mercer.methods.Imputer
         The fitted map.
-    kernel_ : Kernel or None
-        None if only column means could be learned.
+    kernel_, changes_, status_, error_
+        As in `Imputer`.
     n_iter_ : int
         Rounds in `fit`.
-    changes_ : array of shape (`n_iter_`,)
-        How far the missing entries moved in each round.
-    status_ : mercer.Status
-        Why `fit` stopped.
-    error_ : float
-        Mean squared error on the hidden entries over that of column means.
-    n_features_in_, feature_names_in_ : as in scikit-learn
 
     See Also
     --------
@@ -80,43 +73,23 @@ class KernelImputer(TransformerMixin, KernelEstimator):  # type: ignore[misc]
     array([[1., 4., 1.]])
     """
 
-    def __init__(
-        self,
-        kernel: Any = "auto",
-        *,
-        n_components: Any = None,
-        filter: Filter | None = None,  # noqa: A002
-        scale_columns: str = "auto",
-        n_landmarks: int | None = None,
-        max_iter: int = 20,
-        tol: float = 1e-3,
-        add_indicator: bool = False,
-        keep_empty_features: bool = False,
-        random_state: Any = 0,
-        n_jobs: int | None = None,
-    ) -> None:
-        self.kernel = kernel
-        self.n_components = n_components
-        self.filter = filter
-        self.scale_columns = scale_columns
-        self.n_landmarks = n_landmarks
-        self.max_iter = max_iter
-        self.tol = tol
-        self.add_indicator = add_indicator
-        self.keep_empty_features = keep_empty_features
-        self.random_state = random_state
-        self.n_jobs = n_jobs
+    kernel: Any = "auto"
+    _: KW_ONLY
+    n_components: Any = None
+    filter: Filter | None = None
+    scale_columns: str = "auto"
+    n_landmarks: int | None = None
+    max_iter: int = 20
+    tol: float = 1e-3
+    add_indicator: bool = False
+    keep_empty_features: bool = False
+    random_state: Any = 0
+    n_jobs: int | None = None
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> KernelImputer:
-        """Complete the rows of X, and learn to complete others.
+        """Complete the rows of X, with NaN where missing, and learn to complete others.
 
-        Parameters
-        ----------
-        X : array_like of shape (n, d)
-            NaN where missing.
-        y : ignored
-        sample_weight : array_like of shape (n,), optional
-            A weight of 2 is the same as repeating the row, a weight of 0 as leaving it out.
+        With `sample_weight`, a weight of 2 is the same as repeating the row; y is ignored.
         """
         X = self._validated(X, reset=True)
         weights = check_weights(sample_weight, X)
@@ -135,27 +108,13 @@ class KernelImputer(TransformerMixin, KernelEstimator):  # type: ignore[misc]
                 n_landmarks=self.n_landmarks, max_iter=self.max_iter, tol=self.tol,
                 random_state=self.random_state,
             )  # fmt: skip
-        self.imputer_ = imputer
-        self.kernel_ = imputer.kernel
+        self.imputer_, self.kernel_ = imputer, imputer.kernel
+        self.changes_, self.status_, self.error_ = imputer.changes, imputer.status, imputer.error
         self.n_iter_ = max(len(imputer.changes), 1)  # scikit-learn wants one in any case
-        self.changes_ = imputer.changes
-        self.status_ = imputer.status
-        self.error_ = imputer.error
         return self
 
     def transform(self, X: Any) -> Array:
-        """Return X with its missing values filled.
-
-        Parameters
-        ----------
-        X : array_like of shape (m, d)
-            NaN where missing.
-
-        Returns
-        -------
-        array of shape (m, d_out)
-            float32 where X is.
-        """
+        """Return X with its missing values filled, shape (m, d_out)."""
         check_is_fitted(self)
         X = self._validated(X, reset=False)
         with self._threads():
@@ -171,14 +130,8 @@ class KernelImputer(TransformerMixin, KernelEstimator):  # type: ignore[misc]
     def get_feature_names_out(self, input_features: Any = None) -> Array:
         """Return the names of the columns that `transform` gives.
 
-        Parameters
-        ----------
-        input_features : array_like of str, optional
-            Names of the columns of X; by default those seen in `fit`, or x0, x1, ...
-
-        Returns
-        -------
-        object array of shape (d_out,)
+        `input_features` are the names of the columns of X; by default those seen in `fit`, or x0,
+        x1, ...
         """
         check_is_fitted(self)
         names = _check_feature_names_in(self, input_features)
@@ -189,19 +142,11 @@ class KernelImputer(TransformerMixin, KernelEstimator):  # type: ignore[misc]
         return np.asarray([*kept, *flags], dtype=object)
 
     def _validated(self, X: Any, *, reset: bool) -> Array:
-        if is_sparse(X):
-            raise TypeError(
-                "Sparse data was passed, but a sparse matrix does not distinguish missing values "
-                "from 0: use '.toarray()' to make it dense"
-            )
-        return np.asarray(
-            validate_data(
-                self, X, dtype=[np.float64, np.float32], ensure_all_finite="allow-nan", reset=reset
-            )
-        )
+        types = [np.float64, np.float32]
+        X = validate_data(self, X, dtype=types, ensure_all_finite="allow-nan", reset=reset)
+        return np.asarray(X)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
-        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags

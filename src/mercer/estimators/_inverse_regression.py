@@ -24,13 +24,10 @@ def fit_ridge_inverse(features: Callable[[slice], Array], X: Any) -> tuple[Array
     times the residual over the square of the degrees of freedom that are left. In the eigenbasis of
     S, with eigenvalues e_j and a = V'C, the residual of a column is the part outside the span of
     the features plus sum_j (a_j^2 / e_j) (p / (e_j + p))^2, and n - 1 - r + sum_j p / (e_j + p)
-    degrees of freedom are left. So a penalty costs r operations per column. The largest matrix has
-    min(n, r) rows and columns. (scikit-learn's `RidgeCV` needs all features at once, and a product
-    with them for each penalty.)
+    degrees of freedom are left. So a penalty costs r operations per column.
 
     `features` gives those of a slice of rows, shape (b, r). Returns the intercept, B and the
-    penalty of each column of the data (0 if features do not vary): shapes (d,), (r, d) and (d,),
-    with x = intercept + B'z.
+    penalty of each column (0 if features do not vary), with x = intercept + B'z.
     """
     n = n_rows(X)
     first = features(slice(0, min(n, _BLOCK)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -9,13 +10,14 @@ from sklearn.base import DensityMixin
 from sklearn.utils.validation import check_is_fitted
 
 from mercer._array import Array, Points, as_points
-from mercer.estimators._bandwidth_parameter import density_kernel
 from mercer.estimators._base import KernelEstimator
+from mercer.estimators._kernel_parameter import density_kernel
 from mercer.estimators._validation import check_rows, check_weights
 from mercer.kernels import Vectors
 from mercer.methods import adaptive_density
 
 
+@dataclass(eq=False, repr=False)
 class KernelDensity(DensityMixin, KernelEstimator):  # type: ignore[misc]
     """Kernel density estimate f(x) = sum_i w_i k(x, x_i) / Z, with Z the integral of k.
 
@@ -60,28 +62,16 @@ class KernelDensity(DensityMixin, KernelEstimator):  # type: ignore[misc]
     (2, 1)
     """
 
-    def __init__(
-        self,
-        kernel: Any = "auto",
-        *,
-        bandwidth: Any = "auto",
-        sensitivity: float = 0.0,
-        n_jobs: int | None = None,
-    ) -> None:
-        self.kernel = kernel
-        self.bandwidth = bandwidth
-        self.sensitivity = sensitivity
-        self.n_jobs = n_jobs
+    kernel: Any = "auto"
+    _: KW_ONLY
+    bandwidth: Any = "auto"
+    sensitivity: float = 0.0
+    n_jobs: int | None = None
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> KernelDensity:
-        """Choose the bandwidth and build the density.
+        """Choose the bandwidth and build the density of the rows of X, shape (n, d).
 
-        Parameters
-        ----------
-        X : array_like of shape (n, d)
-        y : ignored
-        sample_weight : array_like of shape (n,), optional
-            A weight of 2 is the same as repeating the row; rows of weight 0 are left out.
+        With `sample_weight`, a weight of 2 is the same as repeating the row; y is ignored.
         """
         X = check_rows(self, X, reset=True, double=True)  # logarithms are compared
         w = check_weights(sample_weight, X)
@@ -94,12 +84,7 @@ class KernelDensity(DensityMixin, KernelEstimator):  # type: ignore[misc]
         return self
 
     def score_samples(self, X: Any) -> Array:
-        """Return log f(x_j), shape (m,); -inf outside the support of a window.
-
-        Parameters
-        ----------
-        X : array_like of shape (m, d)
-        """
+        """Return log f(x_j) for the rows of X, shape (m,); -inf outside the support of a window."""
         check_is_fitted(self)
         X = check_rows(self, X, reset=False, double=True)
         with self._threads():
@@ -110,12 +95,6 @@ class KernelDensity(DensityMixin, KernelEstimator):  # type: ignore[misc]
         return float(np.sum(self.score_samples(X)))
 
     def sample(self, n_samples: int = 1, random_state: Any = None) -> Array:
-        """Return independent draws from the density, shape (n_samples, d).
-
-        Parameters
-        ----------
-        n_samples : int
-        random_state : int, Generator, RandomState or None
-        """
+        """Return independent draws from the density, shape (n_samples, d)."""
         check_is_fitted(self)
         return self.density_.sample(n_samples, random_state)

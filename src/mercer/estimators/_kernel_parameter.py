@@ -1,4 +1,4 @@
-"""The `kernel` parameter of estimators: a kernel, a name that scikit-learn knows, or "auto"."""
+"""The parameters `kernel` and `bandwidth` of estimators: values, names and rules."""
 
 from __future__ import annotations
 
@@ -7,21 +7,26 @@ from typing import Any
 
 import numpy as np
 
-from mercer._array import as_points, as_weights, positive
+from mercer._array import Array, Points, as_points, as_weights, positive
 from mercer.exceptions import InputError
 from mercer.kernels import (
     ChiSquare,
+    Epanechnikov,
     Gaussian,
     Kernel,
     Laplace,
     Matern,
     Polynomial,
     Sigmoid,
+    Uniform,
     median_scale,
 )
 from mercer.kernels._histogram import NonNegative
 from mercer.kernels._names import ALIASES, KERNELS
 from mercer.methods._rows import distinct_rows
+from mercer.methods.density._bandwidth import BANDWIDTH_RULES, density_scale
+from mercer.methods.density._density import stretched
+from mercer.methods.modes._scale_space import scale_space
 
 _FROM_GAMMA: dict[str, Callable[[float], Kernel]] = {
     "gaussian": Gaussian.from_gamma,
@@ -31,6 +36,14 @@ _FROM_GAMMA: dict[str, Callable[[float], Kernel]] = {
     "sigmoid": lambda gamma: Sigmoid.from_gamma(gamma, 1.0),
     "chi2": ChiSquare,
 }
+_DENSITY_NAMES: dict[str, Kernel] = {
+    "auto": Gaussian(1.0),
+    "gaussian": Gaussian(1.0),
+    "epanechnikov": Epanechnikov(1.0),
+    "tophat": Uniform(1.0),
+    "exponential": Laplace(1.0),
+}
+BANDWIDTHS = (*BANDWIDTH_RULES, "stable")
 
 
 def resolve_kernel(
@@ -39,25 +52,10 @@ def resolve_kernel(
     """Return the kernel of a `kernel` parameter, given the training points.
 
     A kernel is returned as it is. "auto" is the Gaussian kernel with 2 s^2 = m^2, m the median
-    distance between distinct rows (s = 1 if no two rows differ). The other names, which the command
-    line uses too, follow scikit-learn's formulas and defaults where it has them:
-
-    ========================  ==================================  =====================
-    name                      k(x, y)                             gamma if None
-    ========================  ==================================  =====================
-    "gaussian", "rbf"         exp(-gamma |x - y|^2)               1 / n_features
-    "laplace"                 exp(-gamma |x - y|)                 1 / n_features
-    "matern"                  Matern with nu 3/2, length 1/gamma  1 / n_features
-    "polynomial", "poly"      (gamma <x, y> + 1)^3                1 / n_features
-    "sigmoid"                 tanh(gamma <x, y> + 1)              1 / n_features
-    "chi2"                    exp(-gamma chi2(x, y))              1
-    "linear"                  <x, y>                              has none
-    "cosine"                  <x, y> / (|x| |y|)                  has none
-    ========================  ==================================  =====================
-
-    "laplace" uses the Euclidean distance. It differs from scikit-learn's "laplacian", which is
-    refused. Estimators that support "precomputed" handle it themselves. A gamma that would be
-    ignored is refused.
+    distance between distinct rows (s = 1 if no two rows differ). The other names follow
+    scikit-learn's formulas and defaults: gamma is 1 / n_features if None, 1 for "chi2". "laplace"
+    uses the Euclidean distance, unlike scikit-learn's "laplacian", which is refused. A gamma that
+    would be ignored is refused.
     """
     name = ALIASES.get(kernel, kernel) if isinstance(kernel, str) else None
     if name in _FROM_GAMMA:
@@ -79,6 +77,46 @@ def resolve_kernel(
             f"of the kernels that have it: {names}"
         )
     return chosen
+
+
+def density_kernel(
+    kernel: Any,
+    bandwidth: Any,
+    X: Array | Points,
+    weights: Array | None,
+    *,
+    for_mean_shift: bool = False,
+) -> Kernel:
+    """Return the kernel that the two parameters specify, given the rows.
+
+    A bandwidth is a length; a rule of `density_scale`; "stable", which is `scale_space(X).best`; or
+    "auto": "silverman" for a kernel given by name, and no change for a kernel object. For mean
+    shift "flat" is a name too: mean shift with a flat kernel climbs the density of "epanechnikov".
+    """
+    names = _DENSITY_NAMES
+    if for_mean_shift:
+        names = {**names, "flat": names["epanechnikov"]}
+    named = isinstance(kernel, str) and kernel in names
+    if not named and not isinstance(kernel, Kernel):
+        known = ", ".join(map(repr, names))
+        raise InputError(
+            f"kernel must be a kernel such as Gaussian(1.0), or one of {known}, got {kernel!r}"
+        )
+    chosen: Kernel = names[kernel] if named else kernel
+    if isinstance(bandwidth, str) and bandwidth == "auto":
+        if not named:
+            return chosen
+        bandwidth = "silverman"
+    if not isinstance(bandwidth, str):
+        h = positive(bandwidth, "bandwidth")
+    elif bandwidth == "stable":
+        h = scale_space(X, kernel=chosen, weights=weights).best
+    elif bandwidth in BANDWIDTHS:
+        h = density_scale(X, rule=bandwidth, kernel=chosen, weights=weights)
+    else:
+        known = ", ".join(map(repr, ("auto", *BANDWIDTHS)))
+        raise InputError(f"bandwidth must be a number > 0 or a rule ({known}), got {bandwidth!r}")
+    return stretched(chosen, h / getattr(chosen, "length_scale", 1.0), X.shape[1])
 
 
 def is_auto(parameter: Any) -> bool:
@@ -113,10 +151,7 @@ def _auto_length(X: Any, weights: Any) -> float:
     """s with 2 s^2 the squared median distance between distinct rows; 1 if no two rows differ."""
     X = as_points(X)
     as_weights(weights, X.shape[0])  # raises if they are wrong
-    try:
-        return median_scale(X, weights=weights) / float(np.sqrt(2.0))
-    except InputError:  # all rows are equal, or, if there are many, all that were drawn
-        rows, mass = distinct_rows(X, weights)
+    rows, mass = distinct_rows(X, weights)
     try:
         return median_scale(rows, weights=mass) / float(np.sqrt(2.0))
     except InputError:  # one row, or rows so close that their squared distances are zero

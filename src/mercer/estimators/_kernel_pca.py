@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.base import ClassNamePrefixFeaturesOutMixin
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from mercer._array import Array, as_points
 from mercer.engine import n_rows, pieces
-from mercer.estimators._base import KernelEstimator
-from mercer.estimators._column_scaling import fit_column_scaler, scaled, unscaled
-from mercer.estimators._kernel_parameter import is_auto, resolve_kernel, set_kernel_tags
-from mercer.estimators._validation import check_rows, check_weights, float_type
+from mercer.estimators._base import FloatTransformerMixin, SubspaceEstimator
+from mercer.estimators._validation import check_weights, float_type, scaled, unscaled
 from mercer.exceptions import InputError
-from mercer.kernels import Kernel, Precomputed
+from mercer.kernels import Precomputed
 from mercer.methods import kernel_pca
-from mercer.methods.pca._inverse import fit_inverse, reconstruct
-from mercer.methods.pca._landmark_pca import LandmarkScatter
+from mercer.methods.pca._kernel_pca import LandmarkScatter, fit_inverse, reconstruct
 from mercer.preimages import LinearInverse
 from mercer.space import Subspace, feature
 
@@ -34,7 +32,8 @@ def _has_landmarks(model: Any) -> bool:
     return True
 
 
-class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimator):  # type: ignore[misc]
+@dataclass(eq=False, repr=False, kw_only=True)
+class KernelPCA(ClassNamePrefixFeaturesOutMixin, FloatTransformerMixin, SubspaceEstimator):  # type: ignore[misc]
     """Kernel principal component analysis with an inverse.
 
     Fits the affine subspace mu + span(f_1, ..., f_r) of the kernel's Hilbert space that is nearest
@@ -52,7 +51,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
         distinct rows. "precomputed" takes Gram matrices instead of rows. Other names: "gaussian"
         ("rbf"), "laplace", "matern", "polynomial" ("poly"), "sigmoid", "chi2", "linear", "cosine".
     gamma : float, optional
-        For kernels that are given by name.
+        > 0, for names that have one as in scikit-learn; 1 / d by default ("chi2": 1).
     scale_columns : {"none", "std"}
         Whether the automatic kernel sees columns as they are, or divided by their standard
         deviations. A kernel that is given is in the units of the data.
@@ -115,62 +114,19 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
     ((60, 8), True)
     """
 
-    def __init__(
-        self,
-        n_components: Any = None,
-        *,
-        kernel: Any = "auto",
-        gamma: float | None = None,
-        scale_columns: str = "none",
-        inverse: Any = None,
-        n_landmarks: int | None = None,
-        rule: str = "uniform",
-        eigen_solver: str | None = None,
-        whiten: bool = False,
-        random_state: Any = None,
-        n_jobs: int | None = None,
-    ) -> None:
-        self.n_components = n_components
-        self.kernel = kernel
-        self.gamma = gamma
-        self.scale_columns = scale_columns
-        self.inverse = inverse
-        self.n_landmarks = n_landmarks
-        self.rule = rule
-        self.eigen_solver = eigen_solver
-        self.whiten = whiten
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-
-    # --- fitting ------------------------------------------------------------------------------
+    n_components: Any = field(default=None, kw_only=False)
+    inverse: Any = None
+    eigen_solver: str | None = None
+    whiten: bool = False
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> KernelPCA:
-        """Find the principal subspace of the rows of X.
+        """Find the principal subspace of the rows of X, dense or CSR.
 
-        Parameters
-        ----------
-        X : array_like or CSR matrix of shape (n, d); a Gram matrix for "precomputed"
-        y : ignored
-        sample_weight : array_like of shape (n,), optional
-            A weight of 2 is the same as repeating the row, a weight of 0 as leaving it out.
+        With `sample_weight`, a weight of 2 is the same as repeating the row; y is ignored.
         """
-        X = check_rows(self, X, reset=True)
-        weights = check_weights(sample_weight, X)
-        given = not is_auto(self.kernel)
-        self.scaler_ = fit_column_scaler(self.scale_columns, X, weights, in_data_units=given)
-        X = scaled(self.scaler_, X)
         self.__dict__.pop("_sums", None)  # of an earlier fit
         with self._threads():
-            if isinstance(self.kernel, str) and self.kernel == "precomputed":
-                if self.gamma is not None:
-                    raise InputError("gamma is for kernels given as strings; leave it out")
-                self.kernel_: Kernel = Precomputed(X)
-                X = np.arange(n_rows(X))
-            else:
-                self.kernel_ = resolve_kernel(
-                    self.kernel, X, sample_weight=weights, gamma=self.gamma
-                )
-            X = self.kernel_.points(X)
+            X, weights = self._training_rows(X, sample_weight)
             landmarks = self.n_landmarks
             if landmarks is None and self.n_components is None and n_rows(X) > _MANY:
                 landmarks = _LANDMARKS
@@ -192,16 +148,10 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
 
         The first call chooses the kernel, the scale of the columns and the landmarks. Sums over all
         rows are kept, so the result is that of all rows at once, in the span of the landmarks.
-
-        Parameters
-        ----------
-        X : array_like or CSR matrix of shape (n, d)
-        y : ignored
-        sample_weight : array_like of shape (n,), optional
         """
         if not hasattr(self, "_sums"):
             return self.fit(X, y, sample_weight)
-        X = scaled(self.scaler_, check_rows(self, X, reset=False))
+        X = self._new_rows(X)
         with self._threads():
             return self._add(X, check_weights(sample_weight, X))
 
@@ -223,40 +173,28 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
         self.inverse_ = fit_inverse(inverse, plane, X, weights)
         return self
 
-    # --- using --------------------------------------------------------------------------------
-
     def transform(self, X: Any) -> Array:
-        """Return the coordinates of the rows in the subspace, shape (m, r).
+        """Return the coordinates of the rows of X in the subspace, shape (m, r).
 
-        Parameters
-        ----------
-        X : array_like or CSR matrix of shape (m, d); k(rows, training rows) for "precomputed"
+        For "precomputed", X is k(rows, training rows).
         """
-        check_is_fitted(self)
-        X = check_rows(self, X, reset=False)
+        X = self._new_rows(X)
         plane = self.subspace_
         with self._threads():
             if isinstance(self.kernel_, Precomputed):
                 f = plane.directions.coef.tile(slice(None), slice(None))
                 c = np.asarray(X @ f - plane.directions.inner(plane.origin))
             else:
-                c = np.asarray(plane.coordinates(feature(self.kernel_, scaled(self.scaler_, X))))
+                c = np.asarray(plane.coordinates(feature(self.kernel_, X)))
         if self.whiten:
             c = c / self._spread()
         return c.astype(float_type(X), copy=False)
 
     def inverse_transform(self, X: Any) -> Any:
-        """Return the data points of coordinates: pre-images of mu + sum_l c_l f_l.
+        """Return the data points of coordinates X, pre-images of mu + sum_l c_l f_l, shape (m, d).
 
-        Parameters
-        ----------
-        X : array_like of shape (m, r)
-
-        Returns
-        -------
-        array of shape (m, d)
-            For kernels whose points are not vectors: training points, and their row numbers for
-            "precomputed".
+        For kernels whose points are not vectors: training points, and their row numbers for
+        "precomputed".
         """
         check_is_fitted(self)
         c = as_points(X, "X").astype(np.float64)
@@ -269,14 +207,8 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
         return found.astype(np.float32) if float_type(X) == np.float32 else found
 
     def score_samples(self, X: Any) -> Array:
-        """Return minus the squared distance of each row's feature to the subspace, shape (m,).
-
-        Parameters
-        ----------
-        X : array_like or CSR matrix of shape (m, d)
-        """
-        check_is_fitted(self)
-        X = scaled(self.scaler_, check_rows(self, X, reset=False))
+        """Return minus the squared distance of each row's feature to the subspace, shape (m,)."""
+        X = self._new_rows(X)
         if isinstance(self.kernel_, Precomputed):
             raise InputError(
                 "score_samples needs k(x, x), which k(rows, training rows) does not hold; give a "
@@ -291,20 +223,12 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
         The error is that of `inverse_transform(transform(X))` in the units in which columns are
         seen, so that different kernels can be compared. For points that are not vectors it is the
         mean of `score_samples`.
-
-        Parameters
-        ----------
-        X : array_like or CSR matrix of shape (m, d)
-        y : ignored
         """
         Z = self.transform(X)
         if not self.kernel_.domain.is_vector:
             return float(np.mean(self.score_samples(X)))
         back = scaled(self.scaler_, self.inverse_transform(Z))
-        rows = scaled(self.scaler_, check_rows(self, X, reset=False))
-        return -float(np.mean(np.square(back - rows)))
-
-    # --- helpers ------------------------------------------------------------------------------
+        return -float(np.mean(np.square(back - self._new_rows(X))))
 
     def _spread(self) -> Array:
         return np.sqrt(self.eigenvalues_ / self.mass_)
@@ -312,12 +236,6 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
     @property
     def _n_features_out(self) -> int:
         return self.subspace_.dim
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        set_kernel_tags(tags, self.kernel)
-        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
-        return tags
 
 
 def squared_distances(plane: Subspace, X: Any) -> Array:

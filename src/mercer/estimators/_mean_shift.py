@@ -11,8 +11,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from mercer._array import Array, Points, as_points, positive_int
 from mercer._status import Status
-from mercer.estimators._bandwidth_parameter import density_kernel
 from mercer.estimators._base import KernelEstimator
+from mercer.estimators._kernel_parameter import density_kernel
 from mercer.estimators._validation import check_rows, check_weights, float_type
 from mercer.exceptions import InputError, MercerWarning
 from mercer.kernels import Vectors

@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from sklearn.base import OutlierMixin
-from sklearn.utils.validation import check_is_fitted
 
 from mercer._array import Array, Points
 from mercer.engine import n_rows, pieces
-from mercer.estimators._base import KernelEstimator
-from mercer.estimators._column_scaling import fit_column_scaler, scaled
-from mercer.estimators._kernel_parameter import is_auto, resolve_kernel, set_kernel_tags
+from mercer.estimators._base import SubspaceEstimator
+from mercer.estimators._kernel_parameter import is_auto
 from mercer.estimators._kernel_pca import squared_distances
-from mercer.estimators._validation import check_rows, check_weights
 from mercer.exceptions import InputError
 from mercer.methods import kernel_pca
 from mercer.methods._rows import distinct_rows, row_keys
-from mercer.methods.pca._components import check_number
-from mercer.methods.pca._smoother import leverages, running_sums
+from mercer.methods.pca._kernel_pca import check_number
 from mercer.space import Subspace, feature
 
 _MANY = 2_000  # rows whose components are all computed, in seconds; more take landmarks
@@ -29,7 +26,8 @@ _LEAST = 1e-4  # of the scatter must be left outside: in few dimensions errors w
 _ALONE = 1e-6  # a row whose leverage is this near to one has a direction of its own
 
 
-class KernelNovelty(OutlierMixin, KernelEstimator):  # type: ignore[misc]
+@dataclass(eq=False, repr=False, kw_only=True)
+class KernelNovelty(OutlierMixin, SubspaceEstimator):  # type: ignore[misc]
     """Novelty and outlier detection by the distance to the principal subspace.
 
     The score of x is minus the squared distance of k(x, .) to the affine subspace mu + span(f_1,
@@ -40,8 +38,7 @@ class KernelNovelty(OutlierMixin, KernelEstimator):  # type: ignore[misc]
     Parameters
     ----------
     kernel : Kernel, str or "auto"
-        "auto" is a Gaussian whose squared length scale is half the median squared distance between
-        distinct rows. Names as in `KernelPCA`, except "precomputed".
+        As in `KernelPCA`, except "precomputed".
     n_components : int, float or None
         A number r of components; a share in (0, 1) of the scatter; or None for the number that
         reconstructs the training rows best, each left out in turn, among those that leave at least
@@ -59,11 +56,11 @@ class KernelNovelty(OutlierMixin, KernelEstimator):  # type: ignore[misc]
 
     Attributes
     ----------
-    kernel_, subspace_, scaler_
-        As in `KernelPCA`.
-    n_components_ : int
     offset_ : float
         Rows with a lower score are outliers.
+    n_components_ : int
+    kernel_, subspace_, scaler_
+        As in `KernelPCA`.
 
     See Also
     --------
@@ -90,38 +87,13 @@ class KernelNovelty(OutlierMixin, KernelEstimator):  # type: ignore[misc]
     array([ 1, -1, -1])
     """
 
-    def __init__(
-        self,
-        kernel: Any = "auto",
-        *,
-        n_components: Any = None,
-        contamination: Any = "auto",
-        gamma: float | None = None,
-        scale_columns: str = "none",
-        n_landmarks: int | None = None,
-        rule: str = "uniform",
-        random_state: Any = None,
-        n_jobs: int | None = None,
-    ) -> None:
-        self.kernel = kernel
-        self.n_components = n_components
-        self.contamination = contamination
-        self.gamma = gamma
-        self.scale_columns = scale_columns
-        self.n_landmarks = n_landmarks
-        self.rule = rule
-        self.random_state = random_state
-        self.n_jobs = n_jobs
+    kernel: Any = field(default="auto", kw_only=False)
+    contamination: Any = "auto"
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> KernelNovelty:
         """Find the principal subspace of the rows of X, and the score at which outliers begin.
 
-        Parameters
-        ----------
-        X : array_like or CSR matrix of shape (n, d)
-        y : ignored
-        sample_weight : array_like of shape (n,), optional
-            A weight of 2 is the same as repeating the row, a weight of 0 as leaving it out.
+        With `sample_weight`, a weight of 2 is the same as repeating the row; y is ignored.
         """
         if isinstance(self.kernel, str) and self.kernel == "precomputed":
             raise InputError(
@@ -133,15 +105,10 @@ class KernelNovelty(OutlierMixin, KernelEstimator):  # type: ignore[misc]
         number = isinstance(share, float | int | np.number)
         if not is_auto(share) and not (number and 0.0 < share <= 0.5):
             raise InputError(f"contamination must be 'auto' or lie in (0, 0.5], got {share!r}")
-        # in double precision: an error is a small difference of large numbers
-        X = check_rows(self, X, reset=True, double=True)
-        w = check_weights(sample_weight, X)
-        given = not is_auto(self.kernel)
-        self.scaler_ = fit_column_scaler(self.scale_columns, X, w, in_data_units=given)
-        X = scaled(self.scaler_, X)
         with self._threads():
-            self.kernel_ = resolve_kernel(self.kernel, X, sample_weight=w, gamma=self.gamma)
-            array, mass = distinct_rows(self.kernel_.points(X).array, w)
+            # in double precision: an error is a small difference of large numbers
+            points, w = self._training_rows(X, sample_weight, double=True)
+            array, mass = distinct_rows(points.array, w)
             rows = Points(array, self.kernel_.domain)
             self.subspace_, errors = self._subspace(rows, mass)
         self.n_components_ = self.subspace_.dim
@@ -172,28 +139,28 @@ class KernelNovelty(OutlierMixin, KernelEstimator):  # type: ignore[misc]
                 plane, rows[part], mass[part], total, outside=landmarks is not None
             )
 
+        held = np.cumsum(np.asarray(plane.eigenvalues)) / float(plane.total or 1.0)
         if self.n_components is None:
-            mean = sum(mass[part] @ errors(part) for part in blocks)
-            number = _best_number(np.asarray(mean), plane)
+            # the least error among the numbers that leave enough scatter outside
+            mean = np.sum([mass[part] @ errors(part) for part in blocks], axis=0)
+            allowed = max(int(np.count_nonzero(1.0 - held > _LEAST)), 1)
+            number = 1 + int(np.argmin(mean[1 : allowed + 1]))
+        elif isinstance(self.n_components, float | np.floating):
+            number = min(1 + int(np.count_nonzero(held < self.n_components)), plane.dim)
         else:
-            number = _given_number(self.n_components, plane)
+            number = min(int(self.n_components), plane.dim)
         return plane.truncate(number), np.concatenate([errors(part)[:, number] for part in blocks])
 
     def score_samples(self, X: Any) -> Array:
         """Return minus the squared distance of each row's feature to the subspace, shape (m,).
 
         For a row that equals a training row: to the subspace without it.
-
-        Parameters
-        ----------
-        X : array_like or CSR matrix of shape (m, d)
         """
-        check_is_fitted(self)
-        X = check_rows(self, X, reset=False, double=True)
-        X = self.kernel_.points(scaled(self.scaler_, X))
+        X = self._new_rows(X, double=True)
+        points = self.kernel_.points(X)
         with self._threads():
-            scores = -squared_distances(self.subspace_, X)
-        keys = row_keys(X.array)
+            scores = -squared_distances(self.subspace_, points)
+        keys = row_keys(points.array)
         at = np.minimum(np.searchsorted(self._keys, keys), len(self._keys) - 1)
         return np.where(self._keys[at] == keys, self._left_out[at], scores)
 
@@ -204,11 +171,6 @@ class KernelNovelty(OutlierMixin, KernelEstimator):  # type: ignore[misc]
     def predict(self, X: Any) -> Array:
         """Return -1 for outliers and 1 for the others."""
         return np.where(self.decision_function(X) < 0.0, -1, 1)
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        set_kernel_tags(tags, self.kernel)
-        return tags
 
 
 def _left_out_errors(plane: Subspace, X: Any, mass: Array, total: float, *, outside: bool) -> Array:
@@ -221,27 +183,19 @@ def _left_out_errors(plane: Subspace, X: Any, mass: Array, total: float, *, outs
     squared = np.asarray(plane.coordinates(psi), dtype=np.float64) ** 2
     offset = np.asarray(psi.distance(plane.origin), dtype=np.float64) ** 2
     rest = np.maximum(offset - squared.sum(axis=1), 0.0) if outside else 0.0 * offset
-    inside = (offset - rest)[:, None] - running_sums(squared)
-    others = 1.0 - leverages(squared, np.asarray(plane.eigenvalues), mass, total)
+    inside = (offset - rest)[:, None] - _running_sums(squared)
+    # one minus the leverage, the share of a row in itself
+    shares = _running_sums(squared / np.asarray(plane.eigenvalues))
+    others = 1.0 - mass[:, None] * (1.0 / total + shares)
     some = np.maximum(others, _ALONE)
     most = (inside[:, :1] / some[:, :1] ** 2) * np.ones_like(inside)  # to the mean of the others
     found = np.minimum(np.maximum(inside, 0.0) / some**2, most)
     return np.asarray(rest[:, None] + np.where(others > _ALONE, found, most))
 
 
-def _best_number(mean: Array, plane: Subspace) -> int:
-    """The number of components with the least error, among those that leave enough out."""
-    total = float(plane.total or 0.0)
-    left = total - np.cumsum(np.asarray(plane.eigenvalues))
-    allowed = max(int(np.count_nonzero(left > _LEAST * total)), 1)
-    return 1 + int(np.argmin(mean[1 : allowed + 1]))
-
-
-def _given_number(n_components: Any, plane: Subspace) -> int:
-    if isinstance(n_components, float | np.floating):
-        held = np.cumsum(np.asarray(plane.eigenvalues)) >= n_components * float(plane.total or 0.0)
-        return int(np.argmax(held)) + 1 if held.any() else plane.dim
-    return min(int(n_components), plane.dim)
+def _running_sums(A: Array) -> Array:
+    """Sums of the first 0, 1, ..., r columns."""
+    return np.concatenate([np.zeros((len(A), 1)), np.cumsum(A, axis=1)], axis=1)
 
 
 def _quantile(values: Array, weights: Array, q: float) -> float:

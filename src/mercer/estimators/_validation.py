@@ -1,12 +1,13 @@
-"""Checks of the input of estimators: rows and sample weights."""
+"""The input of estimators: checked rows, sample weights, and scaled columns (`scale_columns`)."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import numpy as np
+from sklearn.preprocessing import StandardScaler
 from sklearn.utils import get_tags
-from sklearn.utils.validation import _check_sample_weight, validate_data
+from sklearn.utils.validation import validate_data
 
 from mercer._array import Array, as_vector, is_sparse
 from mercer.engine import n_rows
@@ -43,17 +44,46 @@ def check_weights(sample_weight: Any, X: Any) -> Array | None:
     """Return weights >= 0, not all zero, as float64; None for None."""
     if sample_weight is None:
         return None
-    if is_sparse(X) or getattr(X, "ndim", 1) == 2:
-        w = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
-    else:
-        w = as_vector(sample_weight, "sample_weight", n_rows(X)).astype(np.float64)
-        if np.any(w < 0):
-            raise InputError(f"sample_weight must be >= 0, got {float(w.min())!r}")
+    w = as_vector(sample_weight, "sample_weight", n_rows(X)).astype(np.float64)
+    if np.any(w < 0):
+        raise InputError(f"sample_weight must be >= 0, got {float(w.min())!r}")
     if not np.any(w > 0):
         raise InputError("sample_weight must not all be zero")
-    return np.asarray(w)
+    return w
 
 
 def float_type(X: Any) -> Any:
     """Return float32 for float32 rows, and float64 otherwise."""
     return np.float32 if getattr(X, "dtype", None) == np.float32 else np.float64
+
+
+def fit_column_scaler(
+    scale_columns: Any, X: Any, sample_weight: Any = None, *, in_data_units: bool
+) -> StandardScaler | None:
+    """Return what brings columns to the units in which the automatic kernel sees them.
+
+    "std" is scikit-learn's `StandardScaler`: columns are centred (CSR matrices are not) and divided
+    by their standard deviations. "none" takes columns as they are, and returns None. A kernel or a
+    bandwidth that the user gave is `in_data_units`, so that "std" is refused.
+    """
+    if isinstance(scale_columns, str) and scale_columns == "none":
+        return None
+    if not (isinstance(scale_columns, str) and scale_columns == "std"):
+        raise InputError(f'scale_columns must be "none" or "std", got {scale_columns!r}')
+    if in_data_units:
+        raise InputError(
+            'scale_columns="std" goes with the automatic kernel and bandwidth; one that is given '
+            'is in the units of the data. Use scale_columns="none", or put a StandardScaler before '
+            "the estimator in a pipeline"
+        )
+    return StandardScaler(with_mean=not is_sparse(X)).fit(X, sample_weight=sample_weight)
+
+
+def scaled(scaler: StandardScaler | None, X: Any) -> Any:
+    """Return rows in the units of the kernel."""
+    return X if scaler is None else scaler.transform(X)
+
+
+def unscaled(scaler: StandardScaler | None, Z: Any) -> Any:
+    """Return rows in the units of the data."""
+    return Z if scaler is None else scaler.inverse_transform(Z)

@@ -7,18 +7,19 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
-from collections.abc import Callable
 from enum import Enum
 from functools import cache
 from types import ModuleType
-from typing import Any, TypeVar, overload
+from typing import Any, TypeVar
 
 from mercer import engine, kernels, linalg, methods, preimages, space
 from mercer._status import Status
 from mercer.engine import LinearMap
 from mercer.exceptions import InputError
-from mercer.kernels.structured._table import Group
-from mercer.methods.pca._landmark_pca import LandmarkScatter
+from mercer.kernels._circle import Circle
+from mercer.kernels._domain import RowIds
+from mercer.kernels.structured._table import Group, Tables
+from mercer.methods.pca._kernel_pca import LandmarkScatter
 from mercer.space._operator import _Term
 
 T = TypeVar("T", bound=type)
@@ -31,7 +32,10 @@ _PRIVATE: dict[str, type] = {
     "mercer.engine.LowRank": engine.LowRank,
     "mercer.engine.SingleFeatures": engine.SingleFeatures,
     "mercer.engine.Stacked": engine.Stacked,
+    "mercer.kernels.Circle": Circle,
     "mercer.kernels.Group": Group,
+    "mercer.kernels.RowIds": RowIds,
+    "mercer.kernels.Tables": Tables,
     "mercer.methods.LandmarkScatter": LandmarkScatter,
     "mercer.Status": Status,
     "mercer.space.Term": _Term,
@@ -41,11 +45,7 @@ _classes: dict[str, type] = {}
 _names: dict[type, str] = {}
 
 
-@overload
-def register(cls: T, *, name: str | None = None) -> T: ...
-@overload
-def register(cls: None = None, *, name: str | None = None) -> Callable[[T], T]: ...
-def register(cls: T | None = None, *, name: str | None = None) -> T | Callable[[T], T]:
+def register(cls: T, *, name: str | None = None) -> T:
     """Allow objects of a class to be saved and loaded; also works as a decorator.
 
     Files name classes, and `mercer.load` builds only classes registered under these names, so that
@@ -80,8 +80,6 @@ def register(cls: T | None = None, *, name: str | None = None) -> T | Callable[[
     ...     def profile(self, u):
     ...         return 1.0 / (1.0 + u / self.scale**2)
     """
-    if cls is None:
-        return lambda cls: register(cls, name=name)
     if not isinstance(cls, type):
         raise InputError(f"register takes a class, got {cls!r}")
     if not is_savable(cls):

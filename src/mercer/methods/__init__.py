@@ -1,11 +1,9 @@
 """Methods: functions that return elements, subspaces and results."""
 
 from mercer.methods.denoising._denoiser import Denoiser, fit_denoiser
-from mercer.methods.denoising._feature_noise import feature_noise
-from mercer.methods.denoising._noise_level import noise_level
-from mercer.methods.density._adaptive_density import adaptive_density
+from mercer.methods.denoising._noise import feature_noise, noise_level
 from mercer.methods.density._bandwidth import density_scale
-from mercer.methods.density._density import Density, kernel_density
+from mercer.methods.density._density import Density, adaptive_density, kernel_density
 from mercer.methods.imputation._imputer import Imputer, fit_imputer
 from mercer.methods.modes._all_modes import ProvedModes, all_modes
 from mercer.methods.modes._blurring import Blurred, blurring_mean_shift

@@ -13,8 +13,7 @@ from scipy.special import gammaln, logsumexp
 from scipy.stats import kstest
 
 import mercer as mc
-from mercer.methods.density._adaptive_density import adaptive_density
-from mercer.methods.density._density import Density, kernel_density, weights_of
+from mercer.methods.density._density import Density, adaptive_density, kernel_density, weights_of
 from mercer.methods.density._normaliser import RadialLaw, log_normaliser
 
 
@@ -372,20 +371,12 @@ def test_sensitivity_zero_is_the_plain_density_and_weights_are_rows(rng):
     )
 
 
-def test_pilots(rng):
+def test_bad_options_and_few_groups(rng):
     X = rng.normal(size=(30, 1))
     Y = np.linspace(-3, 3, 7)[:, None]
-    wide = density(mc.Gaussian(2.0), X)
-    by_density = adaptive_density(mc.Gaussian(0.3), X, pilot=wide)
-    by_element = adaptive_density(mc.Gaussian(0.3), X, pilot=kernel_density(mc.Gaussian(2.0), X))
-    assert_allclose(by_density.log(Y), by_element.log(Y), rtol=1e-9)
-    away = density(mc.kernels.Uniform(1.0), X + 100.0)
     for options, message in (
-        ({"pilot": away}, "pilot is zero at row"),
-        ({"pilot": 3.0}, "pilot must be"),
         ({"factors": np.zeros(30)}, "factors must be > 0"),
         ({"factors": np.ones(3)}, "30 entries"),
-        ({"factors": np.ones(30), "pilot": wide}, "not both"),
         ({"sensitivity": -1.0}, "sensitivity must be >= 0"),
         ({"n_groups": 0}, "n_groups must be"),
     ):

@@ -16,10 +16,10 @@ from mercer.methods import Landweber, Tikhonov, Truncation, fit_imputer
 from mercer.methods.imputation._rounds import (
     Components,
     Settings,
+    _median_distance,
     complete,
     fill_from_neighbours,
 )
-from mercer.methods.imputation._validation import _median_distance
 
 
 def holes(X, share=0.2, seed=0):

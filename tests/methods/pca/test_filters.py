@@ -104,8 +104,6 @@ def test_what_strengths_may_be():
 
 def test_a_filter_of_ones_own(rng):
     class Half(Filter):
-        needs_noise = False
-
         def weights(self, eigenvalues, noise):
             return np.full(len(eigenvalues), 0.5)
 

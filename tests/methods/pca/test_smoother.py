@@ -5,7 +5,7 @@ import pytest
 
 import mercer as mc
 from mercer.methods import Tikhonov, kernel_pca
-from mercer.methods.pca._smoother import Smoother, leverages
+from mercer.methods.pca._smoother import Smoother
 from mercer.preimages import LinearInverse
 
 K = mc.Gaussian(1.2)
@@ -43,12 +43,3 @@ def test_without_a_row_is_a_refit_without_it(rng):
         c = np.asarray(plane.coordinates(mc.feature(K, Y[i : i + 1])))
         expected = LinearInverse.fit(plane, X[rest], w[rest]).predict(c * phi)[0]
         np.testing.assert_allclose(found[i], expected, atol=1e-6)
-
-
-def test_leverages_are_those_of_truncated_smoothers(rng):
-    X, w = rng.normal(size=(20, 3)), rng.uniform(0.5, 2.0, 20)
-    plane, _, smoother = fitted(X, w)
-    found = leverages(smoother.C**2, plane.eigenvalues, w, float(w.sum()))
-    for r in (0, 1, 7, plane.dim):
-        kept = Smoother(smoother.C[:, :r], 1.0 / plane.eigenvalues[:r], w)
-        np.testing.assert_allclose(found[:, r], kept.leverage, atol=1e-12)

@@ -6,7 +6,7 @@ from scipy.sparse import csr_array
 
 import mercer as mc
 from mercer.methods import kernel_pca
-from mercer.methods.pca._landmark_pca import LandmarkScatter
+from mercer.methods.pca._kernel_pca import LandmarkScatter
 from mercer.preimages import LinearInverse
 
 K = mc.Gaussian(1.2)

@@ -106,17 +106,24 @@ def reach(program: Program, order: int, tolerance: float, largest: float) -> flo
 
 
 def useful_cutoff(
-    program: Program, X: Array, Y: Array, order: int, tolerance: float, n_queries: int = 0
+    program: Program,
+    X: Array,
+    Y: Array,
+    order: int,
+    tolerance: float,
+    n_queries: int = 0,
+    corners: Array | None = None,
 ) -> float:
     """The squared distance beyond which terms are left out; infinity if that is not worth while.
 
     It is where enough blocks of points, sorted in space, are out of each other's reach. `n_queries`
-    is the number of queries in all, if there will be more than these.
+    is the number of queries in all, if there will be more than these; `corners` are those of the
+    box of X, if known.
     """
     pairs = float(len(X)) * max(len(Y), n_queries)
     if X.shape[1] > _SORTED_DIMENSIONS or pairs < _PAIRS:
         return np.inf
-    largest = extent2(X, Y)
+    largest = extent2(X if corners is None else corners, Y)
     if largest == 0.0:
         return np.inf
     cutoff = reach(program, order, tolerance, rounded_up(largest))

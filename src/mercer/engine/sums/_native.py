@@ -75,6 +75,14 @@ class CorePoints:
         yc = centred if y is x else yc.astype(self.dtype, copy=False)
         return Placed(centred, yc, PRODUCT_FORM)
 
+    def corners(self, form: int) -> Array:
+        """The smallest and the largest coordinates of the points, in that form."""
+        return self._corners - self._centred[0] if form == PRODUCT_FORM else self._corners
+
+    @cached_property
+    def _corners(self) -> Array:
+        return np.stack([self.points.min(axis=0), self.points.max(axis=0)])
+
     @cached_property
     def _centred(self) -> tuple[Array, Array]:
         centre = self.points.mean(axis=0, dtype=np.float64)
@@ -132,8 +140,9 @@ class NativeSum:
         placed = self._points[dtype].placed(Y, order)
         tolerance, queries, cutoff, bound = get_options().tolerance, placed.queries, np.inf, None
         if placed.form != INNER_PRODUCT and pairs is None:
+            corners, many = self._points[dtype].corners(placed.form), self.n_queries
             cutoff = useful_cutoff(
-                self.program, placed.points, queries, order, tolerance, self.n_queries
+                self.program, placed.points, queries, order, tolerance, many, corners
             )
         packed = self._in_order(placed, order, cutoff)
         if cutoff == np.inf:

@@ -1,4 +1,4 @@
-"""Denoising: project on a principal subspace, shrink, and go back to the data."""
+"""Denoising: project on a principal subspace, shrink, and go back; Stein's estimate of the risk."""
 
 from __future__ import annotations
 
@@ -13,17 +13,16 @@ from mercer.engine import n_rows, pieces
 from mercer.exceptions import InputError
 from mercer.kernels import Kernel
 from mercer.methods._rows import dense, spread_rows
-from mercer.methods.denoising._feature_noise import feature_noise
-from mercer.methods.denoising._noise_level import noise_level
-from mercer.methods.denoising._stein_risk import SteinRisk, estimate_risk
+from mercer.methods.denoising._noise import feature_noise, noise_level
 from mercer.methods.pca._filters import Filter, Tikhonov, Truncation
-from mercer.methods.pca._inverse import fit_inverse, reconstruct
+from mercer.methods.pca._kernel_pca import fit_inverse, reconstruct
 from mercer.methods.pca._smoother import Smoother
 from mercer.preimages import FittedMap, LinearInverse, Solver, preimage
 from mercer.space import Subspace, feature
 
 _BLOCK = 4096  # rows that are denoised at once
 _ENTRIES = 20_000  # on which the risk is averaged: its standard error is then about 1 %
+_STEP = 1e-3  # of the noise: a directional derivative whose truncation and rounding are both small
 _FEW_ROWS = 50  # the same for iterative solvers, which take milliseconds per row
 
 
@@ -67,15 +66,12 @@ class Denoiser:
     def __call__(self, Y: Any) -> Array:
         """Return the rows of Y, denoised."""
         Y = self.plane.origin.kernel.points(Y, "Y").array
-        parts = [self._block(Y[rows]) for rows in pieces(n_rows(Y), _BLOCK)]
-        return np.concatenate(parts).astype(np.float32 if Y.dtype == np.float32 else np.float64)
-
-    def _block(self, Y: Any) -> Array:
-        y = dense(Y)
-        if self.trust == 0.0:
-            return y
-        found = self.project(Y)
-        return np.asarray(y + self.trust * (found - y)) if self.trust < 1.0 else found
+        out = np.empty(Y.shape, np.float32 if Y.dtype == np.float32 else np.float64)
+        for rows in pieces(n_rows(Y), _BLOCK):
+            y = dense(Y[rows])
+            found = y if self.trust == 0.0 else self.project(Y[rows])
+            out[rows] = found if self.trust == 1.0 else y + self.trust * (found - y)
+        return out
 
     def project(self, Y: Any) -> Array:
         """Return D(y), the result for trust 1."""
@@ -129,10 +125,8 @@ def fit_denoiser(
     ----------
     plane : Subspace
         From `kernel_pca`, with a kernel on vectors.
-    X : array_like or CSR matrix of shape (n, d)
-        The rows from which it was found.
-    weights : array_like of shape (n,), optional
-        Their weights.
+    X, weights : array_like or CSR matrix of shape (n, d), and array_like of shape (n,) or None
+        The rows from which it was found, and their weights.
     filter : Filter or None
         None is `Tikhonov()`, and `Truncation()` for kernels without derivatives.
     noise : float or "auto"
@@ -142,10 +136,6 @@ def fit_denoiser(
         squared error, each row left out in turn.
     inverse : Solver, LearnedMap or None
         Finds pre-images; None is `LinearInverse`.
-
-    Returns
-    -------
-    Denoiser
 
     Examples
     --------
@@ -175,19 +165,16 @@ def fit_denoiser(
     return replace(denoiser, trust=float(trust))
 
 
-def leave_one_out_risk(
-    denoiser: Denoiser, X: Any, *, weights: Any = None, n_rows_used: int | None = None
-) -> SteinRisk:
+def leave_one_out_risk(denoiser: Denoiser, X: Any, *, weights: Any = None) -> SteinRisk:
     """Estimate the risk of a denoiser at trust 1 on the rows it was fitted to, each left out.
 
-    The risk is averaged over `n_rows_used` distinct rows; by default enough for 20,000 entries, at
-    least 100 (50 for iterative solvers).
+    It is averaged over enough distinct rows for 20,000 entries, at least 100 (50 for iterative
+    solvers).
     """
     X = denoiser.plane.origin.kernel.points(X)
-    if n_rows_used is None:
-        quick = isinstance(denoiser.inverse, LinearInverse | FittedMap)
-        n_rows_used = max(100, _ENTRIES // X.shape[1]) if quick else _FEW_ROWS
-    rows, w = spread_rows(X.array, weights, n_rows_used)
+    quick = isinstance(denoiser.inverse, LinearInverse | FittedMap)
+    size = max(100, _ENTRIES // X.shape[1]) if quick else _FEW_ROWS
+    rows, w = spread_rows(X.array, weights, size)
     total = float(n_rows(X)) if weights is None else float(np.sum(weights))
     return estimate_risk(denoiser.left_out(rows, w, total), rows, denoiser.noise)
 
@@ -197,19 +184,54 @@ def held_out_risk(denoiser: Denoiser, Y: Any) -> SteinRisk:
     return estimate_risk(denoiser.project, dense(Y), denoiser.noise)
 
 
+@dataclass(frozen=True)
+class SteinRisk:
+    """The mean squared error of y + t (D(y) - y), estimated for noise of variance s^2.
+
+    With r(y) = D(y) - y, s^2 + (t^2 |r|^2 + 2 t s^2 div r) / size is an unbiased estimate of the
+    mean squared error per entry. It is least at t = -s^2 div r / |r|^2.
+    """
+
+    variance: float  # s^2
+    moved: float  # |r|^2 per entry
+    divergence: float  # div r per entry: minus the share of the noise that is taken out
+
+    @property
+    def trust(self) -> float:
+        """The best t in [0, 1]."""
+        if self.moved <= 0.0:
+            return 0.0
+        return float(np.clip(-self.variance * self.divergence / self.moved, 0.0, 1.0))
+
+    def at(self, trust: float) -> float:
+        """The estimated mean squared error per entry."""
+        v = self.variance
+        return v + trust**2 * self.moved + 2.0 * trust * v * self.divergence
+
+
+def estimate_risk(denoise: Callable[[Array], Array], rows: Array, noise: float) -> SteinRisk:
+    """Estimate the risk of a map that does not depend on the rows to which it is applied.
+
+    The divergence is that of the whole batch along one direction of random signs: exact on average,
+    and precise because it is summed over all entries.
+    """
+    signs = np.random.default_rng(0).choice([-1.0, 1.0], size=rows.shape)
+    step = _STEP * noise if noise > 0.0 else 1e-6 * float(np.abs(rows).max() or 1.0)
+    moved = rows + step * signs
+    here, there = denoise(rows) - rows, denoise(moved) - moved
+    slope = float(np.sum(signs * (there - here))) / step
+    return SteinRisk(noise**2, float(np.mean(here**2)), slope / rows.size)
+
+
 def _check(kernel: Kernel, noise: Any, trust: Any) -> None:
     if not kernel.domain.is_vector:
         raise InputError(
             f"points of {kernel!r} are not vectors, so they have no noise to take out; KernelPCA "
             "has an inverse_transform for them"
         )
-    if isinstance(noise, str):
-        if noise != "auto":
-            raise InputError(f"noise must be a number >= 0 or 'auto', got {noise!r}")
-    else:
-        non_negative(noise, "noise")
-    if isinstance(trust, str):
-        if trust != "auto":
-            raise InputError(f"trust must be a number in [0, 1] or 'auto', got {trust!r}")
-    elif non_negative(trust, "trust") > 1.0:
-        raise InputError(f"trust must lie in [0, 1], got {trust!r}")
+    for name, value, most in (("noise", noise, np.inf), ("trust", trust, 1.0)):
+        if isinstance(value, str):
+            if value != "auto":
+                raise InputError(f"{name} must be a number >= 0 or 'auto', got {value!r}")
+        elif non_negative(value, name) > most:
+            raise InputError(f"{name} must lie in [0, {most:g}], got {value!r}")

@@ -41,7 +41,8 @@ def density_scale(
     Parameters
     ----------
     X : array_like of shape (n, d)
-        At least two different rows.
+        At least two different rows. Constant columns, along which there is no density, are refused
+        by the first three rules.
     rule : {"silverman", "scott", "modes", "likelihood"}
     kernel : Kernel, optional
         As for `kernel_density`; Gaussian by default. The first three rules give it the standard
@@ -57,14 +58,11 @@ def density_scale(
     See Also
     --------
     median_scale : for kernels that are not densities.
-    scott_scale, silverman_scale : the rules with plain standard deviations.
 
     Notes
     -----
     s is the root mean square over columns of min(standard deviation, interquartile range / 1.349),
     so that a few outliers do not matter; where the quartiles coincide it is the deviation alone.
-    The first three rules refuse constant columns, along which there is no density.
-
     For "likelihood" all rows equal to a row are left out with it: otherwise the likelihood would
     grow without bound as h goes to zero. It takes about 25 sums over all pairs. An outlier makes h
     larger, because a kernel has to reach it.
@@ -91,21 +89,26 @@ def density_scale(
     length = float(getattr(kernel, "length_scale", 1.0))
     if rule == "likelihood":
         return length * _most_likely(kernel, X, w)
+    constant = np.flatnonzero(np.ptp(X, axis=0) == 0)
+    if constant.size:
+        raise InputError(
+            f"column {constant[0]} of X is constant, so there is no density along it; drop it, or "
+            "give the length scale as a number"
+        )
+    return length * _normal_scale(X, w, rule) / kernel_deviation(kernel, X.shape[1])
+
+
+def _normal_scale(X: Array, w: Array, rule: str) -> float:
+    """The length scale of a Gaussian by a reference rule."""
     n, d = float(w.sum()), X.shape[1]
     spreads = column_spreads(X, w)
-    if np.any(spreads == 0):
-        column = int(np.flatnonzero(spreads == 0)[0])
-        raise InputError(
-            f"column {column} of X is constant, so there is no density along it; drop it, or give "
-            "the length scale as a number"
-        )
     s = float(np.linalg.norm(spreads / spreads.max()) * spreads.max()) / math.sqrt(d)
     base, power = {
         "modes": (4.0 / ((d + 4) * n), 1.0 / (d + 6)),
         "silverman": (4.0 / ((d + 2) * n), 1.0 / (d + 4)),
         "scott": (1.0 / n, 1.0 / (d + 4)),
     }[rule]
-    return length * s * math.pow(base, power) / kernel_deviation(kernel, d)
+    return s * math.pow(base, power)
 
 
 def kernel_deviation(kernel: Kernel, dim: int) -> float:
@@ -125,12 +128,8 @@ def kernel_deviation(kernel: Kernel, dim: int) -> float:
             ) from None
         less = log_radial_integral(part.kernel, dim)
         R = part.metric
-        if R is None:
-            stretch = 1.0
-        elif R.ndim == 1:
-            stretch = float(np.mean(R**-2.0))
-        else:
-            stretch = float(np.sum(np.linalg.inv(R) ** 2)) / dim
+        inverse = 1.0 / R if R.ndim == 1 else np.linalg.inv(R)
+        stretch = float(np.sum(inverse**2)) / dim
         share = math.exp(part.log_integral - total)
         variance += share * stretch * math.exp(more - less) / (2.0 * math.pi)
     return math.sqrt(variance)
@@ -175,9 +174,6 @@ def _counted_rows(kernel: Kernel, X: Any, weights: Any) -> tuple[Array, Array]:
     return rows, w
 
 
-# --- likelihood -----------------------------------------------------------------------------------
-
-
 def _most_likely(kernel: Kernel, X: Array, w: Array) -> float:
     """The factor f of k(x / f) with the largest leave-one-out likelihood."""
     from scipy.optimize import minimize_scalar
@@ -190,7 +186,11 @@ def _most_likely(kernel: Kernel, X: Array, w: Array) -> float:
             values[k] = likelihood(start + k * math.log(2.0))
         return values[k]
 
-    start = math.log(_first_factor(kernel, X, w))
+    try:
+        width = kernel_deviation(kernel, X.shape[1])
+    except InputError:  # heavy tails
+        width = 1.0
+    start = math.log(_normal_scale(X, w, "silverman") / width)
     best = 0
     for _ in range(_DOUBLINGS):  # until it is better than two neighbours on each side
         around = [best + step for step in (-2, -1, 0, 1, 2)]
@@ -213,19 +213,6 @@ def _most_likely(kernel: Kernel, X: Array, w: Array) -> float:
     return math.exp(float(result.x) if -result.fun >= at(best) else middle)
 
 
-def _first_factor(kernel: Kernel, X: Array, w: Array) -> float:
-    """Silverman's rule with plain deviations, where the search starts."""
-    n, d = float(w.sum()), X.shape[1]
-    gap = X - (w @ X) / n
-    largest = float(np.max(np.abs(gap)))  # squares of tiny gaps would underflow
-    s = largest * math.sqrt(float(np.sum(w @ (gap / largest) ** 2)) / (n * d))
-    try:
-        width = kernel_deviation(kernel, d)
-    except InputError:  # heavy tails
-        width = 1.0
-    return s * math.pow(4.0 / ((d + 2) * n), 1.0 / (d + 4)) / width
-
-
 @dataclass(frozen=True, eq=False)
 class LeaveOneOutLikelihood:
     """Leave-one-out log-likelihood of distinct rows, on average, as a function of log f.
@@ -241,8 +228,7 @@ class LeaveOneOutLikelihood:
         """At one length scale."""
         w, d, n = self.w, self.X.shape[1], float(self.w.sum())
         sums = self.log_sums_of_others(math.exp(log_factor))
-        log_Z = log_normaliser(self.kernel, d) + d * log_factor
-        return float(w @ (sums - np.log(n - w)) / n - log_Z)
+        return float(w @ (sums - np.log(n - w)) / n - self._log_Z - d * log_factor)
 
     def log_sums_of_others(self, factor: float) -> Array:
         """log sum_(j != i) w_j k(x_i, x_j): one half against the other, and so on in each half.
@@ -263,6 +249,10 @@ class LeaveOneOutLikelihood:
             within = _log_sums(program, [u / factor**2 for u in distances], w[rows])
             out[rows] = np.logaddexp(out[rows], within)
         return out
+
+    @cached_property
+    def _log_Z(self) -> float:
+        return log_normaliser(self.kernel, self.X.shape[1])
 
     @cached_property
     def _centred(self) -> Array:

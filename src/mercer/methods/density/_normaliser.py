@@ -1,4 +1,4 @@
-"""Normalising constant of a kernel density: the integral of a radial kernel over R^d.
+"""Radial kernels as densities: their integral over R^d (the normaliser), and random draws.
 
 With u = |x|^2, in logarithms so that no dimension is too large:
 
@@ -29,6 +29,7 @@ _FAR = 690.0  # |log u|: the range of float64
 _STEP = 0.05  # of the first scan in log u
 _SEEN = 46.0  # terms below exp(-46) of the largest are rounding
 _PANELS = 256
+_DRAWN_PANELS = 4096  # for draws, which take the density to be linear inside each
 _TINY = float(np.finfo(np.float64).tiny)
 
 
@@ -36,20 +37,18 @@ _TINY = float(np.finfo(np.float64).tiny)
 class RadialPart:
     """A weight times a profile of |Rx|^2. A kernel with a finite integral is a sum of these.
 
-    `metric` is R: None for the identity, a vector for a diagonal, else upper triangular (d, d).
+    `metric` is R: a vector for a diagonal, else upper triangular (d, d).
     """
 
     log_weight: float
     kernel: Kernel
-    metric: Array | None
+    metric: Array
     dim: int
 
     @property
     def log_integral(self) -> float:
         """log of the integral over R^d."""
         log = self.log_weight + log_radial_integral(self.kernel, self.dim)
-        if self.metric is None:
-            return log
         diagonal = self.metric if self.metric.ndim == 1 else np.diagonal(self.metric)
         return log - float(np.sum(np.log(np.abs(diagonal))))
 
@@ -92,10 +91,8 @@ def radial_parts(kernel: Kernel, dim: int, maps: Maps = ()) -> list[RadialPart]:
     return [RadialPart(0.0, kernel, _metric((*maps, *own), dim), dim)]
 
 
-def _metric(maps: Maps, dim: int) -> Array | None:
+def _metric(maps: Maps, dim: int) -> Array:
     """R with |Rx| = |Ax| for the map A of all maps together."""
-    if not maps:
-        return None
     for step in maps:
         if not step.is_linear:
             raise InputError(
@@ -103,7 +100,7 @@ def _metric(maps: Maps, dim: int) -> Array | None:
             )
     scales = [step.array for step in maps if isinstance(step, Scales)]
     if len(scales) == len(maps):
-        return np.asarray(1.0 / np.prod(scales, axis=0))
+        return np.asarray(np.ones(dim) / np.prod(scales, axis=0))
     A = np.eye(dim)
     for step in maps:
         A = step.apply(A)  # rows are the images of the coordinate vectors
@@ -114,9 +111,6 @@ def _metric(maps: Maps, dim: int) -> Array | None:
             "select the columns of X instead, or use an invertible map"
         )
     return np.asarray(np.linalg.qr(A.T, mode="r"))
-
-
-# --- one profile ----------------------------------------------------------------------------------
 
 
 def mixing_of(kernel: Kernel) -> MixingMeasure | None:
@@ -130,16 +124,10 @@ def mixing_of(kernel: Kernel) -> MixingMeasure | None:
 
 
 def log_radial_integral(kernel: Kernel, dim: int) -> float:
-    """log of the integral of profile(|x|^2) over R^dim, without the maps of the kernel."""
-    try:
-        hash(kernel)
-    except TypeError:  # a user's kernel with an array as a parameter
-        return _log_radial_integral(kernel, dim)
-    return _known_integral(kernel, dim)
+    """log of the integral of profile(|x|^2) over R^dim, without the maps of the kernel.
 
-
-def _log_radial_integral(kernel: Kernel, dim: int) -> float:
-    """For k(u) = int exp(-u t) dmu(t) it is the integral of (pi / t)^(d/2) over mu."""
+    For k(u) = int exp(-u t) dmu(t) it is the integral of (pi / t)^(d/2) over mu.
+    """
     half = 0.5 * dim
     match mixing_of(kernel):
         case PointMass(t=t, mass=w) if t > 0:
@@ -156,7 +144,35 @@ def _log_radial_integral(kernel: Kernel, dim: int) -> float:
     return law.log_mass + half * math.log(math.pi) - math.lgamma(half)
 
 
-_known_integral = lru_cache(maxsize=256)(_log_radial_integral)
+def draw(kernel: Kernel, size: int, dim: int, rng: np.random.Generator) -> Array:
+    """Return independent draws from k(x, 0) / Z, shape (size, dim)."""
+    parts = radial_parts(kernel, dim)
+    logs = np.array([part.log_integral for part in parts])
+    share = np.exp(logs - logs.max())
+    counts = rng.multinomial(size, share / share.sum())
+    drawn = []
+    for part, count in zip(parts, counts.tolist(), strict=True):
+        z, R = _draw_radial(part.kernel, count, dim, rng), part.metric
+        drawn.append(z / R if R.ndim == 1 else np.linalg.solve(R, z.T).T)
+    return drawn[0] if len(parts) == 1 else np.asarray(rng.permutation(np.concatenate(drawn)))
+
+
+def _draw_radial(kernel: Kernel, size: int, dim: int, rng: np.random.Generator) -> Array:
+    """A mixture of normal laws if the mixing measure is known, otherwise by the radius.
+
+    x given t is normal with variance 1 / (2t), and t has density ~ t^(-d/2) dmu(t).
+    """
+    z = rng.standard_normal((size, dim))
+    match mixing_of(kernel):
+        case PointMass(t=t) if t > 0:
+            return np.asarray(z * np.sqrt(0.5 / t))
+        case GammaMixing(shape=p, rate=c):
+            return np.asarray(z * np.sqrt(0.5 * c / rng.gamma(p - 0.5 * dim, 1.0, (size, 1))))
+        case InverseGammaMixing(shape=a, scale=b):
+            return np.asarray(z * np.sqrt(0.5 / b * rng.gamma(a + 0.5 * dim, 1.0, (size, 1))))
+    law = RadialLaw.of(kernel, dim, _DRAWN_PANELS)
+    radius = np.exp(0.5 * law.at(rng.random(size), rng.random(size)))
+    return np.asarray(z * (radius / np.linalg.norm(z, axis=1))[:, None])
 
 
 @dataclass(frozen=True, eq=False)
@@ -168,6 +184,17 @@ class RadialLaw:
     mass: Array  # the integral over each panel, times exp(-top)
     log_mass: float  # the logarithm of the integral over all t
     density: Callable[[Array], Array]  # the integrand times exp(-top), a function of t
+
+    def at(self, quantile: Array, within: Array) -> Array:
+        """Return t: the panel at that quantile, and a share of its mass, with a linear density."""
+        below = np.cumsum(self.mass)
+        panel = np.searchsorted(below, quantile * below[-1], side="right")
+        low, high = self.low[panel], self.high[panel]
+        p, q, r = self.density(low), self.density(high), within
+        # the root s of (p s + (q - p) s^2 / 2) = r (p + q) / 2, written without cancellation
+        bottom = p + np.sqrt(p * p + r * (q * q - p * p))
+        s = np.divide(r * (p + q), bottom, out=r.copy(), where=bottom > 0)
+        return np.asarray(low + s * (high - low))
 
     @classmethod
     def of(cls, kernel: Kernel, dim: int, panels: int = _PANELS) -> RadialLaw:

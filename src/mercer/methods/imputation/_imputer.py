@@ -19,13 +19,14 @@ from mercer.linalg._inputs import raw_weights
 from mercer.methods._rows import distinct_rows
 from mercer.methods.imputation._rounds import (
     Components,
+    Trial,
+    choose,
     complete,
     fill_from_neighbours,
     observed_mean,
 )
-from mercer.methods.imputation._validation import Trial, choose
-from mercer.methods.pca._components import check_number
 from mercer.methods.pca._filters import Filter, Tikhonov
+from mercer.methods.pca._kernel_pca import check_number
 from mercer.preimages import LinearInverse
 from mercer.space import Element
 
@@ -54,14 +55,10 @@ class Imputer:
         Why the rounds of `fit_imputer` ended.
     changes : array of shape (n_iter,)
         Root mean square change of the missing entries in each round, in units of the scale.
-    offset, scale, mean : arrays of shape (d,)
-        Units in which the kernel sees columns, and the means of columns in them.
-    trust : array of shape (d,)
-        In [0, 1].
-    regression : Element or None
-        The sums of r, one per column; None if there are means only.
-    intercept : array of shape (d,)
-        b_0.
+    offset, scale, mean, trust : arrays of shape (d,)
+        Units in which the kernel sees columns, the means of columns in them, and trust in [0, 1].
+    regression, intercept : Element or None, and array of shape (d,)
+        The sums of r, one per column (None if there are means only), and b_0.
     rows, row_weights : arrays of shape (m, d) and (m,)
         Completed rows, among which neighbours are sought.
     max_iter, tol
@@ -164,12 +161,10 @@ def fit_imputer(
     kernel : Kernel, optional
         On vectors. By default Gaussian, its squared length scale a quarter, one or four times the
         median squared distance between rows (from shared columns, scaled up to all).
-    weights : array_like of shape (n,), optional
-        Weights >= 0; a weight of 2 is the same as repeating the row.
     filter : Filter, optional
         `Tikhonov()` by default. Strengths that it leaves open are chosen.
-    n_components : int, float or None
-        As for `kernel_pca`; None is all.
+    weights, n_components
+        As for `kernel_pca`.
     scale_columns : {"auto", "std", "none"}
         Whether the automatic kernel sees columns divided by their observed standard deviations
         ("std") or as they are ("none"). "auto" takes whichever predicts hidden entries better, by
@@ -177,17 +172,11 @@ def fit_imputer(
         that is given is in the units of the data, so that columns are not scaled.
     n_landmarks : int, optional
         As for `kernel_pca`; by default none up to 2,000 different rows, and 500 beyond.
-    max_iter : int, default=20
-        Rounds at most.
-    tol : float, default=1e-3
-        The last round changes the missing entries by less, root mean square and relative to the
-        scale of the columns.
+    max_iter, tol : int and float
+        Rounds at most. The last round changes the missing entries by less than `tol`, root mean
+        square and relative to the scale of the columns.
     random_state : int, Generator, RandomState or None, default=0
         Chooses which entries are hidden, and landmarks.
-
-    Returns
-    -------
-    Imputer
 
     Notes
     -----
@@ -231,16 +220,16 @@ def fit_imputer(
     rows, w = distinct_rows(rows, np.where(missing.all(axis=1), 0.0, raw))
     if not len(rows):
         raise InputError("no row with a positive weight has an observed entry")
-    if n_landmarks is None and len(rows) > _MANY:
+    if n_landmarks is not None:
+        positive_int(n_landmarks, "n_landmarks")
+    elif len(rows) > _MANY:
         n_landmarks = _LANDMARKS
-    elif n_landmarks is not None:
-        n_landmarks = positive_int(n_landmarks, "n_landmarks")
-    shrink = Tikhonov() if filter is None else filter
-    settings = {"filter": shrink, "n_components": n_components}
+    settings = {
+        "filter": Tikhonov() if filter is None else filter,
+        "n_components": n_components, "n_landmarks": n_landmarks,
+    }  # fmt: skip
     with single_threaded_blas():  # small matrices; threads lose much if other work is running
         trial = choose(rows, w, kernel, settings, scale_columns, max_iter, rng)
-    if trial.settings is not None:
-        trial = replace(trial, settings=replace(trial.settings, n_landmarks=n_landmarks))
     with single_threaded_blas() if len(rows) <= _MANY else nullcontext():
         found = _run(rows, w, trial, max_iter, tol, rng)
     return found if missing.any() else replace(found, status=Status.COMPLETE)
@@ -254,37 +243,37 @@ def _run(rows: Array, w: Array, trial: Trial, max_iter: int, tol: float, rng: An
     if len(T) > _REFERENCES:
         picked = np.sort(rng.choice(len(T), _REFERENCES, replace=False))
     Z = fill_from_neighbours(T, T[picked], w[picked])
-    changes: list[float] = []
-    settings, trust, status = trial.settings, trial.trust, Status.TOO_FEW
+    settings, none = trial.settings, np.zeros(T.shape[1])
+    means = Imputer(
+        None if settings is None else settings.kernel, trial.expected, Status.TOO_FEW,
+        np.zeros(0), trial.offset, trial.scale, observed_mean(T, w), none, None, none,
+        Z[picked], w[picked], max_iter, tol,
+    )  # fmt: skip
     parts = None if settings is None else Components.fit(Z, w, settings)
+    if parts is None or settings is None:
+        return means
+    changes: list[float] = []
     for strength, relaxation in trial.rounds if missing.any() else ():
-        if parts is None or settings is None:
-            break
         change = relaxation * (complete(parts.smoother(strength), Z, missing) - Z)
         changes.append(float(np.sqrt(np.mean(change[missing] ** 2))))
         Z = Z + change
         parts = Components.fit(Z, w, settings)
+        if parts is None:
+            return replace(means, changes=np.array(changes))
         if changes[-1] <= tol:
             break
-    regression: Element | None = None
-    intercept = np.zeros(T.shape[1])
-    if parts is not None:
-        last = trial.rounds[max(len(changes) - 1, 0)][0] if trial.rounds else None
-        # the regression of completed rows on their filtered coordinates, as sums of kernels
-        plane, inverse = parts.plane, LinearInverse.fit(parts.plane, Z, w)
-        slopes = parts.weights(last)[:, None] * inverse.slopes
-        at_origin = np.asarray(plane.directions.inner(plane.origin), dtype=np.float64).ravel()
-        regression = plane.directions.combine(slopes)
-        intercept = inverse.mean - at_origin @ slopes
-    else:
-        trust = np.zeros_like(intercept)
-    if trust.any():
+    last = trial.rounds[max(len(changes) - 1, 0)][0] if trial.rounds else None
+    # the regression of completed rows on their filtered coordinates, as sums of kernels
+    plane, inverse = parts.plane, LinearInverse.fit(parts.plane, Z, w)
+    slopes = parts.weights(last)[:, None] * inverse.slopes
+    at_origin = np.asarray(plane.directions.inner(plane.origin), dtype=np.float64).ravel()
+    status = Status.TOO_FEW
+    if trial.trust.any():
         at_end = Status.MAX_ITER if len(changes) == max_iter else Status.CHOSEN
         status = Status.CONVERGED if changes and changes[-1] <= tol else at_end
-    return Imputer(
-        None if settings is None else settings.kernel, trial.expected, status, np.array(changes),
-        trial.offset, trial.scale, observed_mean(T, w), trust, regression, intercept,
-        Z[picked], w[picked], max_iter, tol,
+    return replace(
+        means, status=status, changes=np.array(changes), trust=trial.trust, rows=Z[picked],
+        regression=plane.directions.combine(slopes), intercept=inverse.mean - at_origin @ slopes,
     )  # fmt: skip
 
 

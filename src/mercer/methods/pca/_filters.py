@@ -15,14 +15,13 @@ from mercer.exceptions import InputError
 class Filter(ABC):
     """Weights in [0, 1] for the coordinates in a principal subspace, one per eigenvalue.
 
-    A subclass implements `weights` and `needs_noise`.
+    A subclass implements `weights`. A parameter that is None is set from the noise.
 
     Examples
     --------
     >>> import numpy as np
     >>> from mercer.methods import Filter
     >>> class Half(Filter):
-    ...     needs_noise = False
     ...     def weights(self, eigenvalues, noise):
     ...         return np.full(len(eigenvalues), 0.5)
     >>> Half().weights(np.array([4.0, 1.0]), None)
@@ -34,9 +33,9 @@ class Filter(ABC):
         """Return one weight per eigenvalue; `noise` is what noise adds to each eigenvalue."""
 
     @property
-    @abstractmethod
     def needs_noise(self) -> bool:
-        """Whether the strength of the filter must be set from the noise."""
+        """Whether a parameter was left at None, to be set from the noise."""
+        return any(value is None for value in vars(self).values())
 
 
 @dataclass(frozen=True)
@@ -50,8 +49,6 @@ class Truncation(Filter):
     >>> mc.methods.Truncation().weights(np.array([5.0, 1.0]), None)
     array([1., 1.])
     """
-
-    needs_noise = False
 
     def weights(self, eigenvalues: Array, noise: float | None) -> Array:
         """Return ones."""
@@ -89,17 +86,10 @@ class Tikhonov(Filter):
         a = _required(self, noise) if self.strength is None else self.strength
         return np.asarray(eigenvalues / (eigenvalues + a)) if a > 0 else np.ones(len(eigenvalues))
 
-    @property
-    def needs_noise(self) -> bool:
-        """True if no strength was given."""
-        return self.strength is None
-
 
 @dataclass(frozen=True)
 class Landweber(Filter):
-    """Weight 1 - (1 - lambda / lambda_1)^t: t steps of Landweber iteration.
-
-    Landweber iteration is gradient descent on the squared error with step 1 / lambda_1.
+    """Weight 1 - (1 - lambda / lambda_1)^t: t steps of gradient descent on the squared error.
 
     Parameters
     ----------
@@ -124,20 +114,13 @@ class Landweber(Filter):
     def weights(self, eigenvalues: Array, noise: float | None) -> Array:
         """Return 1 - (1 - lambda / lambda_1)^t."""
         left = 1.0 - np.asarray(eigenvalues) / eigenvalues[0]
-        t: float
         if self.n_steps is not None:
-            t = self.n_steps
-        else:
-            share = _required(self, noise) / float(eigenvalues[0])
-            if share <= 0.0:
-                return np.ones(len(eigenvalues))
-            t = max(1.0, math.log(0.5) / math.log1p(-share)) if share < 1.0 else 1.0
+            return np.asarray(1.0 - left**self.n_steps)
+        share = _required(self, noise) / float(eigenvalues[0])
+        if share <= 0.0:
+            return np.ones(len(eigenvalues))
+        t = max(1.0, math.log(0.5) / math.log1p(-share)) if share < 1.0 else 1.0
         return np.asarray(1.0 - left**t)
-
-    @property
-    def needs_noise(self) -> bool:
-        """True if no number of steps was given."""
-        return self.n_steps is None
 
 
 def _required(filter: Filter, noise: float | None) -> float:  # noqa: A002

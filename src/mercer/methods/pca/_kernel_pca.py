@@ -1,25 +1,32 @@
-"""Kernel PCA: the principal subspace of the features of points."""
+"""Kernel PCA: the principal subspace of the features of points; landmarks (Nystrom); inverses."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
-from mercer._array import Points, as_weights
+from mercer._array import Array, Points, as_weights, is_sparse, positive_int
 from mercer._progress import Callback
-from mercer.engine import diagonal
+from mercer._random import as_generator
+from mercer._threads import single_threaded_blas
+from mercer.engine import n_columns, n_rows, pieces
 from mercer.exceptions import InputError
 from mercer.kernels import Kernel
-from mercer.linalg import EigenPairs, gram_operator
+from mercer.linalg import EigenPairs, GramOperator, Nystrom, nystrom
 from mercer.linalg._eigen import operator_pairs
 from mercer.linalg._inputs import raw_weights
-from mercer.methods.pca._components import check_number, kept, signs
-from mercer.methods.pca._landmark_pca import LandmarkScatter
+from mercer.methods._rows import distinct_rows
+from mercer.preimages import Candidates, FittedMap, LearnedMap, LinearInverse, Solver, preimage
 from mercer.space import Element, Subspace
 
 _MANY = 10_000  # points whose Gram matrix fits in memory (800 MB) and has all eigenvalues computed
 _FIRST = 32  # components that are tried first if a share of the scatter is wanted
+_EPS = float(np.finfo(np.float64).eps)
+_ROUNDING = 1e-12  # of the largest eigenvalue: directions below are rounding errors
+_CHOSEN_AMONG = 20_000  # rows that landmarks are chosen among
+_BLOCK = 8192  # rows whose features are held at once
 
 
 def kernel_pca(
@@ -95,7 +102,7 @@ def kernel_pca(
         scatter = LandmarkScatter.choose(kernel, X, n_landmarks, rule, random_state, raw)
         scatter.add(X, raw)
         return scatter.pca(n_components, centred=centred)[0]
-    S = gram_operator(kernel, X, centred=centred, weights=weights)
+    S = GramOperator(kernel, X, centred=centred, weights=weights)
     n = S.shape[0]
     if n <= _MANY:
         S = S.written()
@@ -116,15 +123,12 @@ def kernel_pca(
         k = min(4 * k, most)
         found = pairs(k)
     total = S.trace
-    own = diagonal(kernel.program, S.points).astype(np.float64)
-    size = float(own.sum() if S.weights is None else S.weights @ own)
+    size = float(S.own.sum() if S.weights is None else S.weights @ S.own)
     values, vectors = kept(found.values, found.vectors, n_components, total, size)
-    root = None if S.weights is None else np.sqrt(S.weights)[:, None]
+    root = np.sqrt(1.0 if S.weights is None else S.weights[:, None])
     # coordinates of the rows up to a factor, the same for a weight of 2 and for a repeated row
-    at_rows = vectors if root is None else vectors / np.where(root > 0, root, np.inf)
-    coef = vectors * signs(at_rows) / np.sqrt(values)
-    if root is not None:
-        coef *= root
+    at_rows = vectors / np.where(root > 0, root, np.inf)
+    coef = root * vectors * signs(at_rows) / np.sqrt(values)
     w = as_weights(weights, n)
     if centred:
         coef -= np.outer(w, coef.sum(axis=0))
@@ -133,3 +137,161 @@ def kernel_pca(
     directions = Element(kernel, points, coef)
     offset = coef.T @ S.mean if centred else np.zeros(len(values))
     return Subspace(origin, directions, eigenvalues=values, total=total, offset=offset)
+
+
+@dataclass
+class LandmarkScatter:
+    """Sums over rows of their features in the span of the landmarks Z, and of the rows themselves.
+
+    The coordinates of a feature in an orthonormal basis of that span are a row of L = k(X, Z) T'^-1
+    with k(Z, Z) = T T'. Kernel PCA and the linear inverse need only the sums of L, L'L and L'X.
+    """
+
+    low: Nystrom = field(repr=False)
+    first: Array = field(repr=False)
+    second: Array = field(repr=False)
+    rows: Array | None = field(repr=False)
+    cross: Array | None = field(repr=False)
+    mass: float = 0.0
+    own: float = 0.0  # of k(x, x)
+
+    @classmethod
+    def choose(
+        cls,
+        kernel: Kernel,
+        X: Any,
+        n_landmarks: int,
+        rule: str,
+        random_state: Any,
+        weights: Array | None = None,
+    ) -> LandmarkScatter:
+        """Choose landmarks among at most 20,000 distinct rows drawn at random; no sums yet.
+
+        Rows of weight 0 are left out. The order of the rows and repetitions do not matter.
+        """
+        rng = as_generator(random_state)
+        X = kernel.points(X).array
+        X, _ = distinct_rows(X, weights)
+        if n_rows(X) > _CHOSEN_AMONG:
+            X = X[np.sort(rng.choice(n_rows(X), _CHOSEN_AMONG, replace=False))]
+        low = nystrom(kernel, Points(X, kernel.domain), n_landmarks, rule=rule, random_state=rng)
+        r, d = low.rank, n_columns(X)
+        low = replace(low, factor=np.empty((0, r)))  # features of the rows are not needed any more
+        moments = (np.zeros(d), np.zeros((r, d))) if kernel.domain.is_vector else (None, None)
+        return cls(low, np.zeros(r), np.zeros((r, r)), *moments)
+
+    def add(self, X: Any, weights: Array | None) -> None:
+        """Add rows to the sums."""
+        kernel = self.low.kernel
+        points = kernel.points(X)
+        X = points.array
+        w = np.ones(n_rows(X)) if weights is None else np.asarray(weights, dtype=np.float64)
+        for part in pieces(n_rows(X), _BLOCK):
+            L, v = self.low.map(points[part]), w[part]
+            weighted = L * v[:, None]
+            self.mass += float(v.sum())
+            self.first += v @ L
+            self.second += weighted.T @ L
+            self.own += float(v @ kernel.diag(points[part]))
+            if self.rows is not None and self.cross is not None:
+                self.rows += np.asarray(X[part].T @ v).ravel()
+                cross = X[part].T @ weighted
+                self.cross += np.asarray(cross.toarray() if is_sparse(cross) else cross).T
+
+    def pca(
+        self, n_components: float | None, *, centred: bool = True
+    ) -> tuple[Subspace, LinearInverse | None]:
+        """Return the principal subspace, and its linear inverse if points are vectors."""
+        from scipy.linalg import solve_triangular
+
+        mean = self.first / self.mass if centred else np.zeros_like(self.first)
+        scatter = self.second - self.mass * np.outer(mean, mean)
+        with single_threaded_blas():
+            values, vectors = np.linalg.eigh(0.5 * (scatter + scatter.T))
+        values, vectors = values[::-1], vectors[:, ::-1]
+        lost = max(self.own - float(np.trace(self.second)), 0.0)
+        total = float(values.sum()) + lost
+        if n_components is not None and not isinstance(n_components, float | np.floating):
+            values, vectors = values[: int(n_components)], vectors[:, : int(n_components)]
+        values, vectors = kept(values, vectors, n_components, total, self.own)
+        vectors = vectors * signs((self.low.triangle - mean) @ vectors)  # coordinates of landmarks
+        coef = solve_triangular(self.low.triangle.T, np.column_stack([vectors, mean]), lower=False)
+        kernel = self.low.kernel
+        Z = Points(self.low.landmarks, kernel.domain)
+        origin, directions = Element(kernel, Z, coef[:, -1]), Element(kernel, Z, coef[:, :-1])
+        plane = Subspace(origin, directions, eigenvalues=values, total=total, neglected=lost)
+        if self.rows is None or self.cross is None:
+            return plane, None
+        centre = self.rows / self.mass
+        slopes = vectors.T @ (self.cross - np.outer(self.first, centre))
+        return plane, LinearInverse(plane, centre, slopes / values[:, None])
+
+
+def check_number(n_components: Any) -> None:
+    """Raise unless it is None, an integer >= 1, or a share in (0, 1)."""
+    if n_components is None:
+        return
+    if isinstance(n_components, float | np.floating):
+        if not 0.0 < n_components < 1.0:
+            raise InputError(
+                f"a share n_components must lie in (0, 1), got {float(n_components)!r}; give an "
+                "integer for a number of components"
+            )
+    else:
+        positive_int(n_components, "n_components")
+
+
+def kept(
+    values: Array, vectors: Array, n_components: Any, total: float, size: float
+) -> tuple[Array, Array]:
+    """Return the directions above rounding, and no more than a share needs.
+
+    `size` is the sum of k(x, x): scatter below its rounding error counts as zero.
+    """
+    largest = float(values[0]) if len(values) else 0.0
+    if largest <= max(len(vectors), 16) * _EPS * size:
+        raise InputError(
+            "all points have the same feature to rounding, so there is no direction of scatter; "
+            "give at least two different points (more than n_samples = 1), or, for kernels of the "
+            "inner product, points closer to the origin"
+        )
+    keep = values > _ROUNDING * largest
+    if isinstance(n_components, float | np.floating):
+        before = np.concatenate([[0.0], np.cumsum(values)[:-1]])
+        keep &= before < n_components * total
+    return values[keep], vectors[:, keep]
+
+
+def signs(coordinates: Array) -> Array:
+    """Return 1 or -1 for each column, such that its largest entry in size becomes positive."""
+    size = np.abs(coordinates)
+    # the first of several that are equal to rounding
+    largest = np.argmax(size >= size.max(axis=0) * (1.0 - 1e-9), axis=0)
+    entry = coordinates[largest, np.arange(coordinates.shape[1])]
+    return np.where(entry < 0, -1.0, 1.0)
+
+
+def fit_inverse(inverse: Any, plane: Subspace, X: Any, weights: Array | None = None) -> Solver:
+    """Return the solver of an `inverse` parameter, fitted to the training rows.
+
+    None is `LinearInverse`, or `Candidates` for points that are not vectors. A `LearnedMap` is
+    fitted to the distinct rows. A solver is returned as it is.
+    """
+    if inverse is None:
+        vector = plane.origin.kernel.domain.is_vector
+        return LinearInverse.fit(plane, X, weights) if vector else Candidates()
+    if isinstance(inverse, LearnedMap):
+        return inverse.fit(plane, distinct_rows(plane.origin.kernel.points(X).array, weights)[0])
+    if not isinstance(inverse, Solver):
+        raise InputError(f"inverse must be None, a solver or a LearnedMap, got {inverse!r}")
+    return inverse
+
+
+def reconstruct(plane: Subspace, solver: Solver, coordinates: Array, start: Any = None) -> Any:
+    """Return the data points of coordinates; iterative solvers begin at `start`."""
+    if isinstance(solver, LinearInverse | FittedMap):
+        return solver.predict(coordinates)
+    psi = plane.element(coordinates)
+    found = preimage(psi, solver, start=start if solver.needs_start else None).points
+    vector = plane.origin.kernel.domain.is_vector
+    return np.asarray(found, dtype=np.float64) if vector else found

@@ -68,16 +68,3 @@ class Smoother:
         """Data points of filtered coordinates c_i phi, row i left out of subspace and inverse."""
         gap = inverse.predict(self.C * phi) - rows
         return np.asarray(inverse.predict(c * phi) + self.leave_out(c)[:, None] * gap)
-
-
-def leverages(squares: Array, values: Array, w: Array, total: float) -> Array:
-    """The leverage of rows for the first 0, 1, ..., r directions, all kept; shape (n, r + 1).
-
-    `squares` are the squared coordinates, `values` the eigenvalues.
-    """
-    return np.asarray(w[:, None] * (1.0 / total + running_sums(squares / values)))
-
-
-def running_sums(A: Array) -> Array:
-    """Sums of the first 0, 1, ..., r columns."""
-    return np.concatenate([np.zeros((len(A), 1)), np.cumsum(A, axis=1)], axis=1)

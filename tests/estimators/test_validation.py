@@ -10,7 +10,7 @@ from sklearn.preprocessing import StandardScaler
 
 import mercer as mc
 from mercer import estimators
-from mercer.estimators._column_scaling import fit_column_scaler, scaled, unscaled
+from mercer.estimators._validation import fit_column_scaler, scaled, unscaled
 
 SCALED = [
     cls

@@ -9,10 +9,8 @@ from scipy.stats import beta, chi2, gamma, kstest
 from scipy.stats import f as ratio
 
 import mercer as mc
-from mercer.methods.density._adaptive_density import adaptive_density
-from mercer.methods.density._density import Density
-from mercer.methods.density._normaliser import RadialLaw
-from mercer.methods.density._sampling import _PANELS, _Table, draw
+from mercer.methods.density._density import Density, adaptive_density
+from mercer.methods.density._normaliser import _DRAWN_PANELS, RadialLaw, draw
 
 
 def squared_radius_law(kernel, d):
@@ -66,22 +64,15 @@ def test_the_squared_radius_of_draws_has_its_law(kernel, d):
 @pytest.mark.parametrize("d", [1, 3, 20])
 def test_the_table_of_radii_is_accurate(kernel, d):
     """For kernels with closed forms too, so that the table's own error is seen without noise."""
-    table = _Table(RadialLaw.of(kernel, d, _PANELS))
+    table = RadialLaw.of(kernel, d, _DRAWN_PANELS)
+    below = np.cumsum(table.mass) / table.mass.sum()
     law = squared_radius_law(kernel, d)
-    assert np.max(np.abs(law(np.exp(table.high)) - table.below)) < 1e-13 * 50
-
-    class Even:  # a panel for each quantile, its middle inside
-        def __init__(self, values):
-            self.values = list(values)
-
-        def random(self, size):
-            return self.values.pop(0)
-
+    assert np.max(np.abs(law(np.exp(table.high)) - below)) < 1e-13 * 50
     q = (np.arange(2000) + 0.5) / 2000
-    t = table.draw(2000, Even([q, np.full(2000, 0.5)]))
-    panel = np.searchsorted(table.below, q, side="right")
-    before = np.concatenate([[0.0], table.below])[panel]
-    middle = 0.5 * (before + table.below[panel])
+    t = table.at(q, np.full(2000, 0.5))  # the middle of the panel of each quantile
+    panel = np.searchsorted(below, q, side="right")
+    before = np.concatenate([[0.0], below])[panel]
+    middle = 0.5 * (before + below[panel])
     assert np.max(np.abs(law(np.exp(t)) - middle)) < 1e-7
 
 
