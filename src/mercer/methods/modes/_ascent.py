@@ -109,7 +109,7 @@ class Ascent(Search):
         ends, arrived = newton_ascent(self.density, start, _POLISH)
         ends = ends[arrived]
         if len(ends):
-            ends = ends[self.basins.holding(ends, heights(self.density.at(ends))) < 0]
+            ends = ends[self.basins.holding(ends, self.density.values(ends)) < 0]
         if not len(ends):
             return
         ends = ends[np.unique(cells(ends, self.density), return_index=True)[1]]
@@ -175,7 +175,7 @@ class Ascent(Search):
         if not loose.size:
             return
         Z = ends.points[loose]
-        value = heights(self.density.at(Z))
+        value = self.density.values(Z)
         held = self.basins.holding(Z, value)
         rest = Z[held < 0]
         if len(rest):

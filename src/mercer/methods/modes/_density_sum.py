@@ -152,6 +152,11 @@ class DensitySum:
         H = None if hessian is None else -hessian
         return State(Z, -value, -gradient, H, -2.0 * slope, shift, cusp=cusp)
 
+    def values(self, Z: Array, *, exact: bool = False) -> Array:
+        """f at some points, without derivatives."""
+        parts = [f.fields(Z, shifted=True, exact=exact).only_element() for _, f in self._sums]
+        return np.asarray(sum(f.value * np.exp(f.shift) for f in parts))
+
     def pull_at_points(self, Z: Array) -> tuple[Array, Array]:
         """On data points with a cusp: the pull |R| of all others, and the slope of the cusp."""
         _, gradient, _, _, shift, pull = self._added(Z, 1, True)
