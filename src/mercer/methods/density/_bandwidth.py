@@ -141,11 +141,7 @@ def column_spreads(X: Array, w: Array) -> Array:
     extent = np.ptp(X, axis=0)
     gap = (X - (w @ X) / n) / np.where(extent > 0.0, extent, 1.0)  # tiny squares would underflow
     deviation: Array = np.where(extent > 0.0, extent * np.sqrt((w @ gap**2) / (n - 1.0)), 0.0)
-    order = np.argsort(X, axis=0, kind="stable")
-    below = np.cumsum(w[order], axis=0)
-    values = np.take_along_axis(X, order, axis=0)
-    at = [np.argmax(below >= q * n * (1 - 1e-12), axis=0) for q in (0.25, 0.75)]
-    low, high = (np.take_along_axis(values, a[None, :], axis=0)[0] for a in at)
+    low, high = np.quantile(X, (0.25, 0.75), axis=0, weights=w, method="inverted_cdf")
     robust = (high - low) / _NORMAL_QUARTILES
     return np.where(robust > 0, np.minimum(robust, deviation), deviation)
 
