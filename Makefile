@@ -17,7 +17,7 @@ install = PATH="$(CURDIR)/$(BIN):$$PATH" $(PIP) --no-build-isolation \
     --log build/install.log -Cbuild-dir=build/native --editable ".[$(1)]"
 
 .DEFAULT_GOAL := help
-.PHONY: help env run test test-all test-previous sanitize pure lint format hooks bench docs spec clean
+.PHONY: help env run test test-all test-previous sanitize fuzz fuzz-native pure lint format hooks bench docs spec clean
 
 help:  ## show this text
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -48,11 +48,19 @@ test-previous: $(STAMP)  ## the estimators on the previous release of scikit-lea
 # The sanitizer's library (GCC's) must be loaded before the interpreter. Leaks of the interpreter are not
 # ours. `--capture=sys` lets the sanitizer's own report through. This build is too slow for the tests that
 # time an interrupt. `make sanitize ARGS="--sample 4"` runs one test in four.
-sanitize: $(SANITIZE)/.installed  ## the engine tests on a core with address and undefined-behaviour sanitizers
-	LD_PRELOAD="$$($(CXX) -print-file-name=libasan.so) $$($(CXX) -print-file-name=libstdc++.so)" \
+SANITIZED = LD_PRELOAD="$$($(CXX) -print-file-name=libasan.so) $$($(CXX) -print-file-name=libstdc++.so)" \
 	    ASAN_OPTIONS=detect_leaks=0:quarantine_size_mb=8 \
 	    UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 \
-	    $(SANITIZE)/bin/python $(PYTEST) tests/engine -k "not interrupt" --capture=sys -p no:cacheprovider $(ARGS)
+	    $(SANITIZE)/bin/python
+sanitize: $(SANITIZE)/.installed  ## the engine tests on a core with address and undefined-behaviour sanitizers
+	$(SANITIZED) $(PYTEST) tests/engine -k "not interrupt" --capture=sys -p no:cacheprovider $(ARGS)
+
+# `make fuzz ARGS="--seconds 600 --seed 0"`; CONTRIBUTING.md says more.
+fuzz: $(STAMP)  ## call everything public with nasty arguments, and load damaged files
+	$(BIN)/python -m tools.fuzz $(ARGS)
+
+fuzz-native: $(SANITIZE)/.installed  ## the fuzzer's kernel sums on a core with sanitizers
+	$(SANITIZED) -m tools.fuzz --kinds native $(ARGS)
 
 # A wheel without the compiled core, installed into a fresh environment that holds only what users get.
 PURE := build/pure

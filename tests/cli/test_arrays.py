@@ -82,7 +82,7 @@ def test_many_rows_take_blocks_and_landmarks(run, rng, monkeypatch):
     monkeypatch.setattr(_denoise, "_LANDMARKS", 50)
     monkeypatch.setattr(_run, "_BLOCK", 37)
     np.save("a.npy", X)
-    ran = run("denoise", "a.npy", "-o", "b.npy", "--no-scale", "--report")
+    ran = run("denoise", "a.npy", "-o", "b.npy", "--no-scale")
     assert ran.code == 0, ran.err
     expected = KernelDenoiser(random_state=0, n_landmarks=50).fit(X).transform(X)
     np.testing.assert_allclose(np.load("b.npy"), expected, rtol=1e-9)

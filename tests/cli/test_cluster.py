@@ -46,9 +46,8 @@ def test_labels_are_those_of_the_estimator(run, blobs):
     run("cluster", "blobs.npy", "-o", "own.csv", "--bandwidth", "40")  # in the data's own units
     np.testing.assert_array_equal(labels_of("own.csv"), model.labels_)
     run("cluster", "blobs.npy", "-o", "flat.npz", "--no-scale", "--bandwidth", "90", "--flat",
-        "--nearest", "--bins", "--min-size", "2")  # fmt: skip
-    model = mc.MeanShift("flat", bandwidth=90.0, bin_seeding=True, labels="nearest",
-                         min_cluster_size=2).fit(X)  # fmt: skip
+        "--bins", "--min-size", "2")  # fmt: skip
+    model = mc.MeanShift("flat", bandwidth=90.0, bin_seeding=True, min_cluster_size=2).fit(X)
     with np.load("flat.npz") as found:
         np.testing.assert_array_equal(found["cluster"], model.labels_)
         np.testing.assert_array_equal(found["array"], X)

@@ -51,7 +51,7 @@ def test_other_files_and_hidden_ones(run, tmp_path, rng):
     (tmp_path / "in" / ".hidden.png").touch()
     (tmp_path / "in" / "sub.png").mkdir()
     ran = run("denoise", "in", "-o", "out", "--noise", "0.1")
-    assert "unchanged  notes.txt, sub.png (not an image)\n" in ran.out
+    assert "unchanged   notes.txt, sub.png (not an image)\n" in ran.out
     assert len(list((tmp_path / "out").iterdir())) == 5
 
 

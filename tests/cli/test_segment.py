@@ -6,8 +6,6 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from mercer.cli import _segment
-
 
 @pytest.fixture
 def photo(tmp_path, rng):
@@ -73,22 +71,12 @@ def test_modes_of_images(mode, show, run, photo):
 
 def test_opacity_is_dropped_where_the_format_has_none(run, photo):
     opened("photo.png").convert("RGBA").save("clear.png")
-    assert run("segment", "clear.png", "-o", "out.jpg", "--shrink", "2").code == 0
-    assert opened("out.jpg").size == (24, 20)
-
-
-def test_shrinking_takes_means(run, tmp_path, monkeypatch):
-    values = np.arange(20.0).reshape(4, 5, 1)
-    small, alpha = _segment._shrink(values, np.full((4, 5), 7, dtype=np.uint8), 2)
-    np.testing.assert_allclose(small[:, :, 0], [[3.0, 5.0], [13.0, 15.0]])
-    assert alpha.tolist() == [[7, 7], [7, 7]]
-    assert _segment._shrink(values, None, 1)[0] is values
+    assert run("segment", "clear.png", "-o", "out.jpg").code == 0
+    assert opened("out.jpg").size == (48, 40)
 
 
 def test_quiet(run, photo):
-    ran = run(
-        "segment", "photo.png", "-o", "out.png", "-q", "--kernel", "gaussian", "--shrink", "2"
-    )
+    ran = run("segment", "photo.png", "-o", "out.png", "-q", "--kernel", "gaussian")
     assert (ran.code, ran.out, ran.err) == (0, "", "")
 
 
@@ -106,7 +94,6 @@ def test_quiet(run, photo):
         (["photo.png", "-o", "out.png", "--spatial", "0"], 2, "--spatial 0"),
         (["photo.png", "-o", "out.png", "--colour", "nan"], 2, "--colour nan"),
         (["photo.png", "-o", "out.png", "--min-size", "0"], 2, "--min-size"),
-        (["photo.png", "-o", "out.png", "--shrink", "100"], 2, "--shrink 100"),
         (["photo.png", "-o", "out.png", "--kernel", "flat"], 2, "--kernel"),
     ],
 )

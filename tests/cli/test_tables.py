@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from mercer.cli._csv import as_numbers, as_text, read_csv, write_table
 from mercer.cli._data import Selection, free_name
-from mercer.cli._messages import DataError
 from mercer.cli._output import Output
+from mercer.cli._terminal import DataError
 
 pa = pytest.importorskip("pyarrow")
 parquet = pytest.importorskip("pyarrow.parquet")
@@ -63,7 +63,7 @@ def test_other_columns_are_untouched_and_in_order(run, files):
 
 def test_a_column_that_counts_rows_is_left_alone_unless_it_is_asked_for(run, files):
     out = run("denoise", "measured.csv", "-o", "a.csv").out
-    assert "unchanged  id (row numbers); name (text)\n" in out
+    assert "unchanged   id (row numbers); name (text)\n" in out
     out = run("denoise", "measured.csv", "-o", "b.csv", "--columns", "id,x,y").out
     assert "120 rows of 3 columns" in out
     assert "unchanged" not in out

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import mercer as mc
-from mercer.io import _decode, load, save
+from mercer.io import _archive, _decode, load, save
 from tests.io.archives import members, npy, rewrite
 
 POINTS = np.random.default_rng(0).normal(size=(500, 1000))  # 4 MB
@@ -181,3 +181,26 @@ def test_sets_and_dicts_of_ordinary_size(path):
     save(thing, path)
     assert load(path) == thing
     assert "mercer.json" in members(path)
+
+
+def test_descriptions_of_very_many_lists(path, monkeypatch):
+    parts = {"mercer.json": '{"format": 1, "objects": [], "root": [' + "[]," * 3_000_000 + "1]}"}
+    rewrite(path, parts)
+    refused_in_little_memory(path, "too many lists")
+    monkeypatch.setattr(_archive, "_MOST_BRACKETS", 1000)
+    with pytest.raises(mc.InputError, match="too many parts"):
+        save([[]] * 1000, path)
+
+
+@pytest.mark.parametrize("large", [False, True])
+def test_very_many_members(large, path):
+    """`zipfile` needs seven times the memory of an archive of empty members."""
+    entry = b"PK\1\2" + bytes(24) + (1).to_bytes(2, "little") + bytes(16) + b"a"
+    directory = 400_000 * entry
+    length = len(directory).to_bytes(8, "little")
+    end = b"PK\5\6" + bytes(8) + length[:4] + bytes(6)
+    if large:
+        wide = b"PK\6\6" + bytes(36) + length + bytes(8)
+        end = wide + b"PK\6\7" + bytes(16) + b"PK\5\6" + 12 * b"\xff" + bytes(6)
+    path.write_bytes(directory + end)
+    refused_in_little_memory(path, "too many members")

@@ -53,18 +53,6 @@ def test_a_kernel_that_is_not_registered_where_it_is_loaded(tmp_path, monkeypatc
         load(tmp_path / "k")
 
 
-def test_register_as_a_decorator_with_a_name(tmp_path):
-    @register(name="Other")
-    @dataclass(frozen=True)
-    class Mine(mc.DotProduct):
-        def profile(self, t):
-            return 1.0 + t
-
-    save(Mine(), tmp_path / "k")
-    assert b'"Other"' in (tmp_path / "k").read_bytes()
-    assert load(tmp_path / "k") == Mine()
-
-
 def test_a_kernel_that_is_no_dataclass(tmp_path):
     class Scaled(mc.DotProduct):
         def __init__(self, factor):

@@ -9,9 +9,9 @@ import numpy as np
 
 from mercer._array import Array
 from mercer.cli._data import Data
-from mercer.cli._messages import UsageError, counted, rounded
-from mercer.cli._options import as_float, components_option, data_command, parse_components
+from mercer.cli._options import components_option, data_command, number
 from mercer.cli._run import Run
+from mercer.cli._terminal import counted, echo, rounded
 
 EXAMPLES = (
     ("score the rows of a table and mark anomalies",
@@ -22,10 +22,12 @@ EXAMPLES = (
      "mercer anomalies new.csv -o alarms.csv --train measured.csv --share 0.01"),
 )  # fmt: skip
 
+_share = number("a share above 0 and at most 0.5, or auto", lambda x: 0.0 < x <= 0.5, ["auto"])
+
 
 @data_command(
     EXAMPLES,
-    click.option("--share", default="0.05", show_default=True, metavar="SHARE",
+    click.option("--share", default="0.05", show_default=True, metavar="SHARE", callback=_share,
                  help="Share of the training rows to mark, at most 0.5; this sets the threshold "
                  "for all rows. auto sets it to q3 + 1.5 (q3 - q1), where q1 and q3 are the "
                  "quartiles of the training scores."),
@@ -33,7 +35,7 @@ EXAMPLES = (
                  help="Number of rows to print, those with the highest scores."),
     components_option("Default: the number that predicts left-out rows best."),
 )  # fmt: skip
-def anomalies(run: Run, share: str, top: int, components: str | None) -> None:
+def anomalies(run: Run, share: Any, top: int, components: float | None) -> None:
     """Score how unusual each row of INPUT is.
 
     INPUT is a table (.csv, .tsv, .parquet), an array (.npy, .npz) or a folder of images of the
@@ -45,17 +47,15 @@ def anomalies(run: Run, share: str, top: int, components: str | None) -> None:
     """
     from mercer.estimators import KernelNovelty
 
-    n_components = parse_components(components)
-    contamination = _parse_share(share)
-    data, train = run.read_complete(new_columns=True)
+    data, train = run.read(new_columns=True)
     model = KernelNovelty(
         kernel=run.kernel,
-        n_components=n_components,
-        contamination=contamination,
+        n_components=components,
+        contamination=share,
         scale_columns=run.scale_columns(train),
         random_state=run.seed,
     )
-    run.fit(model, train)
+    run.fit(model, train.values)
     score = -run.map_rows(model.score_samples, data.values, "scoring")
     marked = score > -model.offset_
     data.write_columns({"score": score, "is_anomaly": marked}, run.output)
@@ -66,26 +66,16 @@ def anomalies(run: Run, share: str, top: int, components: str | None) -> None:
         "kernel": rounded(model.kernel_),
     }
     run.report("scored", data, facts)
-    if top > 0:
-        _print_highest(run, data, score, marked, top)
+    if top > 0 and not run.quiet:
+        _print_highest(data, score, marked, top)
 
 
-def _parse_share(text: str) -> Any:
-    """Parse a share, or "auto"."""
-    if text == "auto":
-        return text
-    share = as_float(text)
-    if not 0.0 < share <= 0.5:
-        raise UsageError(f"--share {text}: give a share above 0 and at most 0.5, or auto")
-    return share
-
-
-def _print_highest(run: Run, data: Data, score: Array, marked: Array, top: int) -> None:
+def _print_highest(data: Data, score: Array, marked: Array, top: int) -> None:
     """Print the rows with the highest scores."""
     order = np.argsort(-score, kind="stable")[:top].tolist()
     labels = [data.label(i) for i in order]
     width = max(map(len, labels)) + 2
-    run.print("\nhighest scores" + (" (* anomaly)" if marked[order].any() else ""))
+    echo("\nhighest scores" + (" (* anomaly)" if marked[order].any() else ""))
     for label, i in zip(labels, order, strict=True):
         star = "*" if marked[i] else " "
-        run.print(f"  {label:<{width}}{score[i]:<10.4g} {star} {data.summary(i)}".rstrip())
+        echo(f"  {label:<{width}}{score[i]:<10.4g} {star} {data.describe(data.values[i])}".rstrip())

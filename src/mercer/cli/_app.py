@@ -16,9 +16,9 @@ from mercer.cli._anomalies import anomalies
 from mercer.cli._cluster import cluster
 from mercer.cli._denoise import denoise
 from mercer.cli._impute import impute
-from mercer.cli._messages import CommandError, echo
 from mercer.cli._options import format_examples
 from mercer.cli._segment import segment
+from mercer.cli._terminal import CommandError, echo
 from mercer.exceptions import MercerError
 
 EXAMPLES = (

@@ -11,31 +11,18 @@ import numpy as np
 
 from mercer._array import Array
 from mercer.cli._csv import as_text, write_table
-from mercer.cli._data import (
-    Data,
-    Selection,
-    check_expansion,
-    choose_columns,
-    free_name,
-    without_markers,
-)
-from mercer.cli._messages import DataError, UsageError, listed
+from mercer.cli._data import Data, Selection, check_expansion, choose_columns, free_name
 from mercer.cli._output import Output
+from mercer.cli._terminal import CommandError, DataError, UsageError, listed
 
 
 @dataclass(frozen=True, eq=False)
 class ArrayFile(Data):
     """An .npy or .npz file."""
 
-    used: tuple[int, ...]  # positions of the columns in `values`
     array: Array  # as read; `values` holds columns of its flattened rows
     key: str | None  # the name of the array in an .npz file
     others: dict[str, Array]  # the other arrays of that file
-
-    @property
-    def same_unit(self) -> bool:
-        """Stacks of images or signals have one unit; tables do not."""
-        return self.array.ndim > 2
 
     def label(self, row: int) -> str:
         """The index, from 0 as in NumPy."""
@@ -92,7 +79,9 @@ def read_array(path: Path, selection: Selection) -> ArrayFile:
                 others = {name: found[name] for name in found.files}
             key = _choose_array(path, list(others), selection)
             array = others.pop(key)
-    except (ValueError, OSError, EOFError, zipfile.BadZipFile) as error:
+    except (CommandError, MemoryError):
+        raise
+    except Exception as error:  # NumPy, zlib and zipfile raise errors of many types
         raise DataError(
             f"{path} cannot be read as NumPy arrays of numbers; write it with numpy.save or "
             "numpy.savez, without objects"
@@ -101,12 +90,9 @@ def read_array(path: Path, selection: Selection) -> ArrayFile:
     flat = array.reshape(len(array), -1)
     kind = np.float32 if array.dtype.kind == "f" and array.dtype.itemsize <= 4 else np.float64
     names = tuple(map(str, range(flat.shape[1])))
-
-    def numbers(i: int) -> Array | str:
-        return without_markers(flat[:, i].astype(kind), selection.missing)
-
-    chosen = choose_columns(path, names, selection, numbers)
-    return ArrayFile(path, *chosen, array, key, others)
+    chosen = choose_columns(path, names, selection, lambda i: flat[:, i].astype(kind))
+    # stacks of images or signals have one unit, tables do not
+    return ArrayFile(path, *chosen, array, key, others, same_unit=array.ndim > 2)
 
 
 def _choose_array(path: Path, names: list[str], selection: Selection) -> str:

@@ -12,15 +12,14 @@ import numpy as np
 
 from mercer._array import Array
 from mercer.cli._data import Data
-from mercer.cli._messages import DataError, UsageError, counted, listed, rounded
-from mercer.cli._options import as_float, data_command
+from mercer.cli._options import data_command, number
 from mercer.cli._output import Output
 from mercer.cli._run import Run
+from mercer.cli._terminal import DataError, UsageError, counted, echo, listed, rounded
 
-_RULES = ("silverman", "scott", "modes", "likelihood")
+_RULES = ("silverman", "scott", "modes", "likelihood", "stable")
 _PLOTS = (".png", ".pdf", ".svg")
 _LISTED = 10  # clusters in the summary
-_BANDWIDTHS = 25  # tried by --bandwidth stable
 
 EXAMPLES = (
     ("number the cluster of each row of a table, and draw the clusters",
@@ -31,26 +30,30 @@ EXAMPLES = (
      "mercer cluster complete.npy -o clusters.npz --flat --bandwidth 2 --min-size 3"),
 )  # fmt: skip
 
+_bandwidth = number(
+    f"a number above 0, or one of {', '.join(_RULES)}", lambda x: 0.0 < x < np.inf, _RULES
+)
+
 
 @data_command(
     EXAMPLES,
-    click.option("--bandwidth", metavar="H",
+    click.option("--bandwidth", metavar="H", callback=_bandwidth,
                  help="Length scale of the kernel, in the units of the data (columns are not "
-                 f"scaled then), or a rule to choose it: {', '.join(_RULES[:-1])} (rules of "
+                 f"scaled then), or a rule to choose it: {', '.join(_RULES[:3])} (rules of "
                  "thumb), likelihood (of left-out rows), or stable (the widest range of "
                  "bandwidths with the same number of clusters, at least 2). Default: silverman."),
     click.option("--flat", is_flag=True,
                  help="Use a flat window of radius H (steps go to plain means), not a Gaussian."),
     click.option("--min-size", type=click.IntRange(1), default=1, show_default=True, metavar="N",
                  help="Drop clusters with fewer rows; their rows get the number -1."),
-    click.option("--nearest", is_flag=True,
-                 help="Assign rows to the nearest centre, not to the one mean shift leads to."),
     click.option("--bins", is_flag=True,
                  help="Start from the cells of a grid instead of from every row. Faster."),
     click.option("--plot", type=click.Path(path_type=Path), metavar="FILE",
                  help=f"Draw the clusters ({', '.join(_PLOTS)}) over the first two columns used."),
 )  # fmt: skip
-def cluster(run: Run, plot: Path | None, **given: Any) -> None:
+def cluster(
+    run: Run, bandwidth: Any, flat: bool, min_size: int, bins: bool, plot: Path | None
+) -> None:
     """Find clusters with mean shift.
 
     Each row climbs to a peak of the density of rows; rows that reach the same peak are a cluster.
@@ -66,26 +69,26 @@ def cluster(run: Run, plot: Path | None, **given: Any) -> None:
 
     from mercer.estimators import MeanShift
 
-    bandwidth = _parse_bandwidth(run, given["bandwidth"], given["flat"])
+    if flat and run.kernel != "auto":
+        raise UsageError("--flat and --kernel both choose the kernel; give one of them")
+    if bandwidth is not None and run.kernel != "auto":
+        raise UsageError("--kernel and --bandwidth both give a length; give one of them")
     drawing = None if plot is None else Output(plot, run.output.force)
     if drawing is not None:
         _check_plot(run, drawing)
-    data, train = run.read_complete(new_columns=True)
-    scale = isinstance(bandwidth, str) and run.scale_columns(train) == "std"
+    data, train = run.read(new_columns=True)
+    scale = not isinstance(bandwidth, float) and run.scale_columns(train) == "std"
     scaler = StandardScaler(with_mean=scale, with_std=scale)
     rows = scaler.fit_transform(train.values)
-    if bandwidth == "stable":
-        bandwidth = _stable_bandwidth(run, rows, given["flat"])
-    elif isinstance(bandwidth, str) and run.kernel == "auto":
+    if not isinstance(bandwidth, float) and run.kernel == "auto":
         _check_columns(train)
     model: Any = MeanShift(
-        kernel="flat" if given["flat"] else run.kernel,
-        bandwidth=bandwidth,
-        bin_seeding=given["bins"],
-        labels="nearest" if given["nearest"] else "basin",
-        min_cluster_size=given["min_size"],
+        kernel="flat" if flat else run.kernel,
+        bandwidth=bandwidth or "auto",
+        bin_seeding=bins,
+        min_cluster_size=min_size,
     )
-    labels = run.fit(model, train, rows).labels_
+    labels = run.fit(model, rows).labels_
     if data is not train:
         labels = run.map_rows(model.predict, scaler.transform(data.values), "labelling")
     data.write_columns({"cluster": labels}, run.output)
@@ -99,25 +102,8 @@ def cluster(run: Run, plot: Path | None, **given: Any) -> None:
         facts["without"] = f"{counted(without, data.row_word)}, cluster -1"
     facts["kernel"] = rounded(model.kernel_)
     run.report("clustered", data, facts | ({"drawn": str(plot)} if plot else {}))
-    _print_largest(run, data, labels, centres)
-
-
-def _parse_bandwidth(run: Run, text: str | None, flat: bool) -> Any:
-    """Parse a number or a rule; "auto" if none is given."""
-    if flat and run.kernel != "auto":
-        raise UsageError("--flat and --kernel both choose the kernel; give one of them")
-    if text is None:
-        return "auto"
-    if run.kernel != "auto":
-        raise UsageError("--kernel and --bandwidth both give a length; give one of them")
-    if text in (*_RULES, "stable"):
-        return text
-    number = as_float(text)
-    if not 0.0 < number < np.inf:
-        raise UsageError(
-            f"--bandwidth {text}: give a number above 0, or one of {', '.join(_RULES)}, stable"
-        )
-    return number
+    if not run.quiet:
+        _print_largest(data, labels, centres)
 
 
 def _check_plot(run: Run, plot: Output) -> None:
@@ -140,15 +126,6 @@ def _check_columns(train: Data) -> None:
         )
 
 
-def _stable_bandwidth(run: Run, rows: Array, flat: bool) -> float:
-    from mercer.kernels import Epanechnikov
-    from mercer.methods import scale_space
-
-    kernel = Epanechnikov(1.0) if flat else None
-    with run.progress.steps(_BANDWIDTHS, "counting clusters") as step:
-        return scale_space(rows, kernel=kernel, n_bandwidths=_BANDWIDTHS, callback=step).best
-
-
 def _draw(run: Run, plot: Output, data: Data, found: Any, density: Any) -> None:
     from mercer.plot import plot_modes
 
@@ -161,18 +138,12 @@ def _draw(run: Run, plot: Output, data: Data, found: Any, density: Any) -> None:
         figure.savefig(path, dpi=150)
 
 
-def _print_largest(run: Run, data: Data, labels: Array, centres: Array) -> None:
+def _print_largest(data: Data, labels: Array, centres: Array) -> None:
     """Print the sizes and centres of the largest clusters."""
     counts = np.bincount(labels[labels >= 0], minlength=len(centres))
     order = np.argsort(-counts, kind="stable")[:_LISTED].tolist()
     rows = [counted(int(counts[k]), data.row_word) for k in order]
     width = max(map(len, rows), default=0) + 2
-    run.print("\nlargest clusters and their centres")
+    echo("\nlargest clusters and their centres")
     for k, text in zip(order, rows, strict=True):
-        run.print(f"  {k:<4}{text:<{width}}{_centre(data, centres[k])}".rstrip())
-
-
-def _centre(data: Data, centre: Array) -> str:
-    if not data.has_names:
-        return listed([f"{value:.4g}" for value in centre], 5) if len(centre) <= 20 else ""
-    return listed([f"{name} {v:.4g}" for name, v in zip(data.names, centre, strict=True)], 5)
+        echo(f"  {k:<4}{text:<{width}}{data.describe(centres[k])}".rstrip())

@@ -14,8 +14,8 @@ import numpy as np
 
 from mercer._array import Array
 from mercer.cli._data import Data, Selection, choose_columns, free_name
-from mercer.cli._messages import DataError, counted, listed
 from mercer.cli._output import Output
+from mercer.cli._terminal import DataError, counted, listed
 
 _BLOCK = 20_000  # rows held as Python strings at a time, to bound the memory
 _MISSING = ("", "na", "nan", "n/a", "null", "none")
@@ -27,7 +27,6 @@ _TEXT = np.dtypes.StringDType()  # 16 bytes per short cell
 class TextTable(Data):
     """A CSV or TSV file."""
 
-    used: tuple[int, ...]  # positions of the columns in `values`
     header: tuple[str, ...] | None  # the names of all columns, if the file has them
     cells: list[Any]  # all columns, as arrays of strings
     separator: str

@@ -5,16 +5,17 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Container, Sequence
-from dataclasses import dataclass
-from itertools import islice
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
 
 from mercer._array import Array
-from mercer.cli._messages import DataError, UsageError, counted, listed
 from mercer.cli._output import Output
+from mercer.cli._terminal import DataError, UsageError, counted, listed
+
+_SHORT = 20  # values; longer rows without names are not described
 
 
 @dataclass(frozen=True)
@@ -38,24 +39,25 @@ class Data(ABC):
     values: Array  # shape (n, d), NaN where a value is missing
     names: tuple[str, ...]  # of the columns of `values`
     unused: dict[str, str]  # columns that are written unchanged, and why
+    used: tuple[int, ...]  # positions in the file of the columns of `values`
+    # whether all columns have the same unit, as pixels do; such columns are not scaled
+    same_unit: bool = field(default=False, kw_only=True)
 
     row_word: ClassVar[str] = "row"
     has_names: ClassVar[bool] = False
-
-    @property
-    def same_unit(self) -> bool:
-        """Whether all columns have the same unit, as pixels do; such columns are not scaled."""
-        return False
 
     @property
     def size(self) -> str:
         """The size of a row, in words."""
         return counted(self.values.shape[1], "column")
 
-    def summary(self, row: int) -> str:
-        """The first values of a row, if columns have names."""
-        shown = zip(self.names, self.values[row], strict=True) if self.has_names else ()
-        return listed(f"{name} {value:.4g}" for name, value in islice(shown, 4))
+    def describe(self, row: Array) -> str:
+        """The first values of a row, with the names of their columns if they have any."""
+        if self.has_names:
+            shown = [f"{name} {value:.4g}" for name, value in zip(self.names, row, strict=True)]
+        else:
+            shown = [f"{value:.4g}" for value in row] if len(row) <= _SHORT else []
+        return listed(shown, 5)
 
     @abstractmethod
     def label(self, row: int) -> str:
@@ -70,15 +72,22 @@ class Data(ABC):
         """Write the input with additional columns, or a table of these columns."""
 
 
-def check_rows(data: Data, at_least: int = 1) -> None:
-    """Refuse too few rows, and infinite values."""
-    n = len(data.values)
+def check_rows(data: Data, *, at_least: int = 1, complete: bool) -> None:
+    """Refuse too few rows, infinite values and, if rows must be complete, missing ones."""
+    n, path = len(data.values), data.path
     if n < at_least:
-        raise DataError(f"{data.path} has {counted(n, data.row_word)}; at least {at_least} needed")
-    infinite = np.isinf(data.values)
-    if infinite.any():
-        place = _first_place(data, infinite)
-        raise DataError(f"{data.path} has an infinite value in {place}; correct or delete it")
+        raise DataError(f"{path} has {counted(n, data.row_word)}; at least {at_least} needed")
+    fill = f"fill them first: mercer impute {path} -o OUTPUT"
+    checks = [(np.isinf, "infinite", "correct or delete them"), (np.isnan, "missing", fill)]
+    for is_bad, word, cure in checks[: 1 + complete]:
+        bad = np.argwhere(is_bad(data.values))
+        if len(bad):
+            row, column = bad[0].tolist()
+            named = f"column {data.names[column]!r}, " if data.names else ""
+            raise DataError(
+                f"{path} has {counted(len(bad), f'{word} value')}, the first in {named}"
+                f"{data.label(row)}; {cure}"
+            )
 
 
 def check_expansion(path: Path, size: int, selection: Selection) -> None:
@@ -90,35 +99,26 @@ def check_expansion(path: Path, size: int, selection: Selection) -> None:
         )
 
 
-def check_complete(data: Data) -> None:
-    """Refuse missing values."""
-    missing = np.isnan(data.values)
-    if missing.any():
-        raise DataError(
-            f"{data.path} has {counted(int(missing.sum()), 'missing value')}, the first in "
-            f"{_first_place(data, missing)}; fill them first: mercer impute {data.path} -o OUTPUT"
-        )
-
-
 def choose_columns(
     path: Path, names: Sequence[str], selection: Selection, numbers: Callable[[int], Array | str]
 ) -> tuple[Array, tuple[str, ...], dict[str, str], tuple[int, ...]]:
-    """Return the columns of a table to use: their values, names and positions.
+    """Return values, names, unused columns and positions, as `Data` has them.
 
-    The third result says why the other columns are not used. `numbers(i)` returns the values of
-    column i, or the reason why it has none.
+    `numbers(i)` returns the values of column i, or the reason why it has none.
     """
     candidates, unused = _candidates(path, names, selection)
     used: dict[int, Array] = {}
     for i in candidates:
         found = numbers(i)
-        reason = found if isinstance(found, str) else _why_not(found, selection)
-        if reason and (selection.columns or selection.like):
-            raise DataError(f"column {names[i]!r} of {path} does not hold numbers ({reason})")
-        if reason:
-            unused[names[i]] = reason
-        else:
-            used[i] = np.asarray(found)
+        if not isinstance(found, str):
+            used[i] = _without_markers(found, selection.missing)
+            found = _why_not(used[i], selection)
+        if not found:
+            continue
+        if selection.columns or selection.like:
+            raise DataError(f"column {names[i]!r} of {path} does not hold numbers ({found})")
+        unused[names[i]] = found
+        used.pop(i, None)
     if not used:
         why = listed(f"{name} ({reason})" for name, reason in unused.items())
         raise DataError(f"{path} has no column of numbers{': ' + why if why else ''}")
@@ -126,7 +126,7 @@ def choose_columns(
     return values, tuple(names[i] for i in used), unused, tuple(used)
 
 
-def without_markers(values: Array, markers: tuple[str, ...]) -> Array:
+def _without_markers(values: Array, markers: tuple[str, ...]) -> Array:
     """Replace numbers that mark missing values by NaN, in place."""
     for marker in markers:
         try:
@@ -184,9 +184,3 @@ def _why_not(values: Array, selection: Selection) -> str:
         return "empty"
     counts_rows = len(values) > 2 and bool(np.all(np.diff(values) == 1.0))
     return "row numbers" if counts_rows and not selection.columns else ""
-
-
-def _first_place(data: Data, mask: Array) -> str:
-    """Where the first true entry of a mask is, for messages."""
-    row, column = (int(i) for i in np.argwhere(mask)[0])
-    return f"column {data.names[column]!r}, {data.label(row)}" if data.names else data.label(row)

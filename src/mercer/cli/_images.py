@@ -11,9 +11,8 @@ import numpy as np
 from mercer._array import Array
 from mercer.cli._csv import as_text, escape_formulas, write_table
 from mercer.cli._data import Data, Selection
-from mercer.cli._messages import DataError, UsageError, require
 from mercer.cli._output import Output
-from mercer.cli._progress import Progress
+from mercer.cli._terminal import DataError, Progress, UsageError, require
 
 SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".tif", ".tiff", ".webp", ".pgm", ".ppm")
 _FORMATS = ("PNG", "JPEG", "BMP", "TIFF", "WEBP", "PPM")  # Pillow runs Ghostscript for others
@@ -33,10 +32,6 @@ class ImageFolder(Data):
     progress: Progress
 
     row_word: ClassVar[str] = "image"
-
-    @property
-    def same_unit(self) -> bool:
-        return True
 
     @property
     def size(self) -> str:
@@ -80,7 +75,8 @@ def read_images(path: Path, selection: Selection, progress: Progress) -> ImageFo
             alpha[file.name] = opacity
     unused = {entry.name: "not an image" for entry in inside if entry not in files}
     names = tuple(file.name for file in files)
-    return ImageFolder(path, values, (), unused, names, first.shape, alpha, progress)
+    shape = first.shape
+    return ImageFolder(path, values, (), unused, (), names, shape, alpha, progress, same_unit=True)
 
 
 def read_image(file: Path) -> tuple[Array, Array | None]:

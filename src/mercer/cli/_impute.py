@@ -8,9 +8,9 @@ import numpy as np
 
 from mercer._array import Array
 from mercer.cli._data import Data
-from mercer.cli._messages import UsageError, counted, listed, rounded
 from mercer.cli._options import data_command
 from mercer.cli._run import Run
+from mercer.cli._terminal import UsageError, counted, listed, rounded
 
 EXAMPLES = (
     ("fill the empty cells of a table",
@@ -38,13 +38,13 @@ def impute(run: Run) -> None:
         raise UsageError(
             f"{run.source} is a folder, but images have no missing values; give a file"
         )
-    data, train = run.read()
+    data, train = run.read(complete=False)
     missing = np.isnan(data.values)
     model, values = None, data.values
     if missing.any():
         scale = "auto" if run.scale else "none"
         model = KernelImputer(kernel=run.kernel, scale_columns=scale, random_state=run.seed)
-        run.fit(model, train)
+        run.fit(model, train.values)
         values = run.map_rows(model.transform, data.values, "filling")
     data.write(values, run.output)
     run.report("imputed", data, _facts(model, data, missing))

@@ -11,9 +11,9 @@ from typing import Any
 import click
 
 from mercer.cli._data import Selection
-from mercer.cli._messages import UsageError
 from mercer.cli._output import Output
 from mercer.cli._run import Run
+from mercer.cli._terminal import UsageError
 from mercer.exceptions import InputError
 from mercer.kernels._names import ALIASES, KERNELS
 
@@ -30,14 +30,12 @@ _FORMS = ("auto", *(f"{name}:{form}" if form else name for name, (form, _) in _N
 _SELECTION = ("columns", "skip", "array", "missing", "header", "max_expansion")
 _PATH = click.Path(path_type=Path)
 
+Examples = Sequence[tuple[str, str]]  # descriptions and command lines for a help page
+Decorator = Callable[[Callable[..., None]], click.Command]
 
-def data_command(
-    examples: Sequence[tuple[str, str]], *own: Any
-) -> Callable[[Callable[..., None]], click.Command]:
-    """Make a command of a function of a `Run` and of the command's own options.
 
-    `examples` are descriptions and command lines for the help page.
-    """
+def data_command(examples: Examples, *own: Any) -> Decorator:
+    """Make a command of a function of a `Run` and of the command's own options."""
 
     def decorate(function: Callable[..., None]) -> click.Command:
         @functools.wraps(function)
@@ -45,21 +43,17 @@ def data_command(
             def take(*names: str) -> dict[str, Any]:
                 return {name: given.pop(name) for name in names}
 
-            given.pop("debug")  # handled where errors are printed
             selection = Selection(**take(*_SELECTION))
             output = Output(given.pop("output"), given.pop("force"), given.pop("escape"))
-            kernel = parse_kernel(given.pop("kernel"))
-            rest = take("source", "train", "scale", "seed", "quiet")
-            function(Run(output=output, selection=selection, kernel=kernel, **rest), **given)
+            shared = take("source", "train", "kernel", "scale", "seed", "quiet")
+            function(Run(output=output, selection=selection, **shared), **given)
 
         return command(examples, *_INPUTS, *own, *_SHARED, *CONTROLS)(run)
 
     return decorate
 
 
-def command(
-    examples: Sequence[tuple[str, str]], *options: Any
-) -> Callable[[Callable[..., None]], click.Command]:
+def command(examples: Examples, *options: Any) -> Decorator:
     """Make a command of a function, with options in this order and examples in its help page."""
 
     def decorate(function: Callable[..., None]) -> click.Command:
@@ -70,19 +64,31 @@ def command(
     return decorate
 
 
-def format_examples(examples: Sequence[tuple[str, str]]) -> str:
+def format_examples(examples: Examples) -> str:
     """Examples for the end of a help page; "backspace" tells click to keep the line breaks."""
-    lines = ["\b", "Examples:"]
-    for description, line in examples:
-        lines += [f"  # {description}", f"  {line}"]
-    return "\n".join(lines)
+    return "\n".join(["\b", "Examples:", *(f"  # {what}\n  {line}" for what, line in examples)])
+
+
+def number(advice: str, is_valid: Callable[[float], bool], words: Sequence[str] = ()) -> Any:
+    """A callback for an option that takes a number in some interval, or one of some words."""
+
+    def parse(_: Any, option: click.Option, text: str | None) -> float | str | None:
+        if text is None or text in words:
+            return text
+        value = _as_float(text)
+        if not is_valid(value):
+            raise UsageError(f"{option.opts[0]} {text}: give {advice}")
+        return value
+
+    return parse
 
 
 CONTROLS = [
     click.option("--force", is_flag=True,
                  help="Replace OUTPUT if it exists. Inputs are never replaced."),
     click.option("-q", "--quiet", is_flag=True, help="Print errors only."),
-    click.option("--debug", is_flag=True, help="Print a traceback after an error."),
+    click.option("--debug", is_flag=True, expose_value=False,
+                 help="Print a traceback after an error."),
 ]  # fmt: skip
 _INPUTS = [
     click.argument("source", metavar="INPUT", type=_PATH),
@@ -102,6 +108,7 @@ _SHARED = [
                  "computation, unless you give a kernel, which is in the units of the data. "
                  "Images are never scaled."),
     click.option("--kernel", default="auto", show_default=True, metavar="KERNEL",
+                 callback=lambda *given: parse_kernel(given[-1]),
                  help=f"{', '.join(_FORMS[:-1])} or {_FORMS[-1]}. auto is a Gaussian whose "
                  "length follows the median distance of rows."),
     click.option("--array", metavar="NAME", help="The array to use from an .npz file."),
@@ -123,21 +130,22 @@ _SHARED = [
 def components_option(default: str) -> Any:
     """The option for the number of principal components."""
     text = "Number of principal components, or the share of variance to keep, such as 0.9."
-    return click.option("--components", metavar="N", help=f"{text} {default}")
+    return click.option(
+        "--components", metavar="N", callback=_parse_components, help=f"{text} {default}"
+    )
 
 
-def parse_components(text: str | None) -> int | float | None:
-    """Parse a number of components or a share of variance."""
+def _parse_components(_: Any, __: Any, text: str | None) -> int | float | None:
     if text is None:
         return None
-    if text.isdecimal() and int(text) > 0:
+    number = _as_float(text)
+    if text.isdecimal() and 1.0 <= number < 2.0**31:
         return int(text)
-    share = as_float(text)
-    if not 0.0 < share < 1.0:
+    if not 0.0 < number < 1.0:
         raise UsageError(
             f"--components {text}: give a number of components, or a share between 0 and 1"
         )
-    return share
+    return number
 
 
 def parse_kernel(text: str) -> Any:
@@ -150,7 +158,7 @@ def parse_kernel(text: str) -> Any:
         raise UsageError(f"unknown kernel {text!r}; choose one of {', '.join(_FORMS)}")
     form, least = _NUMBERS[name]
     most = form.count(",") + 1 if form else 0
-    values = [as_float(number) for number in numbers.split(",")] if numbers else []
+    values = [_as_float(number) for number in numbers.split(",")] if numbers else []
     if not least <= len(values) <= most or any(map(math.isnan, values)):
         expected = f"{name}:{form}" if form else name
         raise UsageError(f"--kernel {text} does not have the form {expected}")
@@ -162,7 +170,7 @@ def parse_kernel(text: str) -> Any:
         raise UsageError(f"--kernel {text}: {error}") from error
 
 
-def as_float(text: str) -> float:
+def _as_float(text: str) -> float:
     """The number that text stands for, or NaN."""
     try:
         return float(text)

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from mercer.cli._messages import UsageError
+from mercer.cli._terminal import UsageError
 
 
 @dataclass(frozen=True)

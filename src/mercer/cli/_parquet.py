@@ -10,23 +10,15 @@ from typing import Any, ClassVar
 import numpy as np
 
 from mercer._array import Array
-from mercer.cli._data import (
-    Data,
-    Selection,
-    check_expansion,
-    choose_columns,
-    free_name,
-    without_markers,
-)
-from mercer.cli._messages import DataError, require
+from mercer.cli._data import Data, Selection, check_expansion, choose_columns, free_name
 from mercer.cli._output import Output
+from mercer.cli._terminal import DataError, require
 
 
 @dataclass(frozen=True, eq=False)
 class ParquetTable(Data):
     """A Parquet file."""
 
-    used: tuple[int, ...]  # positions of the columns in `values`
     table: Any  # a pyarrow.Table
 
     has_names: ClassVar[bool] = True
@@ -82,7 +74,7 @@ def read_parquet(path: Path, selection: Selection) -> ParquetTable:
         if not is_one(kind, "integer", "floating", "decimal"):
             return f"of type {kind}"
         column = table.column(i).cast(pa.float64(), safe=False).to_numpy()
-        return without_markers(np.array(column, dtype=np.float64), selection.missing)
+        return np.array(column, dtype=np.float64)
 
     chosen = choose_columns(path, table.column_names, selection, numbers)
     return ParquetTable(path, *chosen, table)

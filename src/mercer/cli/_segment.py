@@ -11,15 +11,13 @@ import numpy as np
 
 from mercer._array import Array
 from mercer.cli._arrays import save_array
-from mercer.cli._files import check_exists
 from mercer.cli._images import SUFFIXES, read_image, save_image
-from mercer.cli._messages import UsageError, counted, echo
-from mercer.cli._options import CONTROLS, command
+from mercer.cli._options import CONTROLS, command, number
 from mercer.cli._output import Output
-from mercer.cli._progress import Progress
+from mercer.cli._run import check_exists
+from mercer.cli._terminal import Progress, UsageError, counted, echo_facts
 
 _STEPS = 100  # of mean shift, at most
-_MANY = 500_000  # pixels; with more, a note says how to save time
 
 EXAMPLES = (
     ("paint each region of an image in its mean colour",
@@ -29,17 +27,18 @@ EXAMPLES = (
     ("smooth an image but keep its edges",
      "mercer segment photo.png -o smooth.png --spatial 4 --show smooth"),
     ("write the region of each pixel as an array",
-     "mercer segment photo.png -o regions.npy --shrink 2"),
+     "mercer segment photo.png -o regions.npy"),
 )  # fmt: skip
+_positive = number("a number above 0", lambda x: 0.0 < x < np.inf)
 _OPTIONS = [
     click.argument("source", metavar="INPUT", type=click.Path(path_type=Path)),
     click.option("-o", "--output", required=True, type=click.Path(path_type=Path),
                  metavar="OUTPUT",
                  help="Image to write, or an .npy file with the region of each pixel."),
-    click.option("--spatial", type=float, default=8.0, show_default=True, metavar="PIXELS",
+    click.option("--spatial", callback=_positive, default="8", show_default=True, metavar="PIXELS",
                  help="Radius of the window in the plane."),
-    click.option("--colour", "--color", type=float, default=0.15, show_default=True,
-                 metavar="SHARE",
+    click.option("--colour", "--color", callback=_positive, default="0.15",
+                 show_default=True, metavar="SHARE",
                  help="Radius of the window in colour, as a share of the range of each channel."),
     click.option("--kernel", type=click.Choice(["epanechnikov", "gaussian"]),
                  default="epanechnikov", show_default=True,
@@ -51,8 +50,6 @@ _OPTIONS = [
                  show_default=True,
                  help="Regions in their mean colours, each pixel in the colour of its mode, or the "
                  "image with lines between regions."),
-    click.option("--shrink", type=click.IntRange(1), default=1, show_default=True, metavar="N",
-                 help="First average squares of N x N pixels."),
 ]  # fmt: skip
 
 
@@ -66,19 +63,14 @@ def segment(source: Path, output: Path, **given: Any) -> None:
     from mercer.methods import segment as find_segments
 
     start, quiet = time.perf_counter(), given["quiet"]
-    for name in ("spatial", "colour"):
-        if not 0.0 < given[name] < np.inf:
-            raise UsageError(f"--{name} {given[name]:g}: give a number above 0")
     target = Output(output, given["force"])
     check_exists(source)
     if source.is_dir() or source.suffix.lower() not in SUFFIXES:
         raise UsageError(f"{source} is not an image ({', '.join(SUFFIXES)})")
     target.check_file((*SUFFIXES, ".npy"), "regions")
     target.check([source])
-    values, alpha = _shrink(*read_image(source), given["shrink"])
+    values, alpha = read_image(source)
     height, width = values.shape[:2]
-    if height * width > _MANY and not quiet:
-        echo(f"note: {height * width:,} pixels take minutes; --shrink 2 leaves a quarter", err=True)
     with Progress(quiet).steps(_STEPS, "climbing") as step:
         found: Any = find_segments(
             values,
@@ -96,25 +88,12 @@ def segment(source: Path, output: Path, **given: Any) -> None:
             save_image(path, _picture(values, found, given["show"]), alpha)
     if not quiet:
         largest = found.sizes[0] / found.labels.size
-        echo(f"segmented  {width} x {height} pixels ({time.perf_counter() - start:.1f} s)")
-        echo(f"regions    {counted(found.n_segments, 'region')}, the largest {largest:.0%}")
-        echo(f"written    {output}")
-
-
-def _shrink(values: Array, alpha: Array | None, n: int) -> tuple[Array, Array | None]:
-    """Average squares of pixels; incomplete squares at the right and the bottom are cut off."""
-    if n == 1:
-        return values, alpha
-    height, width = (side // n for side in values.shape[:2])
-    if min(height, width) == 0:
-        size = f"{values.shape[1]} x {values.shape[0]}"
-        raise UsageError(f"--shrink {n}: the image has only {size} pixels")
-
-    def means(a: Array) -> Array:
-        cut = a[: height * n, : width * n].astype(np.float64)
-        return np.asarray(cut.reshape(height, n, width, n, -1).mean(axis=(1, 3)))
-
-    return means(values), None if alpha is None else np.rint(means(alpha)[:, :, 0]).astype(np.uint8)
+        seconds = time.perf_counter() - start
+        echo_facts({
+            "segmented": f"{width} x {height} pixels ({seconds:.1f} s)",
+            "regions": f"{counted(found.n_segments, 'region')}, the largest {largest:.0%}",
+            "written": str(output),
+        })  # fmt: skip
 
 
 def _picture(values: Array, found: Any, show: str) -> Array:

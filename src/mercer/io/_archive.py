@@ -1,4 +1,4 @@
-"""The file format: an uncompressed zip archive of `mercer.json` and .npy arrays."""
+"""The functions `save` and `load`: an uncompressed zip archive of `mercer.json` and .npy arrays."""
 
 from __future__ import annotations
 
@@ -17,27 +17,123 @@ import numpy as np
 
 from mercer._array import Array
 from mercer.exceptions import InputError
-from mercer.io._encode import is_plain
+from mercer.io._decode import decode
+from mercer.io._encode import encode, is_plain
 
 if TYPE_CHECKING:
     from zipfile import ZipFile, ZipInfo
 
 DESCRIPTION = "mercer.json"
+_MOST_BRACKETS = 2_000_000  # in a description: a second, and 64 bytes for each
+_MOST_ARRAYS = 100_000  # in a file: half a second
+_MOST_DIRECTORY = 150 * _MOST_ARRAYS  # bytes of the list of members
 _MAGIC = b"\x93NUMPY\x01\x00"
 _HEADER = re.compile(
     r"\{'descr': '([<>|][a-zA-Z]\d+)', 'fortran_order': (True|False), "
     r"'shape': \(([\d, ]*)\), \} *\n"
 )
-_CHUNK = 1 << 24  # bytes read at a time, to keep the copy of each part small
 
 
-def write(path: Path, document: dict[str, Any], arrays: dict[str, Array]) -> None:
-    """Write a new file and move it to its place, so that an old one stays until it is complete."""
+def save(thing: Any, path: str | os.PathLike[str]) -> None:
+    """Save an object to a file, without pickle.
+
+    Kernels, elements, subspaces, solvers, results and estimators (fitted or not) can be saved, and
+    so can numbers, strings, arrays (dense or CSR), and lists, tuples, sets and dicts of these. The
+    file holds arrays and a description of the objects that they belong to, but no code. Objects
+    that need code, such as functions and random generators, are refused; the error names the
+    parameter.
+
+    Parameters
+    ----------
+    thing : object
+        The object to save. Register classes of your own (kernels, solvers, estimators) with
+        `mercer.io.register` first.
+    path : str or path-like
+        The file. If it exists it is replaced once the new file is complete.
+
+    Raises
+    ------
+    InputError
+        If the object contains something that cannot be saved.
+
+    Notes
+    -----
+    The file is an uncompressed zip archive. It contains arrays in the .npy format, which
+    `numpy.load` can read, and `mercer.json`, which names the classes, their parameters and their
+    arrays (see `mercer.io._encode`). An array that is used twice is stored once, and is one array
+    again after `load`. Caches are not stored, nor are metadata requests (`set_fit_request`).
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import mercer as mc
+    >>> psi = mc.mean_embedding(mc.Gaussian(2.0), [[0.0], [1.0]])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     mc.save(psi, f"{folder}/mean.mercer")
+    ...     print(mc.load(f"{folder}/mean.mercer"))
+    <Element of Gaussian(length_scale=2.0) on 2 points in 1 dimensions>
+    """
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        own = version("mercer")
+    except PackageNotFoundError:  # mercer is used without being installed
+        own = "unknown"
+    document, arrays = encode(thing, own)
+    try:  # refuse now what could not be loaded later
+        decode(document, lambda name, *_: arrays[name])
+    except InputError as error:
+        raise InputError(f"the object is not saved, since it cannot be loaded: {error}") from error
+    _write(Path(path), document, arrays)
+
+
+def load(path: str | os.PathLike[str]) -> Any:
+    """Load an object that `save` wrote.
+
+    Nothing in the file is executed, and the file cannot cause an import: classes are looked up in a
+    table of names. Their constructors run, with all their checks.
+
+    Parameters
+    ----------
+    path : str or path-like
+
+    Returns
+    -------
+    object
+        Equal to the object that was saved. On the same machine its values are equal to the last
+        bit.
+
+    Raises
+    ------
+    InputError
+        If the file is damaged, was not written by `mercer.save`, has a newer format, or contains a
+        class that is not registered (call `mercer.io.register` on your own classes first).
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import mercer as mc
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     mc.save(mc.Gaussian(2.0) + 0.5 * mc.Linear(), f"{folder}/kernel.mercer")
+    ...     print(mc.load(f"{folder}/kernel.mercer"))
+    Gaussian(length_scale=2.0) + 0.5 * Linear()
+    """
+    path = Path(path)
+    with path.open("rb") as file:
+        try:
+            reader = _Reader(file)
+            return decode(reader.document(), reader.array)
+        except _damage() as error:
+            raise InputError(f"{path} cannot be loaded: {error}") from error
+
+
+def _write(path: Path, document: dict[str, Any], arrays: dict[str, Array]) -> None:
     from zipfile import ZipFile, ZipInfo
 
     text = json.dumps(document, allow_nan=False)
-    target = Path(os.path.realpath(path))  # replace the target of a link, not the link
-    with _replacing(target) as file, ZipFile(file, "w") as archive:
+    if text.count("[") + text.count("{") > _MOST_BRACKETS or len(arrays) > _MOST_ARRAYS:
+        raise InputError("the object has too many parts to be saved; save arrays, not lists")
+    with _replacing(path) as file, ZipFile(file, "w") as archive:
         with archive.open(ZipInfo(DESCRIPTION), "w", force_zip64=True) as member:
             member.write(text.encode("ascii"))
         for name, array in arrays.items():
@@ -46,7 +142,9 @@ def write(path: Path, document: dict[str, Any], arrays: dict[str, Array]) -> Non
 
 
 @contextlib.contextmanager
-def _replacing(target: Path) -> Iterator[BinaryIO]:
+def _replacing(path: Path) -> Iterator[BinaryIO]:
+    """A new file that is moved to its place at the end, so an old one stays until then."""
+    target = Path(os.path.realpath(path))  # replace the target of a link, not the link
     part = target.with_name(f".{os.urandom(8).hex()}.part")
     try:
         with part.open("xb") as file:
@@ -60,7 +158,7 @@ def _replacing(target: Path) -> Iterator[BinaryIO]:
         part.unlink(missing_ok=True)
 
 
-class Reader:
+class _Reader:
     """Reads members of an archive, each once.
 
     Members must not be compressed or overlap, so their sizes add up to at most that of the file.
@@ -69,12 +167,13 @@ class Reader:
     def __init__(self, file: BinaryIO) -> None:
         from zipfile import BadZipFile, ZipFile
 
+        size = os.fstat(file.fileno()).st_size
         try:
+            _check_directory(file, size)
             self.archive: ZipFile = ZipFile(file)
         except BadZipFile as error:
             raise InputError("it is incomplete, or was not written by mercer.save") from error
         self.left = set(self.archive.namelist())
-        size = os.fstat(file.fileno()).st_size
         if sum(info.file_size for info in self.archive.infolist()) > size:
             raise InputError("it claims to hold more than its size")
 
@@ -84,6 +183,8 @@ class Reader:
             raise InputError(f"it contains no {DESCRIPTION}, so it was not written by mercer.save")
         with self._open(DESCRIPTION) as (member, info):
             text = member.read(info.file_size + 1)
+        if text.count(b"[") + text.count(b"{") > _MOST_BRACKETS:
+            raise InputError("its description contains too many lists and objects")
         return json.loads(text.decode("utf-8"), parse_constant=_no_constant)
 
     def array(self, name: str, dtype: str, shape: tuple[int, ...]) -> Array:
@@ -98,7 +199,11 @@ class Reader:
             count = math.prod(shape)
             if count * found.itemsize != info.file_size - member.tell():
                 raise InputError(f"the array {name} is too short or too long")
-            flat = _read_items(member, np.empty(count, dtype=found), name)
+            flat = np.empty(count, dtype=found)
+            if member.readinto(flat.view(np.uint8)) != flat.nbytes:
+                raise InputError(f"the array {name} is too short")
+        if found.kind == "b" and flat.size and flat.view(np.uint8).max() > 1:
+            raise InputError(f"the array {name} has booleans that are neither 0 nor 1")
         flat = flat if found.isnative else flat.astype(found.newbyteorder("="))
         return flat.reshape(shape[::-1]).T if in_columns else flat.reshape(shape)
 
@@ -121,6 +226,19 @@ class Reader:
                 raise InputError(f"its member {name!r} is longer than it says")
 
 
+def _check_directory(file: BinaryIO, size: int) -> None:
+    """Refuse a list of very many members before `zipfile` reads it."""
+    file.seek(max(0, size - 98))
+    end = file.read()  # the last two records are 20 and 22 bytes long; for large files 56 before
+    length = int.from_bytes(end[-10:-6], "little")
+    if end[-42:-38] == b"PK\6\7":
+        length = int.from_bytes(end[-58:-50], "little")
+    if end[-22:-18] != b"PK\5\6" or length > _MOST_DIRECTORY:
+        raise InputError(
+            "it is incomplete, has too many members, or was not written by mercer.save"
+        )
+
+
 def _read_header(member: Any, name: str) -> tuple[np.dtype[Any], bool, tuple[int, ...]]:
     """The type, whether the order is Fortran's, and the shape, as NumPy writes plain arrays."""
     start = member.read(len(_MAGIC) + 2)
@@ -135,23 +253,11 @@ def _read_header(member: Any, name: str) -> tuple[np.dtype[Any], bool, tuple[int
     return dtype, match[2] == "True", shape
 
 
-def _read_items(member: Any, flat: Array, name: str) -> Array:
-    raw = flat.view(np.uint8)
-    for start in range(0, raw.size, _CHUNK):
-        part = member.read(min(_CHUNK, raw.size - start))
-        raw[start : start + len(part)] = np.frombuffer(part, dtype=np.uint8)
-        if start + len(part) < min(start + _CHUNK, raw.size):
-            raise InputError(f"the array {name} is too short")
-    if flat.dtype == bool and raw.size and raw.max() > 1:
-        raise InputError(f"the array {name} has booleans that are neither 0 nor 1")
-    return flat
-
-
 def _no_constant(text: str) -> Any:
     raise InputError(f"its description is not strict JSON: it contains {text}")
 
 
-def damage() -> tuple[type[Exception], ...]:
+def _damage() -> tuple[type[Exception], ...]:
     """Errors that reading a damaged file, or one that is no zip archive, may raise."""
     from zipfile import BadZipFile
 

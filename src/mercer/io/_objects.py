@@ -19,10 +19,6 @@ from mercer.exceptions import InputError
 from mercer.kernels import Kernel
 from mercer.space import Element
 
-_ROUTED = (
-    "fit", "partial_fit", "predict", "predict_proba", "predict_log_proba", "decision_function",
-    "score", "transform", "inverse_transform",
-)  # fmt: skip
 _FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
 
 
@@ -60,36 +56,19 @@ def _is_estimator(cls: type) -> bool:
 
 
 def _estimator_parts(estimator: Any) -> dict[str, Any]:
-    """Parameters, all other attributes except caches, and metadata requests."""
-    params, fitted = estimator.get_params(deep=False), dict(vars(estimator))
-    requested = fitted.pop("_metadata_request", None)  # of `set_fit_request` and the like
-    for name in (*params, *getattr(estimator, "_unsaved_attributes", ())):
-        fitted.pop(name, None)
-    parts = {"params": params, "fitted": fitted}
-    if requested is None:
-        return parts
-    asked = {}
-    for method in _ROUTED:
-        requests = getattr(getattr(requested, method, None), "requests", {})
-        if set_ := {name: alias for name, alias in requests.items() if alias is not None}:
-            asked[method] = set_
-    return parts | {"requests": asked}
+    """Parameters, and all other attributes except caches and metadata requests."""
+    params = estimator.get_params(deep=False)
+    left_out = {*params, "_metadata_request", *getattr(estimator, "_unsaved_attributes", ())}
+    fitted = {name: value for name, value in vars(estimator).items() if name not in left_out}
+    return {"params": params, "fitted": fitted}
 
 
-def _estimator(cls: type, params: Any, fitted: Any, requests: Any = None) -> Any:
+def _estimator(cls: type, params: Any, fitted: Any) -> Any:
     estimator = cls(**params)
     for name, value in fitted.items():
         if name.startswith("__") or hasattr(getattr_static(cls, name, None), "__get__"):
             raise InputError(f"{name!r} is not the name of a fitted attribute")
         vars(estimator)[name] = value
-    if requests:
-        from sklearn import config_context
-
-        with config_context(enable_metadata_routing=True):
-            for method, asked in requests.items():
-                if method not in _ROUTED:
-                    raise InputError(f"{method} takes no metadata")
-                getattr(estimator, f"set_{method}_request")(**asked)
     return estimator
 
 

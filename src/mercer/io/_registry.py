@@ -7,11 +7,10 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
-from collections.abc import Callable
 from enum import Enum
 from functools import cache
 from types import ModuleType
-from typing import Any, TypeVar, overload
+from typing import Any, TypeVar
 
 from mercer import engine, kernels, linalg, methods, preimages, space
 from mercer._status import Status
@@ -41,11 +40,7 @@ _classes: dict[str, type] = {}
 _names: dict[type, str] = {}
 
 
-@overload
-def register(cls: T, *, name: str | None = None) -> T: ...
-@overload
-def register(cls: None = None, *, name: str | None = None) -> Callable[[T], T]: ...
-def register(cls: T | None = None, *, name: str | None = None) -> T | Callable[[T], T]:
+def register(cls: T, *, name: str | None = None) -> T:
     """Allow objects of a class to be saved and loaded; also works as a decorator.
 
     Files name classes, and `mercer.load` builds only classes registered under these names, so that
@@ -80,8 +75,6 @@ def register(cls: T | None = None, *, name: str | None = None) -> T | Callable[[
     ...     def profile(self, u):
     ...         return 1.0 / (1.0 + u / self.scale**2)
     """
-    if cls is None:
-        return lambda cls: register(cls, name=name)
     if not isinstance(cls, type):
         raise InputError(f"register takes a class, got {cls!r}")
     if not is_savable(cls):

@@ -1,0 +1,111 @@
+"""What appears on the terminal: errors, messages and progress bars."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any, ClassVar, TypeVar
+
+import click
+
+T = TypeVar("T")
+
+
+class CommandError(Exception):
+    """An error that is printed as one sentence."""
+
+    exit_code: ClassVar[int] = 1
+
+
+class DataError(CommandError):
+    """The data cannot be used."""
+
+
+class UsageError(CommandError):
+    """The command cannot be run as given."""
+
+    exit_code = 2
+
+
+def require(module: str, what: str) -> Any:
+    """Import an optional package, or say what to install."""
+    try:
+        return import_module(module)
+    except ImportError as error:
+        package = module.partition(".")[0].replace("PIL", "pillow")
+        raise UsageError(f"{what} need {package}: pip install 'mercer[cli]'") from error
+
+
+def echo(text: str, *, err: bool = False) -> None:
+    """Print text; control characters from files appear as escapes, so terminals ignore them."""
+    safe = re.sub(r"[\x00-\x09\x0b-\x1f\x7f-\x9f]", lambda m: f"\\x{ord(m[0]):02x}", text)
+    click.echo(safe.encode("utf-8", "backslashreplace").decode(), err=err)
+
+
+def echo_facts(facts: dict[str, str]) -> None:
+    """Print names and texts in two columns."""
+    width = max(map(len, facts)) + 2
+    for name, text in facts.items():
+        echo(f"{name:<{width}}{text}")
+
+
+def counted(number: int, word: str) -> str:
+    """1 row, 2 rows."""
+    return f"{number:,} {word}{'' if number == 1 else 's'}"
+
+
+def listed(words: Iterable[object], most: int = 8) -> str:
+    """Words separated by commas; long lists are cut with "and 7 more"."""
+    texts = [str(word) for word in words]
+    if len(texts) <= most:
+        return ", ".join(texts)
+    return ", ".join(texts[: most - 1]) + f" and {len(texts) - most + 1} more"
+
+
+def rounded(value: object) -> str:
+    """The repr of a kernel with its numbers rounded to four digits."""
+    return re.sub(r"\d+\.\d+(e[-+]\d+)?", lambda m: f"{float(m[0]):.4g}", repr(value))
+
+
+@dataclass(frozen=True)
+class Progress:
+    """Progress bars on stderr, shown only on a terminal and without `--quiet`."""
+
+    quiet: bool = False
+
+    @property
+    def shown(self) -> bool:
+        """Whether bars are shown at all."""
+        return not self.quiet and sys.stderr.isatty()
+
+    def each(self, items: Sequence[T], label: str) -> Iterator[T]:
+        """Yield the items, with a bar."""
+        with self.steps(len(items), label) as step:
+            for item in items:
+                yield item
+                step(item)
+
+    @contextmanager
+    def steps(self, most: int, label: str) -> Iterator[Callable[[Any], None]]:
+        """Yield a callback that advances a bar of at most `most` steps."""
+        if not self.shown:
+            yield lambda _: None
+            return
+        with click.progressbar(length=most, label=label, file=sys.stderr) as bar:
+            yield lambda _: bar.update(1)
+            bar.update(max(0, most - bar.pos))
+
+    @contextmanager
+    def waiting(self, text: str) -> Iterator[None]:
+        """Show a line of text during one long step."""
+        if self.shown:
+            click.echo(f"{text} ...", err=True, nl=False)
+        try:
+            yield
+        finally:
+            if self.shown:
+                click.echo("\r\033[K", err=True, nl=False)

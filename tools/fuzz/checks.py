@@ -1,0 +1,223 @@
+"""What a fuzzed case calls: the call itself, and cheap checks of its answer."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import inspect
+import io
+import json
+import tempfile
+import zipfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import numpy as np
+
+import mercer
+from mercer.cli import main
+from mercer.kernels import Definiteness
+
+
+def call(function: Callable[..., Any], *args: Any, **options: Any) -> Any:
+    """Call twice: inputs stay as they are, and equal calls give equal answers."""
+    before = _arrays(*args, *options.values())
+    result = function(*args, **options)
+    repr(result)
+    assert _arrays(*args, *options.values()) == before, "the call changed its arguments"
+    seeded = options.get("random_state", 0) is not None
+    if seeded and "random_state" not in _unset(function, options):
+        assert _same(result, function(*args, **options)), "a repeated call gives another answer"
+    return result
+
+
+def check_kernel(kernel: Any, X: Any, Y: Any) -> None:
+    """Values agree with those of single pairs and of k(Y, X); claims of definiteness are true."""
+    K, G = np.asarray(call(kernel, X, Y)), np.asarray(call(kernel, X))
+    assert not np.isnan(K).any(), "k(X, Y) contains NaN"
+    assert not np.isnan(G).any(), "k(X) contains NaN"
+    single = np.float32 in (K.dtype, G.dtype)
+    size = max(_largest(K), _largest(G))
+    if not np.isfinite(size):
+        return  # an overflow
+    tolerance = (1e-4 if single else 1e-9) * size
+    assert np.allclose(K, np.asarray(kernel(Y, X)).T, 0.0, tolerance), "k(X, Y) is not k(Y, X)'"
+    assert np.allclose(G, G.T, 0.0, tolerance), "k(X) is not symmetric"
+    assert np.allclose(kernel.diag(X), np.diag(G), 0.0, tolerance), "the diagonal is another"
+    for i, j in {(0, 0), (len(K) - 1, K.shape[1] - 1)} if K.size else ():
+        pair = np.asarray(kernel(X[i : i + 1], Y[j : j + 1]))[0, 0]
+        assert abs(pair - K[i, j]) <= tolerance, "a single pair has another value"
+    if kernel.flags.definiteness is Definiteness.POSITIVE_DEFINITE and len(G):
+        least = np.linalg.eigvalsh(np.asarray(G, dtype=float))[0]
+        assert least >= -10.0 * len(G) * tolerance, f"not positive definite: eigenvalue {least}"
+
+
+def check_sums(kernel: Any, X: Any, coef: Any, Y: Any) -> None:
+    """An element's values, gradients and norm agree with the Gram matrix."""
+    psi = mercer.Element(kernel, X, coef)
+    values, K = np.asarray(call(psi, Y), float), np.asarray(kernel(Y, X), float)
+    a = np.asarray(coef, float)
+    size = _largest(K) * np.abs(a).sum(axis=0).max(initial=0.0)
+    single = np.float32 in (np.asarray(X).dtype, np.asarray(Y).dtype, np.asarray(coef).dtype)
+    if np.isfinite(size):
+        tolerance = (1e-4 if single else 1e-9) * size
+        assert np.allclose(values, K @ a, 0.0, tolerance), "psi(Y) is not K a"
+    with contextlib.suppress(mercer.MercerError):
+        slopes = np.asarray(call(psi.gradient, Y))
+        assert not np.isnan(slopes).any(), "the gradient contains NaN"
+    if kernel.flags.definiteness is Definiteness.POSITIVE_DEFINITE:
+        assert not np.isnan(call(psi.norm)).any(), "the norm is NaN"
+
+
+def fit_and_use(model: Any, X: Any, Y: Any) -> None:
+    """Fit an estimator, and call what it has."""
+    call(model.fit, X)
+    for name in ("transform", "predict", "score_samples", "inverse_transform"):
+        if hasattr(model, name):
+            given = model.transform(Y) if name == "inverse_transform" else Y
+            call(getattr(model, name), given)
+
+
+def load_damaged(thing: Any, seed: int) -> None:
+    """Save an object, damage the file and load it."""
+    random = Random(seed)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "thing.mercer")
+        mercer.save(thing, path)
+        if random.random() < 0.3:
+            path.write_bytes(damaged(path.read_bytes(), random))
+        else:  # inside the archive, with right checksums
+            with zipfile.ZipFile(path) as archive:
+                parts = {name: archive.read(name) for name in archive.namelist()}
+            name = random.choice(list(parts))
+            if name == "mercer.json" and random.random() < 0.7:
+                parts[name] = json.dumps(_mixed(json.loads(parts[name]), random)).encode()
+            else:
+                parts[name] = damaged(parts[name], random)
+            with zipfile.ZipFile(path, "w") as archive:
+                for name, content in parts.items():
+                    archive.writestr(name, content)
+        repr(mercer.load(path))
+
+
+def run_command(name: str, options: list[str], seed: int) -> None:
+    """Run a command on a damaged file: exit codes are 0, 1 or 2, and errors are expected ones."""
+    random, rng = Random(seed), np.random.default_rng(seed)
+    with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
+        inside = Path("in.dir", name) if Path(name).suffix in (".png", ".tif") else Path(name)
+        Path("in.dir").mkdir()
+        WRITERS[inside.suffix](inside, rng)
+        inside.write_bytes(damaged(inside.read_bytes(), random))
+        segment = options[0] == "segment"
+        source = inside if segment or inside == Path(name) else Path("in.dir")
+        output = {".npy": "out.npz", ".png": "out.csv", ".tif": "out.csv"}.get(inside.suffix)
+        words = [options[0], str(source), "-o", output or f"out{inside.suffix}", *options[1:]]
+        if segment:
+            words[3] = "out.png"
+        err = io.StringIO()
+        with contextlib.redirect_stderr(err), contextlib.redirect_stdout(io.StringIO()):
+            code = main(words)
+        assert code in (0, 1, 2), f"exit code {code}"
+        assert "unexpected" not in err.getvalue(), err.getvalue()
+
+
+def damaged(content: bytes, random: Random) -> bytes:
+    """Some bytes are changed, removed, repeated or cut off."""
+    data = bytearray(content)
+    for _ in range(random.choice([1, 1, 2, 5, 20])):
+        i = random.randrange(len(data) + 1)
+        j = i + random.choice([1, 1, 4, 50])
+        data[i:j] = random.choice([
+            bytes([random.randrange(256)]), b"", data[i:j] * 2, b"\xff" * (j - i), b"9" * (j - i),
+            random.choice([b"nan", b"1e999", b'"', b",", b"\n", b"-", b"\x00", b"=1+1"]),
+        ])  # fmt: skip
+    return bytes(data[: random.randrange(len(data) + 1)] if random.random() < 0.1 else data)
+
+
+def _mixed(document: Any, random: Random) -> Any:
+    """A description in which some values are replaced by others."""
+    places = list(_places(document))
+    for _ in range(random.choice([1, 1, 3])):
+        holder, key = random.choice(places)
+        other, other_key = random.choice(places)
+        odd = [None, True, -1, 0, 2**70, 1e300, "x", [], {}, {"ref": 0}, {"float": "nan"}]
+        with contextlib.suppress(LookupError):  # an earlier change removed it
+            holder[key] = random.choice([other[other_key], random.choice(odd)])
+            json.dumps(document)  # raises ValueError if it now contains itself
+    return document
+
+
+def _places(value: Any) -> Iterator[tuple[Any, Any]]:
+    items = value.items() if isinstance(value, dict) else enumerate(value)
+    for key, inner in items:
+        yield value, key
+        if isinstance(inner, dict | list):
+            yield from _places(inner)
+
+
+def _largest(K: Any) -> float:
+    return float(np.abs(np.asarray(K, float)).max(initial=0.0))
+
+
+def _unset(function: Callable[..., Any], options: dict[str, Any]) -> set[str]:
+    """Parameters that are left at a default of None."""
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):
+        return set()
+    return {p.name for p in parameters if p.default is None} - options.keys()
+
+
+def _arrays(*things: Any) -> list[bytes]:
+    """The contents of arrays and lists among the arguments."""
+    found = []
+    for thing in things:
+        if isinstance(thing, np.ndarray) and thing.dtype != object:
+            found.append(np.asarray(thing).tobytes())
+        elif isinstance(thing, list):
+            found.append(repr(thing).encode())
+        elif hasattr(thing, "indptr"):
+            found += _arrays(thing.data, thing.indices, thing.indptr)
+    return found
+
+
+def _same(a: Any, b: Any) -> bool:
+    if isinstance(a, np.ndarray) and isinstance(b, np.ndarray):
+        kind = a.dtype.kind in "fc"
+        return a.shape == b.shape and bool(np.array_equal(a, b, equal_nan=kind))
+    if isinstance(a, float):
+        return bool(a == b or (a != a and b != b))
+    if dataclasses.is_dataclass(a) and type(a) is type(b):
+        names = [field.name for field in dataclasses.fields(a)]
+        return all(_same(getattr(a, name), getattr(b, name)) for name in names)
+    return True
+
+
+def _write_text(path: Path, rng: Any) -> None:
+    separator = "\t" if path.suffix == ".tsv" else ","
+    rows = [["a", "b"], *rng.normal(size=(9, 2)).round(3).astype(str).tolist()]
+    path.write_text("\n".join(map(separator.join, rows)) + "\n")
+
+
+def _write_parquet(path: Path, rng: Any) -> None:
+    import pandas as pd
+
+    pd.DataFrame(rng.normal(size=(9, 2)), columns=["a", "b"]).to_parquet(path)
+
+
+def _write_image(path: Path, rng: Any) -> None:
+    from PIL import Image
+
+    for i in range(3):
+        pixels = rng.integers(0, 256, (6, 5)).astype(np.uint8)
+        Image.fromarray(pixels).save(path.with_stem(f"{path.stem}{i or ''}"))
+
+
+WRITERS: dict[str, Callable[[Path, Any], None]] = {
+    ".csv": _write_text, ".tsv": _write_text, ".parquet": _write_parquet,
+    ".npy": lambda path, rng: np.save(path, rng.normal(size=(9, 2))),
+    ".npz": lambda path, rng: np.savez_compressed(path, a=rng.normal(size=(9, 2))),
+    ".png": _write_image, ".tif": _write_image,
+}  # fmt: skip

@@ -1,0 +1,127 @@
+"""Run cases in a process of its own, with limits on time and memory, and judge how they end."""
+
+from __future__ import annotations
+
+import linecache
+import multiprocessing
+import os
+import resource
+import signal
+import traceback
+import warnings
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+SECONDS = 20  # for one case
+MEMORY = 1 << 30  # bytes beyond those of a fresh process
+HUGE = ("2**31", "2**63", "10**30", "2**70")  # arguments that may ask for more memory than there is
+UNCLEAR = TypeError, ValueError, NotImplementedError
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What is wrong with a case."""
+
+    kind: str  # the name of an exception, "crash" or "hang"
+    place: str  # file:function of mercer where it happened
+    text: str  # the message or the traceback
+
+
+class TooSlow(BaseException):
+    """A case took too long."""
+
+
+class Worker:
+    """A process that runs cases; it is started again after a crash."""
+
+    def __init__(self) -> None:
+        self.process: Any = None
+
+    def run(self, source: str) -> Finding | None:
+        """Run a case."""
+        if self.process is None:
+            context = multiprocessing.get_context("spawn")
+            self.pipe, inner = context.Pipe()
+            self.process = context.Process(target=_serve, args=(inner,), daemon=True)
+            self.process.start()
+            inner.close()
+            self.pipe.recv()  # it is ready
+        self.pipe.send(source)
+        try:
+            if self.pipe.poll(2 * SECONDS):
+                found: Finding | None = self.pipe.recv()
+                return found
+            kind, text = "hang", f"no answer within {2 * SECONDS} seconds, even to a signal"
+        except EOFError:
+            self.process.join()
+            kind, text = "crash", f"the process ended with code {self.process.exitcode}"
+        self.stop()
+        return Finding(kind, source.strip().splitlines()[-1][:40], text)
+
+    def stop(self) -> None:
+        """End the process."""
+        if self.process is not None:
+            self.process.kill()
+            self.process.join()
+            self.process = None
+
+
+def _serve(pipe: Any) -> None:
+    import tools.fuzz.checks  # noqa: F401 (imports mercer before memory is limited)
+
+    if "ASAN_OPTIONS" not in os.environ:  # sanitizers reserve terabytes of addresses
+        pages = int(Path("/proc/self/statm").read_text().split()[0])
+        used = pages * resource.getpagesize()
+        resource.setrlimit(resource.RLIMIT_AS, (used + MEMORY, used + MEMORY))
+    pipe.send("ready")
+    while True:
+        pipe.send(run(pipe.recv()))
+
+
+def _stop(*_: Any) -> None:
+    raise TooSlow
+
+
+def run(source: str) -> Finding | None:
+    """Run a case in this process; the result says what is wrong."""
+    from mercer import MercerWarning
+
+    before = signal.signal(signal.SIGALRM, _stop)
+    signal.alarm(SECONDS)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            warnings.simplefilter("ignore", MercerWarning)
+            exec(compile(source, "<case>", "exec"), {"__name__": "case"})
+    except (Exception, TooSlow) as error:  # noqa: BLE001
+        return judge(error, source)
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
+    return None
+
+
+def judge(error: BaseException, source: str) -> Finding | None:
+    """Decide whether an exception is a finding: anything that was not raised on purpose."""
+    from mercer import MercerError
+
+    frames = traceback.extract_tb(error.__traceback__)
+    inside = [f for f in frames if "/mercer/" in f.filename]
+    last = inside[-1] if inside else frames[-1]
+    place = f"{last.filename.rpartition('/mercer/')[2]}:{last.name}"
+    if not inside:
+        place = f"{source.splitlines()[-1].partition('(')[0]}:{str(error).partition(':')[0]}"
+    if isinstance(error, (MercerError, OSError, ImportError)):
+        return None
+    if not inside and not isinstance(error, (AssertionError, TooSlow)):
+        return None  # the case itself is wrong: a call without a required argument, say
+    if isinstance(error, MemoryError) and any(number in source for number in HUGE):
+        return None
+    if isinstance(error, UNCLEAR):
+        line = linecache.getline(frames[-1].filename, frames[-1].lineno or 0).strip()
+        of_sklearn = "/sklearn/" in frames[-1].filename
+        if of_sklearn or (frames[-1] is last and line.startswith("raise")):
+            return None
+    text = "".join(traceback.format_exception(error)[-6:])
+    return Finding(type(error).__name__, place, text)
