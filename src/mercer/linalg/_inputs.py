@@ -12,6 +12,14 @@ from mercer.exceptions import InputError
 from mercer.kernels import Definiteness, Kernel
 
 
+def check_kernel(kernel: Any) -> None:
+    """Raise unless this is a kernel."""
+    if not isinstance(kernel, Kernel):
+        raise InputError(
+            f"kernel must be a Kernel such as mercer.Gaussian(1.0), got {type(kernel).__name__}"
+        )
+
+
 def double_points(kernel: Kernel, X: Any, name: str = "X") -> Any:
     """The checked points of a kernel in float64, in which factorisations are computed."""
     return as_float64(kernel.points(X, name).array)

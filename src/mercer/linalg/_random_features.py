@@ -10,7 +10,7 @@ import numpy as np
 from mercer import engine
 from mercer._array import Array, frozen, positive_int
 from mercer._random import as_generator
-from mercer.engine import SingleFeatures, n_columns, n_rows
+from mercer.engine import SingleFeatures, n_columns, n_rows, pieces
 from mercer.exceptions import InputError, UnavailableError
 from mercer.kernels import Kernel, SpectralMeasure
 from mercer.kernels._measures import Convolution, LinearImage, Mixture, ScaleMixture
@@ -197,7 +197,7 @@ def _is_isotropic(measure: SpectralMeasure) -> bool:
 def _directions(size: int, dim: int, rng: np.random.Generator) -> Array:
     """Unit vectors in orthogonal blocks of `dim`, each block a rotation of Haar measure."""
     blocks = [np.empty((0, dim))]
-    for _ in range(-(-size // dim)):
-        Q, R = np.linalg.qr(rng.standard_normal((dim, dim)))
+    for rows in pieces(size, dim):
+        Q, R = np.linalg.qr(rng.standard_normal((dim, rows.stop - rows.start)))
         blocks.append((Q * np.sign(R.diagonal())).T)
-    return np.concatenate(blocks)[:size]
+    return np.concatenate(blocks)

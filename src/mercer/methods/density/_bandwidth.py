@@ -15,6 +15,7 @@ from mercer._array import Array, as_vector, is_sparse
 from mercer.engine import Dense, Program, apply_all, evaluate
 from mercer.exceptions import InputError
 from mercer.kernels import Gaussian, Kernel
+from mercer.linalg._inputs import check_kernel
 from mercer.methods.density._normaliser import log_normaliser, log_radial_integral, radial_parts
 from mercer.space._points import unique
 
@@ -85,10 +86,12 @@ def density_scale(
         known = ", ".join(map(repr, BANDWIDTH_RULES))
         raise InputError(f"rule must be one of {known}, got {rule!r}")
     kernel = Gaussian() if kernel is None else kernel
+    check_kernel(kernel)
     X, w = _counted_rows(kernel, X, weights)
     length = float(getattr(kernel, "length_scale", 1.0))
     if rule == "likelihood":
-        return length * _most_likely(kernel, X, w)
+        extent = float(np.max(np.ptp(X, axis=0)))  # squares of very small lengths underflow
+        return length * extent * _most_likely(kernel, X / extent, w)
     constant = np.flatnonzero(np.ptp(X, axis=0) == 0)
     if constant.size:
         raise InputError(
@@ -155,6 +158,8 @@ def _counted_rows(kernel: Kernel, X: Any, weights: Any) -> tuple[Array, Array]:
     if np.any(raw < 0):
         raise InputError(f"weights must be >= 0, got {float(raw.min())!r}")
     used = raw > 0
+    if not used.any():
+        raise InputError("weights must not all be zero")
     rows, group = unique(X[used].astype(np.float64))
     if len(rows) < 2:
         raise InputError(
@@ -222,9 +227,10 @@ class LeaveOneOutLikelihood:
 
     def __call__(self, log_factor: float) -> float:
         """At one length scale."""
-        w, d, n = self.w, self.X.shape[1], float(self.w.sum())
+        w, n = self.w, float(self.w.sum())
+        log_Z = self._log_Z + self.X.shape[1] * log_factor  # raises unless k is a density
         sums = self.log_sums_of_others(math.exp(log_factor))
-        return float(w @ (sums - np.log(n - w)) / n - self._log_Z - d * log_factor)
+        return float((w / n) @ (sums - np.log(n - w)) - log_Z)
 
     def log_sums_of_others(self, factor: float) -> Array:
         """log sum_(j != i) w_j k(x_i, x_j): one half against the other, and so on in each half.
