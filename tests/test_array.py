@@ -12,6 +12,7 @@ from mercer._array import (
     as_vector,
     as_weights,
     frozen,
+    instance,
     is_sparse,
     namespace,
     non_negative,
@@ -328,3 +329,12 @@ def test_namespaces():
     assert namespace(strict.ones(2)) is strict
     assert namespace(1.0, strict.ones(2)) is strict
     assert namespace(1.0, 2) is np
+
+
+def test_types_are_named():
+    k = mc.Gaussian(1.0)
+    assert instance(k, mc.Kernel, "kernel") is k
+    with pytest.raises(mc.InputError, match="kernel must be a Kernel, got ABCMeta"):
+        instance(mc.Gaussian, mc.Kernel, "kernel")
+    with pytest.raises(mc.InputError, match="psi must be an Element, got int"):
+        instance(3, mc.Element, "psi")

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 
 from mercer.exceptions import InputError
 
+T = TypeVar("T")
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 
 _FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
 _EXACT_INTEGERS = 2**53  # beyond, float64 skips integers
-_LARGEST = 1e150  # of a coordinate: its square is a float64 with room for a sum
+LARGEST = 1e150  # of a coordinate: its square is a float64 with room for a sum
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,9 +105,9 @@ def as_points(X: Any, name: str = "X") -> Any:
         if np.isfinite(np.einsum("ij,ij->", array, array)):  # so all entries are, and their squares
             return array
     _check_finite(array, name)
-    if array.dtype == np.float64 and float(np.abs(array).max()) > _LARGEST:
+    if array.dtype == np.float64 and float(np.abs(array).max()) > LARGEST:
         raise InputError(
-            f"{name} has entries above {_LARGEST:g}, whose squares overflow; rescale it"
+            f"{name} has entries above {LARGEST:g}, whose squares overflow; rescale it"
         )
     return array
 
@@ -194,6 +195,14 @@ def positive_int(value: Any, name: str) -> int:
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
         raise InputError(f"{name} must be an integer >= 1, got {value!r}")
     return int(value)
+
+
+def instance(value: Any, kind: type[T], name: str) -> T:
+    """Return the value if it is of this type."""
+    if not isinstance(value, kind):
+        article = "an" if kind.__name__[0] in "AEIOU" else "a"
+        raise InputError(f"{name} must be {article} {kind.__name__}, got {type(value).__name__}")
+    return value
 
 
 def frozen(array: Array) -> Array:

@@ -74,10 +74,8 @@ TABLES = {
     "cut off": ('a,b\n1,2\n3,"4\n', "is not a table: line"),
     "numbers for names": ("1.5,2.5\n1,2\n3,4\n6,6\n", "--no-header"),
     "missing": ("a,b\n1,2\n3,\n5,7\n9,9\n", "1 missing value, the first in column 'b', line 3"),
-    "infinite": (
-        "a,b\n1,2\n3,inf\n5,7\n9,9\n",
-        "1 infinite value, the first in column 'b', line 3",
-    ),
+    "infinite": ("a,b\n1,2\n3,inf\n5,7\n9,9\n", "1 infinite or huge value, the first in"),
+    "huge": ("a,b\n1,2\n3,1e200\n5,7\n9,9\n", "1 infinite or huge value, the first in"),
     "equal rows": ("a,b\n1,2\n1,2\n1,2\n", "all rows of t.csv are equal"),
     "two rows": ("a,b\n1,2\n3,7\n", "has 2 rows; at least 3 needed"),
 }
@@ -285,9 +283,29 @@ def test_compressed_files_do_not_expand_without_limit(suffix, run, tmp_path):
     words = ["anomalies", f"t{suffix}", "-o", f"out{suffix}"]
     assert (tmp_path / f"t{suffix}").stat().st_size < 100_000
     refused(run(*words, "--max-expansion", "0.01"), 1, "0.0 GB of memory", "--max-expansion 1")
-    check_expansion(tmp_path / f"t{suffix}", 900_000_000, Selection())
+    check_expansion(tmp_path, 900_000_000, 0, Selection())
     with pytest.raises(DataError, match=r"1\.6 GB of memory.*--max-expansion 2"):
-        check_expansion(tmp_path / f"t{suffix}", 1_600_000_000, Selection())
+        check_expansion(tmp_path, 1_600_000_000, 300_000_000, Selection())
+    check_expansion(tmp_path, 1_600_000_000, 400_000_000, Selection())
+
+
+def test_repeated_text_does_not_expand_without_limit(run, tmp_path):
+    """A text is stored once in a Parquet file, however often it occurs; so is a list."""
+    pa, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    numbers = np.arange(200.0) ** 2
+    for column in (["x" * 100_000] * 200, [[0] * 10_000] * 200):
+        parquet.write_table(pa.table({"n": numbers, "c": column}), tmp_path / "t.parquet")
+        words = ["anomalies", "t.parquet", "-o", "out.parquet", "-q", "--force"]
+        refused(run(*words, "--max-expansion", "0.01"), 1, "GB of memory", "--max-expansion 1")
+        assert run(*words).code == 0
+        assert parquet.read_table("out.parquet")["c"].to_pylist() == column
+
+
+def test_many_images_do_not_expand_without_limit(run, tmp_path):
+    (tmp_path / "in").mkdir()
+    for i in range(20):
+        write_image(tmp_path / "in" / f"{i}.png", np.full((500, 500), i, np.uint8))
+    refused(run("anomalies", "in", "-o", "out.csv", "--max-expansion", "0.01"), 1, "GB of memory")
 
 
 def test_files_that_do_not_expand_may_be_large(run, files):

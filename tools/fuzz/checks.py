@@ -113,14 +113,14 @@ def run_command(name: str, options: list[str], seed: int) -> None:
         segment = options[0] == "segment"
         source = inside if segment or inside == Path(name) else Path("in.dir")
         output = {".npy": "out.npz", ".png": "out.csv", ".tif": "out.csv"}.get(inside.suffix)
-        words = [options[0], str(source), "-o", output or f"out{inside.suffix}", *options[1:]]
-        if segment:
-            words[3] = "out.png"
+        output = "out.png" if segment else output or f"out{inside.suffix}"
+        words = [options[0], str(source), "-o", output, "--debug", *options[1:]]
         err = io.StringIO()
         with contextlib.redirect_stderr(err), contextlib.redirect_stdout(io.StringIO()):
             code = main(words)
         assert code in (0, 1, 2), f"exit code {code}"
-        assert "unexpected" not in err.getvalue(), err.getvalue()
+        last = err.getvalue().rpartition("\nmercer: ")[2]
+        assert "unexpected" not in last, last + err.getvalue()
 
 
 def damaged(content: bytes, random: Random) -> bytes:

@@ -70,7 +70,8 @@ def read_array(path: Path, selection: Selection) -> ArrayFile:
     try:
         if zipfile.is_zipfile(path):
             with zipfile.ZipFile(path) as archive:
-                check_expansion(path, sum(i.file_size for i in archive.infolist()), selection)
+                size = sum(info.file_size for info in archive.infolist())
+            check_expansion(path, size, path.stat().st_size, selection)
         found: Any = np.load(path, allow_pickle=False)
         if isinstance(found, np.ndarray):
             key, others, array = None, {}, found

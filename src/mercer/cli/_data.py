@@ -11,7 +11,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from mercer._array import Array
+from mercer._array import LARGEST, Array
 from mercer.cli._output import Output
 from mercer.cli._terminal import DataError, UsageError, counted, listed
 
@@ -73,14 +73,18 @@ class Data(ABC):
 
 
 def check_rows(data: Data, *, at_least: int = 1, complete: bool) -> None:
-    """Refuse too few rows, infinite values and, if rows must be complete, missing ones."""
+    """Refuse too few rows, values that overflow and, if rows must be complete, missing ones."""
     n, path = len(data.values), data.path
     if n < at_least:
         raise DataError(f"{path} has {counted(n, data.row_word)}; at least {at_least} needed")
     fill = f"fill them first: mercer impute {path} -o OUTPUT"
-    checks = [(np.isinf, "infinite", "correct or delete them"), (np.isnan, "missing", fill)]
-    for is_bad, word, cure in checks[: 1 + complete]:
-        bad = np.argwhere(is_bad(data.values))
+    largest = min(LARGEST, float(np.finfo(data.values.dtype).max))
+    masks = [
+        (np.abs(data.values) > largest, "infinite or huge", "correct or delete them"),
+        (np.isnan(data.values) & complete, "missing", fill),
+    ]
+    for mask, word, cure in masks:
+        bad = np.argwhere(mask)
         if len(bad):
             row, column = bad[0].tolist()
             named = f"column {data.names[column]!r}, " if data.names else ""
@@ -90,9 +94,9 @@ def check_rows(data: Data, *, at_least: int = 1, complete: bool) -> None:
             )
 
 
-def check_expansion(path: Path, size: int, selection: Selection) -> None:
-    """Refuse a file that is much larger in memory (`size` bytes) than on disk."""
-    if size > 1e9 * selection.max_expansion and size > 4 * path.stat().st_size:
+def check_expansion(path: Path, size: int, stored: int, selection: Selection) -> None:
+    """Refuse data of `size` bytes in memory, if that is much more than the bytes on disk."""
+    if size > 1e9 * selection.max_expansion and size > 4 * stored:
         raise DataError(
             f"{path} needs {size / 1e9:.1f} GB of memory, much more than its size on disk; allow "
             f"it with --max-expansion {math.ceil(size / 1e9)}"

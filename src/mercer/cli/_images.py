@@ -10,7 +10,7 @@ import numpy as np
 
 from mercer._array import Array
 from mercer.cli._csv import as_text, escape_formulas, write_table
-from mercer.cli._data import Data, Selection
+from mercer.cli._data import Data, Selection, check_expansion
 from mercer.cli._output import Output
 from mercer.cli._terminal import DataError, Progress, UsageError, require
 
@@ -61,6 +61,8 @@ def read_images(path: Path, selection: Selection, progress: Progress) -> ImageFo
     if not files:
         raise DataError(f"{path} contains no images ({', '.join(SUFFIXES)})")
     first, _ = read_image(files[0])
+    stored = sum(file.stat().st_size for file in files)
+    check_expansion(path, 4 * len(files) * first.size, stored, selection)
     values = np.empty((len(files), first.size), dtype=np.float32)
     alpha = {}
     for i, file in enumerate(progress.each(files, "reading")):

@@ -53,17 +53,23 @@ def read_parquet(path: Path, selection: Selection) -> ParquetTable:
     """Read a Parquet file."""
     pa = require("pyarrow", "Parquet files")
     parquet = require("pyarrow.parquet", "Parquet files")
+
+    def is_one(kind: Any, *names: str) -> bool:
+        return any(getattr(pa.types, f"is_{name}")(kind) for name in names)
+
     try:
-        check_expansion(path, _size_in_memory(parquet.read_metadata(path)), selection)
-        table = parquet.read_table(path)
+        schema = parquet.read_schema(path)
+        stored = path.stat().st_size
+        check_expansion(path, _size_of_values(parquet.read_metadata(path)), stored, selection)
+        text = [f.name for f in schema if is_one(f.type, "string", "large_string", "binary")]
+        table = parquet.read_table(path, read_dictionary=text)  # repeated text is small
+        check_expansion(path, sum(_size_of_text(table[name]) for name in text), stored, selection)
+        table = table.cast(schema)
     except (pa.ArrowException, OSError) as error:
         raise DataError(f"{path} is not a Parquet file, or is damaged: {error}") from error
     if table.num_rows == 0:
         raise DataError(f"{path} has no rows")
     index = _index_columns(table)
-
-    def is_one(kind: Any, *names: str) -> bool:
-        return any(getattr(pa.types, f"is_{name}")(kind) for name in names)
 
     def numbers(i: int) -> Array | str:
         kind = table.schema.field(i).type
@@ -80,11 +86,18 @@ def read_parquet(path: Path, selection: Selection) -> ParquetTable:
     return ParquetTable(path, *chosen, table)
 
 
-def _size_in_memory(metadata: Any) -> int:
+def _size_of_values(metadata: Any) -> int:
     """Bytes of a table in memory; repeated values are stored once in the file."""
-    groups = (metadata.row_group(i) for i in range(metadata.num_row_groups))
-    stored = sum(group.total_byte_size for group in groups)
-    return int(max(stored, 8 * metadata.num_rows * metadata.num_columns))
+    groups = [metadata.row_group(i) for i in range(metadata.num_row_groups)]
+    chunks = [group.column(j) for group in groups for j in range(metadata.num_columns)]
+    return sum(max(chunk.total_uncompressed_size, 8 * chunk.num_values) for chunk in chunks)
+
+
+def _size_of_text(column: Any) -> int:
+    """Bytes of a column of text that was read with each distinct text once."""
+    compute = require("pyarrow.compute", "Parquet files")
+    lengths = [compute.binary_length(c.dictionary).take(c.indices) for c in column.chunks]
+    return sum(compute.sum(part).as_py() or 0 for part in lengths)
 
 
 def _index_columns(table: Any) -> set[str]:

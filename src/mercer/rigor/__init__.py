@@ -5,6 +5,7 @@ Interval arithmetic on recorded profiles, ranges of kernel sums over boxes, one 
 """
 
 from mercer.rigor._box_bounds import BoxObjective
+from mercer.rigor._branch_and_bound import negative_up_to
 from mercer.rigor._derivative_bounds import (
     coefficient_sizes,
     cusp_slope,
@@ -15,13 +16,12 @@ from mercer.rigor._derivative_bounds import (
     upward_curvature,
 )
 from mercer.rigor._enclosure import Terms
-from mercer.rigor._intervals import Interval, as_interval, up
+from mercer.rigor._intervals import EPS, Interval, as_interval, up
 from mercer.rigor._minimum_search import GlobalMinimum, minimise
 from mercer.rigor._mode_search import FoundModes, find_modes
 from mercer.rigor._profile_enclosure import enclose, enclose_in_distance
-from mercer.rigor._rounding import EPS, RowSums, row_sums, supremum_errors
+from mercer.rigor._rounding import RowSums, row_sums, supremum_errors
 from mercer.rigor._search_region import objective_scale
-from mercer.rigor._sign_proof import negative_up_to
 from mercer.rigor._third_derivatives import third_derivative_bounds
 from mercer.rigor._weyl import (
     WeylTest,

@@ -11,12 +11,10 @@ from typing import Any
 import numpy as np
 
 from mercer._array import Array
-from mercer.rigor._enclosure import Enclosure, Terms
-from mercer.rigor._intervals import Interval, mean_value, offsets, up
-from mercer.rigor._profile_enclosure import enclose_in_distance
+from mercer.rigor._enclosure import Enclosure, Terms, radial_slopes
+from mercer.rigor._intervals import EPS, Interval, mean_value, offsets
 
 _TILE = 1 << 15  # boxes times points that are worked on at once
-_EPS = float(np.finfo(float).eps)
 
 
 @dataclass(frozen=True)
@@ -37,17 +35,10 @@ class Expansion:
 
 @dataclass(frozen=True, eq=False)
 class BoxObjective:
-    """F(x) = k(x, x)/2 - psi(x), or -psi(x), for one element, with k free axes.
+    """F(x) = k(x, x)/2 - psi(x), or -psi(x), for one element, with k free axes."""
 
-    Attributes
-    ----------
-    groups : the terms of psi, and k(x, x)/2 as one more term
-    scale : (k,)
-        Lengths of the axes in the kernel's metric are multiplied by these.
-    """
-
-    groups: tuple[Terms, ...]
-    scale: Array
+    groups: tuple[Terms, ...]  # the terms of psi, and k(x, x)/2 as one more term
+    scale: Array  # (k,): lengths of the axes in the kernel's metric are multiplied by these
 
     @property
     def axes(self) -> list[int]:
@@ -96,23 +87,25 @@ class BoxObjective:
         axes, s = self.axes, self.scale
         left = (low[:, axes] - e[:, axes]) * s
         right = (high[:, axes] - e[:, axes]) * s
-        slack = 4 * _EPS * (np.abs(left) + np.abs(right))
+        slack = 4 * EPS * (np.abs(left) + np.abs(right))
         left, right = left - slack, right + slack
         g = (x.gradient.lo + x.gradient.hi) / 2 / s
-        g_off = (x.gradient.hi - x.gradient.lo) / 2 / s + 4 * _EPS * np.abs(g)
-        curve = smallest_eigenvalue(x.hessian, s, (high == low)[:, axes])
+        g_off = (x.gradient.hi - x.gradient.lo) / 2 / s + 4 * EPS * np.abs(g)
+        curve = smallest_eigenvalue(x.hessian, s, (high == low)[:, axes]).lo
         far = np.maximum(np.abs(left), np.abs(right))
         smooth = _least(g, curve[:, None], left, right) - g_off * far
-        bound = x.value.lo + np.sum(smooth - 16 * _EPS * np.abs(smooth), axis=1)
+        bound = x.value.lo + np.sum(smooth - 16 * EPS * np.abs(smooth), axis=1)
         mean = np.where(far > 0, x.slope.size / s * far, 0.0)
-        bound = np.fmax(bound, x.at_point.lo - np.sum(mean, axis=1) * (1 + 16 * _EPS))
+        bound = np.fmax(bound, x.at_point.lo - np.sum(mean, axis=1) * (1 + 16 * EPS))
         if cusp is not None and (cusp >= 0).any():
             rows = np.flatnonzero(cusp >= 0)
-            g_norm = np.linalg.norm(np.abs(g) + g_off, axis=1) * (1 + 16 * _EPS)
-            rho = np.linalg.norm(far, axis=1) * (1 + 16 * _EPS)
-            rise = self._rise(cusp[rows], rho[rows]) - g_norm[rows]
+            g_norm = np.linalg.norm(np.abs(g) + g_off, axis=1) * (1 + 16 * EPS)
+            rho = np.linalg.norm(far, axis=1) * (1 + 16 * EPS)
+            main = self.groups[0]
+            flat = radial_slopes(main, s, rho[rows])[0]
+            rise = np.nan_to_num(main.coef[cusp[rows]] * flat, posinf=0.0) - g_norm[rows]
             bend = np.minimum(curve[rows], 0.0) / 2 * rho[rows] ** 2
-            sharp = x.value.lo[rows] + np.minimum(rise * rho[rows] * (1 - 16 * _EPS) + bend, 0.0)
+            sharp = x.value.lo[rows] + np.minimum(rise * rho[rows] * (1 - 16 * EPS) + bend, 0.0)
             # for a fall at e the least is at rho or, the sum being concave, at 0
             bound[rows] = np.fmax(bound[rows], sharp)
         D = offsets(low[:, axes], high[:, axes], e[:, axes])
@@ -125,20 +118,6 @@ class BoxObjective:
         lo = np.where(fine, np.fmax(x.slope.lo, total.lo), x.slope.lo)
         hi = np.where(fine, np.fmin(x.slope.hi, total.hi), x.slope.hi)
         return replace(x, slope=Interval(lo, hi))
-
-    def _rise(self, cusp: Array, rho: Array) -> Array:
-        """a_i times the least slope of -q(r), q(r) = k(r^2), for scaled distances up to rho."""
-        terms = self.groups[0]
-        axes = np.ix_(self.axes, self.axes)
-        B = terms.metrics[0][0][axes] / np.outer(self.scale, self.scale)
-        values = np.linalg.eigvalsh(B)
-        least = np.sqrt(max(float(values[0]) - 1e-12 * float(values[-1]), 0.0))
-        most = float(np.sqrt(values[-1])) * (1 + 1e-12)
-        r = Interval(np.zeros_like(rho), up(rho * most))
-        fall = enclose_in_distance(terms.program.profile, r, 1).first[0]
-        slope = np.maximum(-np.broadcast_to(getattr(fall, "hi", fall), rho.shape), 0.0)
-        rise = terms.coef[cusp] * slope * least * (1 - 1e-11)
-        return np.asarray(np.nan_to_num(rise, posinf=0.0))
 
     def _tiles(self, count: int) -> Iterator[slice]:
         step = max(1, _TILE // len(self.groups[0].coef))
@@ -176,8 +155,8 @@ def _smooth(hull: Enclosure, thin: Enclosure, cusp: Array | None) -> tuple[Any, 
     return (None, None) if mask.all() else (mask, rough)
 
 
-def smallest_eigenvalue(H: Interval, scale: Array, thin: Array) -> Array:
-    """A lower bound on the eigenvalues of every symmetric matrix between H.lo and H.hi.
+def smallest_eigenvalue(H: Interval, scale: Array, thin: Array) -> Interval:
+    """Bounds on the smallest eigenvalue of every symmetric matrix between H.lo and H.hi.
 
     In scaled coordinates, without the axes along which the box is thin.
     """
@@ -192,8 +171,8 @@ def smallest_eigenvalue(H: Interval, scale: Array, thin: Array) -> Array:
     middle[:, diagonal, diagonal] += np.where(thin, size[:, None], 0.0)
     least = np.linalg.eigvalsh(middle)[:, 0]
     spread = np.linalg.eigvalsh(radius)[:, -1]  # of a nonnegative matrix: its norm
-    slack = 64 * _EPS * (size + radius.sum(axis=(1, 2)))
-    return np.where(finite, least - spread - slack, -np.inf)
+    off = np.where(finite, spread + 64 * EPS * (size + radius.sum(axis=(1, 2))), np.inf)
+    return Interval(least - off, least + off)
 
 
 def _least(g: Array, c: Array, left: Array, right: Array) -> Array:

@@ -1,4 +1,4 @@
-"""Branch and bound over boxes: examine a batch, drop what is decided, cut the rest in two."""
+"""Branch and bound: examine a batch of boxes or cells, drop what is decided, cut the rest."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from mercer._array import Array
+
+_CELLS, _HALVINGS = 10_000, 60  # that a proof on a line may hold at once, and cuts in two
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,33 +62,19 @@ def branch_and_bound(
     root: Boxes,
     examine: Callable[[Boxes], Boxes],
     scale: Array,
+    ceiling: Callable[[], float] = lambda: np.inf,
     *,
     max_boxes: int,
     batch: int,
     start: int = 1,
-    ceiling: Callable[[], float] = lambda: np.inf,
 ) -> tuple[Boxes, int]:
     """Examine boxes until none is left, the most promising ones first.
 
-    Parameters
-    ----------
-    root : Boxes
-    examine : callable
-        Takes a batch and returns what is still open of it, with better bounds: those are halved.
-    scale : array of shape (d,)
-        Lengths along the axes are multiplied by these; 0 along axes that are not cut.
-    max_boxes, batch : int
-        Boxes to examine in all, and at a time.
-    start : int
-        The root is cut into at least so many boxes first.
-    ceiling : callable
-        Boxes with a bound of at least this are dropped.
-
-    Returns
-    -------
-    (Boxes, int)
-        The boxes that are left undecided (too many, or too thin to cut), and how many were
-        examined.
+    `examine` takes a batch and returns what is still open of it, with better bounds; that is cut
+    in two, along the longest side in lengths times `scale` (0 along axes that are not cut). Boxes
+    with a bound of at least `ceiling()` are dropped. The root is cut into at least `start` boxes
+    first, and at most `max_boxes` are examined in all. Returns the boxes that are left undecided
+    (too many, or too thin to cut), and how many were examined.
     """
     queue, left, count = root, [], 0
     while 0 < len(queue) < start:
@@ -99,18 +87,39 @@ def branch_and_bound(
         if count >= max_boxes:
             left.append(queue)
             break
-        now = min(batch, max_boxes - count)
+        now = min(batch, max_boxes - count, len(queue))
         chosen = np.zeros(len(queue), dtype=bool)
-        chosen[_lowest(queue.bound, now)] = True
-        count += int(np.count_nonzero(chosen))
+        if now == len(queue) or np.isneginf(queue.bound).all():  # nothing is known
+            chosen[:now] = True
+        else:
+            chosen[np.argpartition(queue.bound, now)[:now]] = True
+        count += now
         halves, thin = examine(queue[chosen]).halved(scale)
         left.append(thin)
         queue = Boxes.joined([queue[~chosen], halves])
     return Boxes.joined([root[:0], *left]), count
 
 
-def _lowest(bound: Array, count: int) -> Array | slice:
-    """The places of the lowest bounds; the first ones, where nothing is known."""
-    if count >= len(bound) or np.isneginf(bound).all():
-        return slice(0, count)
-    return np.argpartition(bound, count)[:count]
+def negative_up_to(
+    upper: Callable[[Array, Array], Array], value: Callable[[Array], Array], edges: Array
+) -> tuple[float, float | None]:
+    """Prove that a function is negative from edges[0] on, and return how far.
+
+    `upper` bounds it on cells low <= x <= high, at first those between the edges, and `value` is
+    about its value at points. Returns the end of the part for which it is proved, and a point at
+    which the function is not negative, if one was found.
+    """
+    low, high = edges[:-1], edges[1:]
+    for _ in range(_HALVINGS):
+        still = ~(upper(low, high) < 0)
+        low, high = low[still], high[still]
+        if not len(low):
+            return float(edges[-1]), None
+        middle = low + (high - low) / 2
+        wrong = ~(value(middle) < 0)
+        if wrong.any():
+            return float(low.min()), float(middle[wrong].min())
+        if len(low) > _CELLS:
+            break
+        low, high = np.concatenate([low, middle]), np.concatenate([middle, high])
+    return float(low.min()), None

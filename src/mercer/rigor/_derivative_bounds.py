@@ -1,9 +1,7 @@
 """Bounds on the derivatives of psi = sum_i a_i k(x_i, .) that hold everywhere.
 
-A radial kernel is a profile k of u = r^2, so every bound is sum_i |a_i| times a supremum over r of
-an expression in k', k'' and k'''. The supremum is taken over all distances, not over those of the
-data, and once per profile. Those of first and second derivatives are found numerically, to about
-ten digits; that of third derivatives is enclosed.
+Each is sum_i |a_i| times a supremum over all distances, taken once per profile. Suprema of first
+and second derivatives are found numerically, to about ten digits; that of third ones is enclosed.
 """
 
 from __future__ import annotations
@@ -19,7 +17,6 @@ from mercer.engine import (
     Coef,
     Distance,
     Expr,
-    Maps,
     Matrix,
     Program,
     Scales,
@@ -153,44 +150,38 @@ def cusp_slope(program: Program) -> float:
     1 / l for the Laplace kernel, 0 for kernels without a cusp, infinite for steeper ones, NaN for
     kernels with a cusp that are not profiles of one distance. Distances are those after the map.
     """
-    if not any(program.cusps):
-        return 0.0
-    return _of_kind(program, slope_at_zero)
+    return _of_kind(program, slope_at_zero) if any(program.cusps) else 0.0
 
 
 def upward_curvature(program: Program) -> float:
-    """sup of the largest eigenvalue of the Hessian of k(x_i, .): max(2 k', 2 k' + 4 u k'', 0).
-
-    How far a term with a negative coefficient can bend the objective: 2 exp(-3/2) / s^2
-    for the Gaussian.
-    """
+    """sup of the largest eigenvalue of the Hessian of k(x_i, .): max(2 k', 2 k' + 4 u k'', 0)."""
     return _of_kind(program, largest_upward)
 
 
 def coefficient_sizes(psi: Element) -> Array:
-    """|a|_1 = sum_i |a_i| of each element, shape (b,), float64; in blocks of bounded memory."""
+    """|a|_1 = sum_i |a_i| of each element, shape (b,), float64."""
     return _sizes(psi.coef)
 
 
 def spectral_norms(program: Program, dim: int) -> tuple[float, float]:
     """The largest and the smallest singular value of the map A of a program of one variable.
 
-    The first may be too large and the second too small, for long chains of maps of many columns.
+    For a chain of maps in many columns bounds on them, the products of those of each map.
     """
-    maps: Maps = getattr(program.variables[0], "maps", ()) if program.variables else ()
-    if not maps:
-        return 1.0, 1.0
-    if dim <= _WHOLE_MAP:
-        A = apply_all(maps, np.eye(dim))  # (d, p)
-        values = np.linalg.svd(A, compute_uv=False)
-        return float(values[0]), float(values[-1]) if A.shape[1] >= dim else 0.0
-    largest = 1.0  # columns that are picked keep their length
+    largest, smallest = 1.0, 1.0
+    maps = getattr(program.variables[0], "maps", ()) if program.variables else ()
+    if len(maps) > 1 and dim <= _WHOLE_MAP:
+        maps = (Matrix(apply_all(maps, np.eye(dim)).T),)
     for step in maps:
+        values = np.ones(1)
         if isinstance(step, Matrix):
-            largest *= float(np.linalg.norm(step.array, 2))
+            values = np.linalg.svd(step.array, compute_uv=False)
         elif isinstance(step, Scales):
-            largest *= float(1.0 / step.array.min())
-    return largest, 0.0
+            values = 1.0 / step.array
+        rows = len(step.array)  # fewer than columns: some directions are not seen
+        largest, smallest = largest * float(values.max()), smallest * float(values.min())
+        smallest, dim = smallest if rows >= dim else 0.0, rows
+    return largest, smallest
 
 
 def _sizes(coef: Coef) -> Array:

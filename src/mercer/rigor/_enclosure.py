@@ -12,10 +12,9 @@ import numpy as np
 
 from mercer._array import Array, is_sparse
 from mercer.engine import Columns, Distance, Dot, Map, Maps, Matrix, Norm, Program, Scales
-from mercer.rigor._intervals import Interval, as_interval, is_zero, plus, times
-from mercer.rigor._profile_enclosure import IntervalJet, enclose, enclose_in_distance
-
-_EPS = float(np.finfo(float).eps)
+from mercer.engine.programs._jets import Jet, is_zero, plus, square, times
+from mercer.rigor._intervals import EPS, Interval, as_interval, up
+from mercer.rigor._profile_enclosure import enclose, enclose_in_distance
 
 
 @dataclass(frozen=True)
@@ -29,23 +28,13 @@ class Enclosure:
 
 @dataclass(frozen=True, eq=False)
 class Terms:
-    """The terms -a_i k(x_i, x) of an objective.
-
-    Attributes
-    ----------
-    program : Program
-    points : (n, d)
-    coef : (n,), positive ones first
-    weight : (n,)
-        Sums of |a| over the points that were merged, for the rounding slack.
-    axes : the coordinates that are free
-    """
+    """The terms -a_i k(x_i, x) of an objective."""
 
     program: Program
-    points: Array
-    coef: Array
-    weight: Array
-    axes: tuple[int, ...]
+    points: Array  # (n, d)
+    coef: Array  # (n,), positive ones first
+    weight: Array  # (n,): sums of |a| over merged points, for the rounding slack
+    axes: tuple[int, ...]  # the coordinates that are free
 
     @classmethod
     def merged(cls, program: Program, points: Any, coef: Array) -> Terms:
@@ -58,7 +47,7 @@ class Terms:
         a = np.bincount(group.reshape(-1), coef[used], len(X))
         weight = np.bincount(group.reshape(-1), np.abs(coef[used]), len(X))
         # sums are rounded, which a weight other than |a| tells `weighed`
-        weight = np.where(count > 1, weight * (1 + 4 * _EPS * count), weight)
+        weight = np.where(count > 1, weight * (1 + 4 * EPS * count), weight)
         order = np.argsort(-a, kind="stable")
         return cls(program, X[order], a[order], weight[order], tuple(range(X.shape[1])))
 
@@ -109,7 +98,7 @@ class Terms:
         extra: Any = 0.0
         if self._merged.any():  # the coefficient itself is rounded
             extra = terms.size[:, self._merged] @ self.weight[self._merged]
-        relative = (len(self.coef) + 20) * _EPS
+        relative = (len(self.coef) + 20) * EPS
         low = lo - relative * (np.abs(for_lo) @ self.weight + extra)
         high = hi + relative * (np.abs(for_hi) @ self.weight + extra)
         return Interval(np.where(np.isinf(lo), lo, low), np.where(np.isinf(hi), hi, high)).known()
@@ -147,7 +136,7 @@ class Terms:
                 return self._squared(maps, own, 0)[0], [0] * len(self.axes)
             case Dot():
                 B, off = self.metrics[index]
-                w, slack = X @ B, np.abs(X) @ (off + 8 * d * _EPS * np.abs(B))
+                w, slack = X @ B, np.abs(X) @ (off + 8 * d * EPS * np.abs(B))
                 side = Interval(w - slack, w + slack)
                 t = functools.reduce(plus, (box[j] * side[None, :, j] for j in range(d)))
                 return t, [side[None, :, j] for j in self.axes]
@@ -166,7 +155,7 @@ class Terms:
             image = _product(A.T, image)
         return u, [times(2.0, image[j]) for j in self.axes]
 
-    def _first(self, jet: IntervalJet, slopes: list[list[Any]], j: int, shape: Any) -> Any:
+    def _first(self, jet: Jet, slopes: list[list[Any]], j: int, shape: Any) -> Any:
         total: Any = 0
         for slope, along in zip(jet.first, slopes, strict=True):
             if along:
@@ -175,7 +164,7 @@ class Terms:
 
     def _second(
         self,
-        jet: IntervalJet,
+        jet: Jet,
         slopes: list[list[Any]],
         pair: tuple[int, int],
         radial: Any,
@@ -188,12 +177,9 @@ class Terms:
             if isinstance(variable, Distance) or variable == Norm("row", _maps_of(variable)):
                 total = plus(total, times(jet.first[v], self._curve(v, pair)))
             for w in range(len(slopes)):
-                mixed = jet.second[v][w]
-                if j == i and v == w and isinstance(slopes[v][j], Interval):
-                    both: Any = slopes[v][j].square()
-                else:
-                    both = times(slopes[v][j], slopes[w][i])
-                total = plus(total, times(mixed, both))
+                a, b = slopes[v][j], slopes[w][i]
+                both = square(a) if (v, j) == (w, i) else times(a, b)
+                total = plus(total, times(jet.second[v][w], both))
         total = _spread(total, shape)
         return total if radial is None else self._bounded(total, jet, radial, pair, shape)
 
@@ -203,16 +189,16 @@ class Terms:
         B, off = self.metrics[index]
         return 2.0 * Interval(B[j, i] - off[j, i], B[j, i] + off[j, i]) if off[j, i] else 0
 
-    def _near_zero(self, u: Interval, jet: IntervalJet) -> Interval | None:
+    def _near_zero(self, u: Interval, jet: Jet) -> Interval | None:
         """4 u k''(u) = q''(r) - 2 k'(u) for q(r) = k(r^2): bounded where k'' is not."""
         if not self.is_radial or not isinstance(jet.first[0], Interval):
             return None
-        r = Interval(np.sqrt(u.lo) * (1 - 4 * _EPS), np.sqrt(u.hi) * (1 + 4 * _EPS))
+        r = Interval(np.sqrt(u.lo) * (1 - 4 * EPS), np.sqrt(u.hi) * (1 + 4 * EPS))
         bend = as_interval(enclose_in_distance(self.program.profile, r, 2).second[0][0])
         return bend + (-2.0) * jet.first[0]
 
     def _bounded(
-        self, total: Any, jet: IntervalJet, radial: Interval, pair: tuple[int, int], shape: Any
+        self, total: Any, jet: Jet, radial: Interval, pair: tuple[int, int], shape: Any
     ) -> Any:
         """Entries near a point where k'' is infinite: 2 k' B + 4 u k'' e e', |A'e|_j <= b_j."""
         j, i = (self.axes[i] for i in pair)
@@ -224,6 +210,21 @@ class Terms:
         other = _spread(other, shape)
         fine = np.isfinite(total.lo) & np.isfinite(total.hi)
         return Interval(np.where(fine, total.lo, other.lo), np.where(fine, total.hi, other.hi))
+
+
+def radial_slopes(t: Terms, scale: Array, reach: Array) -> tuple[Array, Array]:
+    """Bounds on the least and the largest slope of r -> k(x_i, x_i + r v), in scaled coordinates.
+
+    For a kernel of one distance, over scaled distances up to `reach` and all directions v.
+    """
+    axes = np.ix_(t.axes, t.axes)
+    squared = np.linalg.eigvalsh(t.metrics[0][0][axes] / np.outer(scale, scale))
+    least = np.sqrt(max(float(squared[0]) - 1e-12 * float(squared[-1]), 0.0)) * (1 - 1e-11)
+    most = float(np.sqrt(squared[-1])) * (1 + 1e-11)
+    r = Interval(np.zeros_like(reach), up(reach * most))
+    fall = as_interval(enclose_in_distance(t.program.profile, r, 1).first[0]).known()
+    flat, steep = np.maximum(-fall.hi, 0.0) * least, np.abs(fall.lo) * most
+    return np.broadcast_to(flat, reach.shape), np.broadcast_to(steep, reach.shape)
 
 
 def _maps_of(v: Any) -> Maps:
@@ -266,4 +267,4 @@ def _metric(maps: Maps, dim: int) -> tuple[Array, Array]:
     for step in maps:
         M = _matrix(step, len(A))
         A, size = M @ A, np.abs(M) @ size
-    return A.T @ A, 32 * (1 + len(maps)) * dim * _EPS * (size.T @ size)
+    return A.T @ A, 32 * (1 + len(maps)) * dim * EPS * (size.T @ size)

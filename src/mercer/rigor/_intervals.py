@@ -13,8 +13,9 @@ from typing import Any
 
 import numpy as np
 
+EPS = float(np.finfo(float).eps)
 # Sums, products and NumPy's exp, log and powers are within 4 units in the last place.
-_EPS = 8.0 * float(np.finfo(float).eps)
+_EPS = 8.0 * EPS
 _TINY = float(np.finfo(float).tiny)
 
 
@@ -81,10 +82,6 @@ class Interval:
         lowest = np.where(straddles, 0.0, np.maximum(down(np.minimum(a, b)), 0.0))
         return Interval(lowest, up(np.maximum(a, b)))
 
-    def hull(self, other: Interval) -> Interval:
-        """The smallest interval that holds both."""
-        return Interval(np.minimum(self.lo, other.lo), np.maximum(self.hi, other.hi))
-
     def known(self) -> Interval:
         """With infinite bounds where none is known."""
         lo = np.where(np.isnan(self.lo), -np.inf, self.lo)
@@ -134,23 +131,3 @@ def _times_nonnegative(a: Interval, b: Interval) -> Interval:
     """The product where b >= 0."""
     lowest = a.lo * np.where(a.lo < 0, b.hi, b.lo)
     return Interval(down(lowest), up(a.hi * np.where(a.hi < 0, b.lo, b.hi)))
-
-
-def is_zero(a: Any) -> bool:
-    """Whether a is identically zero."""
-    return isinstance(a, int) and a == 0
-
-
-def plus(a: Any, b: Any) -> Any:
-    """a + b, where 0 is left out."""
-    return b if is_zero(a) else a if is_zero(b) else a + b
-
-
-def times(a: Any, b: Any) -> Any:
-    """a b, where 0 wins over anything."""
-    return 0 if is_zero(a) or is_zero(b) else a * b
-
-
-def square_of(a: Any) -> Any:
-    """a^2; of an interval tighter than a product."""
-    return a.square() if isinstance(a, Interval) else times(a, a)

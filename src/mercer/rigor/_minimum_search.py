@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -64,18 +65,9 @@ def minimise(
 ) -> GlobalMinimum:
     """Find the global minimum over a region, with proof.
 
-    Parameters
-    ----------
-    objective : BoxObjective
-    low, high : arrays of shape (d,)
-        The region; infinite where it has no bound.
-    gap : float
-        Relative to the size of the objective.
-    max_boxes : int
-    starts : array of shape (s, d) or None
-        Candidates beside the points of the element.
-    definite : bool
-        Whether the kernel is positive definite.
+    The region low <= x <= high may be infinite. `gap` is relative to the size of the objective,
+    `starts` are candidates beside the points of the element, and `definite` says whether the
+    kernel is positive definite.
     """
     with np.errstate(all="ignore"):
         scale = objective_scale(objective)
@@ -107,24 +99,13 @@ def minimise(
 
 @dataclass
 class MinimumSearch:
-    """Points found so far, and the boxes that may still hold something better.
-
-    Attributes
-    ----------
-    objective : BoxObjective
-    low, high : (d,)
-        The region; infinite where it has no bound.
-    gap : float
-        Boxes that cannot be better by more than this are dropped.
-    scale : float
-        The size of the objective, which `gap` is a part of.
-    """
+    """Points found so far, and the boxes that may still hold something better."""
 
     objective: BoxObjective
-    low: Array
+    low: Array  # the region; infinite where it has no bound
     high: Array
-    gap: float
-    scale: float
+    gap: float  # boxes that cannot be better by more than this are dropped
+    scale: float  # the size of the objective
     best: float = np.inf
     point: Array = field(default_factory=lambda: np.empty(0))
     floor: float = np.inf  # the least bound of what was left unsplit
@@ -137,14 +118,12 @@ class MinimumSearch:
 
     def begin(self, starts: Any) -> None:
         """Offer the points of the element, and the starts."""
-        main, low, high = self.objective.groups[0], self.low, self.high
-        X = np.clip(main.points, low, high)
+        main = self.objective.groups[0]
+        X = np.clip(main.points, self.low, self.high)
         here = (main.points == X).all(axis=1) & (main.coef > 0)
-        cusps = np.where(here, np.arange(len(X)), -1)
+        self.offer(X, np.where(here, np.arange(len(X)), -1))
         if starts is not None:
-            more = np.clip(np.asarray(starts, dtype=float), low, high)
-            X, cusps = np.concatenate([X, more]), np.concatenate([cusps, np.full(len(more), -1)])
-        self.offer(X, cusps)
+            self.offer(np.clip(np.asarray(starts, dtype=float), self.low, self.high))
 
     def offer(self, X: Array, cusps: Array | None = None) -> None:
         """Take points of the region as candidates; the best of them is the answer so far."""
@@ -202,19 +181,14 @@ class MinimumSearch:
         def ceiling() -> float:
             return min(self.best, target) - self.gap
 
+        limits = {"max_boxes": max_boxes, "batch": _BATCH, "start": _START}
         left, self.n_boxes = branch_and_bound(
-            Boxes.root(*self.root),
-            lambda boxes: self._examined(boxes, ceiling),
-            scale,
-            max_boxes=max_boxes,
-            batch=_BATCH,
-            start=_START,
-            ceiling=ceiling,
+            Boxes.root(*self.root), partial(self._examined, ceiling), scale, ceiling, **limits
         )
         self.floor = float(left.bound.min(initial=np.inf))
         return self.floor >= ceiling()
 
-    def _examined(self, boxes: Boxes, ceiling: Callable[[], float]) -> Boxes:
+    def _examined(self, ceiling: Callable[[], float], boxes: Boxes) -> Boxes:
         """Boxes that may hold something better, with their bounds; descents on the way."""
         self.n_rounds += 1
         bound = np.maximum(boxes.bound, self.objective.values(boxes.low, boxes.high).lo)
@@ -245,10 +219,8 @@ class MinimumSearch:
             rows = slice(start, start + step)
             a, b = low[rows][:, None, axes], high[rows][:, None, axes]
             P = self.points[None, :, axes]
-            outside = np.maximum(np.maximum(a - P, P - b), 0.0)
-            width = b - a
-            outside = np.where(outside > 0, outside / np.where(width > 0, width, 1e-300), 0.0)
-            outside = outside.max(axis=2)
+            outside = np.maximum(np.maximum(a - P, P - b), 0.0)  # in widths of the box
+            outside = (outside / np.maximum(b - a, 1e-300)).max(axis=2)
             index = np.argmin(outside, axis=1)
             near = outside[np.arange(len(index)), index] <= _NEAR
             e[rows] = np.where(near[:, None], self.points[index], e[rows])
@@ -260,11 +232,11 @@ class MinimumSearch:
 
         Elsewhere the box next to it, or what lies outside of the root, is better or as good.
         """
-        low, high, least, most = boxes.low.copy(), boxes.high.copy(), slope.lo, slope.hi
+        low, high = boxes.low.copy(), boxes.high.copy()
         alive = np.ones(len(low), dtype=bool)
         for i, axis in enumerate(self.objective.axes):
             wide = high[:, axis] > low[:, axis]
-            rises, falls = wide & (least[:, i] > 0), wide & (most[:, i] < 0)
+            rises, falls = wide & (slope.lo[:, i] > 0), wide & (slope.hi[:, i] < 0)
             at_low, at_high = low[:, axis] <= self.low[axis], high[:, axis] >= self.high[axis]
             high[:, axis] = np.where(rises & at_low, low[:, axis], high[:, axis])
             low[:, axis] = np.where(falls & at_high, high[:, axis], low[:, axis])

@@ -7,13 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from mercer._array import Array
-from mercer.rigor._enclosure import Terms
-from mercer.rigor._intervals import Interval, as_interval
+from mercer.rigor._enclosure import radial_slopes
 from mercer.rigor._mode_ranges import Density
-from mercer.rigor._profile_enclosure import enclose_in_distance
 
 _PAIRS = 1 << 15
-_SLACK = 1e-11  # of constants, norms and eigenvalues that are rounded
+_SLACK = 1e-11  # of constants and norms that are rounded
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,8 +34,11 @@ def decide_cusps(density: Density, finest: float) -> Cusps:
     |G| < a_j min |q'|, and has no critical point, x_j included, where |G| > a_j max |q'|; at
     x_j itself that is the test |R| <= eta. Norms are those of the kernel's metric.
     """
+    from scipy.spatial import cKDTree
+
     X, count = density.terms.points, len(density.terms.points)
-    half = 0.45 * _nearest(X * density.scale) / np.sqrt(density.dim)
+    nearest = cKDTree(X * density.scale).query(X * density.scale, k=2)[0][:, 1]
+    half = 0.45 * nearest / np.sqrt(density.dim)
     low, high = X - half[:, None] / density.scale, X + half[:, None] / density.scale
     decided, peak = np.zeros(count, dtype=bool), np.zeros(count, dtype=bool)
     rows = np.arange(count)
@@ -63,27 +64,6 @@ def _judge(density: Density, rows: Array, low: Array, high: Array) -> tuple[Arra
         nearest = np.where((G.lo < 0) & (G.hi > 0), 0.0, np.minimum(np.abs(G.lo), np.abs(G.hi)))
         least[part] = np.linalg.norm(nearest / s, axis=1)
         most[part] = np.linalg.norm(G.size / s, axis=1)
-    B = t.metrics[0][0] / np.outer(s, s)
-    values = np.linalg.eigvalsh(B)
     reach = np.linalg.norm(np.maximum(high - t.points[rows], t.points[rows] - low) * s, axis=1)
-    flat, steep = _slopes(t, reach * np.sqrt(values[-1]) * (1 + _SLACK))
-    a = t.coef[rows]
-    falls = most / np.sqrt(values[0]) * (1 + _SLACK) < a * flat * (1 - _SLACK)
-    turns = least / np.sqrt(values[-1]) * (1 - _SLACK) > a * steep * (1 + _SLACK)
-    return falls, turns
-
-
-def _slopes(t: Terms, reach: Array) -> tuple[Array, Array]:
-    """The least and the largest |q'(r)| for 0 < r <= reach."""
-    r = Interval(np.zeros_like(reach), reach)
-    found = enclose_in_distance(t.program.profile, r, 1).first[0]
-    fall = as_interval(found).known()
-    flat = np.broadcast_to(np.maximum(-fall.hi, 0.0), reach.shape)
-    return flat, np.broadcast_to(np.abs(fall.lo), reach.shape)
-
-
-def _nearest(Z: Array) -> Array:
-    """Distances to the nearest other point."""
-    from scipy.spatial import cKDTree
-
-    return np.asarray(cKDTree(Z).query(Z, k=2)[0][:, 1])
+    flat, steep = (t.coef[rows] * slope for slope in radial_slopes(t, s, reach * (1 + _SLACK)))
+    return most * (1 + _SLACK) < flat * (1 - _SLACK), least * (1 - _SLACK) > steep * (1 + _SLACK)

@@ -13,10 +13,11 @@ import numpy as np
 from mercer._array import Array
 from mercer.engine import Const, Expr, Var
 from mercer.engine.programs._expr import Add, Matern, Mul
+from mercer.engine.programs._jets import plus, square, times
 from mercer.engine.programs._log_profile import log_expr
 from mercer.exceptions import InputError
 from mercer.rigor._enclosure import Terms
-from mercer.rigor._intervals import Interval, as_interval, down, plus, square_of, times, up
+from mercer.rigor._intervals import Interval, as_interval, down, up
 from mercer.rigor._profile_enclosure import enclose
 
 _TILE = 64  # boxes that share their near points
@@ -32,8 +33,7 @@ class Local(NamedTuple):
     hessian: Interval  # (m, d, d)
 
 
-@dataclass(frozen=True)
-class Cutoff:
+class Cutoff(NamedTuple):
     """A squared distance beyond which terms hardly count, and bounds on what they add.
 
     Per unit of weight, for values, and for entries of gradient and Hessian in scaled coordinates.
@@ -47,17 +47,10 @@ class Cutoff:
 
 @dataclass(frozen=True, eq=False)
 class Density:
-    """F = -psi = -sum_i a_i k(x_i, .) with a_i > 0, k a decreasing profile of one distance.
-
-    Attributes
-    ----------
-    terms : Terms
-    widest : float
-        Squared distances between points of the search are at most this.
-    """
+    """F = -psi = -sum_i a_i k(x_i, .) with a_i > 0, k a decreasing profile of one distance."""
 
     terms: Terms
-    widest: float
+    widest: float  # squared distances between points of the search are at most this
 
     @property
     def dim(self) -> int:
@@ -175,7 +168,7 @@ def _by_logarithm(profile: Expr, dim: int, widest: float) -> float:
             raise InputError("no logarithm")
         jet = enclose(log_profile, [u], 2)
         first, second = jet.first[0], jet.second[0][0]
-        second = plus(second, square_of(first))
+        second = plus(second, square(first))
     except InputError:
         jet = enclose(profile, [u], 2)
         first, second = jet.first[0], jet.second[0][0]

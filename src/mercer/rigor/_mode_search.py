@@ -2,41 +2,26 @@
 
 from __future__ import annotations
 
-import functools
-import operator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from mercer._array import Array
 from mercer.engine import evaluate
+from mercer.engine.programs._jets import plus
 from mercer.rigor._box_bounds import smallest_eigenvalue
 from mercer.rigor._branch_and_bound import Boxes, branch_and_bound
 from mercer.rigor._enclosure import Terms
-from mercer.rigor._intervals import Interval, as_interval, mean_value, offsets, plus, up
+from mercer.rigor._intervals import EPS, Interval, as_interval, mean_value, offsets, up
 from mercer.rigor._mode_cusps import decide_cusps
 from mercer.rigor._mode_ranges import Density, Local
 
 _BATCH = 2048  # boxes that are looked at in one round
 _MARGIN = 0.125  # a box is judged with this part of its width around it
 _SMALL = 1e-4  # of the searched box: boxes that rounding may stop from being cut
-_REFINE, _NEWTON = 100, 30  # steps that locate a mode
+_NEWTON = 30  # steps that locate a mode
 _LOCATED = 1e-8  # of the searched box: a mode in a larger box is undecided
-_EPS = float(np.finfo(float).eps)
-
-
-def _bends_up(x: Local, scale: Array) -> Array:
-    """Boxes with a direction v in which F bends down everywhere: psi has no maximum there."""
-    middle = np.nan_to_num((x.hessian.lo + x.hessian.hi) / 2) / np.outer(scale, scale)
-    middle = np.where(np.isfinite(middle), middle, 0.0)
-    v = np.linalg.eigh(middle)[1][:, :, 0] / scale
-    terms = x.hessian * (v[:, :, None] * v[:, None, :])
-    total = functools.reduce(
-        operator.add, (terms[:, i, j] for i, j in np.ndindex(middle.shape[1:]))
-    )
-    size = np.einsum("mi,mij,mj->m", np.abs(v), x.hessian.size, np.abs(v))
-    return np.asarray(total.known().hi + 8 * _EPS * size < 0)
 
 
 def krawczyk(x: Local, D: Interval) -> Interval:
@@ -59,71 +44,64 @@ def krawczyk(x: Local, D: Interval) -> Interval:
     return Interval(np.where(wild, -np.inf, K.lo), np.where(wild, np.inf, K.hi))
 
 
-@dataclass(frozen=True, eq=False)
-class Verdicts:
-    """Of m boxes: which may hold modes and must be cut, and which hold exactly one.
+def _maps_inside(K: Interval, D: Interval) -> Array:
+    """Whether K is strictly inside of the box as it is, not as it was rounded outward."""
+    return np.asarray(((K.lo > 0.999 * D.lo) & (K.hi < 0.999 * D.hi)).all(axis=1))
 
-    `low` and `high` are the boxes with their margins, in which the mode is the only critical point;
-    `left` and `right` enclose it. On boxes that are `stuck` a part of the gradient varies by no
-    more than what it is rounded by: to cut them would not help.
+
+def _placed(e: Array, K: Interval) -> tuple[Array, Array]:
+    """The box e + K, rounded outward."""
+    slack = 4 * EPS * (np.abs(e) + np.abs(K.lo) + np.abs(K.hi))
+    return e + K.lo - slack, e + K.hi + slack
+
+
+class Verdicts(NamedTuple):
+    """Of m boxes: which may hold modes and must be cut, and those that hold exactly one.
+
+    On boxes that are `stuck` a part of the gradient varies by no more than what it is rounded by:
+    to cut them would not help. `regions` are boxes with their margins (low, high), in which a mode
+    is the only critical point, and boxes that enclose it (left, right); shape (4, k, d).
     """
 
     open: Array
-    found: Array
     stuck: Array
-    low: Array
-    high: Array
-    left: Array
-    right: Array
+    regions: Array
 
 
-def judge(density: Density, low: Array, high: Array, margin: float = _MARGIN) -> Verdicts:
+def judge(density: Density, low: Array, high: Array) -> Verdicts:
     """Judge boxes by the gradient and the Hessian of F over them and a margin around them.
 
     A margin, because a mode on the border of a box would be inside of none.
     """
-    around = margin * (high - low)
+    around = _MARGIN * (high - low)
     wide_low, wide_high = low - around, high + around
     e = low + (high - low) / 2
     near, x = density.local(wide_low, wide_high, e)
-    opened, found, stuck = near.copy(), np.zeros(len(low), bool), np.zeros(len(low), bool)
-    left, right = wide_low.copy(), wide_high.copy()
-    if near.any():
-        rows = np.flatnonzero(near)
-        inner = offsets(low[rows], high[rows], e[rows])
-        outer = offsets(wide_low[rows], wide_high[rows], e[rows])
-        g = mean_value(x.at, x.hessian, inner)
-        g = Interval(np.maximum(g.lo, x.slope.lo), np.minimum(g.hi, x.slope.hi))
-        none = ((g.lo > 0) | (g.hi < 0)).any(axis=1) | _bends_up(x, density.scale)
-        K = krawczyk(x, outer)
-        none |= ((K.hi < inner.lo) | (K.lo > inner.hi)).any(axis=1)
-        thin = np.zeros(inner.lo.shape, dtype=bool)
-        definite = smallest_eigenvalue(x.hessian, density.scale, thin) > 0
-        # strictly inside of the box as it is, not as it was rounded outward
-        inside = ((K.lo > 0.999 * outer.lo) & (K.hi < 0.999 * outer.hi)).all(axis=1)
-        one = definite & inside & ~none
-        left[rows[one]], right[rows[one]] = _placed(e[rows[one]], K[one])
-        found[rows], opened[rows] = one, ~(none | one)
-        stuck[rows] = (g.hi - g.lo <= 4 * (x.at.hi - x.at.lo)).any(axis=1)
-    return Verdicts(opened, found, stuck, wide_low, wide_high, left, right)
+    opened, stuck = near.copy(), np.zeros(len(low), bool)
+    if not near.any():
+        return Verdicts(opened, stuck, np.empty((4, 0, density.dim)))
+    inner = offsets(low[near], high[near], e[near])
+    outer = offsets(wide_low[near], wide_high[near], e[near])
+    g = mean_value(x.at, x.hessian, inner)
+    g = Interval(np.maximum(g.lo, x.slope.lo), np.minimum(g.hi, x.slope.hi))
+    curve = smallest_eigenvalue(x.hessian, density.scale, np.zeros(inner.lo.shape, dtype=bool))
+    K = krawczyk(x, outer)
+    # no zero of the gradient, or psi bends up in some direction everywhere
+    none = ((g.lo > 0) | (g.hi < 0)).any(axis=1) | (curve.hi < 0)
+    none |= ((K.hi < inner.lo) | (K.lo > inner.hi)).any(axis=1)
+    one = (curve.lo > 0) & _maps_inside(K, outer) & ~none
+    opened[near] = ~(none | one)
+    stuck[near] = (g.hi - g.lo <= 4 * (x.at.hi - x.at.lo)).any(axis=1)
+    found = np.flatnonzero(near)[one]
+    regions = np.stack([wide_low[found], wide_high[found], *_placed(e[found], K[one])])
+    return Verdicts(opened, stuck, regions)
 
 
-def _narrowed(density: Density, left: Array, right: Array) -> tuple[Array, Array]:
-    """What Krawczyk's operator leaves of boxes that are known to hold one critical point."""
-    e = left + (right - left) / 2
-    near, x = density.local(left, right, e)
-    K = krawczyk(x, offsets(left[near], right[near], e[near]))
-    a, b = left.copy(), right.copy()
-    low, high = _placed(e[near], K)
-    a[near], b[near] = np.maximum(left[near], low), np.minimum(right[near], high)
-    return a, b
+def _located(density: Density, left: Array, right: Array) -> tuple[Array, Array]:
+    """Small boxes that hold the only critical point of larger ones.
 
-
-def _polished(density: Density, left: Array, right: Array) -> tuple[Array, Array]:
-    """Small boxes that hold the critical point of boxes that Krawczyk's operator does not narrow.
-
-    Newton's method finds the point; a small box about it that the operator maps into itself holds
-    a critical point, which is the only one of the large box.
+    Newton's method finds the point. A small box about it that Krawczyk's operator maps into itself
+    holds a critical point, which is the only one of the large box.
     """
     e = left + (right - left) / 2
     for _ in range(_NEWTON):
@@ -131,35 +109,30 @@ def _polished(density: Density, left: Array, right: Array) -> tuple[Array, Array
         g, H = ((y.lo + y.hi) / 2 for y in (x.at, x.hessian))
         fine = np.isfinite(H).all(axis=(1, 2)) & (np.abs(np.linalg.det(H)) > 0)
         step = np.linalg.solve(np.where(fine[:, None, None], H, np.eye(H.shape[1])), g[:, :, None])
-        rows = np.flatnonzero(near)[fine]
+        rows, before = np.flatnonzero(near)[fine], e.copy()
         e[rows] = np.clip(e[rows] - step[fine, :, 0], left[rows], right[rows])
+        if np.allclose(e, before, rtol=4 * EPS, atol=0.0):
+            break
     left, right, todo = left.copy(), right.copy(), np.arange(len(left))
     for power in range(13, 0, -1):
-        if not todo.size:
-            break
         half = 0.5 * 10.0**-power * (right[todo] - left[todo])
         a, b = np.maximum(e[todo] - half, left[todo]), np.minimum(e[todo] + half, right[todo])
         near, x = density.local(a, b, e[todo])
         D = offsets(a[near], b[near], e[todo][near])
         K = krawczyk(x, D)
-        inside = ((K.lo > 0.999 * D.lo) & (K.hi < 0.999 * D.hi)).all(axis=1)
+        inside = _maps_inside(K, D)
         rows = todo[np.flatnonzero(near)[inside]]
         left[rows], right[rows] = _placed(e[rows], K[inside])
         todo = np.setdiff1d(todo, rows)
+        if not todo.size:
+            break
     return left, right
-
-
-def _placed(e: Array, K: Interval) -> tuple[Array, Array]:
-    """The box e + K, rounded outward."""
-    slack = 4 * _EPS * (np.abs(e) + np.abs(K.lo) + np.abs(K.hi))
-    return e + K.lo - slack, e + K.hi + slack
 
 
 # --- the search -----------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, eq=False)
-class FoundModes:
+class FoundModes(NamedTuple):
     """Points with exactly one mode within `radius` of each, and boxes that may hold others."""
 
     points: Array
@@ -177,7 +150,7 @@ def find_modes(terms: Terms, level: float, tol: float, max_boxes: int) -> FoundM
         low, high, widest = _root(terms)
         density = Density(terms, widest)
         size = float(((high - low) * density.scale).max())
-        search = ModeSearch(density, level, size, tol)
+        search = ModeSearch(density, level, size, tol, np.empty((4, 0, density.dim)))
         peaks = np.empty((0, density.dim))
         if any(terms.program.cusps):
             cusps = decide_cusps(density, tol * size)
@@ -208,40 +181,27 @@ def _root(terms: Terms) -> tuple[Array, Array, float]:
 
 @dataclass
 class ModeSearch:
-    """Branch and bound: boxes are dropped, found to hold one mode, or cut.
-
-    Attributes
-    ----------
-    density : Density
-    level : float
-    widest : float
-        The width of the searched box, in scaled coordinates.
-    tol : float
-        Boxes narrower than this part of it are not cut.
-    """
+    """Branch and bound: boxes are dropped, found to hold one mode, or cut."""
 
     density: Density
     level: float
-    widest: float
-    tol: float
+    widest: float  # the width of the searched box, in scaled coordinates
+    tol: float  # boxes narrower than this part of it are not cut
+    regions: Array  # those of `Verdicts`
     n_boxes: int = 0
-    regions: list[tuple[Array, Array, Array, Array]] = field(default_factory=list)
     clear: tuple[Array, Array] | None = None  # boxes whose modes are known from elsewhere
     small: list[Boxes] = field(default_factory=list)
     undecided: list[tuple[Array, Array]] = field(default_factory=list)
 
     def run(self, low: Array, high: Array, max_boxes: int) -> None:
         """Search a box; what is left goes to `undecided`."""
+        root, scale = Boxes.root(low, high), self.density.scale
         left, self.n_boxes = branch_and_bound(
-            Boxes.root(low, high),
-            self._examined,
-            self.density.scale,
-            max_boxes=max_boxes,
-            batch=_BATCH,
+            root, self._examined, scale, max_boxes=max_boxes, batch=_BATCH
         )
         self.undecided.append((left.low, left.high))
         if self.small:
-            self.undecided.append(_put_together(Boxes.joined(self.small), self.density.scale))
+            self.undecided.append(_put_together(Boxes.joined(self.small), scale))
 
     def _examined(self, boxes: Boxes) -> Boxes:
         """Boxes that may hold modes and are worth cutting; others are dropped or set aside."""
@@ -252,8 +212,7 @@ class ModeSearch:
         if not len(boxes):
             return boxes
         v = judge(self.density, boxes.low, boxes.high)
-        for i in np.flatnonzero(v.found):
-            self._take(v.low[i], v.high[i], v.left[i], v.right[i])
+        self.regions = np.concatenate([self.regions, v.regions], axis=1)
         boxes, stuck = boxes[v.open], v.stuck[v.open]
         size = self._size(boxes.low, boxes.high)
         fine = (size <= self.tol * self.widest) | (stuck & (size <= _SMALL * self.widest))
@@ -262,63 +221,37 @@ class ModeSearch:
 
     def _known(self, low: Array, high: Array) -> Array:
         """Boxes inside of a region whose only critical point is a mode that was found."""
-        lows = [r[0][None] for r in self.regions]
-        highs = [r[1][None] for r in self.regions]
+        lows, highs = self.regions[:2]
         if self.clear is not None:
-            lows, highs = [*lows, self.clear[0]], [*highs, self.clear[1]]
+            lows, highs = (np.concatenate(x) for x in zip((lows, highs), self.clear, strict=True))
         inside = np.zeros(len(low), dtype=bool)
-        if lows:
-            every = np.concatenate(lows), np.concatenate(highs)
-            for i in range(0, len(low), 256):
-                rows = slice(i, i + 256)
-                within = (low[rows, None] >= every[0]) & (high[rows, None] <= every[1])
-                inside[rows] = np.any(np.all(within, axis=2), axis=1)
+        for i in range(0, len(low), 256):
+            rows = slice(i, i + 256)
+            within = (low[rows, None] >= lows) & (high[rows, None] <= highs)
+            inside[rows] = np.any(np.all(within, axis=2), axis=1)
         return inside
-
-    def _take(self, low: Array, high: Array, left: Array, right: Array) -> None:
-        """Keep a region, unless its mode is known to be that of another."""
-        if self.regions:
-            lows, highs, lefts, rights = (np.array(x) for x in zip(*self.regions, strict=True))
-            same = np.all((left >= lows) & (right <= highs), axis=1)
-            same = same | np.all((lefts >= low) & (rights <= high), axis=1)
-            if same.any():
-                return
-        self.regions.append((low, high, left, right))
 
     def _size(self, low: Array, high: Array) -> Array:
         return np.asarray(((high - low) * self.density.scale).max(axis=1, initial=0.0))
 
     def modes(self) -> tuple[Array, Array]:
         """Small boxes around modes; those that may be one, or are not located, are undecided."""
-        d = self.density.dim
-        if not self.regions:
-            return np.empty((0, d)), np.empty((0, d))
-        lows, highs, left, right = (np.array(x) for x in zip(*self.regions, strict=True))
-        for _ in range(_REFINE):
-            width = right - left
-            left, right = _narrowed(self.density, left, right)
-            if not (right - left < 0.98 * width).any():
-                break
-        far = np.flatnonzero(self._size(left, right) > _LOCATED * self.widest)
-        if far.size:
-            left[far], right[far] = _polished(self.density, left[far], right[far])
+        lows, highs, left, right = self.regions
+        if not len(left):
+            return left, right
+        left, right = _located(self.density, left, right)
         keep = self._size(left, right) <= _LOCATED * self.widest
         self.undecided.append((lows[~keep], highs[~keep]))
         for i in range(len(left)):
-            touch = ((left <= right[i]) & (right >= left[i])).all(axis=1) & keep
+            if not keep[i]:
+                continue
+            touch = keep & ((left <= right[i]) & (right >= left[i])).all(axis=1)
             touch[: i + 1] = False
-            for j in np.flatnonzero(touch):
-                one = _within(left[j], right[j], lows[i], highs[i]) or _within(
-                    left[i], right[i], lows[j], highs[j]
-                )
-                keep[j] = False
-                if not one:  # pragma: no cover - enclosures are far smaller than regions
-                    self.undecided.append((lows[j : j + 1], highs[j : j + 1]))
+            same = ((left >= lows[i]) & (right <= highs[i])).all(axis=1)
+            same |= ((left[i] >= lows) & (right[i] <= highs)).all(axis=1)
+            keep &= ~touch
+            self.undecided.append((lows[touch & ~same], highs[touch & ~same]))
         return left[keep], right[keep]
-
-
-def _within(left: Array, right: Array, low: Array, high: Array) -> bool:
-    return bool(((left >= low) & (right <= high)).all())
 
 
 def _put_together(boxes: Boxes, scale: Array) -> tuple[Array, Array]:
@@ -331,7 +264,7 @@ def _put_together(boxes: Boxes, scale: Array) -> tuple[Array, Array]:
     from scipy.spatial import cKDTree
 
     width = float(((high - low) * scale).max())
-    tree = cKDTree((low + (high - low) / 2) * scale)
+    tree = cKDTree(boxes.centres * scale)
     i, j = tree.query_pairs(1.01 * width, p=np.inf, output_type="ndarray").T
     graph = coo_array((np.ones(len(i)), (i, j)), shape=(len(low), len(low)))
     count, group = connected_components(graph, directed=False)

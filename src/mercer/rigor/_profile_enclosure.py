@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
@@ -28,21 +28,17 @@ from mercer.engine.programs._expr import (
     multiply,
     power,
 )
+from mercer.engine.programs._jets import (
+    Jet,
+    is_zero,
+    jet_chain,
+    jet_leaf,
+    jet_product,
+    jet_sum,
+    times,
+)
 from mercer.exceptions import InputError
-from mercer.rigor._intervals import Interval, as_interval, down, is_zero, plus, square_of, times, up
-
-
-@dataclass(frozen=True)
-class IntervalJet:
-    """Ranges of an expression and its derivatives; the integer 0 is a structural zero.
-
-    `third` is for expressions of one variable.
-    """
-
-    value: Any
-    first: tuple[Any, ...] = ()
-    second: tuple[tuple[Any, ...], ...] = ()
-    third: Any = 0
+from mercer.rigor._intervals import Interval, as_interval, down, up
 
 
 @dataclass(frozen=True)
@@ -53,12 +49,8 @@ class _Scope:
     order: int
     rounded: bool = False  # constants are only known to a relative error of 8 eps
 
-    def value(self) -> _Scope:
-        """The same without derivatives."""
-        return _Scope(self.inputs, 0, self.rounded)
 
-
-def enclose(expr: Expr, inputs: Sequence[Interval], order: int = 0) -> IntervalJet:
+def enclose(expr: Expr, inputs: Sequence[Interval], order: int = 0) -> Jet:
     """Enclose a profile and its derivatives over intervals of its variables, rounding included.
 
     Derivatives are those of each smooth piece. Across a kink they cover both sides. Across a jump,
@@ -69,13 +61,13 @@ def enclose(expr: Expr, inputs: Sequence[Interval], order: int = 0) -> IntervalJ
         return _enclose(expr, _Scope(inputs, order))
 
 
-def enclose_in_distance(profile: Expr, r: Interval, order: int = 0) -> IntervalJet:
+def enclose_in_distance(profile: Expr, r: Interval, order: int = 0) -> Jet:
     """Enclose q(r) = k(r^2) and its derivatives in r, which are finite at a cusp."""
     with np.errstate(all="ignore"):
         return _enclose(in_distance(profile), _Scope([r], order, rounded=True))
 
 
-def _enclose(expr: Expr, scope: _Scope, gate: Expr | None = None) -> IntervalJet:
+def _enclose(expr: Expr, scope: _Scope, gate: Expr | None = None) -> Jet:
     """Enclose where `gate` >= 0, which is a lower bound of an expression like gate + c."""
     jet = _visit(expr, scope, gate)
     least = None if gate is None else _excess(expr, gate)
@@ -85,79 +77,25 @@ def _enclose(expr: Expr, scope: _Scope, gate: Expr | None = None) -> IntervalJet
     return replace(jet, value=Interval(low, np.maximum(jet.value.hi, low)))
 
 
-def _visit(expr: Expr, scope: _Scope, gate: Expr | None) -> IntervalJet:
+def _visit(expr: Expr, scope: _Scope, gate: Expr | None) -> Jet:
     match expr:
         case Var(index=i):
-            return _leaf(scope.inputs[i], scope, i)
+            return jet_leaf(scope.inputs[i], scope.order, len(scope.inputs), i)
         case Const(value=c):
             value = np.asarray(c)
             exact = not scope.rounded or c == 0.0
-            return _leaf(
-                Interval(value, value) if exact else Interval(down(value), up(value)), scope
-            )
+            ends = Interval(value, value) if exact else Interval(down(value), up(value))
+            return jet_leaf(ends, scope.order, len(scope.inputs), None)
         case Add(left=a, right=b):
-            return _sum(_enclose(a, scope, gate), _enclose(b, scope, gate))
+            return jet_sum(_enclose(a, scope, gate), _enclose(b, scope, gate))
         case Mul(left=a, right=b):
-            return _product(_enclose(a, scope, gate), _enclose(b, scope, gate), scope.order)
+            return jet_product(_enclose(a, scope, gate), _enclose(b, scope, gate), scope.order)
         case Cut():
             return _cut(expr, scope)
         case Unary(arg=a):
             inner = _enclose(a, scope, gate)
-            return _chain(_ranges(expr, inner.value, scope.order), inner, scope.order)
+            return jet_chain(_ranges(expr, inner.value, scope.order), inner, scope.order)
     raise InputError(f"no interval arithmetic for {type(expr).__name__} in a profile")
-
-
-def _leaf(value: Any, scope: _Scope, variable: int | None = None) -> IntervalJet:
-    """A constant, or the given variable."""
-    count = len(scope.inputs)
-    first = tuple(1.0 if i == variable else 0 for i in range(count)) if scope.order else ()
-    second = tuple((0,) * count for _ in range(count)) if scope.order >= 2 else ()
-    return IntervalJet(value, first, second)
-
-
-def _table(count: int, entry: Callable[[int, int], Any]) -> tuple[tuple[Any, ...], ...]:
-    upper = {(v, w): entry(v, w) for v in range(count) for w in range(v, count)}
-    return tuple(tuple(upper[min(v, w), max(v, w)] for w in range(count)) for v in range(count))
-
-
-def _sum(a: IntervalJet, b: IntervalJet) -> IntervalJet:
-    first = tuple(map(plus, a.first, b.first))
-    second = tuple(tuple(map(plus, p, q)) for p, q in zip(a.second, b.second, strict=True))
-    return IntervalJet(a.value + b.value, first, second, plus(a.third, b.third))
-
-
-def _product(a: IntervalJet, b: IntervalJet, order: int) -> IntervalJet:
-    n = len(a.first)
-    first = tuple(plus(times(a.first[v], b.value), times(a.value, b.first[v])) for v in range(n))
-
-    def entry(v: int, w: int) -> Any:
-        cross = plus(times(a.first[v], b.first[w]), times(a.first[w], b.first[v]))
-        own = plus(times(a.second[v][w], b.value), times(a.value, b.second[v][w]))
-        return plus(own, cross)
-
-    third: Any = 0
-    if order == 3:
-        (a1,), ((a2,),), (b1,), ((b2,),) = a.first, a.second, b.first, b.second
-        cross = times(3.0, plus(times(a2, b1), times(a1, b2)))
-        third = plus(plus(times(a.third, b.value), times(a.value, b.third)), cross)
-    return IntervalJet(a.value * b.value, first, _table(n, entry) if order >= 2 else (), third)
-
-
-def _chain(f: tuple[Any, ...], a: IntervalJet, order: int) -> IntervalJet:
-    n = len(a.first)
-    first = tuple(times(f[1], d) for d in a.first) if order else ()
-
-    def entry(v: int, w: int) -> Any:
-        squared = square_of(a.first[v]) if v == w else times(a.first[v], a.first[w])
-        return plus(times(f[2], squared), times(f[1], a.second[v][w]))
-
-    third: Any = 0
-    if order == 3:
-        (a1,), ((a2,),) = a.first, a.second
-        cube = times(square_of(a1), a1)
-        third = plus(times(f[3], cube), times(3.0, times(f[2], times(a1, a2))))
-        third = plus(third, times(f[1], a.third))
-    return IntervalJet(f[0], first, _table(n, entry) if order >= 2 else (), third)
 
 
 def _ranges(node: Unary, x: Interval, order: int) -> tuple[Any, ...]:
@@ -238,8 +176,8 @@ def _matern_sizes(nu: float, z: Interval) -> tuple[Any, ...]:
     return head * fall, (1.0 / 6.0) * ((1.0 + z) * fall), (1.0 / 12.0) * fall, (1.0 / 24.0) * bend
 
 
-def _cut(node: Cut, scope: _Scope) -> IntervalJet:
-    gate = _enclose(node.gate, scope.value()).value
+def _cut(node: Cut, scope: _Scope) -> Jet:
+    gate = _enclose(node.gate, replace(scope, order=0)).value
     body = _enclose(node.body, scope, node.gate)
     inside, outside = gate.lo >= 0, gate.hi < 0
     continuous = node.outside == 0.0 and _vanishes_with(node.body, node.gate)
@@ -249,16 +187,15 @@ def _cut(node: Cut, scope: _Scope) -> IntervalJet:
         """The body inside, a number outside, the hull of both (or everything) between."""
         if is_zero(a) and across == 0.0:
             return 0
-        a = as_interval(a) if isinstance(a, Interval) else Interval(float(a), float(a))
-        lo = np.where(inside, a.lo, np.where(outside, other, np.minimum(a.lo, other) - across))
-        return Interval(
-            lo, np.where(inside, a.hi, np.where(outside, other, np.maximum(a.hi, other) + across))
-        )
+        a = as_interval(a)
+        low = np.where(outside, other, np.minimum(a.lo, other) - across)
+        high = np.where(outside, other, np.maximum(a.hi, other) + across)
+        return Interval(np.where(inside, a.lo, low), np.where(inside, a.hi, high))
 
     first = tuple(pieced(d, 0.0, rise) for d in body.first)
     second = tuple(tuple(pieced(d, 0.0, np.inf) for d in row) for row in body.second)
     third = pieced(body.third, 0.0, np.inf) if scope.order == 3 else 0
-    return IntervalJet(pieced(body.value, node.outside, 0.0), first, second, third)
+    return Jet(pieced(body.value, node.outside, 0.0), first, second, third)
 
 
 def _excess(expr: Expr, gate: Expr) -> float | None:

@@ -11,7 +11,7 @@ interval holds the exact value and what the engine makes of it.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -32,39 +32,31 @@ from mercer.engine import (
     pieces,
 )
 from mercer.rigor._derivative_bounds import coefficient_sizes, spectral_norms
-from mercer.rigor._intervals import Interval, as_interval, up
+from mercer.rigor._intervals import EPS, Interval, as_interval, up
 from mercer.rigor._profile_enclosure import enclose
 from mercer.rigor._suprema import evaluation_error
 from mercer.space import Element
 
-EPS = float(np.finfo(float).eps)
 _TINY = float(np.finfo(float).tiny)
 _TILE = 1 << 15  # pairs of one tile
 _SUM = 100  # rounding errors of one term beside those of its profile: maps, products, centring
 _EXACT_BELOW = 1e-7  # of the squared radius: where slopes are infinite, closer ones are differences
 
 
-@dataclass(frozen=True, eq=False)
-class RowSums:
+class RowSums(NamedTuple):
     """Sums over the points at each query, shape (m,), and bounds on errors.
 
-    Attributes
-    ----------
-    slope : sum of a_i k'
-    rising, falling : sums of a_i k'' w_i over positive and over negative terms, with w_i = u_i for
-        a squared distance and |x_i|^2 for an inner product
-    slope_error, curvature_error : bounds on the errors of slope, and of rising and falling
-    gradient_error, hessian_error : bounds on the errors of the engine's gradient and Hessian, in
-        the Euclidean and in the spectral norm
+    Terms are weighed with w_i = u_i for a squared distance and |x_i|^2 for an inner product.
+    Gradients are measured in the Euclidean, Hessians in the spectral norm.
     """
 
-    slope: Array
-    rising: Array
-    falling: Array
-    slope_error: Array
-    curvature_error: Array
-    gradient_error: Array
-    hessian_error: Array
+    slope: Array  # sum of a_i k'
+    rising: Array  # sum of a_i k'' w_i over positive terms
+    falling: Array  # the same over negative terms
+    slope_error: Array  # of slope
+    curvature_error: Array  # of rising and of falling
+    gradient_error: Array  # of the engine's gradient
+    hessian_error: Array  # of the engine's Hessian
 
 
 def row_sums(program: Program, X: Any, Y: Any, coef: Coef, paired: bool) -> RowSums:

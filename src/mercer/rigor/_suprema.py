@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import fields, is_dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -12,7 +11,7 @@ import numpy as np
 
 from mercer._array import Array
 from mercer.engine import Const, Expr, Var, evaluate
-from mercer.engine.programs._expr import Add, Exp, Matern, Mul, Pow, Unary
+from mercer.engine.programs._expr import Add, Cut, Exp, Matern, Mul, Pow, Unary
 from mercer.exceptions import InputError
 from mercer.rigor._intervals import Interval, as_interval
 from mercer.rigor._profile_enclosure import enclose, enclose_in_distance
@@ -82,7 +81,8 @@ def _eigenvalues(profile: Expr, r: Array) -> tuple[Array, Array]:
 def largest_curvature(profile: Expr) -> float:
     """sup of |2k'| and |2k' + 4 u k''|; infinite where k or k' jumps."""
     sup = _supremum(lambda r: np.abs(_eigenvalues(profile, r)).max(axis=0))
-    return math.inf if any(_jumps(profile, gate, sup) for gate in gates(profile)) else sup
+    cuts = (e for e in nodes(profile) if isinstance(e, Cut))
+    return math.inf if any(_jumps(profile, e.gate, sup) for e in cuts) else sup
 
 
 @lru_cache(maxsize=256)
@@ -91,30 +91,27 @@ def largest_upward(profile: Expr) -> float:
     return _supremum(lambda r: np.maximum(np.maximum(*_eigenvalues(profile, r)), 0.0))
 
 
-def gates(node: Any) -> Iterator[Expr]:
-    """The gates of every cut in an expression."""
-    if not isinstance(node, Expr) or not is_dataclass(node):
-        return
-    if hasattr(node, "gate"):
-        yield node.gate
-    for f in fields(node):
-        yield from gates(getattr(node, f.name))
+def nodes(expr: Expr) -> Iterator[Expr]:
+    """The expression and all that it is made of."""
+    yield expr
+    for name in ("left", "right", "arg", "gate", "body"):
+        if isinstance(part := getattr(expr, name, None), Expr):
+            yield from nodes(part)
 
 
 def _jumps(profile: Expr, gate: Expr, sup: float) -> bool:
-    """Whether k or k' differs on the two sides of a gate, each found by bisection."""
+    """Whether k or k' differs on the two sides of a gate."""
+    from scipy.optimize import brentq
+
+    def height(r: Any) -> Any:
+        return _profile(gate, np.atleast_1d(r) ** 2, 0)[0]
+
     r = _grid()
-    sign = _profile(gate, r * r, 0)[0] >= 0
+    sign = height(r) >= 0
     for i in np.flatnonzero(sign[1:] != sign[:-1]):
-        low, high = r[i] ** 2, r[i + 1] ** 2
-        for _ in range(100):
-            middle = 0.5 * (low + high)
-            if (_profile(gate, np.array([middle]), 0)[0][0] >= 0) == sign[i]:
-                low = middle
-            else:
-                high = middle
-        k, slope = _profile(profile, np.array([low, high]), 1)
-        if abs(k[1] - k[0]) > 1e-8 * sup * low or abs(slope[1] - slope[0]) > 1e-8 * sup:
+        edge = brentq(lambda r: height(r)[0], r[i], r[i + 1], xtol=1e-300, rtol=1e-15) ** 2
+        k, slope = _profile(profile, edge * np.array([1 - 1e-13, 1 + 1e-13]), 1)
+        if abs(k[1] - k[0]) > 1e-8 * sup * edge or abs(slope[1] - slope[0]) > 1e-8 * sup:
             return True
     return False
 
@@ -162,8 +159,6 @@ def largest_third(profile: Expr) -> float:
         upper = bounds()
     return max(done, float(upper.max()), 481.0 * float(top[0]) / _LARGEST / _LARGEST / _LARGEST)
 
-
-# --- errors of evaluation ---------------------------------------------------------------------
 
 _Signed = tuple[int, float]  # a sign (0: identically zero) and a relative error in units of eps
 _LARGEST_EXPONENT = 745.0  # of exp, beyond which it underflows or overflows

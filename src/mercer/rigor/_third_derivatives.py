@@ -18,23 +18,9 @@ def third_derivative_bounds(profile: Expr, near: Any, far: Any) -> Array:
 
     The result is an upper bound, rounding included, on the third derivative along any unit vector,
     at any z in the shell: |12 k''(u) s + 8 k'''(u) s^3| over s^2 <= u = |z|^2. It is a Lipschitz
-    constant of the Hessian on the shell.
+    constant of the Hessian on the shell. Infinite where the profile has a cusp, a kink or a jump in
+    the shell, or could not be recorded.
 
-    Parameters
-    ----------
-    profile : Expr
-        k, recorded as an expression of u.
-    near, far : arrays of one shape
-        0 <= near <= far, distances in the kernel's metric.
-
-    Returns
-    -------
-    array of the same shape
-        Infinite where the Hessian may not be Lipschitz: where the profile has a cusp, a kink or a
-        jump in the shell, or could not be recorded.
-
-    Notes
-    -----
     Near distance zero the derivatives in u may be infinite although those in r are not. With
     q(r) = k(r^2) and no cusp, the third derivative at distance r is
 
@@ -77,5 +63,4 @@ def _from_zero(profile: Expr, far: Array) -> Array:
 
 
 def _padded(bound: Any, shape: tuple[int, ...]) -> Array:
-    bound = np.where(np.isnan(bound), np.inf, bound)
-    return np.array(np.broadcast_to(bound, shape), dtype=float)
+    return np.array(np.broadcast_to(np.where(np.isnan(bound), np.inf, bound), shape), dtype=float)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -125,10 +125,9 @@ def all_sums(psi: Element, X: Array) -> RowSums:
     if all(isinstance(v, Distance) for v in program.variables):
         return sums
     own = row_sums(*half_diagonal(program, X), paired=False)
-    return replace(
-        sums,
-        gradient_error=sums.gradient_error + own.gradient_error,
-        hessian_error=sums.hessian_error + own.hessian_error,
+    gradient, hessian = own.gradient_error, own.hessian_error
+    return sums._replace(
+        gradient_error=sums.gradient_error + gradient, hessian_error=sums.hessian_error + hessian
     )
 
 

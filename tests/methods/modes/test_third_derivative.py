@@ -1,11 +1,11 @@
-"""Bounds on third derivatives of densities: against samples; maxima of ranges."""
+"""Bounds on third derivatives of densities: against samples."""
 
 import numpy as np
 import pytest
 
 import mercer as mc
 from mercer.methods.modes._density_sum import DensitySum
-from mercer.methods.modes._third_derivative import ThirdDerivatives, _RangeMaximum
+from mercer.methods.modes._third_derivative import ThirdDerivatives
 
 
 @pytest.mark.parametrize(
@@ -23,12 +23,3 @@ def test_hessians_change_no_faster_than_the_bound(kernel, far, rng):
         bound = variation(r) * np.linalg.norm(Y - X[0], axis=1)
         assert (change <= bound * (1 + 1e-6) + 1e-9).all()
         assert change.max() > 0.02 * bound.max()
-
-
-def test_maxima_of_ranges(rng):
-    values = rng.normal(size=37)
-    table = _RangeMaximum.of(values)
-    low = rng.integers(0, 37, 200)
-    high = np.minimum(low + rng.integers(0, 37, 200), 36)
-    expected = [values[a : b + 1].max() for a, b in zip(low, high, strict=True)]
-    np.testing.assert_array_equal(table(low, high), expected)

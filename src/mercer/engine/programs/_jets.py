@@ -11,18 +11,34 @@ from typing import Any
 import numpy as np
 
 from mercer._array import namespace
-from mercer.engine.programs._expr import Add, Const, Cut, Expr, Log, LogAddExp, Mul, Pow, Unary, Var
+from mercer.engine.programs._expr import (
+    Add,
+    Const,
+    Cut,
+    Expr,
+    Log,
+    LogAddExp,
+    Mul,
+    Pow,
+    Unary,
+    Var,
+    substitute,
+)
 from mercer.engine.programs._powers import log_of_sum, magnifies, power_of_sum
 from mercer.exceptions import DerivativeError
 
 
 @dataclass(frozen=True)
 class Jet:
-    """Value, gradient and Hessian of an expression in its variables; 0 marks a structural zero."""
+    """Value, gradient and Hessian of an expression in its variables; 0 marks a structural zero.
+
+    `third` is used by `mercer.rigor`, for intervals of one variable.
+    """
 
     value: Any
     first: tuple[Any, ...] = ()
     second: tuple[tuple[Any, ...], ...] = ()
+    third: Any = 0
 
     def each(self, change: Callable[[Any], Any]) -> Jet:
         """Apply one function to the value and to all derivatives that are not structural zeros."""
@@ -49,14 +65,14 @@ def _visit(node: Expr, inputs: Sequence[Any], order: int, memo: dict[int, Jet]) 
 def _jet(node: Expr, inputs: Sequence[Any], order: int, memo: dict[int, Jet]) -> Jet:
     match node:
         case Var(index=i):
-            return _jet_of(inputs[i], order, len(inputs), i)
+            return jet_leaf(inputs[i], order, len(inputs), i)
         case Const(value=c):
-            return _jet_of(c, order, len(inputs), None)
+            return jet_leaf(c, order, len(inputs), None)
         case Add(left=a, right=b):
-            return _sum(_visit(a, inputs, order, memo), _visit(b, inputs, order, memo))
+            return jet_sum(_visit(a, inputs, order, memo), _visit(b, inputs, order, memo))
         case Mul(left=a, right=b):
             left, right = _visit(a, inputs, order, memo), _visit(b, inputs, order, memo)
-            return _product(left, right, order)
+            return jet_product(left, right, order)
         case LogAddExp(left=a, right=b):
             left, right = _visit(a, inputs, order, memo), _visit(b, inputs, order, memo)
             return _log_add_exp(left, right, order)
@@ -65,13 +81,13 @@ def _jet(node: Expr, inputs: Sequence[Any], order: int, memo: dict[int, Jet]) ->
             return _cut(gate, _visit(b, inputs, order, memo), c)
         case Pow(arg=Add(left=Const(value=c), right=a), exponent=p) if magnifies(p):
             inner = _visit(a, inputs, order, memo)
-            return _chain(power_of_sum(c, inner.value, p, order), inner, order)
+            return jet_chain(power_of_sum(c, inner.value, p, order), inner, order)
         case Log(arg=Add(left=Const(value=c), right=a)):
             inner = _visit(a, inputs, order, memo)
-            return _chain(log_of_sum(c, inner.value, order), inner, order)
+            return jet_chain(log_of_sum(c, inner.value, order), inner, order)
         case Unary(arg=a):
             inner = _visit(a, inputs, order, memo)
-            return _chain(node.derivatives(inner.value, order), inner, order)
+            return jet_chain(node.derivatives(inner.value, order), inner, order)
     raise TypeError(f"not a profile expression: {node!r}")  # pragma: no cover
 
 
@@ -82,20 +98,20 @@ def derivatives_at_zero(expr: Expr, variables: int, index: int) -> tuple[float, 
     The others are at an arbitrary point: not at 1, where the geometric kernel has its pole. NaN
     where the profile has no derivatives.
     """
-    inputs = [np.full(1, 0.37) for _ in range(variables)]
-    inputs[index] = np.zeros(1)
+    others: list[Expr] = [Const(0.37)] * variables
+    others[index] = Var(0)
     try:
         with np.errstate(all="ignore"):
-            jet = evaluate(expr, inputs, order=2)
+            jet = evaluate(substitute(expr, others), [np.zeros(1)], order=2)
     except DerivativeError:
         return math.nan, math.nan
-    first, second = jet.first[index], jet.second[index][index]
-    return float(np.ravel(first)[0]), float(np.ravel(second)[0])
+    return float(np.ravel(jet.first[0])[0]), float(np.ravel(jet.second[0][0])[0])
 
 
-def _jet_of(value: Any, order: int, n: int, seed: int | None) -> Jet:
-    first = tuple(1.0 if i == seed else 0 for i in range(n)) if order >= 1 else ()
-    second = tuple((0,) * n for _ in range(n)) if order == 2 else ()
+def jet_leaf(value: Any, order: int, n: int, variable: int | None) -> Jet:
+    """The jet of a constant, or of the given one of n variables."""
+    first = tuple(1.0 if i == variable else 0 for i in range(n)) if order >= 1 else ()
+    second = tuple((0,) * n for _ in range(n)) if order >= 2 else ()
     return Jet(value, first, second)
 
 
@@ -114,10 +130,16 @@ def times(a: Any, b: Any) -> Any:
     return 0 if is_zero(a) or is_zero(b) else a * b
 
 
-def _sum(a: Jet, b: Jet) -> Jet:
+def square(a: Any) -> Any:
+    """a^2 for entries of jets; of an interval it is tighter than a product."""
+    return a.square() if hasattr(a, "square") else times(a, a)
+
+
+def jet_sum(a: Jet, b: Jet) -> Jet:
+    """The jet of a + b."""
     first = tuple(map(plus, a.first, b.first))
     second = tuple(tuple(map(plus, ra, rb)) for ra, rb in zip(a.second, b.second, strict=True))
-    return Jet(a.value + b.value, first, second)
+    return Jet(a.value + b.value, first, second, plus(a.third, b.third))
 
 
 def _symmetric(n: int, entry: Callable[[int, int], Any]) -> tuple[tuple[Any, ...], ...]:
@@ -125,7 +147,8 @@ def _symmetric(n: int, entry: Callable[[int, int], Any]) -> tuple[tuple[Any, ...
     return tuple(tuple(upper[min(v, w), max(v, w)] for w in range(n)) for v in range(n))
 
 
-def _product(a: Jet, b: Jet, order: int) -> Jet:
+def jet_product(a: Jet, b: Jet, order: int) -> Jet:
+    """The jet of a b."""
     n = len(a.first)
     first = tuple(plus(times(a.first[v], b.value), times(a.value, b.first[v])) for v in range(n))
 
@@ -134,19 +157,31 @@ def _product(a: Jet, b: Jet, order: int) -> Jet:
         own = plus(times(a.second[v][w], b.value), times(a.value, b.second[v][w]))
         return plus(own, cross)
 
-    return Jet(a.value * b.value, first, _symmetric(n, entry) if order == 2 else ())
+    third: Any = 0
+    if order == 3:
+        (a1,), ((a2,),), (b1,), ((b2,),) = a.first, a.second, b.first, b.second
+        cross = times(3.0, plus(times(a2, b1), times(a1, b2)))
+        third = plus(plus(times(a.third, b.value), times(a.value, b.third)), cross)
+    return Jet(a.value * b.value, first, _symmetric(n, entry) if order >= 2 else (), third)
 
 
-def _chain(f: tuple[Any, ...], a: Jet, order: int) -> Jet:
+def jet_chain(f: tuple[Any, ...], a: Jet, order: int) -> Jet:
+    """The jet of f(a), given f and its derivatives at a."""
     n = len(a.first)
     if order == 0:
         return Jet(f[0])
     first = tuple(times(f[1], d) for d in a.first)
 
     def entry(v: int, w: int) -> Any:
-        return plus(times(f[2], times(a.first[v], a.first[w])), times(f[1], a.second[v][w]))
+        both = square(a.first[v]) if v == w else times(a.first[v], a.first[w])
+        return plus(times(f[2], both), times(f[1], a.second[v][w]))
 
-    return Jet(f[0], first, _symmetric(n, entry) if order == 2 else ())
+    third: Any = 0
+    if order == 3:
+        (a1,), ((a2,),) = a.first, a.second
+        bent = times(3.0, times(f[2], times(a1, a2)))
+        third = plus(plus(times(f[3], times(square(a1), a1)), bent), times(f[1], a.third))
+    return Jet(f[0], first, _symmetric(n, entry) if order >= 2 else (), third)
 
 
 def _log_add_exp(a: Jet, b: Jet, order: int) -> Jet:

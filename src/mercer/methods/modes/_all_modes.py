@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mercer._array import Array, non_negative, positive, positive_int
+from mercer._array import Array, frozen, non_negative, positive, positive_int
 from mercer.engine import Distance, Expr, evaluate
 from mercer.engine.programs._expr import Cut, Opaque
 from mercer.exceptions import InputError
@@ -20,6 +20,7 @@ from mercer.rigor import (
     find_modes,
     negative_up_to,
 )
+from mercer.rigor._suprema import nodes
 from mercer.space import Element
 
 _MAX_DIM = 2
@@ -137,27 +138,21 @@ def all_modes(
 
 
 def _result(psi: Element, found: FoundModes, level: float) -> ProvedModes:
-    points, radius, d = found.points, found.radius, found.points.shape[1]
-    values, eigenvalues = np.empty(0), np.empty((0, d))
-    if len(points):
-        exact = Element(psi.kernel, dense(psi.points), psi.coef)
-        fields = exact.fields(points, order=2)
-        values = np.asarray(fields.value).reshape(-1)
-        hessian = np.asarray(fields.hessian).reshape(-1, d, d)
-        if fields.cusp is not None:
-            hessian = np.where(np.reshape(fields.cusp != 0, (-1, 1, 1)), 0.0, hessian)
-        eigenvalues = np.linalg.eigvalsh(hessian)
-        if fields.cusp is not None:
-            eigenvalues[np.reshape(fields.cusp != 0, -1)] = -np.inf
+    d = found.points.shape[1]
+    values, eigenvalues, order = np.empty(0), np.empty((0, d)), np.empty(0, dtype=int)
+    if len(found.points):
+        exact = Element(psi.kernel, dense(psi.points), psi.coef).fields(found.points, order=2)
+        values, H = exact.value[:, 0], exact.hessian[:, 0]  # type: ignore[index]
+        sharp = np.zeros(len(values)) != 0 if exact.cusp is None else exact.cusp[:, 0] != 0
+        eigenvalues = np.linalg.eigvalsh(np.where(sharp[:, None, None], 0.0, H))
+        eigenvalues[sharp] = -np.inf
         order = np.argsort(-values, kind="stable")
         order = order[values[order] >= level * (1 - 1e-12)]
-        points, radius = points[order], radius[order]
-        values, eigenvalues = values[order], eigenvalues[order]
     boxes = [np.stack(pair, axis=1) for pair in found.undecided]
     undecided = np.concatenate([np.empty((0, 2, d)), *boxes])
-    for array in (points, radius, values, eigenvalues, undecided):
-        array.setflags(write=False)
-    return ProvedModes(points, radius, values, eigenvalues, undecided, found.n_boxes)
+    parts = (found.points, found.radius, values, eigenvalues)
+    points, radius, values, eigenvalues = (frozen(a[order]) for a in parts)
+    return ProvedModes(points, radius, values, eigenvalues, frozen(undecided), found.n_boxes)
 
 
 def _check_kernel(psi: Element) -> None:
@@ -171,13 +166,13 @@ def _check_kernel(psi: Element) -> None:
             f"all_modes needs a kernel that is a profile of one squared distance, which {kernel!r} "
             "is not"
         )
-    if not program.has_derivatives or any(isinstance(e, Opaque) for e in _nodes(program.profile)):
+    if not program.has_derivatives or any(isinstance(e, Opaque) for e in nodes(program.profile)):
         raise InputError(
             f"the profile of {kernel!r} could not be recorded or is behind a map that is not "
             "linear, so nothing can be proved about it; write it with arithmetic, exp, log, sqrt "
             "and powers"
         )
-    if any(isinstance(e, Cut) for e in _nodes(program.profile)):
+    if any(isinstance(e, Cut) for e in nodes(program.profile)):
         raise InputError(
             f"{kernel!r} is a window, cut off at a distance: its maxima may be plateaus, and its "
             "Hessian jumps; use a kernel that is positive everywhere, such as Gaussian"
@@ -208,16 +203,6 @@ def _is_decreasing(profile: Expr) -> bool:
 
     falls = bool((slopes < -slack).any())
     return falls and negative_up_to(upper, value, edges)[0] == edges[-1]
-
-
-def _nodes(expr: Expr) -> list[Expr]:
-    """The expression and all that it is made of."""
-    found = [expr]
-    for name in ("left", "right", "arg", "gate", "body"):
-        part = getattr(expr, name, None)
-        if isinstance(part, Expr):
-            found += _nodes(part)
-    return found
 
 
 def _terms(psi: Element) -> Terms:

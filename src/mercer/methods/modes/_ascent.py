@@ -1,4 +1,4 @@
-"""Mean shift from many starts, each start retired as soon as its mode is known."""
+"""Ascents of a density: mean shift from many starts, and Newton's method to find modes quickly."""
 
 from __future__ import annotations
 
@@ -10,12 +10,11 @@ from mercer._array import Array
 from mercer._progress import Callback
 from mercer._status import Status
 from mercer.methods.modes._basins import Basins, BasinSearch
-from mercer.methods.modes._density_sum import DensitySum, heights, is_held, newton_steps
+from mercer.methods.modes._density_sum import DensitySum, heights, is_held, is_top, newton_steps
 from mercer.methods.modes._leaving import SAME, cells, settle
 from mercer.methods.modes._merging import merge_ends
-from mercer.methods.modes._mode_search import newton_ascent
 from mercer.preimages._driver import Search, Stop, walk
-from mercer.preimages._state import State, row_norms
+from mercer.preimages._state import State, row_norms, row_products
 
 _PILOTS = (32, 256)  # starts that look for modes first, at least and at most
 _MANY = 1000  # starts that are worth a search beforehand
@@ -25,7 +24,11 @@ _SAMPLES = 5000  # of the density that the search for basins may always take: ab
 _POLISH = 12  # steps that look for a mode
 _CRAWL = 1e-3  # of the kernel's length: rows with shorter steps may leap after every hundred
 _LEAPS = 40  # times that a row may leap
-_MANY_COLUMNS = 20  # above, basins are tiny and eigenvalues take longer than the ascents
+_MAX_NEWTON = 300  # steps of Newton's method
+_LONGEST = 0.5  # of the kernel's length: a step of Newton's method
+_ARRIVED = 1e-6  # of the kernel's length
+_FALL = 1e-6  # of the density: less is the accuracy of sums
+_AT_MODE = 1e-3  # of the kernel's length: the farthest a mode may be by Newton's method
 
 
 class Ends(NamedTuple):
@@ -47,7 +50,7 @@ class Ascent(Search):
     """Mean shift on one density; it keeps the basins that it finds on the way.
 
     Steps shorter than `tol` kernel lengths are short. `use_basins` looks for basins, so that rows
-    stop early, in up to 20 columns. `leave` moves rows with short steps on where they are not at a
+    stop early, in few columns. `leave` moves rows with short steps on where they are not at a
     maximum.
     """
 
@@ -61,7 +64,7 @@ class Ascent(Search):
         leave: bool = True,
     ) -> None:
         self.density, self.max_iter = density, max_iter
-        self.use_basins, self.leave = use_basins and density.dim <= _MANY_COLUMNS, leave
+        self.use_basins, self.leave = use_basins and density.has_few_columns, leave
         self.limit = tol * density.length
         self.basins = Basins()
         self.search = BasinSearch(density)
@@ -178,3 +181,67 @@ def _some(start: Array) -> Array:
     """Starts that look for modes: an eighth of them, evenly chosen."""
     every = max(1, len(start) // int(np.clip(len(start) // 8, *_PILOTS)))
     return start[::every]
+
+
+# --- modes without labels ---------------------------------------------------------------------
+
+
+def find_modes(density: DensitySum, start: Array) -> Array:
+    """The modes of a smooth density in few columns that some starts reach, shape (k, d)."""
+    ends = newton_ascent(density, density.forth(start), _MAX_NEWTON)[0]
+    here = density.at(ends, 2)
+    top = is_top(here, _AT_MODE * density.length)  # not on a shoulder
+    if not top.any():  # all at the border of being a mode
+        top[np.argmax(heights(here))] = True
+    return density.back(merge_ends(density, ends[:0], ends[top])[1])
+
+
+def newton_ascent(density: DensitySum, start: Array, max_iter: int) -> tuple[Array, Array]:
+    """Where ascents end, and which of them have arrived.
+
+    Ends are modes of the density; which start reaches which is not decided by mean shift.
+    """
+    found = walk(_NewtonAscent(density, max_iter), start)
+    return found.state.points, found.status == Status.CONVERGED
+
+
+class _NewtonAscent(Search):
+    """Newton's method, with the step of mean shift instead where the density would fall."""
+
+    def __init__(self, density: DensitySum, max_iter: int) -> None:
+        self.density, self.max_iter = density, max_iter
+        self.steps = np.empty(0)
+
+    def at(self, points: Array, rows: Array) -> State:
+        return self.density.at(points, 2)
+
+    def stop(self, state: State, rows: Array, iteration: int) -> Stop:
+        self.steps = self._newton_steps(state)
+        length = row_norms(self.steps) / self.density.length
+        return Stop(length, [(Status.CONVERGED, length <= _ARRIVED)])
+
+    def keep(self, going: Array) -> None:
+        self.steps = self.steps[going]
+
+    def step(self, state: State, rows: Array) -> State:
+        new = self.at(state.points + self.steps, rows)
+        fell = np.flatnonzero(heights(new) < (1.0 - _FALL) * heights(state))
+        if fell.size:
+            safe = state.points[fell] + state.fixed_point_step[fell]
+            new = new.updated(fell, self.at(safe, rows[fell]))
+        return new
+
+    def _newton_steps(self, state: State) -> Array:
+        """Newton's steps with the sizes of the eigenvalues, cut to half a length.
+
+        Where the Hessian is indefinite they lead away from a saddle.
+        """
+        longest = _LONGEST * self.density.length
+        values, vectors = np.linalg.eigh(np.nan_to_num(state.hessian))
+        sizes = np.abs(values)
+        sizes = np.maximum(sizes, 1e-12 * sizes.max(axis=1, keepdims=True) + 1e-300)
+        along = np.einsum("ijk,ij->ik", vectors, -state.gradient)
+        step = np.einsum("ijk,ik->ij", vectors, along / sizes)
+        step *= np.minimum(1.0, longest / np.maximum(row_norms(step), longest))[:, None]
+        up = row_products(step, state.gradient) < 0.0
+        return np.where(up[:, None], step, state.fixed_point_step)

@@ -83,6 +83,7 @@ def clustering_accuracy(truth: Any, labels: Any, *, confidence: float = 0.95) ->
     [0.2836, 0.9949]
     """
     from scipy.optimize import linear_sum_assignment
+    from scipy.stats import binomtest
 
     share = real(confidence, "confidence")
     if not 0.0 < share < 1.0:
@@ -103,7 +104,9 @@ def clustering_accuracy(truth: Any, labels: Any, *, confidence: float = 0.95) ->
         if hit
     )
     correct, total = int(hits.sum()), len(of_class)
-    return Accuracy(correct, total, _clopper_pearson(correct, total, share), share, matching)
+    interval = binomtest(correct, total).proportion_ci(share)
+    ends = float(interval.low), float(interval.high)
+    return Accuracy(correct, total, ends, share, matching)
 
 
 def _coded(values: Any, name: str) -> tuple[Array, Array]:
@@ -121,14 +124,3 @@ def _coded(values: Any, name: str) -> tuple[Array, Array]:
         array = array.astype(str)  # such as a pandas column
     distinct, codes = np.unique(array, return_inverse=True)
     return distinct, codes.reshape(-1)
-
-
-def _clopper_pearson(correct: int, total: int, confidence: float) -> tuple[float, float]:
-    """Quantiles of Beta(k, n - k + 1) and Beta(k + 1, n - k)."""
-    from scipy.special import betaincinv
-
-    tail = (1.0 - confidence) / 2.0
-    wrong = total - correct
-    low = float(betaincinv(correct, wrong + 1, tail)) if correct else 0.0
-    high = float(betaincinv(correct + 1, wrong, 1.0 - tail)) if wrong else 1.0
-    return low, high

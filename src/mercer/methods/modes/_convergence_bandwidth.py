@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -34,8 +34,6 @@ class ConvergenceBandwidth:
     holds : bool
         Whether the kernel as given is proved to be wide enough: strictly concave at all distances
         up to 2 radius.
-    reason : str
-        The same in words.
     centre, radius
         The ball that holds the points; behind linear maps, the mapped points.
     root : float
@@ -56,7 +54,6 @@ class ConvergenceBandwidth:
 
     value: float
     holds: bool
-    reason: str
     centre: Array
     radius: float
     root: float
@@ -66,7 +63,44 @@ class ConvergenceBandwidth:
     @property
     def factor(self) -> float:
         """2 radius / sqrt(root): by how much more than this the kernel has to be stretched."""
-        return _factor(self.radius, self.root)
+        if self.radius == 0.0 or math.isinf(self.root):
+            return 0.0
+        return 2.0 * self.radius / math.sqrt(self.root) if self.root > 0.0 else math.inf
+
+    @property
+    def reason(self) -> str:
+        """What is guaranteed, in words."""
+        if self.radius == 0.0:
+            return "All points are equal, and their place is the only mode."
+        if self.root == 0.0:
+            return (
+                "No bandwidth is guaranteed: the profile has a cusp at distance zero (rho is 1 or "
+                "more there), so the density has no Hessian at its points and the theorem does not "
+                "apply. Use a smooth kernel, such as Gaussian or Matern(2.5); ascents of this one "
+                "are only known to be monotone."
+            )
+        if not self.proved and self.factor < 1.0:
+            return (
+                "Nothing is guaranteed: the kernel seems to be strictly concave up to a squared "
+                f"distance of {self.root:.6g}, but that could not be proved. Write its profile "
+                "with arithmetic, exp, log, sqrt and powers."
+            )
+        if math.isinf(self.root):
+            return "The kernel is strictly concave at all distances: one mode at any width."
+        scale = "" if self.value == self.factor else f" (a length scale of {self.value:.6g})"
+        text = (
+            "Convergence to a single mode is guaranteed if the kernel is stretched by more than "
+            f"{self.factor:.6g}{scale}; as given"
+        )
+        if self.holds:
+            return f"{text} it is."
+        if self.single_mode:
+            return (
+                f"{text} the Hessian may be singular somewhere in the ball, but not at critical "
+                f"points, because the length scale exceeds the radius {self.radius:.6g} (Gaussian "
+                "only): there is one mode all the same."
+            )
+        return f"{text} it is not: there may be several modes, and each ascent is only monotone."
 
     def __float__(self) -> float:
         return self.value
@@ -145,75 +179,12 @@ def convergence_bandwidth(kernel: Kernel, X: Any, *, centre: Any = None) -> Conv
         middle = np.asarray(apply_all(maps, given[None]))[0]
         radius = max_distance(Z, middle)
     root, reach = _smallest_root(kernel, program.profile)
-    proved = reach > 0.0 or root == 0.0
     core = _core(kernel)
-    scale = getattr(core, "length_scale", None)
-    factor = _factor(radius, root)
     holds = radius == 0.0 or 2.0 * radius < reach
     lemma = isinstance(core, Gaussian) and radius < core.length_scale
-    return ConvergenceBandwidth(
-        factor if scale is None else factor * float(scale),
-        holds,
-        _reason(factor, scale, radius, root, lemma, proved, holds),
-        frozen(middle),
-        radius,
-        root,
-        proved,
-        holds or lemma,
-    )
-
-
-def _factor(radius: float, root: float) -> float:
-    if radius == 0.0 or math.isinf(root):
-        return 0.0
-    return 2.0 * radius / math.sqrt(root) if root > 0.0 else math.inf
-
-
-def _reason(
-    factor: float,
-    scale: float | None,
-    radius: float,
-    root: float,
-    lemma: bool,
-    proved: bool,
-    holds: bool,
-) -> str:
-    if radius == 0.0:
-        return "All points are equal, and their place is the only mode."
-    if root == 0.0:
-        return (
-            "No bandwidth is guaranteed: the profile has a cusp at distance zero (rho is 1 or more "
-            "there), so the density has no Hessian at its points and the theorem does not apply. "
-            "Use a smooth kernel, such as Gaussian or Matern(2.5); ascents of this one are only "
-            "known to be monotone."
-        )
-    if not proved and factor < 1.0:
-        return (
-            "Nothing is guaranteed: the kernel seems to be strictly concave up to a squared "
-            f"distance of {root:.6g}, but that could not be proved. Write its profile with "
-            "arithmetic, exp, log, sqrt and powers."
-        )
-    if math.isinf(root):
-        return "The kernel is strictly concave at all distances, so there is one mode at any width."
-    if scale is None:
-        text = (
-            "Convergence to a single mode is guaranteed if the kernel is stretched by more than "
-            f"{factor:.6g}; as given"
-        )
-    else:
-        text = (
-            f"Convergence to a single mode is guaranteed for length scales above "
-            f"{factor * float(scale):.6g}; at {float(scale):.6g}"
-        )
-    if holds:
-        return f"{text} it is."
-    if lemma:
-        return (
-            f"{text} the Hessian may be singular somewhere in the ball, but not at critical "
-            f"points, because the length scale exceeds the radius {radius:.6g} (Gaussian only): "
-            "there is one mode all the same."
-        )
-    return f"{text} it is not: there may be several modes, and each ascent is only monotone."
+    proved = reach > 0.0 or root == 0.0
+    found = ConvergenceBandwidth(0.0, holds, frozen(middle), radius, root, proved, holds or lemma)
+    return replace(found, value=found.factor * float(getattr(core, "length_scale", 1.0)))
 
 
 def _checked(kernel: Kernel, program: Program) -> Any:

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from mercer._array import Array, is_sparse
+from mercer._config import get_options
 from mercer.engine import (
     Dense,
     Distance,
@@ -33,7 +34,7 @@ from mercer.preimages._state import State, smallest_subgradients
 from mercer.rigor import cusp_slope
 from mercer.space import Element
 
-_ENTRIES = 1 << 22  # of Hessians in memory at a time: 32 MB
+_MANY_COLUMNS = 20  # above, Hessians and their eigenvalues take longer than the ascents
 _STEPS = 10  # evaluations of a start, about, until it is retired
 
 
@@ -97,9 +98,14 @@ class DensitySum:
         return float(sum(k * a.sum() for k, a in zip(top, self.coef, strict=True)))
 
     @property
+    def has_few_columns(self) -> bool:
+        """Whether Hessians are cheap: they are not used in more columns, unless asked for."""
+        return self.dim <= _MANY_COLUMNS
+
+    @property
     def hessian_rows(self) -> int:
-        """How many Hessians fit into the memory that one call may take."""
-        return max(1, _ENTRIES // self.dim**2)
+        """How many Hessians to hold at a time: those that fit into a quarter of the memory."""
+        return max(1, int(get_options().working_memory * 2**15 / self.dim**2))
 
     @property
     def error(self) -> float:
@@ -190,7 +196,7 @@ def is_held(state: State) -> Array:
 def newton_steps(state: State) -> Array:
     """Newton's steps where f is strictly concave, infinite elsewhere; shape (m, d)."""
     out = np.full(state.gradient.shape, np.inf)
-    rows = np.flatnonzero(_is_positive_definite(state.hessian))
+    rows = np.flatnonzero(np.linalg.eigvalsh(np.nan_to_num(state.hessian))[:, 0] > 0.0)
     if rows.size:
         g = -state.gradient[rows, :, None]
         out[rows] = np.linalg.solve(state.hessian[rows], g)[:, :, 0]
@@ -200,15 +206,6 @@ def newton_steps(state: State) -> Array:
 def is_top(state: State, distance: float) -> Array:
     """Whether f is strictly concave and Newton's step no longer than a distance."""
     return np.asarray(np.linalg.norm(newton_steps(state), axis=1) <= distance)
-
-
-def _is_positive_definite(H: Array) -> Array:
-    """Of each of some symmetric matrices; by Cholesky's factors, cheaper than eigenvalues."""
-    from scipy.linalg import lapack
-
-    if H.shape[1] <= 4:  # calls one by one cost more than all eigenvalues together
-        return np.asarray(np.linalg.eigvalsh(H)[:, 0] > 0.0)
-    return np.array([lapack.dpotrf(matrix)[1] == 0 for matrix in H], dtype=bool)
 
 
 def _group(element: Element) -> tuple[Program, Array, Array, tuple[LinearMap, ...]]:

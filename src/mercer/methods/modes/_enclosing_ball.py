@@ -53,7 +53,6 @@ def enclosing_ball(X: Any) -> EnclosingBall:
 
     The ball of a few points is found exactly, by shrinking a ball along the line to the centre of
     the points on its border; then the points farthest from that centre join, until none is outside.
-    Memory does not grow with the number of points beyond their own.
 
     Parameters
     ----------
@@ -135,12 +134,15 @@ def _exact(W: Array, c: Array) -> tuple[Array, float]:
     circumsphere, until a new point is on the border, which joins. At the circumcentre, a point
     whose affine coefficient is negative leaves; if none is, the ball is the smallest.
     """
+    from scipy.linalg import lstsq
+
     T = [int(np.argmax(_squares(W - c)))]
     best, bound, smallest = c, 0.0, np.inf
     for step in range(20 * (W.shape[1] + 10)):
         V = (W[T[1:]] - W[T[0]]).T
         target = W[T[0]] - c
-        lam = _coefficients(V, -target)
+        # few columns, all but always independent
+        lam = lstsq(V, -target, cond=1e-13, lapack_driver="gelsy")[0] if len(T) > 1 else np.empty(0)
         weights = np.concatenate([[1.0 - lam.sum()], lam])
         v = target + V @ lam  # from c to the circumcentre, orthogonal to the flat of T
         reach = _squares(W - c)
@@ -164,17 +166,6 @@ def _exact(W: Array, c: Array) -> tuple[Array, float]:
         worst = int(np.argmin(weights)) if step < 10 * W.shape[1] else int(np.argmax(weights < 0))
         T.pop(worst)  # later the first one, which cannot cycle
     return best, bound
-
-
-def _coefficients(V: Array, b: Array) -> Array:
-    """lam that minimises |V lam - b|, for few columns that are all but always independent."""
-    if V.shape[1] == 0:
-        return np.empty(0)
-    Q, R = np.linalg.qr(V)
-    size = np.abs(np.diag(R))
-    if size.min() > 1e-12 * size.max():
-        return np.asarray(np.linalg.solve(R, Q.T @ b))
-    return np.asarray(np.linalg.lstsq(V, b, rcond=1e-13)[0])
 
 
 def _first_hit(W: Array, v: Array, T: list[int], reach: Array) -> tuple[float, int]:

@@ -74,9 +74,12 @@ def _settle_smooth(density: DensitySum, Z: Array, limit: float) -> tuple[Array, 
     """By the Hessian, which rows of one small cell share where the density is smooth.
 
     Rows have arrived if it is negative definite and Newton's step is short. Others leap along the
-    part of their own step in the directions in which the iteration is slow or leads away.
+    part of their own step in the directions in which the iteration is slow or leads away. In many
+    columns a short step is all that is asked for.
     """
     points, arrived = Z.copy(), np.ones(len(Z), dtype=bool)
+    if not density.has_few_columns:
+        return points, arrived
     keys = number_keys(Z) if density.has_cusps else cells(Z, density)
     _, first, group = np.unique(keys, return_index=True, return_inverse=True)
     for part in pieces(len(first), density.hessian_rows):

@@ -13,7 +13,7 @@ from mercer.engine import pieces
 from mercer.exceptions import InputError
 from mercer.methods.modes._ascent import Ascent, Ends
 from mercer.methods.modes._basins import is_proved_maximum
-from mercer.methods.modes._density_sum import DensitySum, is_held
+from mercer.methods.modes._density_sum import DensitySum, heights, is_held
 from mercer.methods.modes._leaving import SAME
 from mercer.methods.modes._merging import merge_ends
 
@@ -28,13 +28,15 @@ class Modes:
         The mode that most starts reach comes first.
     density : array of shape (k,)
     eigenvalues : array of shape (k, d)
-        Of the Hessian, ascending; -inf at data points where the density has a cusp.
+        Of the Hessian, ascending; -inf at data points where the density has a cusp. NaN where they
+        were not computed, as in many columns.
     n_starts : array of shape (k,)
         The number of starts that reach each mode.
     proved : array of bool, shape (k,)
         Whether a strict local maximum is proved to lie within 1e-4 kernel lengths of the point,
         rounding included: by a ball on which the Hessian is negative definite, or by a cusp that
-        outweighs all other points. False also where a proof would take too long.
+        outweighs all other points. False also where a proof would take too long, and in many
+        columns.
     labels : array of int, shape (m,)
         The mode of each start; -1 if it reached none.
     status : array of Status, shape (m,)
@@ -84,6 +86,7 @@ def mean_shift(
     *,
     tol: float = 1e-6,
     max_iter: int = 1000,
+    eigenvalues: bool | None = None,
     callback: Callback | None = None,
 ) -> Modes:
     """Climb from every start to a mode of f = sum_i a_i k(x_i, .), a_i >= 0.
@@ -97,7 +100,9 @@ def mean_shift(
     the iteration would converge to that mode. Basins are checked, not proved: they come from
     rigorous bounds on third derivatives and from sums with a margin for their error. Elsewhere an
     ascent goes on until its steps are shorter than `tol`. Short steps also occur near saddles, on
-    ridges and near cusps; there it takes longer steps in the same direction, as long as f rises.
+    ridges and near cusps; there it takes longer steps in the same direction, as long as f rises. In
+    more than 20 columns Hessians would take longer than the ascents: there are neither basins nor
+    tests for saddles.
 
     Sums have an error of at most 1e-8 of their largest possible value. In up to three dimensions
     those of a Gaussian are computed in the frequency domain (`mercer.options(engine=...)`).
@@ -114,6 +119,9 @@ def mean_shift(
         In lengths of the kernel: sqrt(-k(0) / 2 k'(0)), which is the length scale of a Gaussian;
         with a cusp, k(0) over its slope.
     max_iter : int, default=1000
+    eigenvalues : bool, optional
+        Whether to compute the eigenvalues of the Hessian at each mode, and to prove modes. By
+        default in up to 20 columns.
     callback : callable, optional
         Called with a `Step` before each iteration; return True to stop.
 
@@ -153,7 +161,7 @@ def mean_shift(
     ascent = Ascent(target, tol, max_iter)
     ends = ascent.run(Z, callback)
     modes, labels = ascent.modes_of(ends)
-    return _described(target, modes, labels, ends)
+    return _described(target, modes, labels, ends, eigenvalues)
 
 
 def assign_to_modes(
@@ -184,7 +192,9 @@ def _numbers(target: DensitySum, known: Array, found: Array) -> Array:
     return np.asarray(number)
 
 
-def _described(target: DensitySum, modes: Array, labels: Array, ends: Ends) -> Modes:
+def _described(
+    target: DensitySum, modes: Array, labels: Array, ends: Ends, curvature: bool | None
+) -> Modes:
     """The modes that starts reached, with density and curvature, in data coordinates."""
     counts = np.bincount(labels[labels >= 0], minlength=len(modes))
     order = np.argsort(-counts, kind="stable")
@@ -192,17 +202,23 @@ def _described(target: DensitySum, modes: Array, labels: Array, ends: Ends) -> M
     rank = np.full(len(modes) + 1, -1)  # one more: -1 stays -1
     rank[order] = np.arange(len(order))
     modes, d = modes[order], target.dim
-    value, eigenvalues = np.empty(len(modes)), np.empty((len(modes), d))
-    for rows in pieces(len(modes), target.hessian_rows):
-        here = target.at(modes[rows], 2, exact=True)
-        scale = np.exp(here.shift + target.log_unit)
-        value[rows] = -here.value * scale
-        H = target.pulled(np.nan_to_num(-here.hessian) * scale[:, None, None])
-        eigenvalues[rows] = np.linalg.eigvalsh(H)
-        eigenvalues[rows][is_held(here)] = -np.inf
-    proved = is_proved_maximum(target, modes)
+    value = heights(target.at(modes, exact=True)) * np.exp(target.log_unit)
+    eigenvalues, proved = np.full((len(modes), d), np.nan), np.zeros(len(modes), dtype=bool)
+    if target.has_few_columns if curvature is None else curvature:
+        eigenvalues, proved = _eigenvalues(target, modes), is_proved_maximum(target, modes)
     parts = (target.back(modes), value, eigenvalues, counts[order], proved, rank[labels])
     return Modes(*(frozen(a) for a in (*parts, ends.status, ends.n_iter)))
+
+
+def _eigenvalues(target: DensitySum, modes: Array) -> Array:
+    """Of the Hessian in data coordinates."""
+    found = np.empty((len(modes), target.dim))
+    for rows in pieces(len(modes), target.hessian_rows):
+        here = target.at(modes[rows], 2, exact=True)
+        scale = np.exp(here.shift + target.log_unit)[:, None, None]
+        found[rows] = np.linalg.eigvalsh(target.pulled(np.nan_to_num(-here.hessian) * scale))
+        found[rows][is_held(here)] = -np.inf
+    return found
 
 
 def _checked_start(start: Any, target: DensitySum) -> Array:

@@ -91,11 +91,11 @@ def _grouped(density: DensitySum, points: Array, off: Array) -> tuple[Array, Arr
 
 def _distance_left(density: DensitySum, ends: Array) -> Array:
     """How far each end may be from its mode: a few steps of Newton, up to half a length."""
-    left = np.empty(len(ends))
-    for rows in pieces(len(ends), density.hessian_rows):
+    left = np.full(len(ends), np.inf)
+    for rows in pieces(len(ends) if density.has_few_columns else 0, density.hessian_rows):
         step = newton_steps(density.at(ends[rows], 2, exact=True))
         left[rows] = _NEARLY * np.linalg.norm(step, axis=1)
-    return np.fmin(left, _MERGE * density.length)
+    return np.asarray(np.fmin(left, _MERGE * density.length))
 
 
 def _dips(density: DensitySum, A: Array, B: Array) -> Array:

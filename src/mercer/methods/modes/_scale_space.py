@@ -14,9 +14,9 @@ from mercer._progress import Callback, Step
 from mercer.exceptions import InputError
 from mercer.kernels import Gaussian, Kernel
 from mercer.methods.density._density import stretched, weights_of
+from mercer.methods.modes._ascent import find_modes
 from mercer.methods.modes._density_sum import DensitySum
 from mercer.methods.modes._mean_shift import mean_shift
-from mercer.methods.modes._mode_search import find_modes
 from mercer.space import Element, mean_embedding
 from mercer.space._points import unique
 
@@ -224,9 +224,10 @@ class _Counter:
         length = float(getattr(self.kernel, "length_scale", 1.0))
         kernel = stretched(self.kernel, bandwidth / length, self.X.shape[1])
         density = Element(kernel, Points(self.X, kernel.domain), self.w)
-        if not kernel.program.is_smooth:
-            return mean_shift(density, starts).points
-        return find_modes(DensitySum.of(density, len(starts)), starts)
+        target = DensitySum.of(density, len(starts))
+        if kernel.program.is_smooth and target.has_few_columns:
+            return find_modes(target, starts)
+        return mean_shift(density, starts, eigenvalues=False).points
 
     def range(self) -> tuple[float, float]:
         """The median distance of nearest neighbours per axis, and where only one mode is left."""

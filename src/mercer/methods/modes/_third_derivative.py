@@ -11,10 +11,10 @@ from mercer.engine import pieces
 from mercer.methods.modes._density_sum import DensitySum
 from mercer.rigor import third_derivative_bounds
 
-_FINE, _EVEN = 0.005, 5000  # width and number of the cells near zero, in lengths
-_FAR, _GROWING = 1e6, 2000  # the end of the others, in lengths of the even part, and their number
+_FINE, _CELLS = 0.005, 5000  # width and number of the cells of distances, in lengths
 _BLOCK = 1 << 18
 _SUMS = 1.0 + 1e-9  # rounding of sums of positive terms
+_SLACK = 1e-3  # of a cell: more than the rounding of a distance
 
 
 @dataclass(frozen=True, eq=False)
@@ -22,54 +22,50 @@ class ThirdDerivatives:
     """Bounds on the third derivatives of the kernels of a density, on cells of distances."""
 
     density: DensitySum
-    edges: Array  # of the cells, ascending from zero; the last cell has no end
-    bounds: list[_RangeMaximum]  # one for each group of the density
+    bounds: list[Array]  # of each group, one for each cell; the last cell has no end
 
     @classmethod
     def of(cls, density: DensitySum) -> ThirdDerivatives:
-        even = density.length * _FINE * np.arange(_EVEN + 1)
-        edges = np.concatenate([even, even[-1] * np.geomspace(1.0, _FAR, _GROWING + 1)[1:]])
-        ends = np.append(edges[1:], 1e6 * edges[-1])
-        bounds = [third_derivative_bounds(p.profile, edges, ends) for p in density.programs]
-        return cls(density, edges, [_RangeMaximum.of(b) for b in bounds])
+        edges = density.length * _FINE * np.arange(_CELLS + 1)
+        tail = edges[-1] * np.geomspace(1.0, 1e15, 2001)
+        bounds = []
+        for program in density.programs:
+            near = third_derivative_bounds(program.profile, edges[:-1], edges[1:])
+            far = third_derivative_bounds(program.profile, tail[:-1], tail[1:])
+            bounds.append(np.append(near, far.max()))
+        return cls(density, bounds)
 
     def about(self, mode: Array, scale: float) -> HessianVariation:
         """As a function of the radius of a ball about one point, in units of `scale`."""
-        parts = []
-        for bound, Z, a in zip(self.bounds, self.density.points, self.density.coef, strict=True):
-            mass = np.zeros(len(self.edges))
+        width, masses = self.density.length * _FINE, []
+        for Z, a in zip(self.density.points, self.density.coef, strict=True):
+            mass = np.zeros(_CELLS + 1)
             for rows in pieces(len(Z), _BLOCK):
                 distance = np.linalg.norm(Z[rows] - mode, axis=1)
-                cell = (distance / self.edges[1]).astype(np.intp)
-                far = cell >= _EVEN
-                cell[far] = np.searchsorted(self.edges, distance[far], side="right") - 1
+                cell = np.minimum(distance / width, _CELLS).astype(np.intp)
                 mass += np.bincount(cell, a[rows], len(mass))
-            used = np.flatnonzero(mass)
-            parts.append((bound, used, mass[used] * (_SUMS / scale)))
-        return HessianVariation(self.edges, parts, scale, self.density.length)
+            masses.append(mass * (_SUMS / scale))
+        return HessianVariation(self.bounds, masses, scale, self.density.length)
 
 
 @dataclass(frozen=True, eq=False)
 class HessianVariation:
     """r -> sum_i a_i sup |D^3 k| over distances within r of |z_i - mode|."""
 
-    edges: Array
-    parts: list[tuple[_RangeMaximum, Array, Array]]  # of each group: |D^3 k|, cells used, mass
+    bounds: list[Array]  # of each group, on cells
+    masses: list[Array]  # of each group, in cells
     scale: float
     length: float
 
     def __call__(self, r: float) -> float:
         """A Lipschitz constant of the Hessian on the ball of radius r about the mode."""
-        total, t = 0.0, self.edges
-        slack = 1e-9  # rounding of a distance, which is at most 1e-9 of it or of a length
-        for bound, cells, mass in self.parts:
-            near = t[cells] * (1.0 - slack) - r - slack * self.length
-            end = t[np.minimum(cells + 1, len(t) - 1)] * (1.0 + slack) + r + slack * self.length
-            low = np.searchsorted(t, np.maximum(near, 0.0), side="right") - 1
-            high = np.searchsorted(t, end, side="right") - 1
-            high[cells == len(t) - 1] = len(t) - 1
-            total += float(mass @ bound(low, high))
-        return total
+        from scipy.ndimage import maximum_filter1d
+
+        reach = 2 * int(np.ceil(r / (self.length * _FINE) + _SLACK)) + 1
+        return sum(
+            float(mass @ np.where(mass > 0.0, maximum_filter1d(bound, reach), 0.0))
+            for bound, mass in zip(self.bounds, self.masses, strict=True)
+        )
 
     def concave_radius(self, steepest: float, slope: float) -> float | None:
         """A ball on which f is strongly concave, its maximum within half the radius.
@@ -89,25 +85,3 @@ class HessianVariation:
         if low == len(radii) or slope > 0.25 * steepest * radii[low]:
             return None
         return float(radii[low])
-
-
-@dataclass(frozen=True, eq=False)
-class _RangeMaximum:
-    """The largest of the entries low, ..., high of a list, for many ranges at once."""
-
-    levels: Array  # row j holds the maxima of 2^j entries
-
-    @classmethod
-    def of(cls, values: Array) -> _RangeMaximum:
-        levels = [values]
-        while 2 ** len(levels) <= len(values):
-            half = 2 ** (len(levels) - 1)
-            following = levels[-1].copy()
-            following[:-half] = np.maximum(levels[-1][:-half], levels[-1][half:])
-            levels.append(following)
-        return cls(np.array(levels))
-
-    def __call__(self, low: Array, high: Array) -> Array:
-        level = np.log2(high - low + 1).astype(np.intp)
-        first, last = self.levels[level, low], self.levels[level, high + 1 - 2**level]
-        return np.asarray(np.maximum(first, last))
