@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from mercer._array import Array, Points, non_negative
+from mercer._array import Array, Points, instance, non_negative
 from mercer.engine import n_rows, pieces
 from mercer.exceptions import InputError
 from mercer.kernels import Kernel
@@ -150,9 +150,9 @@ def fit_denoiser(
     >>> bool(np.mean((denoiser(noisy) - line) ** 2) < 0.5 * np.mean((noisy - line) ** 2))
     True
     """
-    values = plane.eigenvalues if isinstance(plane, Subspace) else None
+    values = instance(plane, Subspace, "plane").eigenvalues
     if values is None:
-        raise InputError(f"plane must be a subspace with eigenvalues (kernel_pca), got {plane!r}")
+        raise InputError("the subspace has no eigenvalues; take one from kernel_pca")
     kernel = plane.origin.kernel
     _check(kernel, noise, trust)
     X = kernel.points(X)

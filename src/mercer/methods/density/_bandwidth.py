@@ -191,7 +191,8 @@ def _most_likely(kernel: Kernel, X: Array, w: Array) -> float:
         width = kernel_deviation(kernel, X.shape[1])
     except InputError:  # heavy tails
         width = 1.0
-    start = math.log(_normal_scale(X, w, "silverman") / width)
+    rows = w * (len(w) / w.sum())  # the likelihood does not change with the sum of the weights
+    start = math.log(_normal_scale(X, rows, "silverman") / width)
     best = 0
     for _ in range(_DOUBLINGS):  # until it is better than two neighbours on each side
         around = [best + step for step in (-2, -1, 0, 1, 2)]

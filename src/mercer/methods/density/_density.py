@@ -111,8 +111,8 @@ class Density:
         elements = tuple(given) if isinstance(given, list | tuple) else ()
         if not elements:
             raise InputError(
-                "a density needs an element, such as mean_embedding(kernel, X), or a list of some, "
-                f"got {given!r}"
+                "a density needs at least one element, such as mean_embedding(kernel, X), or "
+                f"several in a list, got {given!r}"
             )
         for e in elements:
             if not isinstance(e, Element) or e.batch is not None:

@@ -176,7 +176,7 @@ class LandmarkScatter:
         if n_rows(X) > _CHOSEN_AMONG:
             X = X[np.sort(rng.choice(n_rows(X), _CHOSEN_AMONG, replace=False))]
         low = nystrom(kernel, Points(X, kernel.domain), n_landmarks, rule=rule, random_state=rng)
-        if low.rank == 0:
+        if low.rank == 0 and np.any(kernel.diag(X) < 0.0):
             raise InputError(
                 "k(x, x) is not above zero at any landmark, so their features span nothing; use "
                 'more landmarks, rule="pivoted", or a positive definite kernel'
@@ -255,16 +255,17 @@ def kept(
     `size` is the sum of k(x, x): scatter below its rounding error counts as zero.
     """
     largest = float(values[0]) if len(values) else 0.0
-    if largest <= max(len(vectors), 16) * _EPS * size:
+    rounding = max(len(vectors), 16) * _EPS * abs(size)
+    if total < -rounding:
+        raise InputError(
+            "the eigenvalues have a negative sum, so the kernel is far from positive definite on "
+            "these points; use another kernel"
+        )
+    if largest <= rounding:
         raise InputError(
             "all points have the same feature to rounding, so there is no direction of scatter; "
             "give at least two different points (more than n_samples = 1), or, for kernels of the "
             "inner product, points closer to the origin"
-        )
-    if total < 0.0:
-        raise InputError(
-            "the sum of the eigenvalues is negative, so the kernel is far from positive definite "
-            "on these points; use another kernel"
         )
     keep = values > _ROUNDING * largest
     if isinstance(n_components, float | np.floating):
