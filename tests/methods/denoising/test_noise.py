@@ -189,6 +189,13 @@ def test_noise_is_found_at_any_scale(scale, rng):
     assert noise_level(scale * X) == pytest.approx(scale * noise_level(X), rel=1e-6)
 
 
+def test_no_noise_moves_nothing(rng):
+    for kernel in (mc.Linear(), mc.Gaussian(1.0), mc.Laplace(1.0)):
+        for d in (2, 1001):
+            assert feature_noise(kernel, rng.normal(size=(4, d)), 0.0) == 0.0
+            assert feature_noise(kernel, rng.normal(size=(4, d)), 5e-324) == 0.0
+
+
 def test_wrong_types_are_named(rng):
     X = rng.normal(size=(5, 2))
     for wrong in (None, 3, "gaussian", mc.Gaussian):

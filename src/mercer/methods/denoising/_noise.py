@@ -213,7 +213,7 @@ def feature_noise(kernel: Kernel, X: Any, noise: float, *, weights: Any = None) 
         if all(isinstance(v, Distance) for v in kernel.program.variables):  # the same everywhere
             Z, share = Z[:1], share[:1]
         step = 1e-4 * min(noise, float(np.abs(Z).max()) or noise)
-        moved = [_trace_of_metric(kernel, z, step, rng) for z in Z[:, None]] if noise else [0.0]
+        moved = [_trace_of_metric(kernel, z, step, rng) for z in Z[:, None]]
         return float(mass * variance * np.average(moved, weights=share) / Z.shape[1])
     points = Points(Z, kernel.domain)
     shifted = kernel.points(Z + noise * rng.standard_normal(Z.shape))
@@ -234,4 +234,4 @@ def _trace_of_metric(kernel: Kernel, x: Array, step: float, rng: np.random.Gener
     signs = rng.choice([-1.0, 1.0], size=x.shape)
     near = Points(np.vstack([x + step * signs, x - step * signs]), kernel.domain)
     forth, back = kernel.gradient(point, near)[0] @ signs[0]
-    return float(forth - back) / (2.0 * step)
+    return float(forth - back) / (2.0 * step) if step > 0.0 else 0.0
