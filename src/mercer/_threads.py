@@ -7,6 +7,8 @@ other load on the machine BLAS threads under a tile loop cost a factor of five.
 
 from __future__ import annotations
 
+import atexit
+import ctypes
 import os
 import sys
 import threading
@@ -88,8 +90,7 @@ def interruptible(function: Callable[..., R], matrix: Any, *arguments: Any) -> R
 
     If the matrix is large, the function runs in a thread of its own, so that the main thread
     handles signals meanwhile. After an interrupt that thread computes on until the function
-    ends, with arrays nobody else uses, and its result is dropped; it does not keep the process
-    from exiting.
+    ends, with arrays nobody else uses, and its result is dropped.
     """
     if matrix.size < _LONG or threading.current_thread() is not threading.main_thread():
         return function(matrix, *arguments)
@@ -101,8 +102,26 @@ def interruptible(function: Callable[..., R], matrix: Any, *arguments: Any) -> R
         except BaseException as error:  # noqa: BLE001  (raised in the main thread)
             future.set_exception(error)
 
-    threading.Thread(target=copy_context().run, args=(run,), daemon=True).start()
-    return future.result()
+    thread = threading.Thread(target=copy_context().run, args=(run,), daemon=True)
+    thread.start()
+    try:
+        return future.result()
+    finally:
+        if not future.done():
+            _let_process_exit(thread)
+
+
+def _let_process_exit(thread: threading.Thread) -> None:
+    """Let the process exit while BLAS still computes in a thread.
+
+    The destructors of BLAS would free memory that it uses, and the process would crash. So the
+    process exits without them (`on_exit` of glibc), or else waits for the thread.
+    """
+    libc: Any = ctypes.CDLL(None) if os.name == "posix" else None
+    if hasattr(libc, "on_exit"):
+        libc.on_exit(libc._exit, None)
+    else:
+        atexit.register(thread.join)
 
 
 @contextmanager

@@ -150,7 +150,7 @@ def fit_imputer(
     Parameters
     ----------
     X : array_like of shape (n, d)
-        NaN where missing. Every column needs an observed entry.
+        NaN where missing, or masked. Every column needs an observed entry.
     kernel : Kernel, optional
         On vectors of any length, in the units of the data. By default columns are standardised, and
         k(x, y) = exp(-|x - y|_1 / p) + <x, y> / p on p columns, a function of
@@ -364,13 +364,20 @@ def _moments(T: Array, w: Array) -> tuple[Array, Array]:
     return mean, np.where(spread > 1e-12 * np.abs(mean), spread, 1.0)
 
 
+def masked_as_nan(X: Any) -> Any:
+    """Return a masked array as a plain one, with NaN for masked entries."""
+    if not isinstance(X, np.ma.MaskedArray):
+        return X
+    return np.ma.filled(X.astype(X.dtype if X.dtype.kind in "fcO" else np.float64), np.nan)
+
+
 def _incomplete(X: Any) -> Array:
     """Return X as a float matrix in which NaN is allowed, and infinity is not."""
     if is_sparse(X):
         raise InputError(
             "X is sparse, which does not distinguish missing entries from 0; use X.toarray()"
         )
-    array = np.ma.filled(X.astype(np.float64), np.nan) if np.ma.isMA(X) else np.asarray(X)
+    array = np.asarray(masked_as_nan(X))
     kind = array.dtype if array.dtype == np.float32 else np.dtype(np.float64)
     try:
         array = array.astype(kind, copy=False)
