@@ -133,7 +133,7 @@ def _sklearn(order: dict[str, Any]) -> dict[str, float]:
     )
     seconds, _ = _timed(lambda: model.fit(X))
     peak = _peak()  # before the residuals are computed
-    S = linalg.gram_operator(kernel, X, centred=True)
+    S = linalg.GramOperator(kernel, X, centred=True)
     V, values = model.eigenvectors_, model.eigenvalues_
     worst = float(np.linalg.norm(S.matmat(V) - V * values, axis=0).max())
     return {"seconds": seconds, "peak": peak, "residual": worst}

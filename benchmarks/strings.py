@@ -13,8 +13,7 @@ from benchmarks._harness import Array, Contender, Key, Race, Settings, race
 from benchmarks._peers import Peer
 from benchmarks._report import Bar, Outcome, at_least, at_most
 from mercer.engine.pairs import _subsequences as _sequences
-from mercer.kernels.structured._spectrum import Spectrum
-from mercer.kernels.structured._subsequences import Subsequences
+from mercer.kernels.structured._strings import Spectrum, Subsequences
 
 TITLE = "Strings: spectrum and gap-weighted subsequence kernels"
 

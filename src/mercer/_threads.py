@@ -7,11 +7,13 @@ other load on the machine BLAS threads under a tile loop cost a factor of five.
 
 from __future__ import annotations
 
+import atexit
+import ctypes
 import os
 import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager, nullcontext
 from contextvars import copy_context
 from typing import Any, TypeVar
@@ -22,6 +24,8 @@ from mercer._config import get_options
 
 T = TypeVar("T")
 R = TypeVar("R")
+
+_LONG = 1 << 18  # entries of a matrix whose factorisation may take more than a tenth of a second
 
 _lock = threading.Lock()
 _pools: dict[int, ThreadPoolExecutor] = {}
@@ -79,6 +83,45 @@ def map_threads(function: Callable[[T], R], items: Sequence[T]) -> list[R]:
             for future in futures:  # after an error or an interrupt nothing is left running
                 future.cancel()
             wait(futures)
+
+
+def interruptible(function: Callable[..., R], matrix: Any, *arguments: Any) -> R:
+    """`function(matrix, *arguments)`, for a function that does not hold the interpreter lock.
+
+    If the matrix is large, the function runs in a thread of its own, so that the main thread
+    handles signals meanwhile. After an interrupt that thread computes on until the function
+    ends, with arrays nobody else uses, and its result is dropped.
+    """
+    if matrix.size < _LONG or threading.current_thread() is not threading.main_thread():
+        return function(matrix, *arguments)
+    future: Future[R] = Future()
+
+    def run() -> None:
+        try:
+            future.set_result(function(matrix, *arguments))
+        except BaseException as error:  # noqa: BLE001  (raised in the main thread)
+            future.set_exception(error)
+
+    thread = threading.Thread(target=copy_context().run, args=(run,), daemon=True)
+    thread.start()
+    try:
+        return future.result()
+    finally:
+        if not future.done():
+            _let_process_exit(thread)
+
+
+def _let_process_exit(thread: threading.Thread) -> None:
+    """Let the process exit while BLAS still computes in a thread.
+
+    The destructors of BLAS would free memory that it uses, and the process would crash. So the
+    process exits without them (`on_exit` of glibc), or else waits for the thread.
+    """
+    libc: Any = ctypes.CDLL(None) if os.name == "posix" else None
+    if hasattr(libc, "on_exit"):
+        libc.on_exit(libc._exit, None)
+    else:
+        atexit.register(thread.join)
 
 
 @contextmanager

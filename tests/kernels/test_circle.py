@@ -206,11 +206,11 @@ def test_more_columns_are_refused_with_the_cure(kernel, columns):
 @pytest.mark.parametrize(
     ("make", "words"),
     [
-        (lambda: Periodic(()), "sequence"),
-        (lambda: Periodic((0.0, 0.0)), "not all be zero"),
-        (lambda: Periodic((1.0, -0.5)), r"coefficients\[1\] must be >= 0"),
+        (lambda: Periodic(()), "with one > 0 among them"),
+        (lambda: Periodic((0.0, 0.0)), "with one > 0 among them"),
+        (lambda: Periodic((1.0, -0.5)), "coefficients must be >= 0"),
         (lambda: Periodic((1.0, np.nan)), "finite"),
-        (lambda: Periodic(3.0), "sequence"),
+        (lambda: Periodic(3.0), "one-dimensional"),
         (lambda: Periodic((1.0,), period=0.0), "period must be > 0"),
         (lambda: JacobiTheta(0.0), "scale must be > 0"),
         (lambda: JacobiTheta(1.0, -1.0), "period must be > 0"),

@@ -192,7 +192,7 @@ def test_spectral_densities_follow_from_mixing_measures(rng):
     for kernel in (a + b, 3.0 * a, a * 3.0, mc.Gaussian(1.0) * mc.Gaussian(2.0)):
         mixed = kernel.mixing_measure().spectral_density(squared, 2)
         assert_allclose(mixed, kernel.spectral_measure(2).density(w), rtol=1e-12)
-    with pytest.raises(mc.exceptions.UnavailableError, match=r"no closed form; sample it"):
+    with pytest.raises(mc.exceptions.UnavailableError, match=r"no closed density; sample it"):
         (a * b).mixing_measure().spectral_density(squared, 2)
 
 

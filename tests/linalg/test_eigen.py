@@ -6,6 +6,7 @@ from numpy.testing import assert_allclose
 
 import mercer as mc
 from mercer import Status, linalg
+from mercer.linalg import _eigen
 from mercer.linalg._lanczos import BlockLanczos, Sizes
 from mercer.testing import awkward_kernels
 
@@ -14,7 +15,7 @@ METHODS = ("dense", "krylov")
 
 def check(kernel, X, k, *, method, tol=1e-8, **of):
     """Values, orthonormal vectors and residuals against a full dense decomposition."""
-    S = linalg.gram_operator(kernel, X, **of).dense()
+    S = linalg.GramOperator(kernel, X, **of).dense()
     values = np.linalg.eigvalsh(S)[::-1]
     size = max(abs(values[0]), abs(values[-1]))
     found = linalg.eigenpairs(kernel, X, k, method=method, random_state=5, **of)
@@ -109,6 +110,55 @@ def test_identity_zero_and_single_points(method):
     assert_allclose((one.values[0], one.vectors[0, 0]), (9.0, 1.0))
 
 
+# --- eigenvalues so close that LAPACK's range solver loses some -----------------------------------
+
+
+@pytest.mark.parametrize("centred", [False, True])
+@pytest.mark.parametrize(
+    ("shape", "scale", "k"),
+    [((250, 3), 0.02, 10), ((300, 100), 1.0, 10), ((120, 2), 1e-6, 30), ((40, 5), 0.1, 1),
+     ((5, 2), 1e-3, 1), ((3, 2), 1e-3, 2), ((2, 1), 1e-3, 1)],
+)  # fmt: skip
+@pytest.mark.parametrize("copies", [1, 4])
+def test_clustered_eigenvalues_are_all_found(shape, scale, k, copies, centred):
+    for seed in range(2):
+        X = np.random.default_rng(seed).normal(size=shape)
+        X = np.repeat(X[: len(X) // copies + 1], copies, axis=0)
+        check(mc.Gaussian(scale), X, k, method="dense", centred=centred)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_kernel_pca_of_features_that_are_nearly_orthogonal(seed):
+    X = np.random.default_rng(seed).normal(size=(300, 100))
+    assert mc.kernel_pca(mc.Gaussian(1.0), X, 10).eigenvalues.shape == (10,)
+
+
+@pytest.mark.parametrize("wrong", ["few", "none", "equal", "inexact"])
+def test_what_the_range_solver_returns_is_checked(wrong, monkeypatch, rng):
+    """Too few pairs, the same vector twice, and vectors that are no eigenvectors."""
+    original = _eigen.largest_pairs
+
+    def broken(K, k):
+        values, V = original(K, k)
+        if wrong == "equal":
+            V[:, 0] = V[:, 1]
+        if wrong == "inexact":
+            V[:, 0] += 1e-6 * V[:, 1]
+        count = {"few": 2, "none": 0}.get(wrong, k)
+        return values[:count], V[:, :count]
+
+    monkeypatch.setattr(_eigen, "largest_pairs", broken)
+    check(mc.Gaussian(1.0), rng.normal(size=(80, 3)), 5, method="dense")
+
+
+def test_identical_features_of_many_points_by_krylov():
+    """An identity matrix, and one eigenvalue of multiplicity 400: more than any block."""
+    far = 1e3 * np.arange(1600.0)[:, None]
+    assert_allclose(linalg.eigenpairs(mc.Gaussian(1.0), far, 10).values, 1.0)
+    four = np.repeat(far[:400], 4, axis=0)
+    assert_allclose(linalg.eigenpairs(mc.Gaussian(1.0), four, 90).values, 4.0)
+
+
 def test_conditionally_definite_kernels(rng):
     """Centred, the energy distance has a spectrum >= 0; not centred, one large negative value."""
     X = rng.normal(size=(200, 3))
@@ -200,23 +250,23 @@ def test_power_iteration_finds_the_largest(kernel, rng):
     found = linalg.power_iteration(kernel, X, random_state=0, max_iter=5000)
     pairs = linalg.eigenpairs(kernel, X, 1)
     assert found.status is Status.CONVERGED
-    assert_allclose(found.value, pairs.values[0], rtol=1e-9)
-    assert_allclose(found.vector, pairs.vectors[:, 0], atol=1e-4)
-    assert found.residual <= 1e-6 * found.value
+    assert_allclose(found.values[0], pairs.values[0], rtol=1e-9)
+    assert_allclose(found.vectors[:, 0], pairs.vectors[:, 0], atol=1e-4)
+    assert found.residuals[0] <= 1e-6 * found.values[0]
 
 
 def test_power_iteration_centred_and_weighted(rng):
     X, weights = rng.normal(size=(30, 2)), rng.random(30)
     found = linalg.power_iteration(mc.Linear(), X, centred=True, weights=weights, random_state=0)
     expected = np.linalg.eigvalsh(np.cov(X.T, aweights=weights, ddof=0))[-1] * weights.sum()
-    assert_allclose(found.value, expected, rtol=1e-9)
+    assert_allclose(found.values[0], expected, rtol=1e-9)
 
 
 def test_power_iteration_finds_negative_eigenvalues_too():
     k = mc.Precomputed([[-3.0, 0.0], [0.0, 1.0]])
     found = linalg.power_iteration(k, [0, 1], random_state=0)
-    assert_allclose(found.value, -3.0)
-    assert_allclose(found.vector, [1.0, 0.0], atol=1e-6)
+    assert_allclose(found.values[0], -3.0)
+    assert_allclose(found.vectors[:, 0], [1.0, 0.0], atol=1e-6)
 
 
 def test_power_iteration_stops(rng):
@@ -224,9 +274,9 @@ def test_power_iteration_stops(rng):
     found = linalg.power_iteration(mc.Gaussian(0.5), X, tol=1e-14, max_iter=4, random_state=0)
     assert found.status is Status.MAX_ITER
     assert found.n_iter == 4
-    rest = mc.Gaussian(0.5)(X) @ found.vector - found.value * found.vector
-    assert_allclose(found.residual, np.linalg.norm(rest), atol=1e-13)
+    rest = mc.Gaussian(0.5)(X) @ found.vectors - found.values * found.vectors
+    assert_allclose(found.residuals[0], np.linalg.norm(rest), atol=1e-13)
     stopped = linalg.power_iteration(mc.Gaussian(0.5), X, random_state=0, callback=lambda s: True)
     assert (stopped.status, stopped.n_iter) == (Status.STOPPED, 1)
     zero = linalg.power_iteration(mc.Linear(), [[0.0], [0.0]])
-    assert (zero.value, zero.status) == (0.0, Status.CONVERGED)
+    assert (zero.values[0], zero.status) == (0.0, Status.CONVERGED)

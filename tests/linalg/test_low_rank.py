@@ -6,7 +6,7 @@ from numpy.testing import assert_allclose
 
 import mercer as mc
 from mercer import Status, linalg
-from mercer.linalg._woodbury import ShiftedLowRank
+from mercer.linalg._solve import ShiftedLowRank
 from mercer.testing import awkward_kernels
 
 RULES = ("uniform", "kmeans", "leverage", "pivoted")

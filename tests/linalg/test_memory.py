@@ -31,7 +31,7 @@ def X():
 
 
 def test_operator(X):
-    S = linalg.gram_operator(K, X, centred=True, weights=np.ones(N))
+    S = linalg.GramOperator(K, X, centred=True, weights=np.ones(N))
     assert peak(lambda: (S.matmat(np.ones((N, 4))), S.diag)) < 24
 
 

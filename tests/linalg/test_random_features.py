@@ -87,8 +87,7 @@ def test_orthogonal_features_have_smaller_errors(rng):
     mean = {
         kind: np.mean(
             [
-                linalg.random_features(k, 12, 48, kind=kind, random_state=s).error(X, 2000, 0).rms
-                ** 2
+                linalg.random_features(k, 12, 48, kind=kind, random_state=s).error(X, 2000, 0) ** 2
                 for s in range(30)
             ]
         )
@@ -102,9 +101,7 @@ def test_the_measured_error_is_the_error(rng):
     z = linalg.random_features(k, 3, 100, random_state=0)
     gap = z(X) @ z(X).T - k(X)
     found = z.error(X, n_pairs=50_000, random_state=0)
-    assert found.n_pairs == 50_000
-    assert_allclose(found.largest, np.abs(gap).max(), rtol=1e-10)
-    assert_allclose(found.rms, np.sqrt(np.mean(gap**2)), rtol=0.02)
+    assert_allclose(found, np.sqrt(np.mean(gap**2)), rtol=0.02)
     assert found == z.error(X, n_pairs=50_000, random_state=0)
 
 
@@ -116,7 +113,7 @@ def test_float32_and_sparse_points(rng):
     assert z(X.astype(np.float32)).dtype == np.float32
     assert_allclose(z(X.astype(np.float32)), z(X), atol=1e-6)
     assert_allclose(z(csr_array(X)), z(X))
-    assert z.error(X.astype(np.float32), 10, 0).rms < 1.0
+    assert z.error(X.astype(np.float32), 10, 0) < 1.0
 
 
 def test_seeds_are_honoured():
@@ -157,9 +154,9 @@ def test_errors_fall_like_the_root_of_the_number_of_features(kernel, kind, rng):
         np.sqrt(
             np.mean(
                 [
-                    linalg.random_features(kernel, 3, size, kind=kind, random_state=s)
-                    .error(X, 500, s)
-                    .rms
+                    linalg.random_features(kernel, 3, size, kind=kind, random_state=s).error(
+                        X, 500, s
+                    )
                     ** 2
                     for s in range(25)
                 ]

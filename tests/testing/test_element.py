@@ -5,7 +5,7 @@ import pytest
 
 import mercer as mc
 from mercer.testing import check_element
-from mercer.testing._differences import agree_with_differences
+from mercer.testing._report import agree_with_differences
 
 
 def element(batch=None):

@@ -9,9 +9,8 @@ from scipy.linalg import eigvalsh
 
 import mercer as mc
 from mercer.engine import evaluate
-from mercer.kernels._dot_product import Sigmoid
-from mercer.kernels._series import Geometric, Taylor, VovkPolynomial
-from mercer.kernels._window import Uniform
+from mercer.kernels._dot_product import Geometric, Sigmoid, Taylor, VovkPolynomial
+from mercer.kernels._radial import Uniform
 from mercer.testing import lattice
 
 SERIES = [

@@ -10,8 +10,7 @@ from numpy.testing import assert_allclose
 
 import mercer as mc
 from mercer.kernels.structured._sets import Jaccard
-from mercer.kernels.structured._spectrum import Spectrum
-from mercer.kernels.structured._subsequences import Subsequences
+from mercer.kernels.structured._strings import Spectrum, Subsequences
 
 ALPHABET = "ab"
 ALL = ["".join(s) for n in range(6) for s in itertools.product(ALPHABET, repeat=n)]  # 63 strings

@@ -12,7 +12,7 @@ from scipy.linalg import eigvalsh
 import mercer as mc
 from mercer.engine import evaluate
 from mercer.kernels import SpectralMeasure
-from mercer.kernels._window import Uniform
+from mercer.kernels._radial import Uniform
 from mercer.testing import lattice
 from mercer.theory import (
     bochner_norm,

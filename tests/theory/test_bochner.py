@@ -11,7 +11,7 @@ from scipy.special import erfi
 
 import mercer as mc
 from mercer.theory import bochner_norm
-from mercer.theory._quadrature import adaptive
+from mercer.theory._bochner import adaptive
 
 
 def bump(w):

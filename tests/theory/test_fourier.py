@@ -12,7 +12,6 @@ from scipy.integrate import quad
 import mercer as mc
 from mercer.kernels._circle import JacobiTheta, Periodic, PeriodicSobolev
 from mercer.theory import (
-    MembershipVerdict,
     characteristic_coefficients,
     fourier_coefficients,
     fourier_inner,
@@ -23,7 +22,7 @@ from mercer.theory import (
 )
 
 TWO_PI = 2 * math.pi
-INSIDE, OUTSIDE, UNDECIDED = MembershipVerdict
+INSIDE, OUTSIDE, UNDECIDED = True, False, None
 
 
 def series(f, x, period):
@@ -197,7 +196,7 @@ def power(p):
 )
 def test_powers(p, verdict, n_terms):
     found = membership(PeriodicSobolev(), power(p), n_terms)
-    assert found.verdict is verdict
+    assert found.inside is verdict
     assert not found.is_exact
     assert abs(found.exponent - p) < 0.35
     assert f"up to l = {n_terms}" in found.reason
@@ -215,18 +214,18 @@ def test_logarithms_at_the_border_are_never_judged_wrongly(n_terms):
 
         return f
 
-    assert membership(k, near(1.0), n_terms).verdict is not INSIDE
-    assert membership(k, near(2.0), n_terms).verdict is not OUTSIDE
+    assert membership(k, near(1.0), n_terms).inside is not INSIDE
+    assert membership(k, near(2.0), n_terms).inside is not OUTSIDE
 
 
 def test_arrays_are_exact():
     found = membership(JacobiTheta(3.0), np.ones(41))
-    assert found.verdict is INSIDE
+    assert found.inside is INSIDE
     assert found.is_exact
     assert found.partial_norms.shape == (21,)
     assert_allclose(0.5 * found.log_partial_norms[-1], 0.5 * (math.log(2 * TWO_PI) + 1800))
     missing = membership(Periodic((1.0, 1.0)), np.ones(5))
-    assert missing.verdict is OUTSIDE
+    assert missing.inside is OUTSIDE
     assert missing.is_exact
     assert_allclose(missing.partial_norms, [1.0, 3.0, np.inf])
     assert "l = 2" in missing.reason
@@ -242,15 +241,15 @@ def test_partial_norms_are_those_of_the_first_terms(rng):
 def test_a_function_that_ends_is_undecided_unless_it_underflows():
     k = JacobiTheta(1.0)
     ends = membership(k, lambda m: np.where(np.abs(m) < 40, 1.0, 0.0))
-    assert ends.verdict is UNDECIDED
+    assert ends.inside is UNDECIDED
     assert "zero from l = 40" in ends.reason
     own = membership(k, k.coefficient)  # exp(-l^2 / 2) underflows: the element k(0, .)
-    assert own.verdict is INSIDE
-    assert membership(k, lambda m: np.exp(-0.1 * np.square(m))).verdict is OUTSIDE
+    assert own.inside is INSIDE
+    assert membership(k, lambda m: np.exp(-0.1 * np.square(m))).inside is OUTSIDE
     narrow = membership(k, lambda m: np.exp(-75.0 * np.square(m, dtype=float)))
-    assert narrow.verdict is UNDECIDED  # three coefficients before zeros: too few octaves
+    assert narrow.inside is UNDECIDED  # three coefficients before zeros: too few octaves
     assert "too few" in narrow.reason
-    assert membership(k, lambda m: 0.0 * m).verdict is UNDECIDED
+    assert membership(k, lambda m: 0.0 * m).inside is UNDECIDED
 
 
 def test_gaps_in_the_coefficients():
@@ -262,11 +261,11 @@ def test_gaps_in_the_coefficients():
         power_of_eight = np.isin(m, 8 ** np.arange(6))
         return np.where(power_of_eight, 1.0 / np.maximum(m, 1), 0.0)
 
-    assert membership(k, lacunary).verdict is UNDECIDED
+    assert membership(k, lacunary).inside is UNDECIDED
 
 
 def test_no_overflow_anywhere():
     found = membership(JacobiTheta(50.0), lambda m: 1e300 / (1.0 + np.abs(m)))
-    assert found.verdict is OUTSIDE
+    assert found.inside is OUTSIDE
     assert np.isfinite(found.log_partial_norms).all()
     assert found.partial_norms[-1] == np.inf

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
 import mercer as mc
-from mercer.kernels._series import Geometric, Taylor, VovkPolynomial
+from mercer.kernels._dot_product import Geometric, Taylor, VovkPolynomial
 from mercer.theory import is_characteristic, is_universal
 
 

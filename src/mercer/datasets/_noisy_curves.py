@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -9,8 +10,10 @@ import numpy as np
 
 from mercer._array import Array, as_points, non_negative, positive_int
 from mercer._random import as_generator
-from mercer.datasets._curves import Circle, Curve, Parabola, Sine, Spiral, Square
 from mercer.exceptions import InputError
+
+_GRID = 4096  # starting points of the search for the nearest point of a curve
+_BISECTIONS = 50  # halve an interval of the grid to rounding
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,9 +51,8 @@ class Sample:
 
     def path(self, count: int = 500) -> Array:
         """Return points along the clean curve from end to end, for plotting."""
-        return self.curve.at(
-            np.linspace(self.curve.low, self.curve.high, positive_int(count, "count"))
-        )
+        t = np.linspace(self.curve.low, self.curve.high, positive_int(count, "count"))
+        return self.curve.at(t)
 
     def __len__(self) -> int:
         return len(self.points)
@@ -87,7 +89,7 @@ def frame(n_samples: int = 350, noise: float = 0.1, *, random_state: Any = None)
     True
     """
     nu, rng, square = non_negative(noise, "noise"), as_generator(random_state), Square()
-    t = _parameters(square, n_samples, rng)
+    t = square.draw(n_samples, rng)
     moved = rng.uniform(-nu, nu, len(t))[:, None] * square.normal(t)
     return Sample(square.at(t) + moved, square.at(t), square)
 
@@ -106,7 +108,7 @@ def ring(n_samples: int = 500, noise: float = 0.1, *, random_state: Any = None) 
     True
     """
     nu, rng, circle = non_negative(noise, "noise"), as_generator(random_state), Circle()
-    clean = circle.at(_parameters(circle, n_samples, rng))
+    clean = circle.at(circle.draw(n_samples, rng))
     return Sample(clean * (1.0 + rng.uniform(-nu, nu, (len(clean), 1))), clean, circle)
 
 
@@ -124,7 +126,7 @@ def banana(n_samples: int = 300, noise: float = 0.2, *, random_state: Any = None
     True
     """
     nu, rng, parabola = non_negative(noise, "noise"), as_generator(random_state), Parabola()
-    clean = parabola.at(_parameters(parabola, n_samples, rng))
+    clean = parabola.at(parabola.draw(n_samples, rng))
     points = clean.copy()
     points[:, 1] += rng.normal(scale=nu, size=len(points))
     return Sample(points, clean, parabola)
@@ -148,7 +150,7 @@ def spiral(n_samples: int = 70, noise: float = 0.3, *, random_state: Any = None)
     """
     nu, rng = non_negative(noise, "noise"), as_generator(random_state)
     curve = Spiral(nu / 2)
-    t = _parameters(curve, n_samples, rng)
+    t = curve.draw(n_samples, rng)
     moved = rng.uniform(-nu / 2, nu / 2, len(t))[:, None] * Circle().at(t)
     return Sample(curve.at(t) + moved, curve.at(t), curve)
 
@@ -171,10 +173,122 @@ def sine(n_samples: int = 420, noise: float = 0.5, *, random_state: Any = None) 
     """
     nu, rng = non_negative(noise, "noise"), as_generator(random_state)
     curve = Sine(nu / 2)
-    clean = curve.at(_parameters(curve, n_samples, rng))
+    clean = curve.at(curve.draw(n_samples, rng))
     return Sample(clean + rng.uniform(-nu / 2, nu / 2, clean.shape), clean, curve)
 
 
-def _parameters(curve: Curve, n_samples: int, rng: np.random.Generator) -> Array:
-    """Draw uniform parameters of a curve."""
-    return rng.uniform(curve.low, curve.high, positive_int(n_samples, "n_samples"))
+class Curve(ABC):
+    """A curve c(t) for t in [low, high]."""
+
+    low = 0.0
+    high: float
+
+    @abstractmethod
+    def at(self, t: Array) -> Array:
+        """c(t), shape (m, 2)."""
+
+    def draw(self, n_samples: int, rng: np.random.Generator) -> Array:
+        """Uniform parameters t."""
+        return rng.uniform(self.low, self.high, positive_int(n_samples, "n_samples"))
+
+    @abstractmethod
+    def distance(self, X: Array) -> Array:
+        """The distance of each point to the curve, shape (m,)."""
+
+
+class Square(Curve):
+    """The boundary of [-1, 1]^2; t is the length along it from (-1, -1), counterclockwise."""
+
+    high = 8.0
+
+    def at(self, t: Array) -> Array:
+        """Both coordinates are the same clipped triangle wave, one side apart."""
+        shifted = np.column_stack([t + 1.0, t - 1.0])
+        return -np.clip(np.abs(np.mod(shifted, 8.0) - 4.0) - 2.0, -1.0, 1.0)
+
+    def normal(self, t: Array) -> Array:
+        """The outward unit normal of each side."""
+        sides = np.array([[0.0, -1.0], [1.0, 0.0], [0.0, 1.0], [-1.0, 0.0]])
+        return np.asarray(sides[np.minimum(t // 2.0, 3.0).astype(int)])
+
+    def distance(self, X: Array) -> Array:
+        """Inside, the distance to the nearest side; outside, to the nearest point of the square."""
+        over = np.abs(X) - 1.0
+        outside = np.linalg.norm(np.maximum(over, 0.0), axis=1)
+        return np.asarray(outside + np.maximum(-over.max(axis=1), 0.0))
+
+
+class Circle(Curve):
+    """The unit circle; t is the angle."""
+
+    high = 2.0 * np.pi
+
+    def at(self, t: Array) -> Array:
+        return np.column_stack([np.cos(t), np.sin(t)])
+
+    def distance(self, X: Array) -> Array:
+        return np.asarray(np.abs(np.linalg.norm(X, axis=1) - 1.0))
+
+
+class Smooth(Curve):
+    """A smooth curve; distances are found by a search on a grid, refined by bisection."""
+
+    @abstractmethod
+    def velocity(self, t: Array) -> Array:
+        """c'(t), shape (m, 2)."""
+
+    def distance(self, X: Array) -> Array:
+        """Bisect <c(t) - x, c'(t)> around the nearest point of the grid."""
+        from scipy.spatial import cKDTree
+
+        grid = np.linspace(self.low, self.high, _GRID)
+        nearest = cKDTree(self.at(grid)).query(X)[1]
+        low, high = grid[np.maximum(nearest - 1, 0)], grid[np.minimum(nearest + 1, _GRID - 1)]
+        for _ in range(_BISECTIONS):
+            t = 0.5 * (low + high)
+            past = np.sum((self.at(t) - X) * self.velocity(t), axis=1) > 0
+            low, high = np.where(past, low, t), np.where(past, t, high)
+        return np.asarray(np.linalg.norm(self.at(0.5 * (low + high)) - X, axis=1))
+
+
+class Parabola(Smooth):
+    """(t, t^2) for |t| <= 1."""
+
+    low, high = -1.0, 1.0
+
+    def at(self, t: Array) -> Array:
+        return np.column_stack([t, t**2])
+
+    def velocity(self, t: Array) -> Array:
+        return np.column_stack([np.ones_like(t), 2.0 * t])
+
+
+@dataclass(frozen=True)
+class Spiral(Smooth):
+    """r (cos t, sin t) with r = 0.07 t + shift, three turns."""
+
+    shift: float
+    high = 6.0 * np.pi
+
+    def at(self, t: Array) -> Array:
+        r = 0.07 * t + self.shift
+        return np.column_stack([r * np.cos(t), r * np.sin(t)])
+
+    def velocity(self, t: Array) -> Array:
+        """r' (cos t, sin t) + r (-sin t, cos t)."""
+        r, c, s = 0.07 * t + self.shift, np.cos(t), np.sin(t)
+        return np.column_stack([0.07 * c - r * s, 0.07 * s + r * c])
+
+
+@dataclass(frozen=True)
+class Sine(Smooth):
+    """(t, 0.8 sin 2t) + (shift, shift), two periods."""
+
+    shift: float
+    high = 2.0 * np.pi
+
+    def at(self, t: Array) -> Array:
+        return np.column_stack([t, 0.8 * np.sin(2.0 * t)]) + self.shift
+
+    def velocity(self, t: Array) -> Array:
+        return np.column_stack([np.ones_like(t), 1.6 * np.cos(2.0 * t)])

@@ -252,7 +252,7 @@ class RandomFeatures(_KernelFeatures):
         rng = as_generator(self.random_state)
         drawn = linalg.random_features(kernel, n_columns(X), even, kind=self.kind, random_state=rng)
         self.kernel_, self.map_, self.n_components_ = kernel, drawn, drawn.n_features
-        self.error_ = drawn.error(X, random_state=rng).rms
+        self.error_ = drawn.error(X, random_state=rng)
         found = fit_ridge_inverse(lambda rows: drawn(X[rows]), X)
         self.inverse_intercept_, self.inverse_coef_, self.inverse_penalty_ = found
         return self

@@ -16,7 +16,9 @@ from mercer import engine, kernels, linalg, methods, preimages, space
 from mercer._status import Status
 from mercer.engine import LinearMap
 from mercer.exceptions import InputError
-from mercer.kernels.structured._table import Group
+from mercer.kernels._circle import Circle
+from mercer.kernels._domain import RowIds
+from mercer.kernels.structured._table import Group, Tables
 from mercer.methods.pca._kernel_pca import LandmarkScatter
 from mercer.space._operator import _Term
 
@@ -30,7 +32,10 @@ _PRIVATE: dict[str, type] = {
     "mercer.engine.LowRank": engine.LowRank,
     "mercer.engine.SingleFeatures": engine.SingleFeatures,
     "mercer.engine.Stacked": engine.Stacked,
+    "mercer.kernels.Circle": Circle,
     "mercer.kernels.Group": Group,
+    "mercer.kernels.RowIds": RowIds,
+    "mercer.kernels.Tables": Tables,
     "mercer.methods.LandmarkScatter": LandmarkScatter,
     "mercer.Status": Status,
     "mercer.space.Term": _Term,

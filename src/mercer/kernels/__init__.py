@@ -2,46 +2,53 @@
 
 from mercer._array import Points
 from mercer.engine import Columns, Matrix, Scales
-from mercer.kernels._angular import ArcCosine, Cosine
+from mercer.kernels._angular import ArcCosine, Cosine, Normalised
 from mercer.kernels._bandwidth import median_scale, scott_scale, silverman_scale
-from mercer.kernels._circle import Circle, Circular, JacobiTheta, Periodic, PeriodicSobolev
-from mercer.kernels._discrete_measures import Atoms, TableAtoms
-from mercer.kernels._domain import Domain, Objects, OpenBall, RowIds, Vectors
-from mercer.kernels._dot_product import DotProduct, Exponential, Linear, Polynomial, Sigmoid
+from mercer.kernels._circle import Circular, JacobiTheta, Periodic, PeriodicSobolev
+from mercer.kernels._discrete_measures import Atoms
+from mercer.kernels._domain import Domain, Objects, OpenBall, Vectors
+from mercer.kernels._dot_product import (
+    DotProduct,
+    Exponential,
+    Geometric,
+    Linear,
+    Polynomial,
+    Sigmoid,
+    Taylor,
+    VovkPolynomial,
+)
 from mercer.kernels._features import Features, Monomials
 from mercer.kernels._flags import Definiteness, Flags
 from mercer.kernels._histogram import AdditiveChiSquare, ChiSquare, Harmonic, Minimum
 from mercer.kernels._kernel import Constant, Kernel, Product, Sum, Transformed
 from mercer.kernels._measures import MixingMeasure, SpectralMeasure
-from mercer.kernels._normalised import Normalised
 from mercer.kernels._precomputed import FromFunction, Precomputed
 from mercer.kernels._radial import (
+    Epanechnikov,
     Gaussian,
     InverseMultiquadric,
     Laplace,
     Matern,
+    NegativeDistance,
     Radial,
     RationalQuadratic,
+    Uniform,
 )
-from mercer.kernels._series import Geometric, Taylor, VovkPolynomial
-from mercer.kernels._window import Epanechnikov, NegativeDistance, Uniform
 from mercer.kernels.structured._categorical import Categories, Hamming, Overlap
 from mercer.kernels.structured._domains import Sequences, Sets
 from mercer.kernels.structured._sets import Jaccard
-from mercer.kernels.structured._spectrum import Spectrum
-from mercer.kernels.structured._subsequences import Subsequences
-from mercer.kernels.structured._table import Table, Tables
-from mercer.kernels.structured._table_choice import table_kernel
+from mercer.kernels.structured._strings import Spectrum, Subsequences
+from mercer.kernels.structured._table import Table, table_kernel
 
 __all__ = [
-    "AdditiveChiSquare", "ArcCosine", "Atoms", "Categories", "ChiSquare", "Circle", "Circular",
-    "Columns", "Constant", "Cosine", "Definiteness", "Domain", "DotProduct", "Epanechnikov",
-    "Exponential", "Features", "Flags", "FromFunction", "Gaussian", "Geometric", "Hamming",
-    "Harmonic", "InverseMultiquadric", "Jaccard", "JacobiTheta", "Kernel", "Laplace", "Linear",
-    "Matern", "Matrix", "Minimum", "MixingMeasure", "Monomials", "NegativeDistance",
-    "Normalised", "Objects", "OpenBall", "Overlap", "Periodic", "PeriodicSobolev", "Points",
-    "Polynomial", "Precomputed", "Product", "Radial", "RationalQuadratic", "RowIds", "Scales",
-    "Sequences", "Sets", "Sigmoid", "SpectralMeasure", "Spectrum", "Subsequences", "Sum",
-    "Table", "TableAtoms", "Tables", "Taylor", "Transformed", "Uniform", "Vectors",
-    "VovkPolynomial", "median_scale", "scott_scale", "silverman_scale", "table_kernel",
+    "AdditiveChiSquare", "ArcCosine", "Atoms", "Categories", "ChiSquare", "Circular", "Columns",
+    "Constant", "Cosine", "Definiteness", "Domain", "DotProduct", "Epanechnikov", "Exponential",
+    "Features", "Flags", "FromFunction", "Gaussian", "Geometric", "Hamming", "Harmonic",
+    "InverseMultiquadric", "Jaccard", "JacobiTheta", "Kernel", "Laplace", "Linear", "Matern",
+    "Matrix", "Minimum", "MixingMeasure", "Monomials", "NegativeDistance", "Normalised",
+    "Objects", "OpenBall", "Overlap", "Periodic", "PeriodicSobolev", "Points", "Polynomial",
+    "Precomputed", "Product", "Radial", "RationalQuadratic", "Scales", "Sequences", "Sets",
+    "Sigmoid", "SpectralMeasure", "Spectrum", "Subsequences", "Sum", "Table", "Taylor",
+    "Transformed", "Uniform", "Vectors", "VovkPolynomial", "median_scale", "scott_scale",
+    "silverman_scale", "table_kernel",
 ]  # fmt: skip

@@ -1,4 +1,4 @@
-"""Kernels of the angle theta between x and y."""
+"""Kernels of angles: normalised kernels (angles of features), cosine and arc-cosine."""
 
 from __future__ import annotations
 
@@ -9,16 +9,78 @@ from typing import Any
 import numpy as np
 
 from mercer._array import namespace
-from mercer.engine import Dot, Expr, Norm, Opaque, Program, Var, cut
-from mercer.exceptions import InputError
+from mercer.engine import Dot, Expr, Norm, Program, Unary, Var, cut, diagonal
+from mercer.exceptions import DomainError, InputError
 from mercer.kernels._domain import Domain, Vectors
 from mercer.kernels._dot_product import Linear
 from mercer.kernels._flags import Definiteness, Flags
 from mercer.kernels._kernel import Kernel
-from mercer.kernels._normalised import Normalised
+
+_NEAR = 16.0  # units of rounding by which a cosine of parallel vectors may miss 1
+
+
+@dataclass(frozen=True)
+class _NonZero(Domain):
+    """Points x with k(x, x) > 0."""
+
+    kernel: Kernel
+
+    def check(self, X: Any, name: str) -> Any:
+        X = self.kernel.domain.check(X, name)
+        length = diagonal(self.kernel.program, X)
+        if not np.all(length > 0):
+            row = int(np.flatnonzero(~(length > 0))[0])
+            raise DomainError(
+                f"{name} has a point with k(x, x) = {float(length[row])!r} (row {row}), whose "
+                "feature has no direction; drop such points or add a constant to the kernel"
+            )
+        return X
+
+    @property
+    def base(self) -> Domain:
+        return self.kernel.domain.base
+
+
+@dataclass(frozen=True)
+class Normalised(Kernel):
+    """k(x, y) / sqrt(k(x, x) k(y, y)): the cosine of the angle between two features.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        Positive definite, with k(x, x) > 0 at the points it is used on.
+
+    Examples
+    --------
+    >>> import mercer as mc
+    >>> mc.kernels.Normalised(mc.Polynomial(2))([[1.0]], [[2.0]]).round(4)
+    array([[0.9]])
+    >>> k = mc.kernels.Normalised(mc.Exponential(4.0))
+    >>> k([[1.0]], [[3.0]]) == mc.Gaussian(2.0)([[1.0]], [[3.0]])
+    array([[ True]])
+    """
+
+    kernel: Kernel
+
+    def __post_init__(self) -> None:
+        self._made_of(self.kernel)
+
+    @property
+    def flags(self) -> Flags:  # type: ignore[override]
+        """A positive definite kernel stays one."""
+        if self.kernel.flags.definiteness is Definiteness.POSITIVE:
+            return Flags(Definiteness.POSITIVE)
+        return Flags()
+
+    @property
+    def domain(self) -> Domain:
+        return _NonZero(self.kernel)
+
+    def lower(self) -> Program:
+        return self.kernel.program.normalised()
+
 
 _COSINE = Normalised(Linear())
-_NEAR = 16.0  # units of rounding by which a cosine of parallel vectors may miss 1
 
 
 @dataclass(frozen=True)
@@ -57,16 +119,13 @@ class ArcCosine(Kernel):
     Order 0 has a cusp where x and y are parallel. As at every cusp the gradient there is the
     symmetric derivative, zero; so is the mixed derivative, which does not exist across the ray. At
     the zero vector order 1 has a cusp of that kind: the gradient in x is y / 2. Within rounding of
-    parallel (an angle of about 1e-7, in float32 2e-3) vectors count as parallel.
+    parallel (an angle of about 1e-7, in float32 2e-3) vectors count as parallel. Source: Cho and
+    Saul, Kernel methods for deep learning, 2009, eq. 3 to 7.
 
     Parameters
     ----------
     order : {0, 1, 2}
         The power n.
-
-    References
-    ----------
-    Cho and Saul, Kernel methods for deep learning, 2009, eq. 3 to 7.
 
     Examples
     --------
@@ -94,70 +153,46 @@ class ArcCosine(Kernel):
     def lower(self) -> Program:
         t, N, M = Var(0), Var(1, nonnegative=True), Var(2, nonnegative=True)
         (x, unit_x), (y, unit_y) = _length(N), _length(M)
-        c = (t * unit_x) * unit_y
+        J = _AngularProfile((t * unit_x) * unit_y, self.order)
         if self.order == 0:
-            profile: Expr = Opaque(c, _angle, _angle_slopes)
+            profile: Expr = J
         elif self.order == 1:
             # half of <x, y>, and an even function of c: at x = 0 only the half has a slope
-            profile = 0.5 * t + (x * y) * Opaque(c, _even, _even_slopes)
+            profile = 0.5 * t + (x * y) * J
         else:
-            profile = (N * M) * Opaque(c, _second, _second_slopes)
+            profile = (N * M) * J
         return Program((Dot(), Norm("row"), Norm("column")), profile)
+
+
+@dataclass(frozen=True)
+class _AngularProfile(Unary):
+    """J_n / pi as a function of c = cos(theta), without c / 2 for n = 1, and its derivatives."""
+
+    n: int
+
+    def derivatives(self, x: Any, order: int) -> tuple[Any, ...]:
+        xp = namespace(x)
+        gap = _NEAR * float(np.finfo(x.dtype).eps)
+        # c is 1 or -1 where it is within rounding
+        c = xp.where(x > 1.0 - gap, xp.ones_like(x), xp.where(x < gap - 1.0, -xp.ones_like(x), x))
+        s = xp.sqrt((1.0 - c) * (1.0 + c))
+        arc = xp.asin(c) / math.pi  # 1/2 - theta / pi
+        # 0 where s = 0: there x and y are parallel, and c does not move to first order
+        flat = s == 0.0
+        inverse = xp.where(flat, xp.zeros_like(s), 1.0 / xp.where(flat, xp.ones_like(s), s))
+        angle, slope = 0.5 + arc, inverse / math.pi
+        match self.n:
+            case 0:
+                jet = angle, slope, c * slope * inverse * inverse
+            case 1:
+                jet = s / math.pi + c * arc, arc, slope
+            case _:
+                value = angle * (1.0 + 2.0 * c * c) + (3.0 / math.pi) * s * c
+                jet = value, (4.0 / math.pi) * s + 4.0 * c * angle, 4.0 * angle
+        return jet[: order + 1]
 
 
 def _length(N: Expr) -> tuple[Expr, Expr]:
     """|x| and 1 / |x| of N = |x|^2; 0 and 1 for the zero vector, both with finite slopes."""
     zero = cut(-N, 1.0)  # 1 where N = 0, else 0
     return (N + zero) ** 0.5 - zero, (N + zero) ** -0.5
-
-
-def _sine_and_arc(c: Any) -> tuple[Any, Any, Any]:
-    """c, sin(theta) and arcsin(c) = pi/2 - theta, with c at 1 or -1 where it is within rounding."""
-    xp = namespace(c)
-    gap = _NEAR * float(np.finfo(c.dtype).eps)
-    c = xp.where(c > 1.0 - gap, xp.ones_like(c), xp.where(c < gap - 1.0, -xp.ones_like(c), c))
-    return c, xp.sqrt((1.0 - c) * (1.0 + c)), xp.asin(c)
-
-
-def _over(a: Any, s: Any) -> Any:
-    """a / s, 0 where s = 0: there x and y are parallel, and c does not move to first order."""
-    xp = namespace(s)
-    safe = xp.where(s == 0, xp.ones_like(s), s)
-    return xp.where(s == 0, xp.zeros_like(s), a / safe)
-
-
-def _angle(c: Any) -> Any:
-    """1 - theta / pi."""
-    return 0.5 + _sine_and_arc(c)[2] / math.pi
-
-
-def _angle_slopes(c: Any) -> tuple[Any, Any]:
-    """1 / (pi sin) and cos / (pi sin^3)."""
-    c, s, _ = _sine_and_arc(c)
-    first = _over(1.0 / math.pi, s)
-    return first, _over(c * first, s * s)
-
-
-def _even(c: Any) -> Any:
-    """J_1 / pi - cos / 2."""
-    c, s, arc = _sine_and_arc(c)
-    return (s + c * arc) / math.pi
-
-
-def _even_slopes(c: Any) -> tuple[Any, Any]:
-    """arcsin(c) / pi and 1 / (pi sin)."""
-    _, s, arc = _sine_and_arc(c)
-    return arc / math.pi, _over(1.0 / math.pi, s)
-
-
-def _second(c: Any) -> Any:
-    """J_2 / pi."""
-    c, s, arc = _sine_and_arc(c)
-    return (0.5 + arc / math.pi) * (1.0 + 2.0 * c * c) + (3.0 / math.pi) * s * c
-
-
-def _second_slopes(c: Any) -> tuple[Any, Any]:
-    """4 J_1 / pi and 4 J_0 / pi."""
-    c, s, arc = _sine_and_arc(c)
-    angle = 0.5 + arc / math.pi
-    return (4.0 / math.pi) * s + 4.0 * c * angle, 4.0 * angle

@@ -14,7 +14,6 @@ from mercer.engine import Distance, Program, Var, pieces
 from mercer.exceptions import InputError
 
 _SQUARED_DISTANCE = Program((Distance(),), Var(0, nonnegative=True))
-Bin = tuple[float, float, int]  # where a histogram starts, its bins per unit, the chosen bin
 _BINS = 4096
 _COLLECT = 1 << 20  # pairs that are few enough to be sorted
 _SLACK = 1e-12  # of a sum of weights: rounding
@@ -62,7 +61,9 @@ def median_scale(
     used = np.flatnonzero(w > 0)
     if n_points is not None and used.size > positive_int(n_points, "n_points"):
         used = np.sort(as_generator(random_state).choice(used, n_points, replace=False))
-    return _median_distance(X[used].astype(np.float64), w[used])
+    X, w = X[used].astype(np.float64), w[used]
+    unit = _power_of_two(_diameter(X))
+    return unit * _median_distance(X / unit, w / _power_of_two(float(w.max())))
 
 
 def scott_scale(X: Any, *, weights: Any = None) -> float:
@@ -92,16 +93,13 @@ def scott_scale(X: Any, *, weights: Any = None) -> float:
 def silverman_scale(X: Any, *, weights: Any = None) -> float:
     """Return Silverman's bandwidth for a density: s (4 / ((d + 2) n))^(1/(d+4)).
 
-    s and n as for `scott_scale`; the two rules agree in two dimensions.
+    s and n as for `scott_scale`; the two rules agree in two dimensions. Source: B. W. Silverman,
+    Density Estimation for Statistics and Data Analysis, 1986, section 4.3.2.
 
     Parameters
     ----------
     X : array_like of shape (n, d)
     weights : array_like of shape (n,), optional
-
-    References
-    ----------
-    B. W. Silverman, Density Estimation for Statistics and Data Analysis, 1986, section 4.3.2.
 
     Examples
     --------
@@ -126,33 +124,61 @@ def _spread(X: Any, weights: Any) -> tuple[float, int, float]:
         raise InputError("a bandwidth rule needs at least two points with positive weight")
     if np.array_equal(X[w > 0].min(axis=0), X[w > 0].max(axis=0)):
         raise InputError("all points are equal: there is no scale in the data; give one")
-    gap = X.astype(np.float64) - w @ X
+    unit = _power_of_two(_diameter(X))
+    gap = (X.astype(np.float64) - w @ X) / unit
     variance = float((w @ gap**2).mean()) * n / (n - 1.0)
-    return n, X.shape[1], float(np.sqrt(variance))
+    return n, X.shape[1], unit * float(np.sqrt(variance))
+
+
+def _diameter(X: Any) -> float:
+    """A distance that no pair exceeds."""
+    if is_sparse(X):
+        largest = abs(X).max() or 1.0
+        Z = X / largest
+        return 2.0 * float(largest * np.sqrt(Z.multiply(Z).sum(axis=1).max()))
+    ranges = X.max(axis=0).astype(np.float64) - X.min(axis=0)
+    largest = float(ranges.max()) or 1.0
+    return largest * float(np.linalg.norm(ranges / largest))
+
+
+def _power_of_two(x: float) -> float:
+    """One that is > x, so that dividing by it rounds nothing; 1 for 0."""
+    return float(np.ldexp(1.0, min(int(np.frexp(x)[1]), 1023)))
 
 
 def _median_distance(X: Any, w: Array) -> float:
-    """Weighted median over pairs, by histograms that close in on it; memory for blocks only."""
-    half = 0.5 * sum(float(p.sum()) for _, p in _pairs(X, w))
-    if half == 0.0:
-        raise InputError("all points are equal: there is no median distance; give a length scale")
-    low, high = 0.0, _upper_bound(X)
-    below, bins = 0.0, list[Bin]()
+    """Weighted median over pairs of points that are at most 1 apart; memory for blocks only.
+
+    Histograms of squared distances close in on it, until the pairs of one bin can be sorted.
+    """
+    low, high, below, half = 0.0, 1.0, 0.0, 0.0
     while True:
         scale = _BINS / (high - low)
-        weights, counts = _histogram(_inside(X, w, bins), low, scale)
+        weights, counts = np.zeros(_BINS), np.zeros(_BINS, dtype=np.int64)
+        for u, p in _pairs(X, w, low, high):
+            index = _index(u, low, scale)
+            weights += np.bincount(index, weights=p, minlength=_BINS)
+            counts += np.bincount(index, minlength=_BINS)
+        half = half or 0.5 * float(weights.sum())
+        if half == 0.0:
+            raise InputError(
+                "all points are equal: there is no median distance; give a length scale"
+            )
         at = _first_reaching(below + np.cumsum(weights), half)
         below += float(weights[:at].sum())
-        bins.append((low, scale, at))
-        low, high = low + at / scale, low + (at + 1) / scale
-        if counts[at] <= _COLLECT or high - low <= 1e-14 * high:
-            return _select(X, w, bins, half - below)
+        chosen = ((_index(u, low, scale) == at, u, p) for u, p in _pairs(X, w, low, high))
+        if counts[at] <= _COLLECT:
+            parts = [(u[inside], p[inside]) for inside, u, p in chosen]
+            u, p = (np.concatenate(column) for column in zip(*parts, strict=True))
+            return _select(X, w, u, p, half - below)
+        ends = [(u[inside].min(), u[inside].max()) for inside, u, _ in chosen if inside.any()]
+        low, high = float(min(ends)[0]), float(max(b for _, b in ends))
+        if low == high:
+            return _select(X, w, np.full(1, low), np.full(1, weights[at]), half - below)
 
 
-def _select(X: Any, w: Array, bins: list[Bin], rest: float) -> float:
-    """The distance at which the weight inside the bins reaches `rest`; the mean of two at a tie."""
-    parts = list(_inside(X, w, bins))
-    u, p = (np.concatenate(column) for column in zip(*parts, strict=True))
+def _select(X: Any, w: Array, u: Array, p: Array, rest: float) -> float:
+    """The distance at which the weight of some pairs reaches `rest`; the mean of two at a tie."""
     order = np.argsort(u, kind="stable")
     u, cumulative = u[order], np.cumsum(p[order])
     i = _first_reaching(cumulative, rest)
@@ -161,38 +187,17 @@ def _select(X: Any, w: Array, bins: list[Bin], rest: float) -> float:
         return median
     if i + 1 < u.size:
         following = float(u[i + 1])
-    else:  # the first pair beyond the bin
-        following = min(float(v[v > u[i]].min(initial=np.inf)) for v, _ in _pairs(X, w))
+    else:
+        following = min(float(v[v > u[i]].min(initial=np.inf)) for v, _ in _pairs(X, w, u[i], 1.0))
     return 0.5 * (median + float(np.sqrt(following)))
 
 
-def _pairs(X: Any, w: Array) -> Iterator[tuple[Array, Array]]:
-    """Squared distances and weights of the pairs i < j of distinct points, block by block."""
+def _pairs(X: Any, w: Array, low: float, high: float) -> Iterator[tuple[Array, Array]]:
+    """Squared distances in [low, high] and weights of pairs of distinct points, in blocks."""
     for rows in pieces(X.shape[0], 512):
-        u = engine.gram(_SQUARED_DISTANCE, X[rows], X[rows.start :])
-        i, j = np.nonzero(np.triu(u, k=1))
-        yield u[i, j].astype(np.float64), w[rows][i] * w[rows.start :][j]
-
-
-def _inside(X: Any, w: Array, bins: list[Bin]) -> Iterator[tuple[Array, Array]]:
-    """The pairs that fall into every one of the nested bins."""
-    for u, p in _pairs(X, w):
-        for low, scale, chosen in bins:
-            keep = _index(u, low, scale) == chosen
-            u, p = u[keep], p[keep]
-        yield u, p
-
-
-def _histogram(
-    pairs: Iterator[tuple[Array, Array]], low: float, scale: float
-) -> tuple[Array, Array]:
-    """Weight and number of the pairs in each bin."""
-    weights, counts = np.zeros(_BINS), np.zeros(_BINS, dtype=np.int64)
-    for u, p in pairs:
-        index = _index(u, low, scale)
-        weights += np.bincount(index, weights=p, minlength=_BINS)
-        counts += np.bincount(index, minlength=_BINS)
-    return weights, counts
+        u = np.triu(engine.gram(_SQUARED_DISTANCE, X[rows], X[rows.start :]), k=1)
+        used = (u > 0) & (u >= low) & (u <= high)
+        yield u[used], np.multiply.outer(w[rows], w[rows.start :])[used]
 
 
 def _index(u: Array, low: float, scale: float) -> Array:
@@ -202,11 +207,3 @@ def _index(u: Array, low: float, scale: float) -> Array:
 def _first_reaching(cumulative: Array, level: float) -> int:
     """The first index at which a cumulative sum reaches a level, up to rounding."""
     return min(int(np.searchsorted(cumulative, level * (1 - _SLACK))), cumulative.size - 1)
-
-
-def _upper_bound(X: Any) -> float:
-    """A squared distance that no pair exceeds."""
-    if is_sparse(X):
-        return 4.0 * float(X.multiply(X).sum(axis=1).max()) * (1 + 1e-6) + 1e-300
-    gap = X.astype(np.float64) - X.mean(axis=0, dtype=np.float64)
-    return 4.0 * float(np.einsum("ij,ij->i", gap, gap).max()) * (1 + 1e-6) + 1e-300

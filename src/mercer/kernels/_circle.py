@@ -3,8 +3,8 @@
     k(x, y) = sum_l c_|l| exp(2 pi i l (x - y) / period)
             = c_0 + 2 sum_{l >= 1} c_l cos(2 pi l (x - y) / period)
 
-Points are numbers; x and x + period are the same point of the circle. All that the flags claim is
-about the circle, that is about points of one period.
+Points are numbers; x and x + period are the same point of the circle. Flags are about the circle,
+that is about points of one period.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from mercer.engine import Gap, Program, Var
 from mercer.exceptions import DomainError, InputError, UnavailableError
 from mercer.kernels._discrete_measures import Atoms, TableAtoms, ZetaAtoms, whole
 from mercer.kernels._domain import Domain, Vectors
+from mercer.kernels._dot_product import series_coefficients
 from mercer.kernels._flags import Definiteness, Flags
 from mercer.kernels._kernel import Kernel
 from mercer.kernels._parameters import checked
@@ -36,14 +37,7 @@ _MOST_ORDER = 12  # beyond, all that rounding leaves of the kernel is its first 
 
 @dataclass(frozen=True)
 class Circle(Domain):
-    """Numbers x, of which x and x + circumference are one point: a single column.
-
-    Examples
-    --------
-    >>> import mercer as mc
-    >>> mc.Periodic((1.0, 0.5), period=24.0).domain
-    Circle(circumference=24.0)
-    """
+    """Numbers x, of which x and x + circumference are one point: a single column."""
 
     circumference: float
 
@@ -66,19 +60,15 @@ class Circle(Domain):
 class Circular(Kernel):
     """k(x, y) = c_0 + 2 sum_l c_l cos(2 pi l (x - y) / period), with c_l >= 0.
 
-    A subclass is a frozen dataclass with a field `period`, the sum of the series `profile(v)`, and
-    its coefficients `coefficient(l)`. Where derivatives are wanted it adds
-    `profile_derivatives(v)`, which returns (k'(v), k''(v)), with k'' NaN at v = 0 if there is a
-    kink; and where the coefficients underflow `log_coefficient(l)`, their logarithms.
-
-    See Also
-    --------
-    Periodic, JacobiTheta, PeriodicSobolev
+    A subclass (`Periodic`, `JacobiTheta`, `PeriodicSobolev`) is a frozen dataclass with a field
+    `period`, the sum of the series `profile(v)`, and its coefficients `coefficient(l)`. If it is to
+    have derivatives, it adds `profile_derivatives(v)`, which returns (k'(v), k''(v)), with k'' NaN
+    at v = 0 if there is a kink; if coefficients underflow, `log_coefficient(l)`.
 
     References
     ----------
-    P. Sakulwongtana, Advanced topics in machine learning (lecture notes), Remark 28 and Definitions
-    2.2.1 to 2.2.3; Corollary 2.5.2 for what is characteristic, where c_0 may be zero.
+    Sakulwongtana, Remark 28 and Definitions 2.2.1 to 2.2.3; Corollary 2.5.2 for what is
+    characteristic, where c_0 may be zero.
 
     Examples
     --------
@@ -119,8 +109,18 @@ class Circular(Kernel):
         """One wrapped gap, and the profile of it."""
         return Program((Gap((), self.period),), recorded(self, Var(0)))
 
+    def spectral_measure(self, dim: int) -> Atoms:
+        """Atoms at whole frequencies, for the kernels of this module."""
+        if dim != 1:
+            raise UnavailableError(f"points of {self!r} are single numbers, not {dim}")
+        return self._atoms()
+
+    def _atoms(self) -> Atoms:
+        raise UnavailableError(f"{self!r} has no known spectral measure")
+
 
 @dataclass(frozen=True)
+@checked(coefficients=series_coefficients, period=positive)
 class Periodic(Circular):
     """k(x, y) = c_0 + 2 sum_{l=1}^L c_l cos(2 pi l (x - y) / period): finitely many frequencies.
 
@@ -132,11 +132,6 @@ class Periodic(Circular):
         (c_0, ..., c_L), all >= 0 and not all zero.
     period : float, default=2 pi
         > 0.
-
-    References
-    ----------
-    P. Sakulwongtana, Advanced topics in machine learning (lecture notes), Definitions 2.2.1 to
-    2.2.3.
 
     Examples
     --------
@@ -151,40 +146,29 @@ class Periodic(Circular):
 
     flags = Flags(Definiteness.POSITIVE, None, None, False, False)
 
-    def __post_init__(self) -> None:
-        if np.ndim(self.coefficients) != 1 or len(self.coefficients) == 0:
-            raise InputError("coefficients must be a sequence (c_0, ..., c_L) of numbers >= 0")
-        c = tuple(non_negative(a, f"coefficients[{i}]") for i, a in enumerate(self.coefficients))
-        if not any(c):
-            raise InputError("coefficients must not all be zero")
-        object.__setattr__(self, "coefficients", c)
-        object.__setattr__(self, "period", positive(self.period, "period"))
-
     def profile(self, v: Any) -> Any:
-        """Re sum_l b_l z^l at z = exp(2 pi i v / period), by Horner's rule; b_l = 2 c_l, b_0 = c_0.
-
-        On the unit circle its error is at most about 2L rounding errors of sum b_l.
-        """
         return self._moment(v, 0).real
 
     def profile_derivatives(self, v: Any) -> tuple[Any, Any]:
-        """The same with l b_l and l^2 b_l."""
         w = _TWO_PI / self.period
         return -w * self._moment(v, 1).imag, -(w**2) * self._moment(v, 2).real
 
     def coefficient(self, l: Any) -> Any:  # noqa: E741
         """c_|l|, zero beyond the list."""
-        return self.spectral_measure(1).masses(l)
+        return self._atoms().masses(l)
 
-    def spectral_measure(self, dim: int) -> Atoms:
-        _require_one(self, dim)
+    def _atoms(self) -> Atoms:
         return TableAtoms(self.coefficients, self.period)
 
     def _moment(self, v: Any, power: int) -> Array:
-        """sum_l l^power b_l z^l."""
+        """sum_l l^power b_l z^l at z = exp(2 pi i v / period); b_l = 2 c_l, b_0 = c_0.
+
+        By Horner's rule, whose error on the unit circle is about 2L rounding errors of sum b_l.
+        """
+        c = np.array(self.coefficients)
+        order = np.arange(len(c), dtype=np.float64)
+        weights = np.where(order == 0, 1.0, 2.0) * c * order**power
         angle = _TWO_PI / self.period * np.asarray(v, dtype=np.float64)
-        b = np.array(self.coefficients) * np.where(np.arange(len(self.coefficients)) == 0, 1.0, 2.0)
-        weights = b * np.arange(len(b), dtype=np.float64) ** power
         return np.polyval(weights[::-1], np.cos(angle) + 1j * np.sin(angle))
 
 
@@ -197,7 +181,9 @@ class JacobiTheta(Circular):
                 = (1 / period) sum_l exp(-(2 pi s l / period)^2 / 2) exp(2 pi i l (x - y) / period)
 
     For the period 2 pi the coefficients are exp(-s^2 l^2 / 2) / (2 pi). The scale has the unit of
-    the points whatever the period; k integrates to one over a period.
+    the points whatever the period; k integrates to one over a period. Images are summed unless s is
+    above 0.4 periods: their terms are all positive, so values are accurate relative to themselves.
+    Either sum takes at most nine terms. Source: Sakulwongtana, Remark 29.
 
     Parameters
     ----------
@@ -205,16 +191,6 @@ class JacobiTheta(Circular):
         s > 0.
     period : float, default=2 pi
         > 0.
-
-    Notes
-    -----
-    The sum over images has only positive terms, so values are accurate relative to themselves; the
-    Fourier series is used where s is so large (above 0.4 periods) that all its terms are small
-    beside the first. Either takes at most nine terms.
-
-    References
-    ----------
-    P. Sakulwongtana, Advanced topics in machine learning (lecture notes), Remark 29.
 
     Examples
     --------
@@ -235,13 +211,11 @@ class JacobiTheta(Circular):
         return _TWO_PI * self.scale / self.period
 
     def profile(self, v: Any) -> Any:
-        """The sum over images, or the Fourier series."""
         if self._width >= _TURN:
             return self._series().profile(v)
         return sum(density for _, density in self._images(v))
 
     def profile_derivatives(self, v: Any) -> tuple[Any, Any]:
-        """Its term by term derivatives."""
         if self._width >= _TURN:
             return self._series().profile_derivatives(v)
         s, terms = self.scale, self._images(v)
@@ -258,8 +232,7 @@ class JacobiTheta(Circular):
         angle = self._width * whole(l)
         return -0.5 * angle**2 - math.log(self.period)
 
-    def spectral_measure(self, dim: int) -> Atoms:
-        _require_one(self, dim)
+    def _atoms(self) -> Atoms:
         last = math.ceil(math.sqrt(2.0 * _NEGLIGIBLE) / self._width)
         if last > _MOST_ATOMS:
             raise UnavailableError(
@@ -293,7 +266,8 @@ class PeriodicSobolev(Circular):
         k(x, y) = nu_0 + 2 sum_{m >= 1} m^(-2s) cos(2 pi m (x - y) / period)
                 = nu_0 + (-1)^(s-1) (2 pi)^(2s) / (2s)! B_2s({(x - y) / period})
 
-    Its space holds the periodic functions with s derivatives in L2; see `mercer.theory`.
+    Its space holds the periodic functions with s derivatives in L2; see `mercer.theory`. Source:
+    Rudi and Gaillard 2021, section 2.
 
     Parameters
     ----------
@@ -304,10 +278,6 @@ class PeriodicSobolev(Circular):
         characteristic, but not universal.
     period : float, default=1.0
         > 0.
-
-    References
-    ----------
-    A. Rudi and P. Gaillard, Kernel methods (lecture notes, 2021), section 2.
 
     Examples
     --------
@@ -346,10 +316,9 @@ class PeriodicSobolev(Circular):
 
     def coefficient(self, l: Any) -> Any:  # noqa: E741
         """nu_0 and |l|^(-2s)."""
-        return self.spectral_measure(1).masses(l)
+        return self._atoms().masses(l)
 
-    def spectral_measure(self, dim: int) -> Atoms:
-        _require_one(self, dim)
+    def _atoms(self) -> Atoms:
         return ZetaAtoms(self.constant, 2.0 * self.order, self.period)
 
     def _antipode(self, v: Any) -> tuple[Array, Array]:
@@ -357,11 +326,6 @@ class PeriodicSobolev(Circular):
         t = np.asarray(v, dtype=np.float64) / self.period
         t = t - np.rint(t)
         return 0.5 - np.abs(t), np.sign(t)
-
-
-def _require_one(kernel: Circular, dim: int) -> None:
-    if dim != 1:
-        raise UnavailableError(f"points of {kernel!r} are single numbers, not {dim}")
 
 
 @lru_cache(maxsize=16)

@@ -64,14 +64,7 @@ class Atoms(SpectralMeasure):
 
 @dataclass(frozen=True, eq=False)
 class TableAtoms(Atoms):
-    """Masses c_0, ..., c_L from a table; all others are zero, or too small to matter.
-
-    Examples
-    --------
-    >>> import mercer as mc
-    >>> mc.kernels.TableAtoms((1.0, 0.5), period=1.0).mass
-    2.0
-    """
+    """Masses c_0, ..., c_L from a table; all others are zero, or too small to matter."""
 
     table: Any
     period: float
@@ -89,9 +82,7 @@ class TableAtoms(Atoms):
 
     def _draw_orders(self, size: int, rng: np.random.Generator) -> Array:
         both = np.append(self.table[0], 2.0 * self.table[1:])
-        steps = np.cumsum(both)
-        found = np.searchsorted(steps, rng.random(size) * steps[-1], side="right")
-        return np.asarray(np.minimum(found, len(both) - 1))
+        return rng.choice(len(both), size, p=both / both.sum())
 
 
 @dataclass(frozen=True)

@@ -145,14 +145,7 @@ class OpenBall(Domain):
 
 @dataclass(frozen=True)
 class RowIds(Domain):
-    """The row numbers 0, ..., size - 1 of a precomputed matrix.
-
-    Examples
-    --------
-    >>> import mercer as mc
-    >>> mc.Precomputed([[2.0, 1.0], [1.0, 2.0]]).domain
-    RowIds(size=2)
-    """
+    """The row numbers 0, ..., size - 1 of a precomputed matrix."""
 
     size: int
 

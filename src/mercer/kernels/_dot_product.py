@@ -1,7 +1,8 @@
-"""Dot-product kernels: a profile of the inner product t = <x, y>."""
+"""Dot-product kernels: a profile of the inner product t = <x, y>, such as a power series."""
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from dataclasses import dataclass
 from functools import partial
@@ -9,14 +10,17 @@ from typing import Any
 
 import numpy as np
 
-from mercer._array import non_negative, positive, positive_int, positive_length, real
+from mercer._array import as_vector, non_negative, positive, positive_int, positive_length, real
 from mercer.engine import Dot, Program, Var
+from mercer.exceptions import InputError
+from mercer.kernels._domain import Domain, OpenBall, Vectors
 from mercer.kernels._flags import Definiteness, Flags
 from mercer.kernels._kernel import Kernel
 from mercer.kernels._parameters import checked
 from mercer.kernels._radial import recorded
 
-positive_scale = partial(positive_length, limit=1e150)
+_WHOLE = 64  # exponents up to here are multiplied out by every engine
+_scale = partial(positive_length, limit=1e150)
 
 
 class DotProduct(Kernel):
@@ -63,9 +67,11 @@ class Linear(DotProduct):
 
 
 @dataclass(frozen=True)
-@checked(degree=positive_int, scale=positive_scale, offset=non_negative)
+@checked(degree=positive_int, scale=_scale, offset=non_negative)
 class Polynomial(DotProduct):
     """Polynomial kernel k(x, y) = (<x, y> / s + c)^p.
+
+    Source: Honeine 2024, equation (B.2). scikit-learn's parametrisation: `from_gamma`.
 
     Parameters
     ----------
@@ -75,11 +81,6 @@ class Polynomial(DotProduct):
         s > 0.
     offset : float
         c >= 0; at 0 the kernel is homogeneous.
-
-    References
-    ----------
-    P. Honeine, Theoretical insights on the pre-image resolution in machine learning (2024),
-    equation (B.2). scikit-learn's parametrisation: `from_gamma`.
 
     Examples
     --------
@@ -108,21 +109,17 @@ class Polynomial(DotProduct):
 
 
 @dataclass(frozen=True)
-@checked(scale=positive_scale)
+@checked(scale=_scale)
 class Exponential(DotProduct):
     """Exponential dot-product kernel k(x, y) = exp(<x, y> / s).
 
-    Normalised it is the Gaussian kernel of length scale sqrt(s).
+    Normalised it is the Gaussian kernel of length scale sqrt(s). Source: Honeine 2024, equation
+    (B.3).
 
     Parameters
     ----------
     scale : float
         s > 0.
-
-    References
-    ----------
-    P. Honeine, Theoretical insights on the pre-image resolution in machine learning (2024),
-    equation (B.3).
 
     Examples
     --------
@@ -148,15 +145,16 @@ class Exponential(DotProduct):
 
 
 @dataclass(frozen=True)
-@checked(scale=positive_scale, offset=real)
+@checked(scale=_scale, offset=real)
 class Sigmoid(DotProduct):
     """Sigmoid kernel k(x, y) = tanh(<x, y> / s + c): the neuron of a network taken as a kernel.
 
     Nothing is claimed about its definiteness, and little can be hoped for. No power series of tanh
-    has non-negative coefficients only, so for no s and c is it positive definite, nor
-    conditionally so, on any set with the origin in its interior. With c < 0 a single point near the
-    origin shows it, k(0, 0) = tanh(c) < 0. Otherwise two near points do, wherever
-    2 a tanh(a + c) > 1 with a = |x|^2 / s. On points that keep clear of both it may do no harm.
+    has non-negative coefficients only, so for no s and c is it positive definite, nor conditionally
+    so, on any set with the origin in its interior. With c < 0 a single point near the origin shows
+    it, k(0, 0) = tanh(c) < 0. Otherwise two near points do, wherever 2 a tanh(a + c) > 1 with a =
+    |x|^2 / s. On points that keep clear of both it may do no harm. Source: Honeine 2024, appendix
+    B. scikit-learn's parametrisation: `from_gamma`.
 
     Parameters
     ----------
@@ -164,11 +162,6 @@ class Sigmoid(DotProduct):
         s > 0.
     offset : float
         c, of any sign.
-
-    References
-    ----------
-    P. Honeine, Theoretical insights on the pre-image resolution in machine learning (2024),
-    appendix B. scikit-learn's parametrisation: `from_gamma`.
 
     Examples
     --------
@@ -191,3 +184,163 @@ class Sigmoid(DotProduct):
 
     def profile(self, t: Any) -> Any:
         return np.tanh(t / self.scale + self.offset)
+
+
+@dataclass(frozen=True)
+@checked(scale=_scale)
+class Geometric(DotProduct):
+    """Geometric kernel k(x, y) = 1 / (1 - <x, y> / s) on the open ball |x|^2 < s.
+
+    The sum of all powers of <x, y> / s, for s = 1 also called Vovk's infinite polynomial
+    (`VovkPolynomial` has finitely many). All coefficients are positive, so it is universal on every
+    compact part of the ball. Points on the sphere or outside are refused; give searches for
+    pre-images a closed ball inside it (`preimage(psi, domain=Ball(origin, radius))`). Source:
+    Honeine 2024, appendix B, where the denominator is misprinted with a power.
+
+    Parameters
+    ----------
+    scale : float
+        s > 0, the squared radius of the ball.
+
+    Examples
+    --------
+    >>> import mercer as mc
+    >>> mc.kernels.Geometric()([[0.5, 0.0]], [[0.4, 0.6]])
+    array([[1.25]])
+    """
+
+    scale: float = 1.0
+
+    flags = Flags(Definiteness.POSITIVE, True, None, None, True)
+
+    @property
+    def domain(self) -> Domain:
+        return OpenBall(math.sqrt(self.scale))
+
+    def profile(self, t: Any) -> Any:
+        return 1.0 / (1.0 - t / self.scale)
+
+
+@dataclass(frozen=True)
+@checked(degree=positive_int)
+class VovkPolynomial(DotProduct):
+    """Vovk's real polynomial k(x, y) = 1 + t + ... + t^(p-1) = (1 - t^p) / (1 - t), t = <x, y>.
+
+    Computed as a product, which is exact at t = 1 too. `Geometric` has all powers. Source: Honeine
+    2024, appendix B, where the denominator is misprinted with a power.
+
+    Parameters
+    ----------
+    degree : int
+        The number p >= 1 of powers; the highest is p - 1.
+
+    Examples
+    --------
+    >>> import mercer as mc
+    >>> mc.kernels.VovkPolynomial(3)([[1.0, 0.0]], [[1.0, 0.0], [2.0, 5.0]])
+    array([[3., 7.]])
+    """
+
+    degree: int = 3
+
+    @property
+    def flags(self) -> Flags:  # type: ignore[override]
+        """Positive definite; convex on the whole line up to t, and where the top power is even."""
+        convex = True if self.degree <= 2 or self.degree % 2 == 1 else None
+        return Flags(Definiteness.POSITIVE, convex, None, False, False)
+
+    def profile(self, t: Any) -> Any:
+        """S_p from S_2m = (1 + t^m) S_m and S_(m+1) = 1 + t S_m, along the binary digits of p."""
+        if self.degree == 1:
+            return 1.0 + 0.0 * t
+        total: Any = 1.0  # S_m
+        power = t  # t^m
+        for digit in f"{self.degree:b}"[1:]:
+            total = (1.0 + power) * total
+            power = power**2
+            if digit == "1":
+                total = 1.0 + t * total
+                power = t * power
+        return total
+
+
+def series_coefficients(values: Any, name: str) -> tuple[float, ...]:
+    """Coefficients >= 0, not all zero, as a tuple."""
+    a = as_vector(values, name).astype(np.float64)
+    if a.size == 0 or a.min() < 0.0 or a.max() == 0.0:
+        raise InputError(
+            f"{name} must be >= 0, with one > 0 among them, for a positive definite kernel; got "
+            f"{a.tolist()}"
+        )
+    return tuple(a.tolist())
+
+
+def _radius(value: Any, name: str) -> float:
+    return math.inf if np.ndim(value) == 0 and value == math.inf else positive(value, name)
+
+
+@dataclass(frozen=True, repr=False)
+@checked(coefficients=series_coefficients, radius=_radius)
+class Taylor(DotProduct):
+    """Taylor-series kernel k(x, y) = a_0 + a_1 t + ... + a_N t^N, t = <x, y>, with all a_n >= 0.
+
+    A series with infinitely many terms and a closed form f(t) is better written as what it is:
+    subclass `DotProduct`, return f(t) from `profile`, and let `domain` be
+    `mercer.kernels.OpenBall(sqrt(r))`, r the radius of convergence (the example of `OpenBall` does
+    that; `Exponential` and `Geometric` are such kernels). Without a closed form the first
+    coefficients do, and `radius` keeps points where they stand for the whole series. Source:
+    Sakulwongtana, Definition 2.1.3 and Lemma 2.1.1.
+
+    Parameters
+    ----------
+    coefficients : sequence of float
+        a_0, ..., a_N >= 0, not all zero; kept as a tuple.
+    radius : float
+        Radius of convergence r > 0 of the series: points must have |x|^2 < r. Infinite by default,
+        which takes all vectors.
+
+    Examples
+    --------
+    >>> import mercer as mc
+    >>> mc.kernels.Taylor([1.0, 0.0, 0.5])([[2.0]], [[-1.0], [1.0]])
+    array([[3., 3.]])
+    >>> mc.kernels.Taylor([1.0, 1.0, 1.0], radius=1.0)
+    Taylor(coefficients=(1.0, 1.0, 1.0), radius=1.0)
+    """
+
+    coefficients: tuple[float, ...]
+    radius: float = math.inf
+
+    @property
+    def flags(self) -> Flags:  # type: ignore[override]
+        """Positive definite; convex on the whole line without odd powers from the third on."""
+        convex = None if any(self.coefficients[3::2]) else True
+        return Flags(Definiteness.POSITIVE, convex, None, False, False)
+
+    @property
+    def domain(self) -> Domain:
+        return Vectors() if self.radius == math.inf else OpenBall(math.sqrt(self.radius))
+
+    def profile(self, t: Any) -> Any:
+        total = _polynomial(self.coefficients, t)
+        return total + 0.0 * t if isinstance(total, float) else total
+
+    def __repr__(self) -> str:
+        radius = "" if self.radius == math.inf else f", radius={self.radius!r}"
+        return f"Taylor(coefficients={self.coefficients!r}{radius})"
+
+
+def _polynomial(a: tuple[float, ...], t: Any) -> Any:
+    """a_0 + ... + a_N t^N as low(t) + t^m high(t), m a power of two: as deep as log N only."""
+    if not any(a[1:]):
+        return a[0]
+    m = 1 << (len(a) - 1).bit_length() - 1
+    low, high = _polynomial(a[:m], t), _polynomial(a[m:], t)
+    if isinstance(high, float) and high == 0.0:
+        return low
+    return low + _power_of(t, m) * high
+
+
+def _power_of(t: Any, m: int) -> Any:
+    """t^m for a power of two, by powers that are multiplied out for any sign of t."""
+    return t**m if m <= _WHOLE else _power_of(t, m // 2) ** 2

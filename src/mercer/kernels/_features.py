@@ -26,7 +26,9 @@ class Features(Map):
 
     `Linear().transform(Features(phi))` is the kernel <phi(x), phi(y)>; every other kernel can be
     put behind phi as well, and stays positive definite. Sums run at the speed of the kernel on the
-    features. There are no derivatives in x: pre-images are found among `Candidates`.
+    features. There are no derivatives in x: pre-images are found among `Candidates`. `Monomials`
+    are the features of polynomial kernels. Source: Sakulwongtana, Definition 2.1.6; Rudi and
+    Gaillard 2021, Examples 1 to 4.
 
     Parameters
     ----------
@@ -35,15 +37,6 @@ class Features(Map):
         only.
     on : Domain, optional
         What points are; the default is rows of a numeric matrix, `Objects()` is anything.
-
-    See Also
-    --------
-    Monomials : the features of polynomial kernels.
-
-    References
-    ----------
-    P. Sakulwongtana, Advanced topics in machine learning (lecture notes), Definition 2.1.6; A. Rudi
-    and P. Gaillard, Kernel methods (lecture notes, 2021), Examples 1 to 4.
 
     Examples
     --------
@@ -88,7 +81,8 @@ class Monomials(Map):
 
     With x_0 = sqrt(s c), the features are sqrt(p! / (a_0! ... a_d!)) s^(-p/2) x_0^a_0 ... x_d^a_d
     over all exponents that add up to p: C(d + p - 1, p) of them for c = 0, C(d + p, p) otherwise.
-    Monomials without the multinomial weights do not reproduce the kernel.
+    Monomials without the multinomial weights do not reproduce the kernel. Source: Rudi and Gaillard
+    2021, Example 3, which leaves the weights out.
 
     Parameters
     ----------
@@ -98,11 +92,6 @@ class Monomials(Map):
         s > 0.
     offset : float
         c >= 0; at 0 only monomials of degree p appear.
-
-    References
-    ----------
-    A. Rudi and P. Gaillard, Kernel methods (lecture notes, 2021), Example 3, which leaves the
-    weights out.
 
     Examples
     --------

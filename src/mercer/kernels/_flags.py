@@ -102,9 +102,7 @@ def _both(a: bool | None, b: bool | None) -> bool | None:
 
 
 def _sum_definiteness(a: Definiteness, b: Definiteness) -> Definiteness:
-    pair = {a, b}
-    if pair == {Definiteness.POSITIVE}:
-        return Definiteness.POSITIVE
-    if pair <= {Definiteness.POSITIVE, Definiteness.CONDITIONAL}:
-        return Definiteness.CONDITIONAL
-    return Definiteness.UNKNOWN
+    known = {Definiteness.POSITIVE, Definiteness.CONDITIONAL}
+    if not {a, b} <= known:
+        return Definiteness.UNKNOWN
+    return a if a is b else Definiteness.CONDITIONAL

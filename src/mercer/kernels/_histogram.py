@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -15,7 +14,8 @@ from mercer.kernels._domain import Domain, Vectors
 from mercer.kernels._flags import Definiteness, Flags
 from mercer.kernels._kernel import Kernel
 from mercer.kernels._parameters import checked
-from mercer.kernels._radial import recorded
+
+_SUM = Var(0, nonnegative=True)
 
 
 @dataclass(frozen=True)
@@ -39,37 +39,14 @@ class NonNegative(Domain):
         return frozen(X)
 
 
-class _Histogram(Kernel):
-    """A profile of one sum over coordinates, on non-negative vectors."""
-
-    kind: ClassVar[str]
-
-    domain = NonNegative()
-
-    @abstractmethod
-    def profile(self, v: Any) -> Any:
-        """Return k as a function of the sum."""
-
-    def lower(self) -> Program:
-        """One sum over coordinates, and the recorded profile."""
-        return Program((Coordinates(self.kind),), recorded(self, Var(0, nonnegative=True)))
-
-
 @dataclass(frozen=True)
-class Minimum(_Histogram):
+class Minimum(Kernel):
     """Minimum kernel k(x, y) = sum_c min(x_c, y_c) of vectors >= 0.
 
     Of histograms it is the size of their intersection; of points in time, one column, the
-    covariance of Brownian motion. min(x, y) is the inner product of the indicator functions of
-    [0, x] and [0, y], which is why it is positive definite.
-
-    See Also
-    --------
-    Harmonic : min(x, y) made smooth.
-
-    References
-    ----------
-    A. Rudi and P. Gaillard, Kernel methods (lecture notes, 2021), section 2.
+    covariance of Brownian motion. min(x, y) is the inner product of the indicator functions of [0,
+    x] and [0, y], which is why it is positive definite. `Harmonic` is a smooth version. Source:
+    Rudi and Gaillard 2021, section 2.
 
     Examples
     --------
@@ -79,14 +56,14 @@ class Minimum(_Histogram):
     """
 
     flags = Flags(Definiteness.POSITIVE, universal=False)  # elements vanish at 0
-    kind = "minimum"
+    domain = NonNegative()
 
-    def profile(self, v: Any) -> Any:
-        return v
+    def lower(self) -> Program:
+        return Program((Coordinates("minimum"),), _SUM)
 
 
 @dataclass(frozen=True)
-class Harmonic(_Histogram):
+class Harmonic(Kernel):
     """Harmonic kernel k(x, y) = sum_c x_c y_c / (x_c + y_c) of vectors >= 0, with 0 / 0 = 0.
 
     x y / (x + y) = int_0^inf (x exp(-t x)) (y exp(-t y)) dt, so it is positive definite. It is half
@@ -95,8 +72,8 @@ class Harmonic(_Histogram):
 
     References
     ----------
-    A. Rudi and P. Gaillard, Kernel methods (lecture notes, 2021), section 2. The value at 0, which
-    is not defined there, is the limit along both axes.
+    Rudi and Gaillard 2021, section 2. The value at 0, which is not defined there, is the limit
+    along both axes.
 
     Examples
     --------
@@ -106,25 +83,18 @@ class Harmonic(_Histogram):
     """
 
     flags = Flags(Definiteness.POSITIVE, universal=False)  # elements vanish at 0
-    kind = "harmonic"
+    domain = NonNegative()
 
-    def profile(self, v: Any) -> Any:
-        return v
+    def lower(self) -> Program:
+        return Program((Coordinates("harmonic"),), _SUM)
 
 
 @dataclass(frozen=True)
-class AdditiveChiSquare(_Histogram):
+class AdditiveChiSquare(Kernel):
     """Additive chi-square kernel k(x, y) = -sum_c (x_c - y_c)^2 / (x_c + y_c), with 0 / 0 = 0.
 
     Conditionally positive definite: each term is 4 x y / (x + y) - x - y, and what depends on one
-    point alone drops out of sums whose coefficients add up to zero.
-
-    See Also
-    --------
-    ChiSquare : its exponential, positive definite.
-
-    References
-    ----------
+    point alone drops out of sums whose coefficients add up to zero. `ChiSquare` is its exponential.
     The same as scikit-learn's `additive_chi2_kernel`.
 
     Examples
@@ -135,15 +105,15 @@ class AdditiveChiSquare(_Histogram):
     """
 
     flags = Flags(Definiteness.CONDITIONAL)
-    kind = "chi2"
+    domain = NonNegative()
 
-    def profile(self, v: Any) -> Any:
-        return -v
+    def lower(self) -> Program:
+        return Program((Coordinates("chi2"),), -_SUM)
 
 
 @dataclass(frozen=True)
 @checked(gamma=positive)
-class ChiSquare(_Histogram):
+class ChiSquare(Kernel):
     """Chi-square kernel k(x, y) = exp(-gamma sum_c (x_c - y_c)^2 / (x_c + y_c)), with 0 / 0 = 0.
 
     The sum is a squared distance of features (Schoenberg), so this is the Gaussian kernel of those
@@ -170,7 +140,7 @@ class ChiSquare(_Histogram):
     gamma: float = 1.0
 
     flags = Flags(Definiteness.POSITIVE, universal=True)
-    kind = "chi2"
+    domain = NonNegative()
 
-    def profile(self, v: Any) -> Any:
-        return np.exp(-self.gamma * v)
+    def lower(self) -> Program:
+        return Program((Coordinates("chi2"),), np.exp(-self.gamma * _SUM))

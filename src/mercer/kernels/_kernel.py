@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -26,18 +26,16 @@ from mercer.kernels._measures import (
 )
 from mercer.kernels._parameters import Parametrized, checked
 
+_DEEPEST = 50  # nested kernels: several calls for each, and Python allows a thousand
+_LARGEST = 4096
+
 
 class Kernel(Parametrized, ABC):
     """A symmetric function k(x, y) of two points; an immutable value.
 
     Kernels are frozen dataclasses whose fields are their parameters. They add, multiply and scale
     by positive numbers; `transform` changes what they see of a point. Calling one gives the Gram
-    matrix.
-
-    See Also
-    --------
-    Radial : a profile of the squared distance.
-    DotProduct : a profile of the inner product.
+    matrix. To write one, start from `Radial` or `DotProduct`.
 
     Examples
     --------
@@ -65,6 +63,28 @@ class Kernel(Parametrized, ABC):
     def program(self) -> Program:
         """The program of the engine: variables and a profile of them."""
         return self.lower()
+
+    _depth: ClassVar[int] = 1
+    _size: ClassVar[int] = 1
+
+    def _made_of(self, *kernels: Kernel) -> None:
+        """Note how deep kernels are nested, and how many there are (repeated ones each time)."""
+        for k in kernels:
+            if not isinstance(k, Kernel):
+                raise InputError(f"{type(self).__name__} needs a kernel, got {type(k).__name__}")
+        depth, size = 1 + max(k._depth for k in kernels), sum(k._size for k in kernels)
+        if depth > _DEEPEST:
+            raise InputError(
+                f"kernels are nested {depth} deep, more than {_DEEPEST}; group them, as in "
+                "(a + b) + (c + d), and multiply matrices and scales into one map"
+            )
+        if size > _LARGEST:
+            raise InputError(
+                f"a kernel of {size} kernels is too large, at most {_LARGEST} are allowed; write "
+                "2.0 * k for k + k"
+            )
+        object.__setattr__(self, "_depth", depth)
+        object.__setattr__(self, "_size", size)
 
     def __call__(self, X: Any, Y: Any = None) -> Array:
         """Return the Gram matrix k(x_i, y_j), shape (n, m); Y defaults to X."""
@@ -122,34 +142,49 @@ class Kernel(Parametrized, ABC):
     __array_ufunc__ = None  # so that a NumPy number on the left leaves it to us
 
     def __add__(self, other: Any) -> Kernel:
-        other = as_kernel(other, "+")
-        return NotImplemented if other is None else Sum(self, other)
+        return _combined(Sum, self, other)
 
-    def __radd__(self, number: Any) -> Kernel:
-        number = as_kernel(number, "+")
-        return NotImplemented if number is None else Sum(number, self)
+    def __radd__(self, other: Any) -> Kernel:
+        return _combined(Sum, other, self)
 
     def __mul__(self, other: Any) -> Kernel:
-        other = as_kernel(other, "*")
-        return NotImplemented if other is None else Product(self, other)
+        return _combined(Product, self, other)
 
-    def __rmul__(self, number: Any) -> Kernel:
-        number = as_kernel(number, "*")
-        return NotImplemented if number is None else Product(number, self)
+    def __rmul__(self, other: Any) -> Kernel:
+        return _combined(Product, other, self)
 
     def __sub__(self, other: Any) -> Kernel:
         raise InputError(
             "the difference of two kernels is in general not a kernel; subtract elements instead"
         )
 
-    def __rsub__(self, other: Any) -> Kernel:
-        return self.__sub__(other)
+    __rsub__ = __sub__
 
     def __neg__(self) -> Kernel:
         raise InputError("minus a kernel is not a kernel; negate elements instead")
 
 
-def as_kernel(value: Any, operation: str) -> Kernel | None:
+def _combined(kind: type[_OfTwo], left: Any, right: Any) -> Kernel:
+    """left + right or left * right; a long chain of one kind is regrouped as a balanced tree."""
+    a, b = (_as_kernel(value, kind) for value in (left, right))
+    if a is None or b is None:
+        return NotImplemented  # type: ignore[no-any-return]
+    if max(a._depth, b._depth) < _DEEPEST:
+        return kind(a, b)
+    terms, stack = list[Kernel](), [b, a]
+    while stack:
+        k = stack.pop()
+        if isinstance(k, kind):
+            stack += [k.right, k.left]
+        else:
+            terms.append(k)
+    while len(terms) > 1:
+        pairs = [kind(*terms[i : i + 2]) for i in range(0, len(terms) - 1, 2)]
+        terms = pairs + terms[2 * len(pairs) :]
+    return terms[0]
+
+
+def _as_kernel(value: Any, kind: type[_OfTwo]) -> Kernel | None:
     """A kernel as it is, a positive number as a constant kernel, None for anything else."""
     if isinstance(value, Kernel):
         return value
@@ -157,7 +192,8 @@ def as_kernel(value: Any, operation: str) -> Kernel | None:
         return None
     number = real(value, "the number")
     if number <= 0:
-        raise InputError(f"kernel {operation} number needs a number > 0, got {number!r}")
+        sign = "+" if kind is Sum else "*"
+        raise InputError(f"kernel {sign} number needs a number > 0, got {number!r}")
     return Constant(number)
 
 
@@ -202,9 +238,10 @@ class _OfTwo(Kernel):
     right: Kernel
 
     def __post_init__(self) -> None:
-        self.left.domain.meet(self.right.domain)
+        self._made_of(self.left, self.right)
+        _ = self.domain  # raises if the points differ
 
-    @property
+    @cached_property
     def domain(self) -> Domain:
         return self.left.domain.meet(self.right.domain)
 
@@ -306,6 +343,7 @@ class Transformed(Kernel):
     point_map: Map
 
     def __post_init__(self) -> None:
+        self._made_of(self.kernel)
         if not isinstance(self.point_map, Map):
             raise InputError(
                 "transform takes a map of points (Scales, Columns, Matrix, Features), got "

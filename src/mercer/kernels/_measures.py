@@ -94,9 +94,9 @@ class GammaMixing(MixingMeasure):
 
     def density(self, t: Any) -> Array:
         """rate^p t^(p-1) exp(-rate t) / Gamma(p)."""
-        t, p = np.asarray(t, dtype=np.float64), self.shape
-        log: Array = p * math.log(self.rate) + (p - 1) * np.log(t) - self.rate * t - math.lgamma(p)
-        return np.asarray(self.mass * np.exp(log))
+        from scipy.stats import gamma
+
+        return np.asarray(self.mass * gamma.pdf(t, self.shape, scale=1.0 / self.rate))
 
     def draw(self, size: int, rng: np.random.Generator) -> Array:
         return rng.gamma(self.shape, 1.0 / self.rate, size)
@@ -105,28 +105,15 @@ class GammaMixing(MixingMeasure):
         """A Bessel function: int t^(nu-1) exp(-ct - b/t) dt = 2 (b/c)^(nu/2) K_nu(2 sqrt(bc))."""
         from scipy.special import kve
 
-        c, nu = self.rate, self.shape - dim / 2
+        c, p, nu = self.rate, self.shape, self.shape - dim / 2
         z = np.sqrt(squared * c)
+        constant = -math.lgamma(p) - 0.5 * dim * math.log(4 * math.pi / c)
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-            log = (
-                self.shape * math.log(c)
-                - math.lgamma(self.shape)
-                - 0.5 * dim * math.log(4 * math.pi)
-                + math.log(2.0)
-                + 0.5 * nu * np.log(squared / (4 * c))
-                + np.log(kve(nu, z))
-                - z
-            )
+            log = constant + math.log(2.0) + nu * np.log(0.5 * z) + np.log(kve(nu, z)) - z
             out = self.mass * np.exp(log)
+            at_zero = self.mass * np.exp(constant + math.lgamma(nu)) if nu > 0 else np.inf
         out = np.where(z > 700.0 + abs(nu), 0.0, out)  # far below underflow, where kve gives up
-        return np.where(squared > 0, out, self._at_zero(dim))
-
-    def _at_zero(self, dim: int) -> float:
-        nu, c = self.shape - dim / 2, self.rate
-        if nu <= 0:
-            return math.inf
-        log = math.lgamma(nu) - math.lgamma(self.shape) - 0.5 * dim * math.log(4 * math.pi / c)
-        return self.mass * math.exp(log)
+        return np.where(squared > 0, out, at_zero)
 
 
 @dataclass(frozen=True)
@@ -139,26 +126,18 @@ class InverseGammaMixing(MixingMeasure):
 
     def density(self, t: Any) -> Array:
         """scale^a t^(-a-1) exp(-scale / t) / Gamma(a)."""
-        t, a = np.asarray(t, dtype=np.float64), self.shape
-        log: Array = (
-            a * math.log(self.scale) - (a + 1) * np.log(t) - self.scale / t - math.lgamma(a)
-        )
-        return np.asarray(self.mass * np.exp(log))
+        from scipy.stats import invgamma
+
+        return np.asarray(self.mass * invgamma.pdf(t, self.shape, scale=self.scale))
 
     def draw(self, size: int, rng: np.random.Generator) -> Array:
         return self.scale / rng.gamma(self.shape, 1.0, size)
 
     def spectral_density(self, squared: Array, dim: int) -> Array:
         """A multivariate Student law."""
-        a, b = self.shape, self.scale
-        log = (
-            a * math.log(b)
-            + math.lgamma(a + dim / 2)
-            - math.lgamma(a)
-            - 0.5 * dim * math.log(4 * math.pi)
-            - (a + dim / 2) * np.log(b + squared / 4)
-        )
-        return np.asarray(self.mass * np.exp(log))
+        a, b, power = self.shape, self.scale, self.shape + dim / 2
+        constant = math.lgamma(power) - math.lgamma(a) - 0.5 * dim * math.log(4 * math.pi * b)
+        return np.asarray(self.mass * np.exp(constant - power * np.log1p(squared / (4 * b))))
 
 
 @dataclass(frozen=True)
@@ -171,6 +150,10 @@ class _SumOfTwo:
     @property
     def mass(self) -> float:
         return float(self.left.mass + self.right.mass)
+
+    @property
+    def dim(self) -> int:
+        return int(self.left.dim)
 
     def draw(self, size: int, rng: np.random.Generator) -> Array:
         from_left = rng.random(size) * self.mass < self.left.mass
@@ -190,8 +173,15 @@ class _ConvolutionOfTwo:
     def mass(self) -> float:
         return float(self.left.mass * self.right.mass)
 
+    @property
+    def dim(self) -> int:
+        return int(self.left.dim)
+
     def draw(self, size: int, rng: np.random.Generator) -> Array:
         return np.asarray(self.left.draw(size, rng) + self.right.draw(size, rng))
+
+    def no_density(self) -> UnavailableError:
+        return UnavailableError("the measure of this product has no closed density; sample it")
 
 
 class _MixingSum(_SumOfTwo, MixingMeasure):  # type: ignore[override]
@@ -209,13 +199,8 @@ class _MixingConvolution(_ConvolutionOfTwo, MixingMeasure):  # type: ignore[over
     def density(self, t: Any) -> Array:
         for point, other in ((self.left, self.right), (self.right, self.left)):
             if isinstance(point, PointMass):
-                t = np.asarray(t, dtype=np.float64)
-                inside = t > point.t
-                safe = np.where(inside, t - point.t, 1.0)
-                return np.where(inside, point.mass * other.density(safe), 0.0)
-        raise UnavailableError(
-            "the mixing measure of this product has no closed density; sample it"
-        )
+                return np.asarray(point.mass * other.density(np.asarray(t) - point.t))
+        raise self.no_density()
 
     def spectral_density(self, squared: Array, dim: int) -> Array:
         left, right = self.left, self.right
@@ -225,7 +210,7 @@ class _MixingConvolution(_ConvolutionOfTwo, MixingMeasure):  # type: ignore[over
         for point, other in ((left, right), (right, left)):
             if isinstance(point, PointMass) and point.t == 0.0:
                 return np.asarray(point.mass * other.spectral_density(squared, dim))
-        raise UnavailableError("the spectral density of this product has no closed form; sample it")
+        raise self.no_density()
 
 
 class SpectralMeasure(ABC):
@@ -291,10 +276,6 @@ class ScaleMixture(SpectralMeasure):
 class Mixture(_SumOfTwo, SpectralMeasure):  # type: ignore[override]
     """The sum of two measures."""
 
-    @property
-    def dim(self) -> int:  # type: ignore[override]
-        return int(self.left.dim)
-
     def _density(self, w: Array) -> Array:
         return np.asarray(self.left._density(w) + self.right._density(w))
 
@@ -302,17 +283,13 @@ class Mixture(_SumOfTwo, SpectralMeasure):  # type: ignore[override]
 class Convolution(_ConvolutionOfTwo, SpectralMeasure):  # type: ignore[override]
     """The law of the sum of two independent draws; a radial product keeps its density."""
 
-    @property
-    def dim(self) -> int:  # type: ignore[override]
-        return int(self.left.dim)
-
     def _density(self, w: Array) -> Array:
         for point, other in ((self.left, self.right), (self.right, self.left)):
             if isinstance(point, ScaleMixture) and point.mixing == PointMass(0.0, point.mass):
                 return np.asarray(point.mass * other._density(w))
         if isinstance(self.left, ScaleMixture) and isinstance(self.right, ScaleMixture):
             return ScaleMixture(self.left.mixing * self.right.mixing, self.dim)._density(w)
-        raise UnavailableError("the spectral density of this product has no closed form; sample it")
+        raise self.no_density()
 
 
 @dataclass(frozen=True)

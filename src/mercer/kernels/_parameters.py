@@ -12,6 +12,7 @@ from mercer._array import frozen
 from mercer.exceptions import InputError
 
 T = TypeVar("T")
+_CACHED = ("program", "domain")
 
 
 def checked(**checks: Callable[[Any, str], Any]) -> Callable[[type[T]], type[T]]:
@@ -84,7 +85,7 @@ class Parametrized:
         return hash((type(self), *sorted(self.__getstate__().items())))
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in vars(self).items() if name != "program"}
+        return {name: value for name, value in vars(self).items() if name not in _CACHED}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         frozen_state = {k: frozen(v) if isinstance(v, np.ndarray) else v for k, v in state.items()}

@@ -31,6 +31,8 @@ class OfBlocks(Kernel):
 
 @dataclass(frozen=True)
 class _BlockOf:
+    """The method `_block` of a kernel, as a value."""
+
     kernel: OfBlocks
 
     def __call__(self, X: Any, Y: Any = None) -> Array:
@@ -38,7 +40,7 @@ class _BlockOf:
 
 
 @dataclass(frozen=True)
-class FromFunction(Kernel):
+class FromFunction(OfBlocks):
     """k(x, y) from a Python function of two blocks of points.
 
     The slowest kind of kernel, without derivatives, but for any kind of points. It claims nothing
@@ -72,21 +74,11 @@ class FromFunction(Kernel):
     def domain(self) -> Domain:
         return Vectors() if self.on is None else self.on
 
-    def lower(self) -> Program:
-        values = _Values(self.function)
-        return Program((Block(values, values),), Var(0))
-
-
-@dataclass(frozen=True)
-class _Values:
-    """The function with its result checked; without Y k(x, x), one point at a time."""
-
-    function: Callable[[Any, Any], Any]
-
-    def __call__(self, X: Any, Y: Any = None) -> Array:
+    def _block(self, X: Any, Y: Any = None) -> Array:
+        """The function with its result checked; k(x, x) one point at a time."""
         if Y is None:
             points = (X[i : i + 1] for i in range(X.shape[0]))
-            return np.array([self(x, x)[0, 0] for x in points])
+            return np.array([self._block(x, x)[0, 0] for x in points])
         K = np.asarray(self.function(X, Y), dtype=np.float64)
         expected = (X.shape[0], Y.shape[0])
         if K.shape != expected:
@@ -97,7 +89,7 @@ class _Values:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Precomputed(Kernel):
+class Precomputed(OfBlocks):
     """k(i, j) = K[i, j] from a given symmetric matrix; points are row numbers.
 
     Parameters
@@ -142,8 +134,9 @@ class Precomputed(Kernel):
     def domain(self) -> Domain:
         return RowIds(self.K.shape[0])
 
-    def lower(self) -> Program:
-        return Program((Block(_Lookup(self.K), _Lookup(self.K)),), Var(0))
+    def _block(self, X: Any, Y: Any = None) -> Array:
+        """The entries of K."""
+        return np.asarray(self.K[X, X] if Y is None else self.K[np.ix_(X, Y)])
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Precomputed):
@@ -151,17 +144,7 @@ class Precomputed(Kernel):
         return self.definiteness == other.definiteness and np.array_equal(self.K, other.K)
 
     def __hash__(self) -> int:
-        return hash((self.K.shape, self.K.tobytes(), self.definiteness))
+        return hash((self.K.shape, self.K[0].tobytes(), self.definiteness))
 
     def __repr__(self) -> str:
         return f"Precomputed({self.K.tolist()}, {self.definiteness})"
-
-
-class _Lookup:
-    """K[i, j] for blocks of row numbers, or K[i, i] for one."""
-
-    def __init__(self, K: Array) -> None:
-        self.K = K
-
-    def __call__(self, rows: Array, columns: Array | None = None) -> Array:
-        return self.K[rows, rows] if columns is None else self.K[np.ix_(rows, columns)]

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from mercer._array import positive, positive_length
-from mercer.engine import Const, Distance, Expr, Opaque, Program, Var, matern
+from mercer._array import non_negative, positive, positive_length
+from mercer.engine import Const, Distance, Expr, Opaque, Program, Var, cut, matern
 from mercer.exceptions import InputError, UnavailableError
 from mercer.kernels._flags import Definiteness, Flags
 from mercer.kernels._kernel import Kernel
@@ -57,12 +57,11 @@ class Radial(Kernel):
 
     def lower(self) -> Program:
         """One squared distance, the recorded profile, and the spectral density if it is known."""
-        profile = recorded(self, Var(0, nonnegative=True))
         try:
             spectrum = self.mixing_measure().spectral_density
         except UnavailableError:
-            return Program((Distance(),), profile)
-        return Program((Distance(),), profile, spectrum)
+            spectrum = None
+        return Program((Distance(),), recorded(self, Var(0, nonnegative=True)), spectrum)
 
     def spectral_measure(self, dim: int) -> SpectralMeasure:
         """Normal frequencies whose variance follows the mixing measure."""
@@ -90,10 +89,10 @@ def _length_scale(value: Any, name: str) -> float:
     return positive_length(value, name)
 
 
-def _smoothness(value: Any, name: str) -> float:
-    if np.ndim(value) != 0 or value not in (0.5, 1.5, 2.5):
-        raise InputError(f"{name} must be 0.5, 1.5 or 2.5, got {value!r}")
-    return float(value)
+def _smoothness(nu: Any, name: str) -> float:
+    if np.ndim(nu) != 0 or nu not in (0.5, 1.5, 2.5):
+        raise InputError(f"{name} must be 0.5, 1.5 or 2.5, got {nu!r}")
+    return float(nu)
 
 
 @dataclass(frozen=True)
@@ -101,19 +100,12 @@ def _smoothness(value: Any, name: str) -> float:
 class Gaussian(Radial):
     """Gaussian kernel k(x, y) = exp(-|x - y|^2 / (2 s^2)).
 
+    Source: Honeine 2024, equations (2) and (8). Other parametrisations: `from_gamma`, `from_width`.
+
     Parameters
     ----------
     length_scale : float
-        The standard deviation s > 0.
-
-    See Also
-    --------
-    median_scale : a length scale from the data.
-
-    References
-    ----------
-    P. Honeine, Theoretical insights on the pre-image resolution in machine learning (2024),
-    equations (2) and (8). Other parametrisations: `from_gamma`, `from_width`.
+        The standard deviation s > 0; `median_scale` finds one from data.
 
     Examples
     --------
@@ -154,18 +146,14 @@ class Gaussian(Radial):
 class Laplace(Radial):
     """Laplace (exponential) kernel k(x, y) = exp(-|x - y| / l), with the Euclidean distance.
 
-    Its slope at x = y is infinite in u, so elements have cusps at their points.
+    Its slope at x = y is infinite in u, so elements have cusps at their points. scikit-learn's
+    `laplacian_kernel` uses the sum of absolute differences and is a different kernel for d > 1.
+    Source: Honeine and Richard 2011, Table 1. Other parametrisations: `from_gamma`, `from_rate`.
 
     Parameters
     ----------
     length_scale : float
         The length l > 0.
-
-    References
-    ----------
-    P. Honeine and C. Richard, A closed-form solution for the pre-image problem in kernel-based
-    machines (2011), Table 1. Other parametrisations: `from_gamma`, `from_rate`. scikit-learn's
-    `laplacian_kernel` uses the sum of absolute differences and is a different kernel for d > 1.
 
     Examples
     --------
@@ -199,7 +187,7 @@ class Laplace(Radial):
 @dataclass(frozen=True)
 @checked(nu=_smoothness, length_scale=_length_scale)
 class Matern(Radial):
-    """Matern kernel: how smooth its functions are is set by nu.
+    """Matern kernel; nu says how smooth its functions are.
 
     With z = sqrt(2 nu) |x - y| / l: exp(-z) for nu = 1/2 (which is `Laplace`), (1 + z) exp(-z) for
     nu = 3/2 and (1 + z + z^2 / 3) exp(-z) for nu = 5/2.
@@ -280,17 +268,14 @@ class RationalQuadratic(Radial):
 class InverseMultiquadric(Radial):
     """Inverse multiquadric kernel k(x, y) = (c + |x - y|^2)^-p, also called inverse quadratic.
 
+    Source: Honeine 2024, equation (10).
+
     Parameters
     ----------
     c : float
         Offset > 0; a squared length.
     p : float
         Exponent > 0.
-
-    References
-    ----------
-    P. Honeine, Theoretical insights on the pre-image resolution in machine learning (2024),
-    equation (10).
 
     Examples
     --------
@@ -310,3 +295,105 @@ class InverseMultiquadric(Radial):
     def mixing_measure(self) -> MixingMeasure:
         """Gamma with shape p and rate c, of mass c^-p."""
         return GammaMixing(self.p, self.c, self.c**-self.p)
+
+
+@dataclass(frozen=True)
+@checked(c=positive, rho=lambda rho, name: None if rho is None else positive(rho, name))
+class Epanechnikov(Radial):
+    """Epanechnikov kernel k(x, y) = c - |x - y|^2 inside the window |x - y|^2 <= rho, else 0.
+
+    Neither positive definite nor conditionally so, for any c and rho: elements have no norm. Mean
+    shift and pre-images use only its slope. With c = rho (the default) the profile is continuous
+    and convex, which is what makes them descend. Source: Honeine 2024, equation (11) and appendix
+    A; Example 6 wrongly calls it positive definite, and Theorem 18 needs c = rho.
+
+    Parameters
+    ----------
+    c : float
+        Height > 0 at distance zero.
+    rho : float or None
+        Squared radius > 0 of the window; None means c.
+
+    Examples
+    --------
+    >>> import mercer as mc
+    >>> mc.Epanechnikov(1.0)([[0.0]], [[0.5], [2.0]])
+    array([[0.75, 0.  ]])
+    """
+
+    c: float = 1.0
+    rho: float | None = None
+
+    @property
+    def flags(self) -> Flags:  # type: ignore[override]
+        """Indefinite; convex only where the profile does not jump."""
+        return Flags(Definiteness.INDEFINITE, self.rho in (None, self.c), False, None)
+
+    def profile(self, u: Any) -> Any:
+        return cut((self.c if self.rho is None else self.rho) - u, self.c - u)
+
+
+@dataclass(frozen=True)
+@checked(rho=positive)
+class Uniform(Radial):
+    """Uniform kernel k(x, y) = 1 inside the window |x - y|^2 <= rho, else 0.
+
+    The flat kernel of mean shift, whose steps are plain means of the points in the window: it is
+    minus the slope of `Epanechnikov(c=rho)`, its shadow. Not positive definite: elements have no
+    norm. A pair exactly on the border may fall on either side of it by rounding. Source: Honeine
+    2024, Definition 1, with the sign corrected.
+
+    Parameters
+    ----------
+    rho : float
+        Squared radius > 0 of the window.
+
+    Examples
+    --------
+    >>> import mercer as mc
+    >>> mc.kernels.Uniform(1.0)([[0.0]], [[0.5], [2.0]])
+    array([[1., 0.]])
+    """
+
+    rho: float = 1.0
+
+    flags = Flags(Definiteness.INDEFINITE, False, False, None)
+
+    def profile(self, u: Any) -> Any:
+        return cut(self.rho - u, 1.0 + 0.0 * u)  # with u, so that the compiled core takes it
+
+
+@dataclass(frozen=True)
+@checked(p=positive, c=non_negative)
+class NegativeDistance(Radial):
+    """Negative distance kernel k(x, y) = c - |x - y|^p.
+
+    Conditionally positive definite exactly for 0 < p <= 2: differences of mean embeddings have a
+    norm (at p = 1 it is the energy distance), single features have not. Source: Honeine 2024,
+    section 2, with the powers restricted to p <= 2.
+
+    Parameters
+    ----------
+    p : float
+        Exponent > 0.
+    c : float
+        Offset >= 0.
+
+    Examples
+    --------
+    >>> import mercer as mc
+    >>> mc.NegativeDistance()([[0.0]], [[2.0]])
+    array([[-2.]])
+    """
+
+    p: float = 1.0
+    c: float = 0.0
+
+    @property
+    def flags(self) -> Flags:  # type: ignore[override]
+        """Conditional up to p = 2; the profile -u^(p/2) is convex there too."""
+        kind = Definiteness.CONDITIONAL if self.p <= 2.0 else Definiteness.INDEFINITE
+        return Flags(kind, self.p <= 2.0, False, None)
+
+    def profile(self, u: Any) -> Any:
+        return self.c - u ** (self.p / 2.0)

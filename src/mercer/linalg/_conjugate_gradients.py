@@ -10,7 +10,6 @@ import numpy as np
 from mercer._array import Array
 from mercer._progress import Callback, Step
 from mercer._status import Status
-from mercer.linalg._woodbury import relative
 
 Product = Callable[[Array], Array]
 
@@ -141,3 +140,9 @@ class ConjugateGradients:
         self.status[now.index[slope < -_ROUNDING]] = Status.INDEFINITE
         self.status[now.index[converged]] = Status.CONVERGED
         now.keep(~(converged | stalled))
+
+
+def relative(R: Array, B: Array) -> Array:
+    """|R| / |B| column by column; zero where both are."""
+    size, norm = np.linalg.norm(R, axis=0), np.linalg.norm(B, axis=0)
+    return np.asarray(np.divide(size, norm, out=np.array(size), where=norm > 0))

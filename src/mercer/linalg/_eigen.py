@@ -1,4 +1,4 @@
-"""Leading eigenpairs of a Gram operator, by LAPACK or by block Lanczos."""
+"""Leading eigenpairs of a Gram operator: by LAPACK, block Lanczos or power iteration."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from typing import Any
 import numpy as np
 
 from mercer._array import Array, frozen, positive, positive_int
-from mercer._progress import Callback
+from mercer._progress import Callback, Step
 from mercer._random import as_generator
 from mercer._status import Status
 from mercer._threads import single_threaded_blas
 from mercer.exceptions import InputError
 from mercer.kernels import Definiteness, Kernel
-from mercer.linalg._cholesky import check_finite
-from mercer.linalg._inputs import one_of
+from mercer.linalg._blocked_products import matmul
+from mercer.linalg._dense import EPS, all_pairs, check_finite, largest_pairs
+from mercer.linalg._inputs import check_callback, one_of, refuses_overflow
 from mercer.linalg._lanczos import BlockLanczos, Sizes
-from mercer.linalg._operator import GramOperator, gram_operator
-from mercer.linalg._power_iteration import signed
+from mercer.linalg._operator import GramOperator
 
 DENSE_UP_TO = 1_500
 _DENSE_AT_MOST = 10_000
@@ -34,15 +34,15 @@ class EigenPairs:
     Attributes
     ----------
     values : array of shape (k,)
-        The largest eigenvalues, descending. Those of a positive definite kernel are >= 0 up to
-        rounding.
+        Eigenvalues, descending. Those of a positive definite kernel are >= 0 up to rounding.
     vectors : array of shape (n, k)
         Orthonormal columns; the largest entry of each is positive.
     residuals : array of shape (k,)
-        |S v - lambda v|, from a fresh product.
+        |S v - lambda v|.
     n_iter : int
-        Passes over the kernel before that; 0 for `dense`.
+        Passes over the kernel; 0 for `dense`.
     method : str
+        `dense`, `krylov` or `power`.
     status : Status
 
     Examples
@@ -63,6 +63,14 @@ class EigenPairs:
     n_iter: int
     method: str
     status: Status
+
+    @classmethod
+    def of(
+        cls, values: Array, V: Array, images: Array, n_iter: int, method: str, status: Status
+    ) -> EigenPairs:
+        """Pairs with their residuals from S V, and the sign of each vector."""
+        residuals = np.linalg.norm(images - values * V, axis=0)
+        return cls(frozen(values), frozen(_signed(V)), frozen(residuals), n_iter, method, status)
 
 
 def eigenpairs(
@@ -87,7 +95,7 @@ def eigenpairs(
     n_components : int
         The number k of pairs, at most n. Beyond the rank of S eigenvalues are zero to rounding.
     centred, weights
-        The operator S, as in `gram_operator`; K itself by default.
+        The operator S, as in `GramOperator`; K itself by default.
     method : {None, "dense", "krylov"}
         `dense` writes the matrix down for LAPACK: n^2 numbers, n^3 steps. `krylov` is block
         Lanczos, a few n k numbers; its products read a matrix that is written down once up to
@@ -122,18 +130,92 @@ def eigenpairs(
     >>> pairs.vectors[:, 0].round(6)
     array([0.6, 0.8])
     """
-    S = gram_operator(kernel, X, centred=centred, weights=weights)
+    S = GramOperator(kernel, X, centred=centred, weights=weights)
     return operator_pairs(S, n_components, method, tol, max_iter, random_state, callback)
 
 
+@refuses_overflow
+def power_iteration(
+    kernel: Kernel,
+    X: Any,
+    *,
+    centred: bool = False,
+    weights: Any = None,
+    tol: float = 1e-6,
+    max_iter: int = 1000,
+    random_state: Any = None,
+    callback: Callback | None = None,
+) -> EigenPairs:
+    """Find the eigenvalue of largest modulus by v <- S v / |S v|.
+
+    Each step is one kernel sum, O(n^2). The error of v falls by |lambda_2 / lambda_1| in each, and
+    for a positive definite kernel v'Sv never falls; `eigenpairs` needs far fewer steps where the
+    two are close.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    X : array_like of shape (n, d), or other points of the kernel's domain
+    centred, weights
+        The operator S, as in `GramOperator`.
+    tol : float, default=1e-6
+        Stop when |S v - lambda v| <= tol |lambda|.
+    max_iter : int, default=1000
+    random_state : int, Generator, RandomState or None
+        Draws the start.
+    callback : callable, optional
+        Called with a `Step` after each iteration; stops it by returning True.
+
+    Returns
+    -------
+    EigenPairs
+        One pair.
+
+    References
+    ----------
+    A. Rudi and P. Gaillard, Kernel methods (lecture notes, 2021), section 4.
+
+    Examples
+    --------
+    >>> import mercer as mc
+    >>> from mercer import linalg
+    >>> pair = linalg.power_iteration(mc.Linear(), [[3.0], [4.0]], random_state=0)
+    >>> pair.values.round(6), pair.vectors[:, 0].round(6), pair.status.name
+    (array([25.]), array([0.6, 0.8]), 'CONVERGED')
+    """
+    S = GramOperator(kernel, X, centred=centred, weights=weights)
+    positive(tol, "tol")
+    positive_int(max_iter, "max_iter")
+    check_callback(callback)
+    check_finite(S.own)
+    v = as_generator(random_state).standard_normal(S.shape[0])
+    v /= np.linalg.norm(v)
+    status = Status.MAX_ITER
+    for n_iter in range(1, max_iter + 1):
+        image = S @ v
+        value = float(v @ image)
+        residual = float(np.linalg.norm(image - value * v))
+        size = float(np.linalg.norm(image))
+        if residual <= tol * abs(value) or size == 0.0:
+            status = Status.CONVERGED
+            break
+        if callback is not None and callback(Step(n_iter, residual / size)) is True:
+            status = Status.STOPPED
+            break
+        if n_iter < max_iter:
+            v = image / size
+    return EigenPairs.of(np.array([value]), v[:, None], image[:, None], n_iter, "power", status)
+
+
+@refuses_overflow
 def operator_pairs(
     S: GramOperator,
     n_components: int,
-    method: str | None = None,
-    tol: float = 1e-8,
-    max_iter: int = 200,
-    random_state: Any = None,
-    callback: Callback | None = None,
+    method: str | None,
+    tol: float,
+    max_iter: int,
+    random_state: Any,
+    callback: Callback | None,
 ) -> EigenPairs:
     """`eigenpairs` of an operator that exists already, with what it has computed."""
     n, k = S.shape[0], positive_int(n_components, "n_components")
@@ -141,24 +223,21 @@ def operator_pairs(
         raise InputError(f"n_components must be at most the number of points, {n}, got {k}")
     positive(tol, "tol")
     positive_int(max_iter, "max_iter")
+    check_callback(callback)
     if method is not None:
         one_of(method, _METHODS, "method")
     elif n <= DENSE_UP_TO or (n <= _DENSE_AT_MOST and 5 * k > n):
         method = "dense"
     if method == "dense":
         values, vectors, images = _dense(S, k)
-        n_iter, status = 0, Status.SOLVED
-    else:
-        S = S.written() if n <= _DENSE_AT_MOST else S
-        with single_threaded_blas():  # threads are for blocks, see `_blocked_products`
-            rng = as_generator(random_state)
-            run = BlockLanczos(S.matmat, n, Sizes.of(n, k), rng, _known_trace(S))
-            run.run(tol, max_iter, callback)
-        values, vectors, n_iter, status = run.values, run.vectors, run.n_iter, run.status
-        images = S.matmat(vectors)
-    residuals = np.linalg.norm(images - values * vectors, axis=0)
-    values, vectors, residuals = map(frozen, (values, signed(vectors), residuals))
-    return EigenPairs(values, vectors, residuals, n_iter, method or "krylov", status)
+        return EigenPairs.of(values, vectors, images, 0, "dense", Status.SOLVED)
+    check_finite(S.own)
+    S = S.written() if n <= _DENSE_AT_MOST else S
+    with single_threaded_blas():  # threads are for blocks, see `_blocked_products`
+        run = BlockLanczos(S.matmat, n, Sizes.of(n, k), as_generator(random_state), _known_trace(S))
+        run.run(tol, max_iter, callback)
+    images = S.matmat(run.vectors)
+    return EigenPairs.of(run.values, run.vectors, images, run.n_iter, "krylov", run.status)
 
 
 def _known_trace(S: GramOperator) -> float | None:
@@ -170,21 +249,32 @@ def _known_trace(S: GramOperator) -> float | None:
 
 def _dense(S: GramOperator, k: int) -> tuple[Array, Array, Array]:
     """The k largest pairs by LAPACK, descending, and S times the vectors."""
-    from scipy.linalg import eigh
-    from scipy.linalg.blas import dsymm
-
-    n = S.shape[0]
-    matrix = S.dense().T  # in the order of LAPACK
-    check_finite(matrix)
-    diagonal = matrix.diagonal().copy()
-    # for many pairs divide and conquer finds all of them sooner than the other driver some
-    most = 4 * k > n
-    which: dict[str, Any] = {"driver": "evd"} if most else {"subset_by_index": [n - k, n - 1]}
+    n, K = S.shape[0], S.dense()
+    check_finite(K)
     with single_threaded_blas() if n <= _SMALL else nullcontext():
-        values, vectors = eigh(matrix, lower=True, overwrite_a=True, check_finite=False, **which)
-        values = values[: -k - 1 : -1].copy()
-        vectors = np.ascontiguousarray(vectors[:, : -k - 1 : -1])
-        if most:  # the matrix has become its eigenvectors
-            return values, vectors, S.matmat(vectors)
-        np.fill_diagonal(matrix, diagonal)  # above it the matrix is as it was
-        return values, vectors, dsymm(1.0, matrix, vectors, lower=False)
+        if 4 * k <= n:  # for more pairs it is faster to find all
+            values, vectors = largest_pairs(K, k)
+            values, vectors = values[::-1], np.ascontiguousarray(vectors[:, ::-1])
+            images = matmul(K, vectors)
+            if _are_pairs(values, vectors, images, k, max(K.max(), -K.min())):
+                return values, vectors, images
+        values, vectors = all_pairs(K)
+        values, vectors = values[: -k - 1 : -1], np.ascontiguousarray(vectors[:, : -k - 1 : -1])
+    return values, vectors, S.matmat(vectors)
+
+
+def _are_pairs(values: Array, V: Array, images: Array, k: int, largest: float) -> bool:
+    """Whether these are k orthonormal eigenvectors, to rounding; `largest` is max |S_ij|."""
+    if len(values) < k:
+        return False
+    slack = 100.0 * len(V) * EPS
+    gaps = np.abs(V.T @ V - np.eye(k)), np.abs(images - values * V)
+    return bool(gaps[0].max() <= slack and gaps[1].max() <= slack * largest)
+
+
+def _signed(V: Array) -> Array:
+    """Columns with the sign that makes their largest entry positive; the first one at a tie."""
+    size = np.abs(V)
+    # entries equal to rounding count as ties, so that symmetric vectors have a sign too
+    first = np.argmax(size > (1.0 - 1e-6) * size.max(axis=0), axis=0)
+    return np.asarray(V * np.where(V[first, np.arange(V.shape[1])] < 0, -1.0, 1.0))

@@ -1,8 +1,11 @@
-"""Inputs of this package: points in double precision, right-hand sides, weights."""
+"""Inputs and results of this package: points in float64, right-hand sides, overflow."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from dataclasses import is_dataclass
+from functools import wraps
+from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
@@ -11,18 +14,63 @@ from mercer.engine import as_float64
 from mercer.exceptions import InputError
 from mercer.kernels import Definiteness, Kernel
 
+P = ParamSpec("P")
+R = TypeVar("R")
+
+_OVERFLOW = "numbers overflow; bring the kernel's values, right-hand sides and penalty nearer to 1"
+
+
+def refuses_overflow(function: Callable[P, R]) -> Callable[P, R]:
+    """Raise an InputError where numbers overflow, instead of a warning and a result with NaN."""
+
+    @wraps(function)
+    def checked(*arguments: P.args, **named: P.kwargs) -> R:
+        try:
+            with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+                result = function(*arguments, **named)
+        except np.linalg.LinAlgError as error:
+            raise InputError(_OVERFLOW) from error
+        parts = vars(result).values() if is_dataclass(result) else [result]
+        numbers = (np.asarray(part) for part in parts if isinstance(part, float | np.ndarray))
+        if not all(np.isfinite(a).all() for a in numbers if a.dtype.kind == "f"):
+            raise InputError(_OVERFLOW)
+        return result
+
+    return checked
+
+
+def check_kernel(kernel: Any) -> None:
+    """Raise unless this is a kernel."""
+    if not isinstance(kernel, Kernel):
+        raise InputError(
+            f"kernel must be a Kernel such as mercer.Gaussian(1.0), got {type(kernel).__name__}"
+        )
+
 
 def double_points(kernel: Kernel, X: Any, name: str = "X") -> Any:
     """The checked points of a kernel in float64, in which factorisations are computed."""
+    check_kernel(kernel)
     return as_float64(kernel.points(X, name).array)
+
+
+def check_callback(callback: Any) -> None:
+    """Raise unless this is a function or None."""
+    if callback is not None and not callable(callback):
+        raise InputError(f"callback must be a function or None, got {type(callback).__name__}")
 
 
 def as_columns(B: Any, n: int, name: str = "B") -> tuple[Array, bool]:
     """A finite float64 (n, b) matrix, and whether it was a single vector."""
-    array = np.asarray(B)
+    try:
+        array = np.asarray(B)
+    except ValueError as error:
+        raise InputError(f"{name} must be an array of numbers: {error}") from error
     if array.ndim not in (1, 2) or array.shape[0] != n or array.size == 0:
         raise InputError(f"{name} must have shape ({n},) or ({n}, b), got {array.shape}")
     flat = as_vector(array.reshape(-1), name).astype(np.float64, copy=False)
+    with np.errstate(over="ignore"):
+        if not np.isfinite(flat @ flat):
+            raise InputError(f"{name} has entries whose squares overflow; rescale it")
     return flat.reshape(n, -1), array.ndim == 1
 
 
@@ -36,6 +84,7 @@ def raw_weights(weights: Any, n: int) -> Array | None:
 
 def require_definite(kernel: Kernel, what: str) -> None:
     """Raise for kernels that are known not to be positive definite, or only conditionally."""
+    check_kernel(kernel)
     kind = kernel.flags.definiteness
     if kind in (Definiteness.CONDITIONAL, Definiteness.INDEFINITE):
         raise InputError(
@@ -45,6 +94,6 @@ def require_definite(kernel: Kernel, what: str) -> None:
 
 def one_of(value: Any, choices: tuple[str, ...], name: str) -> str:
     """Return value if it is one of the choices."""
-    if value not in choices:
+    if not isinstance(value, str) or value not in choices:
         raise InputError(f"{name} must be one of {', '.join(map(repr, choices))}, got {value!r}")
     return str(value)

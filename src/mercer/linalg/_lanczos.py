@@ -10,6 +10,7 @@ import numpy as np
 from mercer._array import Array
 from mercer._progress import Callback, Step
 from mercer._status import Status
+from mercer._threads import interruptible
 from mercer.linalg._blocked_products import matmul, transposed_matmul
 
 Product = Callable[[Array], Array]
@@ -77,7 +78,7 @@ class BlockLanczos:
         wanted = self.sizes.wanted
         while True:
             coupling, last = self._extend()
-            theta, Y = np.linalg.eigh(self.T[: self.size, : self.size])
+            theta, Y = interruptible(np.linalg.eigh, self.T[: self.size, : self.size])
             theta, Y = theta[::-1], Y[:, ::-1]
             residual = np.linalg.norm(coupling @ Y[last, :wanted], axis=0)
             scale = float(np.abs(theta).max())
@@ -139,8 +140,7 @@ class BlockLanczos:
         H[last] = 0.5 * (H[last] + H[last].T)
         self.T[: self.size, last] = H
         self.T[last, : self.size] = H.T
-        scale = np.linalg.norm(H)
-        self.next, coupling = self._factored(W, Q, float(scale))
+        self.next, coupling = self._factored(W, Q, float(np.linalg.norm(H)))
         return coupling, last
 
     def _factored(self, W: Array, Q: Array, scale: float) -> tuple[Array, Array]:
@@ -148,7 +148,7 @@ class BlockLanczos:
         room = min(self.block, self.n - self.size)
         if room == 0:
             return np.empty((self.n, 0)), np.zeros((0, W.shape[1]))
-        N, R = np.linalg.qr(W)
+        N, R = interruptible(np.linalg.qr, W)
         U, s, Vt = np.linalg.svd(R)
         rank = min(room, int(np.sum(s > 10.0 * _EPS * np.sqrt(self.n) * scale)))
         N, C = matmul(N, U[:, :rank]), s[:rank, None] * Vt[:rank]

@@ -1,14 +1,23 @@
-"""Nystrom: a kernel matrix of low rank from landmarks, and features of new points."""
+"""Nystrom: a kernel matrix of low rank from landmarks, rules to choose them, leverage scores."""
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from mercer import engine
-from mercer._array import Array, check_same_columns, frozen, positive_int
+from mercer._array import (
+    Array,
+    Points,
+    check_same_columns,
+    frozen,
+    is_sparse,
+    positive,
+    positive_int,
+)  # fmt: skip
 from mercer._random import as_generator
 from mercer._status import Status
 from mercer._threads import map_threads, single_threaded_blas
@@ -16,10 +25,12 @@ from mercer.engine import n_rows
 from mercer.exceptions import InputError
 from mercer.kernels import Kernel
 from mercer.linalg._blocked_products import blocks
-from mercer.linalg._inputs import double_points, one_of, require_definite
-from mercer.linalg._landmarks import RULES
+from mercer.linalg._dense import EPS, check_finite, independent
+from mercer.linalg._inputs import double_points, one_of, refuses_overflow, require_definite
+from mercer.linalg._pivoted_cholesky import INDEFINITE, pivoted_cholesky
 
-_EPS = float(np.finfo(np.float64).eps)
+_RULES = ("uniform", "kmeans", "leverage", "pivoted")
+_LLOYD = 10  # iterations of k-means: landmarks need not be optimal
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,6 +88,7 @@ class Nystrom:
         return _features(self.kernel, Y, self.landmarks, self.triangle)
 
 
+@refuses_overflow
 def nystrom(
     kernel: Kernel, X: Any, n_landmarks: int, *, rule: str = "uniform", random_state: Any = None
 ) -> Nystrom:
@@ -89,7 +101,7 @@ def nystrom(
     Parameters
     ----------
     kernel : Kernel
-        Not known to be indefinite.
+        Positive definite on X.
     X : array_like of shape (n, d), or other points of the kernel's domain
     n_landmarks : int
         The number of landmarks; more than n are n.
@@ -125,39 +137,129 @@ def nystrom(
     require_definite(kernel, "nystrom")
     points = double_points(kernel, X)
     size = min(positive_int(n_landmarks, "n_landmarks"), n_rows(points))
-    choose = RULES[one_of(rule, tuple(RULES), "rule")]
+    one_of(rule, _RULES, "rule")
     with single_threaded_blas():  # threads are for blocks, see `_blocked_products`
-        Z, index = choose(kernel, points, size, as_generator(random_state))
-        n_chosen = n_rows(Z)
-        order, T = _independent(kernel, Z)
+        Z, index = _landmarks(kernel, points, size, rule, as_generator(random_state))
+        order, T = _triangle(kernel, Z)
+        status = Status.SOLVED if len(T) == n_rows(Z) else Status.TRUNCATED
         Z, index = Z[order], None if index is None else frozen(index[order])
         L = _features(kernel, points, Z, T)
-    left = engine.diagonal(kernel.program, points).astype(np.float64) - np.einsum("ij,ij->i", L, L)
-    status = Status.SOLVED if len(T) == n_chosen else Status.TRUNCATED
-    error = max(float(left.sum()), 0.0)
+    error = float(_unexplained(kernel, points, L).sum())
     return Nystrom(kernel, Z, index, frozen(L), error, status, frozen(T))
 
 
-def _independent(kernel: Kernel, Z: Any) -> tuple[Array, Array]:
-    """Which landmarks are independent to rounding, and T with W = T T' for them.
+@refuses_overflow
+def leverage_scores(
+    kernel: Kernel, X: Any, penalty: float, *, n_sketch: int | None = None, random_state: Any = None
+) -> Array:
+    """Return ridge leverage scores, l_i = [K (K + penalty I)^-1]_ii, approximately.
+
+    From s points J drawn uniformly,
+
+        l_i ~ (k(x_i, x_i) - k_iJ (K_JJ + (s/n) penalty I)^-1 k_Ji) / penalty,
+
+    clipped to [0, 1]: what ridge regression on J leaves of the feature of x_i. With s = n the
+    formula is exact. The scores sum to the effective dimension, the number of directions that a
+    penalty of this size leaves free.
+
+    Parameters
+    ----------
+    kernel, X, random_state
+        As in `nystrom`.
+    penalty : float
+        > 0.
+    n_sketch : int or None
+        The number s of points in J; None for n, the exact scores at O(n^3).
+
+    Returns
+    -------
+    array of shape (n,)
+
+    References
+    ----------
+    Alaoui, Mahoney (2015), Fast randomized kernel ridge regression with statistical guarantees;
+    Musco, Musco (2017), Recursive sampling for the Nystrom method.
+
+    Examples
+    --------
+    A point that stands alone has more leverage than one of a pair.
+
+    >>> import mercer as mc
+    >>> from mercer import linalg
+    >>> linalg.leverage_scores(mc.Gaussian(1.0), [[0.0], [0.0], [9.0]], 0.5).round(4)
+    array([0.4   , 0.4   , 0.6667])
+    """
+    require_definite(kernel, "leverage_scores")
+    points = double_points(kernel, X)
+    positive(penalty, "penalty")
+    n = n_rows(points)
+    s = n if n_sketch is None else min(n, positive_int(n_sketch, "n_sketch"))
+    J = np.arange(n) if s == n else as_generator(random_state).choice(n, s, replace=False)
+    with single_threaded_blas():
+        left = _left_by_ridge(kernel, points, J, penalty * s / n)
+    return np.clip(left / penalty, 0.0, 1.0)
+
+
+def _landmarks(
+    kernel: Kernel, X: Any, size: int, rule: str, rng: np.random.Generator
+) -> tuple[Any, Array | None]:
+    """Landmarks, and their row numbers where they are rows of X."""
+    if rule == "kmeans":
+        return _centres(kernel, X, size, rng), None
+    if rule == "pivoted":
+        low = pivoted_cholesky(kernel, Points(X, kernel.domain), max_rank=size, tol=0.0)
+        return X[low.pivots], low.pivots
+    index = rng.choice(n_rows(X), size, replace=False)
+    if rule == "leverage":
+        # the penalty is the mean that the uniform sample leaves of the trace per landmark: then
+        # about as many directions count as there are landmarks
+        penalty = float(_left_by_ridge(kernel, X, index, 0.0).sum()) / size
+        own = engine.diagonal(kernel.program, X)
+        if penalty > 1e-14 * float(own.sum()):  # else the sample explains everything
+            left = _left_by_ridge(kernel, X, index, penalty * size / n_rows(X))
+            scores = np.clip(left / penalty, 1e-12, 1.0)
+            index = rng.choice(n_rows(X), size, replace=False, p=scores / scores.sum())
+    return X[index], index
+
+
+def _centres(kernel: Kernel, X: Any, size: int, rng: np.random.Generator) -> Array:
+    """Centres of k-means: of the original points, clustered where the kernel measures distances."""
+    from sklearn.cluster import KMeans
+    from sklearn.exceptions import ConvergenceWarning
+
+    if not kernel.domain.is_vector or is_sparse(X):
+        raise InputError('rule="kmeans" needs dense points that are vectors; use another rule')
+    maps = {getattr(v, "maps", ()) for v in kernel.program.variables}
+    Z = engine.apply_all(maps.pop() if len(maps) == 1 else (), X)
+    distinct = np.unique(Z, axis=0).shape[0]
+    seed = int(rng.integers(2**31 - 1))
+    model = KMeans(min(size, distinct), n_init=1, max_iter=_LLOYD, random_state=seed)
+    with warnings.catch_warnings():  # fewer clusters are no harm
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        labels = model.fit(Z).labels_
+    counts = np.bincount(labels)
+    sums = np.zeros((counts.size, X.shape[1]))
+    np.add.at(sums, labels, X)
+    return np.asarray((sums / np.maximum(counts, 1)[:, None])[counts > 0])
+
+
+def _triangle(kernel: Kernel, Z: Any, ridge: float = 0.0) -> tuple[Array, Array]:
+    """Which landmarks are independent to rounding, and T with W + ridge I = T T' for them.
 
     Features are scaled to length one before they are compared, so that a kernel whose k(x, x)
     varies by orders of magnitude does not lose its small ones.
     """
-    from scipy.linalg.lapack import dpstrf
-
     if n_rows(Z) == 0:
         return np.zeros(0, dtype=np.intp), np.zeros((0, 0))
-    W = engine.gram(kernel.program, Z, Z).astype(np.float64)
+    W = np.ascontiguousarray(engine.gram(kernel.program, Z, Z), dtype=np.float64)
+    check_finite(W)
+    W[np.diag_indices(len(W))] += ridge
     length = np.sqrt(np.maximum(W.diagonal(), 0.0))
     length[length == 0.0] = 1.0
     W /= length[:, None]
     W /= length[None, :]
-    T, order, rank, info = dpstrf(W, tol=max(10, len(W)) * _EPS, lower=1)
-    if info < 0:
-        raise InputError("the kernel matrix of the landmarks has NaN entries")
-    order = np.asarray(order[:rank] - 1, dtype=np.intp)
-    return order, np.tril(T[:rank, :rank]) * length[order][:, None]
+    order, T = independent(W, max(10, len(W)) * EPS)
+    return order, T * length[order][:, None]
 
 
 def _features(kernel: Kernel, Y: Any, Z: Any, T: Array) -> Array:
@@ -174,3 +276,22 @@ def _features(kernel: Kernel, Y: Any, Z: Any, T: Array) -> Array:
 
     map_threads(solve, blocks(len(C), len(T) ** 2))
     return C
+
+
+def _unexplained(kernel: Kernel, X: Any, L: Array) -> Array:
+    """k(x_i, x_i) - |z_i|^2 >= 0 for the features z_i in the rows of L."""
+    own = engine.diagonal(kernel.program, X).astype(np.float64)
+    left = own - np.einsum("ij,ij->i", L, L)
+    if np.any(left < -INDEFINITE * np.abs(own)):
+        raise InputError(
+            f"{kernel!r} is not positive definite on these points, so landmarks cannot stand for "
+            "them; use a positive definite kernel"
+        )
+    return np.asarray(np.maximum(left, 0.0))
+
+
+def _left_by_ridge(kernel: Kernel, X: Any, J: Array, ridge: float) -> Array:
+    """k(x_i, x_i) - k_iJ (K_JJ + ridge I)^-1 k_Ji, shape (n,)."""
+    order, T = _triangle(kernel, X[J], ridge)
+    L = _features(kernel, X, X[J[order]], T)
+    return _unexplained(kernel, X, L)

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from mercer import engine
-from mercer._array import Array, as_weights
+from mercer._array import Array, Points, as_weights
 from mercer.engine import Dense, n_rows
+from mercer.exceptions import InputError
 from mercer.kernels import Kernel
 from mercer.linalg._blocked_products import matmul
 from mercer.linalg._inputs import as_columns, double_points, raw_weights
@@ -20,22 +21,28 @@ from mercer.linalg._inputs import as_columns, double_points, raw_weights
 class GramOperator:
     """S = D^(1/2) (I - 1 w') K (I - w 1') D^(1/2), applied without being written down.
 
-    K is the Gram matrix of the points, D holds the weights and w = weights / sum. Without weights
-    D = I; without centring the projections are left out. Made by `gram_operator`.
+    K is the Gram matrix of the points, D = diag(weights) and w = weights / sum. Without weights
+    D = I; without centring the projections are left out. Everything is computed in float64, and
+    products are as exact as `options(tolerance=...)` asks for: to rounding, by default.
 
-    Attributes
+    Parameters
     ----------
     kernel : Kernel
-    points : the points x_i, checked
-    centred : bool
-    weights : array of shape (n,) or None
+    points : array_like of shape (n, d), or other points of the kernel's domain
+    centred : bool, default=False
+        Subtract the (weighted) mean of the features: I - 1 w' instead of I.
+    weights : array_like of shape (n,), optional
+        Weights >= 0. A weight of 2 is the same as repeating the row: the eigenvalues other than
+        zero agree.
+    held : bool, default=False
+        Keep K in memory from the first product on: n^2 numbers.
 
     Examples
     --------
     >>> import numpy as np
     >>> import mercer as mc
     >>> from mercer import linalg
-    >>> S = linalg.gram_operator(mc.Linear(), [[1.0], [3.0]], centred=True)
+    >>> S = linalg.GramOperator(mc.Linear(), [[1.0], [3.0]], centred=True)
     >>> S.shape, S.diag
     ((2, 2), array([1., 1.]))
     >>> S @ np.array([1.0, 0.0])
@@ -44,8 +51,17 @@ class GramOperator:
 
     kernel: Kernel
     points: Any
+    _: KW_ONLY
     centred: bool = False
-    weights: Array | None = None
+    weights: Any = None
+    held: bool = False
+
+    def __post_init__(self) -> None:
+        points = double_points(self.kernel, self.points)
+        if not isinstance(self.centred, bool | np.bool_):
+            raise InputError(f"centred must be True or False, got {self.centred!r}")
+        object.__setattr__(self, "points", points)
+        object.__setattr__(self, "weights", raw_weights(self.weights, n_rows(points)))
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -53,11 +69,16 @@ class GramOperator:
         return n_rows(self.points), n_rows(self.points)
 
     @cached_property
+    def own(self) -> Array:
+        """k(x_i, x_i), shape (n,)."""
+        return engine.diagonal(self.kernel.program, self.points).astype(np.float64)
+
+    @cached_property
     def diag(self) -> Array:
         """The diagonal, shape (n,); k(x_i, x_i) unless centred or weighted."""
-        diagonal = engine.diagonal(self.kernel.program, self.points).astype(np.float64)
+        diagonal = self.own
         if self.centred:
-            diagonal += self._share @ self.mean - 2.0 * self.mean
+            diagonal = diagonal + (self._share @ self.mean - 2.0 * self.mean)
         return diagonal if self.weights is None else self.weights * diagonal
 
     @cached_property
@@ -81,26 +102,26 @@ class GramOperator:
 
     def dense(self) -> Array:
         """Return S written out, shape (n, n)."""
-        S = self._matrix()
+        S = self._K.copy() if "_K" in self.__dict__ else self._gram()
         if self.centred:
-            mean = S @ self._share
-            self.__dict__.setdefault("mean", mean)  # which `diag` and `trace` ask for
-            S -= mean[:, None]
-            S -= mean[None, :]
-            S += self._share @ mean
-        if self._root is not None:
-            S *= self._root[:, None]
-            S *= self._root[None, :]
+            self.__dict__.setdefault("mean", S @ self._share)  # which `diag` and `trace` ask for
+        self._out(S)
+        self._out(S.T)
         return S
 
     def written(self) -> GramOperator:
-        """Return the same operator with K in memory from its first product on: n^2 numbers."""
-        return _Written(self.kernel, self.points, self.centred, self.weights)
+        """Return the same operator, `held`."""
+        if self.held:
+            return self
+        return replace(self, points=Points(self.points, self.kernel.domain), held=True)
 
-    def _matrix(self) -> Array:
-        """K, to be written on."""
+    def _gram(self) -> Array:
         K = engine.gram(self.kernel.program, self.points, self.points)
-        return K.astype(np.float64, copy=False)
+        return np.ascontiguousarray(K, dtype=np.float64)
+
+    @cached_property
+    def _K(self) -> Array:
+        return self._gram()
 
     @cached_property
     def _share(self) -> Array:
@@ -124,6 +145,9 @@ class GramOperator:
         return Z
 
     def _sum(self, U: Array) -> Array:
+        """K U."""
+        if self.held:
+            return matmul(self._K, U)
         X = self.points
         value = engine.fields(self.kernel.program, X, X, Dense(U)).value
         return np.array(value, dtype=np.float64, copy=None)
@@ -132,57 +156,3 @@ class GramOperator:
         centred = "centred " if self.centred else ""
         weighted = "weighted " if self.weights is not None else ""
         return f"<{centred}{weighted}GramOperator of {self.kernel!r} on {self.shape[0]} points>"
-
-
-class _Written(GramOperator):
-    """Products read K instead of computing it again."""
-
-    @cached_property
-    def _held(self) -> Array:
-        return super()._matrix()
-
-    def _matrix(self) -> Array:
-        return self._held.copy() if "_held" in self.__dict__ else super()._matrix()
-
-    def _sum(self, U: Array) -> Array:
-        return matmul(self._held, U)
-
-    def written(self) -> GramOperator:
-        """Itself."""
-        return self
-
-
-def gram_operator(
-    kernel: Kernel, X: Any, *, centred: bool = False, weights: Any = None
-) -> GramOperator:
-    """Return the Gram matrix of X as an operator, S = D^(1/2) (I - 1 w') K (I - w 1') D^(1/2).
-
-    Parameters
-    ----------
-    kernel : Kernel
-    X : array_like of shape (n, d), or other points of the kernel's domain
-        float32 points are taken to float64, in which everything is computed.
-    centred : bool, default=False
-        Subtract the (weighted) mean of the features: I - 1 w' instead of I.
-    weights : array_like of shape (n,), optional
-        Weights >= 0, as they are: D = diag(weights), w = weights / sum. A weight of 2 is the same
-        as repeating the row: the eigenvalues other than zero agree.
-
-    Returns
-    -------
-    GramOperator
-        With `shape`, `diag`, `trace`, `matmat(V)` and `@`. Products are as exact as
-        `options(tolerance=...)` asks for: to rounding, by default.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> import mercer as mc
-    >>> from mercer import linalg
-    >>> S = linalg.gram_operator(mc.Gaussian(1.0), [[0.0], [1.0]])
-    >>> S.matmat(np.eye(2)).round(4)
-    array([[1.    , 0.6065],
-           [0.6065, 1.    ]])
-    """
-    points = double_points(kernel, X)
-    return GramOperator(kernel, points, bool(centred), raw_weights(weights, n_rows(points)))

@@ -13,11 +13,11 @@ from mercer._status import Status
 from mercer.engine import n_rows
 from mercer.kernels import Kernel
 from mercer.linalg._blocked_products import matmul
-from mercer.linalg._inputs import double_points, require_definite
+from mercer.linalg._inputs import double_points, refuses_overflow, require_definite
 
 _EPS = float(np.finfo(np.float64).eps)
 _SLACK = 32.0  # times eps: what of k(x, x) is rounding
-_INDEFINITE = 1e-6  # of k(x, x): below minus this is no rounding error, pivots being tiny or not
+INDEFINITE = 1e-6  # of k(x, x): below minus this is no rounding error, pivots being tiny or not
 _FIRST = 32  # columns for which room is made at the start; doubled when they are used up
 
 
@@ -57,6 +57,7 @@ class PivotedCholesky:
         return int(self.pivots.size)
 
 
+@refuses_overflow
 def pivoted_cholesky(
     kernel: Kernel, X: Any, *, max_rank: int | None = 1000, tol: float = 1e-8
 ) -> PivotedCholesky:
@@ -112,31 +113,26 @@ def pivoted_cholesky(
         status = _verdict(left, own, tol * total, len(pivots), most)
         if status is not None:
             break
-        if len(pivots) == L.shape[1]:
-            room = min(most - len(pivots), len(pivots))
-            L = np.pad(L, ((0, 0), (0, room)))
-        p = int(np.argmax(left - _slack(own, len(pivots))))
-        L[:, len(pivots)] = _column(kernel, points, L[:, : len(pivots)], p, left)
+        r = len(pivots)
+        if r == L.shape[1]:
+            L = np.pad(L, ((0, 0), (0, min(most - r, r))))
+        p = int(np.argmax(left - _slack(own, r)))
+        column = engine.gram(kernel.program, points, points[p : p + 1])[:, 0].astype(np.float64)
+        column -= matmul(L[:, :r], L[p, :r, None])[:, 0]
+        column /= np.sqrt(left[p])
+        column[p] = np.sqrt(left[p])
+        left -= column * column
+        left[p] = 0.0
+        L[:, r] = column
         pivots.append(p)
     factor = frozen(L[:, : len(pivots)])
     error = float(np.maximum(left, 0.0).sum())
     return PivotedCholesky(factor, frozen(np.array(pivots, dtype=np.intp)), error, status)
 
 
-def _column(kernel: Kernel, X: Any, L: Array, p: int, left: Array) -> Array:
-    """The next column of L, from pivot p; what it explains is taken from `left`."""
-    column = engine.gram(kernel.program, X, X[p : p + 1])[:, 0].astype(np.float64)
-    column -= matmul(L, L[p, :, None])[:, 0]
-    column /= np.sqrt(left[p])
-    column[p] = np.sqrt(left[p])
-    left -= column * column
-    left[p] = 0.0
-    return column
-
-
 def _verdict(left: Array, own: Array, level: float, rank: int, most: int) -> Status | None:
     """Why to stop here; None to go on."""
-    if np.any(left < -_INDEFINITE * np.abs(own)):
+    if np.any(left < -INDEFINITE * np.abs(own)):
         return Status.INDEFINITE
     if float(np.maximum(left, 0.0).sum()) <= level:
         return Status.CONVERGED

@@ -1,26 +1,25 @@
-"""Systems with a kernel matrix plus a penalty: by Cholesky, eigenpairs or conjugate gradients."""
+"""Linear systems with a kernel matrix or a low-rank matrix, plus a multiple of the identity."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from mercer._array import Array, Points, non_negative, positive, positive_int
+from mercer._array import Array, Points, as_points, is_sparse, non_negative, positive, positive_int
 from mercer._progress import Callback
 from mercer._status import Status
-from mercer._threads import single_threaded_blas
+from mercer._threads import interruptible, single_threaded_blas
 from mercer.exceptions import InputError
 from mercer.kernels import Kernel
-from mercer.linalg._cholesky import NotDefiniteError, by_cholesky, by_eigen
-from mercer.linalg._conjugate_gradients import ConjugateGradients, Product
-from mercer.linalg._inputs import as_columns, one_of
+from mercer.linalg._blocked_products import matmul, transposed_matmul, triangular_factor
+from mercer.linalg._conjugate_gradients import ConjugateGradients, Product, relative
+from mercer.linalg._dense import NotDefiniteError, by_cholesky, by_eigen
+from mercer.linalg._inputs import as_columns, check_callback, one_of, refuses_overflow
 from mercer.linalg._nystrom import Nystrom, nystrom
-from mercer.linalg._operator import GramOperator, gram_operator
+from mercer.linalg._operator import GramOperator
 from mercer.linalg._pivoted_cholesky import PivotedCholesky, pivoted_cholesky
-from mercer.linalg._result import Solution
-from mercer.linalg._woodbury import ShiftedLowRank, relative
 
 DIRECT_UP_TO = 10_000
 EIGEN_UP_TO = 3_000
@@ -29,6 +28,63 @@ _PRECONDITIONERS = ("nystrom", "pivoted", "none")
 _MOST = 1 << 26  # numbers that a preconditioner of default rank may hold
 
 
+@dataclass(frozen=True, eq=False)
+class Solution:
+    """The solution of a linear system; with several right-hand sides one entry for each.
+
+    Attributes
+    ----------
+    coef : array of shape (n,) or (n, b)
+        The solution A.
+    residual : float or array of shape (b,)
+        |M A - B| / |B| of each column, from a fresh product with the matrix M, jitter left out
+        (of kernel sums as exact as `options(tolerance=...)` asks for).
+    n_iter : int or array of shape (b,)
+        Iterations; 0 for a direct method.
+    jitter : float
+        What was added to the diagonal beyond the penalty because the matrix was not positive
+        definite to rounding; 0 if nothing was.
+    rank : int
+        Eigenvalues that were used: n, or fewer where singular ones were left out.
+    method : str
+        What was done: `cholesky`, `eigen`, `cg` or `woodbury`.
+    status : Status or tuple of b Status
+        Why it stopped.
+
+    Examples
+    --------
+    >>> import mercer as mc
+    >>> from mercer import linalg
+    >>> twice = [[0.0], [0.0], [1.0]]  # a duplicate makes K singular
+    >>> solution = linalg.solve(mc.Gaussian(1.0), twice, [1.0, 1.0, 0.0], penalty=0.0)
+    >>> solution.coef.round(4), solution.rank, solution.status.name
+    (array([ 0.791 ,  0.791 , -0.9595]), 2, 'TRUNCATED')
+    """
+
+    coef: Array
+    residual: Any
+    n_iter: Any
+    jitter: float
+    rank: int
+    method: str
+    status: Status | tuple[Status, ...]
+
+    @property
+    def ok(self) -> bool:
+        """Whether every column is what was asked for."""
+        statuses = self.status if isinstance(self.status, tuple) else (self.status,)
+        return all(status.ok for status in statuses)
+
+    def first(self) -> Solution:
+        """The solution for the first right-hand side, without the axis of columns."""
+        assert isinstance(self.status, tuple)
+        residual, n_iter = float(self.residual[0]), int(self.n_iter[0])
+        return replace(
+            self, coef=self.coef[:, 0], residual=residual, n_iter=n_iter, status=self.status[0]
+        )
+
+
+@refuses_overflow
 def solve(
     kernel: Kernel,
     X: Any,
@@ -100,11 +156,12 @@ def solve(
     >>> solution.method, solution.status.name, solution.jitter
     ('cholesky', 'SOLVED', 0.0)
     """
-    S = gram_operator(kernel, X, weights=weights)
+    S = GramOperator(kernel, X, weights=weights)
     penalty = non_negative(penalty, "penalty")
     B, single = as_columns(B, S.shape[0])
     positive(tol, "tol")
     positive_int(max_iter, "max_iter")
+    check_callback(callback)
     if method is not None:
         one_of(method, _METHODS, "method")
     root = None if S.weights is None else np.sqrt(S.weights)
@@ -117,13 +174,92 @@ def solve(
         coef, statuses = cg.coef, tuple(cg.status)
         solution = Solution(coef, cg.residual, cg.n_iter, 0.0, len(coef), "cg", statuses)
     else:
-        solution = _direct(S, right, penalty, method)
+        solution = _solve_dense(S, right, penalty, method)
     if root is not None:
         solution = replace(solution, coef=root[:, None] * solution.coef)
     return solution.first() if single else solution
 
 
-def _direct(S: GramOperator, B: Array, penalty: float, method: str | None) -> Solution:
+@refuses_overflow
+def woodbury(L: Any, B: Any, penalty: float) -> Solution:
+    """Solve (L L' + penalty I) A = B in O(n r^2) operations for L of shape (n, r).
+
+    The matrix inversion lemma, A = (B - L (L'L + penalty I)^-1 L' B) / penalty, in the singular
+    vectors of L = U diag(s) V', where nothing cancels:
+
+        A = U diag(1 / (s^2 + penalty)) U' B + (B - U U' B) / penalty.
+
+    Parameters
+    ----------
+    L : array_like of shape (n, r)
+        A factor of a matrix of low rank, such as `nystrom` and `pivoted_cholesky` give.
+    B : array_like of shape (n,) or (n, b)
+    penalty : float
+        > 0.
+
+    Returns
+    -------
+    Solution
+
+    References
+    ----------
+    A. Rudi and P. Gaillard, Kernel methods (lecture notes, 2021), section 4.
+
+    Examples
+    --------
+    >>> from mercer import linalg
+    >>> linalg.woodbury([[1.0], [1.0]], [3.0, 0.0], 1.0).coef.round(6)
+    array([ 2., -1.])
+    """
+    L = as_points(L, "L")
+    if is_sparse(L):
+        raise InputError("L must be dense; use L.toarray()")
+    L = L.astype(np.float64, copy=False)
+    B, single = as_columns(B, L.shape[0])
+    penalty = positive(penalty, "penalty")
+    with single_threaded_blas():  # threads are for blocks, see `_blocked_products`
+        U, s, _ = interruptible(np.linalg.svd, L, False)
+        inside = transposed_matmul(U, B)
+        A = matmul(U, inside / (s**2 + penalty)[:, None])
+        if L.shape[1] < L.shape[0]:
+            outside = B - matmul(U, inside)
+            outside -= matmul(U, transposed_matmul(U, outside))  # again: what rounding left along U
+            A += outside / penalty
+        residual = relative(B - matmul(L, transposed_matmul(L, A)) - penalty * A, B)
+    solution = _direct(A, residual, len(A), "woodbury", Status.SOLVED)
+    return solution.first() if single else solution
+
+
+class ShiftedLowRank:
+    """L L' + s I, factored once and solved often, at O(n r) for each right-hand side.
+
+    By the lemma, A = (B - L (R'R)^-1 L' B) / s with R from a QR decomposition of L stacked on
+    sqrt(s) I: L'L + s I = R'R is never formed, so that its condition is not squared.
+    """
+
+    def __init__(self, L: Array, shift: float) -> None:
+        self.L, self.shift = L, shift
+        self.small = L.shape[1] < L.shape[0]
+        self.R = triangular_factor(L if self.small else L.T, shift)
+
+    def solve(self, B: Array) -> Array:
+        """(L L' + s I)^-1 B."""
+        if not self.small:
+            return self._inner(B)
+        out = matmul(self.L, self._inner(transposed_matmul(self.L, B)))
+        np.subtract(B, out, out=out)
+        out /= self.shift
+        return out
+
+    def _inner(self, T: Array) -> Array:
+        """(R'R)^-1 T."""
+        from scipy.linalg import solve_triangular
+
+        half = solve_triangular(self.R, T, trans="T", check_finite=False)
+        return np.asarray(solve_triangular(self.R, half, check_finite=False))
+
+
+def _solve_dense(S: GramOperator, B: Array, penalty: float, method: str | None) -> Solution:
     K, n = S.dense(), S.shape[0]
     exact = method is None and penalty == 0.0 and n <= EIGEN_UP_TO
     if method != "eigen":
@@ -137,11 +273,11 @@ def _direct(S: GramOperator, B: Array, penalty: float, method: str | None) -> So
                 ) from None
         else:
             status = Status.JITTERED if jitter else Status.SOLVED
-            return Solution.direct(coef, relative(rest, B), n, "cholesky", status, jitter)
+            return _direct(coef, relative(rest, B), n, "cholesky", status, jitter)
     coef, rank = by_eigen(K, B, penalty)
     residual = relative(B - S.matmat(coef) - penalty * coef, B)
     status = Status.SOLVED if rank == n else Status.TRUNCATED
-    return Solution.direct(coef, residual, rank, "eigen", status)
+    return _direct(coef, residual, rank, "eigen", status)
 
 
 def _by_cg(
@@ -180,3 +316,12 @@ def _factor(S: GramOperator, given: Any, random_state: Any) -> tuple[Array, floa
         return low.factor, low.trace_error
     L = np.sqrt(S.weights)[:, None] * low.factor
     return L, float(S.trace - np.sum(L * L))
+
+
+def _direct(
+    coef: Array, residual: Array, rank: int, method: str, status: Status, jitter: float = 0.0
+) -> Solution:
+    """The solution of a method without iterations."""
+    b = residual.size
+    n_iter = np.zeros(b, dtype=np.intp)
+    return Solution(coef, residual, n_iter, jitter, rank, method, (status,) * b)

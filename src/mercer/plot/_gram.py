@@ -11,7 +11,7 @@ from mercer._threads import single_threaded_blas
 from mercer.engine import n_rows
 from mercer.exceptions import InputError
 from mercer.kernels import Kernel
-from mercer.plot._panels import as_names, draw_eigenvalues, kernel_axes
+from mercer.plot._panels import as_names, draw_eigenvalues, kernel_title, panels
 
 _WRITTEN = 9  # up to this many points, values are written into the matrix
 _BELOW = 12  # up to this many points, columns have names, too
@@ -50,7 +50,7 @@ def plot_gram(kernel: Kernel, points: Any, labels: Any = None, *, axes: Any = No
     names = _default_names(points, n) if labels is None else as_names(labels, n, "labels")
     K = np.asarray(kernel(points), dtype=np.float64)
     height = float(np.clip(1.3 + 0.32 * n, 2.6, 4.4))
-    left, right = kernel_axes(axes, kernel, (7.4, height), (1.6, 1.0))
+    left, right = panels(axes, (7.4, height), (1.6, 1.0), kernel_title(kernel))
     _draw_matrix(left, K, names)
     with single_threaded_blas():
         draw_eigenvalues(right, K)

@@ -19,8 +19,9 @@ from mercer.plot._panels import (
     ORANGE,
     SHOWN,
     draw_eigenvalues,
-    kernel_axes,
+    kernel_title,
     log_scale,
+    panels,
     tidy,
 )
 from mercer.plot._spectra import Parts, parts
@@ -73,7 +74,7 @@ def plot_kernel(
             "plot_gram(kernel, points)"
         )
     grid, K = _on_grid(kernel) if x is None else _on_given(kernel, x)
-    left, middle, right = kernel_axes(axes, kernel, (7.4, 2.35), (1, 1, 1))
+    left, middle, right = panels(axes, (7.4, 2.35), (1, 1, 1), kernel_title(kernel))
     with single_threaded_blas():  # the matrices are too small for threads
         _draw_values(left, grid, K)
         _draw_spectrum(middle, kernel, K)

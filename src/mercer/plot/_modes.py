@@ -11,7 +11,7 @@ from mercer._array import Array, as_points, is_sparse, positive_int
 from mercer.exceptions import InputError
 from mercer.methods import Modes, mean_shift
 from mercer.methods.modes._scale_space import ScaleSpace
-from mercer.plot._panels import BLUE, GREEN, GREY, ORANGE, PINK, Picture, as_names, given_axes, tidy
+from mercer.plot._panels import BLUE, GREEN, GREY, ORANGE, PINK, as_names, panels, tidy
 
 _COLOURS = (BLUE, ORANGE, GREEN, PINK, "#E69F00", "#56B4E9")
 _MARKERS = ("o", "s", "^", "D", "v")
@@ -65,16 +65,16 @@ def plot_modes(
             f"X must be the starts that were labelled, shape {(len(labels), d)}, got {X.shape}"
         )
     names = [f"x{j}" for j in range(d)] if names is None else as_names(names, d)
-    axis = _axis(axes, (4.6, 2.8) if d == 1 else (4.6, 3.9))
+    axis = panels(axes, (4.6, 2.8) if d == 1 else (4.6, 3.9))[0]
     without = int(np.sum(labels < 0))
     free = f", {without} point{'' if without == 1 else 's'} without" if without else ""
-    tidy(axis, _counted(len(modes)) + free)
+    title = _counted(len(modes)) + free
     if d == 1:
         _draw_line(axis, X[:, 0], labels, modes[:, 0], heights, density)
-        _label(axis, names[0], "density")
+        tidy(axis, title, names[0], "density")
         return axis.figure
     i, j = _pair(columns, d)
-    _label(axis, names[i], names[j])
+    tidy(axis, title, names[i], names[j])
     _draw_points(axis, X[:, [i, j]], labels)
     if density is not None and d == 2:
         low, high = _box(X)
@@ -132,17 +132,16 @@ def plot_basins(
     grid = np.stack(np.meshgrid(across, up), axis=-1).reshape(-1, 2)
     found = mean_shift(density, grid)
     labels = found.labels.reshape(resolution, resolution)
-    axis = _axis(axes, (4.6, 3.9))
+    axis = panels(axes, (4.6, 3.9))[0]
     extent = (low[0], high[0], low[1], high[1])
     axis.imshow(_coloured(labels, len(found)), extent=extent, origin="lower", aspect="auto",
                 interpolation="nearest")  # fmt: skip
     _draw_contours(axis, density, low, high, resolution)
     axis.plot(*X.T, ".", ms=2.8, color="#303030", alpha=0.6, mew=0)
     _draw_modes(axis, found.points)
-    axis.set_xlim(low[0], high[0])
-    axis.set_ylim(low[1], high[1])
-    tidy(axis, f"{_counted(len(found))} and {'its basin' if len(found) == 1 else 'their basins'}")
-    _label(axis, *names)
+    axis.set(xlim=extent[:2], ylim=extent[2:])
+    whose = "its basin" if len(found) == 1 else "their basins"
+    tidy(axis, f"{_counted(len(found))} and {whose}", *names)
     return axis.figure
 
 
@@ -164,9 +163,9 @@ def plot_scale_space(space: ScaleSpace, *, axes: Any = None) -> Any:
     >>> plot_scale_space(space).axes[0].get_title()
     '2 modes from 0.03162 to 2.828; in the middle 0.2991'
     """
-    from matplotlib.ticker import FuncFormatter, LogLocator
+    from matplotlib.ticker import LogLocator
 
-    axis = _axis(axes, (4.6, 2.9))
+    axis = panels(axes, (4.6, 2.9))[0]
     p = space.longest
     axis.axvspan(p.low, p.high, color=ORANGE, alpha=0.15, lw=0)
     axis.axvline(p.middle, color=ORANGE, lw=1.1, ls="--")
@@ -181,20 +180,11 @@ def plot_scale_space(space: ScaleSpace, *, axes: Any = None) -> Any:
     axis.yaxis.set_minor_formatter("")
     if space.bandwidths[-1] <= 100.0 * space.bandwidths[0]:  # label 1, 2 and 5 of each decade
         axis.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
-        axis.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+        axis.xaxis.set_major_formatter("{x:g}")
         axis.xaxis.set_minor_formatter("")
     title = f"{_counted(p.n_modes)} from {p.low:.4g} to {p.high:.4g}; in the middle {p.middle:.4g}"
-    tidy(axis, title, "bandwidth")
-    axis.set_ylabel("number of modes", fontsize=8)
+    tidy(axis, title, "bandwidth", "number of modes")
     return axis.figure
-
-
-# --- drawing --------------------------------------------------------------------------------------
-
-
-def _label(axis: Any, across: str, up: str) -> None:
-    axis.set_xlabel(across, fontsize=8, parse_math=False)
-    axis.set_ylabel(up, fontsize=8, parse_math=False)
 
 
 def _draw_points(axis: Any, X: Array, labels: Array) -> None:
@@ -253,23 +243,17 @@ def _coloured(labels: Array, count: int) -> Array:
     """An image in pale colours; adjacent basins have different ones."""
     from matplotlib.colors import to_rgb
 
-    touching: list[set[int]] = [set() for _ in range(count)]
+    touching = np.zeros((count + 1, count + 1), dtype=bool)  # the last is no basin
     for a, b in ((labels[:, :-1], labels[:, 1:]), (labels[:-1], labels[1:])):
-        for i, j in np.unique(np.stack([a.ravel(), b.ravel()], axis=1), axis=0).tolist():
-            if i != j and min(i, j) >= 0:
-                touching[i].add(j)
-                touching[j].add(i)
+        touching[a, b] = touching[b, a] = True
     chosen = np.full(count, -1)
     for k in range(count):
-        taken = {int(chosen[j]) for j in touching[k]}
-        free = [c for c in range(len(_COLOURS)) if c not in taken]
-        chosen[k] = free[0 if k >= len(_COLOURS) or k not in free else free.index(k)] if free else 0
+        taken = set(chosen[:k][touching[k, :k]])
+        free = [c for c in (k, *range(len(_COLOURS))) if c < len(_COLOURS) and c not in taken]
+        chosen[k] = free[0] if free else 0
     palette = np.array([*(to_rgb(c) for c in _COLOURS), (1.0, 1.0, 1.0)])
     palette = 1.0 - _PALE * (1.0 - palette)
     return np.asarray(palette[np.append(chosen, len(_COLOURS))[labels]])  # -1 is the last: white
-
-
-# --- arguments ------------------------------------------------------------------------------------
 
 
 def _parts(found: Any) -> tuple[Array, Array, Array | None]:
@@ -306,12 +290,6 @@ def _pair(columns: Any, d: int) -> tuple[int, int]:
     if len(given) != 2 or not all(0 <= int(c) < d for c in given) or given[0] == given[1]:
         raise InputError(f"columns must be two different numbers below {d}, got {columns!r}")
     return int(given[0]), int(given[1])
-
-
-def _axis(axes: Any, size: tuple[float, float]) -> Any:
-    if axes is not None:
-        return given_axes(axes, 1)[0]
-    return Picture(figsize=size, layout="constrained").subplots()
 
 
 def _counted(n: int) -> str:

@@ -41,35 +41,30 @@ class Picture(Figure):
         return stream.getvalue()
 
 
-def kernel_axes(
-    axes: Any, kernel: Kernel, size: tuple[float, float], widths: tuple[float, ...]
-) -> Any:
-    """The given axes, or new ones side by side under the kernel and its definiteness."""
-    if axes is not None:
-        return given_axes(axes, len(widths))
-    figure = Picture(figsize=size, layout="constrained")
-    words = _WORDS[kernel.flags.definiteness]
-    figure.suptitle(f"{_name(kernel)}  ·  {words}", fontsize=9, parse_math=False)
-    return figure.subplots(1, len(widths), width_ratios=widths)
+def panels(
+    axes: Any, size: tuple[float, float], widths: tuple[float, ...] = (1.0,), title: str = ""
+) -> list[Any]:
+    """The given axes, checked, or those of a new figure, side by side under a title."""
+    if axes is None:
+        figure = Picture(figsize=size, layout="constrained")
+        if title:
+            figure.suptitle(title, fontsize=9, parse_math=False)
+        axes = figure.subplots(1, len(widths), width_ratios=widths)
+    given = list(np.ravel(np.asarray(axes, dtype=object)))
+    if len(given) != len(widths) or not all(hasattr(axis, "plot") for axis in given):
+        found = f"{len(given)} of type {type(given[0]).__name__ if given else 'nothing'}"
+        made = f"as Figure().subplots(1, {len(widths)}) makes them"
+        raise InputError(f"axes must be {len(widths)} matplotlib axes, {made}; got {found}")
+    return given
 
 
-def _name(kernel: Kernel) -> str:
-    """The repr of a kernel, with numbers of four digits and the names of functions."""
+def kernel_title(kernel: Kernel) -> str:
+    """A kernel, with numbers of four digits and the names of functions, and its definiteness."""
     name = re.sub(r"<ufunc '(\w+)'>", r"\1", repr(kernel))
     name = re.sub(r"<(?:function|bound method) (?:\S+\.)?(<?\w+>?)[^>]*>", r"\1", name)
     name = re.sub(r"\d+\.\d{4,}(?:e[-+]?\d+)?", lambda found: f"{float(found[0]):.4g}", name)
-    return name if len(name) <= _LONGEST else name[: _LONGEST - 1] + "…"
-
-
-def given_axes(axes: Any, count: int) -> list[Any]:
-    """Check axes that the user gave."""
-    given = list(np.ravel(np.asarray(axes, dtype=object)))
-    if len(given) != count or not all(hasattr(axis, "plot") for axis in given):
-        raise InputError(
-            f"axes must be {count} matplotlib axes, as Figure().subplots(1, {count}) makes them; "
-            f"got {len(given)} of type {type(given[0]).__name__ if given else 'nothing'}"
-        )
-    return given
+    name = name if len(name) <= _LONGEST else name[: _LONGEST - 1] + "…"
+    return f"{name}  ·  {_WORDS[kernel.flags.definiteness]}"
 
 
 def as_names(names: Any, count: int, what: str = "names") -> list[str]:
@@ -81,10 +76,11 @@ def as_names(names: Any, count: int, what: str = "names") -> list[str]:
     return [str(name) for name in names]
 
 
-def tidy(axis: Any, title: str, label: str = "") -> None:
-    """Set the title and label in small type, and remove the frame at the top and right."""
+def tidy(axis: Any, title: str, across: str = "", up: str = "") -> None:
+    """Set the title and labels in small type, and remove the frame at the top and right."""
     axis.set_title(title, fontsize=9)
-    axis.set_xlabel(label, fontsize=8, labelpad=1.5)
+    axis.set_xlabel(across, fontsize=8, labelpad=1.5, parse_math=False)
+    axis.set_ylabel(up, fontsize=8, parse_math=False)
     axis.spines[["top", "right"]].set_visible(False)
     axis.tick_params(labelsize=7.5)
 

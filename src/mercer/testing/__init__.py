@@ -7,16 +7,11 @@ you build on it, and run a method that takes kernels on all `awkward_kernels()`.
 
 from mercer.testing._algebra import check_algebra
 from mercer.testing._awkward import awkward_kernels
-from mercer.testing._element import check_element
 from mercer.testing._kernel import check_kernel
 from mercer.testing._lattice import lattice
-from mercer.testing._subspace import check_subspace
+from mercer.testing._space import check_element, check_subspace
 
 __all__ = [
-    "awkward_kernels",
-    "check_algebra",
-    "check_element",
-    "check_kernel",
-    "check_subspace",
+    "awkward_kernels", "check_algebra", "check_element", "check_kernel", "check_subspace",
     "lattice",
-]
+]  # fmt: skip

@@ -11,13 +11,13 @@ from mercer.theory._fourier import (
     fourier_norm,
     sobolev_norm,
 )
-from mercer.theory._membership import Membership, MembershipVerdict, membership
+from mercer.theory._membership import Membership, membership
 from mercer.theory._projective import ProjectiveConditions, projective_conditions
 from mercer.theory._separation import Separation, Witness, is_characteristic, is_universal
 from mercer.theory._shadow import shadow, shadow_constant
 
 __all__ = [
-    "BochnerNorm", "ConvergenceBandwidth", "Membership", "MembershipVerdict", "MercerExpansion",
+    "BochnerNorm", "ConvergenceBandwidth", "Membership", "MercerExpansion",
     "ProjectiveConditions", "Separation", "Witness", "bochner_norm",
     "characteristic_coefficients", "convergence_bandwidth", "fourier_coefficients",
     "fourier_inner", "fourier_mmd", "fourier_norm", "gaussian_mercer", "is_characteristic",

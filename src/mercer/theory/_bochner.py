@@ -13,12 +13,19 @@ from mercer._array import Array, as_vector, positive, positive_int
 from mercer.engine import Distance
 from mercer.exceptions import InputError, UnavailableError
 from mercer.kernels import Kernel
-from mercer.theory._quadrature import adaptive
-from mercer.theory._tails import Tail, judge
 
 _OCTAVES = 80  # frequencies 2^-80 to 2^80 are looked at ...
 _STEPS = 64  # ... at this many points per octave, before anything is integrated
 _NEGLIGIBLE = 60.0  # octaves e^-60 below the largest are not integrated
+_LEAST_DENSITY = math.log(1e-290)  # below, doubles have no digits left
+_LEAST_POWER = math.log(1e-300) * 2.0  # of a square: the transform itself at 1e-300
+_ABRUPT = math.log(1e-200)  # a density that ends above this has ended, not underflowed
+_STEEP = 100.0  # a logarithmic slope beyond this is no power law
+_WINDOW = 8  # octaves in each of the two runs at an end
+_NEAR = 7  # steps in a short window
+_FINE = np.polynomial.legendre.leggauss(21)
+_COARSE = np.polynomial.legendre.leggauss(10)
+_PANELS = 1 << 15
 
 
 @dataclass(frozen=True)
@@ -41,8 +48,7 @@ class BochnerNorm:
     --------
     >>> import numpy as np
     >>> import mercer as mc
-    >>> from mercer import theory
-    >>> box = theory.bochner_norm(mc.Laplace(1.0), lambda w: 2.0 * np.sinc(w / np.pi))
+    >>> box = mc.theory.bochner_norm(mc.Laplace(1.0), lambda w: 2.0 * np.sinc(w / np.pi))
     >>> box.value, box.inside
     (inf, False)
     """
@@ -100,9 +106,8 @@ def bochner_norm(
 
     References
     ----------
-    A. Rudi and P. Gaillard, Kernel methods (lecture notes, 2021), Theorem 3 and the norm after it,
-    with the factor (2 pi)^-d that is missing there; P. Sakulwongtana, Advanced topics in machine
-    learning (lecture notes), Theorem 2.5.5.
+    Rudi and Gaillard 2021, Theorem 3 and the norm after it, with the factor (2 pi)^-d that is
+    missing there; Sakulwongtana, Theorem 2.5.5.
 
     Examples
     --------
@@ -110,15 +115,14 @@ def bochner_norm(
 
     >>> import numpy as np
     >>> import mercer as mc
-    >>> from mercer import theory
-    >>> found = theory.bochner_norm(mc.Laplace(1.0), lambda w: 2.0 / (1.0 + w**2))
+    >>> found = mc.theory.bochner_norm(mc.Laplace(1.0), lambda w: 2.0 / (1.0 + w**2))
     >>> round(found.value, 8), found.inside
     (1.0, True)
 
     A Gaussian bump narrower than 1 / sqrt(2) of a Gaussian kernel is not in its space.
 
     >>> bump = lambda w: np.exp(-0.5 * (0.6 * w) ** 2)
-    >>> theory.bochner_norm(mc.Gaussian(1.0), bump).value
+    >>> mc.theory.bochner_norm(mc.Gaussian(1.0), bump).value
     inf
     """
     dim, rtol = positive_int(dim, "dim"), positive(rtol, "rtol")
@@ -214,3 +218,136 @@ class _Integrand:
                 f"{values.shape}"
             )
         return np.asarray(2.0 * np.log(values.astype(np.float64)))
+
+
+# --- does the integral converge? The integrand is known at w = 2^t, as exp(log_mass) over log w ---
+
+
+@dataclass(frozen=True)
+class Tail:
+    """`converges`, why, the scan from `first` to `last` to integrate, and what lies beyond."""
+
+    converges: bool | None
+    reason: str
+    first: int = 0
+    last: int = 0
+    log_rest: float = -math.inf
+
+
+def judge(t: Array, log_power: Array, log_density: Array, log_mass: Array, steps: int) -> Tail:
+    """Both ends of the frequencies, and holes of the density in between."""
+    known = (log_density > _LEAST_DENSITY) & (log_density < np.inf) & (log_power < np.inf)
+    alive = log_power > _LEAST_POWER
+    if not known.any():
+        return Tail(None, "the spectral density is below 1e-290 at all frequencies tried")
+    first, last = (int(i) for i in np.flatnonzero(known)[[0, -1]])
+    hole = np.flatnonzero(alive[first:last] & (log_density[first:last] == -np.inf))
+    if hole.size:
+        return _no_mass(float(2.0 ** t[first + hole[0]]))
+    low = _end_by_octaves(log_mass[first : last + 1][::-1], steps, "towards frequency zero")
+    if not low.converges:
+        return Tail(low.converges, low.reason)
+    if last + 1 < t.size and alive[last + 1 :].any():
+        high = _end_of_density(t, log_power, log_density, log_mass, last, steps)
+    elif last + 1 < t.size:
+        high = Tail(True, "the transform has vanished where the spectral density does")
+    else:
+        high = _end_by_octaves(log_mass[first : last + 1], steps, "at high frequencies")
+    log_rest = float(np.logaddexp(low.log_rest, high.log_rest))
+    return Tail(high.converges, high.reason, first, last, log_rest)
+
+
+def _end_by_octaves(log_mass: Array, steps: int, where: str) -> Tail:
+    """Fit the logarithm of the integral over octaves on the last two runs."""
+    octaves = min(2 * _WINDOW, log_mass.size // steps)
+    window = log_mass[log_mass.size - octaves * steps :].reshape(octaves, steps)
+    log_octave = np.logaddexp.reduce(window, axis=1) + math.log(math.log(2.0) / steps)
+    if octaves < 4:
+        return Tail(None, f"the integrand is known on fewer than four octaves {where}")
+    if log_octave[-1] == -np.inf:
+        return Tail(True, f"the transform vanishes {where}")
+    runs = np.array_split(log_octave / math.log(2.0), 2)
+    if not np.isfinite(log_octave).all():
+        return Tail(None, f"the transform comes and goes {where}")
+    slopes = [float(np.polyfit(np.arange(run.size), run, 1)[0]) for run in runs]
+    shown = f"the integral over an octave goes like 2^({slopes[1]:.3g} octaves) {where}"
+    if min(slopes) > -0.01:
+        return Tail(False, f"{shown}, so it diverges")
+    if max(slopes) > -0.1:
+        return Tail(None, f"{shown}: too near the border to tell whether it converges")
+    ratio = 2.0 ** max(slopes)
+    rest = float(log_octave[-1]) + math.log(ratio / (1.0 - ratio))
+    return Tail(True, f"{shown}, so it converges", log_rest=rest)
+
+
+def _end_of_density(
+    t: Array, log_power: Array, log_density: Array, log_mass: Array, last: int, steps: int
+) -> Tail:
+    """The density is below 1e-290 beyond `last`, and the transform is not."""
+    w = float(2.0 ** t[last])
+    if log_density[last] > _ABRUPT:
+        return _no_mass(w)
+    slope = float(log_density[last] - log_density[last - 1]) * steps / math.log(2.0)
+    if slope > -_STEEP:
+        return _end_by_octaves(log_mass[: last + 1], steps, "at high frequencies")
+    before, ratio = (_ratio(log_power, log_density, i, steps) for i in (last - steps, last))
+    shown = f"log|F|^2 falls {ratio:.4g} times as fast as log(density) at frequency {w:.4g}"
+    if ratio < 0.97 and ratio <= max(1.05 * before, 0.001):
+        return Tail(False, f"{shown}, so the integral diverges")
+    rises = float(log_power[last + 1 :].max() - log_power[last - _NEAR : last + 1].max())
+    if ratio > 1.03 and 2.0 * ratio - before > 1.03 and rises < 1.0:
+        rest = float(log_mass[last - _NEAR : last + 1].max())
+        return Tail(True, f"{shown}, so the integral converges", log_rest=rest)
+    return Tail(None, f"{shown}, and the density underflows beyond: undecided")
+
+
+def _ratio(log_power: Array, log_density: Array, i: int, steps: int) -> float:
+    """Slope of log|F|^2 over that of log(density) in the octave before number i.
+
+    On the envelope: where an oscillating F is largest in a short window.
+    """
+    ends = [j - _NEAR + int(np.argmax(log_power[j - _NEAR : j + 1])) for j in (i - steps, i)]
+    falls = [float(log[ends[1]] - log[ends[0]]) for log in (log_power, log_density)]
+    return falls[0] / falls[1]
+
+
+def _no_mass(w: float) -> Tail:
+    return Tail(False, f"there is no spectral mass at frequency {w:.4g}, where the transform is")
+
+
+# --- adaptive quadrature that asks for many points at once ---
+
+
+def adaptive(f: Callable[[Array], Array], edges: Array, rtol: float) -> tuple[float, float]:
+    """The integral of f >= 0 over [edges[0], edges[-1]], and an estimate of its error.
+
+    Panels whose two Gauss rules differ by more than their share of `rtol` are halved, until the
+    differences sum to at most `rtol` of the integral or the budget of panels is spent.
+    """
+    left, right = np.asarray(edges[:-1], float), np.asarray(edges[1:], float)
+    values, errors = _panels(f, left, right)
+    while True:
+        total, error = float(values.sum()), float(errors.sum())
+        split = (errors > rtol * total / len(errors)) & (right - left > 1e-13 * np.abs(right))
+        done = error <= rtol * total or not split.any() or not np.isfinite(total)
+        if done or len(errors) + np.count_nonzero(split) > _PANELS:
+            return total, error
+        middle = 0.5 * (left[split] + right[split])
+        left, new_left = left[~split], np.concatenate([left[split], middle])
+        right, new_right = right[~split], np.concatenate([middle, right[split]])
+        parts = zip(
+            (left, right, values[~split], errors[~split]),
+            (new_left, new_right, *_panels(f, new_left, new_right)),
+            strict=True,
+        )
+        left, right, values, errors = (np.concatenate(pair) for pair in parts)
+
+
+def _panels(f: Callable[[Array], Array], left: Array, right: Array) -> tuple[Array, Array]:
+    half, middle = 0.5 * (right - left), 0.5 * (right + left)
+    rules = []
+    for nodes, weights in (_FINE, _COARSE):
+        values = f(middle[:, None] + half[:, None] * nodes)
+        rules.append(half * (values @ weights))
+    with np.errstate(invalid="ignore"):
+        return rules[0], np.abs(rules[0] - rules[1])

@@ -30,11 +30,11 @@ class MercerExpansion:
 
     in more dimensions products of these, by falling eigenvalue.
 
+    Made by `gaussian_mercer`, which explains the parameters.
+
     Attributes
     ----------
-    length_scale, sigma : float
-        l and sigma.
-    n_terms, dim : int
+    length_scale, sigma, n_terms, dim
     eigenvalues : array of shape (n_terms,)
     orders : int array of shape (n_terms, dim)
         The orders j of the factors of each term.
@@ -42,14 +42,10 @@ class MercerExpansion:
         The sum of all eigenvalues that were left out, which is the mean under p of
         k(x, x) - sum_j lam_j e_j(x)^2.
 
-    See Also
-    --------
-    gaussian_mercer : makes one.
-
     Examples
     --------
-    >>> from mercer import theory
-    >>> terms = theory.gaussian_mercer(1.0, 1.0, 3)
+    >>> import mercer as mc
+    >>> terms = mc.theory.gaussian_mercer(1.0, 1.0, 3)
     >>> terms.eigenvalues.round(4), round(terms.tail, 4)
     (array([0.618 , 0.2361, 0.0902]), 0.0557)
     """
@@ -99,16 +95,19 @@ class MercerExpansion:
 
     def kernel_values(self, X: Any, Y: Any = None) -> Array:
         """Return sum_j lam_j e_j(x_i) e_j(y_m), the truncated kernel, shape (n, m)."""
-        left = self.features(X)
-        return left @ (left if Y is None else self.features(Y)).T
+        return self.features(X) @ self.features(X if Y is None else Y).T
 
     def bound(self, X: Any, Y: Any = None) -> Array:
         """Return a bound on k - `kernel_values` at each pair, by Cauchy and Schwarz.
 
         sqrt(r(x) r(y)) with r(x) = 1 - sum_j lam_j e_j(x)^2, whose mean under p is `tail`.
         """
-        left = self._residual(X)
-        return np.asarray(np.sqrt(np.outer(left, left if Y is None else self._residual(Y))))
+        rounding = 4e-16 * self.n_terms
+        left, right = (
+            np.maximum(1.0 - np.sum(self.features(Z) ** 2, axis=1), 0.0) + rounding
+            for Z in (X, X if Y is None else Y)
+        )
+        return np.asarray(np.sqrt(np.outer(left, right)))
 
     @property
     def _constants(self) -> tuple[float, float, float]:
@@ -122,11 +121,6 @@ class MercerExpansion:
         a, c, big = self._constants  # 1 - B = sqrt(2a / A) = (a + c) / A
         first, ratio = 0.5 * math.log(2.0 * a / big), math.log1p(-(a + c) / big)
         return np.asarray(self.dim * first + self.orders.sum(axis=1) * ratio)
-
-    def _residual(self, X: Any) -> Array:
-        squares = np.sum(self.features(X) ** 2, axis=1)
-        rounding = 4e-16 * self.n_terms
-        return np.asarray(np.maximum(1.0 - squares, 0.0) + rounding)
 
     def _terms(self, X: Any, log_factor: Array) -> Array:
         """exp(log_factor_j) sqrt(lam_j) e_j(x): a product over coordinates, in log space."""
@@ -174,31 +168,29 @@ def gaussian_mercer(
 ) -> MercerExpansion:
     """Mercer's expansion of the Gaussian kernel under the density N(0, sigma^2 I) on R^dim.
 
+    From a sample, and for any kernel, `mercer.linalg.nystrom` does it.
+
     Parameters
     ----------
     length_scale : float
         The length l > 0 of the kernel.
     sigma : float
-        Standard deviation > 0 of the density exp(-|x|^2 / (2 sigma^2)) / (2 pi sigma^2)^(dim/2).
+        Standard deviation > 0 of the density.
     n_terms : int
         How many terms, from the largest eigenvalue down.
     dim : int
-
-    See Also
-    --------
-    mercer.linalg.nystrom : the same from a sample, for any kernel.
+        The number of columns of the points.
 
     References
     ----------
-    P. Sakulwongtana, Advanced topics in machine learning (lecture notes), Definitions 2.2.4 to
-    2.2.6 and Remark 32, with the density exp(-x^2 / 2) / sqrt(2 pi).
+    Sakulwongtana, Definitions 2.2.4 to 2.2.6 and Remark 32, with the density exp(-x^2 / 2) / sqrt(2
+    pi).
 
     Examples
     --------
     >>> import numpy as np
     >>> import mercer as mc
-    >>> from mercer import theory
-    >>> terms = theory.gaussian_mercer(1.0, n_terms=30)
+    >>> terms = mc.theory.gaussian_mercer(1.0, n_terms=30)
     >>> X = [[-1.0], [0.0], [2.0]]
     >>> bool(np.abs(terms.kernel_values(X) - mc.Gaussian(1.0)(X)).max() < 1e-9)
     True

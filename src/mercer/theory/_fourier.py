@@ -30,9 +30,9 @@ def fourier_coefficients(
 ) -> Array:
     """Return fhat_l = (1 / period) int f(x) exp(-2 pi i l x / period) dx for |l| <= n_terms.
 
-    By the mean over N equally spaced points of one period: what is computed is the sum of all
-    fhat_(l + jN). That is exact, to rounding, for trigonometric polynomials of degree below N -
-    n_terms; for functions of s derivatives the error is of the order N^-s, and at a jump 1 / N.
+    By the mean over N equally spaced points of one period: exact, to rounding, for trigonometric
+    polynomials of degree below N - n_terms; the error is of the order N^-s for functions of s
+    derivatives, and 1 / N at a jump.
 
     Parameters
     ----------
@@ -50,12 +50,11 @@ def fourier_coefficients(
     Returns
     -------
     complex array of shape (2 n_terms + 1,)
-        Of l = -n_terms, ..., n_terms.
 
     References
     ----------
-    P. Sakulwongtana, Advanced topics in machine learning (lecture notes), Definition 2.2.1 and
-    Proposition 2.2.1, with the factor 1 / (2 pi) that is missing there.
+    Sakulwongtana, Definition 2.2.1 and Proposition 2.2.1, with the factor 1 / (2 pi) that is
+    missing there.
 
     Examples
     --------
@@ -104,8 +103,8 @@ def characteristic_coefficients(
 
     References
     ----------
-    P. Sakulwongtana, Advanced topics in machine learning (lecture notes), Theorem 2.5.4, which
-    holds with characteristic functions in place of Fourier coefficients of densities.
+    Sakulwongtana, Theorem 2.5.4, which holds with characteristic functions in place of Fourier
+    coefficients of densities.
 
     Examples
     --------
@@ -125,27 +124,16 @@ def characteristic_coefficients(
 
 
 def fourier_inner(kernel: Circular, f: Any, g: Any) -> complex:
-    """Return <f, g> = sum_l fhat_l conj(ghat_l) / khat_l.
+    """Return <f, g> = sum_l fhat_l conj(ghat_l) / khat_l; real, to rounding, for real functions.
+
+    Raises an error if f or g is not in the space: a coefficient is not zero where khat_l = 0.
+    Source: Sakulwongtana, Definition 2.2.3.
 
     Parameters
     ----------
     kernel : Circular
     f, g : array_like of shape (2L + 1,)
         Fourier coefficients of l = -L, ..., L, all others being zero.
-
-    Returns
-    -------
-    complex
-        Real, to rounding, for real functions.
-
-    Raises
-    ------
-    InputError
-        If f or g has a coefficient that is not zero where khat_l = 0: it is not in the space.
-
-    References
-    ----------
-    P. Sakulwongtana, Advanced topics in machine learning (lecture notes), Definition 2.2.3.
 
     Examples
     --------
@@ -179,22 +167,16 @@ def fourier_inner(kernel: Circular, f: Any, g: Any) -> complex:
 
 
 def fourier_norm(kernel: Circular, f: Any) -> float:
-    """Return ||f|| = sqrt(sum_l |fhat_l|^2 / khat_l); infinite where f is not in the space.
+    """Return ||f|| = sqrt(sum_l |fhat_l|^2 / khat_l).
+
+    Infinite if f is not in the space (fhat_l != 0 = khat_l for some l), or beyond float64. Source:
+    Sakulwongtana, Definition 2.2.3.
 
     Parameters
     ----------
     kernel : Circular
     f : array_like of shape (2L + 1,)
         Fourier coefficients of l = -L, ..., L, all others being zero.
-
-    Returns
-    -------
-    float
-        Infinite if fhat_l != 0 = khat_l for some l, or beyond the range of float64.
-
-    References
-    ----------
-    P. Sakulwongtana, Advanced topics in machine learning (lecture notes), Definition 2.2.3.
 
     Examples
     --------
@@ -222,7 +204,8 @@ def sobolev_norm(
 
     for the period 1; for others f(period t) is taken on [0, 1]. The integrals are means over
     equally spaced midpoints: exact for trigonometric polynomials of degree below n_points / 2, off
-    by O(1 / n_points) where the derivative jumps.
+    by O(1 / n_points) where the derivative jumps. The norm is infinite if nu_0 = 0 and the mean of
+    f is not zero (above 1e-12 of its largest value).
 
     Parameters
     ----------
@@ -232,15 +215,10 @@ def sobolev_norm(
         f and f^(s), which take and return arrays of shape (n,).
     n_points : int, default=4096
 
-    Returns
-    -------
-    float
-        Infinite if nu_0 = 0 and the mean of f is not zero (above 1e-12 of its largest value).
-
     References
     ----------
-    A. Rudi and P. Gaillard, Kernel methods (lecture notes, 2021), section 2, with the constant term
-    divided by nu_0 and the integral over [0, 1].
+    Rudi and Gaillard 2021, section 2, with the constant term divided by nu_0 and the integral over
+    [0, 1].
 
     Examples
     --------
@@ -277,8 +255,8 @@ def fourier_mmd(kernel: Circular, phi_P: Any, phi_Q: Any) -> float:
 
     References
     ----------
-    P. Sakulwongtana, Advanced topics in machine learning (lecture notes), Theorem 2.5.4 (see
-    `characteristic_coefficients`) and Corollary 2.5.2, where the coefficient of order 0 may be 0.
+    Sakulwongtana, Theorem 2.5.4 (see `characteristic_coefficients`) and Corollary 2.5.2, where the
+    coefficient of order 0 may be 0.
 
     Examples
     --------

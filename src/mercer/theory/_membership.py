@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from enum import Enum
 from itertools import pairwise
 from typing import Any
 
@@ -20,47 +19,33 @@ _INSIDE, _OUTSIDE = 1.5, 0.75  # decay exponents; 1 is where sums of powers begi
 _TINY = 1e-290  # a coefficient after which zeros are underflow
 
 
-class MembershipVerdict(Enum):
-    """What the terms of a squared norm say.
-
-    Examples
-    --------
-    >>> import mercer as mc
-    >>> mc.theory.MembershipVerdict.INSIDE.value
-    'the terms fall fast enough to have a finite sum'
-    """
-
-    INSIDE = "the terms fall fast enough to have a finite sum"
-    OUTSIDE = "the terms do not fall fast enough, so the sum has no bound"
-    UNDECIDED = "the terms fall about as fast as 1 / l, or there are too few to say"
-
-
 @dataclass(frozen=True)
 class Membership:
-    """The partial squared norms of a function, and what they say.
+    """Whether a function is in the space of a kernel, and its partial squared norms.
 
     Attributes
     ----------
-    verdict : MembershipVerdict
+    inside : bool or None
+        None where it is undecided.
     reason : str
-        The rule that gave the verdict, and whether it is a proof.
+        The rule that decided.
     is_exact : bool
-        Whether the verdict is a proof; else it continues the trend of the last octaves.
+        Whether the answer is a proof; else it continues the trend of the last octaves.
     log_partial_norms : array of shape (L + 1,)
         log sum_{|l| <= m} |fhat_l|^2 / khat_l for m = 0, ..., L, which cannot overflow.
     exponent : float
-        p, where the terms fall like l^-p over the last octaves (the least and so the most cautious
-        of the last three); infinite where they vanish, NaN where it was not asked for.
+        p, where the terms fall like l^-p over the last octaves (the smallest of the last three);
+        infinite where they vanish, NaN where it was not needed.
 
     Examples
     --------
     >>> import mercer as mc
     >>> result = mc.theory.membership(mc.Periodic((1.0, 0.25)), [0.5, 1.0, 0.5])
-    >>> result.verdict.name, result.partial_norms
-    ('INSIDE', array([1., 3.]))
+    >>> result.inside, result.partial_norms
+    (True, array([1., 3.]))
     """
 
-    verdict: MembershipVerdict
+    inside: bool | None
     reason: str
     is_exact: bool
     log_partial_norms: Array
@@ -79,16 +64,17 @@ def membership(
     """Say whether sum_l |fhat_l|^2 / khat_l is finite, that is whether f is in the space of k.
 
     An array is all there is of a trigonometric polynomial, and the answer is exact. Of a function
-    l -> fhat_l only |l| <= n_terms are seen, and no finite number of terms proves that a series
-    converges: the verdict continues a trend. With T_j the sum of the terms of 2^j <= |l| < 2^(j+1)
-    and p_j = 1 - log2(T_(j+1) / T_j), which is p for terms l^-p, it is
+    l -> fhat_l only |l| <= n_terms are seen, which proves nothing about a series: the answer
+    continues a trend. With T_j the sum of the terms of 2^j <= |l| < 2^(j+1) and
+    p_j = 1 - log2(T_(j+1) / T_j), which is p for terms l^-p, f is
 
-    - INSIDE if the last three p_j are at least 1.5,
-    - OUTSIDE if they are at most 0.75, or (a proof) if fhat_l != 0 = khat_l for some l,
-    - UNDECIDED otherwise: between lie the powers near l^-1, and 1 / (l log l), which diverges.
+    - inside if the last three p_j are at least 1.5,
+    - outside if they are at most 0.75, or (a proof) if fhat_l != 0 = khat_l for some l,
+    - undecided otherwise: between lie the powers near l^-1, and 1 / (l log l), which diverges.
 
-    A function whose coefficients are zero from some l on is UNDECIDED, unless they got there by
-    underflow, in which case the octaves before count.
+    If the coefficients are zero from some l on, it is undecided, unless they underflowed; then the
+    octaves before count. Source: Sakulwongtana, Definition 2.2.3 and Remark 29; Rudi and Gaillard
+    2021, section 2.
 
     Parameters
     ----------
@@ -99,11 +85,6 @@ def membership(
     n_terms : int, optional
         Only with a callable: at least 64, 4096 by default.
 
-    References
-    ----------
-    P. Sakulwongtana, Advanced topics in machine learning (lecture notes), Definition 2.2.3 and
-    Remark 29; A. Rudi and P. Gaillard, Kernel methods (lecture notes, 2021), section 2.
-
     Examples
     --------
     A top-hat jumps, so it is in no Sobolev space; a triangle is in the first.
@@ -112,13 +93,11 @@ def membership(
     >>> import mercer as mc
     >>> def top_hat(l):
     ...     return np.sinc(l / 2) / 2
-    >>> def triangle(l):
-    ...     return top_hat(l) ** 2
     >>> k = mc.kernels.PeriodicSobolev(order=1)
-    >>> mc.theory.membership(k, top_hat).verdict.name
-    'OUTSIDE'
-    >>> mc.theory.membership(k, triangle).verdict.name
-    'INSIDE'
+    >>> mc.theory.membership(k, top_hat).inside
+    False
+    >>> mc.theory.membership(k, lambda l: top_hat(l) ** 2).inside
+    True
     """
     if callable(coefficients):
         L = 4096 if n_terms is None else positive_int(n_terms, "n_terms")
@@ -136,16 +115,16 @@ def membership(
     missing = np.flatnonzero(terms == np.inf)
     if missing.size:
         reason = f"the coefficient of l = {missing[0]} is not zero, but that of the kernel is"
-        return Membership(MembershipVerdict.OUTSIDE, reason, True, partial, np.nan)
+        return Membership(False, reason, True, partial, np.nan)
     if not callable(coefficients):
         reason = "a trigonometric polynomial: the sum is finite"
-        return Membership(MembershipVerdict.INSIDE, reason, True, partial, np.inf)
-    verdict, reason, exponent = _trend(terms, f)
-    return Membership(verdict, reason, False, partial, exponent)
+        return Membership(True, reason, True, partial, np.inf)
+    inside, reason, exponent = _trend(terms, f)
+    return Membership(inside, reason, False, partial, exponent)
 
 
-def _trend(terms: Array, f: Array) -> tuple[MembershipVerdict, str, float]:
-    """The verdict of the last octaves, as `membership` documents it."""
+def _trend(terms: Array, f: Array) -> tuple[bool | None, str, float]:
+    """What the last octaves say, as `membership` documents it."""
     half = f.size // 2
     size = np.maximum(np.abs(f[half:]), np.abs(f[half::-1]))
     used = int(np.flatnonzero(size > 0)[-1]) if size.any() else 0
@@ -154,21 +133,21 @@ def _trend(terms: Array, f: Array) -> tuple[MembershipVerdict, str, float]:
             f"the coefficients are zero from l = {used + 1} on, as far as was looked; pass them as "
             "an array if there are no others"
         )
-        return MembershipVerdict.UNDECIDED, reason, np.nan
+        return None, reason, np.nan
     octaves = int(np.log2(used + 1))  # complete ones: 2^j <= l < 2^(j+1), j < octaves
     if octaves < _RATIOS + 1:
         reason = f"there are {octaves} octaves of coefficients that are not zero, too few to say"
-        return MembershipVerdict.UNDECIDED, reason, np.nan
+        return None, reason, np.nan
     sums = [
         np.logaddexp.reduce(terms[1 << j : 2 << j]) for j in range(octaves - _RATIOS - 1, octaves)
     ]
     p = [_decay(a, b) for a, b in pairwise(sums)]
     seen = f"terms fall like l^-p with p from {min(p):.3g} to {max(p):.3g} up to l = {used}"
     if min(p) >= _INSIDE:
-        return MembershipVerdict.INSIDE, f"{seen}, all above {_INSIDE}", min(p)
+        return True, f"{seen}, all above {_INSIDE}", min(p)
     if max(p) <= _OUTSIDE:
-        return MembershipVerdict.OUTSIDE, f"{seen}, all below {_OUTSIDE}", min(p)
-    return MembershipVerdict.UNDECIDED, f"{seen}, too near 1", min(p)
+        return False, f"{seen}, all below {_OUTSIDE}", min(p)
+    return None, f"{seen}, too near 1", min(p)
 
 
 def _decay(a: float, b: float) -> float:

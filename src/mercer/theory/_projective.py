@@ -32,62 +32,51 @@ class ProjectiveConditions:
     Examples
     --------
     >>> import mercer as mc
-    >>> from mercer import theory
-    >>> found = theory.projective_conditions(mc.Polynomial(2, offset=0.0), 3.0)
+    >>> found = mc.theory.projective_conditions(mc.Polynomial(2, offset=0.0), 3.0)
     >>> found.minima, found.at
     ((0.0, 0.0, 0.0), (0.0, 0.0, 0.0))
     """
 
-    minima: tuple[float, float, float]
-    at: tuple[float, float, float]
+    minima: tuple[float, ...]
+    at: tuple[float, ...]
     scale: float
-
-    laws = ("f", "f'", "f' + t f''")
-
-    @property
-    def holds(self) -> bool:
-        """Whether no condition is violated beyond rounding."""
-        return not self.violated
 
     @property
     def violated(self) -> tuple[str, ...]:
-        """The conditions that fail."""
-        pairs = zip(self.laws, self.minima, strict=True)
+        """The conditions that fail beyond rounding."""
+        pairs = zip(("f", "f'", "f' + t f''"), self.minima, strict=True)
         return tuple(law for law, least in pairs if least < -_SLACK * self.scale)
+
+    @property
+    def holds(self) -> bool:
+        """Whether none does."""
+        return not self.violated
 
 
 def projective_conditions(kernel: Kernel, largest: float = 10.0) -> ProjectiveConditions:
     """Check f(t) >= 0, f'(t) >= 0 and f'(t) + t f''(t) >= 0 for k(x, y) = f(<x, y>), t >= 0.
 
-    Positive definiteness needs all three; together they do not suffice (t - t^2 + t^3 has them
-    and is no kernel). In all dimensions at once a power series without negative coefficients does.
+    Positive definiteness needs all three; together they do not suffice (t - t^2 + t^3 has them and
+    is no kernel). In all dimensions at once a power series without negative coefficients does.
+    Source: Honeine 2024, Propositions 20 and 21.
 
     Parameters
     ----------
     kernel : Kernel
         A profile of one inner product, with derivatives.
     largest : float
-        The largest t > 0 to look at: for kernels on a ball of radius r, r^2.
-
-    Notes
-    -----
-    Minima are sought on an even grid of 1,001 points and a geometric one towards zero, then by
-    zooming in four times. Values that overflow, or do not exist at t = 0, are left out.
-
-    References
-    ----------
-    P. Honeine, Theoretical insights on the pre-image resolution in machine learning (2024),
-    Propositions 20 and 21.
+        The largest t > 0 to look at: for kernels on a ball of radius r, r^2. Minima are sought on
+        an even grid of 1,001 points and a geometric one towards zero, then by zooming in four
+        times. Values that overflow, or do not exist at t = 0, are left out.
 
     Examples
     --------
     >>> import numpy as np
     >>> import mercer as mc
-    >>> from mercer import theory
     >>> class Falling(mc.DotProduct):
     ...     def profile(self, t):
     ...         return 2.0 - t
-    >>> theory.projective_conditions(Falling(), 1.0).violated
+    >>> mc.theory.projective_conditions(Falling(), 1.0).violated
     ("f'", "f' + t f''")
     """
     largest = positive(largest, "largest")
@@ -97,11 +86,9 @@ def projective_conditions(kernel: Kernel, largest: float = 10.0) -> ProjectiveCo
     grid = np.unique([0.0, *np.geomspace(1e-8 * largest, largest, 200)])
     grid = np.union1d(grid, np.linspace(0.0, largest, 1001))
     values = _laws(kernel, grid)
-    found = [_least(kernel, i, grid, values[i]) for i in range(3)]
-    (f, at_f), (first, at_first), (mixed, at_mixed) = found
-    finite = np.abs(values[0][np.isfinite(values[0])])
-    scale = float(finite.max(initial=0.0))
-    return ProjectiveConditions((f, first, mixed), (at_f, at_first, at_mixed), scale)
+    minima, at = zip(*(_least(kernel, i, grid, values[i]) for i in range(3)), strict=True)
+    scale = float(np.abs(values[0][np.isfinite(values[0])]).max(initial=0.0))
+    return ProjectiveConditions(minima, at, scale)
 
 
 def _laws(kernel: Kernel, t: Array) -> Array:

@@ -36,8 +36,7 @@ class Witness:
     Examples
     --------
     >>> import mercer as mc
-    >>> from mercer import theory
-    >>> w = theory.is_characteristic(mc.Linear(), 1).witness
+    >>> w = mc.theory.is_characteristic(mc.Linear(), 1).witness
     >>> w.X.ravel().round(6), w.Y.ravel().round(6)
     (array([ 1., -1.]), array([0.]))
     """
@@ -64,8 +63,7 @@ class Separation:
     Examples
     --------
     >>> import mercer as mc
-    >>> from mercer import theory
-    >>> theory.is_universal(mc.Gaussian(1.0), 3).holds
+    >>> mc.theory.is_universal(mc.Gaussian(1.0), 3).holds
     True
     """
 
@@ -78,7 +76,11 @@ def is_characteristic(kernel: Kernel, dim: int) -> Separation:
     """Whether different distributions on R^dim always have different mean embeddings.
 
     For a stationary kernel that is so exactly if its spectral measure has the whole space as its
-    support.
+    support. True rests on that support, or on `Flags.characteristic`. False comes with a `Witness`
+    for polynomials and for kernels, or sums of kernels, that are blind to some direction; it comes
+    without one for kernels whose flag says so and for spectral densities that vanish on an
+    interval, where every witness has infinitely many points. Source: Sakulwongtana, Definition
+    2.5.8 and Corollaries 2.5.2 and 2.5.3.
 
     Parameters
     ----------
@@ -87,32 +89,17 @@ def is_characteristic(kernel: Kernel, dim: int) -> Separation:
     dim : int
         The number of columns of the points.
 
-    Notes
-    -----
-    True rests on the spectral support, or on `Flags.characteristic`. False comes with a `Witness`
-    for polynomials and for kernels, or sums of kernels, that are blind to some direction; it comes
-    without one for kernels whose flag says so and for spectral densities that vanish on an
-    interval, where every witness has infinitely many points.
-
-    References
-    ----------
-    P. Sakulwongtana, Advanced topics in machine learning (lecture notes), Definition 2.5.8 and
-    Corollaries 2.5.2 and 2.5.3.
-
     Examples
     --------
     >>> import mercer as mc
-    >>> from mercer import theory
     >>> k = mc.Gaussian(1.0).transform(mc.Columns([0]))
-    >>> found = theory.is_characteristic(k, 2)
+    >>> found = mc.theory.is_characteristic(k, 2)
     >>> found.holds
     False
     >>> P = mc.mean_embedding(k, found.witness.X, weights=found.witness.X_weights)
     >>> Q = mc.mean_embedding(k, found.witness.Y, weights=found.witness.Y_weights)
     >>> float(P.distance(Q))
     0.0
-    >>> theory.is_characteristic(k, 1).holds
-    True
     """
     decided = _by_terms(kernel, positive_int(dim, "dim"))
     if decided is not None:
@@ -143,35 +130,18 @@ def is_characteristic(kernel: Kernel, dim: int) -> Separation:
 def is_universal(kernel: Kernel, dim: int) -> Separation:
     """Whether elements come as near as one likes to any continuous function on any compact set.
 
-    Parameters
-    ----------
-    kernel : Kernel
-        On vectors; sums, products and transforms are looked into.
-    dim : int
-        The number of columns of the points.
-
-    Returns
-    -------
-    Separation
-        Two distributions with equal embeddings are a witness here, too: the integral against their
-        difference is zero for all elements, and not for all continuous functions.
-
-    References
-    ----------
-    P. Sakulwongtana, Advanced topics in machine learning (lecture notes), Definition 2.5.8 and
-    Corollaries 2.5.2 and 2.5.3.
+    Parameters and references are those of `is_characteristic`. Two distributions with equal
+    embeddings are a witness here, too: the integral against their difference is zero for all
+    elements, and not for all continuous functions.
 
     Examples
     --------
     >>> import mercer as mc
-    >>> from mercer import theory
-    >>> theory.is_universal(mc.Polynomial(3), 2).reason
+    >>> mc.theory.is_universal(mc.Polynomial(3), 2).reason
     'its elements are polynomials, of degree at most 3'
     """
     decided = _by_terms(kernel, positive_int(dim, "dim"))
-    if decided is not None:
-        return decided
-    return _by_flag(kernel, kernel.flags.universal)
+    return decided or _by_flag(kernel, kernel.flags.universal)
 
 
 def _by_flag(kernel: Kernel, claim: bool | None) -> Separation:
@@ -205,9 +175,7 @@ def _by_terms(kernel: Kernel, dim: int) -> Separation | None:
     if full or len(terms) > _MOST_FACTORS:
         return None
     witness = _witness(kernel, terms, [v for v in blind if v is not None], dim)
-    if witness is None:
-        return None
-    return Separation(False, _reason(terms), witness)
+    return None if witness is None else Separation(False, _reason(terms), witness)
 
 
 def _reason(terms: list[_Term]) -> str:
@@ -230,32 +198,28 @@ def _terms(kernel: Kernel, dim: int) -> list[_Term]:
         inner = kernel.point_map.out_dim(dim)
         A = kernel.point_map.pull(np.eye(inner), dim)
         return [_Term(t.matrix @ A, t.degree, t.spectral) for t in _terms(kernel.kernel, inner)]
-    degree = _degree(kernel)
+    of = {Dot: 1, Distance: 2, Norm: 2}
+    degrees = [of.get(type(v)) for v in kernel.program.variables]
+    degree = _degree(kernel.program.profile, degrees)
     if degree is not None:
         return [_Term(np.zeros((1, dim)), degree, spectral=degree == 0)]
     return [_Term(np.eye(dim), 0, _fills_spectrum(kernel))]
 
 
-def _degree(kernel: Kernel) -> int | None:
-    """The degree of k(x, y) as a polynomial of x, None if its form shows none."""
-    of = {Dot: 1, Distance: 2, Norm: 2}
-    degrees = [of.get(type(v)) for v in kernel.program.variables]
-    return _expr_degree(kernel.program.profile, degrees)
-
-
-def _expr_degree(expr: Expr, of: list[int | None]) -> int | None:
+def _degree(expr: Expr, of: list[int | None]) -> int | None:
+    """The degree of a profile as a polynomial of x, None if its form shows none."""
     match expr:
         case Const():
             return 0
         case Var(index=i):
             return of[i]
         case Add(left=a, right=b) | Mul(left=a, right=b):
-            left, right = _expr_degree(a, of), _expr_degree(b, of)
+            left, right = _degree(a, of), _degree(b, of)
             if left is None or right is None:
                 return None
             return max(left, right) if isinstance(expr, Add) else left + right
         case Pow(arg=a, exponent=p) if p >= 0 and p == int(p):
-            inner = _expr_degree(a, of)
+            inner = _degree(a, of)
             return None if inner is None else int(p) * inner
     return None
 

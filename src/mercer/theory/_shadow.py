@@ -22,16 +22,17 @@ from mercer.kernels import (
     RationalQuadratic,
     Sum,
     Transformed,
+    Uniform,
 )
-from mercer.kernels._window import Uniform
 
 
 def shadow(kernel: Kernel) -> Kernel:
     """Shadow of a radial kernel g: the kernel with profile k(u) = int_u^inf g(v) dv.
 
     So k'(u) = -g(u), u = |x - y|^2. Any positive multiple is a shadow as well (k' = -c g); this one
-    has c = 1, which makes the shadow of a sum the sum of the shadows. The gradient of
-    sum_i a_i k(x_i, .) points along the mean shift with weights a_i g(x_i, .).
+    has c = 1, which makes the shadow of a sum the sum of the shadows. The gradient of sum_i a_i
+    k(x_i, .) points along the mean shift with weights a_i g(x_i, .). Source: Honeine 2024,
+    Definition 1, with the sign corrected.
 
     Parameters
     ----------
@@ -39,27 +40,15 @@ def shadow(kernel: Kernel) -> Kernel:
         g: a Gaussian, Laplace, Matern, rational quadratic, inverse multiquadric or uniform kernel,
         or a sum, a positive multiple or a `transform` of such.
 
-    Raises
-    ------
-    UnavailableError
-        If the integral diverges, or the shadow is no kernel of the library.
-
-    See Also
-    --------
-    shadow_constant : c for two given kernels.
-
-    References
-    ----------
-    P. Honeine, Theoretical insights on the pre-image resolution in machine learning (2024),
-    Definition 1, with the sign corrected.
+        An `UnavailableError` is raised if the integral diverges, or the shadow is no kernel of the
+        library.
 
     Examples
     --------
     >>> import mercer as mc
-    >>> from mercer import theory
-    >>> theory.shadow(mc.Gaussian(2.0))
+    >>> mc.theory.shadow(mc.Gaussian(2.0))
     8.0 * Gaussian(length_scale=2.0)
-    >>> theory.shadow(mc.InverseMultiquadric(1.0, 2.0))
+    >>> mc.theory.shadow(mc.InverseMultiquadric(1.0, 2.0))
     InverseMultiquadric(c=1.0, p=1.0)
     """
     if any(not isinstance(v, Distance) for v in kernel.program.variables):
@@ -71,27 +60,22 @@ def shadow_constant(k: Kernel, g: Kernel) -> float | None:
     """The number c > 0 with k'(u) = -c g(u) for all u = |x - y|^2 > 0; None if there is none.
 
     Profiles are compared at 481 values of u from 1e-12 to 1e12, where g is not below 1e-250 of its
-    largest value there, to nine digits.
+    largest value there, to nine digits. Source: Honeine 2024, Definition 1, with the sign
+    corrected.
 
     Parameters
     ----------
     k, g : Kernel
         Profiles of one squared distance; k with a derivative.
 
-    References
-    ----------
-    P. Honeine, Theoretical insights on the pre-image resolution in machine learning (2024),
-    Definition 1, with the sign corrected.
-
     Examples
     --------
     The Gaussian is its own shadow, with c = 1 / (2 s^2).
 
     >>> import mercer as mc
-    >>> from mercer import theory
-    >>> round(theory.shadow_constant(mc.Gaussian(2.0), mc.Gaussian(2.0)), 12)
+    >>> round(mc.theory.shadow_constant(mc.Gaussian(2.0), mc.Gaussian(2.0)), 12)
     0.125
-    >>> theory.shadow_constant(mc.Gaussian(2.0), mc.Gaussian(1.0)) is None
+    >>> mc.theory.shadow_constant(mc.Gaussian(2.0), mc.Gaussian(1.0)) is None
     True
     """
     for kernel in (k, g):
@@ -128,41 +112,29 @@ def _shadow(kernel: Kernel) -> Kernel:
             | Product(left=other, right=Constant(value=c))
         ):
             return _times(c, _shadow(other))
-        case Product():
-            raise UnavailableError(f"no shadow of the product {kernel!r} is known")
         case Transformed(kernel=inner, point_map=point_map):
             return _shadow(inner).transform(point_map)
-    return _shadow_of_profile(kernel)
-
-
-def _shadow_of_profile(kernel: Kernel) -> Kernel:
-    match kernel:
         case Gaussian(length_scale=length):
             return 2.0 * length**2 * kernel
         case Laplace(length_scale=length):
             return _shadow(Matern(0.5, length))
-        case Matern(nu=nu, length_scale=length):
+        case Matern(nu=nu, length_scale=length) if nu < 2.5:
             # with w = z^2: M_(nu + 1)'(w) = -M_nu(w) / (4 nu), where z must be the same:
             # z^2 = 2 nu u / l^2
-            if nu == 2.5:
-                raise UnavailableError(
-                    f"the shadow of {kernel!r} is the Matern kernel with nu = 3.5, which is not "
-                    "available"
-                )
             return 2.0 * length**2 * Matern(nu + 1.0, length * math.sqrt((nu + 1.0) / nu))
-        case InverseMultiquadric(c=c, p=p):
-            if p <= 1.0:
-                raise _divergent(kernel, "p > 1")
+        case InverseMultiquadric(c=c, p=p) if p > 1.0:
             return _times(1.0 / (p - 1.0), InverseMultiquadric(c, p - 1.0))
-        case RationalQuadratic(alpha=alpha, length_scale=length):
-            if alpha <= 1.0:
-                raise _divergent(kernel, "alpha > 1")
+        case RationalQuadratic(alpha=alpha, length_scale=length) if alpha > 1.0:
             wider = RationalQuadratic(alpha - 1.0, length * math.sqrt(alpha / (alpha - 1.0)))
             return _times(2.0 * alpha * length**2 / (alpha - 1.0), wider)
         case Uniform(rho=rho):
             return Epanechnikov(rho)
-        case Constant() | NegativeDistance():
-            raise _divergent(kernel, "a profile that falls off")
+    diverges = isinstance(kernel, InverseMultiquadric | RationalQuadratic | Constant)
+    if diverges or isinstance(kernel, NegativeDistance):
+        raise UnavailableError(
+            f"{kernel!r} has no shadow: the integral of its profile diverges; it needs a profile "
+            "that falls faster than 1 / u"
+        )
     raise UnavailableError(f"no shadow of {kernel!r} is known")
 
 
@@ -171,9 +143,3 @@ def _times(factor: float, kernel: Kernel) -> Kernel:
     if isinstance(kernel, Product) and isinstance(kernel.left, Constant):
         return _times(factor * kernel.left.value, kernel.right)
     return kernel if factor == 1.0 else factor * kernel
-
-
-def _divergent(kernel: Kernel, needed: str) -> UnavailableError:
-    return UnavailableError(
-        f"{kernel!r} has no shadow: the integral of its profile diverges; it needs {needed}"
-    )

@@ -6,8 +6,7 @@ from numpy.testing import assert_allclose
 
 import mercer as mc
 from mercer.kernels.structured._domains import Sequences, Sets
-from mercer.kernels.structured._spectrum import Spectrum
-from mercer.kernels.structured._subsequences import Subsequences
+from mercer.kernels.structured._strings import Spectrum, Subsequences
 
 KERNELS = [Spectrum(1), Spectrum(3), Subsequences(1), Subsequences(2, 0.8), Subsequences(3)]
 

@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose
 from scipy.sparse import csr_array
 
 import mercer as mc
-from mercer.kernels._window import Uniform
+from mercer.kernels._radial import Uniform
 from mercer.methods.modes._all_modes import all_modes
 
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
 import mercer as mc
-from mercer.kernels._window import Uniform
+from mercer.kernels._radial import Uniform
 from mercer.methods.modes._convergence_bandwidth import convergence_bandwidth
 
 PAIR = np.array([[-1.0, 0.0], [1.0, 0.0]])  # R = 1

@@ -11,7 +11,19 @@ from typing import Any
 import numpy as np
 
 from mercer._array import namespace
-from mercer.engine.programs._expr import Add, Const, Cut, Expr, Log, LogAddExp, Mul, Pow, Unary, Var
+from mercer.engine.programs._expr import (
+    Add,
+    Const,
+    Cut,
+    Expr,
+    Log,
+    LogAddExp,
+    Mul,
+    Pow,
+    Unary,
+    Var,
+    substitute,
+)
 from mercer.engine.programs._powers import log_of_sum, magnifies, power_of_sum
 from mercer.exceptions import DerivativeError
 
@@ -86,15 +98,14 @@ def derivatives_at_zero(expr: Expr, variables: int, index: int) -> tuple[float, 
     The others are at an arbitrary point: not at 1, where the geometric kernel has its pole. NaN
     where the profile has no derivatives.
     """
-    inputs = [np.full(1, 0.37) for _ in range(variables)]
-    inputs[index] = np.zeros(1)
+    others: list[Expr] = [Const(0.37)] * variables
+    others[index] = Var(0)
     try:
         with np.errstate(all="ignore"):
-            jet = evaluate(expr, inputs, order=2)
+            jet = evaluate(substitute(expr, others), [np.zeros(1)], order=2)
     except DerivativeError:
         return math.nan, math.nan
-    first, second = jet.first[index], jet.second[index][index]
-    return float(np.ravel(first)[0]), float(np.ravel(second)[0])
+    return float(np.ravel(jet.first[0])[0]), float(np.ravel(jet.second[0][0])[0])
 
 
 def jet_leaf(value: Any, order: int, n: int, variable: int | None) -> Jet:

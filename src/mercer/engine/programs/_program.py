@@ -218,13 +218,9 @@ class Program:
 
 def _merge(a: Program, b: Program) -> tuple[tuple[Variable, ...], Expr, Expr]:
     """Bring two programs onto one list of variables; equal variables are computed once."""
-    variables = list(a.variables)
-    moved: list[Expr] = []
-    for v in b.variables:
-        if v not in variables:
-            variables.append(v)
-        moved.append(_node(v, variables.index(v)))
-    return tuple(variables), a.profile, substitute(b.profile, moved)
+    index = {v: i for i, v in enumerate(a.variables)}
+    moved = [_node(v, index.setdefault(v, len(index))) for v in b.variables]
+    return tuple(index), a.profile, substitute(b.profile, moved)
 
 
 def _added(a: Program, b: Program, variables: tuple[Variable, ...]) -> Spectrum | None:

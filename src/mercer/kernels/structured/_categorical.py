@@ -14,6 +14,7 @@ from mercer.kernels._domain import Domain
 from mercer.kernels._flags import Definiteness, Flags
 from mercer.kernels._kernel import Kernel
 from mercer.kernels._parameters import checked
+from mercer.kernels.structured._domains import is_missing
 
 _EXACT_INTEGERS = 2**53
 
@@ -23,10 +24,9 @@ class Categories(Domain):
     """Rows of labels: numbers, strings, or any other objects that can be hashed.
 
     Given as an array of two dimensions, a list of rows (lists, tuples or arrays), a data frame, or
-    a plain list of labels, which is one column. Two labels are the same category where Python says
-    `a == b`; so 1, 1.0 and True are one, and None is a category like any other. A label that is not
-    equal to itself (NaN, and pandas' NA) is refused: make missing values a category first, as in
-    `X.fillna("missing")`.
+    a plain list of labels, which is one column. Two labels are the same category if `a == b`; so 1,
+    1.0 and True are one, and None is a category like any other. NaN and pandas' NA are refused:
+    make missing values a category first, as in `X.fillna("missing")`.
 
     Examples
     --------
@@ -62,7 +62,11 @@ def _as_matrix(X: Any, name: str) -> Array:
     array = array[:, None] if array.ndim == 1 else array
     if array.ndim != 2:
         raise DomainError(f"{name} must have shape (n_points, n_columns), got {array.shape}")
-    return array if _is_numeric(array) else _objects(array, name)
+    if array.dtype.kind in "mM" and np.isnat(array).any():
+        raise DomainError(f"{name} has missing times (NaT); fill or drop them first")
+    kind = array.dtype.kind
+    numeric = kind in "bf" or (kind in "iu" and _is_exact(array))
+    return array if numeric else array.astype(object)
 
 
 def _from_rows(rows: list[Any], name: str) -> Array:
@@ -76,55 +80,35 @@ def _from_rows(rows: list[Any], name: str) -> Array:
             f"{name} must have rows of one length, but row 0 has {width} labels and row {odd} has "
             f"{len(rows[odd])}"
         )
+    kinds = {type(label) for row in rows for label in row}
+    if kinds and all(issubclass(k, int | float | np.number | np.bool_) for k in kinds):
+        numbers = np.asarray(rows)
+        if numbers.dtype.kind in "biuf" and _is_exact(numbers):
+            return numbers
     labels = np.empty((len(rows), width), dtype=object)
     for i, row in enumerate(rows):
         for j, label in enumerate(row):
             labels[i, j] = label
-    kinds = {type(label) for row in rows for label in row}
-    if kinds and all(issubclass(k, bool | int | float | np.number | np.bool_) for k in kinds):
-        numbers = np.asarray(rows)
-        return numbers if numbers.dtype.kind in "biuf" and _is_exact(numbers) else labels
     return labels
 
 
-def _is_numeric(array: Array) -> bool:
-    return array.dtype.kind in "bf" or (array.dtype.kind in "iu" and _is_exact(array))
-
-
 def _is_exact(numbers: Array) -> bool:
-    """Whether float64 tells them all apart; numbers of accounts may be larger."""
-    return numbers.size == 0 or bool(np.all(np.abs(numbers.astype(np.float64)) < _EXACT_INTEGERS))
-
-
-def _objects(array: Array, name: str) -> Array:
-    if array.dtype.kind in "mM" and np.isnat(array).any():
-        raise DomainError(f"{name} has missing times (NaT); fill or drop them first")
-    return array if array.dtype == object else array.astype(object)
+    """Whether float64 tells them all apart; numbers of accounts may be too large."""
+    return bool(np.all(np.abs(numbers.astype(np.float64)) < _EXACT_INTEGERS))
 
 
 def _check_labels(labels: Array, name: str) -> None:
     """Labels can be hashed, and each is equal to itself."""
-    if labels.dtype != object:
-        whole = not np.isnan(labels).any()
-    else:
-        try:
-            whole = not any(_is_missing(label) for label in set(labels.ravel().tolist()))
-        except TypeError as error:
-            raise DomainError(f"{name} has labels that cannot be hashed: {error}") from error
-    if not whole:
-        where = next(at for at, label in np.ndenumerate(labels) if _is_missing(label))
+    try:
+        distinct = np.unique(labels) if labels.dtype != object else set(labels.ravel().tolist())
+    except TypeError as error:
+        raise DomainError(f"{name} has labels that cannot be hashed: {error}") from error
+    if any(is_missing(label) for label in distinct):
+        where = next(at for at, label in np.ndenumerate(labels) if is_missing(label))
         raise DomainError(
             f"{name} has a missing value, {labels[where]!r} at {where}; make it a category, as "
             f'{name}.fillna("missing") does, or drop the row'
         )
-
-
-def _is_missing(label: Any) -> bool:
-    """Whether a label is not equal to itself."""
-    try:
-        return bool(label != label)
-    except TypeError:  # pandas.NA does not say
-        return True
 
 
 @dataclass(frozen=True)
@@ -136,16 +120,12 @@ class Hamming(Kernel):
     factor strictly positive definite on its categories; so every function of finitely many rows is
     that of an element. On a numeric matrix columns can be chosen,
     `Hamming(1.0).transform(Columns([2, 3]))`, and combined with kernels of the other columns.
+    `Categories` says what labels may be.
 
     Parameters
     ----------
     length_scale : float
         l > 0.
-
-    See Also
-    --------
-    Overlap : the share of equal columns.
-    Categories : what labels may be.
 
     Examples
     --------
@@ -173,11 +153,7 @@ class Overlap(Kernel):
     """Overlap kernel: the share of the columns in which two rows of categories are equal.
 
     The mean over columns of 1 where x_c = y_c, else 0; so an inner product of indicators.
-
-    See Also
-    --------
-    Hamming : falls with the number of columns that differ.
-    Categories : what labels may be.
+    `Categories` says what labels may be.
 
     Examples
     --------

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Any
@@ -13,8 +13,6 @@ import numpy as np
 from mercer._array import frozen
 from mercer.exceptions import DomainError, InputError
 from mercer.kernels._domain import Domain
-
-_MISSING = ("NAType", "NaTType")  # how pandas writes what is not there
 
 
 class _Collection(Domain):
@@ -127,25 +125,31 @@ def _check_listed(X: Any, name: str) -> None:
 
 
 def _check_present(x: Any, where: str, what: str) -> None:
-    if x is None or _is_nan(x) or type(x).__name__ in _MISSING:
+    if x is None or is_missing(x):
         raise DomainError(f"{where} has no {what} but {x}; drop such points or fill them in")
 
 
 def _check_hashable(things: Iterable[Any], where: str, what: str) -> None:
     """Things must be equal to themselves, and be found again."""
     for thing in things:
-        if isinstance(thing, Hashable) and not _is_nan(thing):
-            try:
-                hash(thing)  # a tuple of lists says it can be, and cannot
+        try:
+            hash(thing)
+            if thing == thing:
                 continue
-            except TypeError:
-                pass
-        cure = "drop it" if _is_nan(thing) else "use tuples in place of lists"
+        except (TypeError, ValueError):
+            pass
+        cure = "drop it" if is_missing(thing) else "use tuples in place of lists"
         raise DomainError(f"{where} has {what} that cannot be compared ({thing!r}); {cure}")
 
 
-def _is_nan(x: Any) -> bool:
-    return isinstance(x, float) and x != x
+def is_missing(x: Any) -> bool:
+    """Whether x is not equal to itself: NaN, NaT, and pandas.NA, which does not say."""
+    try:
+        return bool(x != x)
+    except TypeError:
+        return True
+    except ValueError:  # an array
+        return False
 
 
 def _kind(x: Any) -> str:

@@ -23,7 +23,8 @@ class Jaccard(OfBlocks):
 
     Points are sets, or lists, tuples or arrays of hashable elements, in which repetitions do not
     count. k is positive definite: it is the probability that a random order of all elements puts
-    the same one first in A and in B.
+    the same one first in A and in B. Source: Rudi and Gaillard 2021, section 2, where two empty
+    sets are left undefined.
 
     Parameters
     ----------
@@ -31,11 +32,6 @@ class Jaccard(OfBlocks):
         The value of k for two empty sets, which the formula leaves open: 1 makes k(A, A) = 1 for
         all sets, 0 gives the empty set the feature zero. Either way k(A, B) = 0 if just one is
         empty.
-
-    References
-    ----------
-    A. Rudi and P. Gaillard, Kernel methods (lecture notes, 2021), section 2, where two empty sets
-    are left undefined.
 
     Examples
     --------

@@ -9,11 +9,23 @@ from typing import Any
 import numpy as np
 
 from mercer._array import Array, Points, frozen
-from mercer.engine import Block, Const, Program, Var
+from mercer._random import as_generator
+from mercer.engine import Block, Const, Program, Scales, Var
 from mercer.exceptions import DomainError, InputError
+from mercer.kernels._angular import Normalised
+from mercer.kernels._bandwidth import median_scale
 from mercer.kernels._domain import Domain
 from mercer.kernels._flags import Definiteness, Flags
 from mercer.kernels._kernel import Kernel
+from mercer.kernels._radial import Gaussian
+from mercer.kernels.structured._categorical import Hamming
+from mercer.kernels.structured._domains import is_missing
+from mercer.kernels.structured._strings import Spectrum
+
+_FEW = 50  # distinct strings that are still labels ...
+_SHARE = 0.5  # ... if they are at most this share of the rows
+_PAIRS = 10_000  # of rows, on which the length of `Hamming` is measured
+_NUMBERS = (int, float, np.integer, np.floating, np.bool_)
 
 
 @dataclass(frozen=True)
@@ -21,17 +33,7 @@ class Tables(Domain):
     """Rows of a table: a pandas or polars frame, or a mapping of columns.
 
     Inside, a table is a structured array with one field per column, float64 for numbers and
-    objects for the rest; `pandas.DataFrame(points)` turns it back. Columns of no group are left
-    out.
-
-    Examples
-    --------
-    >>> import mercer as mc
-    >>> k = mc.kernels.Table({"age": mc.Gaussian(10.0)})
-    >>> isinstance(k.domain, mc.kernels.Tables)
-    True
-    >>> k.points({"age": [30, 40], "city": ["Bonn", "Rome"]}).array
-    array([(30.,), (40.,)], dtype=[('age', '<f8')])
+    objects for the rest. Columns of no group are left out.
     """
 
     groups: tuple[Group, ...]
@@ -131,32 +133,19 @@ def column_of(X: Any, column: str, name: str = "X") -> Array:
             f"column {column!r} of {name} holds times; turn it into numbers (days since a date, or "
             "the hour of the day for a kernel on the circle)"
         )
-    values = values if values.dtype.kind in "biuf" else _numbers_or_objects(values)
-    missing = [i for i, v in enumerate(values.tolist()) if v is None or v != v]
+    items = values.tolist()
+    missing = [i for i, v in enumerate(items) if v is None or is_missing(v)]
     if missing:
         raise InputError(
             f"column {column!r} of {name} has a missing value in row {missing[0]}; fill it in, or "
             "make it a category of its own"
         )
-    if values.dtype != object and not np.isfinite(values).all():
+    if values.dtype.kind not in "biuf" and not all(isinstance(v, _NUMBERS) for v in items):
+        return values.astype(object)
+    numbers = values.astype(np.float64)  # nullable columns come as objects
+    if not np.isfinite(numbers).all():
         raise InputError(f"column {column!r} of {name} holds infinity")
-    return values if values.dtype == object else values.astype(np.float64)
-
-
-def _numbers_or_objects(values: Array) -> Array:
-    """Numbers that came as objects (nullable columns) as numbers, everything else as objects."""
-    items = values.tolist()
-    out = np.empty(len(items), dtype=object)
-    out[:] = [None if _is_missing(v) else v for v in items]
-    real = int, float, bool, np.integer, np.floating, np.bool_
-    if len(items) and all(isinstance(v, real) for v in out):
-        return out.astype(np.float64)
-    return out
-
-
-def _is_missing(value: Any) -> bool:
-    """None, NaN, and pandas.NA, which equals nothing and cannot be asked."""
-    return value is None or type(value).__name__ in ("NAType", "NaTType")
+    return numbers
 
 
 @dataclass(frozen=True)
@@ -184,7 +173,8 @@ class Table(Kernel):
     Points are rows of a pandas or polars frame, or of a mapping of columns; columns that no group
     names are ignored. A product says "alike in every respect"; for "in some respect" add tables,
     `Table({"age": k}) + Table({"city": l})`. There are no derivatives: pre-images come from
-    `Candidates`, and are rows that `pandas.DataFrame` turns back into a frame.
+    `Candidates`, and are rows that `pandas.DataFrame` turns back into a frame. `table_kernel`
+    chooses groups and kernels from the data.
 
     Parameters
     ----------
@@ -192,10 +182,6 @@ class Table(Kernel):
         Each key is a column, or a tuple of columns that one kernel sees together: a matrix of
         numbers for kernels on vectors, labels for `Hamming` and `Overlap`, one column of strings
         for `Spectrum` and its like.
-
-    See Also
-    --------
-    table_kernel : chooses the groups and their kernels from the data.
 
     Examples
     --------
@@ -211,12 +197,13 @@ class Table(Kernel):
 
     def __post_init__(self) -> None:
         given = self.groups.items() if isinstance(self.groups, Mapping) else self.groups
-        groups = tuple((_names(key), kernel) for key, kernel in given)
+        try:
+            groups = tuple((_names(key), kernel) for key, kernel in given)
+        except (TypeError, ValueError) as error:
+            raise InputError(f"groups must map columns to kernels: {error}") from error
         if not groups:
             raise InputError("a table needs at least one group of columns")
-        for columns, kernel in groups:
-            if not isinstance(kernel, Kernel):
-                raise InputError(f"columns {columns} need a kernel, got {type(kernel).__name__}")
+        self._made_of(*(kernel for _, kernel in groups))
         object.__setattr__(self, "groups", groups)
 
     @property
@@ -248,3 +235,100 @@ def _names(key: Any) -> tuple[str, ...]:
     if not names or not all(isinstance(n, str) for n in names) or len(set(names)) < len(names):
         raise InputError(f"a group is a column name or a tuple of different ones, got {key!r}")
     return names
+
+
+def table_kernel(
+    table: Any,
+    *,
+    numeric: Any = None,
+    categorical: Any = None,
+    text: Any = None,
+    random_state: Any = 0,
+) -> Table:
+    """Return a product kernel for a table of numbers, labels and texts.
+
+    - numbers: one `Gaussian` over all numeric columns, each divided by its standard deviation
+      (constant columns are left as they are), with the median distance as its length scale;
+    - labels: one `Hamming` over all of them, whose length is the mean number of labels in which two
+      rows differ;
+    - texts: for each column its own `Normalised(Spectrum(3) + 1.0)`, the cosine of counts of three
+      letters (the constant is for texts shorter than that).
+
+    Columns in none of the lists: numbers are numeric; booleans and categorical columns
+    hold labels; strings are labels if at most 50 different ones make up at most half of the rows,
+    else texts. Missing values are refused.
+
+    Parameters
+    ----------
+    table : pandas or polars frame, or mapping of columns
+    numeric, categorical, text : list of column names, optional
+        How to treat some columns. Columns in none of the lists are still used; drop them from the
+        table to leave them out.
+    random_state : int, Generator, RandomState or None, default=0
+        Draws the pairs of rows that the lengths are measured on.
+
+    Examples
+    --------
+    >>> import mercer as mc
+    >>> people = {"age": [30.0, 40.0, 50.0, 60.0], "city": ["Bonn", "Rome", "Bonn", "Rome"]}
+    >>> mc.table_kernel(people)  # doctest: +ELLIPSIS
+    Table({'age': Gaussian(...).transform(Scales([11.18...])), 'city': Hamming(length_scale=...)})
+    """
+    rng = as_generator(random_state)
+    names = column_names(table, "table")
+    if not names:
+        raise InputError("table has no columns")
+    said = _said({"numeric": numeric, "categorical": categorical, "text": text}, names)
+    columns = {c: column_of(table, c, "table") for c in names}
+    kinds = {c: said.get(c) or _kind(table[c], columns[c]) for c in names}
+    groups: dict[Any, Kernel] = {}
+    if numbers := {c: columns[c] for c in names if kinds[c] == "numeric"}:
+        groups[tuple(numbers)] = _for_numbers(numbers, rng)
+    if labels := {c: columns[c] for c in names if kinds[c] == "categorical"}:
+        groups[tuple(labels)] = _for_labels(list(labels.values()), rng)
+    texts = [c for c in names if kinds[c] == "text"]
+    return Table(groups | {c: Normalised(Spectrum(3) + 1.0) for c in texts})
+
+
+def _said(wishes: dict[str, Any], names: list[str]) -> dict[str, str]:
+    """The kinds of columns that the caller chose."""
+    said: dict[str, str] = {}
+    for kind, columns in wishes.items():
+        for c in [columns] if isinstance(columns, str) else (columns or []):
+            if c not in names:
+                raise InputError(f"{kind} names {c!r}, which is no column; there are {names}")
+            if c in said:
+                raise InputError(f"column {c!r} is listed both as {said[c]} and as {kind}")
+            said[c] = kind
+    return said
+
+
+def _kind(column: Any, values: Array) -> str:
+    declared = str(getattr(column, "dtype", "")).lower()
+    if declared.startswith(("bool", "category", "categorical", "enum")):
+        return "categorical"
+    if values.dtype != object:
+        return "numeric"
+    if not all(isinstance(v, str) for v in values):
+        return "categorical"
+    different = len(set(values))
+    return "categorical" if different <= min(_FEW, _SHARE * len(values)) else "text"
+
+
+def _for_numbers(columns: dict[str, Array], rng: np.random.Generator) -> Kernel:
+    for c, values in columns.items():
+        if values.dtype == object:
+            raise InputError(f"column {c!r} is listed as numeric, but holds {values[0]!r}")
+    X = np.column_stack(list(columns.values()))
+    spread = X.std(axis=0)
+    scales = np.where(spread > 1e-12 * np.abs(X).max(axis=0), spread, 1.0)
+    Z = X / scales
+    moved = bool(np.any(Z[0] != Z))
+    return Gaussian(median_scale(Z, random_state=rng) if moved else 1.0).transform(Scales(scales))
+
+
+def _for_labels(columns: list[Array], rng: np.random.Generator) -> Kernel:
+    n = len(columns[0])
+    left, right = rng.integers(0, n, size=(2, _PAIRS))
+    differing = sum(float(np.mean(values[left] != values[right])) for values in columns)
+    return Hamming(max(differing, 0.5))

@@ -11,10 +11,10 @@ from mercer._array import Array, Points, as_weights, is_sparse, positive_int
 from mercer._progress import Callback
 from mercer._random import as_generator
 from mercer._threads import single_threaded_blas
-from mercer.engine import diagonal, n_columns, n_rows, pieces
+from mercer.engine import n_columns, n_rows, pieces
 from mercer.exceptions import InputError
 from mercer.kernels import Kernel
-from mercer.linalg import EigenPairs, Nystrom, gram_operator, nystrom
+from mercer.linalg import EigenPairs, GramOperator, Nystrom, nystrom
 from mercer.linalg._eigen import operator_pairs
 from mercer.linalg._inputs import raw_weights
 from mercer.methods._rows import distinct_rows
@@ -102,7 +102,7 @@ def kernel_pca(
         scatter = LandmarkScatter.choose(kernel, X, n_landmarks, rule, random_state, raw)
         scatter.add(X, raw)
         return scatter.pca(n_components, centred=centred)[0]
-    S = gram_operator(kernel, X, centred=centred, weights=weights)
+    S = GramOperator(kernel, X, centred=centred, weights=weights)
     n = S.shape[0]
     if n <= _MANY:
         S = S.written()
@@ -123,8 +123,7 @@ def kernel_pca(
         k = min(4 * k, most)
         found = pairs(k)
     total = S.trace
-    own = diagonal(kernel.program, S.points).astype(np.float64)
-    size = float(own.sum() if S.weights is None else S.weights @ own)
+    size = float(S.own.sum() if S.weights is None else S.weights @ S.own)
     values, vectors = kept(found.values, found.vectors, n_components, total, size)
     root = np.sqrt(1.0 if S.weights is None else S.weights[:, None])
     # coordinates of the rows up to a factor, the same for a weight of 2 and for a repeated row

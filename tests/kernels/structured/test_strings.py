@@ -14,8 +14,7 @@ import mercer as mc
 from mercer import linalg
 from mercer.engine._compiled import core
 from mercer.engine.pairs import _subsequences
-from mercer.kernels.structured._spectrum import Spectrum
-from mercer.kernels.structured._subsequences import Subsequences
+from mercer.kernels.structured._strings import Spectrum, Subsequences
 from mercer.testing import check_element, check_kernel, check_subspace
 
 WORDS = [
@@ -354,7 +353,7 @@ def test_linear_algebra(rng):
     X = random_strings(rng, 60, "abc", 20, 4)
     k = mc.kernels.Normalised(Subsequences(3, 0.6))
     K, V = k(X), rng.normal(size=(60, 3))
-    assert_allclose(linalg.gram_operator(k, X) @ V, K @ V, rtol=1e-11, atol=1e-12)
+    assert_allclose(linalg.GramOperator(k, X) @ V, K @ V, rtol=1e-11, atol=1e-12)
     values = np.linalg.eigvalsh(K)[::-1][:5]
     for method in ("dense", "krylov"):
         pairs = linalg.eigenpairs(k, X, 5, method=method, random_state=0)
@@ -389,3 +388,23 @@ def test_kernel_principal_components_of_strings(rng):
     distances = [shadow.distance(mc.feature(k, [c] * 2)) for c in [*X, *seeds]]
     assert_allclose(result.distance, np.min(distances, axis=0), rtol=1e-9)
     assert np.all(plane.distance(mc.feature(k, new)) < 1.0)
+
+
+@pytest.mark.parametrize("length", [1, 2, 3, 7, 20, 41])
+def test_long_parts_of_a_large_alphabet(length, rng):
+    """Numbers of parts would overflow; equal parts are found all the same."""
+    tokens = rng.integers(0, 10**6, 60).tolist()
+    k = Spectrum(length)
+    s, t = tokens + tokens[:50], tokens[5:55]
+    parts = [tuple(s[i : i + length]) for i in range(len(s) - length + 1)]
+    others = [tuple(t[i : i + length]) for i in range(len(t) - length + 1)]
+    assert k([s], [t])[0, 0] == sum(a == b for a in parts for b in others)
+
+
+def test_parts_longer_than_any_sequence_cost_nothing():
+    words = ["banana", "ananas"]
+    for length in (7, 10**7, 2**63 - 1, 10**30):
+        assert np.array_equal(Spectrum(length)(words), np.zeros((2, 2)))
+        assert np.array_equal(Spectrum(length).diag(words), np.zeros(2))
+        assert np.array_equal(Subsequences(length)(words), np.zeros((2, 2)))
+        assert np.array_equal(Subsequences(length).diag(words), np.zeros(2))

@@ -18,9 +18,8 @@ from mercer.engine.programs._expr import substitute
 from mercer.engine.programs._tape import tape
 from mercer.kernels import Vectors
 from mercer.kernels._domain import Intersection, Mapped, OpenBall
-from mercer.kernels._dot_product import Sigmoid
-from mercer.kernels._series import Geometric, Taylor, VovkPolynomial
-from mercer.kernels._window import Uniform
+from mercer.kernels._dot_product import Geometric, Sigmoid, Taylor, VovkPolynomial
+from mercer.kernels._radial import Uniform
 from mercer.testing import check_algebra, check_kernel
 from tests import naive
 

@@ -1,0 +1,163 @@
+"""Dense factorisations by LAPACK in the memory of the matrix: Cholesky, pivoted or not, and eigen.
+
+SciPy's wrappers hold the interpreter lock, so LAPACK is called through the pointers that SciPy
+publishes for Cython; `interruptible` then lets a signal end a long call.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Iterator
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from mercer._array import Array
+from mercer._threads import interruptible
+from mercer.engine import pieces
+from mercer.exceptions import InputError
+
+EPS = float(np.finfo(np.float64).eps)
+_LARGEST = 1e-8  # jitter beyond this share of the trace would hide that K is not definite
+_BLOCK = 512
+
+
+class NotDefiniteError(Exception):
+    """The matrix is not positive definite, beyond rounding; K was restored."""
+
+
+def by_cholesky(
+    K: Array, B: Array, penalty: float, *, jitter: bool = True
+) -> tuple[Array, Array, float]:
+    """A by L L' = K + penalty I, which takes the place of K; B - M A; and the jitter it took.
+
+    LAPACK writes L into one triangle. The other still holds K, which serves twice: to start again
+    where the factorisation fails, and to measure the residual. Without `jitter` a matrix that is
+    singular to rounding counts as not definite.
+    """
+    from scipy.linalg.blas import dsymm
+    from scipy.linalg.lapack import dlange, dpocon, dpotrs
+
+    check_finite(K)
+    n, diagonal = len(K), K.diagonal().copy()
+    L = K.T  # the columns LAPACK wants; K is symmetric and stored by rows
+    norm = 0.0 if jitter else dlange("1", L)
+    for added in _jitters(diagonal) if jitter else [0.0]:
+        np.fill_diagonal(K, diagonal + (penalty + added))
+        info = interruptible(_lapack, K, "dpotrf", b"L", n, K, n)
+        if info == 0 and (jitter or dpocon(L, norm, uplo="L")[0] > n * EPS):
+            break
+        restore(K, diagonal)
+    else:
+        raise NotDefiniteError
+    coef, _ = dpotrs(L, B, lower=1)
+    change = diagonal + penalty - L.diagonal()
+    product = dsymm(1.0, L, coef, lower=0) + change[:, None] * coef
+    return np.ascontiguousarray(coef), B - product, added
+
+
+def by_eigen(K: Array, B: Array, penalty: float) -> tuple[Array, int]:
+    """(K + penalty I)^+ B by the eigenpairs of K that are not zero to rounding, and their number.
+
+    The solution of least norm among those of least squares. K is overwritten.
+    """
+    check_finite(K)
+    values, V = all_pairs(K)
+    values = values + penalty
+    keep = np.abs(values) > len(K) * EPS * np.abs(values).max()
+    factors = np.divide(1.0, values, out=np.zeros_like(values), where=keep)
+    return V @ (factors[:, None] * (V.T @ B)), int(keep.sum())
+
+
+def all_pairs(K: Array) -> tuple[Array, Array]:
+    """All eigenvalues of K, ascending, and the vectors, which take its place."""
+    n = len(K)
+    values, size, integers = np.empty(n), 1 + 6 * n + 2 * n * n, 3 + 5 * n
+    info = interruptible(_lapack, K, "dsyevd", b"V", b"L", n, K, n, values, np.empty(size), size,
+                         np.empty(integers, dtype=np.intc), integers)  # fmt: skip
+    if info != 0:
+        raise np.linalg.LinAlgError("the eigenvalues of the kernel matrix did not converge")
+    return values, K.T
+
+
+def largest_pairs(K: Array, k: int) -> tuple[Array, Array]:
+    """The k largest eigenvalues of K, ascending, and their vectors.
+
+    LAPACK may find fewer where eigenvalues are close together, without saying so.
+    """
+    n, diagonal = len(K), K.diagonal().copy()
+    values, V, found = np.empty(n), np.empty((k, n)), np.zeros((), dtype=np.intc)
+    size, integers = 40 * n, 10 * n
+    info = interruptible(
+        _lapack, K, "dsyevr", b"V", b"I", b"L", n, K, n, 0.0, 0.0, n - k + 1, n, 0.0, found,
+        values, V, n, np.empty(2 * n, dtype=np.intc), np.empty(size), size,
+        np.empty(integers, dtype=np.intc), integers,
+    )  # fmt: skip
+    restore(K, diagonal)
+    count = int(found) if info == 0 else 0
+    return values[:count], V[:count].T
+
+
+def independent(W: Array, tol: float) -> tuple[Array, Array]:
+    """Pivots p of W >= 0 until all others are below tol, and lower T with T T' = W[p, p]."""
+    n, order, rank = len(W), np.empty(len(W), dtype=np.intc), np.zeros((), dtype=np.intc)
+    interruptible(_lapack, W, "dpstrf", b"L", n, W, n, order, rank, tol, np.empty(2 * n))
+    r = int(rank)
+    return order[:r].astype(np.intp) - 1, np.tril(W.T[:r, :r])
+
+
+def check_finite(K: Array) -> None:
+    """Raise where kernel values overflow."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        if np.isfinite(K.sum()) or np.isfinite(K).all():
+            return
+    raise InputError("the kernel matrix has infinite or NaN entries; scale the points down")
+
+
+def restore(K: Array, diagonal: Array) -> None:
+    """Copy the triangle below the diagonal of K to the one above, and put the diagonal back."""
+    for rows in pieces(len(K), _BLOCK):
+        block = np.tril(K[rows, rows], -1)
+        K[rows, rows] = block + block.T
+        K[rows, rows.stop :] = K[rows.stop :, rows].T
+    np.fill_diagonal(K, diagonal)
+
+
+def _jitters(diagonal: Array) -> Iterator[float]:
+    """Nothing, then from rounding errors of K upwards by tens."""
+    yield 0.0
+    trace = float(np.abs(diagonal).sum())
+    jitter = EPS * trace
+    while 0.0 < jitter <= _LARGEST * trace:
+        yield jitter
+        jitter *= 10.0
+
+
+def _lapack(_: Array, name: str, *arguments: Any) -> int:
+    """Call a routine with everything by reference, without the interpreter lock; returns info."""
+    values = [
+        np.array(a, dtype=np.intc) if isinstance(a, int) else np.asarray(a) for a in arguments
+    ]
+    info = np.zeros((), dtype=np.intc)
+    _routine(name)(*(value.ctypes.data for value in values), info.ctypes.data)
+    return int(info)
+
+
+@cache
+def _routine(name: str) -> Callable[..., None]:
+    from scipy.linalg import cython_lapack
+
+    capsule = cython_lapack.__pyx_capi__[name]
+    get_name, get_pointer = (
+        ctypes.pythonapi.PyCapsule_GetName,
+        ctypes.pythonapi.PyCapsule_GetPointer,
+    )
+    get_name.restype, get_name.argtypes = ctypes.c_char_p, [ctypes.py_object]
+    get_pointer.restype = ctypes.c_void_p
+    get_pointer.argtypes = [ctypes.py_object, ctypes.c_char_p]
+    signature = get_name(capsule)
+    if b" int *" not in signature:
+        raise ImportError("mercer needs a SciPy whose LAPACK takes 32-bit integers")
+    address = get_pointer(capsule, signature)
+    return ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * signature.count(b"*"))(address)
