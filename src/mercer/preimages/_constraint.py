@@ -52,9 +52,13 @@ class Box(Region):
     high: Any
 
     def __post_init__(self) -> None:
-        low, high = np.asarray(self.low, dtype=float), np.asarray(self.high, dtype=float)
-        if np.isnan(low).any() or np.isnan(high).any() or (low > high).any():
-            raise InputError("a box needs low <= high in every coordinate")
+        try:
+            low, high = np.asarray(self.low, dtype=float), np.asarray(self.high, dtype=float)
+            is_box = max(low.ndim, high.ndim) <= 1 and bool((low <= high).all())  # not with NaN
+        except (TypeError, ValueError, OverflowError):
+            is_box = False
+        if not is_box:
+            raise InputError("a box needs numbers or vectors low <= high in every coordinate")
         object.__setattr__(self, "low", low)
         object.__setattr__(self, "high", high)
 

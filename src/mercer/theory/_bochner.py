@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from mercer._array import Array, as_vector, positive, positive_int
+from mercer._array import Array, as_vector, instance, positive, positive_int
 from mercer.engine import Distance
 from mercer.exceptions import InputError, UnavailableError
 from mercer.kernels import Kernel
@@ -126,7 +126,9 @@ def bochner_norm(
     inf
     """
     dim, rtol = positive_int(dim, "dim"), positive(rtol, "rtol")
-    integrand = _Integrand(kernel, transform, dim)
+    if not callable(transform):
+        raise InputError(f"transform must be a function, got {type(transform).__name__}")
+    integrand = _Integrand(instance(kernel, Kernel, "kernel"), transform, dim)
     marks = as_vector(breaks, "breaks").astype(np.float64) if np.size(breaks) else np.empty(0)
     if np.any(marks <= 0):
         raise InputError(f"breaks must be > 0 (both signs are meant), got {float(marks.min())!r}")

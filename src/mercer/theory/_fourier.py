@@ -68,6 +68,8 @@ def fourier_coefficients(
     if N <= 2 * L:
         raise InputError(f"n_points must be > 2 n_terms = {2 * L}, got {N}")
     start = real(start, "start")
+    if not callable(function):
+        raise InputError(f"function must be callable, got {type(function).__name__}")
     values = np.asarray(function(start + period * np.arange(N) / N))
     if values.shape != (N,) or values.dtype.kind not in "biufc" or not np.isfinite(values).all():
         raise InputError(

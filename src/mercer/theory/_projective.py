@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mercer._array import Array, positive
+from mercer._array import Array, instance, positive
 from mercer.engine import Dot, evaluate
 from mercer.exceptions import InputError
 from mercer.kernels import Kernel
@@ -80,7 +80,7 @@ def projective_conditions(kernel: Kernel, largest: float = 10.0) -> ProjectiveCo
     ("f'", "f' + t f''")
     """
     largest = positive(largest, "largest")
-    variables = kernel.program.variables
+    variables = instance(kernel, Kernel, "kernel").program.variables
     if len(variables) != 1 or not isinstance(variables[0], Dot):
         raise InputError(f"{kernel!r} is no profile of one inner product")
     grid = np.unique([0.0, *np.geomspace(1e-8 * largest, largest, 200)])

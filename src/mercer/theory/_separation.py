@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mercer._array import Array, frozen, positive_int
+from mercer._array import Array, frozen, instance, positive_int
 from mercer.engine import Const, Distance, Dot, Expr, Norm, Var
 from mercer.engine.programs._expr import Add, Mul, Pow
 from mercer.exceptions import InputError, UnavailableError
@@ -165,7 +165,7 @@ class _Term:
 
 def _by_terms(kernel: Kernel, dim: int) -> Separation | None:
     """What the structure of the kernel decides, of both properties alike."""
-    if not kernel.domain.is_vector:
+    if not instance(kernel, Kernel, "kernel").domain.is_vector:
         raise InputError(f"{kernel!r} has points that are not vectors")
     terms = _terms(kernel, dim)
     blind = [_blind_direction(t.matrix, dim) for t in terms]

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from mercer._array import Array
+from mercer._array import Array, instance
 from mercer.engine import Distance, evaluate
 from mercer.exceptions import InputError, UnavailableError
 from mercer.kernels import (
@@ -51,6 +51,7 @@ def shadow(kernel: Kernel) -> Kernel:
     >>> mc.theory.shadow(mc.InverseMultiquadric(1.0, 2.0))
     InverseMultiquadric(c=1.0, p=1.0)
     """
+    instance(kernel, Kernel, "kernel")
     if any(not isinstance(v, Distance) for v in kernel.program.variables):
         raise InputError(f"a shadow belongs to a radial kernel, which {kernel!r} is not")
     return _shadow(kernel)
@@ -78,8 +79,8 @@ def shadow_constant(k: Kernel, g: Kernel) -> float | None:
     >>> mc.theory.shadow_constant(mc.Gaussian(2.0), mc.Gaussian(1.0)) is None
     True
     """
-    for kernel in (k, g):
-        if kernel.program.kind not in ("radial", "constant"):
+    for name, kernel in (("k", k), ("g", g)):
+        if instance(kernel, Kernel, name).program.kind not in ("radial", "constant"):
             raise InputError(f"{kernel!r} is no profile of one squared distance")
     if k.program.variables != g.program.variables:
         return None  # distances in different metrics, or none
