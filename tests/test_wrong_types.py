@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import mercer as mc
-from mercer import preimages, space, theory
+from mercer import methods, preimages, space, theory
 
 PSI = mc.Element(mc.Gaussian(1.0), [[0.0], [2.0]], [1.0, 1.0])
 OF_KERNELS = {
@@ -41,6 +41,36 @@ def test_kernels(function, other):
 def test_elements(function, other):
     with pytest.raises(mc.InputError, match=r"(psi|v) must be an Element, got \w+"):
         function(other)
+
+
+X = np.random.default_rng(0).normal(size=(8, 2))
+WORDS = {
+    "own": lambda own: methods.blurring_mean_shift(mc.Gaussian(1.0), X, own=own),
+    "kernel": lambda kernel: methods.segment(np.zeros((4, 4, 3)), kernel=kernel),
+    "rule": lambda rule: methods.density_scale(X, rule=rule),
+    "labels": lambda labels: mc.MeanShift(labels=labels).fit(X),
+    "scale_columns": lambda how: methods.fit_imputer(X, scale_columns=how),
+}
+CALLBACKS = {
+    "mean_shift": lambda c: mc.mean_shift(PSI, callback=c),
+    "blurring": lambda c: methods.blurring_mean_shift(mc.Gaussian(1.0), X, callback=c),
+    "scale_space": lambda c: methods.scale_space(X, callback=c),
+    "segment": lambda c: methods.segment(np.zeros((4, 4, 3)), callback=c),
+    "compress": lambda c: mc.compress(PSI, 1, callback=c),
+}
+
+
+@pytest.mark.parametrize("other", ["nonsense", 3, None, np.ones(3)], ids=repr)
+@pytest.mark.parametrize("name", WORDS)
+def test_words(name, other):
+    with pytest.raises(mc.InputError, match=f"{name} must be one of '"):
+        WORDS[name](other)
+
+
+@pytest.mark.parametrize("name", CALLBACKS)
+def test_callbacks(name):
+    with pytest.raises(mc.InputError, match="callback must be a function or None, got int"):
+        CALLBACKS[name](3)
 
 
 @pytest.mark.parametrize("low", ["a", (1, "a"), 10**400, np.nan, np.zeros((2, 2)), [0, 1, 2], 3.0])

@@ -210,6 +210,13 @@ def instance(value: Any, kind: type[Any], name: str) -> Any:
     return value
 
 
+def one_of(value: Any, choices: tuple[str, ...], name: str) -> str:
+    """Return value if it is one of the choices."""
+    if not isinstance(value, str) or value not in choices:
+        raise InputError(f"{name} must be one of {', '.join(map(repr, choices))}, got {value!r}")
+    return str(value)
+
+
 def frozen(array: Array) -> Array:
     """A read-only view: values hold their arrays without a way to change them."""
     view = array.view()
