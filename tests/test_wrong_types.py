@@ -7,12 +7,14 @@ import mercer as mc
 from mercer import methods, preimages, space, theory
 
 PSI = mc.Element(mc.Gaussian(1.0), [[0.0], [2.0]], [1.0, 1.0])
+X = np.random.default_rng(0).normal(size=(8, 2))
 OF_KERNELS = {
     "shadow": theory.shadow,
     "shadow_constant": lambda k: theory.shadow_constant(mc.Gaussian(1.0), k),
     "projective_conditions": theory.projective_conditions,
     "is_characteristic": lambda k: theory.is_characteristic(k, 1),
     "is_universal": lambda k: theory.is_universal(k, 1),
+    "convergence_bandwidth": lambda k: mc.convergence_bandwidth(k, X),
     "bochner_norm": lambda k: theory.bochner_norm(k, np.cos),
 }
 OF_ELEMENTS = {
@@ -43,7 +45,6 @@ def test_elements(function, other):
         function(other)
 
 
-X = np.random.default_rng(0).normal(size=(8, 2))
 WORDS = {
     "own": lambda own: methods.blurring_mean_shift(mc.Gaussian(1.0), X, own=own),
     "kernel": lambda kernel: methods.segment(np.zeros((4, 4, 3)), kernel=kernel),
@@ -73,9 +74,15 @@ def test_callbacks(name):
         CALLBACKS[name](3)
 
 
+@pytest.mark.parametrize("density", OTHERS, ids=repr)
+def test_densities(density):
+    with pytest.raises(mc.InputError, match="density must be an Element or a Density, got"):
+        mc.mean_shift(density)
+
+
 @pytest.mark.parametrize("low", ["a", (1, "a"), 10**400, np.nan, np.zeros((2, 2)), [0, 1, 2], 3.0])
 def test_boxes(low):
-    with pytest.raises(mc.InputError, match="a box needs numbers or vectors"):
+    with pytest.raises(mc.InputError, match="low"):
         mc.Box(low, [2.0, 2.0])
 
 

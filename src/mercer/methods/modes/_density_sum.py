@@ -59,6 +59,10 @@ class DensitySum:
     def of(cls, density: Any, n_queries: int | None = None) -> DensitySum:
         """From an element, or anything that has `elements`."""
         whole = isinstance(density, Element)
+        if not whole and not hasattr(density, "log_scales"):
+            raise InputError(
+                f"density must be an Element or a Density, got {type(density).__name__}"
+            )
         elements = (density,) if whole else tuple(density.elements)
         programs, points, coef, maps = zip(*map(_group, elements), strict=True)
         if any(other != maps[0] for other in maps):
@@ -147,13 +151,15 @@ class DensitySum:
         value, gradient, slope, hessian, shift, pull = self._added(Z, order, exact)
         cusp = None
         if self.has_cusps:
-            cusp = pull * np.exp(-shift)
+            cusp = pull * np.exp(np.where(pull > 0.0, -shift, 0.0))
             gradient = smallest_subgradients(gradient, np.linalg.norm(gradient, axis=1), cusp)
         H = None if hessian is None else -hessian
         return State(Z, -value, -gradient, H, -2.0 * slope, shift, cusp=cusp)
 
     def values(self, Z: Array, *, exact: bool = False) -> Array:
         """f at some points, without derivatives."""
+        if not len(Z):
+            return np.empty(0)
         parts = [f.fields(Z, shifted=True, exact=exact).only_element() for _, f in self._sums]
         return np.asarray(sum(f.value * np.exp(f.shift) for f in parts))
 
