@@ -337,6 +337,4 @@ def _median_distance(T: Array, w: Array) -> float:
     if not i.size:
         return 0.0
     d2 = D[i, j] * (T.shape[1] / shared[i, j])
-    order = np.argsort(d2, kind="stable")
-    total = np.cumsum((w[i] * w[j])[order])
-    return float(np.sqrt(d2[order][np.searchsorted(total, 0.5 * total[-1])]))
+    return float(np.sqrt(np.quantile(d2, 0.5, weights=w[i] * w[j], method="inverted_cdf")))
