@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from mercer._array import Array, as_points
 from mercer.engine import n_rows, pieces
 from mercer.estimators._base import FloatTransformerMixin, SubspaceEstimator
-from mercer.estimators._validation import check_weights, float_type, scaled, unscaled
+from mercer.estimators._validation import check_flags, check_weights, float_type, scaled, unscaled
 from mercer.exceptions import InputError
 from mercer.kernels import Precomputed
 from mercer.methods import kernel_pca
@@ -124,6 +124,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, FloatTransformerMixin, Subspace
 
         With `sample_weight`, a weight of 2 is the same as repeating the row; y is ignored.
         """
+        check_flags(self, "whiten")
         self.__dict__.pop("_sums", None)  # of an earlier fit
         with self._threads():
             X, weights = self._training_rows(X, sample_weight)
