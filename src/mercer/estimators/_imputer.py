@@ -55,10 +55,6 @@ class KernelImputer(FloatTransformerMixin, KernelEstimator):
     n_iter_ : int
         Rounds in `fit`.
 
-    See Also
-    --------
-    mercer.methods.fit_imputer : the function behind it.
-
     Notes
     -----
     Entries of columns that the others do not predict get about the column means. If entries are
