@@ -166,7 +166,8 @@ def real(value: Any, name: str) -> float:
     """Return value as a finite float."""
     if np.ndim(value) != 0:
         raise InputError(f"{name} must be a single number, got shape {np.shape(value)}")
-    if isinstance(value, bool | np.bool_ | str | complex) or np.iscomplexobj(value):
+    bad = bool | np.bool_ | str | bytes | complex | np.datetime64 | np.ma.MaskedArray
+    if isinstance(value, bad) or np.iscomplexobj(value):
         raise InputError(f"{name} must be a real number, got {value!r}")
     try:
         number = float(value)

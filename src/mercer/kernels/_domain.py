@@ -8,12 +8,17 @@ from typing import Any
 
 import numpy as np
 
-from mercer._array import as_points, frozen, is_sparse, positive
+from mercer._array import as_points, frozen, instance, is_sparse, positive_length
 from mercer.engine import Dot, Map, Program, Scales, Var, as_float64, diagonal
 from mercer.exceptions import DomainError, InputError
 from mercer.kernels._parameters import checked
 
 _SQUARED_NORM = Program((Dot(),), Var(0))
+
+
+def optional_domain(on: Any, name: str) -> Domain | None:
+    """A domain, or None."""
+    return None if on is None else instance(on, Domain, name)  # type: ignore[type-abstract]
 
 
 class Domain(ABC):
@@ -100,7 +105,7 @@ class Vectors(Domain):
 
 
 @dataclass(frozen=True)
-@checked(radius=positive)
+@checked(radius=positive_length)
 class OpenBall(Domain):
     """Vectors x with |x| < radius: where a power series of <x, y> converges.
 

@@ -56,12 +56,13 @@ def _derivative(program: Program, X: Any, Y: Any, *, mixed: bool) -> Array:
         jet = tile_jet(program.profile, inputs, order, shape, pairs.dtype)
         jet, at_cusp = without_cusps(program, jet, inputs)
         directions = [_directions(v, pairs, rows) for v in program.variables]
-        if mixed:
-            _add_mixed(out[rows], program, jet, directions, dim)
-            if at_cusp is not None:
-                out[rows][at_cusp] = np.nan  # the derivative does not exist there
-        else:
-            _add_gradient(out[rows], program, jet, directions, dim)
+        with np.errstate(over="ignore", invalid="ignore"):  # where the profile overflows
+            if mixed:
+                _add_mixed(out[rows], program, jet, directions, dim)
+            else:
+                _add_gradient(out[rows], program, jet, directions, dim)
+        if mixed and at_cusp is not None:
+            out[rows][at_cusp] = np.nan  # the derivative does not exist there
 
     per_row = max(1, m * dim * (dim if mixed else 1))
     map_threads(job, list(pieces(n, max(1, (1 << 18) // per_row))))

@@ -294,7 +294,10 @@ def _said(wishes: dict[str, Any], names: list[str]) -> dict[str, str]:
     """The kinds of columns that the caller chose."""
     said: dict[str, str] = {}
     for kind, columns in wishes.items():
-        for c in [columns] if isinstance(columns, str) else (columns or []):
+        columns = () if columns is None else (columns,) if isinstance(columns, str) else columns
+        if not isinstance(columns, list | tuple | set):
+            raise InputError(f"{kind} must be a list of column names, got {columns!r}")
+        for c in columns:
             if c not in names:
                 raise InputError(f"{kind} names {c!r}, which is no column; there are {names}")
             if c in said:
