@@ -23,8 +23,6 @@ from benchmarks._report import Outcome, Row, at_least, at_most
 from benchmarks._resident import forget_peak, status
 from mercer import datasets
 from mercer.preimages import gradient_bound
-from mercer.preimages._constraint import Constraint
-from mercer.preimages._problem import Problem
 
 TITLE = "Pre-images"
 
@@ -171,11 +169,11 @@ def _obvious(
 
 def _run_closed_form(psi: mc.Element, settings: Settings, outcome: Outcome) -> None:
     solver = mc.ClosedForm(penalty=1e-9)
-    ready = solver.prepare(mc.Element(psi.kernel, psi.points, psi.coef, psi.batch))
+    weights = solver.weights(psi)
     whole = Key("closed form", "with factorisation")
     contenders = {
         whole: lambda: mc.preimage(psi, solver, eigenvalues=False),
-        Key("closed form", "apply"): lambda: ready.solve(_problem(psi), None),
+        Key("closed form", "apply"): lambda: psi.coef.weigh(weights),
     }
     raced = race("preimages, closed form", contenders, settings)
     outcome.add_rows("closed form", raced, whole)
@@ -185,10 +183,6 @@ def _run_closed_form(psi: mc.Element, settings: Settings, outcome: Outcome) -> N
     }
     bars = {FACTORISE: at_most(1.0), APPLY: at_most(0.05)}
     outcome.add_figures("closed form", values, bars)
-
-
-def _problem(psi: mc.Element) -> Problem:
-    return Problem(psi, mc.preimages.Nearest(), Constraint(None, None))
 
 
 def _run_ten(plane: mc.Subspace, noisy: Array, settings: Settings, outcome: Outcome) -> None:

@@ -5,7 +5,7 @@ import pytest
 
 from mercer import Status
 from mercer.preimages._driver import Search, Stop, walk
-from mercer.preimages._state import State, directions_off_saddles, row_norms, smallest_subgradients
+from mercer.preimages._state import State, row_norms, smallest_subgradients
 
 
 class Halving(Search):
@@ -83,12 +83,3 @@ def test_subgradients_at_cusps():
         ball = r + p * (np.linspace(0.0, 1.0, 200)[:, None, None] * circle).reshape(-1, 2)
         best = np.linalg.norm(ball, axis=1).min()
         np.testing.assert_allclose(np.linalg.norm(g), best, atol=1e-2)
-
-
-def test_saddles_are_left_downhill():
-    hessian = np.array([np.diag([1.0, -2.0]), np.diag([1.0, 2.0]), np.diag([-1.0, 3.0])])
-    gradient = np.array([[0.0, 1e-9], [0.0, 0.0], [-1e-9, 0.0]])
-    state = State(np.zeros((3, 2)), np.zeros(3), gradient, hessian, shift=np.zeros(3))
-    rows, way = directions_off_saddles(state, 1e-6)
-    np.testing.assert_array_equal(rows, [0, 2])
-    np.testing.assert_allclose(way, [[0.0, -1.0], [1.0, 0.0]], atol=1e-15)

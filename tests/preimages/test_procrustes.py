@@ -29,14 +29,11 @@ def test_an_exact_motion_is_found(seed, d, scale, proper):
 
 
 @pytest.mark.parametrize("scale", [False, True])
-@pytest.mark.parametrize("reflect", [False, True])
-def test_no_other_motion_is_nearer(scale, reflect, rng):
+def test_no_other_motion_is_nearer(scale, rng):
     A, B = rng.normal(size=(12, 3)), rng.normal(size=(12, 3)) * [1.0, 1.0, -2.0]
-    fit = procrustes(A, B, scale=scale, reflect=reflect)
+    fit = procrustes(A, B, scale=scale)
     assert_allclose(fit.residual, np.linalg.norm(fit.apply(A) - B))
     assert_allclose(fit.rotation @ fit.rotation.T, np.eye(3), atol=1e-14)
-    if not reflect:
-        assert np.linalg.det(fit.rotation) > 0
     for _ in range(200):
         turn = rotation(rng, 3)
         step = np.linalg.qr(np.eye(3) + 0.1 * (turn - turn.T))[0]

@@ -109,7 +109,8 @@ def test_sparse_points_are_not_written_out():
     """A million columns: the spread of sparse points must not need a dense array."""
     sparse = pytest.importorskip("scipy.sparse")
     X = sparse.random_array((40, 1_000_000), density=1e-5, rng=0, format="csr")
-    problem = Problem(mc.Element(mc.Gaussian(5.0), X, np.full(40, 1 / 40)), Nearest(), None)
+    psi = mc.Element(mc.Gaussian(5.0), X, np.full((40, 1), 1 / 40))
+    problem = Problem(psi, Nearest(), None)
     middle, reach = problem.extent
     assert middle.shape == (1_000_000,)
     true = np.sqrt(np.max(X.multiply(X).sum(axis=1)))

@@ -16,7 +16,7 @@ from mercer.preimages._problem import Problem
 from mercer.preimages._procrustes import procrustes
 from mercer.preimages.solvers._closed_form import ClosedForm
 from mercer.preimages.solvers._distances import Distances
-from mercer.preimages.solvers._learned_map import LearnedMap
+from mercer.preimages.solvers._regression import LearnedMap
 
 
 def points_of(solver, psi):

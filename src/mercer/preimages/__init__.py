@@ -13,21 +13,17 @@ from mercer.preimages._diagnostics import (
 from mercer.preimages._objective import Collinear, Nearest, Projected
 from mercer.preimages._preimage import preimage
 from mercer.preimages._procrustes import Alignment, procrustes
-from mercer.preimages._result import Certificate, History, PreImage, SolverResult, Verdict
-from mercer.preimages._solver import Solver
+from mercer.preimages._result import Certificate, History, PreImage, Verdict
+from mercer.preimages._solver import Solver, SolverResult
 from mercer.preimages.compression._compress import Compressed, compress
 from mercer.preimages.compression._methods import Compressor, Greedy, Landmarks, Pruning
 from mercer.preimages.solvers._candidates import Candidates
 from mercer.preimages.solvers._closed_form import ClosedForm
 from mercer.preimages.solvers._distances import Distances
-from mercer.preimages.solvers._fixed_point import FixedPoint
+from mercer.preimages.solvers._fixed_point import MM, FixedPoint
 from mercer.preimages.solvers._global import Global, global_minimum
-from mercer.preimages.solvers._gradient_descent import GradientDescent
-from mercer.preimages.solvers._lbfgs import LBFGS
-from mercer.preimages.solvers._learned_map import FittedMap, LearnedMap
-from mercer.preimages.solvers._linear_inverse import LinearInverse
-from mercer.preimages.solvers._mm import MM
-from mercer.preimages.solvers._newton import Newton
+from mercer.preimages.solvers._gradient_methods import LBFGS, GradientDescent, Newton
+from mercer.preimages.solvers._regression import FittedMap, LearnedMap, LinearInverse
 from mercer.rigor import GlobalMinimum, gradient_bound, hessian_lipschitz, lipschitz
 
 __all__ = [

@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from mercer import engine
 from mercer._array import Array, is_sparse
 from mercer._config import get_options, options
-from mercer.engine import Distance, Fields, Program, apply_all, n_rows, pieces
+from mercer.engine import Program, apply_all, n_rows, pieces
 from mercer.exceptions import DerivativeError, InputError
+from mercer.preimages._objective import ElementSums, Nearest
 from mercer.preimages._result import Certificate, Verdict, undecided
-from mercer.preimages._state import State
+from mercer.preimages._state import State, row_norms
 from mercer.rigor import (
     EPS,
     Interval,
@@ -22,7 +22,6 @@ from mercer.rigor import (
     coefficient_sizes,
     cusp_slope,
     enclose,
-    half_diagonal,
     hessian_lipschitz,
     prepared,
     spectral_norms,
@@ -44,18 +43,8 @@ _WHOLE_MAP = 1000  # columns up to which a map is multiplied out to see whether 
 def is_convex_at(psi: Element, X: Any) -> Array:
     """Whether the objective k(x, x)/2 - psi(x) is proved strictly convex about each point.
 
-    That is, whether its Hessian there is positive definite beyond rounding.
-
-    Parameters
-    ----------
-    psi : Element
-        One element, or a batch of m.
-    X : array_like of shape (m, d)
-        Points; one per element of a batch.
-
-    Returns
-    -------
-    array of bool, shape (m,)
+    That is, whether its Hessian there is positive definite beyond rounding. Arguments are those of
+    `certify`; the result has shape (m,).
 
     Examples
     --------
@@ -86,15 +75,11 @@ def certify(psi: Element, X: Any, *, eigenvalues: bool | None = None) -> Certifi
         Points; one per element of a batch.
     eigenvalues : bool, optional
         Whether to use the eigenvalues of Hessians, by default up to 64 dimensions. Otherwise
-        Weyl's inequalities and the trace, which prove less and cost less.
+        Weyl's inequalities and the trace (`weyl_test`), which prove less and cost less.
 
     Returns
     -------
     Certificate
-
-    See Also
-    --------
-    weyl_test : the inequalities on their own.
 
     Notes
     -----
@@ -105,10 +90,8 @@ def certify(psi: Element, X: Any, *, eigenvalues: bool | None = None) -> Certifi
 
     References
     ----------
-    P. Honeine, Theoretical insights on the pre-image resolution in machine learning, 2024,
-    Lemmas 12 and 13, Theorems 14, 15 and 24; a negative eigenvalue proves that a point is no
-    minimum, not that it is a saddle. L. V. Kantorovich and G. P. Akilov, Functional analysis,
-    1982, chapter XVIII.
+    Honeine (2024, see `preimage`), Lemmas 12 and 13, Theorems 14, 15 and 24; L. V. Kantorovich and
+    G. P. Akilov, Functional analysis, 1982, chapter XVIII.
 
     Examples
     --------
@@ -128,41 +111,37 @@ def certify_state(
         return undecided(n_rows(X))
     X = X.toarray() if is_sparse(X) else X
     whole = X.shape[1] <= _WHOLE if eigenvalues is None else eigenvalues
-    known = _known(state, whole)
-    wanted = get_options().engine
-    with options(tolerance=0.0, engine=None if wanted == "spectral" else wanted):
+    now = get_options()
+    if state is not None and (
+        not whole
+        or state.hessian is None
+        or now.tolerance > 0.0
+        or now.engine == "spectral"
+        or np.any(state.shift)
+        or np.any(state.cusp)
+    ):
+        state = None  # not sums to rounding, or subgradients
+    size = max(1, _NUMBERS // X.shape[1] ** (1 + whole))
+    plain = options(tolerance=0.0, engine=None if now.engine == "spectral" else now.engine)
+    with plain, np.errstate(all="ignore"):
         try:
             M = np.broadcast_to(hessian_lipschitz(psi), (psi.coef.shape[1],))
             parts = [
-                _certificate(
-                    _part(psi, rows),
-                    X[rows],
-                    M if M.size == 1 else M[rows],
-                    whole,
-                    known=known and (known[0][rows], known[1][rows]),
-                )
-                for rows in pieces(len(X), max(1, _NUMBERS // X.shape[1] ** (1 + whole)))
+                _certificate(*_part(psi, X, M, rows), whole, state=state and state[rows])
+                for rows in pieces(len(X), size)
             ]
         except (DerivativeError, InputError):  # of a profile that could not be recorded
             return undecided(len(X))
+    if len(parts) == 1:
+        return Certificate(*parts[0])
     return Certificate(*(np.concatenate(column) for column in zip(*parts, strict=True)))
 
 
-def _known(state: State | None, whole: bool) -> tuple[Array, Array] | None:
-    """Gradients and Hessians of a state; None unless they are sums to rounding, off cusps."""
-    if state is None or state.hessian is None or not whole:
-        return None
-    exact = get_options().tolerance == 0.0 and get_options().engine != "spectral"
-    plain = not np.any(state.shift) and (state.cusp is None or not np.any(state.cusp))
-    return (state.gradient, state.hessian) if exact and plain else None
-
-
-def _part(psi: Element, rows: Any) -> Element:
-    """The elements that belong to some of the queries."""
-    if psi.batch is None:
-        return psi
-    index = np.arange(psi.batch)[rows]
-    return Element(psi.kernel, psi.points, psi.coef.columns(index), index.size)
+def _part(psi: Element, X: Array, M: Array, rows: Any) -> tuple[Element, Array, Array]:
+    """Some of the queries, and the elements and constants that belong to them."""
+    if len(part := X[rows]) == len(X):
+        return psi, X, M
+    return (psi, part, M) if psi.batch is None else (psi[rows], part, M[rows])
 
 
 # --- what is known at each point --------------------------------------------------------------
@@ -172,71 +151,41 @@ _Facts = tuple[Array, Array, Array]
 
 
 def _certificate(
-    psi: Element,
-    X: Array,
-    M: Array,
-    whole: bool,
-    quick: bool = True,
-    known: tuple[Array, Array] | None = None,
+    psi: Element, X: Array, M: Array, whole: bool, quick: bool = True, state: State | None = None
 ) -> tuple[Array, ...]:
     """Verdicts, radii and bounds on the smallest eigenvalue of one block.
 
     Where a bound on the rounding that needs no pass over the points leaves something open, those
     points are done again with one that does.
     """
-    g, H, cusp = (*known, None) if known else _derivatives(psi, X, 2 if whole else 1)
-    norm = _norms(g)
-    if H is None:
-        return _decided(psi, X, _facts_of_sums(psi, X, norm), M, cusp)
-    errors = supremum_errors(psi, X) if quick else None
+    if state is None:
+        owners = np.arange(len(X)) if psi.batch is not None else np.zeros(len(X), dtype=int)
+        state = Nearest().at(ElementSums(psi, shifted=False), X, owners, 2 if whole else 1)
+    norm, H = _norms(state.gradient), state.hessian
+    errors = supremum_errors(psi, X) if quick and whole else None
+    if not whole:
+        return _decided(psi, X, _facts_of_sums(psi, X, norm), M, state.cusp)
     if errors is None:
         sums = all_sums(psi, X)
         facts = _facts_of_values(norm, H, sums.gradient_error, sums.hessian_error)
-        return _decided(psi, X, facts, M, cusp)
+        return _decided(psi, X, facts, M, state.cusp)
     facts = _facts_of_values(norm, H, *errors)
-    result = _decided(psi, X, facts, M, cusp)
+    result = _decided(psi, X, facts, M, state.cusp)
     _, low, high = facts
     near = norm * M < 0.5 * ((low + high) / 2) ** 2  # proved, but for rounding
     rows = np.flatnonzero((near & (result[0] == Verdict.POSITIVE_DEFINITE)) | (low <= 0))
     rows = rows[result[0][rows] != Verdict.NOT_A_MINIMUM]
     if rows.size:
-        again = _certificate(
-            _part(psi, rows), X[rows], M if M.size == 1 else M[rows], True, quick=False
-        )
+        again = _certificate(*_part(psi, X, M, rows), True, quick=False)
         better = np.array([v is not Verdict.UNDECIDED for v in again[0].tolist()])
         for old, new in zip(result, again, strict=True):
             old[rows[better]] = new[better]
     return result
 
 
-def _derivatives(psi: Element, X: Array, order: int) -> tuple[Array, Any, Any]:
-    """Gradient and Hessian of k(x, x)/2 - psi(x), and the coefficients at cusps."""
-    f = psi.fields(X, order=order, paired=psi.batch is not None)
-    f = f if psi.batch is not None else _first(f)
-    g, H = -np.asarray(f.gradient), None if f.hessian is None else -f.hessian
-    if not all(isinstance(v, Distance) for v in psi.kernel.program.variables):
-        own = _first(engine.fields(*half_diagonal(psi.kernel.program, X), order=order))
-        g = g + np.asarray(own.gradient)
-        H = None if H is None else H + np.asarray(own.hessian)
-    return g, H, f.cusp
-
-
-def _first(f: Fields) -> Fields:
-    """The fields of the only element."""
-
-    def pick(a: Any) -> Any:
-        return None if a is None else a[:, 0]
-
-    return Fields(f.value[:, 0], pick(f.gradient), pick(f.hessian), (), pick(f.cusp), f.shift)
-
-
 def _norms(g: Array) -> Array:
-    """Upper bounds on the lengths of rows, whose squares may underflow or overflow."""
-    with np.errstate(all="ignore"):
-        largest = np.abs(g).max(axis=1, initial=0.0)
-        unit = np.where((largest > 0) & np.isfinite(largest), largest, 1.0)
-        lengths = unit * np.linalg.norm(g / unit[:, None], axis=1)
-    return np.asarray(up(lengths * (1.0 + g.shape[1] * EPS)))
+    """Upper bounds on the lengths of rows."""
+    return np.asarray(up(row_norms(g) * (1.0 + g.shape[1] * EPS)))
 
 
 def _facts_of_values(norm: Array, H: Array, gradient_error: Array, hessian_error: Array) -> _Facts:
@@ -244,9 +193,9 @@ def _facts_of_values(norm: Array, H: Array, gradient_error: Array, hessian_error
     finite = np.isfinite(H).all(axis=(1, 2)) & np.isfinite(hessian_error)
     H = np.where(finite[:, None, None], H, 0.0)
     smallest = np.linalg.eigvalsh(H)[:, 0]
-    slack = hessian_error + 10.0 * H.shape[1] * EPS * np.linalg.norm(H, axis=(1, 2))
+    slack = hessian_error + 10.0 * H.shape[1] * EPS * row_norms(H.reshape(len(H), -1))
     slack = np.where(finite, slack, np.inf)
-    return norm + gradient_error, smallest - slack, smallest + slack
+    return up(norm + gradient_error), smallest - slack, smallest + slack
 
 
 def _facts_of_sums(psi: Element, X: Array, norm: Array) -> _Facts:
@@ -262,7 +211,7 @@ def _facts_of_sums(psi: Element, X: Array, norm: Array) -> _Facts:
     low = factor * (test.slope - test.rising - test.rounding)
     low = low * np.where(low > 0, smallest, largest) ** 2
     high = np.where(test.has_negative_eigenvalue & _is_onto(program, dim), -1.0, np.inf)
-    return norm + sums.gradient_error, low, high
+    return up(norm + sums.gradient_error), low, high
 
 
 def _is_onto(program: Program, dim: int) -> bool:
@@ -283,13 +232,12 @@ def _decided(
     """Verdict, radius and lower bound for each point."""
     norm, low, high = facts
     convex = low > 0
-    with np.errstate(all="ignore"):
-        if psi.kernel.program.kind == "dot":
-            M = _local_lipschitz(psi, X, np.where(convex, up(2.0 * norm / low), np.inf))
-        h = up(up(norm / low) * up(M / low))
-        proved = convex & (h < 0.5)
-        root = np.sqrt(np.maximum(1.0 - 2.0 * h, 0.0)) * (1.0 - _FEW)
-        radius = np.where(proved, up(2.0 * norm / (low * (1.0 + root))), np.nan)
+    if psi.kernel.program.kind == "dot":
+        M = _local_lipschitz(psi, X, np.where(convex, up(2.0 * norm / low), np.inf))
+    h = up(up(norm / low) * up(M / low))
+    proved = convex & (h < 0.5)
+    root = np.sqrt(np.maximum(1.0 - 2.0 * h, 0.0)) * (1.0 - _FEW)
+    radius = np.where(proved, up(2.0 * norm / (low * (1.0 + root))), np.nan)
     verdict = np.full(len(X), Verdict.UNDECIDED, dtype=object)
     verdict[convex] = Verdict.POSITIVE_DEFINITE
     verdict[proved] = Verdict.PROVED_MINIMUM
@@ -303,15 +251,14 @@ def _decided(
 def _decide_cusps(
     psi: Element, X: Array, norm: Array, cusp: Array, result: tuple[Array, ...]
 ) -> None:
-    """Where a point of the element is: a minimum if its pull outweighs the rest ."""
+    """Where a point of the element is: a minimum if its pull outweighs the rest."""
     verdict, radius, low = result
     at = np.flatnonzero(cusp != 0)
     verdict[at], radius[at], low[at] = Verdict.UNDECIDED, np.nan, np.nan
     real = (np.abs(cusp) > 1e-12 * coefficient_sizes(psi))[at]  # not what opposite ones leave
     slope = cusp_slope(psi.kernel.program)
     pull = slope * spectral_norms(psi.kernel.program, X.shape[1])[1] if slope > 0 else 0.0
-    with np.errstate(invalid="ignore"):
-        stays = real & (norm[at] < pull * cusp[at] * (1.0 - 1e-10))
+    stays = real & (norm[at] < pull * cusp[at] * (1.0 - 1e-10))
     if slope > 0:  # psi has a peak there, and one of negative weight is a pit
         verdict[at[real & (cusp[at] < 0)]] = Verdict.NOT_A_MINIMUM
     verdict[at[stays]], radius[at[stays]] = Verdict.PROVED_MINIMUM, 0.0

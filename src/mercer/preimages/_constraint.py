@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -103,8 +104,7 @@ class Ball(Region):
             raise InputError("the coordinates in `fixed` lie outside the ball")
         moving = np.where(free, gap, 0.0)
         norm = np.linalg.norm(moving, axis=1)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            factor = np.where(norm**2 > left, np.sqrt(left) / norm, 1.0)
+        factor = np.where(norm**2 > left, np.sqrt(left) / norm, 1.0)
         return np.where(free, self.centre + gap * factor[:, None], X)
 
     def tangent(self, X: Array, V: Array, free: Array) -> Array:
@@ -112,8 +112,7 @@ class Ball(Region):
         gap = X - self.centre
         on = np.linalg.norm(gap, axis=1) >= self.radius * (1 - 1e-12)
         normal = np.where(free, gap, 0.0)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            unit = np.nan_to_num(normal / np.linalg.norm(normal, axis=1, keepdims=True))
+        unit = np.nan_to_num(normal / np.linalg.norm(normal, axis=1, keepdims=True))
         outward = np.where(on, np.maximum(np.sum(V * unit, axis=1), 0.0), 0.0)
         return np.asarray(V - outward[:, None] * unit)
 
@@ -169,8 +168,7 @@ def _water_level(V: Array, free: Array, bound: Array, total: Array) -> Array:
         loose, cut = V[j, free[j] & ~bound[j]], np.sort(V[j, free[j] & bound[j]])[::-1]
         sums = loose.sum() + np.concatenate([[0.0], np.cumsum(cut)])
         counts = loose.size + np.arange(cut.size + 1)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            levels = (sums - total[j]) / counts
+        levels = (sums - total[j]) / np.maximum(counts, 1)
         # the first k bound values are above the level, the next is not
         upper = np.concatenate([[np.inf], cut])
         lower = np.concatenate([cut, [-np.inf]])
@@ -186,7 +184,7 @@ class Constraint:
     region: Region | None
     held: Array | None  # (b, d)
 
-    @property
+    @cached_property
     def is_free(self) -> bool:
         return self.region is None and self.held is None
 

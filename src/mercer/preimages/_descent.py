@@ -16,9 +16,9 @@ from mercer._array import Array, positive, positive_int
 from mercer._progress import Callback
 from mercer.preimages._driver import Search, Stop, Walk, walk
 from mercer.preimages._problem import Problem
-from mercer.preimages._result import History, SolverResult
-from mercer.preimages._solver import Solver
-from mercer.preimages._state import State, row_products
+from mercer.preimages._result import History
+from mercer.preimages._solver import Solver, SolverResult
+from mercer.preimages._state import State, row_norms, row_products
 from mercer.preimages._stopping import StoppingRule
 
 _ARMIJO = 1e-4  # of the fall that the slope promises: the usual choice (Nocedal and Wright, 3.1)
@@ -168,8 +168,7 @@ class _Descent(Search):
 
 def _shortening(rise: Array, expected: Array) -> Array:
     """Factor from the parabola through the values and the slope, between 0.1 and 0.5."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        factor = -expected / (2.0 * (rise - expected))
+    factor = -expected / (2.0 * (rise - expected))
     return np.clip(np.nan_to_num(factor, nan=0.1, posinf=0.5, neginf=0.1), 0.1, 0.5)
 
 
@@ -188,22 +187,21 @@ def steepest(problem: Problem, state: State) -> Array:
     if state.stiffness is None:
         return _short_steps(problem, state)
     step = problem.fixed_point_step(replace(state, stiffness=np.abs(state.stiffness)))
-    step = problem.shortened(step, state)
+    # longer steps where psi <= 0 jump over minimisers
+    step = problem.shortened(step, state.points, problem.length, state.value >= 0)
     fine = np.isfinite(row_products(step, state.gradient))
     return step if fine.all() else np.where(fine[:, None], step, _short_steps(problem, state))
 
 
 def _short_steps(problem: Problem, state: State) -> Array:
     """Along the gradient, a thousandth of the spread of the points, or of the distance to 0."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        unit = np.nan_to_num(-state.gradient / state.local_norm[:, None])
-    length = np.maximum(np.linalg.norm(state.points, axis=1, keepdims=True), problem.spread)
+    unit = np.nan_to_num(-state.gradient / state.local_norm[:, None])
+    length = np.maximum(row_norms(state.points), problem.spread)[:, None]
     return np.asarray(unit * (1e-3 * length))
 
 
 def _off_peaks(problem: Problem, state: State) -> Array:
     """Off a point with a cusp and a negative coefficient, from which every direction goes down."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        unit = -state.gradient / state.local_norm[:, None]
+    unit = -state.gradient / state.local_norm[:, None]
     diagonal = state.points.shape[1] ** -0.5
     return np.asarray(problem.nudge * np.where(np.isfinite(unit), unit, diagonal))

@@ -10,7 +10,6 @@ import numpy as np
 from mercer import engine
 from mercer._array import Array
 from mercer._config import options
-from mercer.engine import n_columns
 from mercer.exceptions import DerivativeError, InputError
 from mercer.preimages._objective import ElementSums, Nearest
 from mercer.preimages._state import State
@@ -23,32 +22,20 @@ _ROUNDING = 1e-12  # of the sum of the sizes of all terms
 def preimage_objective(psi: Element, X: Any) -> Array:
     """Return k(x, x)/2 - psi(x) at the rows of X: what a pre-image minimises.
 
-    It is half the squared distance |k(x, .) - psi|^2 in feature space, less |psi|^2 / 2. Honeine
-    (2024, see `preimage`), equations (4), (12) and (B.4).
-
-    Parameters
-    ----------
-    psi : Element
-        One element.
-    X : array_like of shape (m, d), or whatever the kernel's domain holds
-
-    Returns
-    -------
-    array of shape (m,)
+    It is half the squared distance |k(x, .) - psi|^2 in feature space, less |psi|^2 / 2, for one
+    element; shape (m,). Honeine (2024, see `preimage`), equations (4), (12) and (B.4).
 
     Examples
     --------
     >>> import mercer as mc
     >>> psi = mc.Element(mc.Gaussian(1.0), [[0.0], [2.0]], [1.0, 1.0])
-    >>> values = mc.preimages.preimage_objective(psi, [[0.0], [1.0], [2.0]])
-    >>> values.round(4)
+    >>> mc.preimages.preimage_objective(psi, [[0.0], [1.0], [2.0]]).round(4)
     array([-0.6353, -0.7131, -0.6353])
     >>> distances = mc.feature(psi.kernel, [[0.0], [1.0], [2.0]]).distance(psi)
     >>> (distances**2 / 2 - psi.norm() ** 2 / 2).round(4)
     array([-0.6353, -0.7131, -0.6353])
     """
-    _single(psi)
-    X = psi.queries(X)
+    X = _queries(psi, X)
     own = engine.diagonal(psi.kernel.program, X)
     return np.asarray(0.5 * own - psi(X))
 
@@ -57,8 +44,8 @@ def preimage_gradient(psi: Element, X: Any) -> Array:
     """Return the gradient of k(x, x)/2 - psi(x) at the rows of X.
 
     2 sum a_i k'(u_i) (x_i - x) for a radial kernel, f'(|x|^2) x - sum a_i f'(<x, x_i>) x_i for one
-    of the inner product. At a cusp the term of that point is left out. Arguments as for
-    `preimage_objective`; the result has shape (m, d). Honeine (2024, see `preimage`), equations
+    of the inner product. At a cusp the term of that point is left out. The result
+    has shape (m, d). Honeine (2024, see `preimage`), equations
     (13) and (B.4); its example for the Gaussian has 2/s^2 in place of 1/s^2.
 
     Examples
@@ -77,8 +64,7 @@ def preimage_hessian(psi: Element, X: Any) -> Array:
 
     -2 sum a_i (k'(u_i) I + 2 k''(u_i) (x_i - x)(x_i - x)') for a radial kernel,
     f' I + 2 f'' x x' - sum a_i f''_i x_i x_i' for one of the inner product. NaN at a cusp.
-    Arguments as for `preimage_objective`; the result has shape (m, d, d). Honeine (2024, see
-    `preimage`), equations (19) and (B.6).
+    The result has shape (m, d, d). Honeine (2024, see `preimage`), equations (19) and (B.6).
 
     Examples
     --------
@@ -99,19 +85,9 @@ def preimage_hessian(psi: Element, X: Any) -> Array:
 class Surrogate:
     """A quadratic q(x) = value + <gradient, x - at> + curvature |x - at|^2 / 2; see `surrogate`.
 
-    Attributes
-    ----------
-    at : array of shape (d,)
-        Where it touches the objective.
-    value : float
-    gradient : array of shape (d,)
-    curvature : float
-        Its Hessian is curvature times the identity.
-    minimiser : array of shape (d,)
-        Where q is stationary: the fixed-point step, also where value and derivatives underflow. NaN
-        where q is constant.
-    is_minimum : bool
-        Whether q has a minimum there; else it is a maximum, or q is constant.
+    It touches the objective at `at`. `minimiser` is where q is stationary, the fixed-point step,
+    also where value and derivatives underflow; NaN where q is constant. `is_minimum` says whether q
+    has a minimum there; else it is a maximum, or q is constant.
 
     Examples
     --------
@@ -148,15 +124,8 @@ def surrogate(psi: Element, at: Any) -> Surrogate:
     a_i >= 0 and convex radial profiles only (see `is_majorised`). Honeine (2024, see `preimage`),
     Theorems 17 and 26, whose constant lacks f'(|x_t|^2) |x_t|^2 / 2.
 
-    Parameters
-    ----------
-    psi : Element
-        One element, of a kernel of one distance or inner product without a map.
-    at : array_like of shape (d,)
-
-    Returns
-    -------
-    Surrogate
+    `psi` is one element of a kernel of one distance or inner product without a map, `at` one point
+    of shape (d,).
 
     Examples
     --------
@@ -199,16 +168,7 @@ def is_majorised(psi: Element, at: Any, X: Any) -> Array:
     with c > rho, or for kernels of the inner product. Honeine (2024, see `preimage`), Theorem 18,
     which needs a convex profile; Theorem 27, for inner products, does not hold.
 
-    Parameters
-    ----------
-    psi : Element
-        One element.
-    at : array_like of shape (d,)
-    X : array_like of shape (m, d)
-
-    Returns
-    -------
-    array of bool, shape (m,)
+    `at` is one point, of shape (d,); the result has shape (m,).
 
     Examples
     --------
@@ -219,26 +179,23 @@ def is_majorised(psi: Element, at: Any, X: Any) -> Array:
     >>> mc.preimages.is_majorised(-psi, [0.5], [[0.0], [1.0], [9.0]])
     array([False, False, False])
     """
-    q, values = surrogate(psi, at), preimage_objective(psi, X)
-    X = np.asarray(psi.queries(X), dtype=float)
-    own = np.abs(engine.diagonal(psi.kernel.program, X))
+    q, values = surrogate(psi, at)(X), preimage_objective(psi, X)
+    own = np.abs(psi.kernel.diag(X))
     # sizes of the terms: sum |a_i k(x_i, x)| <= |a|_1 max k, and those of the quadratic
-    points = np.abs(engine.diagonal(psi.kernel.program, psi.points)).max()
-    size = own + coefficient_sizes(psi)[0] * (np.sqrt(own * points) + points) + np.abs(q(X))
-    return np.asarray(values <= q(X) + _ROUNDING * size)
+    points = np.abs(psi.kernel.diag(psi.support)).max()
+    size = own + coefficient_sizes(psi)[0] * (np.sqrt(own * points) + points) + np.abs(q)
+    return np.asarray(values <= q + _ROUNDING * size)
 
 
-def _single(psi: Element) -> None:
+def _queries(psi: Element, X: Any) -> Any:
     if psi.batch is not None:
         raise InputError(f"one element is needed, not a batch of {psi.batch}; index it")
+    return psi.queries(X)
 
 
 def _state(psi: Element, X: Any, order: int) -> State:
     """Derivatives of the objective at the rows of X."""
-    _single(psi)
-    X = np.asarray(engine.as_float64(psi.queries(X)))
+    X = np.asarray(engine.as_float64(_queries(psi, X)))
     engine.require_derivatives(psi.kernel.program)
-    if n_columns(X) == 0:
-        raise InputError("derivatives need points that are vectors")
     with options(tolerance=0.0):  # sums over frequencies come without stiffness
         return Nearest().at(ElementSums(psi), X, np.zeros(len(X), dtype=int), order)

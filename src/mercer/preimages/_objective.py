@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,7 @@ import numpy as np
 from mercer import engine
 from mercer._array import Array
 from mercer.engine import Dense, LowRank, Program
-from mercer.preimages._state import State
+from mercer.preimages._state import State, row_norms
 from mercer.space import Element, Subspace
 
 
@@ -47,9 +46,9 @@ class Nearest(Objective):
 
     def at(self, elements: ElementSums, points: Array, owners: Array, order: int) -> State:
         """Values, gradients and Hessians of k(x, x)/2 - psi(x)."""
+        if elements.is_translation_invariant:
+            return elements.negated(points, owners, order)
         sums = elements.at(points, owners, order)
-        if sums.radial:
-            return sums.negated(points)
         own = _self_sums(elements.program, points, order)
         value = 0.5 * own.value - sums.value
         if not order:
@@ -58,8 +57,8 @@ class Nearest(Objective):
         hessian = 0.5 * own.hessian - sums.hessian if order == 2 else None
         size = None  # k(x, x) is constant, so nothing cancels
         if elements.program.diagonal.variables:
-            size = np.linalg.norm(own.gradient, axis=1) / 2 + np.linalg.norm(sums.gradient, axis=1)
-        stiffness = own.slope if elements.program.kind == "dot" else None
+            size = row_norms(own.gradient) / 2 + row_norms(sums.gradient)
+        stiffness = own.stiffness if elements.program.kind == "dot" else None
         terms = 0.5 * np.abs(own.value) + np.abs(sums.value)
         return State(points, value, gradient, hessian, stiffness, sums.shift, size, terms)
 
@@ -88,18 +87,17 @@ class Collinear(Objective):
 
     def at(self, elements: ElementSums, points: Array, owners: Array, order: int) -> State:
         """Values and gradients of -psi(x) k(x, x)^(-1/2)."""
+        if elements.is_translation_invariant:
+            return elements.negated(points, owners, order)
         sums = elements.at(points, owners, order)
-        if sums.radial:
-            return sums.negated(points)
         own = _self_sums(elements.program, points, order)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            root = np.where(own.value > 0, own.value, np.nan) ** -0.5
+        root = np.where(own.value > 0, own.value, np.nan) ** -0.5
         value = -sums.value * root
         if not order:
             return State(points, value, shift=sums.shift)
         turned = own.gradient * (0.5 * sums.value * root**3)[:, None]
         scaled = sums.gradient * root[:, None]
-        size = np.linalg.norm(turned, axis=1) + np.linalg.norm(scaled, axis=1)
+        size = row_norms(turned) + row_norms(scaled)
         terms = 2.0 * np.abs(value)
         return State(points, value, turned - scaled, None, None, sums.shift, size, terms)
 
@@ -147,78 +145,65 @@ class Projected(Objective):
         mixed = Element(f.kernel, f.points, LowRank(left, gap.T), len(points))
         gradient = np.asarray(mixed.fields(points, order=1, paired=True).gradient, dtype=float)
         apart = np.abs(gap) + np.abs(wanted)
-        size = np.linalg.norm(gradient, axis=1) * (1 + apart.sum(axis=1))
-        reach = np.sqrt(np.maximum(f.kernel.diag(points), 0.0)) * np.linalg.norm(wanted, axis=1)
+        size = row_norms(gradient) * (1 + apart.sum(axis=1))
+        reach = np.sqrt(np.maximum(f.kernel.diag(points), 0.0)) * row_norms(wanted)
         terms = np.sum(gap**2 + wanted**2, axis=1)
         return State(points, value, gradient, None, None, shift, np.maximum(size, reach), terms)
-
-
-@dataclass(frozen=True)
-class _Sums:
-    """psi and its derivatives at the points; true values are these times exp(shift)."""
-
-    value: Any
-    gradient: Any
-    hessian: Any
-    slope: Any  # sum of coefficients times the derivative of the profile; None if several variables
-    cusp: Any  # coefficients of points that coincide with the query, where the slope is infinite
-    shift: Array
-    radial: bool
-
-    @classmethod
-    def of(cls, f: engine.Fields, first: bool, radial: bool) -> _Sums:
-        """What the engine returns; of tables the `first` column."""
-
-        def pick(array: Any) -> Any:
-            if array is None:
-                return None
-            return np.asarray(array[:, 0] if first else array, dtype=float)
-
-        slope = pick(f.slopes[0]) if f.gradient is not None and len(f.slopes) == 1 else None
-        gradient, hessian, cusp = pick(f.gradient), pick(f.hessian), pick(f.cusp)
-        return cls(pick(f.value), gradient, hessian, slope, cusp, f.shift, radial)
-
-    def negated(self, points: Array) -> State:
-        """The objective -psi of a radial kernel, in place: the engine's arrays are new."""
-        for part in (self.value, self.gradient, self.hessian):
-            if part is not None:
-                np.negative(part, out=part)
-        stiffness = None if self.slope is None else -2.0 * self.slope
-        parts = self.value, self.gradient, self.hessian, stiffness, self.shift
-        return State(points, *parts, cusp=self.cusp)
 
 
 class ElementSums:
     """Values and derivatives of the elements of a batch, each at rows of its own.
 
-    The sum of a single element is prepared once; it also runs on every engine.
+    The sum of a single element is prepared once; it also runs on every engine. Sums of radial
+    kernels are `shifted` where they underflow, see `State.shift`.
     """
 
-    def __init__(self, psi: Element) -> None:
+    def __init__(self, psi: Element, shifted: bool = True) -> None:
         self.psi, self.program = psi, psi.kernel.program
-        self.is_radial = all(isinstance(v, engine.Distance) for v in self.program.variables)
+        variables = self.program.variables
+        self.is_translation_invariant = all(isinstance(v, engine.Distance) for v in variables)
+        self.shifted = shifted and self.is_translation_invariant
+        self._prepared: engine.PreparedSum | None = None
 
-    @cached_property
-    def _prepared(self) -> engine.PreparedSum:
-        return engine.prepare(self.program, self.psi.points, self.psi.coef, slopes=True)
-
-    def at(self, points: Array, owners: Array, order: int) -> _Sums:
+    def at(self, points: Array, owners: Array, order: int) -> State:
         """Element owners[j] at row j."""
-        program, coef = self.program, self.psi.coef
+        program, X, coef = self.program, self.psi.points, self.psi.coef
         if order:
             engine.require_derivatives(program)
         if coef.shape[1] == 1:
-            f = self._prepared.fields(points, order=order, shifted=self.is_radial)
-        else:
-            if not np.array_equal(owners, np.arange(coef.shape[1])):
-                coef = coef.columns(owners)
-            how: Any = {"order": order, "paired": True, "shifted": self.is_radial}
-            f = engine.fields(program, self.psi.points, points, coef, **how)
-        return _Sums.of(f, self.psi.coef.shape[1] == 1, self.is_radial)
+            self._prepared = self._prepared or engine.prepare(program, X, coef, slopes=True)
+            f = self._prepared.fields(points, order=order, shifted=self.shifted)
+            return _state(points, f, single=True)
+        if not np.array_equal(owners, np.arange(coef.shape[1])):
+            coef = coef.columns(owners)
+        how: Any = {"order": order, "paired": True, "shifted": self.shifted}
+        return _state(points, engine.fields(program, X, points, coef, **how), single=False)
+
+    def negated(self, points: Array, owners: Array, order: int) -> State:
+        """The objective -psi of a radial kernel, in place: the engine's arrays are new."""
+        state = self.at(points, owners, order)
+        for part in (state.value, state.gradient, state.hessian):
+            if part is not None:
+                np.negative(part, out=part)
+        return replace(state, stiffness=None if state.stiffness is None else -2.0 * state.stiffness)
 
 
-def _self_sums(program: Program, points: Array, order: int) -> _Sums:
+def _state(points: Array, f: engine.Fields, single: bool) -> State:
+    """What the engine returns; of the tables of a `single` element their only column.
+
+    The stiffness is the sum of coefficients times the derivative of the profile.
+    """
+    slope = f.slopes[0] if f.gradient is not None and len(f.slopes) == 1 else None
+    value, gradient, hessian, slope, cusp = (
+        None if part is None else np.asarray(part[:, 0] if single else part, dtype=float)
+        for part in (f.value, f.gradient, f.hessian, slope, f.cusp)
+    )
+    assert value is not None
+    return State(points, value, gradient, hessian, slope, f.shift, cusp=cusp)
+
+
+def _self_sums(program: Program, points: Array, order: int) -> State:
     """k(x, x) and its derivatives in x, as a program in the query alone."""
     one = Dense(np.ones((1, 1)))
     f = engine.fields(program.diagonal, points[:1], points, one, order=order)
-    return _Sums.of(f, True, False)
+    return _state(points, f, single=True)

@@ -20,15 +20,13 @@ from mercer.preimages._constraint import Ball, as_constraint
 from mercer.preimages._descent import IterativeSolver
 from mercer.preimages._objective import Nearest, Objective
 from mercer.preimages._problem import Problem
-from mercer.preimages._result import Certificate, History, PreImage, SolverResult, undecided
-from mercer.preimages._solver import Solver
+from mercer.preimages._result import Certificate, PreImage, undecided
+from mercer.preimages._solver import Solver, SolverResult
 from mercer.preimages._starts import default_starts, given_starts
-from mercer.preimages._state import directions_off_saddles
 from mercer.preimages.solvers._candidates import Candidates
 from mercer.preimages.solvers._fixed_point import FixedPoint
 from mercer.preimages.solvers._global import Global
-from mercer.preimages.solvers._lbfgs import LBFGS
-from mercer.preimages.solvers._newton import Newton
+from mercer.preimages.solvers._gradient_methods import LBFGS, Newton
 from mercer.space import Element
 from mercer.space._points import concatenated
 
@@ -57,8 +55,7 @@ def preimage(
 
     For most elements there is no exact pre-image, and the objective k(x, x)/2 - psi(x) has several
     local minimisers. The result says how near the point is, why the search stopped, and what is
-    proved about it. A search that ends at a saddle continues on both sides of it. If all default
-    starts escape to infinity, more are tried.
+    proved about it.
 
     Parameters
     ----------
@@ -82,6 +79,7 @@ def preimage(
         as `Geometric` is defined.
     fixed : array_like of shape (d,) or (b, d), optional
         Values of coordinates that are held, NaN for those that are free: what imputation needs.
+        With several rows, a single element is brought back once for each.
     random_state : int, Generator, RandomState or None
         For the choice of starts among more than 2,048 points.
     eigenvalues : bool, optional
@@ -117,19 +115,7 @@ def preimage(
     >>> mc.preimage(psi, fixed=[1.0, np.nan]).points.round(4)
     array([[1., 1.]])
     """
-    if not isinstance(psi, Element):
-        raise InputError(f"psi must be an Element, got {type(psi).__name__}")
-    objective = Nearest() if objective is None else objective
-    if not isinstance(objective, Objective):
-        raise InputError("objective must be Nearest(), Collinear() or Projected(plane)")
-    points = engine.as_float64(psi.points) if psi.kernel.domain.is_vector else psi.points
-    batch = Element(psi.kernel, points, psi.coef, psi.coef.shape[1])
-    dim = n_columns(batch.points) if psi.kernel.domain.is_vector else 0
-    ball = psi.kernel.domain
-    if region is None and isinstance(ball, OpenBall):  # the kernel is defined nowhere else
-        region = Ball(np.zeros(dim), _INSIDE * ball.radius)
-    constraint = as_constraint(region, fixed, len(batch), dim)
-    whole = Problem(batch, objective, constraint)
+    whole = _as_problem(psi, objective, region, fixed)
     chosen = _chosen(whole) if solver is None else solver
     if not isinstance(chosen, Solver):
         raise InputError(
@@ -140,28 +126,52 @@ def preimage(
     if chosen.needs_start:
         engine.require_derivatives(psi.kernel.program)
         if start is not None:
-            starts = given_starts(start, len(batch), dim)
+            starts = given_starts(start, whole.batch, whole.dim)
     elif start is not None or n_starts is not None:
         raise InputError(f"{type(chosen).__name__} does not iterate, so it takes no start")
     count = _STARTS if n_starts is None else positive_int(n_starts, "n_starts")
-    chosen = chosen.prepare(batch)
-    norms = np.full(len(batch), np.nan)  # without a norm
+    norms = np.full(whole.batch, np.nan)  # without a norm
     if psi.kernel.flags.definiteness is not Definiteness.INDEFINITE:
-        norms = np.asarray(batch.norm(), dtype=float)
-    size = _block(chosen, dim, count if starts is None else starts.shape[0])
+        norms = np.asarray(whole.psi.norm(), dtype=float)
+    size = _block(chosen, whole.dim, count if starts is None else starts.shape[0])
     single = not is_sparse(psi.points) and getattr(psi.points, "dtype", None) == np.float32
-    parts = []
-    for rows in pieces(len(batch), size):
-        part = whole.part(rows)
-        begin = None if starts is None else starts[:, rows]
-        found = _solved(part, chosen, begin, count, random_state, history, callback)
-        if single:  # describe the points that are returned, not those before rounding
-            rounded = found.points.astype(np.float32).astype(float)
-            if isinstance(chosen, Global):
-                found = chosen.rounded(part, found, rounded)
-            found = replace(found, points=rounded, state=None)
-        parts.append(_described(part, found, norms[rows], eigenvalues))
-    return _joined(parts, single)
+    how: Any = (count, random_state, history, callback)
+    with np.errstate(all="ignore"):  # the status tells where numbers overflow
+        found = None if isinstance(chosen, IterativeSolver) else chosen.solve(whole, starts)
+        parts = []
+        for rows in pieces(whole.batch, whole.batch if history else size):
+            part = whole.part(rows)
+            if isinstance(chosen, IterativeSolver):
+                ends = _searched(part, chosen, None if starts is None else starts[:, rows], *how)
+            else:
+                assert found is not None
+                ends = found if part is whole else found.part(rows)
+            if single:  # describe the points that are returned, not those before rounding
+                rounded = ends.points.astype(np.float32).astype(float)
+                if isinstance(chosen, Global):
+                    ends = chosen.rounded(part, ends, rounded)
+                ends = replace(ends, points=rounded, state=None)
+            parts.append(_described(part, ends, norms[rows], eigenvalues))
+    result: PreImage = _joined(parts)
+    return replace(result, points=result.points.astype(np.float32)) if single else result
+
+
+def _as_problem(psi: Any, objective: Any, region: Any, fixed: Any) -> Problem:
+    """Check what the user gave; all elements as one batch, in float64."""
+    if not isinstance(psi, Element):
+        raise InputError(f"psi must be an Element, got {type(psi).__name__}")
+    objective = Nearest() if objective is None else objective
+    if not isinstance(objective, Objective):
+        raise InputError("objective must be Nearest(), Collinear() or Projected(plane)")
+    domain = psi.kernel.domain
+    points = engine.as_float64(psi.points) if domain.is_vector else psi.points
+    if psi.batch is None and np.ndim(fixed) == 2 and len(fixed) > 1:  # one element for all rows
+        psi = psi.combine(np.ones((1, len(fixed))))
+    batch = Element(psi.kernel, points, psi.coef, psi.coef.shape[1])
+    dim = n_columns(points) if domain.is_vector else 0
+    if region is None and isinstance(domain, OpenBall):  # the kernel is defined nowhere else
+        region = Ball(np.zeros(dim), _INSIDE * domain.radius)
+    return Problem(batch, objective, as_constraint(region, fixed, len(batch), dim))
 
 
 def _chosen(problem: Problem) -> Solver:
@@ -177,18 +187,16 @@ def _chosen(problem: Problem) -> Solver:
     return LBFGS()
 
 
-def _solved(
+def _searched(
     problem: Problem,
-    solver: Solver,
+    solver: IterativeSolver,
     starts: Array | None,
     count: int,
     random_state: Any,
     history: bool,
     callback: Callback | None,
 ) -> SolverResult:
-    """What the solver finds; iterative ones start again after escapes and at saddles."""
-    if not isinstance(solver, IterativeSolver):
-        return solver.solve(problem, starts)
+    """Where the search ends; a guarded one starts again after escapes and at saddles."""
     begin = default_starts(problem, count, random_state) if starts is None else starts
     found = solver.solve(problem, begin, history=history, callback=callback)
     if not solver.guarded:
@@ -210,10 +218,11 @@ def _off_saddles(problem: Problem, solver: IterativeSolver, found: SolverResult)
     if state.hessian is None:
         state = problem.at(found.points, np.arange(problem.batch), 2)
         found = replace(found, state=state)
-    bent, way = directions_off_saddles(state[rows], _BENT)
-    if not bent.size:
+    values, vectors = np.linalg.eigh(state.hessian[rows])
+    bent = values[:, 0] < -_BENT * np.abs(values).max(axis=1)
+    if not bent.any():
         return found
-    rows, step = rows[bent], way * problem.nudge
+    rows, step = rows[bent], problem.nudge * vectors[bent, :, 0]
     starts = found.points[rows] + np.stack([step, -step])
     return _again(problem.part(rows), solver, starts, found, rows)
 
@@ -245,69 +254,41 @@ def _described(
     problem: Problem, found: SolverResult, norms: Array, eigenvalues: bool | None
 ) -> PreImage:
     """The result: distance, gradient and certificate do not depend on the solver."""
-    psi = problem.psi
-    nearest = isinstance(problem.objective, Nearest)
+    psi, nearest = problem.psi, isinstance(problem.objective, Nearest)
     points = found.points if psi.kernel.domain.is_vector else psi.queries(found.points)
     own = np.asarray(engine.diagonal(psi.kernel.program, points), dtype=float)
-    certificate = undecided(problem.batch)
+    proves = problem.is_smooth and nearest and problem.constraint.is_free  # proofs are about this
     if problem.is_smooth:
-        proves = nearest and problem.constraint.is_free  # proofs are about this problem
         order = 2 if proves and problem.dim <= _NEWTON_DIMENSIONS else 1
         state = found.state or problem.at(points, np.arange(problem.batch), order)
         objective, gradient = state.objective + problem.offset, state.gradient_norm
-        if proves:
-            certificate = certify_state(psi, points, state, eigenvalues=eigenvalues)
     if problem.is_smooth and nearest:
         value = 0.5 * own - objective
     else:
         value = np.asarray(psi.fields(points, paired=True).value, dtype=float)
     if not problem.is_smooth:
         objective, gradient = 0.5 * own - value, np.full(problem.batch, np.nan)
-    squared = norms**2 + own - 2.0 * value
-    slack = 1e-12 * (norms**2 + np.abs(own))  # a square that is negative by rounding is zero
-    distance = np.sqrt(np.where(squared < -slack, np.nan, np.maximum(squared, 0.0)))
+    certificate = undecided(problem.batch)
+    if proves:
+        certificate = certify_state(psi, points, state, eigenvalues=eigenvalues)
+    scale = np.maximum(np.maximum(norms, np.sqrt(np.abs(own))), np.finfo(float).tiny)
+    squared = (norms / scale) ** 2 + own / scale / scale - 2.0 * (value / scale / scale)
+    # a square that is negative by rounding is zero
+    distance = scale * np.sqrt(np.where(squared < -2e-12, np.nan, np.maximum(squared, 0.0)))
     counts = found.status, found.n_iter, found.n_evaluations
     return PreImage(
         found.points, distance, objective, gradient, *counts, certificate, found.history
     )
 
 
-def _joined(parts: list[PreImage], single: bool) -> PreImage:
-    """One result from those of the blocks, points in single precision where the element's are."""
-
-    def join(name: str) -> Array:
-        return np.concatenate([getattr(p, name) for p in parts])
-
-    points: Any
-    if isinstance(parts[0].points, np.ndarray):
-        points = join("points")
-        points = points.astype(np.float32) if single else points
-    elif is_sparse(parts[0].points):
-        points = reduce(concatenated, (p.points for p in parts))
-    else:
-        points = [x for p in parts for x in p.points]
-    names = ("distance", "objective", "gradient_norm", "status", "n_iter", "n_evaluations")
-    proofs = [p.certificate for p in parts]
-    certificate = Certificate(
-        np.concatenate([c.verdict for c in proofs]),
-        np.concatenate([c.radius for c in proofs]),
-        np.concatenate([c.min_eigenvalue for c in proofs]),
-    )
-    history = _joined_history([p.history for p in parts])
-    columns: Any = {name: join(name) for name in names}
-    return PreImage(points, certificate=certificate, history=history, **columns)
-
-
-def _joined_history(parts: list[History | None]) -> History | None:
-    known = [h for h in parts if h is not None]
-    if not known:
-        return None
-    length = max(h.objective.shape[0] for h in known)
-
-    def join(arrays: list[Array]) -> Array:
-        missing = [np.full((length - len(a), *a.shape[1:]), np.nan) for a in arrays]
-        padded = [np.concatenate(pair) for pair in zip(arrays, missing, strict=True)]
-        return np.concatenate(padded, axis=1)
-
-    names = ("points", "objective", "gradient_norm")
-    return History(*(join([getattr(h, name) for h in known]) for name in names))
+def _joined(parts: list[Any]) -> Any:
+    """One result from those of the blocks, or one column of it."""
+    first = parts[0]
+    if len(parts) == 1 or first is None:
+        return first
+    if isinstance(first, PreImage | Certificate):
+        names = first.__dataclass_fields__
+        return type(first)(*(_joined([getattr(p, name) for p in parts]) for name in names))
+    if isinstance(first, list):
+        return [x for part in parts for x in part]
+    return reduce(concatenated, parts) if is_sparse(first) else np.concatenate(parts)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -11,47 +11,23 @@ import numpy as np
 from mercer import engine
 from mercer._array import Array, is_sparse
 from mercer.engine import Program, n_columns, n_rows, pieces
-from mercer.kernels import Kernel
 from mercer.preimages._constraint import Constraint
 from mercer.preimages._objective import ElementSums, Nearest, Objective
-from mercer.preimages._state import State, row_products, smallest_subgradients
+from mercer.preimages._state import State, row_norms, row_products, smallest_subgradients
 from mercer.rigor import coefficient_sizes, cusp_slope, gradient_bound
 from mercer.space import Element, feature
 
 
-@dataclass(frozen=True, eq=False)
 class Problem:
-    """A batch of elements to bring back."""
+    """A batch of elements to bring back, with points in float64, an objective and a constraint."""
 
-    psi: Element  # a batch, its points in float64
-    objective: Objective
-    constraint: Constraint
-
-    @property
-    def kernel(self) -> Kernel:
-        return self.psi.kernel
-
-    @property
-    def program(self) -> Program:
-        return self.psi.kernel.program
-
-    @property
-    def batch(self) -> int:
-        return len(self.psi)
-
-    @property
-    def dim(self) -> int:
-        return int(n_columns(self.psi.points))
-
-    @cached_property
-    def sums(self) -> ElementSums:
-        """The elements, prepared to be evaluated many times."""
-        return ElementSums(self.psi)
-
-    @property
-    def is_smooth(self) -> bool:
-        """Whether points are vectors and the kernel has derivatives."""
-        return bool(self.kernel.domain.is_vector and self.program.has_derivatives)
+    def __init__(self, psi: Element, objective: Objective, constraint: Constraint) -> None:
+        self.psi, self.objective, self.constraint = psi, objective, constraint
+        self.kernel, self.program = psi.kernel, psi.kernel.program
+        self.batch, self.dim = len(psi), n_columns(psi.points)
+        self.sums = ElementSums(psi)
+        self.is_translation_invariant = self.sums.is_translation_invariant
+        self.is_smooth = psi.kernel.domain.is_vector and self.program.has_derivatives
 
     def part(self, rows: Any) -> Problem:
         """The problem of some of the elements, a slice or an array of their numbers."""
@@ -59,7 +35,7 @@ class Problem:
         if len(index) == self.batch:
             return self
         psi = Element(self.kernel, self.psi.points, self.psi.coef.columns(index), len(index))
-        return replace(self, psi=psi, constraint=self.constraint.part(index))
+        return Problem(psi, self.objective, self.constraint.part(index))
 
     def at(self, points: Array, owners: Array, order: int = 1) -> State:
         """The objective of element owners[j] at row j, and derivatives in the free coordinates.
@@ -76,19 +52,9 @@ class Problem:
     @cached_property
     def offset(self) -> float:
         """k(x, x)/2 where it is constant and left out of the objective, else 0."""
-        if self.program.kind != "radial" or not isinstance(self.objective, Nearest):
+        if not self.is_translation_invariant or not isinstance(self.objective, Nearest):
             return 0.0
         return 0.5 * float(engine.diagonal(self.program, self.psi.points[:1])[0])
-
-    def scale(self, state: State, owners: Array) -> Array:
-        """What gradients are compared with, in true units: a bound on them, or their parts."""
-        if state.size is None:
-            return self._bounds[owners]
-        return np.asarray(np.maximum(state.size * np.exp(state.shift), np.finfo(float).tiny))
-
-    def gradient_rounding(self, state: State) -> Any:
-        """About the rounding error of gradients whose parts may vanish together; else 0."""
-        return 0.0 if state.terms is None else 8.0 * np.finfo(float).eps * state.terms / self.spread
 
     def precondition(self, gradient: Array) -> Array:
         """The gradient in the metric of a kernel k(Ax, Ay): times (A'A)^+."""
@@ -97,37 +63,20 @@ class Problem:
 
     def fixed_point_step(self, state: State) -> Array:
         """-gradient / stiffness in the metric of the kernel: the published step, of either sign."""
-        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-            return np.asarray(-self.precondition(state.gradient) / state.stiffness[:, None])
+        return np.asarray(-self.precondition(state.gradient) / state.stiffness[:, None])
 
-    def shortened(self, step: Array, state: State) -> Array:
-        """Steps where psi <= 0, cut to the kernel's own length or half the way to a point.
+    def shortened(self, step: Array, points: Array, length: float, where: Any = True) -> Array:
+        """Steps cut to a length, or to half the way to the nearest point of psi if that is longer.
 
-        Longer ones jump over minimisers.
+        `where` is a mask of the rows that may be cut.
         """
-        above = state.value >= 0
-        if not above.any():
-            return step
-        norm = np.where(above, np.linalg.norm(self.image(step), axis=1), 0.0)
-        return self._cut(step, norm, self.length, state.points)
-
-    def within_reach(self, step: Array, state: State) -> Array:
-        """Steps cut to one and a half times that length, or half the way to a point if longer.
-
-        Newton's method would leave the valley in which it started.
-        """
-        norm = np.linalg.norm(self.image(step), axis=1)
-        return self._cut(step, norm, 1.5 * self.length, state.points)
-
-    def _cut(self, step: Array, norm: Array, length: float, points: Array) -> Array:
-        """Steps of this norm cut to a length, or to half the way to the nearest point."""
-        long = np.flatnonzero((norm > length) & np.isfinite(norm))
+        norm = row_norms(self.image(step))
+        long = np.flatnonzero((norm > length) & np.isfinite(norm) & where)
         if not long.size:
             return step
-        gap = self.image(points[long] - self.nearest_point(points[long]))
-        limit = np.maximum(length, 0.5 * np.linalg.norm(gap, axis=1))
+        gap = row_norms(self.image(points[long] - self.nearest_point(points[long])))
         factor = np.ones(len(step))
-        factor[long] = np.minimum(1.0, limit / norm[long])
+        factor[long] = np.minimum(1.0, np.maximum(length, 0.5 * gap) / norm[long])
         return np.asarray(step * factor[:, None])
 
     def nearest_point(self, points: Array) -> Array:
@@ -153,11 +102,9 @@ class Problem:
 
     @cached_property
     def spread(self) -> float:
-        """The root mean squared distance of the points from their mean (sparse ones: from 0)."""
+        """The spread of the points; if they are one point, its distance from 0."""
         X = self.psi.points
-        squares = X.multiply(X) if is_sparse(X) else (X - X.mean(axis=0)) ** 2
-        apart = float(np.sqrt(squares.sum() / n_rows(X)))
-        return apart or float(np.sqrt((X[:1] ** 2).sum())) or 1.0
+        return spread(X) or float(np.sqrt((X[:1] ** 2).sum())) or 1.0
 
     def image(self, vectors: Array) -> Array:
         """Vectors A v where the kernel measures them; several variables side by side."""
@@ -165,13 +112,8 @@ class Problem:
         return images[0] if len(images) == 1 else np.concatenate(images, axis=1)
 
     def _images(self, vectors: Any) -> list[Any]:
-        images = []
-        for variable in self.program.variables:
-            image = vectors
-            for step in getattr(variable, "maps", ()):
-                image = step.apply(image)
-            images.append(image)
-        return images or [vectors]
+        maps: list[Any] = [getattr(v, "maps", ()) for v in self.program.variables]
+        return [engine.apply_all(m, vectors) for m in maps] or [vectors]
 
     @cached_property
     def extent(self) -> tuple[Array, float]:
@@ -198,11 +140,6 @@ class Problem:
         return middle, reach or 1.0
 
     @cached_property
-    def is_translation_invariant(self) -> bool:
-        """Whether the kernel is a function of distances, so that no point is the origin."""
-        return all(isinstance(v, engine.Distance) for v in self.program.variables)
-
-    @cached_property
     def _inverse_metric(self) -> Array | None:
         single = len(self.program.variables) == 1
         if not single or not getattr(self.program.variables[0], "maps", ()):
@@ -211,7 +148,8 @@ class Problem:
         return np.asarray(np.linalg.pinv(image @ image.T, hermitian=True))
 
     @cached_property
-    def _bounds(self) -> Array:
+    def gradient_bounds(self) -> Array:
+        """A bound on gradients for each element, what they are compared with."""
         bound = np.asarray(gradient_bound(self.psi), dtype=float)
         if not np.isfinite(bound).all():  # infinite at the points
             bound = coefficient_sizes(self.psi)
@@ -255,6 +193,15 @@ class Problem:
             return np.asarray((own - 0.5 * (sides[0] + sides[1])) / step[:, 0])
 
         return 2.0 * slope(0.5 * h) - slope(h)
+
+
+def spread(X: Any) -> float:
+    """The root mean squared distance of points from their mean."""
+    mean = np.asarray(X.mean(axis=0)).reshape(-1)
+    squares = (
+        X.power(2).sum() - n_rows(X) * (mean @ mean) if is_sparse(X) else ((X - mean) ** 2).sum()
+    )
+    return float(np.sqrt(max(squares / n_rows(X), 0.0)))
 
 
 def kernel_length(program: Program) -> float:

@@ -15,14 +15,7 @@ from mercer.exceptions import InputError
 class Alignment:
     """x -> scale x R + shift, for points as rows; see `procrustes`.
 
-    Attributes
-    ----------
-    rotation : array of shape (d, d)
-        Orthogonal R.
-    shift : array of shape (d,)
-    scale : float
-    residual : float
-        Root of the sum of squared distances that is left.
+    `residual` is the root of the sum of squared distances that is left.
 
     Examples
     --------
@@ -46,11 +39,12 @@ class Alignment:
         return np.asarray(self.scale * (X @ self.rotation) + self.shift)
 
 
-def procrustes(A: Any, B: Any, *, scale: bool = False, reflect: bool = True) -> Alignment:
+def procrustes(A: Any, B: Any, *, scale: bool = False) -> Alignment:
     """Return the R, c and t that minimise sum_i |c a_i R + t - b_i|^2.
 
-    With centred points and A'B = U S V', R = U V' and c = tr(S) / |A|^2. What is known by distances
-    alone, such as an embedding, is determined up to such a motion.
+    R is a rotation or a reflection: with centred points and A'B = U S V', R = U V' and
+    c = tr(S) / |A|^2. What is known by distances alone, such as an embedding, is determined up to
+    such a motion.
 
     Parameters
     ----------
@@ -58,16 +52,10 @@ def procrustes(A: Any, B: Any, *, scale: bool = False, reflect: bool = True) -> 
         Row i of A goes to row i of B.
     scale : bool, default=False
         Whether to scale too; otherwise c = 1.
-    reflect : bool, default=True
-        Whether R may be a reflection; False allows rotations only.
 
     Returns
     -------
     Alignment
-
-    References
-    ----------
-    J. C. Gower and G. B. Dijksterhuis, Procrustes problems, 2004.
 
     Examples
     --------
@@ -80,16 +68,15 @@ def procrustes(A: Any, B: Any, *, scale: bool = False, reflect: bool = True) -> 
            [5., 6.],
            [3., 5.]]), 0.0)
     """
+    from scipy.linalg import orthogonal_procrustes
+
     A, B = _dense(A, "A"), _dense(B, "B")
     if A.shape != B.shape:
         raise InputError(f"A and B must have the same shape, got {A.shape} and {B.shape}")
     a, b = A.mean(axis=0), B.mean(axis=0)
-    U, s, Vt = np.linalg.svd((A - a).T @ (B - b))
-    if not reflect and np.linalg.det(U) * np.linalg.det(Vt) < 0:
-        U, s = U * np.append(np.ones(len(s) - 1), -1.0), s * np.append(np.ones(len(s) - 1), -1.0)
-    R = U @ Vt
+    R, total = orthogonal_procrustes(A - a, B - b)
     size = float(np.sum((A - a) ** 2))
-    c = float(s.sum()) / size if scale and size > 0 else 1.0
+    c = float(total) / size if scale and size > 0 else 1.0
     left = c * ((A - a) @ R) - (B - b)
     return Alignment(R, b - c * (a @ R), c, float(np.linalg.norm(left)))
 

@@ -10,8 +10,6 @@ from typing import Any
 import numpy as np
 
 from mercer._array import Array
-from mercer._status import Status
-from mercer.preimages._state import State
 
 
 class Verdict(Enum):
@@ -33,11 +31,7 @@ class Verdict(Enum):
 
 @dataclass(frozen=True, eq=False)
 class Certificate:
-    """What is proved about each pre-image; `certify` says it for any points.
-
-    With smallest Hessian eigenvalue >= m > 0, Hessian Lipschitz constant M and gradient g, the
-    condition |g| M / m^2 <= 1/2 (Newton-Kantorovich) proves that the ball of `radius` about the
-    point holds a local minimiser, and no other critical point.
+    """What is proved about each pre-image; see `certify`, which says it for any points.
 
     Attributes
     ----------
@@ -125,8 +119,7 @@ class History:
     Attributes
     ----------
     points : array of shape (t, b, d)
-    objective : array of shape (t, b)
-    gradient_norm : array of shape (t, b)
+    objective, gradient_norm : arrays of shape (t, b)
 
     Examples
     --------
@@ -140,40 +133,6 @@ class History:
     points: Array
     objective: Array
     gradient_norm: Array
-
-
-@dataclass(frozen=True, eq=False)
-class SolverResult:
-    """What a solver returns: one row for each element of its problem.
-
-    Attributes
-    ----------
-    points : array of shape (b, d), or what the kernel takes for points
-    status : object array of `Status`, shape (b,)
-    n_iter, n_evaluations : arrays of shape (b,)
-    history : History or None
-    state : State or None
-        The objective and its derivatives at the points, where the solver knows them.
-
-    Examples
-    --------
-    >>> from mercer.preimages import SolverResult
-    >>> [s.name for s in SolverResult.computed([[0.0], [1.0]]).status]
-    ['COMPUTED', 'COMPUTED']
-    """
-
-    points: Any
-    status: Array
-    n_iter: Array
-    n_evaluations: Array
-    history: History | None = None
-    state: State | None = None
-
-    @classmethod
-    def computed(cls, points: Any) -> SolverResult:
-        """Points that came without iterating."""
-        zeros = np.zeros(len(points), dtype=int)
-        return cls(points, np.full(len(points), Status.COMPUTED, dtype=object), zeros, zeros)
 
 
 def _counted(members: Array) -> str:

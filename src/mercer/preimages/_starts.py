@@ -77,10 +77,9 @@ def _weighted_mean(problem: Problem) -> Array:
     """sum_i a_i x_i / sum_i a_i per element; not finite where the sum is not positive."""
     X, coef = problem.psi.points, problem.psi.coef
     total = coef.weigh(np.ones((n_rows(X), 1)))[0]
-    with np.errstate(divide="ignore", invalid="ignore"):
-        if is_sparse(X):
-            sums = np.asarray(X.T @ coef.tile(slice(None), slice(None)))
-        else:
-            sums = coef.weigh(engine.as_float64(X))
-        mean = (sums / np.where(total > 0, total, np.nan)).T
+    if is_sparse(X):
+        sums = np.asarray(X.T @ coef.tile(slice(None), slice(None)))
+    else:
+        sums = coef.weigh(engine.as_float64(X))
+    mean = (sums / np.where(total > 0, total, np.nan)).T
     return np.asarray(mean, dtype=float)

@@ -33,8 +33,9 @@ class State:
     cusp: Any = None  # coefficients of points that coincide with the row, at an infinite slope
 
     def __getitem__(self, rows: Any) -> State:
-        parts = (getattr(self, name) for name in _PARTS)
-        cut: list[Any] = [None if part is None else part[rows] for part in parts]
+        cut: list[Any] = [
+            None if (part := getattr(self, name)) is None else part[rows] for name in _PARTS
+        ]
         return State(*cut)
 
     @classmethod
@@ -73,7 +74,7 @@ class State:
         """The norm of the gradient, in units of exp(shift)."""
         return row_norms(self.gradient)
 
-    @property
+    @cached_property
     def gradient_norm(self) -> Array:
         """The true norm of the gradient."""
         return np.asarray(self.local_norm * np.exp(self.shift))
@@ -100,18 +101,6 @@ def smallest_subgradients(rest: Array, norm: Array, pull: Array) -> Array:
     with np.errstate(divide="ignore", invalid="ignore"):
         share = np.where(norm > pull, 1.0 - pull / norm, 0.0)
     return np.asarray(np.where(pull > 0.0, share, 1.0)[:, None] * rest)
-
-
-def directions_off_saddles(state: State, bend: float) -> tuple[Array, Array]:
-    """Rows at which the objective bends down, and the unit vector along which it bends most.
-
-    Vectors point downhill; `bend` is the share of the largest curvature that counts.
-    """
-    values, vectors = np.linalg.eigh(state.hessian)
-    rows = np.flatnonzero(values[:, 0] < -bend * np.abs(values).max(axis=1))
-    way = vectors[rows, :, 0]
-    uphill = row_products(way, state.gradient[rows]) > 0.0
-    return rows, np.where(uphill[:, None], -way, way)
 
 
 def row_norms(array: Array) -> Array:

@@ -12,7 +12,7 @@ from mercer._status import Status
 from mercer.preimages._driver import Stop
 from mercer.preimages._problem import Problem
 from mercer.preimages._state import State, row_norms, row_products
-from mercer.rigor import coefficient_sizes, spectral_norms
+from mercer.rigor import coefficient_sizes
 from mercer.space import feature
 
 _BULK = 1e-4  # of sum |a_i| k(0): objectives above are not tails
@@ -37,18 +37,31 @@ class StoppingRule:
         Rows that are stuck could not be moved, so they have converged or stalled.
         """
         norm = state.gradient_norm
-        residual = norm / self.problem.scale(state, owners)
+        if state.size is None:  # a bound on gradients, else the sizes of their parts
+            scale = self.problem.gradient_bounds[owners]
+        else:
+            scale = np.maximum(state.size * np.exp(state.shift), np.finfo(float).tiny)
+        residual = norm / scale
         broken = ~(np.isfinite(state.value) & np.isfinite(norm))
-        small = (residual <= self.tol) | (norm <= self.problem.gradient_rounding(state))
+        small = residual <= self.tol
+        if state.terms is not None:  # parts of the gradient may vanish together
+            small |= norm <= _ROUNDING * state.terms / self.problem.spread
         if stuck is not None and stuck.any():
             small |= stuck & (residual <= self.flat)
         small &= ~broken
         if state.cusp is not None:
             small &= state.cusp >= 0  # at a point with a negative coefficient psi has a cusp down
-        arrived, gone = small, self._is_beyond(state)
-        if self.problem.is_translation_invariant and small.any():
-            arrived, left = self._tails(state, owners, np.flatnonzero(small))
-            gone |= left
+        middle, reach = self.problem.extent
+        away = self.problem.image(state.points) - middle
+        distance = row_norms(away)
+        arrived, gone = small.copy(), distance > _FAR * reach
+        if self.problem.is_translation_invariant:
+            if gone.any():  # and going on
+                gone &= row_products(self.problem.image(state.gradient), away) <= 0.0
+            if (rows := np.flatnonzero(small)).size:
+                part = state[rows], owners[rows], away[rows], distance[rows]
+                arrived[rows], left = self._tails(*part)
+                gone[rows] |= left
         ended = [] if stuck is None else [(Status.STALLED, stuck)]
         ended.append((Status.CONVERGED, arrived))
         if state.cusp is not None:
@@ -64,7 +77,9 @@ class StoppingRule:
         falling = new.gradient_norm < old.gradient_norm
         return np.asarray((rise <= slack) & falling)
 
-    def _tails(self, state: State, owners: Array, rows: Array) -> tuple[Array, Array]:
+    def _tails(
+        self, state: State, owners: Array, away: Array, distance: Array
+    ) -> tuple[Array, Array]:
         """Of rows with a small gradient: which have arrived, and which have left.
 
         A small gradient proves nothing in the tails. Among the points of the element a row has
@@ -73,26 +88,23 @@ class StoppingRule:
         Outside of the points psi is about a multiple of k(distance): a row has arrived if the
         fixed-point step is short against the distance, and has left if it goes outward.
         """
-        arrived, gone = np.zeros((2, len(owners)), dtype=bool)
-        state = state if len(rows) == len(owners) else state[rows]
-        away, distance = self._distances(state.points)
         reach = self.problem.extent[1]
         outside = distance > _OUTSIDE * reach
-        still = np.zeros(len(rows), dtype=bool)
+        still = np.zeros(len(owners), dtype=bool)
         if state.stiffness is not None:
             step = row_norms(self.problem.image(self.problem.fixed_point_step(state)))
             unit = np.where(outside, distance, min(reach, self.problem.length))
             still = (step < _STILL * unit) & (state.stiffness != 0.0)
-        above = state.objective - self._limits[owners[rows]]  # psi is this far below its limit
-        bulk = np.abs(above) >= _BULK * self._sizes[owners[rows]]
-        arrived[rows] = still | (bulk & ~outside)
+        above = state.objective - self._limits[owners]  # psi is this far below its limit
+        bulk = np.abs(above) >= _BULK * self._sizes[owners]
+        arrived = still | (bulk & ~outside)
         outward = row_products(self.problem.image(state.gradient), away) <= 0.0
-        gone[rows] = outside & ~still & outward
-        unclear = np.flatnonzero(~outside & ~arrived[rows])
+        gone = outside & ~still & outward
+        unclear = np.flatnonzero(~outside & ~arrived)
         if unclear.size:
             near = self._nearness(state.points[unclear]) >= _NEAR
-            arrived[rows[unclear[near]]] = True
-            gone[rows[unclear[~near & (above[unclear] >= 0)]]] = True
+            arrived[unclear] = near
+            gone[unclear] = ~near & (above[unclear] >= 0)
         return arrived, gone
 
     def _nearness(self, points: Array) -> Array:
@@ -102,31 +114,6 @@ class StoppingRule:
         phi = feature(self.problem.kernel, Points(nearest, self.problem.kernel.domain))
         gap = np.abs(phi.fields(points, paired=True).value - self._kernel_limit)
         return np.asarray(gap / np.maximum(np.abs(own), np.finfo(float).tiny))
-
-    def _distances(self, points: Array) -> tuple[Array, Array]:
-        """The way from the mean of the element's points, and its length, as the kernel measures."""
-        away = self.problem.image(points) - self.problem.extent[0]
-        return away, row_norms(away)
-
-    def _is_beyond(self, state: State) -> Array:
-        """Rows that are so far out, and going on, that nothing can be found."""
-        if np.abs(state.points).max() < self._wide:
-            return np.zeros(len(state.points), dtype=bool)
-        away, distance = self._distances(state.points)
-        beyond = distance > _FAR * self.problem.extent[1]
-        if beyond.any() and self.problem.is_translation_invariant:
-            beyond &= row_products(self.problem.image(state.gradient), away) <= 0.0
-        return np.asarray(beyond)
-
-    @cached_property
-    def _wide(self) -> float:
-        """Coordinates below this are not beyond: a quick test before distances are measured."""
-        middle, reach = self.problem.extent
-        largest = spectral_norms(self.problem.program, self.problem.dim)[0]
-        if len(self.problem.program.variables) != 1 or not largest > 0:
-            return 0.0
-        far = _FAR * reach - float(np.linalg.norm(middle))
-        return float(far / (largest * np.sqrt(self.problem.dim)))
 
     @cached_property
     def _sizes(self) -> Array:

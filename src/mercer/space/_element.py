@@ -9,7 +9,7 @@ import numpy as np
 
 from mercer import engine
 from mercer._array import Array, Points, as_vector, as_weights, check_same_columns, frozen, real
-from mercer.engine import Coef, Dense, Fields, SingleFeatures, n_columns, n_rows, stack
+from mercer.engine import Coef, Dense, Fields, LowRank, SingleFeatures, n_columns, n_rows, stack
 from mercer.exceptions import InputError, SpaceError
 from mercer.kernels import Kernel
 from mercer.space._inner_products import inner_table, squared_norms
@@ -22,9 +22,8 @@ _ROUNDING = 1e-12  # of the sum of the sizes of all terms
 class Element:
     """psi = sum_i a_i k(x_i, .), or a batch of b such elements that share their points.
 
-    Elements are values: evaluated, added, scaled and measured, never changed. A batch keeps its
-    coefficients in whatever form is short (one entry per element for features, a product of thin
-    matrices for projections), so that a batch of a hundred thousand costs no more than its points.
+    Elements are values: evaluated, added, scaled and measured, never changed. A batch of features
+    or projections costs no more than its points.
 
     Parameters
     ----------
@@ -34,15 +33,8 @@ class Element:
 
     Attributes
     ----------
-    kernel : Kernel
-    points : the points x_i, checked
     batch : int or None
         The number of elements, None for a single one.
-
-    See Also
-    --------
-    feature : the elements k(x_j, .) themselves.
-    mean_embedding : the mean of features.
 
     Examples
     --------
@@ -64,7 +56,7 @@ class Element:
             if isinstance(self.points, Points):
                 object.__setattr__(self, "points", self.points.array)
             return
-        points = self.kernel.points(self.points, "points").array
+        points = checked_points(self.kernel, self.points, "points").array
         coef = np.asarray(self.coef)
         if coef.ndim not in (1, 2) or coef.shape[0] != n_rows(points):
             raise InputError(
@@ -84,8 +76,6 @@ class Element:
     def support(self) -> Points:
         """The points as a checked value, which other functions do not check again."""
         return Points(self.points, self.kernel.domain)
-
-    # --- evaluate -----------------------------------------------------------------------------
 
     def __call__(self, Y: Any) -> Array:
         """Return psi(y_j), shape (m,); every element of a batch at every point, (m, b)."""
@@ -128,23 +118,14 @@ class Element:
                 f"paired evaluation needs one query per element: {self.coef.shape[1]} elements, "
                 f"{n_rows(Y)} queries"
             )
-        return engine.fields(
-            self.kernel.program,
-            self.points,
-            Y,
-            self.coef,
-            order=order,
-            paired=paired,
-            shifted=shifted,
-        )
+        how: Any = {"order": order, "paired": paired, "shifted": shifted}
+        return engine.fields(self.kernel.program, self.points, Y, self.coef, **how)
 
     def queries(self, Y: Any) -> Any:
         """Return Y as an array of points at which this element can be evaluated, checked."""
         array = self.kernel.points(Y, "Y").array
         check_same_columns(self.points, array, ("the element's points", "Y"))
         return array
-
-    # --- combine ------------------------------------------------------------------------------
 
     def __len__(self) -> int:
         if self.batch is None:
@@ -173,14 +154,16 @@ class Element:
         if self.batch is not None and other.batch is not None and self.batch != other.batch:
             raise InputError(f"batches of {self.batch} and {other.batch} elements do not match")
         batch = self.batch if self.batch is not None else other.batch
-        mine, theirs = self._spread(batch), other._spread(batch)
-        if (
-            isinstance(mine, Dense)
-            and isinstance(theirs, Dense)
-            and equal_points(self.points, other.points)
-        ):
-            added = Dense(mine.array + theirs.array)
-            return Element(self.kernel, self.points, added, batch)
+        mine: Any = self._spread(batch)
+        theirs: Any = other._spread(batch)
+        if type(mine) is type(theirs) and equal_points(self.points, other.points):
+            if isinstance(mine, Dense):
+                added: Coef = Dense(mine.array + theirs.array)
+                return Element(self.kernel, self.points, added, batch)
+            if isinstance(mine, LowRank):
+                right = np.vstack([mine.right, theirs.right])
+                added = LowRank(np.hstack([mine.left, theirs.left]), right)
+                return Element(self.kernel, self.points, added, batch)
         points = concatenated(self.points, other.points)
         return Element(self.kernel, points, stack([mine, theirs]), batch)
 
@@ -240,13 +223,14 @@ class Element:
             points, coef = points[used], Dense(coef.array[used])
         return Element(self.kernel, points, coef, self.batch)
 
-    # --- measure ------------------------------------------------------------------------------
-
     def inner(self, other: Element) -> Any:
         """Return <psi, phi> = a' K b: a number, or shape (b,), (b',) or (b, b') with batches."""
         self._same_space(other)
         one, two = (self.points, self.coef), (other.points, other.coef)
-        table = inner_table(self.kernel.program, one, two)
+        with np.errstate(over="ignore", invalid="ignore"):
+            table = inner_table(self.kernel.program, one, two)
+        if not np.isfinite(table).all():
+            raise InputError("the inner product overflows; scale the elements down")
         table = table if other.batch is not None else table[:, 0]
         return table if self.batch is not None else table[0]
 
@@ -256,8 +240,8 @@ class Element:
         NaN where the square is negative beyond rounding: there the kernel is not positive definite
         and the element has no norm.
         """
-        squared, size = squared_norms(self.kernel.program, self.points, self.coef)
-        root = np.sqrt(np.maximum(squared, 0.0))
+        squared, size, scale = squared_norms(self.kernel.program, self.points, self.coef)
+        root = np.sqrt(np.maximum(squared, 0.0)) * scale
         root = np.where(squared < -_ROUNDING * size, np.nan, root)
         return root if self.batch is not None else root[0]
 
@@ -265,12 +249,12 @@ class Element:
         """Return |psi - phi|, element by element where batches are involved."""
         return (self - other).norm()
 
-    # --- helpers ------------------------------------------------------------------------------
-
     def _single(self, array: Any) -> Array:
         return array[:, 0] if self.batch is None else array  # type: ignore[no-any-return]
 
-    def _same_space(self, other: Element) -> None:
+    def _same_space(self, other: Any) -> None:
+        if not isinstance(other, Element):
+            raise InputError(f"an Element is needed, got {type(other).__name__}")
         if self.kernel != other.kernel:
             raise SpaceError(
                 f"the elements live in different spaces: of {self.kernel!r} and of {other.kernel!r}"
@@ -282,7 +266,7 @@ class Element:
         if batch is None or self.batch is not None:
             return self.coef  # type: ignore[no-any-return]
         column = self.coef.tile(slice(None), slice(None))
-        return engine.LowRank(column, np.ones((1, batch), dtype=column.dtype))
+        return LowRank(column, np.ones((1, batch), dtype=column.dtype))
 
     def _trimmed(self) -> Element:
         """A selection keeps only the points it selects."""
@@ -299,18 +283,17 @@ class Element:
         return f"<{what} of {self.kernel!r} on {n_rows(self.points)} points{where}>"
 
 
+def checked_points(kernel: Kernel, X: Any, name: str = "X") -> Points:
+    """The points of a kernel, checked; raise if it is none."""
+    if not isinstance(kernel, Kernel):
+        raise InputError(f"kernel must be a Kernel such as Gaussian(1.0), got {kernel!r}")
+    return kernel.points(X, name)
+
+
 def feature(kernel: Kernel, X: Any) -> Element:
     """Return the batch of features k(x_j, .), one for each row of X.
 
-    Parameters
-    ----------
-    kernel : Kernel
-    X : array_like of shape (b, d), or other points of the kernel's domain
-
-    Returns
-    -------
-    Element
-        A batch of b elements that costs b numbers beyond its points.
+    It costs one number per element beyond its points.
 
     Examples
     --------
@@ -319,7 +302,7 @@ def feature(kernel: Kernel, X: Any) -> Element:
     >>> len(phi), phi.norm()
     (3, array([1., 1., 1.]))
     """
-    points = kernel.points(X).array
+    points = checked_points(kernel, X).array
     n = n_rows(points)
     dtype = engine.tile_dtype(points, points)
     coef = SingleFeatures(np.arange(n), np.ones(n, dtype=dtype), n)
@@ -329,16 +312,7 @@ def feature(kernel: Kernel, X: Any) -> Element:
 def mean_embedding(kernel: Kernel, X: Any, *, weights: Any = None) -> Element:
     """Return the mean of features, mu = sum_i w_i k(x_i, .) with weights that sum to one.
 
-    Parameters
-    ----------
-    kernel : Kernel
-    X : array_like of shape (n, d), or other points of the kernel's domain
-    weights : array_like of shape (n,), optional
-        Weights >= 0, scaled to sum to one; equal by default.
-
-    Returns
-    -------
-    Element
+    Weights are >= 0 and scaled to sum to one; equal by default.
 
     Examples
     --------
@@ -351,6 +325,6 @@ def mean_embedding(kernel: Kernel, X: Any, *, weights: Any = None) -> Element:
     >>> round(float(witness.norm()), 4)
     1.2652
     """
-    points = kernel.points(X).array
+    points = checked_points(kernel, X).array
     w = as_weights(weights, n_rows(points))
     return Element(kernel, points, Dense(frozen(w[:, None])), None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -34,27 +35,40 @@ def inner_table(program: Program, one: Expansion, other: Expansion) -> Array:
     return _weighed_values(program, other, one)
 
 
-def squared_norms(program: Program, points: Any, coef: Coef) -> tuple[Array, Array]:
-    """<psi_j, psi_j> per element, and the size of its terms, against which rounding is measured."""
-    squared, size = np.zeros(coef.shape[1]), np.zeros(coef.shape[1])
+def squared_norms(program: Program, points: Any, coef: Coef) -> tuple[Array, Array, Array]:
+    """<psi_j, psi_j> / scale_j^2, the square of its terms' size / scale_j^2, and the scales.
+
+    Rounding is measured against the size sum_i |a_i| sqrt|k(x_i, x_i)|. Scales are powers of two
+    where squares would overflow or underflow, else 1, and 0 for elements that are zero.
+    """
+    length = np.sqrt(np.abs(engine.diagonal(program, points).astype(np.float64)))
+    with np.errstate(over="ignore"):
+        size, total = _absolute(coef).weigh(np.column_stack([length, np.ones_like(length)]))
+    most = np.minimum(np.maximum(size, total), np.finfo(np.float64).max)
+    scale = np.where(total > 0.0, 1.0, 0.0)
+    extreme = ((most < 1e-100) & (total > 0.0)) | (most > 1e100)
+    if extreme.any():
+        scale[extreme] = np.ldexp(1.0, np.clip(np.frexp(most[extreme])[1], -1000, 1000))
+        factor = 1.0 / np.where(scale > 0.0, scale, 1.0)
+        coef, size = coef.scale(factor), size * factor
+    squared = np.zeros(coef.shape[1])
     parts = blocks(points, coef)
     for i, one in enumerate(parts):
-        size += _term_sizes(program, *one)
         for j, other in enumerate(parts[: i + 1]):
             product = _paired(program, one, other)
             squared += product if i == j else 2.0 * product
-    return squared, size**2
+    return squared, size**2, scale
 
 
-def _term_sizes(program: Program, X: Any, A: Coef) -> Array:
-    """sum_i |a_i| sqrt|k(x_i, x_i)| per element: what rounding is measured against."""
-    length = np.sqrt(np.abs(engine.diagonal(program, X).astype(np.float64)))
-    if isinstance(A, SingleFeatures):
-        return np.asarray(np.abs(A.value) * length[A.index], dtype=np.float64)
-    if isinstance(A, engine.LowRank):
-        return np.asarray((length @ np.abs(A.left)) @ np.abs(A.right))
-    assert isinstance(A, Dense)
-    return np.asarray(length @ np.abs(A.array))
+def _absolute(coef: Coef) -> Coef:
+    """|a_i|, or a bound on it for products of thin matrices."""
+    if isinstance(coef, engine.Stacked):
+        return engine.stack([_absolute(part) for part in coef.parts])
+    if isinstance(coef, SingleFeatures):
+        return replace(coef, value=np.abs(coef.value))
+    if isinstance(coef, engine.LowRank):
+        return engine.LowRank(np.abs(coef.left), np.abs(coef.right))
+    return Dense(np.abs(coef.array))
 
 
 def _paired(program: Program, one: Expansion, other: Expansion) -> Array:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -63,7 +63,14 @@ class Operator:
 
     def norm(self) -> float:
         """Return the Hilbert-Schmidt norm."""
-        return float(np.sqrt(max(self.inner(self), 0.0)))
+        units = [_unit(t) for t in self.terms]  # no product overflows or underflows
+        size = max(factor for _, factor in units)
+        if size == np.inf:
+            raise InputError("the norm overflows; scale the operator down")
+        if size == 0.0:
+            return 0.0
+        scaled = Operator(tuple(replace(t, weights=t.weights * (f / size)) for t, f in units))
+        return size * float(np.sqrt(max(scaled.inner(scaled), 0.0)))
 
     def bilinear(self, f: Element, g: Element) -> Any:
         """Return <f, A g>; for a covariance operator the covariance of f(x) and g(y)."""
@@ -95,10 +102,7 @@ class Operator:
 def tensor(u: Element, v: Element) -> Operator:
     """Return u (x) v, the operator psi -> <v, psi> u; of two batches, the sum over pairs.
 
-    Parameters
-    ----------
-    u, v : Element
-        Single elements, or batches of equal size; they may live in different spaces.
+    Elements or batches of equal size; they may live in different spaces.
 
     Examples
     --------
@@ -153,6 +157,15 @@ def covariance(
 
 def _as_batch(psi: Element) -> Element:
     return psi if psi.batch is not None else Element(psi.kernel, psi.points, psi.coef, 1)
+
+
+def _unit(t: _Term) -> tuple[_Term, float]:
+    """A term whose largest elements and weights are about 1, and what it is multiplied by."""
+    sizes = [float(np.nan_to_num(psi.norm()).max()) for psi in (t.left, t.right)]
+    sizes.append(float(np.abs(t.weights).max()))
+    u, v, w = (max(size, 1e-300) for size in sizes)
+    with np.errstate(over="ignore"):
+        return _Term(t.left / u, t.right / v, t.weights / w), float(np.prod(sizes))
 
 
 def _term_inner(s: _Term, t: _Term) -> float:

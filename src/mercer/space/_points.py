@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from typing import Any
 
 import numpy as np
@@ -36,14 +35,20 @@ def equal_points(X: Any, Y: Any) -> bool:
 
 def unique(points: Any) -> tuple[Any, Array]:
     """Distinct points in the order of their first appearance, and the point of each row."""
-    if is_sparse(points) or points.dtype.kind in "OV":
+    if not is_sparse(points) and points.dtype.kind in "OV":
         first: dict[Any, int] = {}
-        keys = _sparse_keys(points) if is_sparse(points) else _object_keys(points)
+        keys = points.tolist() if points.ndim == 1 else map(tuple, points.tolist())
         groups = np.array([first.setdefault(key, len(first)) for key in keys])
         return points[np.unique(groups, return_index=True)[1]], groups
     _, index, inverse = np.unique(number_keys(points), return_index=True, return_inverse=True)
-    if not np.array_equal(points[index][inverse], points, equal_nan=True):  # two keys collide
-        _, index, inverse = np.unique(points, axis=0, return_index=True, return_inverse=True)
+    if is_sparse(points):
+        collision = (points[index][inverse] != points).nnz > 0
+        rows = points.toarray() if collision else points
+    else:
+        collision = not np.array_equal(points[index][inverse], points, equal_nan=True)
+        rows = points
+    if collision:  # of two keys
+        _, index, inverse = np.unique(rows, axis=0, return_index=True, return_inverse=True)
     rank = np.empty(index.size, dtype=np.intp)
     order = np.argsort(index)
     rank[order] = np.arange(index.size)
@@ -82,18 +87,3 @@ def _odd_numbers(count: int) -> Array:
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return np.asarray((z ^ (z >> np.uint64(31))) | np.uint64(1))
-
-
-def _object_keys(points: Array) -> list[Any]:
-    """The objects themselves; rows of labels as tuples."""
-    keys: list[Any] = points.tolist()
-    return keys if points.ndim == 1 else [tuple(row) for row in keys]
-
-
-def _sparse_keys(points: Any) -> list[tuple[bytes, bytes]]:
-    """A hashable stand-in for each row of a CSR matrix; equal for equal rows."""
-    X = points.copy()
-    X.eliminate_zeros()
-    X.sort_indices()
-    ends = X.indptr
-    return [(X.indices[a:b].tobytes(), X.data[a:b].tobytes()) for a, b in itertools.pairwise(ends)]

@@ -39,11 +39,7 @@ class Subspace:
     neglected : float, default=0.0
         What of it an approximation could not see.
     offset : array of shape (r,), optional
-        <origin, f_l>, where that is known already; found at first need otherwise.
-
-    See Also
-    --------
-    Subspace.span : from any elements.
+        <origin, f_l>, where that is known already.
 
     Examples
     --------
@@ -80,7 +76,7 @@ class Subspace:
         first; those with an eigenvalue below `tol` times the largest are dropped as dependent.
         """
         positive(tol, "tol")
-        if elements.batch is None:
+        if not isinstance(elements, Element) or elements.batch is None:
             raise InputError("elements must be a batch; psi.combine(np.eye(1)) makes one of one")
         values, vectors = _gram_eigenpairs(elements)
         keep = values > tol * max(float(values[0]), 0.0)
@@ -107,6 +103,8 @@ class Subspace:
 
     def coordinates(self, psi: Element) -> Array:
         """Return <psi - origin, f_l>, shape (r,) for one element, (b, r) for a batch."""
+        if not isinstance(psi, Element):
+            raise InputError(f"psi must be an Element, got {type(psi).__name__}")
         return np.asarray(psi.inner(self.directions) - self._offset)
 
     @cached_property
@@ -115,32 +113,20 @@ class Subspace:
         return np.asarray(found)
 
     @cached_property
-    def _origin_squared(self) -> float:
-        return float(_squared_norms(self.origin))
+    def _origin_norm(self) -> tuple[Array, Array]:
+        """|origin|^2 over the square of a scale that keeps it in range, and the scale."""
+        return _squared_norms(self.origin)
 
     def element(self, coordinates: Any) -> Element:
         """Return origin + sum_l c_l f_l, for coordinates of shape (r,) or (b, r)."""
-        single = np.ndim(coordinates) == 1
-        if np.ndim(coordinates) not in (1, 2):
-            shape = np.shape(coordinates)
+        single, shape = np.ndim(coordinates) == 1, np.shape(coordinates)
+        if len(shape) not in (1, 2) or shape[-1] != self.dim:
             raise InputError(f"coordinates must have {self.dim} columns, got shape {shape}")
         c = as_points(np.atleast_2d(coordinates), "coordinates").astype(np.float64)
-        if c.shape[1] != self.dim:
-            raise InputError(f"coordinates must have {self.dim} columns, got {c.shape[1]}")
-        batch = None if single else c.shape[0]
-        f, o = self.directions, self.origin
-        if (
-            equal_points(f.points, o.points)
-            and isinstance(f.coef, Dense)
-            and isinstance(o.coef, Dense)
-        ):
-            left = np.concatenate([f.coef.array, o.coef.array], axis=1)
-            right = np.concatenate([c.T, np.ones((1, c.shape[0]))])
-            return Element(f.kernel, f.points, LowRank(left, right), batch)
-        moved = f.coef.combine(c.T) if not isinstance(f.coef, Dense) else LowRank(f.coef.array, c.T)
-        along = Element(f.kernel, f.points, moved, batch or 1)
-        total = along + o
-        return total if batch is not None else Element(f.kernel, total.points, total.coef, None)
+        f = self.directions
+        moved = LowRank(f.coef.array, c.T) if isinstance(f.coef, Dense) else f.coef.combine(c.T)
+        total = Element(f.kernel, f.points, moved, len(c)) + self.origin
+        return Element(f.kernel, total.points, total.coef, None) if single else total
 
     def project(self, psi: Element) -> Element:
         """Return the element of the subspace nearest to psi, or one for each of a batch."""
@@ -152,9 +138,14 @@ class Subspace:
         From Pythagoras, |psi - origin|^2 - |coordinates|^2, so a distance below about 1e-8 of the
         norm is rounding.
         """
-        c = self.coordinates(psi)
-        from_origin = _squared_norms(psi) + self._origin_squared - 2.0 * psi.inner(self.origin)
-        return np.sqrt(np.maximum(from_origin - np.sum(c**2, axis=-1), 0.0))
+        c = np.atleast_2d(self.coordinates(psi))
+        (squared, unit), (own, own_unit) = _squared_norms(psi), self._origin_norm
+        scale = np.maximum(unit, own_unit)  # so that no square overflows or underflows
+        scale = np.where(scale > 0.0, scale, 1.0)
+        cross = (psi * (1.0 / scale[0] if psi.batch is None else 1.0 / scale)).inner(self.origin)
+        left = squared * (unit / scale) ** 2 + own * (own_unit / scale) ** 2 - 2.0 * cross / scale
+        left = scale * np.sqrt(np.maximum(left - np.sum((c / scale[:, None]) ** 2, axis=1), 0.0))
+        return left if psi.batch is not None else left[0]
 
     def __repr__(self) -> str:
         return f"<Subspace of dimension {self.dim} through {self.origin!r}>"
@@ -172,10 +163,10 @@ def _on_shared_points(origin: Element, directions: Element) -> tuple[Element, El
     return Element(kernel, both.points, C[:, -1]), Element(kernel, both.points, C[:, :-1])
 
 
-def _squared_norms(psi: Element) -> Any:
-    """<psi, psi>, also where a kernel that is only conditionally definite makes it negative."""
-    squared, _ = squared_norms(psi.kernel.program, psi.points, psi.coef)
-    return squared[0] if psi.batch is None else squared
+def _squared_norms(psi: Element) -> tuple[Array, Array]:
+    """<psi, psi> / scale^2, negative where the kernel is only conditionally definite; the scale."""
+    squared, _, scale = squared_norms(psi.kernel.program, psi.points, psi.coef)
+    return squared, scale
 
 
 def _gram_eigenpairs(elements: Element) -> tuple[Array, Array]:

@@ -16,7 +16,6 @@ from mercer.testing import awkward_kernels
 
 METHODS = [
     Greedy(),
-    Greedy(refine=False, max_iter=5),
     Pruning(),
     Pruning(pool=1.0),
     Landmarks(),
@@ -92,7 +91,7 @@ def test_own_points_are_own_points(method, rng):
 @pytest.mark.parametrize("batch", [2, 5])
 def test_the_gradient_of_what_points_explain(kernel, batch, rng):
     psi = mc.Element(kernel, rng.normal(size=(12, 3)), rng.normal(size=(12, batch)))
-    target, Z, h = Target.of(psi), rng.normal(size=(3, 3)), 1e-5
+    target, Z, h = Target(psi), rng.normal(size=(3, 3)), 1e-5
     slope = np.zeros_like(Z)
     for i, j in np.ndindex(*Z.shape):
         step = np.zeros_like(Z)
@@ -109,7 +108,7 @@ def test_the_gradient_of_what_points_explain(kernel, batch, rng):
 @pytest.mark.parametrize("kernel", [mc.Gaussian(0.7), mc.Laplace(1.0), mc.Polynomial(3)], ids=repr)
 def test_more_points_never_make_the_error_larger(kernel, rng):
     psi = mc.Element(kernel, rng.normal(size=(80, 2)), rng.normal(size=80))
-    for method in (Greedy(max_iter=5), Greedy(refine=False, max_iter=5), Pruning(pool=1.0)):
+    for method in (Greedy(max_iter=5), Pruning(pool=1.0)):
         errors = [float(compress(psi, m, method=method).error) for m in (1, 2, 3, 5, 8)]
         floor = 1e-7 * float(psi.norm())
         assert all(b <= a + floor for a, b in itertools.pairwise(errors))
@@ -263,12 +262,3 @@ def test_features_are_compressed_together(rng):
     assert len(small.element) == 50
     assert_allclose(small.error, phi.distance(small.element), atol=1e-7)
     assert np.sum(small.error**2) < np.sum(compress(phi, 12, method=Landmarks()).error ** 2)
-
-
-def test_blocks_of_a_batch_change_nothing(rng, monkeypatch):
-    psi = mc.Element(mc.Gaussian(1.0), rng.normal(size=(30, 2)), rng.normal(size=(30, 7)))
-    whole = compress(psi, 4, method=Landmarks())
-    monkeypatch.setattr("mercer.preimages.compression._target._VALUES", 17)
-    parts = compress(psi, 4, method=Landmarks())
-    assert_allclose(parts.element.points, whole.element.points, atol=1e-6)
-    assert_allclose(parts.error, whole.error)

@@ -2,8 +2,6 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
 import mercer as mc
@@ -63,17 +61,6 @@ def test_every_form_of_coefficients_gives_the_same(solver, rng):
         assert_allclose(points_of(solver, short), points_of(solver, dense), atol=1e-11)
 
 
-def test_prepared_once_for_all_blocks_of_a_batch(rng):
-    X, g = rng.normal(size=(15, 2)), rng.normal(size=(15, 7))
-    psi, solver = mc.Element(mc.Gaussian(), X, g), ClosedForm(0.1)
-    whole, ready = points_of(solver, psi), solver.prepare(psi)
-    blocks = [points_of(ready, psi[:3]), points_of(ready, psi[3:])]
-    assert_allclose(np.concatenate(blocks), whole, rtol=1e-12, atol=1e-12)
-    other = mc.Element(mc.Gaussian(), X + 1.0, g)
-    with pytest.raises(mc.InputError, match="other points"):
-        points_of(ready, other)
-
-
 @pytest.mark.parametrize("positive_part", [False, True])
 def test_duplicated_points_are_one_point_with_the_sum_of_coefficients(positive_part, rng):
     """The element is the same, so the inner products with distinct points fitted are."""
@@ -84,22 +71,6 @@ def test_duplicated_points_are_one_point_with_the_sum_of_coefficients(positive_p
     even = points_of(solver, mc.Element(mc.Gaussian(), twice, np.concatenate([g / 2, g / 2])))
     assert np.isfinite(shared).all()
     assert_allclose(shared, even, atol=1e-8)
-
-
-@given(shift=st.floats(-50, 50), penalty=st.sampled_from([0.0, 1e-3, 0.1]), exact=st.booleans())
-def test_centred_moves_with_the_points(shift, penalty, exact):
-    rng = np.random.default_rng(3)
-    X, g = rng.normal(size=(8, 2)), rng.normal(size=8)
-    solver = ClosedForm(penalty, exact, centred=True)
-    here = points_of(solver, mc.Element(mc.Gaussian(), X, g))
-    there = points_of(solver, mc.Element(mc.Gaussian(), X + shift, g))
-    assert_allclose(there, here + shift, atol=1e-7)
-
-
-def test_centring_changes_nothing_where_coefficients_sum_to_one(rng):
-    X, g = rng.normal(size=(8, 2)) + 5.0, rng.normal(size=8)
-    psi = mc.Element(mc.Gaussian(), X, g / g.sum())
-    assert_allclose(points_of(ClosedForm(centred=True), psi), points_of(ClosedForm(), psi))
 
 
 @pytest.mark.parametrize("positive_part", [False, True])

@@ -133,15 +133,6 @@ def test_blocks_of_points_change_nothing(rng, monkeypatch):
         assert_allclose(points_of(Distances(n), psi), wanted, rtol=1e-11, atol=1e-11)
 
 
-def test_prepared_once_for_all_blocks_of_a_batch(rng):
-    X, C = rng.normal(size=(30, 2)), rng.uniform(0, 0.1, size=(30, 5))
-    psi = mc.Element(mc.Gaussian(1.0), X, C)
-    for solver in (Distances(None), Distances(5)):
-        ready = solver.prepare(psi)
-        blocks = [points_of(ready, psi[:2]), points_of(ready, psi[2:])]
-        assert_allclose(np.concatenate(blocks), points_of(solver, psi), rtol=1e-10)
-
-
 def test_rotation_and_translation_equivariance(rng):
     X, c = rng.normal(size=(20, 3)), rng.normal(size=20) / 10
     Q = np.linalg.qr(rng.normal(size=(3, 3)))[0]

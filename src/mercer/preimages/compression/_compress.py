@@ -15,9 +15,15 @@ from mercer._status import Status
 from mercer.engine import Dense, n_rows
 from mercer.exceptions import InputError
 from mercer.kernels import Definiteness
-from mercer.preimages.compression._methods import ChosenPoints, Compressor, Greedy, Pruning, Task
-from mercer.preimages.compression._selection import backward
-from mercer.preimages.compression._target import Fit, Target, largest, merged
+from mercer.preimages.compression._methods import (
+    ChosenPoints,
+    Compressor,
+    Greedy,
+    Pruning,
+    Task,
+    backward,
+)
+from mercer.preimages.compression._target import Fit, Target, merged
 from mercer.space import Element
 
 _VALUES = 1 << 24  # coefficients that are written out to be subtracted
@@ -31,12 +37,10 @@ class Compressed:
     Attributes
     ----------
     element : Element
-        sum_j b_j k(z_j, .), the orthogonal projection of psi on the span of the features of its
-        points z_j; a batch where psi is one. Points have the type of those of psi.
+        sum_j b_j k(z_j, .); a batch where psi is one. Points have the type of those of psi.
     error : float, or array of shape (b,)
-        |psi - element|, the distance in feature space, per element. An error below about 1e-8 of
-        sum_i |a_i| sqrt(k(x_i, x_i)) is rounding where the points are new ones: kernel values are
-        known to 1e-16, and the error is the square root of a sum of them.
+        |psi - element|, the distance in feature space, per element. Where the points are new ones,
+        an error below about 1e-8 of sum_i |a_i| sqrt(k(x_i, x_i)) is rounding.
     relative_error : float, or array of shape (b,)
         error / |psi|; 0 where psi is zero.
     status : Status
@@ -67,7 +71,7 @@ class Compressed:
         return self.status.ok
 
     def __repr__(self) -> str:
-        worst = max(self.relative_error) if self.element.batch is not None else self.relative_error
+        worst = np.max(self.relative_error)
         points = n_rows(self.element.points)
         return f"<Compressed to {points} points: relative error {worst:.2g}, {self.status.name}>"
 
@@ -83,12 +87,9 @@ def compress(
 ) -> Compressed:
     r"""Return psi' = sum_j b_j k(z_j, .) with few points z_j, near psi: min \|psi - psi'\|.
 
-    Whatever the points, the coefficients are the best ones for them: psi' is the orthogonal
-    projection of psi on the span of their features, b = K_zz^-1 psi(z). Features that depend on the
-    others to rounding are left out, so there may be fewer points than were asked for.
-
-    A batch gets one set of points for all its elements, and what is made small is
-    sum_l \|psi_l - psi'_l\|^2.
+    The coefficients are the best ones for the points: psi' is the orthogonal projection of psi on
+    the span of their features, b = K_zz^-1 psi(z). Features that depend on the others to rounding
+    are left out. A batch gets one set of points, and sum_l \|psi_l - psi'_l\|^2 is made small.
 
     Parameters
     ----------
@@ -112,16 +113,6 @@ def compress(
     Returns
     -------
     Compressed
-        The element, its error in feature space, why it has the points it has.
-
-    Notes
-    -----
-    The norm of psi takes one pass over n^2 kernel values, without a matrix. What is held is n times
-    n_points numbers at most, and the values of psi at up to 4,096 of its points.
-
-    See Also
-    --------
-    preimage : one point with coefficient one.
 
     Examples
     --------
@@ -137,8 +128,9 @@ def compress(
 
     As few points as it takes for one percent:
 
-    >>> mc.compress(psi, 100, tol=0.01)
-    <Compressed to 16 points: relative error 0.0092, CONVERGED>
+    >>> small = mc.compress(psi, 100, tol=0.01)
+    >>> small.status.name, len(small.element.points) < 20
+    ('CONVERGED', True)
     """
     if not isinstance(psi, Element):
         raise InputError(f"psi must be an Element, got {type(psi).__name__}")
@@ -156,9 +148,8 @@ def compress(
             "compress projects in feature space, which needs a positive definite kernel, but "
             f"{psi.kernel!r} is {kind.name.lower()}"
         )
-    scale = largest(short.coef)
-    target = Target.of(short / scale) if scale else None  # so that no square overflows
-    if target is None or target.total == 0.0:
+    target = Target(short)
+    if target.total == 0.0:
         coef = Dense(frozen(np.zeros((1, short.coef.shape[1]))))  # zero times any feature
         return _exact(Element(psi.kernel, short.points[:1], coef, psi.batch))
     task = Task(target, min(most, n_rows(short.points)), level, rng, callback)
@@ -166,17 +157,15 @@ def compress(
         vectors = psi.kernel.domain.is_vector and not is_sparse(psi.points)
         method = Greedy() if vectors and psi.kernel.program.has_derivatives else Pruning()
     chosen = method.choose(task)
-    result = _finished(short, scale, task, chosen, tol is not None)
+    result = _finished(short, task, chosen, tol is not None)
     if result.status is Status.MAX_RANK and n_rows(short.points) <= most:
         return _exact(short)
     return result
 
 
-def _finished(
-    psi: Element, scale: float, task: Task, chosen: ChosenPoints, has_tol: bool
-) -> Compressed:
+def _finished(psi: Element, task: Task, chosen: ChosenPoints, has_tol: bool) -> Compressed:
     """Round the points to the type of psi's, prune them to tol, solve, and measure the error."""
-    target, Z = task.target, chosen.points
+    target, scale, Z = task.target, task.target.scale, chosen.points
     single = getattr(psi.points, "dtype", None) == np.float32
     if single:
         Z = Z.astype(np.float32)

@@ -9,19 +9,21 @@ from typing import Any
 import numpy as np
 
 from mercer import engine
-from mercer._array import Array, positive, positive_int
+from mercer._array import Array, is_sparse, positive, positive_int
 from mercer._progress import Callback, Step
 from mercer.engine import n_rows
 from mercer.exceptions import InputError
 from mercer.linalg import nystrom
 from mercer.preimages.compression._refinement import refine_points
-from mercer.preimages.compression._selection import backward, forward
-from mercer.preimages.compression._target import Target, dense
+from mercer.preimages.compression._target import DEPENDENT, Target
 
 _LEAST_POOL = 16
 _FREE = 1e-11  # of k(x, x): candidates that depend on the points so far are not taken
 _COMPLETE = 1e-15  # of |psi|^2: what is left is rounding
 _RULES = ("pivoted", "leverage", "kmeans", "uniform")
+_AFRESH = 16  # eliminations between two factorisations
+_NOISE = 1e-28  # of |psi|^2: a gain that is rounding
+_EPS = float(np.finfo(np.float64).eps)
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,19 +72,13 @@ class Greedy(Compressor):
     """Pre-images of what is left: points are added one by one, and moved to where they serve best.
 
     With r = psi - P psi what the points so far leave, the next one starts at the point x of psi
-    that lowers the error most, argmax_x sum_l r_l(x)^2 / |k(x, .) - P k(x, .)|^2 (of either sign,
-    since coefficients are free), and climbs from there. With `refine` all points climb together
-    after each addition: the search maximises |P_z psi|^2 over all points z at once, coefficients
-    eliminated (variable projection), by L-BFGS. The points for m + 1 continue those for m, so the
-    error never grows with the number of points.
-
-    Needs derivatives and vectors. Each step takes n m kernel values and gradients, m the number of
-    points so far.
+    that lowers the error most, argmax_x sum_l r_l(x)^2 / |k(x, .) - P k(x, .)|^2, and climbs from
+    there. Then all points climb together: |P_z psi|^2 is maximised over all points z at once,
+    coefficients eliminated (variable projection), by L-BFGS. The error never grows with the number
+    of points. Needs derivatives and vectors.
 
     Parameters
     ----------
-    refine : bool
-        Move all points after each addition, not just the new one.
     max_iter : int
         Steps after each addition.
 
@@ -101,15 +97,11 @@ class Greedy(Compressor):
     >>> small = mc.compress(psi, 2, method=mc.preimages.Greedy())
     >>> np.sort(small.element.points[:, 0]).round(2)
     array([-0.55,  0.55])
-    >>> round(float(small.relative_error), 4)
-    0.0173
     """
 
-    refine: bool = True
     max_iter: int = 20
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "refine", bool(self.refine))
         object.__setattr__(self, "max_iter", positive_int(self.max_iter, "max_iter"))
 
     def choose(self, task: Task) -> ChosenPoints:
@@ -117,7 +109,8 @@ class Greedy(Compressor):
         engine.require_derivatives(target.program)
         if not target.kernel.domain.is_vector:
             raise InputError("Greedy needs points that are vectors; use Pruning() or Landmarks()")
-        X = dense(target.points[target.candidates(task.n_points, task.rng)])
+        X = target.points[target.candidates(task.n_points, task.rng)]
+        X = np.asarray(X.toarray() if is_sparse(X) else X)
         values = target.values(X)
         own = np.asarray(engine.diagonal(target.program, X), dtype=np.float64)
         Z = np.empty((0, X.shape[1]))
@@ -127,8 +120,7 @@ class Greedy(Compressor):
             p = int(np.argmax(score))
             if not score[p] > _COMPLETE * target.total:
                 break
-            free = slice(0 if self.refine else m, None)
-            Z, value, taken = refine_points(target, np.vstack([Z, X[p]]), self.max_iter, free)
+            Z, value, taken = refine_points(target, np.vstack([Z, X[p]]), self.max_iter)
             steps += taken
             explained = max(explained, value)
             error = float(np.sqrt(max(1.0 - explained / target.total, 0.0)))
@@ -144,11 +136,10 @@ class Pruning(Compressor):
     """Points of the element itself, chosen forwards and then pruned backwards.
 
     First points are taken one by one, each time the one that lowers the error most (orthogonal
-    matching pursuit), until there are `pool` times as many as asked for, or all. Then they are
-    dropped one by one, each time the one without which the error grows least, all coefficients
-    solved again: by |B_i|^2 / (W^-1)_ii. If that ends worse than the first points that were taken,
-    those are used. Works for every positive definite kernel. Of more than 4,096 points (fewer for
-    large batches) as many are looked at, drawn at random.
+    matching pursuit), until there are `pool` times as many as asked for. Then they are dropped one
+    by one, each time the one without which the error grows least. If that ends worse than the first
+    points that were taken, those are used. Of more than 4,096 points (fewer for large batches) as
+    many are looked at, drawn at random.
 
     Parameters
     ----------
@@ -183,7 +174,7 @@ class Pruning(Compressor):
         size = int(self.pool * task.n_points)
         if self.pool > 1.0:
             size = max(size, task.n_points + _LEAST_POOL)
-        rows = forward(target, target.candidates(size, task.rng), size, by_error=True)
+        rows = forward(target, target.candidates(size, task.rng), size)
         pruned = rows[backward(target, target.points[rows], task.n_points)]
         fits = [(r, target.fit(target.points[r])) for r in (rows[: task.n_points], pruned)]
         best = max(fits, key=lambda pair: pair[1].explained.sum())[0]
@@ -192,20 +183,13 @@ class Pruning(Compressor):
 
 @dataclass(frozen=True)
 class Landmarks(Compressor):
-    """Points that represent all points of the element, chosen without looking at its values.
-
-    Cheaper than `Pruning`, because psi is not evaluated before it is projected.
+    """Points that represent all points of the element; cheaper than `Pruning`, as psi is not used.
 
     Parameters
     ----------
     rule : {"pivoted", "leverage", "kmeans", "uniform"}
-        Pivots of a Cholesky factorisation weighed by the size of the coefficients, max |a_i|^2 d_i;
-        or as in `linalg.nystrom`: points drawn by leverage scores, centres of k-means (dense
-        vectors only), points drawn uniformly.
-
-    References
-    ----------
-    C. Williams and M. Seeger, Using the Nystrom method to speed up kernel machines, 2001.
+        As in `linalg.nystrom`: pivots of a Cholesky factorisation, points drawn by leverage scores,
+        centres of k-means (dense vectors only), points drawn uniformly.
 
     Examples
     --------
@@ -225,12 +209,11 @@ class Landmarks(Compressor):
             raise InputError(f"rule must be one of {', '.join(_RULES)}, got {self.rule!r}")
 
     def choose(self, task: Task) -> ChosenPoints:
-        target, m = task.target, task.n_points
-        if self.rule == "pivoted":
-            rows = forward(target, np.arange(n_rows(target.points)), m, by_error=False)
-            return ChosenPoints(target.points[np.sort(rows)], True)
-        low = nystrom(target.kernel, target.points, m, rule=self.rule, random_state=task.rng)
-        return ChosenPoints(low.landmarks, low.index is not None)
+        how: Any = {"rule": self.rule, "random_state": task.rng}
+        low = nystrom(task.target.kernel, task.target.points, task.n_points, **how)
+        if low.index is None:
+            return ChosenPoints(low.landmarks, False)
+        return ChosenPoints(task.target.points[np.sort(low.index)], True)
 
 
 def _gains(target: Target, X: Array, values: Array, own: Array, Z: Array) -> Array:
@@ -247,3 +230,70 @@ def _gains(target: Target, X: Array, values: Array, own: Array, Z: Array) -> Arr
     with np.errstate(divide="ignore", invalid="ignore"):
         gain = np.einsum("il,il->i", rest, rest) / left
     return np.where(left > _FREE * np.abs(own), gain, -np.inf)
+
+
+def forward(target: Target, rows: Array, count: int) -> Array:
+    """Rows taken one by one, each time the one that lowers the error most (matching pursuit).
+
+    With d_i the rest of k(x_i, x_i) and r the rest of psi that is argmax sum_l r_l(x_i)^2 / d_i,
+    from a pivoted Cholesky factorisation of the Gram matrix.
+    """
+    X = target.points[rows]
+    own = np.asarray(engine.diagonal(target.program, X), dtype=np.float64)
+    left, L = own.copy(), np.empty((rows.size, min(count, rows.size)), order="F")
+    R = target.values(X)
+    chosen: list[int] = []
+    for j in range(L.shape[1]):
+        free = left > (DEPENDENT + j * _EPS) * np.abs(own)
+        free[chosen] = False
+        with np.errstate(divide="ignore", invalid="ignore"):
+            score = np.where(free, np.einsum("il,il->i", R, R) / left, -np.inf)
+        p = int(np.argmax(score))
+        if not score[p] > _NOISE * target.total:
+            break
+        column = np.asarray(engine.gram(target.program, X, X[p : p + 1])[:, 0], dtype=np.float64)
+        column = (column - L[:, :j] @ L[p, :j]) / np.sqrt(left[p])
+        L[:, j] = column
+        left -= column**2
+        left[p] = 0.0
+        target.check_definite(left, own)
+        R -= np.outer(column, R[p] / column[p])
+        chosen.append(p)
+    return rows[chosen]
+
+
+def backward(target: Target, Z: Any, n_points: int, squared_error: float = 0.0) -> Array:
+    """Which of the points Z to keep, after dropping one by one the one whose loss is least.
+
+    Without point i the squared error grows by |B_i|^2 / (W^-1)_ii. Points are dropped until
+    `n_points` are left, and then as long as the error squared stays within `squared_error`.
+    """
+    kept = np.arange(n_rows(Z))
+    W, length = target.gram(Z)
+    F = target.values(Z) / length[:, None]
+    P, B, error = _inverse(target, W, F)
+    age = 0
+    while kept.size > 1:
+        loss = np.einsum("jl,jl->j", B, B) / P.diagonal()
+        i = int(np.argmin(loss))
+        if kept.size <= n_points and error + loss[i] > squared_error:
+            break
+        rest = np.arange(kept.size) != i
+        kept, age = kept[rest], age + 1
+        if age % _AFRESH == 0:
+            P, B, error = _inverse(target, W[np.ix_(kept, kept)], F[kept])
+            continue
+        column = P[rest, i] / P[i, i]
+        error += float(loss[i])
+        B = B[rest] - np.outer(column, B[i])
+        P = P[np.ix_(rest, rest)] - np.outer(column, P[i, rest])
+    return kept
+
+
+def _inverse(target: Target, W: Array, F: Array) -> tuple[Array, Array, float]:
+    """(W + ridge)^-1, the coefficients of the projection, and the squared error."""
+    from scipy.linalg import cho_solve
+
+    T, B = target.ridge_coef(W, F)
+    explained = float(np.einsum("jl,jl->", B, F))
+    return cho_solve((T, True), np.eye(len(W))), B, max(target.total - explained, 0.0)

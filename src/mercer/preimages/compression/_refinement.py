@@ -10,6 +10,7 @@ import numpy as np
 from mercer import engine
 from mercer._array import Array
 from mercer.exceptions import InputError
+from mercer.preimages._problem import spread
 from mercer.preimages.compression._target import ExplainedNorm, Target
 
 _PAIRS = 12
@@ -23,7 +24,7 @@ _METRIC_DIMENSIONS = 500
 
 @dataclass
 class _Refinement:
-    """L-BFGS for the points `free`; the others stand still.
+    """L-BFGS for all points at once.
 
     The first guess of the inverse Hessian is that of Gauss and Newton point by point,
     (2 |B_i|^2 d_x d_y k(z_i, z_i))^-1: light points need long steps.
@@ -31,13 +32,13 @@ class _Refinement:
 
     target: Target
     now: ExplainedNorm
-    free: slice
     metric: Array
+    spread: float  # of the points of psi: no step is longer
     pairs: deque[tuple[Array, Array, float]] = field(default_factory=lambda: deque(maxlen=_PAIRS))
 
     def direction(self) -> Array:
         """The two-loop recursion, uphill."""
-        q = self.now.gradient[self.free].copy()
+        q = self.now.gradient.copy()
         used = []
         for s, y, product in reversed(self.pairs):
             a = float(np.sum(s * q)) / product
@@ -45,7 +46,7 @@ class _Refinement:
             used.append(a)
         tiny = float(np.finfo(float).tiny)
         floor = max(_LIGHT * float(self.now.weight.mean()), tiny)
-        stiffness = 2.0 * np.maximum(self.now.weight[self.free], floor)[:, None]
+        stiffness = 2.0 * np.maximum(self.now.weight, floor)[:, None]
         q = q @ self.metric / stiffness
         if self.pairs:
             _, y, product = self.pairs[-1]
@@ -56,7 +57,7 @@ class _Refinement:
 
     def step(self) -> bool:
         """Go uphill; False where there is nothing to gain."""
-        p, g = self.direction(), self.now.gradient[self.free]
+        p, g = self.direction(), self.now.gradient
         slope = float(np.sum(p * g))
         if not (slope > 0 and np.isfinite(p).all()):
             self.pairs.clear()
@@ -66,12 +67,12 @@ class _Refinement:
         if not slope > max(_GAIN * left, _ROUNDING * self.target.total):
             return False
         longest = float(np.sqrt(np.sum(p**2, axis=1).max()))
-        t = min(1.0, self.target.spread / longest) if longest > 0 else 1.0
+        t = min(1.0, self.spread / longest) if longest > 0 else 1.0
         for _ in range(_HALVINGS):
             tried = self._try(t * p)
             rise = -np.inf if tried is None else tried.value - self.now.value
             if tried is not None and rise >= _ARMIJO * t * slope:
-                s, y = t * p, g - tried.gradient[self.free]
+                s, y = t * p, g - tried.gradient
                 product = float(np.sum(s * y))
                 if product > 1e-10 * float(np.linalg.norm(s) * np.linalg.norm(y)):
                     self.pairs.append((s, y, product))
@@ -86,31 +87,31 @@ class _Refinement:
 
     def _try(self, change: Array) -> ExplainedNorm | None:
         """E after a change; None outside the domain of the kernel, or where it overflows."""
-        Z = self.now.points.copy()
-        Z[self.free] += change
         try:
             with np.errstate(over="ignore", invalid="ignore"):
-                tried = self.target.explained(Z)
+                tried = self.target.explained(self.now.points + change)
         except InputError:
             return None
         fine = np.isfinite(tried.value) and np.isfinite(tried.gradient).all()
         return tried if fine else None
 
 
-def refine_points(target: Target, Z: Array, max_iter: int, free: slice) -> tuple[Array, float, int]:
+def refine_points(target: Target, Z: Array, max_iter: int) -> tuple[Array, float, int]:
     """Points that explain at least as much of the target as Z, how much, and the steps taken."""
-    walk = _Refinement(target, target.explained(Z), free, _metric(target, Z[-1:]))
+    apart = spread(target.points)
+    metric = _metric(target, Z[-1:], apart)
+    walk = _Refinement(target, target.explained(Z), metric, apart)
     steps = 0
     while steps < max_iter and walk.step():
         steps += 1
     return walk.now.points, walk.now.value, steps
 
 
-def _metric(target: Target, z: Array) -> Array:
+def _metric(target: Target, z: Array, apart: float) -> Array:
     """(d_x d_y k(z, z))^+, the metric of the feature map at z; a length where there is none."""
     d = z.shape[1]
     own = max(float(engine.diagonal(target.program, z)[0]), np.finfo(float).tiny)
-    fallback = target.spread**2 / own * np.eye(d)
+    fallback = apart**2 / own * np.eye(d)
     if d > _METRIC_DIMENSIONS or any(target.program.cusps):
         return fallback
     M = np.asarray(engine.input_mixed(target.program, z, z)[0, 0], dtype=np.float64)

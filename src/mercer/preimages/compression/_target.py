@@ -11,30 +11,25 @@ For a batch everything is summed over its elements.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from mercer import engine
-from mercer._array import Array, frozen, is_sparse
-from mercer.engine import Coef, Dense, LowRank, Program, Stacked, n_rows, pieces
+from mercer._array import Array, frozen
+from mercer.engine import Coef, Dense, LowRank, Stacked, n_rows
 from mercer.exceptions import InputError
-from mercer.kernels import Kernel
 from mercer.space import Element
 
 _RIDGE = 1e-12  # on the scaled W while points move: keeps coefficients finite where points meet
 DEPENDENT = 1e-13  # of k(z, z): a feature whose distance to the others is smaller is left out
 _INDEFINITE = 1e-6  # of k(z, z): below minus this is no rounding
 _EPS = float(np.finfo(np.float64).eps)
-_VALUES = 1 << 22  # numbers of a batch that are held at once
 _CANDIDATES = 1 << 24  # values of a batch at candidates that are held at once
 _TRIED = 4096  # candidates, where there are more points
 
 
-@dataclass(frozen=True, eq=False)
-class Fit:
+class Fit(NamedTuple):
     """Points that are independent to rounding, the coefficients of the projection, its gain."""
 
     points: Any
@@ -42,8 +37,7 @@ class Fit:
     explained: Array  # (b,), of the returned coefficients
 
 
-@dataclass(frozen=True, eq=False)
-class ExplainedNorm:
+class ExplainedNorm(NamedTuple):
     """E at some points, with a small ridge, and its gradient in them."""
 
     points: Array
@@ -52,67 +46,30 @@ class ExplainedNorm:
     weight: Array  # (m,): sum_l B_il^2, the size of each coefficient
 
 
-@dataclass(frozen=True, eq=False)
 class Target:
     """The element to be approximated: a batch with distinct points in float64.
 
     `compact` explains the same: sum_l |P psi_l|^2 is that of `psi` for every projection P, with no
-    more elements than the coefficients have rank.
+    more elements than the coefficients have rank. Both are divided by `scale`, so that no square
+    overflows; `squared` are |psi_l|^2, `total` their sum.
     """
 
-    psi: Element
-    compact: Element
-    squared: Array  # |psi_l|^2
-
-    @classmethod
-    def of(cls, psi: Element) -> Target:
-        points = engine.as_float64(psi.points)
-        batch = Element(psi.kernel, points, psi.coef, psi.coef.shape[1])
-        coef = compact_coef(psi.coef)
-        compact = Element(psi.kernel, points, coef, coef.shape[1])
-        norms = np.asarray(batch.norm(), dtype=np.float64)
+    def __init__(self, psi: Element) -> None:
+        self.kernel, self.program = psi.kernel, psi.kernel.program
+        self.points = engine.as_float64(psi.points)
+        norms = np.atleast_1d(Element(psi.kernel, self.points, psi.coef, psi.batch).norm())
         if np.isnan(norms).any():
             raise InputError(
                 f"psi has no norm, because {psi.kernel!r} is not positive definite on its points: "
                 "there is no projection to compress it to"
             )
-        return cls(batch, compact, norms**2)
-
-    @property
-    def kernel(self) -> Kernel:
-        return self.psi.kernel
-
-    @property
-    def program(self) -> Program:
-        return self.psi.kernel.program
-
-    @property
-    def points(self) -> Any:
-        return self.psi.points
-
-    @cached_property
-    def total(self) -> float:
-        """sum_l |psi_l|^2."""
-        return float(self.squared.sum())
-
-    @cached_property
-    def weight(self) -> Array:
-        """The size of the coefficients of each point, (sum_l a_il^2)^(1/2)."""
-        coef, n = self.compact.coef, n_rows(self.points)
-        out = np.empty(n)
-        for rows in pieces(n, max(1, _VALUES // coef.shape[1])):
-            tile = np.asarray(coef.tile(rows, slice(None)), dtype=np.float64)
-            out[rows] = np.sqrt(np.einsum("il,il->i", tile, tile))
-        return out
-
-    @cached_property
-    def spread(self) -> float:
-        """The root mean squared distance of the points from their mean."""
-        X = self.points
-        mean = np.asarray(X.mean(axis=0)).reshape(-1)
-        squares = X.power(2).sum() if is_sparse(X) else np.sum((X - mean) ** 2)
-        squares = squares / n_rows(X) - (mean @ mean if is_sparse(X) else 0.0)
-        return float(np.sqrt(max(squares, 0.0)))
+        self.scale = float(np.exp2(np.floor(np.log2(norms.max())))) if norms.any() else 1.0
+        coef = psi.coef.scale(1.0 / self.scale)
+        self.psi = Element(psi.kernel, self.points, coef, coef.shape[1])
+        coef = _compact(coef)
+        self.compact = Element(psi.kernel, self.points, coef, coef.shape[1])
+        self.squared = (norms / self.scale) ** 2
+        self.total = float(self.squared.sum())
 
     def candidates(self, n_points: int, rng: np.random.Generator) -> Array:
         """Rows among which points are looked for: all, or some drawn at random of many."""
@@ -215,16 +172,6 @@ def merged(psi: Element) -> Element:
         return psi
 
 
-def largest(coef: Coef) -> float:
-    """A power of two near the largest coefficient (for products a bound); 0 if all are zero."""
-    if isinstance(coef, Stacked):
-        return max(largest(part) for part in coef.parts)
-    if isinstance(coef, LowRank):
-        return largest(Dense(coef.left)) * largest(Dense(coef.right))
-    size = float(np.abs(coef.array if isinstance(coef, Dense) else coef.value).max())
-    return float(2.0 ** np.floor(np.log2(size))) if size > 0 else 0.0
-
-
 def _unstacked(coef: Coef) -> Coef:
     """Stacked products of thin matrices as one product, where that is thinner."""
     from scipy.linalg import block_diag
@@ -237,7 +184,7 @@ def _unstacked(coef: Coef) -> Coef:
     return LowRank(block_diag(*(p.left for p in parts)), np.vstack([p.right for p in parts]))
 
 
-def compact_coef(coef: Coef) -> Coef:
+def _compact(coef: Coef) -> Coef:
     """Coefficients C with C C' = A A' and fewer columns, where A has more than its rank.
 
     By A' = Q R: A A' = R' R.
@@ -253,8 +200,3 @@ def compact_coef(coef: Coef) -> Coef:
 def _triangle(A: Array) -> Array:
     """R of A' = Q R."""
     return np.asarray(np.linalg.qr(np.asarray(A, dtype=np.float64).T, mode="r"))
-
-
-def dense(points: Any) -> Array:
-    """Points written out."""
-    return np.asarray(points.toarray() if is_sparse(points) else points, dtype=np.float64)

@@ -13,8 +13,7 @@ from mercer.engine import as_float64, diagonal, n_columns, n_rows, pieces
 from mercer.exceptions import InputError
 from mercer.preimages._objective import Collinear, Nearest
 from mercer.preimages._problem import Problem
-from mercer.preimages._result import SolverResult
-from mercer.preimages._solver import Solver
+from mercer.preimages._solver import Solver, SolverResult
 
 _VALUES = 1 << 20  # values of a batch, or coordinates, that are held at once
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,10 +14,8 @@ from mercer.engine import n_rows
 from mercer.exceptions import InputError
 from mercer.kernels import Kernel
 from mercer.preimages._problem import Problem
-from mercer.preimages._result import SolverResult
-from mercer.preimages._solver import Solver
+from mercer.preimages._solver import Solver, SolverResult
 from mercer.space import Element
-from mercer.space._points import equal_points
 
 _MANY = 10_000  # points whose Gram matrix is still factorised: 800 MB, minutes
 _NEGATIVE = 1e-8  # an eigenvalue below minus this share of the largest is not rounding
@@ -33,11 +31,9 @@ class ClosedForm(Solver):
     products with the points are, in least squares, those of the image of the element. No
     iterations, no start, and a batch is one matrix product.
 
-    It is an approximation: nothing is minimised in feature space (the distance that `preimage`
-    reports says how near it came). Since X^+ P = X', the pre-image is X'g - penalty X^+ K^+ g; with
-    penalty 0 it is the combination X'g of the points itself, for which nothing is factorised and
-    any number of points will do. That is the exact answer for the linear kernel, and a good start
-    for other solvers where the coefficients sum to one.
+    It is an approximation: nothing is minimised in feature space. Since X^+ P = X', the pre-image
+    is X'g - penalty X^+ K^+ g. With penalty 0 it is the combination X'g of the points: exact for
+    the linear kernel, and a good start for other solvers where the coefficients sum to one.
 
     Parameters
     ----------
@@ -45,22 +41,11 @@ class ClosedForm(Solver):
         Weight >= 0 of the regulariser. Above 0 the Gram matrix is factorised (n^2 memory and n^3
         time once, up to 10,000 points), and the kernel must be positive definite.
     positive_part : bool, default=False
-        False is the formula as it was published. With more points than dimensions P - penalty K^+
-        then has negative eigenvalues, which no real map can produce; True takes the true minimiser
-        of the fit, the positive part of P - penalty K^+ (on the range of K).
-    centred : bool, default=False
-        Measure inner products from the mean of the points instead of the origin: translated points
-        give translated pre-images, and coefficients that sum to less than one shrink towards the
-        mean. Without penalty it changes nothing where coefficients sum to one (features, means, the
-        projections of centred kernel PCA). Not the default, because X'g is then no longer exact for
-        the linear kernel.
+        False is the published formula, in which P - penalty K^+ may have negative eigenvalues that
+        no real map can produce. True takes the true minimiser of the fit, its positive part (on
+        the range of K).
     tol : float, default=1e-12
-        Eigenvalues of K below tol times the largest count as zero. Gram matrices are singular as a
-        rule (duplicates, smooth kernels), so K^+ is a truncated pseudo-inverse.
-
-    See Also
-    --------
-    Distances : from distances instead of inner products.
+        Eigenvalues of K below tol times the largest count as zero.
 
     References
     ----------
@@ -80,52 +65,38 @@ class ClosedForm(Solver):
 
     penalty: float = 0.0
     positive_part: bool = False
-    centred: bool = False
     tol: float = 1e-12
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "penalty", non_negative(self.penalty, "penalty"))
         object.__setattr__(self, "tol", positive(self.tol, "tol"))
 
-    def prepare(self, psi: Element) -> Solver:
-        X = dense_points(psi, "ClosedForm")
-        shift = X.mean(axis=0) if self.centred else np.zeros(X.shape[1])
-        with single_threaded_blas():  # factorisations with threads stall on a busy machine
-            weights = self._weights(psi.kernel, X, X - shift if self.centred else X)
-        return _Linear(psi.points, weights, shift)
-
     def solve(self, problem: Problem, start: Any) -> SolverResult:
-        return self.prepare(problem.psi).solve(problem, start)
+        """x_j = M g_j for every element, by one product."""
+        M = self.weights(problem.psi)
+        x = np.ascontiguousarray(problem.psi.coef.weigh(M).T)
+        return SolverResult.computed(problem.constraint.project(x, np.arange(problem.batch)))
 
-    def _weights(self, kernel: Kernel, X: Array, Z: Array) -> Array:
-        """M' of shape (n, d), where x = M g; Z are the points measured from the shift."""
+    def weights(self, psi: Element) -> Array:
+        """M' of shape (n, d), where x = M g for coefficients g."""
+        X = dense_points(psi, "ClosedForm")
         if self.penalty == 0.0:
-            return Z
-        d, V = _range(kernel, X, self.tol)
-        left, s, right = np.linalg.svd(Z, full_matrices=False)
-        keep = s > max(Z.shape) * np.finfo(np.float64).eps * s.max(initial=0.0)
+            return X
+        with single_threaded_blas():  # factorisations with threads stall on a busy machine
+            return self._regularised(X, *_range(psi.kernel, X, self.tol))
+
+    def _regularised(self, X: Array, d: Array, V: Array) -> Array:
+        """The weights with a penalty, K = V diag(d) V'."""
+        left, s, right = np.linalg.svd(X, full_matrices=False)
+        keep = s > max(X.shape) * np.finfo(np.float64).eps * s.max(initial=0.0)
         left, s, right = left[:, keep], s[keep], right[keep]
         if not self.positive_part:
             solved = V @ ((V.T @ left) / d[:, None])
-            return np.asarray(Z - self.penalty * (solved / s) @ right)
-        root = V.T @ Z  # on the range of K, P is root root'
+            return np.asarray(X - self.penalty * (solved / s) @ right)
+        root = V.T @ X  # on the range of K, P is root root'
         values, U = np.linalg.eigh(root @ root.T - np.diag(self.penalty / d))
         W = V @ U[:, values > 0]
         return np.asarray((W * values[values > 0]) @ ((W.T @ left) / s) @ right)
-
-
-@dataclass(frozen=True, eq=False)
-class _Linear(Solver):
-    """x_j = shift + M g_j for elements on the given points."""
-
-    points: Any = field(repr=False)
-    weights: Array = field(repr=False)
-    shift: Array
-
-    def solve(self, problem: Problem, start: Any) -> SolverResult:
-        check_prepared(self.points, problem.psi)
-        x = np.ascontiguousarray(problem.psi.coef.weigh(self.weights).T) + self.shift
-        return SolverResult.computed(problem.constraint.project(x, np.arange(problem.batch)))
 
 
 def dense_points(psi: Element, name: str) -> Array:
@@ -138,12 +109,6 @@ def dense_points(psi: Element, name: str) -> Array:
             f"{name} needs points that are vectors; for {psi.kernel!r} use Candidates()"
         )
     return np.asarray(X, dtype=np.float64)
-
-
-def check_prepared(points: Any, psi: Element) -> None:
-    """Raise where a solver that was prepared for some points meets an element on others."""
-    if not equal_points(psi.points, points):
-        raise InputError("the solver was prepared for other points; prepare it for this element")
 
 
 def _range(kernel: Kernel, X: Array, tol: float) -> tuple[Array, Array]:

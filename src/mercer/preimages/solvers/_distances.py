@@ -10,13 +10,12 @@ import numpy as np
 from mercer import engine
 from mercer._array import Array, positive, positive_int
 from mercer._threads import map_threads, single_threaded_blas
-from mercer.engine import Expr, pieces
+from mercer.engine import Expr, apply_all, pieces
 from mercer.exceptions import InputError
 from mercer.kernels import Definiteness, Kernel
 from mercer.preimages._problem import Problem
-from mercer.preimages._result import SolverResult
-from mercer.preimages._solver import Solver
-from mercer.preimages.solvers._closed_form import check_prepared, dense_points
+from mercer.preimages._solver import Solver, SolverResult
+from mercer.preimages.solvers._closed_form import dense_points
 from mercer.space import Element
 
 _VALUES = 1 << 20  # values of a batch, or coordinates of neighbours, that are held at once
@@ -27,8 +26,8 @@ _EPS = float(np.finfo(np.float64).eps)
 class Distances(Solver):
     """The point whose distances to the points of psi are those of psi in feature space.
 
-    For a radial kernel k(x, y) = p(|x - y|^2), the feature of x would be as far from the features
-    of the points as psi is, |psi|^2 + p(0) - 2 psi(x_i), exactly if
+    For a radial kernel k(x, y) = p(|x - y|^2), the feature of x is as far from the features of the
+    points as psi is exactly if
 
         p(|x - x_i|^2) = psi(x_i) + (p(0) - |psi|^2) / 2   for every i.
 
@@ -39,38 +38,33 @@ class Distances(Solver):
         x = m + V S^-1 W' (d0^2 - d^2) / 2.
 
     If psi is the feature of a point in the affine hull of the points this is that point; otherwise
-    an approximation, without iterations or start. Values out of the range of the profile, or within
-    rounding of its limit, give no distance: the farthest known distance of that element is used
-    (0 above p(0)).
+    an approximation. Where a value gives no distance (out of the range of the profile), the
+    farthest known one of that element is used, 0 above p(0).
 
     Parameters
     ----------
     neighbors : int or None, default=10
-        How many of the nearest points are used for each element. None uses all of them, with one
-        decomposition for the whole batch, which is often much worse: far distances say little
-        about x.
+        How many of the nearest points are used for each element. None uses all of them, which is
+        often much worse: far distances say little about x.
     tol : float, default=1e-8
         Directions in which the points spread less than tol times the widest are left out, because
         small errors of distances would become large errors of x.
 
-    Raises
-    ------
-    InputError
-        For kernels that are not radial, whose profile does not decrease strictly, that are not
-        positive definite, or that see the points through a map that loses coordinates.
+    Notes
+    -----
+    Needs a radial positive definite kernel whose profile decreases strictly, and that sees all
+    coordinates.
 
     References
     ----------
-    J. T. Kwok and I. W. Tsang, The pre-image problem in kernel methods, IEEE Transactions
-    on Neural Networks 15, 2004. Here the profile is inverted numerically, to rounding, which serves
-    every radial kernel.
+    J. T. Kwok and I. W. Tsang, The pre-image problem in kernel methods, IEEE Transactions on Neural
+    Networks 15, 2004. Here the profile is inverted numerically, which serves every radial kernel.
 
     Examples
     --------
     >>> import mercer as mc
     >>> k = mc.Gaussian(1.0)
-    >>> X = [[0.0, 0.0], [1.0, 0.0], [0.0, 1.0], [1.0, 1.0]]
-    >>> plane = mc.Subspace.span(mc.mean_embedding(k, X), mc.feature(k, X)).truncate(3)
+    >>> plane = mc.kernel_pca(k, [[0.0, 0.0], [1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
     >>> psi = plane.project(mc.feature(k, [[0.4, 0.3]]))
     >>> mc.preimage(psi, mc.Distances()).points.round(2)
     array([[0.4 , 0.31]])
@@ -84,22 +78,57 @@ class Distances(Solver):
             object.__setattr__(self, "neighbors", positive_int(self.neighbors, "neighbors"))
         object.__setattr__(self, "tol", positive(self.tol, "tol"))
 
-    def prepare(self, psi: Element) -> Solver:
+    def solve(self, problem: Problem, start: Any) -> SolverResult:
+        psi = problem.psi
         X = dense_points(psi, "Distances")
         profile = InverseProfile.of(psi.kernel)
         seen, back = _measured(psi.kernel, X)
-        if self.neighbors is not None and self.neighbors < len(X):
-            return _Local(psi.points, profile, seen, back, self.neighbors, self.tol)
+        norm = np.asarray(psi.norm(), dtype=float)
+        if np.isnan(norm).any():
+            raise InputError(
+                "Distances needs elements with a norm: the kernel is not positive definite here"
+            )
+        offset = 0.5 * (profile.top - norm**2)  # what is added to psi(x_i)
+        if self.neighbors is None or self.neighbors >= len(X):
+            x = self._from_all(psi, profile, offset, seen)
+        else:
+            x = self._from_nearest(psi, profile, offset, seen, self.neighbors)
+        x = x if back is None else x @ back
+        return SolverResult.computed(problem.constraint.project(x, np.arange(problem.batch)))
+
+    def _from_all(self, psi: Element, profile: InverseProfile, offset: Array, seen: Array) -> Array:
+        """x = m + G'(d0^2 - d^2) with one decomposition for all, summed over blocks of points."""
         mean = seen.mean(axis=0)
         gap = seen - mean
         with single_threaded_blas():  # factorisations with threads stall on a busy machine
             left, s, right = np.linalg.svd(gap, full_matrices=False)
         keep = s > self.tol * s.max(initial=0.0)
-        solve = 0.5 * (left[:, keep] / s[keep]) @ right[keep]
-        return _Global(psi.points, profile, back, mean, np.sum(gap**2, axis=1), solve)
+        G = 0.5 * (left[:, keep] / s[keep]) @ right[keep]
+        own, b = np.sum(gap**2, axis=1), len(psi)
+        far, (moved, lost) = np.zeros(b), np.zeros((2, b, G.shape[1]))
+        for rows in pieces(len(seen), _rows_for(b)):
+            u = profile(psi.fields(psi.points[rows]).value + offset)
+            unknown = np.isnan(u)
+            known = np.where(unknown, 0.0, u)
+            far = np.maximum(far, known.max(axis=0))
+            moved += (own[rows, None] - known).T @ G[rows]
+            lost += unknown.T @ G[rows]
+        return np.asarray(mean + moved - far[:, None] * lost)
 
-    def solve(self, problem: Problem, start: Any) -> SolverResult:
-        return self.prepare(problem.psi).solve(problem, start)
+    def _from_nearest(
+        self, psi: Element, profile: InverseProfile, offset: Array, seen: Array, count: int
+    ) -> Array:
+        """Scaling on the nearest points of each element."""
+        value, index = _nearest(psi, count)
+        u = profile(value + offset[:, None])
+        far = np.max(np.where(np.isnan(u), 0.0, u), axis=1, keepdims=True)
+        u = np.where(np.isnan(u), far, u)
+
+        def scaled(part: slice) -> Array:
+            return _scaled(seen[index[part]], u[part], self.tol)
+
+        parts = pieces(len(psi), max(1, min(256, _VALUES // (count * seen.shape[1]))))
+        return np.concatenate(map_threads(scaled, list(parts)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -187,9 +216,7 @@ def _measured(kernel: Kernel, X: Array) -> tuple[Array, Array | None]:
     maps: Any = getattr(kernel.program.variables[0], "maps", ())
     if not maps:
         return X, None
-    seen, unit = X, np.eye(X.shape[1])
-    for step in maps:
-        seen, unit = step.apply(seen), step.apply(unit)
+    seen, unit = apply_all(maps, X), apply_all(maps, np.eye(X.shape[1]))
     left, s, right = np.linalg.svd(unit, full_matrices=False)
     if unit.shape[1] < unit.shape[0] or s[-1] <= len(s) * _EPS * s[0]:
         raise InputError(
@@ -199,78 +226,8 @@ def _measured(kernel: Kernel, X: Array) -> tuple[Array, Array | None]:
     return seen, (right.T / s) @ left.T
 
 
-def _result(problem: Problem, x: Array, back: Array | None) -> SolverResult:
-    """The points whose images are the rows of x."""
-    x = x if back is None else x @ back
-    return SolverResult.computed(problem.constraint.project(x, np.arange(problem.batch)))
-
-
-def _offsets(psi: Element, top: float) -> Array:
-    """(p(0) - |psi|^2) / 2 per element: what is added to psi(x_i)."""
-    norm = np.asarray(psi.norm(), dtype=float)
-    if np.isnan(norm).any():
-        raise InputError(
-            "Distances needs elements with a norm: the kernel is not positive definite here"
-        )
-    return np.asarray(0.5 * (top - norm**2))
-
-
 def _rows_for(batch: int) -> int:
     return max(16, _VALUES // batch)
-
-
-@dataclass(frozen=True, eq=False)
-class _Global(Solver):
-    """Scaling on all points: a linear map of the squared distances."""
-
-    points: Any = field(repr=False)
-    profile: InverseProfile
-    back: Array | None = field(repr=False)
-    mean: Array
-    own: Array = field(repr=False)  # squared distances of the points to their mean
-    weights: Array = field(repr=False)  # (n, p)
-
-    def solve(self, problem: Problem, start: Any) -> SolverResult:
-        """x = m + G'(d0^2 - d^2), summed over blocks of points."""
-        psi, b = problem.psi, problem.batch
-        check_prepared(self.points, psi)
-        offset, far = _offsets(psi, self.profile.top), np.zeros(b)
-        moved, lost = (np.zeros((b, self.weights.shape[1])) for _ in range(2))
-        for rows in pieces(len(self.own), _rows_for(b)):
-            u = self.profile(psi.fields(psi.points[rows]).value + offset)
-            unknown = np.isnan(u)
-            known = np.where(unknown, 0.0, u)
-            far = np.maximum(far, known.max(axis=0))
-            moved += (self.own[rows, None] - known).T @ self.weights[rows]
-            if unknown.any():
-                lost += unknown.T @ self.weights[rows]
-        return _result(problem, self.mean + moved - far[:, None] * lost, self.back)
-
-
-@dataclass(frozen=True, eq=False)
-class _Local(Solver):
-    """Scaling on the nearest points of each element."""
-
-    points: Any = field(repr=False)
-    profile: InverseProfile
-    seen: Array = field(repr=False)
-    back: Array | None = field(repr=False)
-    neighbors: int
-    tol: float
-
-    def solve(self, problem: Problem, start: Any) -> SolverResult:
-        psi, b = problem.psi, problem.batch
-        check_prepared(self.points, psi)
-        value, index = _nearest(psi, self.neighbors)
-        u = self.profile(value + _offsets(psi, self.profile.top)[:, None])
-        far = np.max(np.where(np.isnan(u), 0.0, u), axis=1, keepdims=True)
-        u = np.where(np.isnan(u), far, u)
-
-        def scaled(part: slice) -> Array:
-            return _scaled(self.seen[index[part]], u[part], self.tol)
-
-        parts = list(pieces(b, max(1, min(256, _VALUES // (self.neighbors * self.seen.shape[1])))))
-        return _result(problem, np.concatenate(map_threads(scaled, parts)), self.back)
 
 
 def _nearest(psi: Element, count: int) -> tuple[Array, Array]:

@@ -1,15 +1,20 @@
-"""FixedPoint: the fixed-point iteration of Mika et al., made monotone."""
+"""FixedPoint and MM: fixed-point iterations, made monotone by a safeguard or by a majorant."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from mercer._array import Array
-from mercer.exceptions import DerivativeError
+from mercer.engine import Dense, Program, evaluate
+from mercer.exceptions import DerivativeError, InputError
 from mercer.preimages._descent import IterativeSolver, steepest
 from mercer.preimages._problem import Problem
-from mercer.preimages._state import State
+from mercer.preimages._state import State, row_norms
+from mercer.rigor import upward_curvature
+from mercer.space import Element
 
 
 @dataclass(frozen=True)
@@ -56,3 +61,93 @@ class FixedPoint(IterativeSolver):
         if self.safeguard:
             return steepest(problem, state)
         return problem.fixed_point_step(state)
+
+
+@dataclass(frozen=True)
+class MM(IterativeSolver):
+    r"""Minimise a majorant that touches the objective at x, and repeat.
+
+    Radial kernels with a convex profile: terms with a_i > 0 lie below their tangent parabolas,
+    those with a_i < 0 are bent by at most c, the sup of the largest eigenvalue of the Hessian of
+    the kernel (2 exp(-3/2) / s^2 for the Gaussian), so
+
+        x <- x - gradient / (-2 sum_{a_i > 0} a_i k'(u_i) + c sum_{a_i < 0} \|a_i\|).
+
+    Without negative coefficients this is the fixed point. Kernels of the inner product with a
+    convex profile f and a_i >= 0: with b = sum_i a_i f'(<x, x_i>) x_i,
+
+        x <- s b / \|b\|,   s f'(s^2) = \|b\|.
+
+    Honeine (2024, see `preimage`), Theorem 18. The steps for coefficients of both signs and for
+    inner products replace Theorem 27, which does not hold. `tol` and `max_iter` are as for
+    `FixedPoint`.
+
+    Examples
+    --------
+    The published iteration x <- 1/x never ends here.
+
+    >>> import mercer as mc
+    >>> psi = mc.Element(mc.Polynomial(2, offset=0.0), [[1.0]], [1.0])
+    >>> mc.preimage(psi, mc.MM(), start=[[2.0]]).points.round(8)
+    array([[1.]])
+    """
+
+    max_iter: int = 10_000
+    guarded = False
+
+    def memory(self, problem: Problem, rows: int) -> Any:
+        """Check the conditions of the theorem."""
+        kind = problem.program.kind
+        if kind not in ("radial", "dot") or any(problem.program.cusps):
+            raise InputError(
+                "MM needs a smooth kernel of one squared distance or inner product; use FixedPoint"
+            )
+        if getattr(problem.program.variables[0], "maps", ()):
+            raise InputError("MM needs a kernel without maps of its points; use FixedPoint")
+        if kind == "radial" and not problem.kernel.flags.convex_profile:
+            raise InputError("MM needs a convex profile, and this one is not known to be convex")
+
+    def direction(self, problem: Problem, state: State, owners: Array, memory: Any) -> Array:
+        A = problem.psi.coef.columns(owners).tile(slice(None), slice(None))
+        if problem.program.kind == "dot":
+            if (A < 0).any():
+                raise InputError("MM with an inner product needs coefficients >= 0; use LBFGS")
+            return _dot_step(problem, state)
+        plus = Element(problem.kernel, problem.psi.points, Dense(np.maximum(A, 0.0)), len(owners))
+        f = plus.fields(state.points, order=1, paired=True)
+        bend = upward_curvature(problem.program)
+        weight = -2.0 * f.slopes[0] + bend * np.maximum(-A, 0.0).sum(axis=0)
+        step = -state.gradient * (np.exp(state.shift) / weight)[:, None]
+        return np.where(weight[:, None] > 0, step, 0.0)
+
+
+def _dot_step(problem: Problem, state: State) -> Array:
+    """b = f'(|x|^2) x - gradient, then the length that solves s f'(s^2) = |b|."""
+    x = state.points
+    b = _slope(problem.program, np.sum(x**2, axis=1))[:, None] * x - state.gradient
+    norm = row_norms(b)
+    unit = np.nan_to_num(b / norm[:, None])
+    return np.asarray(unit * _solve_length(problem.program, norm)[:, None] - x)
+
+
+def _slope(program: Program, t: Array) -> Array:
+    """f'(t)."""
+    first: Any = evaluate(program.profile, [t], 1).first[0]
+    return np.broadcast_to(np.asarray(first, dtype=float), t.shape)
+
+
+def _solve_length(program: Program, c: Array) -> Array:
+    """s >= 0 with s f'(s^2) = c, for f convex and increasing: the left side increases with s."""
+    low, high = np.zeros_like(c), np.ones_like(c)
+    for _ in range(1100):  # doubling: beyond this s^2 overflows
+        short = high * _slope(program, high**2) < c
+        if not short.any():
+            break
+        high = np.where(short, 2.0 * high, high)
+    for _ in range(200):  # bisection down to neighbouring numbers
+        middle = 0.5 * (low + high)
+        short = middle * _slope(program, middle**2) < c
+        low, high = np.where(short, middle, low), np.where(short, high, middle)
+        if (high - low <= np.spacing(high)).all():
+            break
+    return high

@@ -15,8 +15,7 @@ from mercer.kernels import Definiteness
 from mercer.preimages._constraint import Box, as_constraint
 from mercer.preimages._objective import Collinear, Nearest
 from mercer.preimages._problem import Problem
-from mercer.preimages._result import SolverResult
-from mercer.preimages._solver import Solver
+from mercer.preimages._solver import Solver, SolverResult
 from mercer.rigor import BoxObjective, GlobalMinimum, Terms, minimise, objective_scale
 from mercer.space import Element
 
@@ -36,16 +35,13 @@ class Global(Solver):
     (sum_i |a_i| sqrt(k(x_i, x_i)))^2, a bound on |psi|^2. The search runs over all of space, or
     over a `Box` and the coordinates that are not held.
 
-    Boxes are dropped when a lower bound of F on them shows that they cannot be better: the range of
-    the profile term by term, or an expansion to second order whose smallest eigenvalue is bounded
-    on the whole box, in interval arithmetic rounded outward. Boxes on which a partial derivative
-    keeps its sign are dropped too. On a box about a minimiser on which F is proved convex, nothing
-    is left to search.
+    It is a branch and bound in interval arithmetic: boxes are dropped when F cannot be smaller on
+    them, by the range of the profile term by term or by an expansion to second order, and when a
+    partial derivative keeps its sign. On a box on which F is proved convex it is minimised.
 
-    `Status.ESCAPED`: nothing is better than points at infinity by more than the gap, and the point
-    returned is no better. `Status.MAX_ITER`: `max_boxes` did not suffice; the point is the best
-    that was found, and `global_minimum` tells what is proved. So it is where points in single
-    precision are too coarse for the gap.
+    `Status.ESCAPED`: nothing is better than points at infinity by more than the gap.
+    `Status.MAX_ITER`: `max_boxes` did not suffice, or points in single precision are too coarse for
+    the gap; the point is the best that was found, and `global_minimum` tells what is proved.
 
     Parameters
     ----------
@@ -53,10 +49,6 @@ class Global(Solver):
         > 0, relative to scale. Below 1e-12 rounding may forbid a proof.
     max_boxes : int
         Boxes to look at for each element before giving up.
-
-    See Also
-    --------
-    global_minimum : the bounds themselves.
 
     Notes
     -----
@@ -106,7 +98,8 @@ class Global(Solver):
             low, high = _region(problem, j)
             objective = _objective(problem, j, low, high)
             value = objective.values(points[j : j + 1], points[j : j + 1]).hi[0]
-            again = _minimum(problem, j, self.gap / 2, self.max_boxes, points[j : j + 1])
+            at = points[None, j : j + 1]
+            (again,) = minima(problem.part([j]), self.gap / 2, self.max_boxes, at)
             if not value <= again.lower + self.gap * objective_scale(objective):
                 status[j] = Status.MAX_ITER
         return replace(found, points=points, status=status, state=None)
@@ -122,18 +115,7 @@ def global_minimum(
 ) -> list[GlobalMinimum]:
     """Return proved bounds of k(x, x)/2 - psi(x), one for each element; see `Global`.
 
-    Parameters
-    ----------
-    psi : Element
-    gap, max_boxes
-        As for `Global`.
-    region : Box, optional
-    fixed : array_like of shape (d,) or (b, d), optional
-        Coordinates that are held, NaN where one is free.
-
-    Returns
-    -------
-    list of GlobalMinimum
+    `region` and `fixed` are as for `preimage`.
 
     Examples
     --------
@@ -154,17 +136,14 @@ def minima(
     problem: Problem, gap: float = 1e-6, max_boxes: int = 500_000, starts: Any = None
 ) -> list[GlobalMinimum]:
     """The bounds for each element of a problem; `starts` (s, b, d) are offered as candidates."""
-    return [
-        _minimum(problem, j, gap, max_boxes, None if starts is None else starts[:, j])
-        for j in range(problem.batch)
-    ]
-
-
-def _minimum(problem: Problem, j: int, gap: float, max_boxes: int, starts: Any) -> GlobalMinimum:
-    low, high = _region(problem, j)
-    objective = _objective(problem, j, low, high)
     definite = problem.kernel.flags.definiteness is Definiteness.POSITIVE
-    return minimise(objective, low, high, gap, max_boxes, starts, definite)
+    found = []
+    for j in range(problem.batch):
+        low, high = _region(problem, j)
+        objective = _objective(problem, j, low, high)
+        offered = None if starts is None else starts[:, j]
+        found.append(minimise(objective, low, high, gap, max_boxes, offered, definite))
+    return found
 
 
 def _region(problem: Problem, j: int) -> tuple[Array, Array]:

@@ -1,4 +1,4 @@
-"""LearnedMap: pre-images by kernel ridge regression from coordinates to the data."""
+"""LinearInverse and LearnedMap: pre-images by regression of data on coordinates in a subspace."""
 
 from __future__ import annotations
 
@@ -7,19 +7,88 @@ from typing import Any
 
 import numpy as np
 
-from mercer._array import Array, is_sparse, positive
+from mercer._array import Array, as_weights, check_same_columns, is_sparse, positive
 from mercer._threads import map_threads, single_threaded_blas
+from mercer.engine import Dense, n_rows, pieces
 from mercer.exceptions import InputError
 from mercer.kernels import Gaussian, Kernel, median_scale
 from mercer.preimages._problem import Problem
-from mercer.preimages._result import SolverResult
-from mercer.preimages._solver import Solver
-from mercer.preimages.solvers._linear_inverse import found_by_regression
+from mercer.preimages._solver import Solver, SolverResult
 from mercer.space import Element, Subspace, feature
+from mercer.space._points import equal_points
 
+_BLOCK = 4096  # rows whose coordinates are held at once
 _MANY = 10_000  # training points whose Gram matrix is still factorised: 800 MB, minutes
 _GRID = 10.0 ** np.arange(2.0, -12.5, -0.5)  # penalties that are tried, as shares of the largest
 _NEGATIVE = 1e-8  # an eigenvalue below minus this share of the largest is not rounding
+
+
+@dataclass(frozen=True, eq=False)
+class LinearInverse(Solver):
+    """x = mean + sum_l c_l b_l: the data point of coordinates c in a principal subspace.
+
+    The b_l are those of least squares, b_l = sum_i w_i c_il (x_i - mean) / lambda_l, since the
+    coordinates of the training points are uncorrelated. On a subspace written on the training
+    points this is sum_i gamma_i x_i with the coefficients gamma of the element: `ClosedForm`
+    without penalty.
+
+    Attributes
+    ----------
+    plane : Subspace
+        Where coordinates are taken. Elements outside it are projected onto it.
+    mean : array of shape (d,)
+    slopes : array of shape (r, d)
+        The b_l.
+
+    Examples
+    --------
+    >>> import mercer as mc
+    >>> from mercer.preimages import LinearInverse
+    >>> k, X = mc.Gaussian(1.0), [[0.0, 1.0], [1.0, 1.0], [2.0, 0.0]]
+    >>> plane = mc.kernel_pca(k, X)
+    >>> way_back = LinearInverse.fit(plane, X)
+    >>> mc.preimage(plane.project(mc.feature(k, [[1.0, 1.0]])), way_back).points.round(6)
+    array([[1., 1.]])
+    """
+
+    plane: Subspace = field(repr=False)
+    mean: Array = field(repr=False)
+    slopes: Array = field(repr=False)
+
+    @classmethod
+    def fit(cls, plane: Subspace, X: Any, weights: Any = None) -> LinearInverse:
+        """Regress the rows of X on their coordinates in a subspace from `kernel_pca`.
+
+        X and `weights` are those from which the subspace was found.
+        """
+        kernel, values = plane.origin.kernel, plane.eigenvalues
+        if not kernel.domain.is_vector:
+            raise InputError(f"points of {kernel!r} are not vectors: use Candidates()")
+        if values is None:
+            raise InputError("the subspace has no eigenvalues; take one from kernel_pca")
+        points = kernel.points(X)
+        X = points.array
+        check_same_columns(plane.origin.points, X, ("the subspace's points", "X"))
+        mean = np.asarray(X.T @ as_weights(weights, n_rows(X)), dtype=np.float64).ravel()
+        own = plane.directions
+        if isinstance(own.coef, Dense) and equal_points(own.points, X):
+            coef = own.coef.array  # its columns are w c / lambda, and sum to zero
+            slopes = np.asarray(X.T @ coef, dtype=np.float64).T - np.outer(coef.sum(axis=0), mean)
+            return cls(plane, mean, slopes)
+        raw = np.ones(n_rows(X)) if weights is None else np.asarray(weights, dtype=np.float64)
+        slopes = np.zeros((plane.dim, X.shape[1]))
+        for rows in pieces(n_rows(X), _BLOCK):
+            C = np.asarray(plane.coordinates(feature(kernel, points[rows])), dtype=np.float64)
+            C *= raw[rows, None]
+            slopes += np.asarray(X[rows].T @ C, dtype=np.float64).T - np.outer(C.sum(axis=0), mean)
+        return cls(plane, mean, slopes / values[:, None])
+
+    def predict(self, coordinates: Any) -> Array:
+        """Return the data points of coordinates of shape (b, r), shape (b, d)."""
+        return np.asarray(self.mean + coordinates @ self.slopes)
+
+    def solve(self, problem: Problem, start: Any) -> SolverResult:
+        return _solved(self.plane, self.predict, self.mean.size, problem)
 
 
 @dataclass(frozen=True)
@@ -31,10 +100,9 @@ class LearnedMap:
 
         x = m + sum_i l(c, c_i) w_i,   w = (L + penalty I)^-1 (X - m),   L_ij = l(c_i, c_j),
 
-    with the intercept m, which is not penalised, such that the weights w sum to zero: no mean is
-    lost, and shifted data give shifted pre-images. The kernel on coordinates is one of its own: its
-    length scale belongs to the subspace, not to the data. What comes back is a regression, a smooth
-    map near the training points; nothing is minimised in feature space.
+    with an intercept m that is not penalised, so that shifted data give shifted pre-images. The
+    length scale of l belongs to the subspace, not to the data. What comes back is a regression;
+    nothing is minimised in feature space.
 
     Parameters
     ----------
@@ -42,11 +110,10 @@ class LearnedMap:
         The kernel l; None means a Gaussian whose length scale is the median distance of C.
     penalty : float or None
         Added to the diagonal of L (so it belongs to a sum of squares, not to a mean). None takes
-        the one with the smallest leave-one-out error on a logarithmic grid, which needs no
-        refitting: with G = (L + penalty I)^-1 and g = G1, the error at a point that was left out is
-        w_i / (G_ii - g_i^2 / 1'G1). It asks for the training data as they are: where coordinates
-        can tell their noise, the noise comes back, and a larger penalty, fewer coordinates or
-        clean training points are needed to remove it.
+        the one with the smallest leave-one-out error on a logarithmic grid: with
+        G = (L + penalty I)^-1 and g = G1, the error at a point left out is
+        w_i / (G_ii - g_i^2 / 1'G1). Noise of the training data that coordinates can tell comes
+        back; a larger penalty, fewer coordinates or clean training points remove it.
 
     References
     ----------
@@ -58,12 +125,11 @@ class LearnedMap:
     >>> import mercer as mc
     >>> k = mc.Gaussian(1.0)
     >>> t = np.linspace(0.0, np.pi, 40)
-    >>> X = np.column_stack([np.cos(t), np.sin(t)])
-    >>> plane = mc.Subspace.span(mc.mean_embedding(k, X), mc.feature(k, X)).truncate(4)
+    >>> plane = mc.kernel_pca(k, np.column_stack([np.cos(t), np.sin(t)]), 4)
     >>> way_back = mc.LearnedMap().fit(plane)
     >>> psi = plane.project(mc.feature(k, [[0.7, 0.8]]))
     >>> mc.preimage(psi, way_back).points.round(2)
-    array([[0.66, 0.74]])
+    array([[0.66, 0.76]])
     """
 
     kernel: Kernel | None = None
@@ -76,20 +142,10 @@ class LearnedMap:
             object.__setattr__(self, "penalty", positive(self.penalty, "penalty"))
 
     def fit(self, plane: Subspace | Element, points: Any = None) -> FittedMap:
-        """Learn the map from a subspace back to the data.
+        """Learn the map from a subspace back to the data, at most 10,000 points.
 
-        Parameters
-        ----------
-        plane : Subspace or Element
-            Where coordinates are taken. A batch of elements stands for the subspace through their
-            mean that they span.
-        points : array_like of shape (n, d), optional
-            Training data X, at most 10,000 points; by default the distinct points on which the
-            subspace is written.
-
-        Returns
-        -------
-        FittedMap
+        By default these are the distinct points on which the subspace is written. A batch of
+        elements stands for the subspace through their mean that they span.
         """
         plane = _as_plane(plane)
         X = _training_points(plane, points)
@@ -118,14 +174,11 @@ class FittedMap(Solver):
     kernel : Kernel
         The kernel on coordinates.
     penalty : float
-        The penalty that was given or chosen.
     loo_error : float
-        Root of the mean squared distance between a training point and its prediction from the
-        others; NaN if there is only one.
+        Root of the mean squared leave-one-out error; NaN if there is only one training point.
     map : Element
         The batch of d functions of the coordinates, one per column of the data.
     intercept : array of shape (d,)
-        Added to what the functions give.
 
     Examples
     --------
@@ -149,7 +202,15 @@ class FittedMap(Solver):
         return np.asarray(self.intercept + self.map(coordinates))
 
     def solve(self, problem: Problem, start: Any) -> SolverResult:
-        return found_by_regression(self.plane, self.predict, self.intercept.size, problem)
+        return _solved(self.plane, self.predict, self.intercept.size, problem)
+
+
+def _solved(plane: Subspace, predict: Any, dim: int, problem: Problem) -> SolverResult:
+    """Return the data points that a regression on coordinates in a subspace predicts."""
+    if problem.dim != dim:
+        raise InputError(f"the map was fitted to {dim} features, the elements have {problem.dim}")
+    x = predict(plane.coordinates(problem.psi))
+    return SolverResult.computed(problem.constraint.project(x, np.arange(problem.batch)))
 
 
 def _as_plane(plane: Subspace | Element) -> Subspace:

@@ -10,7 +10,7 @@ import mercer as mc
 from mercer.preimages._constraint import Box, Constraint
 from mercer.preimages._objective import Nearest
 from mercer.preimages._problem import Problem
-from mercer.preimages.solvers._learned_map import FittedMap, LearnedMap
+from mercer.preimages.solvers._regression import FittedMap, LearnedMap
 
 FREE = Constraint(None, None)
 
@@ -170,7 +170,7 @@ def test_errors_name_the_condition_and_the_cure(X, monkeypatch):
     words = mc.feature(objects, ["a", "b"])
     with pytest.raises(mc.InputError, match="Candidates"):
         LearnedMap().fit(words)
-    monkeypatch.setattr("mercer.preimages.solvers._learned_map._MANY", 10)
+    monkeypatch.setattr("mercer.preimages.solvers._regression._MANY", 10)
     with pytest.raises(mc.InputError, match="pass a sample"):
         LearnedMap().fit(plane)
     assert LearnedMap().fit(plane, X[:10]).penalty > 0
