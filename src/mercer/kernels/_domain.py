@@ -156,6 +156,8 @@ class RowIds(Domain):
 
     def check(self, X: Any, name: str) -> Any:
         """Integers in range, of shape (n,); a single column is taken as one."""
+        if isinstance(X, np.ma.MaskedArray):
+            raise DomainError(f"{name} is a masked array; drop the masked row numbers first")
         ids = np.asarray(X)
         if ids.ndim == 2 and ids.shape[1] == 1:
             ids = ids[:, 0]

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from mercer._array import Array, as_points, frozen, is_sparse, positive, positive_int
+from mercer._array import Array, as_points, frozen, is_sparse, positive_int, positive_length
 from mercer.exceptions import InputError
 from mercer.kernels._parameters import checked
 
@@ -17,7 +17,9 @@ _LARGE = 1e100  # where the recurrence takes out a factor
 
 
 @dataclass(frozen=True)
-@checked(length_scale=positive, sigma=positive, n_terms=positive_int, dim=positive_int)
+@checked(
+    length_scale=positive_length, sigma=positive_length, n_terms=positive_int, dim=positive_int
+)
 class MercerExpansion:
     r"""The first terms of k(x, y) = sum_j lam_j e_j(x) e_j(y), e_j orthonormal under a density p.
 
@@ -119,7 +121,9 @@ class MercerExpansion:
     @property
     def _log_eigenvalues(self) -> Array:
         a, c, big = self._constants  # 1 - B = sqrt(2a / A) = (a + c) / A
-        first, ratio = 0.5 * math.log(2.0 * a / big), math.log1p(-(a + c) / big)
+        B = 0.5 / self.length_scale**2 / big
+        ratio = math.log(B) if B < 0.5 else math.log1p(-(a + c) / big)
+        first = 0.5 * math.log(2.0 * a / big)
         return np.asarray(self.dim * first + self.orders.sum(axis=1) * ratio)
 
     def _terms(self, X: Any, log_factor: Array) -> Array:
