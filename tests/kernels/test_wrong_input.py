@@ -73,7 +73,9 @@ def test_circles_of_any_length(scale):
     ):
         k, one = make(scale), make(1.0)
         assert_allclose(factor * k(scale * x), one(x), rtol=1e-12)
-        assert_allclose(factor * scale * k.gradient(scale * x), one.gradient(x), rtol=1e-9, atol=1e-15)
+        assert_allclose(
+            factor * scale * k.gradient(scale * x), one.gradient(x), rtol=1e-9, atol=1e-15
+        )
 
 
 def test_inverse_multiquadrics_in_range():

@@ -51,10 +51,6 @@ class Circle(Domain):
             )
         return X
 
-    @property
-    def period(self) -> float | None:
-        return self.circumference
-
 
 class Circular(Kernel):
     """k(x, y) = c_0 + 2 sum_l c_l cos(2 pi l (x - y) / period), with c_l >= 0.

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from mercer._array import as_points, frozen, instance, is_sparse, positive_length
-from mercer.engine import Dot, Map, Program, Scales, Var, as_float64, diagonal
+from mercer.engine import Dot, Map, Program, Var, as_float64, diagonal
 from mercer.exceptions import DomainError, InputError
 from mercer.kernels._parameters import checked
 
@@ -60,11 +60,6 @@ class Domain(ABC):
     def can_map(self, point_map: Map) -> bool:
         """Whether images of vectors under a map may be points of this domain."""
         return self.is_vector
-
-    @property
-    def period(self) -> float | None:
-        """The length of the circle that claims are about, or None."""
-        return None
 
     def meet(self, other: Domain) -> Domain:
         """The domain of a sum or product of kernels on this domain and another."""
@@ -234,14 +229,6 @@ class Mapped(Domain):
     def base(self) -> Domain:
         return self._taken.base
 
-    @property
-    def period(self) -> float | None:
-        """A circle that was only scaled is a circle."""
-        inner = self.inner.period
-        if inner is None or not isinstance(self.point_map, Scales):
-            return None
-        return inner * float(self.point_map.array[0])
-
 
 @dataclass(frozen=True)
 class Intersection(Domain):
@@ -256,9 +243,3 @@ class Intersection(Domain):
     @property
     def base(self) -> Domain:
         return self.left.base
-
-    @property
-    def period(self) -> float | None:
-        """The smaller of two circles: within its length both claims hold."""
-        known = [p for p in (self.left.period, self.right.period) if p is not None]
-        return min(known, default=None)

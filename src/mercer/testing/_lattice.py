@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 
 from mercer._array import Array, positive, positive_int
+from mercer.engine import Gap, Scales
+from mercer.engine.programs._program import maps_of
 from mercer.exceptions import InputError
 from mercer.kernels import Kernel
 from mercer.testing._report import require
@@ -67,12 +69,22 @@ def dimensions(kernel: Kernel, wanted: tuple[int, ...] = DIMENSIONS) -> list[int
     return [d for d in wanted if _start(kernel, d) is not None]
 
 
+def period_of(kernel: Kernel) -> float | None:
+    """The length of the shortest circle that points lie on, or None: claims are about one turn."""
+    circles = list[float]()
+    for v in kernel.program.variables:
+        scales = [a.array[0] for a in maps_of(v) if isinstance(a, Scales)]
+        if isinstance(v, Gap) and v.period is not None and len(scales) == len(v.maps):
+            circles.append(float(np.prod([v.period, *scales])))
+    return min(circles, default=None)
+
+
 def natural_scale(kernel: Kernel, d: int) -> float:
     """The smallest distance with |k(x, .) - k(y, .)|^2 > (k(x, x) + k(y, y)) / 2; 1 if none.
 
     On a circle, distances up to half a turn are tried, and the default is 0.35 of a turn.
     """
-    period = kernel.domain.period
+    period = period_of(kernel)
     r = np.logspace(-4.0, 4.0, 161) if period is None else period * np.logspace(-5.0, -0.31, 95)
     default = 1.0 if period is None else 0.35 * period
     x = _start(kernel, d)
@@ -104,8 +116,8 @@ def placed(kernel: Kernel, d: int, side: int, step: float) -> Array | None:
 
     On a circle it spans at most one turn, so that all points differ.
     """
-    if kernel.domain.period is not None:
-        step = min(step, kernel.domain.period / side)
+    period = period_of(kernel)
+    step = step if period is None else min(step, period / side)
     X = lattice(d, side, step)
     for start in (-0.5 * (side - 1), 0.5):
         moved = np.asarray(X + step * (start + np.abs(_base(d))))
