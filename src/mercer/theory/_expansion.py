@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain, combinations, count, islice, pairwise
 from typing import Any
 
 import numpy as np
@@ -60,11 +62,9 @@ class MercerExpansion:
     @cached_property
     def orders(self) -> Array:
         """The orders of the factors: all of total order 0, then 1, ..."""
-        rows: list[tuple[int, ...]] = []
-        total = 0
-        while len(rows) < self.n_terms:
-            rows += _compositions(total, self.dim, self.n_terms - len(rows))
-            total += 1
+        rows = list(
+            islice(chain.from_iterable(_compositions(n, self.dim) for n in count()), self.n_terms)
+        )
         return frozen(np.array(rows, dtype=np.intp))
 
     @cached_property
@@ -202,14 +202,8 @@ def gaussian_mercer(
     return MercerExpansion(length_scale, sigma, n_terms, dim)
 
 
-def _compositions(total: int, parts: int, most: int) -> list[tuple[int, ...]]:
-    """Ways to write total as an ordered sum of non-negative integers, at most `most` of them."""
-    if parts == 1:
-        return [(total,)]
-    found: list[tuple[int, ...]] = []
-    for first in range(total, -1, -1):
-        rest = _compositions(total - first, parts - 1, most - len(found))
-        found += [(first, *row) for row in rest]
-        if len(found) >= most:
-            break
-    return found[:most]
+def _compositions(total: int, parts: int) -> Iterator[tuple[int, ...]]:
+    """Ways to write total as an ordered sum of non-negative integers, by bars between stars."""
+    for bars in combinations(range(total + parts - 1), parts - 1):
+        places = (-1, *bars, total + parts - 1)
+        yield tuple(b - a - 1 for a, b in pairwise(places))[::-1]

@@ -60,7 +60,11 @@ class Spectrum(OfBlocks):
 
     def _block(self, X: Any, Y: Any = None) -> Array:
         counts, size = _counts(_encoded(X) if Y is None else _encoded(X, Y), self.length)
-        return squared_norms(counts[0], size) if Y is None else inner_products(*counts, size)
+        return (
+            squared_norms(counts[0], size)
+            if Y is None
+            else inner_products(counts[0], counts[1], size)
+        )
 
 
 def _decay(value: Any, name: str) -> float:
