@@ -164,8 +164,12 @@ def non_negative(value: Any, name: str) -> float:
 
 def real(value: Any, name: str) -> float:
     """Return value as a finite float."""
-    if np.ndim(value) != 0:
-        raise InputError(f"{name} must be a single number, got shape {np.shape(value)}")
+    try:
+        shape = np.shape(value)
+    except ValueError as error:  # lists of different lengths
+        raise InputError(f"{name} must be a single number, got a list") from error
+    if shape:
+        raise InputError(f"{name} must be a single number, got shape {shape}")
     bad = bool | np.bool_ | str | bytes | complex | np.datetime64 | np.ma.MaskedArray
     if isinstance(value, bad) or np.iscomplexobj(value):
         raise InputError(f"{name} must be a real number, got {value!r}")

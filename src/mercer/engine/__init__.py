@@ -3,21 +3,20 @@
 The engine knows programs (variables and a profile of them) and coefficients; never a Kernel.
 """
 
-from mercer.engine._points import as_float64, n_columns, n_rows, tile_dtype
-from mercer.engine._tiling import pieces
+from mercer.engine._sizes import as_float64, n_columns, n_rows, pieces, tile_dtype
 from mercer.engine.programs._coef import Coef, Dense, LowRank, SingleFeatures, Stacked, stack
 from mercer.engine.programs._expr import Const, Expr, Opaque, Unary, Var, cut, matern
 from mercer.engine.programs._jets import Jet, evaluate
 from mercer.engine.programs._maps import Columns, LinearMap, Map, Maps, Matrix, Scales, apply_all
 from mercer.engine.programs._program import Block, Coordinates, Distance, Dot, Gap, Norm, Program
 from mercer.engine.sums._fields import Fields
-from mercer.engine.sums._pairwise_derivatives import (
+from mercer.engine.sums._pairwise import (
+    diagonal,
     input_gradient,
     input_mixed,
     require_derivatives,
 )
 from mercer.engine.sums._prepared import PreparedSum, fields, gram, prepare
-from mercer.engine.sums._rowwise import diagonal
 
 __all__ = [
     "Block", "Coef", "Columns", "Const", "Coordinates", "Dense", "Distance", "Dot", "Expr",

@@ -1,4 +1,4 @@
-"""The compiled core `mercer._core`: whether it was built, and programs and profiles in it."""
+"""The compiled core `mercer._core`, where it was built and may be used."""
 
 from __future__ import annotations
 
@@ -7,11 +7,7 @@ import os
 from functools import lru_cache
 from typing import Any
 
-import numpy as np
-
-from mercer._array import Array
 from mercer._config import get_options
-from mercer.engine.programs._program import Coordinates, Program
 
 
 @lru_cache(maxsize=1)
@@ -31,19 +27,3 @@ def core_allowed() -> bool:
 def instruction_set() -> str:
     """The instruction set forced by the environment variable MERCER_ISA; empty for the best."""
     return os.environ.get("MERCER_ISA", "")
-
-
-def compiled_program(program: Program, points: Array, form: int) -> Any:
-    """Points in the core, with the profile that is summed over them."""
-    assert program.tape is not None
-    steps, result = program.tape
-    kind = core().Program32 if points.dtype == np.float32 else core().Program64
-    return kind(points, list(steps), result, form, instruction_set())
-
-
-def compiled_profile(program: Program) -> Any:
-    """The profile as one pass of the core over a tile of products or sums; None if impossible."""
-    one = program.runs_on_core or isinstance((*program.variables, None)[0], Coordinates)
-    if not one or program.tape is None or not core_allowed():
-        return None
-    return core().Profile(list(program.tape[0]), program.tape[1], instruction_set())

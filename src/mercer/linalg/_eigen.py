@@ -250,7 +250,6 @@ def _known_trace(S: GramOperator) -> float | None:
 def _dense(S: GramOperator, k: int) -> tuple[Array, Array, Array]:
     """The k largest pairs by LAPACK, descending, and S times the vectors."""
     n, K = S.shape[0], S.dense()
-    check_finite(K)
     with single_threaded_blas() if n <= _SMALL else nullcontext():
         if 4 * k <= n:  # for more pairs it is faster to find all
             values, vectors = largest_pairs(K, k)

@@ -23,8 +23,7 @@ from mercer.engine.programs._expr import (
     Unary,
     Var,
     add,
-    exp,
-    log,
+    function,
     multiply,
     power,
 )
@@ -231,15 +230,15 @@ def in_distance(expr: Expr) -> Expr:
         case Cut(gate=g, body=b, outside=c):
             return Cut(in_distance(g), in_distance(b), c)
         case Exp(arg=a):
-            return exp(in_distance(a))
+            return function(Exp(in_distance(a)))
         case Log(arg=a):
-            return log(in_distance(a))
+            return function(Log(in_distance(a)))
         case Pow(arg=a, exponent=p):
             return _root(in_distance(a), p)
         case Matern(arg=a, nu=nu):
             z = _root(in_distance(a), 0.5)
             poly = 1.0 + z if nu == 1.5 else 1.0 + z + z**2 / 3.0
-            return poly * exp(-z)
+            return poly * function(Exp(-z))
     return expr
 
 

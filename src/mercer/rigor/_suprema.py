@@ -118,8 +118,8 @@ def _jumps(profile: Expr, gate: Expr, sup: float) -> bool:
 
 @lru_cache(maxsize=256)
 def slope_at_zero(profile: Expr) -> float:
-    """lim -2 r k'(r^2) for r -> 0, taken at 1e-75, where the next term is far below rounding."""
-    r = np.geomspace(_SMALLEST, 10.0 * _SMALLEST, _PER_DECADE + 1)
+    """lim -2 r k'(r^2) for r -> 0, taken at 1e-100: far below all lengths, squares are numbers."""
+    r = np.geomspace(1e-100, 1e-99, _PER_DECADE + 1)
     slope = -2.0 * r * _profile(profile, r * r, 1)[1]
     if _grows(r, np.abs(slope)):
         return math.inf

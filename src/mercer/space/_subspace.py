@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from mercer._array import Array, as_points, positive, positive_int
-from mercer._threads import single_threaded_blas
+from mercer._threads import interruptible, single_threaded_blas
 from mercer.engine import Dense, LowRank
 from mercer.exceptions import InputError
 from mercer.space._element import Element
@@ -174,5 +174,5 @@ def _gram_eigenpairs(elements: Element) -> tuple[Array, Array]:
     G = np.asarray(elements.inner(elements))
     small = len(G) <= _SMALL  # where threads of BLAS cost more than they bring on a busy machine
     with single_threaded_blas() if small else nullcontext():
-        values, vectors = np.linalg.eigh(0.5 * (G + G.T))
+        values, vectors = interruptible(np.linalg.eigh, 0.5 * (G + G.T))
     return values[::-1], vectors[:, ::-1]

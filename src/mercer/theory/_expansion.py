@@ -62,10 +62,8 @@ class MercerExpansion:
     @cached_property
     def orders(self) -> Array:
         """The orders of the factors: all of total order 0, then 1, ..."""
-        rows = list(
-            islice(chain.from_iterable(_compositions(n, self.dim) for n in count()), self.n_terms)
-        )
-        return frozen(np.array(rows, dtype=np.intp))
+        rows = chain.from_iterable(_compositions(total, self.dim) for total in count())
+        return frozen(np.array(list(islice(rows, self.n_terms)), dtype=np.intp))
 
     @cached_property
     def eigenvalues(self) -> Array:

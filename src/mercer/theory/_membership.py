@@ -144,9 +144,8 @@ def _trend(terms: Array, f: Array) -> tuple[bool | None, str, float]:
     last = range(octaves - _RATIOS - 1, octaves)
     sums = np.array([np.logaddexp.reduce(terms[1 << j : 2 << j]) for j in last])
     with np.errstate(invalid="ignore"):
-        p = np.nan_to_num(
-            1.0 - np.diff(sums) / np.log(2.0), nan=np.inf, posinf=np.inf, neginf=-np.inf
-        )
+        p = 1.0 - np.diff(sums) / np.log(2.0)
+    p = np.where(np.isnan(p), np.inf, p)  # two octaves without terms
     least, most = float(p.min()), float(p.max())
     seen = f"terms fall like l^-p with p from {least:.3g} to {most:.3g} up to l = {used}"
     if least >= _INSIDE:

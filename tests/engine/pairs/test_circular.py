@@ -10,7 +10,7 @@ from scipy.sparse import csr_array
 import mercer as mc
 from mercer import engine
 from mercer.engine import Columns, Dense, Gap, LowRank, Matrix, Program, Scales, SingleFeatures, Var
-from mercer.engine.pairs._circular import wrapped
+from mercer.engine.pairs._tiles import wrapped
 from mercer.kernels._circle import Periodic, PeriodicSobolev
 from tests import naive
 from tests.naive import Hyper, exp

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 import mercer as mc
 from mercer import engine
 from mercer.engine import Dense, Scales
-from mercer.engine.pairs import _cutoff
-from mercer.engine.pairs._cutoff import bounding_box, extent2, reach, sorted_in_space, useful_cutoff
+from mercer.engine.pairs import _distance_limits
+from mercer.engine.pairs._distance_limits import extent2, reach, sorted_in_space, useful_cutoff
 from mercer.engine.sums._native import CorePoints
 from tests.engine.cases import TOLERANCE
 from tests.engine.isas import ISAS, compiled, each_isa, forced
@@ -94,7 +94,7 @@ def test_sorting_must_pay(rng):
     assert useful_cutoff(window, X[:100], X, 0, 0.0) == np.inf  # too few pairs
     assert useful_cutoff(window, X[:100], X, 0, 0.0, n_queries=100_000) < np.inf
     assert useful_cutoff(window, many, many, 0, 0.0) == np.inf  # too many dimensions
-    np.testing.assert_allclose(extent2(bounding_box(X), bounding_box(X + 1.0)), 8.0, rtol=0.01)
+    np.testing.assert_allclose(extent2(X, X + 1.0), 8.0, rtol=0.01)
 
 
 # --- sums -----------------------------------------------------------------------------------------
@@ -173,7 +173,7 @@ def test_sorted_sums_of_any_size(isa, dtype, n, m, d, tolerance, kernel, order, 
     X, Y, A = clusters(rng, n, d, dtype), clusters(rng, m, d, dtype), rng.normal(size=(n, 1))
     Y[0] = X[0]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_cutoff, "_PAIRS", 0)
+        patch.setattr(_distance_limits, "_PAIRS", 0)
         with forced(isa), mc.options(engine="native", tolerance=tolerance):
             f = engine.fields(kernel.program, X, Y, Dense(A), order=order)
     with mc.options(engine="blocked"):

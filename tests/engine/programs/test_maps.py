@@ -52,8 +52,8 @@ def test_maps_are_values(step):
     assert hash(point_map) == hash(other)
     assert point_map != Scales([9.0, 9.0])
     assert pickle.loads(pickle.dumps(point_map)) == point_map
-    assert copy.deepcopy(point_map) is point_map
-    assert copy.copy(point_map) is point_map
+    assert copy.deepcopy(point_map) == point_map
+    assert copy.copy(point_map) == point_map
     assert eval(repr(point_map), vars(mc.kernels)) == point_map
 
 

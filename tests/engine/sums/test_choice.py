@@ -11,8 +11,8 @@ import scipy.sparse as sp
 import mercer as mc
 from mercer import engine
 from mercer.engine import Dense, LowRank, Matrix, SingleFeatures, Stacked, _compiled
-from mercer.engine.sums import _blocked, _choice, _native, _paired_blas, _spectral
-from mercer.engine.sums._frequency_grid import finufft as find_finufft
+from mercer.engine.sums import _blocked, _choice, _native, _spectral
+from mercer.engine.sums._spectral import finufft as find_finufft
 from tests.engine.isas import compiled
 from tests.engine.sums.test_spectral import finufft
 
@@ -20,8 +20,6 @@ RUNS = [
     (_spectral.SpectralSum, "fields", "spectral"),
     (_native.NativeSum, "__call__", "native"),
     (_native, "gram", "native"),
-    (_native, "paired_fields", "paired native"),
-    (_paired_blas, "fields", "tiles"),
     (_blocked, "fields", "blocked"),
     (_blocked, "gram", "blocked"),
 ]
@@ -34,7 +32,8 @@ def ran(monkeypatch):
 
     def watched(run, name):
         def wrapper(*args, **kwargs):
-            names.append(name)
+            paired = name == "native" and len(args) > 3  # the coefficients of pairs
+            names.append("paired native" if paired else name)
             return run(*args, **kwargs)
 
         return wrapper
@@ -91,8 +90,8 @@ def sums(kernel, X, Y, order=0, **keywords):
     [
         (mc.Gaussian(1.0), 3, "native"),
         (mc.Gaussian(1.0), 200, "native"),
-        (mc.Gaussian(1.0), 201, "blocked"),
-        (mc.Gaussian(1.0).transform(Matrix(np.ones((2, 201)))), 201, "native"),
+        (mc.Gaussian(1.0), 1001, "blocked"),
+        (mc.Gaussian(1.0).transform(Matrix(np.ones((2, 1001)))), 1001, "native"),
         (mc.Polynomial(3), 3, "native"),
         (mc.Gaussian(1.0) + mc.Laplace(1.0), 3, "native"),
         (mc.Gaussian(1.0) * mc.Linear(), 3, "blocked"),  # two variables
@@ -107,6 +106,14 @@ def test_values_and_gram_matrices(kernel, d, expected, ran, rng):
     sums(kernel, X, Y)
     kernel(X, Y)
     assert ran == [expected] * 2
+
+
+@compiled
+def test_gram_matrices_of_many_columns_are_left_to_blas(ran, rng):
+    X = rng.normal(size=(30, 201))
+    sums(mc.Gaussian(1.0), X, X)
+    mc.Gaussian(1.0)(X)
+    assert ran == ["native", "blocked"]
 
 
 @compiled
@@ -126,7 +133,7 @@ def test_one_element_per_query(ran, rng):
     engine.fields(kernel.program, wide, wide, coef, order=1, paired=True)
     engine.fields(kernel.program, wide, wide, coef, order=2, paired=True)
     engine.fields((kernel + mc.Linear()).program, X, X, coef, paired=True)
-    assert ran == ["paired native", "tiles", "blocked", "blocked"]
+    assert ran == ["paired native", "paired native", "blocked", "blocked"]
 
 
 @compiled

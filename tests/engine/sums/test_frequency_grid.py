@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 import mercer as mc
-from mercer.engine.sums._frequency_grid import grid_for
-from mercer.engine.sums._spectral import SpectralSum
+from mercer.engine.sums._spectral import SpectralSum, grid_for
 from tests.engine.sums.test_spectral import KERNELS, at_zero, finufft
 
 pytestmark = finufft

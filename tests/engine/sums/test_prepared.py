@@ -94,7 +94,7 @@ def test_few_queries_at_a_time_still_leave_far_points_out(tolerance, rng):
             np.testing.assert_allclose(f.slopes[0], -2.0 * f.value, atol=1e-6)
     assert (f.bound is not None) == (tolerance > 0)
     (native,) = (part for part in prepared._kept.values() if isinstance(part, _native.NativeSum))
-    assert all(cutoff < np.inf for *_, cutoff in native._weighted)
+    assert all(cutoff < np.inf for *_, cutoff in native._packed)
 
 
 @compiled

@@ -4,111 +4,83 @@
 small compared with the norms. So points are centred, and a *cancellation bound* decides what else
 is needed: if rho is the radius of the queries, the product form is off by about 4 eps rho^2, which
 changes the profile by |k'| times that. Distances at which this exceeds the tolerance are recomputed
-from differences. If that would be many of them, the queries are sorted in space, and each tile of
-neighbours is centred on its own mean, so that rho is small.
+from differences.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from mercer._array import Array, is_sparse
+from mercer.engine._compiled import core, core_allowed, instruction_set
+from mercer.engine._sizes import pieces
 
-DIRECT_DIMENSIONS = 3  # up to here differences are as fast as the product form
+_DIRECT_DIMENSIONS = 3  # up to here differences are as fast as the product form
 _ENTRIES = 1 << 18  # coordinates that are recomputed at once: 2 MiB
 _BOUND = 4.0  # times eps rho^2: two norms and a product of norms up to rho^2 each, rounded
-_MANY = 1e-3  # of rho^2: more distances than that below are not recomputed one by one
+_BY_DIFFERENCES = 2  # the form of the distance, as in native/task.hpp
+_MANY = 0.25  # of a tile: more distances than that are recomputed all together
 
 RecomputeRule = Callable[[float, float], float]
 """rule(error, largest): squared distances below it must not have that error."""
 
 
 class Distances:
-    """Tiles of |row - column|^2, rows from Y (queries) and columns from X (points).
-
-    Parameters
-    ----------
-    X, Y : arrays of shape (n, d) and (m, d), dense or CSR
-    dtype : the type of the tiles, float32 or float64
-    rule : see `RecomputeRule`
-    """
+    """Tiles of |row - column|^2, rows from Y (queries) and columns from X, dense or CSR."""
 
     def __init__(self, X: Any, Y: Any, dtype: Any, rule: RecomputeRule) -> None:
-        self.X, self.Y, self.dtype, self.rule = X, Y, np.dtype(dtype), rule
+        self.X, self.Y, self.dtype = X, Y, np.dtype(dtype)
         self.sparse = is_sparse(X) or is_sparse(Y)
-        self.local = False
-        self.direct = not self.sparse and X.shape[1] <= DIRECT_DIMENSIONS
-        self.working: np.dtype[Any] = self.dtype
+        self.direct = not self.sparse and X.shape[1] <= _DIRECT_DIMENSIONS
         self.recompute_below = 0.0
-        if not self.direct:
-            self._centre()
-
-    def _centre(self) -> None:
-        """Centre once on the mean of the points and see whether the bound holds."""
-        centre = 0.0 if self.sparse else np.mean(self.X, axis=0, dtype=np.float64)
-        self.working = np.dtype(np.float64) if self.sparse else self.dtype
-        self._prepare(centre)
-        if self.recompute_below > 0.0 and self.working == np.float32:
-            self.working = np.dtype(np.float64)
-            self._prepare(centre)
-        if not self.sparse and self.recompute_below > _MANY * self.radius2 > 0.0:
-            self.local = True
-
-    def _prepare(self, centre: Any) -> None:
-        self.Xc = _centred(self.X, centre, self.working)
-        self.Yc = self.Xc if self.Y is self.X else _centred(self.Y, centre, self.working)
-        self.radius2 = float(self.Yc.norms.max())
-        self.recompute_below = self._below(self.radius2)
-
-    def _below(self, radius2: float) -> float:
-        """Distances below this are recomputed; beyond radius^2 the error is relative to them."""
-        error = bound_on_error(radius2, self.working)
-        return min(self.rule(error, radius2), radius2) if radius2 > 0.0 else 0.0
-
-    def order(self, tile_rows: int) -> Array | None:
-        """The order in which queries must be cut into tiles; None for the order they have."""
-        return spatial_order(self.Y, tile_rows) if self.local else None
-
-    def tile(self, rows: Any, columns: slice) -> Array:
-        """The squared distances of some queries to some points."""
         if self.direct:
-            return _differences(self.Y[rows], self.X[columns], self.dtype)
-        if self.local:
-            return self._local_tile(rows, columns)
-        u = _product_form(self.Yc.part(rows), self.Xc.part(columns))
-        self._recompute(u, rows, columns, self.recompute_below)
-        return u.astype(self.dtype, copy=False)
+            return
+        centre = 0.0 if self.sparse else np.mean(X, axis=0, dtype=np.float64)
+        narrow = self.dtype == np.float32 and not self.sparse
+        for working in [np.float32, np.float64] if narrow else [np.float64]:
+            x = _centred(X, centre, working)
+            self.Xc, self.x_norms = x
+            self.Yc, self.y_norms = x if Y is X else _centred(Y, centre, working)
+            radius2 = float(self.y_norms.max())
+            # beyond radius^2 the error is relative to the distance
+            self.recompute_below = min(rule(bound_on_error(radius2, working), radius2), radius2)
+            if self.recompute_below <= 0.0:
+                break
 
     @property
     def plain(self) -> bool:
-        """Whether a tile is the product form about one centre and nothing else."""
-        return not (self.direct or self.local or self.sparse) and self.recompute_below <= 0.0
+        """Whether a tile is the product form and nothing else."""
+        one_type = not self.direct and self.Xc.dtype == self.dtype
+        return one_type and not self.sparse and self.recompute_below <= 0.0
 
-    def products(self, rows: Any, columns: slice, out: Any = None) -> tuple[Array, Array, Array]:
+    def tile(self, rows: slice, columns: slice) -> Array:
+        """The squared distances of some queries to some points."""
+        if self.direct:
+            return _differences(self.Y[rows], self.X[columns], self.dtype)
+        u, y_norms, x_norms = self.products(rows, columns)
+        u = u.toarray() if is_sparse(u) else np.asarray(u)
+        u *= -2.0
+        u += y_norms[:, None]
+        u += x_norms
+        np.maximum(u, 0.0, out=u)
+        if self.recompute_below > 0.0:
+            Y, X = self.Y[rows], self.X[columns]
+            r, c = np.nonzero(u < self.recompute_below)
+            if r.size > _MANY * u.size and not self.sparse:
+                u = _differences(Y, X, np.float64)
+            else:
+                for some in pieces(r.size, max(1, _ENTRIES // X.shape[1])):
+                    u[r[some], c[some]] = rowwise_distances(Y[r[some]], X[c[some]])
+        return np.asarray(u, dtype=self.dtype)
+
+    def products(self, rows: slice, columns: slice, out: Any = None) -> tuple[Any, Array, Array]:
         """Inner products of a tile about the centre, and the squared norms of rows and columns."""
-        Y, X = self.Yc.part(rows), self.Xc.part(columns)
-        return np.matmul(Y.points, X.points.T, out=out), Y.norms, X.norms
-
-    def _local_tile(self, rows: Any, columns: slice) -> Array:
-        centre = np.mean(self.Y[rows], axis=0, dtype=np.float64)
-        Y = _centred(self.Y[rows], centre, self.working)
-        u = _product_form(Y, _centred(self.X[columns], centre, self.working))
-        self._recompute(u, rows, columns, self._below(float(Y.norms.max())))
-        return u.astype(self.dtype, copy=False)
-
-    def _recompute(self, u: Array, rows: Any, columns: slice, below: float) -> None:
-        if below <= 0.0:
-            return
-        r, c = np.nonzero(u < below)
-        Y, X = self.Y[rows], self.X[columns]
-        chunk = max(1, _ENTRIES // X.shape[1])
-        for start in range(0, r.size, chunk):
-            i, j = r[start : start + chunk], c[start : start + chunk]
-            u[i, j] = rowwise_distances(Y[i], X[j])
+        Y, X = self.Yc[rows], self.Xc[columns]
+        products = Y @ X.T if out is None else np.matmul(Y, X.T, out=out)
+        return products, self.y_norms[rows], self.x_norms[columns]
 
 
 def bound_on_error(radius2: float, dtype: Any) -> float:
@@ -119,12 +91,8 @@ def bound_on_error(radius2: float, dtype: Any) -> float:
 def rowwise_distances(Y: Any, X: Any) -> Array:
     """|y_j - x_j|^2 row by row, from differences, in float64."""
     if is_sparse(Y) or is_sparse(X):
-        gap = Y - X
-        if is_sparse(gap):
-            return np.asarray(gap.multiply(gap).sum(axis=1), dtype=np.float64).ravel()
-        gap = np.asarray(gap)
-    else:
-        gap = np.subtract(Y, X, dtype=np.float64)
+        return squared_norms(Y - X)
+    gap = np.subtract(Y, X, dtype=np.float64)
     return np.asarray(np.einsum("ij,ij->i", gap, gap))
 
 
@@ -152,33 +120,20 @@ def spatial_order(Y: Array, leaf: int) -> Array:
     return order
 
 
-@dataclass(frozen=True)
-class _Centred:
-    """Centred points and their squared norms, in the working type."""
-
-    points: Any
-    norms: Array
-
-    def part(self, rows: Any) -> _Centred:
-        return _Centred(self.points[rows], self.norms[rows])
-
-
-def _centred(X: Any, centre: Any, dtype: Any) -> _Centred:
+def _centred(X: Any, centre: Any, dtype: Any) -> tuple[Any, Array]:
+    """Centred points and their squared norms."""
     points = X.astype(dtype) if is_sparse(X) else np.subtract(X, centre, dtype=dtype)
-    return _Centred(points, squared_norms(points).astype(dtype, copy=False))
-
-
-def _product_form(Y: _Centred, X: _Centred) -> Array:
-    u = Y.points @ X.points.T
-    u = u.toarray() if is_sparse(u) else np.asarray(u)
-    u *= -2.0
-    u += Y.norms[:, None]
-    u += X.norms
-    return np.asarray(np.maximum(u, 0.0, out=u))
+    return points, squared_norms(points).astype(dtype, copy=False)
 
 
 def _differences(Y: Array, X: Array, dtype: Any) -> Array:
-    """Squared distances by coordinates; differences of float32 are exact enough in float32."""
+    """Squared distances by coordinates; a few of float32 are exact enough in float32."""
+    if X.shape[1] > _DIRECT_DIMENSIONS and core_allowed():
+        rows, columns = (np.ascontiguousarray(Z, dtype=np.float64) for Z in (Y, X))
+        u = np.empty((len(Y), len(X)))
+        points = core().Program64(rows, [], 0, _BY_DIFFERENCES, instruction_set())
+        points.gram(columns, u, 0, len(Y))
+        return u
     gap = np.subtract(Y[:, :1], X[:, 0], dtype=dtype)
     u = np.square(gap, out=gap)
     for k in range(1, X.shape[1]):

@@ -1,20 +1,20 @@
-"""Tiles of the variables of a program: distances, inner products, ... of points and queries."""
+"""Tiles of a program: its variables between points and queries, and its profile of them."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 
 from mercer._array import Array, is_sparse
-from mercer.engine._compiled import compiled_profile
-from mercer.engine._points import tile_dtype
-from mercer.engine.pairs._cancellation import recompute_below
-from mercer.engine.pairs._circular import gaps, rowwise_gaps
+from mercer.engine._compiled import core, core_allowed, instruction_set
+from mercer.engine._sizes import dense, tile_dtype
 from mercer.engine.pairs._coordinates import comparable, coordinate_sums, rowwise_sums, totals
+from mercer.engine.pairs._distance_limits import recompute_below
 from mercer.engine.pairs._distances import Distances, rowwise_distances, squared_norms
+from mercer.engine.programs._expr import Expr
+from mercer.engine.programs._jets import Jet, evaluate, is_zero, plus, times
 from mercer.engine.programs._maps import Columns, Maps, apply_all
 from mercer.engine.programs._program import (
     Block,
@@ -72,14 +72,13 @@ class Pairs:
         self.program, self.X, self.Y = program, X, Y
         self.dtype = tile_dtype(X, Y)
         self._mapped: dict[Variable, tuple[Any, Any]] = {}
-        self._means: dict[int, Array] = {}
         self._distances: dict[int, Distances] = {}
         for i, v in enumerate(program.variables):
             if isinstance(v, Distance):
                 name = str(self.dtype)
                 rule = partial(recompute_below, program, i, name, shifted=shifted, order=order)
                 self._distances[i] = Distances(*self.mapped(v), self.dtype, rule)
-        self._profile = compiled_profile(program)
+        self._profile = _compiled_profile(program)
 
     def mapped(self, v: Variable) -> tuple[Any, Any]:
         """Points and queries where variable v measures them."""
@@ -87,12 +86,7 @@ class Pairs:
             self._mapped[v] = mapped_points(v, self.X, self.Y)
         return self._mapped[v]
 
-    def order(self, tile_rows: int) -> Array | None:
-        """The order in which to cut the queries into tiles; None for the order they have."""
-        orders = (d.order(tile_rows) for d in self._distances.values())
-        return next((o for o in orders if o is not None), None)
-
-    def tile(self, rows: Any, columns: slice) -> list[Any]:
+    def tile(self, rows: slice, columns: slice) -> list[Any]:
         """The variables of some queries and points, each broadcastable to (rows, columns)."""
         return [self._variable(i, v, rows, columns) for i, v in enumerate(self.program.variables)]
 
@@ -103,46 +97,25 @@ class Pairs:
             return False
         (v,) = self.program.variables
         if isinstance(v, Distance):
-            return self._distances[0].plain and self._distances[0].working == self.dtype
+            return self._distances[0].plain
         return all(not is_sparse(Z) and Z.dtype == self.dtype for Z in self.mapped(v))
 
     def values(self, rows: slice, columns: slice, out: Array | None = None) -> Array:
         """The profile on a tile, where one pass is enough; in `out` if that is given."""
-        tile, *norms = self._products(rows, columns, out)
+        (v,) = self.program.variables
+        norms: list[Array] = []
+        if isinstance(v, Distance):
+            tile, *norms = self._distances[0].products(rows, columns, out)
+        else:
+            X, Y = self.mapped(v)
+            if isinstance(v, Coordinates):
+                tile = coordinate_sums(v.kind, Y[rows], X[columns], out)
+            else:
+                tile = np.matmul(Y[rows], X[columns].T, out=out)
         self._profile.values(tile, *norms)
-        return tile  # type: ignore[no-any-return]
+        return np.asarray(tile)
 
-    def _products(self, rows: slice, columns: slice, out: Array | None = None) -> tuple[Any, ...]:
-        """Inner products (or sums over coordinates), and norms that turn them into distances."""
-        (v,) = self.program.variables
-        if isinstance(v, Distance):
-            return self._distances[0].products(rows, columns, out)
-        X, Y = self.mapped(v)
-        if isinstance(v, Coordinates):
-            return coordinate_sums(v.kind, Y[rows], X[columns], out), None, None
-        return np.matmul(Y[rows], X[columns].T, out=out), None, None
-
-    def coordinates(self) -> tuple[Array, Array]:
-        """Points of rows and of columns, where one pass is enough; centred for distances."""
-        (v,) = self.program.variables
-        if isinstance(v, Distance):
-            return self._distances[0].Yc.points, self._distances[0].Xc.points
-        columns, rows = self.mapped(v)
-        return rows, columns
-
-    def weigh(
-        self, rows: slice, columns: slice, pair: Array, values: Array, slopes: Array
-    ) -> Array:
-        """Slopes of the profile on a tile times the coefficients of its pairs, in one pass.
-
-        Adds to `values` and `slopes` the sums over the rows of both weights. Here the rows are
-        points and the columns queries.
-        """
-        tile, *norms = self._products(rows, columns)
-        self._profile.weigh(tile, *norms, pair, values, slopes)
-        return tile  # type: ignore[no-any-return]
-
-    def _variable(self, i: int, v: Variable, rows: Any, columns: slice) -> Any:
+    def _variable(self, i: int, v: Variable, rows: slice, columns: slice) -> Any:
         X, Y = self.mapped(v)
         match v:
             case Distance():
@@ -152,7 +125,7 @@ class Pairs:
             case Coordinates(kind=kind):
                 return coordinate_sums(kind, Y[rows], X[columns])
             case Gap(period=period):
-                return gaps(Y[rows], X[columns], period)
+                return wrapped(_column(Y[rows])[:, None] - _column(X[columns]), period)
             case Block(function=f):
                 return np.asarray(f(Y[rows], X[columns]))
             case Norm(of="row") | Total(of="row") | BlockDiagonal(of="row"):
@@ -160,23 +133,18 @@ class Pairs:
             case Norm() | Total() | BlockDiagonal():
                 return _of_one_point(v, X[columns], self.dtype)[None, :]
 
-    def centres(self, rows: Any) -> list[Any]:
-        """For each variable the point from which coordinates are measured at these queries.
+    @cached_property
+    def centres(self) -> list[Any]:
+        """For each variable the point from which coordinates are measured.
 
-        For distances it is the mean of the data (or of the tile), so that products of coordinates
-        do not cancel. Inner products need the true origin.
+        For distances it is the mean of the data, so that products of coordinates do not cancel.
+        Inner products need the true origin.
         """
         out: list[Any] = []
-        for i, v in enumerate(self.program.variables):
+        for v in self.program.variables:
             X, Y = self.mapped(v)
-            if not isinstance(v, Distance) or is_sparse(X) or is_sparse(Y):
-                out.append(0.0)
-            elif self._distances[i].local:
-                out.append(np.mean(Y[rows], axis=0, dtype=np.float64))
-            else:
-                if i not in self._means:
-                    self._means[i] = np.asarray(X.mean(axis=0, dtype=np.float64))
-                out.append(self._means[i])
+            centred = isinstance(v, Distance) and not is_sparse(X) and not is_sparse(Y)
+            out.append(X.mean(axis=0, dtype=np.float64) if centred else 0.0)
         return out
 
 
@@ -194,12 +162,37 @@ def rowwise_variables(program: Program, X: Any, Y: Any) -> list[Any]:
             case Coordinates(kind=kind):
                 out.append(rowwise_sums(kind, y, x).astype(dtype))
             case Gap(period=period):
-                out.append(rowwise_gaps(y, x, period))
+                out.append(wrapped(_column(y) - _column(x), period))
             case Block(function=f):
                 out.append(_rowwise_block(f, y, x))
             case Norm(of=of) | Total(of=of) | BlockDiagonal(of=of):
                 out.append(_of_one_point(v, y if of == "row" else x, dtype))
     return out
+
+
+def wrapped(gap: Array, period: float | None) -> Array:
+    """A difference minus the nearest multiple of the period, in [-period/2, period/2].
+
+    Exact: a remainder has no rounding, and neither has the difference of two numbers that are
+    within a factor of two.
+    """
+    if period is None:
+        return gap
+    rest = np.fmod(gap, period)
+    far = np.abs(rest) > 0.5 * period
+    return np.asarray(np.where(far, rest - np.copysign(period, rest), rest))
+
+
+def _column(Z: Any) -> Array:
+    return dense(Z)[:, 0]
+
+
+def _compiled_profile(program: Program) -> Any:
+    """The profile as one pass of the core over a tile of products or sums; None if impossible."""
+    one = program.runs_on_core or isinstance((*program.variables, None)[0], Coordinates)
+    if not one or program.tape is None or not core_allowed():
+        return None
+    return core().Profile(list(program.tape[0]), program.tape[1], instruction_set())
 
 
 def _of_one_point(v: Norm | Total | BlockDiagonal, Z: Any, dtype: Any) -> Array:
@@ -227,7 +220,66 @@ def _rowwise_dots(Y: Any, X: Any) -> Array:
 
 def _rowwise_block(function: Any, Y: Any, X: Any) -> Array:
     """A function of blocks, one pair at a time."""
-    values: Sequence[Any] = [
-        np.asarray(function(Y[j : j + 1], X[j : j + 1]))[0, 0] for j in range(len(Y))
-    ]
+    values = [np.asarray(function(Y[j : j + 1], X[j : j + 1]))[0, 0] for j in range(len(Y))]
     return np.asarray(values, dtype=np.float64)
+
+
+def tile_jet(expr: Expr, inputs: list[Any], order: int, shape: tuple[int, ...], dtype: Any) -> Jet:
+    """A profile (or its logarithm) on a tile, as arrays of the given shape and type."""
+
+    def full(a: Any) -> Array:
+        a = np.asarray(a, dtype=dtype)
+        return a if a.shape == shape else np.broadcast_to(a, shape)
+
+    with np.errstate(all="ignore"):
+        return evaluate(expr, inputs, order).each(full)
+
+
+def from_log(log: Jet, shift: Array) -> Jet:
+    """Derivatives of k exp(-shift) from those of L = log k: k' = k L', k'' = k (L'' + L'L')."""
+    with np.errstate(invalid="ignore"):
+        w = np.exp(log.value - shift.astype(log.value.dtype))
+    g = range(len(log.first))
+    # a weight of zero has derivatives of zero, whatever the slope of its logarithm
+    first = tuple(_weighted(w, log.first[v]) for v in g)
+    second = tuple(
+        tuple(_weighted(w, plus(log.second[v][u], times(log.first[v], log.first[u]))) for u in g)
+        for v in g
+        if log.second
+    )
+    return Jet(w, first, second)
+
+
+def without_cusps(program: Program, jet: Jet, inputs: list[Any]) -> tuple[Jet, Array | None]:
+    """Leave out the terms of points that coincide with the query if slopes are infinite there.
+
+    At such a point the distance does not change to first order, so second-derivative terms vanish.
+    An infinite first derivative is a cusp, which the second result marks.
+    """
+    if not jet.first or program.is_smooth:
+        return jet, None
+    first = list(jet.first)
+    second = [list(row) for row in jet.second]
+    at_cusp: Array | None = None
+    for v, kind in enumerate(program.variables):
+        # smooth gaps change to first order and keep their terms
+        if not (isinstance(kind, Distance) or (isinstance(kind, Gap) and program.cusps[v])):
+            continue
+        coincide = np.broadcast_to(inputs[v] == 0, jet.value.shape)
+        if not coincide.any():
+            continue
+        if program.cusps[v]:
+            first[v] = np.where(coincide, 0.0, first[v]).astype(jet.value.dtype)
+            at_cusp = coincide if at_cusp is None else at_cusp | coincide
+        for w in range(len(first) if second else 0):
+            if not is_zero(second[v][w]):
+                safe = np.where(coincide, 0.0, second[v][w]).astype(jet.value.dtype)
+                second[v][w] = second[w][v] = safe
+    return Jet(jet.value, tuple(first), tuple(map(tuple, second))), at_cusp
+
+
+def _weighted(w: Array, slope: Any) -> Any:
+    if is_zero(slope):
+        return 0
+    with np.errstate(invalid="ignore"):
+        return np.where(w > 0, w * slope, w.dtype.type(0))

@@ -8,7 +8,6 @@ compiled core. All nodes are values: immutable, comparable, hashable.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -16,7 +15,6 @@ from typing import Any
 import numpy as np
 
 from mercer._array import namespace
-from mercer.engine.programs._powers import power_of
 from mercer.exceptions import DerivativeError
 
 
@@ -76,27 +74,23 @@ class Const(Expr):
 
 
 @dataclass(frozen=True)
-class Add(Expr):
-    """The sum of two nodes."""
+class Binary(Expr):
+    """A function of two nodes."""
 
     left: Expr
     right: Expr
 
 
-@dataclass(frozen=True)
-class Mul(Expr):
-    """The product of two nodes."""
-
-    left: Expr
-    right: Expr
+class Add(Binary):
+    """The sum."""
 
 
-@dataclass(frozen=True)
-class LogAddExp(Expr):
+class Mul(Binary):
+    """The product."""
+
+
+class LogAddExp(Binary):
     """log(exp(left) + exp(right)), without overflow: the sum of two profiles in log space."""
-
-    left: Expr
-    right: Expr
 
 
 @dataclass(frozen=True)
@@ -162,12 +156,12 @@ class Pow(Unary):
 
     def derivatives(self, x: Any, order: int) -> tuple[Any, ...]:
         p = self.exponent
-        f: tuple[Any, ...] = (power_of(x, p),)
+        chain: tuple[Any, ...] = (_power_of(x, p),)
         if order >= 1:
-            f += (p * power_of(x, p - 1.0),)
+            chain += (p * _power_of(x, p - 1.0),)
         if order >= 2:
-            f += (p * (p - 1.0) * power_of(x, p - 2.0),)
-        return f
+            chain += (p * (p - 1.0) * _power_of(x, p - 2.0),)
+        return chain
 
 
 @dataclass(frozen=True)
@@ -229,6 +223,27 @@ class Opaque(Unary):
         return (self.function(x), *self.slopes(x))[: order + 1]
 
 
+def _power_of(x: Any, p: float) -> Any:
+    """x ** p, by multiplication or square roots where those are exact or faster."""
+    if p == 0.0:
+        return 1.0
+    if p < 0.0:
+        return 1.0 / _power_of(x, -p)
+    if p == int(p) and p <= 64:
+        result, base, n = None, x, int(p)
+        while n:
+            if n & 1:
+                result = base if result is None else result * base
+            n >>= 1
+            base = base * base if n else base
+        return result
+    if p == 0.5:
+        return namespace(x).sqrt(x)
+    if p == 1.5:
+        return x * namespace(x).sqrt(x)
+    return x**p
+
+
 def as_expr(value: Any) -> Expr:
     """A node as it is, a number as a constant."""
     return value if isinstance(value, Expr) else Const(float(value))
@@ -262,36 +277,27 @@ def multiply(a: Expr, b: Expr) -> Expr:
     if isinstance(a, Mul) and isinstance(a.left, Const):
         return multiply(a.left, multiply(a.right, b))
     if isinstance(a, Exp) and isinstance(b, Exp):  # the factors alone might overflow or underflow
-        return exp(add(a.arg, b.arg))
+        return function(Exp(add(a.arg, b.arg)))
     return Mul(a, b)
 
 
 def power(a: Expr, p: float) -> Expr:
     """a ** p."""
-    if isinstance(a, Const):
-        return Const(a.value**p)
     if p == 0.0:
         return Const(1.0)
     if isinstance(a, Exp):
-        return exp(multiply(Const(p), a.arg))
+        return Exp(multiply(Const(p), a.arg))
     if isinstance(a, Mul) and isinstance(a.left, Const) and a.left.value > 0:
-        return multiply(Const(a.left.value**p), power(a.right, p))
-    return a if p == 1.0 else Pow(a, p)
+        return multiply(power(a.left, p), power(a.right, p))
+    return a if p == 1.0 else function(Pow(a, p))
 
 
-def exp(a: Expr) -> Expr:
-    """exp(a)."""
-    return Const(math.exp(a.value)) if isinstance(a, Const) else Exp(a)
-
-
-def log(a: Expr) -> Expr:
-    """log(a)."""
-    return Const(math.log(a.value)) if isinstance(a, Const) else Log(a)
-
-
-def tanh(a: Expr) -> Expr:
-    """tanh(a)."""
-    return Const(math.tanh(a.value)) if isinstance(a, Const) else Tanh(a)
+def function(node: Unary) -> Expr:
+    """A function of one node; its value if that is a constant."""
+    if not isinstance(node.arg, Const):
+        return node
+    with np.errstate(all="ignore"):
+        return Const(float(node.derivatives(np.asarray(node.arg.value), 0)[0]))
 
 
 def cut(gate: Any, body: Any) -> Any:
@@ -320,17 +326,10 @@ def substitute(expr: Expr, replacements: Sequence[Expr]) -> Expr:
             return multiply(substitute(a, replacements), substitute(b, replacements))
         case Cut(gate=g, body=b, outside=c):
             return Cut(substitute(g, replacements), substitute(b, replacements), c)
-        case Exp(arg=a):
-            return exp(substitute(a, replacements))
-        case Log(arg=a):
-            return log(substitute(a, replacements))
         case Pow(arg=a, exponent=p):
             return power(substitute(a, replacements), p)
         case Unary(arg=a):
-            arg = substitute(a, replacements)
-            if isinstance(arg, Const):
-                return Const(float(expr.derivatives(np.asarray(arg.value), 0)[0]))
-            return replace(expr, arg=arg)
+            return function(replace(expr, arg=substitute(a, replacements)))
     raise TypeError(f"not a profile expression: {expr!r}")  # pragma: no cover
 
 
@@ -340,12 +339,12 @@ _UFUNCS: dict[str, Callable[..., Expr]] = {
     "subtract": lambda a, b: a - b,
     "divide": lambda a, b: a / b,
     "negative": lambda a: -a,
-    "exp": exp,
-    "log": log,
+    "exp": lambda a: function(Exp(a)),
+    "log": lambda a: function(Log(a)),
     "sqrt": lambda a: power(a, 0.5),
     "square": lambda a: power(a, 2.0),
-    "tanh": tanh,
+    "tanh": lambda a: function(Tanh(a)),
     "reciprocal": lambda a: power(a, -1.0),
-    "power": lambda a, p: power(a, p.value) if isinstance(p, Const) else exp(p * log(a)),
+    "power": lambda a, p: power(a, p.value) if isinstance(p, Const) else Exp(p * Log(a)),
     "maximum": lambda a, b: b + Cut(a - b, a - b),
 }

@@ -24,7 +24,6 @@ from mercer.engine.programs._expr import (
     Var,
     substitute,
 )
-from mercer.engine.programs._powers import log_of_sum, magnifies, power_of_sum
 from mercer.exceptions import DerivativeError
 
 
@@ -81,10 +80,10 @@ def _jet(node: Expr, inputs: Sequence[Any], order: int, memo: dict[int, Jet]) ->
             return _cut(gate, _visit(b, inputs, order, memo), c)
         case Pow(arg=Add(left=Const(value=c), right=a), exponent=p) if magnifies(p):
             inner = _visit(a, inputs, order, memo)
-            return jet_chain(power_of_sum(c, inner.value, p, order), inner, order)
+            return jet_chain(_power_of_sum(c, inner.value, p, order), inner, order)
         case Log(arg=Add(left=Const(value=c), right=a)):
             inner = _visit(a, inputs, order, memo)
-            return jet_chain(log_of_sum(c, inner.value, order), inner, order)
+            return jet_chain(_log_of_sum(c, inner.value, order), inner, order)
         case Unary(arg=a):
             inner = _visit(a, inputs, order, memo)
             return jet_chain(node.derivatives(inner.value, order), inner, order)
@@ -220,3 +219,38 @@ def _cut(gate: Any, body: Jet, outside: float) -> Jet:
     first = tuple(keep(d, 0.0) for d in body.first)
     second = tuple(tuple(keep(d, 0.0) for d in row) for row in body.second)
     return Jet(keep(body.value, outside), first, second)
+
+
+def magnifies(p: float) -> bool:
+    """Whether a power is so large that the rounding of its base, times p, would matter."""
+    return abs(p) > (64 if p == int(p) else 16)
+
+
+def _power_of_sum(c: float, x: Any, p: float, order: int) -> tuple[Any, ...]:
+    """(c + x)^p and its derivatives in x, right to a few roundings even for p = 1e16.
+
+    The sum is rounded to v = c + x - e; the error e is known exactly (Knuth's two-sum), and
+    (v + e)^p = v^p exp(p log(1 + e / v)), where e / v is at most half an eps.
+    """
+    xp = namespace(x)
+    v, share = _sum_and_error(c, x)
+    f = v**p * xp.exp(p * share)
+    inverse = 1.0 / xp.where(v == 0.0, xp.ones_like(v), v)
+    return (f, p * f * inverse, p * (p - 1.0) * f * inverse * inverse)[: order + 1]
+
+
+def _log_of_sum(c: float, x: Any, order: int) -> tuple[Any, ...]:
+    """log(c + x) and its derivatives in x, with all digits where c + x is near 1."""
+    v, share = _sum_and_error(c, x)
+    inverse = 1.0 / v
+    return (namespace(x).log(v) + share, inverse, -inverse * inverse)[: order + 1]
+
+
+def _sum_and_error(c: float, x: Any) -> tuple[Any, Any]:
+    """v = c + x as rounded, and the error of the rounding as a share of v."""
+    xp = namespace(x)
+    v = c + x
+    part = v - c
+    error = (c - (v - part)) + (x - part)
+    usable = xp.isfinite(error) & (v != 0.0)
+    return v, xp.where(usable, error, xp.zeros_like(v)) / xp.where(usable, v, xp.ones_like(v))

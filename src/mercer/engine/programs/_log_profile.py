@@ -15,6 +15,7 @@ from mercer.engine.programs._expr import (
     Cut,
     Exp,
     Expr,
+    Log,
     LogAddExp,
     LogMatern,
     Matern,
@@ -23,7 +24,7 @@ from mercer.engine.programs._expr import (
     Unary,
     Var,
     add,
-    log,
+    function,
     multiply,
 )
 
@@ -46,7 +47,7 @@ def log_expr(expr: Expr) -> Expr | None:
             return None if la is None or lb is None else add(la, lb)
         case Add(left=a, right=b):
             if _tame(expr):
-                return log(expr) if _positive(expr) else None
+                return function(Log(expr)) if _positive(expr) else None
             la, lb = log_expr(a), log_expr(b)
             return None if la is None or lb is None else LogAddExp(la, lb)
         case Cut(gate=g, body=b, outside=outside):

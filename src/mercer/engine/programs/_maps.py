@@ -72,12 +72,6 @@ class LinearMap(Map):
     def __reduce__(self) -> Any:
         return type(self), (np.array(self.array),)
 
-    def __copy__(self) -> Map:
-        return self
-
-    def __deepcopy__(self, memo: Any) -> Map:
-        return self
-
 
 class Scales(LinearMap):
     """Divide each coordinate by its own length: x -> x / s.

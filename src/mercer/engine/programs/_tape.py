@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 
 from mercer.engine.programs._expr import Add, Const, Cut, Exp, Expr, Log, Matern, Mul, Pow, Var
+from mercer.engine.programs._jets import magnifies
 from mercer.engine.programs._log_profile import is_nonnegative
-from mercer.engine.programs._powers import magnifies
 
 MAX_SLOTS, MAX_STEPS = 8, 24  # as in native/task.hpp
 

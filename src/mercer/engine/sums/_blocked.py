@@ -15,34 +15,32 @@ import numpy as np
 
 from mercer._array import Array
 from mercer._threads import map_threads
-from mercer.engine._points import dense, n_columns, n_rows
-from mercer.engine._tiling import pieces, plan
-from mercer.engine.pairs._profile_tiles import from_log, tile_jet, without_cusps
-from mercer.engine.pairs._tiles import Pairs
+from mercer.engine._sizes import dense, n_columns, n_rows, pieces, tile_sizes
+from mercer.engine.pairs._tiles import Pairs, from_log, tile_jet, without_cusps
 from mercer.engine.programs._coef import Coef, Dense, LowRank
 from mercer.engine.programs._jets import Jet
 from mercer.engine.programs._program import Program
-from mercer.engine.sums._derivatives import Moments, accumulate, add_moments
-from mercer.engine.sums._fields import Fields, empty_fields, from_moments
-from mercer.engine.sums._log_shift import finite, merged, raise_shift
+from mercer.engine.sums._derivatives import Moments, accumulate, add_moments, with_one
+from mercer.engine.sums._fields import Fields, by_row, empty_fields, factor, finite, from_moments
+
+_FEW_TILES = 8  # with fewer tiles of queries the points are split too, so that all cores have work
+_CHUNK = 1 << 15  # points of such a part: 32 tiles
 
 
 def gram(program: Program, X: Any, Y: Any) -> Array:
     """The matrix k(x_i, y_j), shape (n, m); exactly symmetric when Y is X."""
     pairs = Pairs(program, Y, X)  # rows of the result are the rows of a tile
     n, m = n_rows(X), n_rows(Y)
-    p = plan(1 if pairs.one_pass else 4, pairs.dtype, n_columns(X))
-    order = pairs.order(p.rows)
+    height, width = tile_sizes(1 if pairs.one_pass else 4, pairs.dtype, n_columns(X))
     out = np.empty((n, m), dtype=pairs.dtype)
     symmetric = X is Y
 
-    def job(rows: Any) -> None:
-        last = rows.stop if symmetric and order is None else m
-        for columns in pieces(last, p.columns):
+    def job(rows: slice) -> None:
+        for columns in pieces(rows.stop if symmetric else m, width):
             if pairs.one_pass:
                 pairs.values(rows, columns, out[rows, columns])
                 continue
-            shape = (count(rows), columns.stop - columns.start)
+            shape = (rows.stop - rows.start, columns.stop - columns.start)
             tile = tile_jet(program.profile, pairs.tile(rows, columns), 0, shape, pairs.dtype)
             out[rows, columns] = tile.value
 
@@ -52,21 +50,15 @@ def gram(program: Program, X: Any, Y: Any) -> Array:
         block = out[rows, rows]
         out[rows, rows] = np.tril(block) + np.tril(block, -1).T
 
-    map_threads(job, p.row_tiles(n, order)[::-1])  # longest rows of a symmetric matrix first
+    tiles = list(pieces(n, height))
+    map_threads(job, tiles[::-1])  # longest rows of a symmetric matrix first
     if symmetric:
-        map_threads(mirror, p.row_tiles(n, None))
+        map_threads(mirror, tiles)
     return out
 
 
 def fields(
-    program: Program,
-    X: Any,
-    Y: Any,
-    coef: Dense | LowRank,
-    *,
-    order: int = 0,
-    paired: bool = False,
-    shifted: bool = False,
+    program: Program, X: Any, Y: Any, coef: Dense | LowRank, order: int, paired: bool, shifted: bool
 ) -> Fields:
     """Every element at every query (dense coefficients), or element j at query j."""
     return _BlockedSum(program, X, Y, coef, order, paired, shifted).run()
@@ -87,28 +79,30 @@ class _BlockedSum:
         self.one_pass = self.only_values and not self.shifted and self.pairs.one_pass
         arrays = 1 if self.one_pass else 4 + 4 * order * max(1, len(program.variables))
         per_row = 32 * self.batch * sum(max(1, self.dim) ** k for k in range(order + 1))
-        self.plan = plan(arrays, self.pairs.dtype, self.dim, per_row)
+        self.rows, self.columns = tile_sizes(arrays, self.pairs.dtype, self.dim, per_row)
         self.out = empty_fields(program, self.m, self.batch, self.dim, order, self.pairs.dtype)
 
     def run(self) -> Fields:
-        tiles = self.plan.row_tiles(self.m, self.pairs.order(self.plan.rows))
-        chunks = self.plan.chunks(self.m, self.n)
+        tiles = list(pieces(self.m, self.rows))
+        chunks = [slice(0, self.n)]
+        if len(tiles) < _FEW_TILES:
+            chunks = list(pieces(self.n, _CHUNK))
         if len(chunks) == 1:
             map_threads(lambda rows: self._finish(rows, *self._sum(rows, chunks[0])), tiles)
         else:
             jobs = [(rows, chunk) for rows in tiles for chunk in chunks]
             sums = map_threads(lambda job: self._sum(*job), jobs)
             for i, rows in enumerate(tiles):
-                self._finish(rows, *merged(sums[i * len(chunks) : (i + 1) * len(chunks)]))
+                self._finish(rows, *_merged(sums[i * len(chunks) : (i + 1) * len(chunks)]))
         return self.out.only_element() if self.paired else self.out
 
-    def _sum(self, rows: Any, chunk: slice) -> tuple[list[Moments], Array]:
+    def _sum(self, rows: slice, chunk: slice) -> tuple[list[Moments], Array]:
         """Moments of each element over some points, and the shift, for the queries of a tile."""
         by_element = self.order >= 1 and not self.paired
         moments: list[Moments] = [{} for _ in range(self.batch if by_element else 1)]
-        length = count(rows)
+        length = rows.stop - rows.start
         shift = np.full(length, -np.inf if self.shifted else 0.0)
-        for columns in pieces(chunk.stop, self.plan.columns, chunk.start):
+        for columns in pieces(chunk.stop, self.columns, chunk.start):
             if self.one_pass:
                 self._add(moments, Jet(self.pairs.values(rows, columns)), [], rows, columns)
                 continue
@@ -116,14 +110,14 @@ class _BlockedSum:
             shape = (length, columns.stop - columns.start)
             if self.shifted:
                 log = self._log_jet(inputs, rows, columns, shape)
-                shift = raise_shift(moments, shift, log.value)
+                shift = _raise_shift(moments, shift, log.value)
                 jet = from_log(log, finite(shift)[:, None])
             else:
                 jet = tile_jet(self.program.profile, inputs, self.order, shape, self.pairs.dtype)
             self._add(moments, jet, inputs, rows, columns)
         return moments, shift
 
-    def _log_jet(self, inputs: list[Any], rows: Any, columns: slice, shape: Any) -> Jet:
+    def _log_jet(self, inputs: list[Any], rows: slice, columns: slice, shape: Any) -> Jet:
         """The log-profile; pairs of coefficient zero must not set the shift."""
         assert self.program.log_profile is not None
         log = tile_jet(self.program.log_profile, inputs, self.order, shape, self.pairs.dtype)
@@ -133,7 +127,7 @@ class _BlockedSum:
         return replace(log, value=np.where(zero, -np.inf, log.value).astype(self.pairs.dtype))
 
     def _add(
-        self, moments: list[Moments], jet: Jet, inputs: list[Any], rows: Any, columns: slice
+        self, moments: list[Moments], jet: Jet, inputs: list[Any], rows: slice, columns: slice
     ) -> None:
         """Add one tile to the moments of its queries."""
         elements = rows if self.paired else slice(None)
@@ -142,31 +136,58 @@ class _BlockedSum:
             accumulate(moments[0], ("value",), np.asarray(jet.value @ A, dtype=np.float64))
             return
         jet, at_cusp = without_cusps(self.program, jet, inputs)
-        coordinates = [x[columns] - c for x, _, c in self._coordinates(rows)]
-        coordinates = [z.astype(self.pairs.dtype, copy=False) for z in coordinates]
+        variables, places = self.program.variables, self._coordinates()
+        coordinates = [
+            with_one(v, x[columns] - c, self.pairs.dtype)
+            for v, (x, _, c) in zip(variables, places, strict=False)
+        ]
         for b, part in enumerate(moments):
-            factor = A.T if self.paired else A[:, b]
+            a = A.T if self.paired else A[:, b]
             add_moments(
-                part, self.program, jet.each(partial(np.multiply, factor)), coordinates, self.order
+                part, self.program, jet.each(partial(np.multiply, a)), coordinates, self.order
             )
             if self.out.cusp is not None:
-                found = 0.0 if at_cusp is None else np.where(at_cusp, factor, 0.0).sum(axis=1)
+                found = 0.0 if at_cusp is None else np.where(at_cusp, a, 0.0).sum(axis=1)
                 accumulate(part, ("cusp",), np.zeros(jet.value.shape[0]) + found)
 
-    def _coordinates(self, rows: Any) -> list[tuple[Any, Any, Any]]:
+    def _coordinates(self) -> list[tuple[Any, Any, Any]]:
         """For each variable the points, the queries, and the point they are measured from."""
-        centres = self.pairs.centres(rows) if self.order else []
-        kinds = self.program.variables[: len(centres)]
-        return [(*self.pairs.mapped(v), c) for v, c in zip(kinds, centres, strict=True)]
+        if not self.order:
+            return []
+        both = zip(self.program.variables, self.pairs.centres, strict=True)
+        return [(*self.pairs.mapped(v), centre) for v, centre in both]
 
-    def _finish(self, rows: Any, moments: list[Moments], shift: Array) -> None:
+    def _finish(self, rows: slice, moments: list[Moments], shift: Array) -> None:
         """Turn the moments of some queries into values, gradients and Hessians."""
-        queries = [dense(y[rows]) - c for _, y, c in self._coordinates(rows)]
+        queries = [dense(y[rows]) - c for _, y, c in self._coordinates()]
+        sums = moments[0]
+        if not self.only_values:
+            sums = {key: np.stack([part[key] for part in moments], axis=1) for key in sums}
         dtype = self.pairs.dtype
-        part = from_moments(self.program, moments, queries, self.dim, self.order, dtype, shift)
+        part = from_moments(self.program, sums, queries, self.dim, self.order, dtype, shift)
         self.out.put(rows, part)
 
 
-def count(rows: Any) -> int:
-    """The number of queries in a slice or an index array."""
-    return rows.stop - rows.start if isinstance(rows, slice) else len(rows)
+def _merged(parts: list[tuple[list[Moments], Array]]) -> tuple[list[Moments], Array]:
+    """Add partial sums that may carry different shifts."""
+    moments, shift = parts[0]
+    for other, other_shift in parts[1:]:
+        high = np.maximum(shift, other_shift)
+        scale, other_scale = factor(shift, high), factor(other_shift, high)
+        for mine, theirs in zip(moments, other, strict=True):
+            for key in mine:
+                mine[key] = by_row(mine[key], scale) + by_row(theirs[key], other_scale)
+        shift = high
+    return moments, shift
+
+
+def _raise_shift(moments: list[Moments], shift: Array, log: Array) -> Array:
+    """Move to the larger of the old shift and the tile's, rescaling what was summed so far."""
+    high: Array = np.maximum(shift, log.max(axis=1).astype(np.float64))
+    if np.array_equal(high, shift):
+        return shift
+    scale = factor(shift, high)
+    for part in moments:
+        for key in part:
+            part[key] = by_row(part[key], scale)
+    return high

@@ -1,11 +1,11 @@
-"""Which engine runs a sum.
+"""Which engine runs a sum, and in which precision.
 
 | engine   | runs                                                                             |
 |----------|----------------------------------------------------------------------------------|
 | spectral | smooth radial profiles in at most 3 dimensions, where `options(tolerance=...)`   |
 |          | allows an error, a grid of frequencies meets it, and there are enough pairs      |
 | native   | profiles of one distance or inner product the core knows, dense points of at     |
-|          | most 200 dimensions; all elements at all queries, or element j at query j        |
+|          | most 1,000 dimensions (Gram matrices: 200)                                       |
 | blocked  | everything else: several variables, functions of blocks, opaque profiles, sparse |
 |          | points, more dimensions (BLAS products, and a pass of the core over them)        |
 
@@ -22,16 +22,23 @@ from typing import Any
 
 import numpy as np
 
+from mercer._array import is_sparse
 from mercer._config import get_options
 from mercer.engine._compiled import core
-from mercer.engine._points import n_columns
+from mercer.engine._sizes import n_columns
+from mercer.engine.pairs._distance_limits import recompute_below
+from mercer.engine.pairs._distances import bound_on_error, squared_norms
+from mercer.engine.pairs._tiles import mapped_points
+from mercer.engine.programs._expr import Const
 from mercer.engine.programs._maps import apply_all
-from mercer.engine.programs._program import Program
-from mercer.engine.sums._frequency_grid import finufft
+from mercer.engine.programs._program import Distance, Program
+from mercer.engine.sums._spectral import finufft
 from mercer.exceptions import InputError, MercerWarning
 
-_NATIVE_DIMENSIONS = 200  # above it BLAS does most of the work, and does it better
+_SUM_DIMENSIONS = 1000  # above it the accumulators of a gradient leave the cache
+GRAM_DIMENSIONS = 200  # above it BLAS does most of the work of a Gram matrix, and does it better
 _NATIVE_COLUMNS = 1024  # coefficient columns of one native sum of derivatives: more leave the cache
+_SMALLEST, _LARGEST = 1e-30, 1e30  # squared distances that float32 holds with room to spare
 NO_SPECTRUM = (
     "the spectral engine cannot run this: it needs finufft (extra `fast`), dense points of at most "
     "3 dimensions, a smooth radial kernel, and a tolerance that a frequency grid can meet; "
@@ -39,7 +46,7 @@ NO_SPECTRUM = (
 )
 
 
-def use_native(program: Program, X: Any, Y: Any) -> bool:
+def use_native(program: Program, X: Any, Y: Any, dimensions: int = _SUM_DIMENSIONS) -> bool:
     """Whether the compiled core should run sums of this program."""
     wanted = get_options().engine
     if wanted == "blocked":
@@ -51,7 +58,7 @@ def use_native(program: Program, X: Any, Y: Any) -> bool:
         if not possible or core() is None:
             raise InputError("the native engine cannot run this; use options(engine=None)")
         return True
-    if not possible or _dimensions(program, X) > _NATIVE_DIMENSIONS:
+    if not possible or _dimensions(program, X) > dimensions:
         return False
     if core() is None:
         _warn_that_nothing_is_compiled()
@@ -91,3 +98,47 @@ def _warn_that_nothing_is_compiled() -> None:
         MercerWarning,
         stacklevel=2,
     )
+
+
+def needs_float64(program: Program, X: Any, Y: Any, order: int) -> bool:
+    """Whether these float32 points need float64 sums.
+
+    Because their squared distances, or constants or derivatives of the profile, leave the range of
+    float32; or because derivatives are sums of coordinates that would cancel (clusters far apart).
+    """
+    if getattr(X, "dtype", None) != np.float32 or getattr(Y, "dtype", None) != np.float32:
+        return False
+    if _has_extreme_constants(program.profile):
+        return True
+    slopes = [d for pair in program.derivatives_at_zero for d in pair[: 2 if order else 1]]
+    if any(np.isfinite(d) and abs(d) > 1e25 for d in slopes):
+        return True
+    return any(
+        _distance_needs_float64(program, i, X, Y, order)
+        for i, v in enumerate(program.variables)
+        if isinstance(v, Distance)
+    )
+
+
+def _distance_needs_float64(program: Program, index: int, X: Any, Y: Any, order: int) -> bool:
+    if is_sparse(X) or is_sparse(Y):
+        return order > 0
+    x, y = mapped_points(program.variables[index], X, Y)
+    centre = x.mean(axis=0, dtype=np.float64)
+    radius2 = float(squared_norms(y - centre).max())
+    widest2 = max(radius2, float(squared_norms(x - centre).max()))
+    if widest2 > 0.0 and not _SMALLEST < widest2 < _LARGEST:
+        return True
+    error = bound_on_error(radius2, np.float32)
+    return (
+        order > 0 and radius2 > 0 and recompute_below(program, index, "float32", error, radius2) > 0
+    )
+
+
+@lru_cache(maxsize=1024)
+def _has_extreme_constants(node: Any) -> bool:
+    """Whether a profile has constants too large or too small for float32, such as 1 / l^2."""
+    if isinstance(node, Const):
+        return node.value != 0.0 and not _SMALLEST < abs(node.value) < _LARGEST
+    parts = (getattr(node, name, None) for name in ("left", "right", "gate", "body", "arg"))
+    return any(_has_extreme_constants(part) for part in parts if part is not None)

@@ -10,15 +10,16 @@ from typing import Any
 import numpy as np
 
 from mercer._array import Array
-from mercer.engine._points import as_float32
+from mercer.engine._sizes import as_float32
 from mercer.engine.programs._program import Program
 from mercer.engine.sums._derivatives import Moments, gradient_of, hessian_of
-from mercer.engine.sums._log_shift import by_row, factor
 
 
 @dataclass(frozen=True)
 class Fields:
     """A kernel sum and its derivatives at each query; true values are `value * exp(shift)`.
+
+    A row keeps its direction even if all its weights underflow.
 
     Attributes
     ----------
@@ -28,18 +29,22 @@ class Fields:
         where they are not known (spectral engine, unless the profile is exponential)
     cusp : the sum of the coefficients of the points that coincide with the query, where the
         slope is infinite (their terms are left out of the derivatives); None for smooth profiles
-    shift : the logarithm of the scale of each query, shape (m,)
+    shift : the logarithm of the scale of each query, shape (m,); 0 if not given
     bound : a bound on the error of the values of each element, shape (b,), where
         `options(tolerance=...)` was used; None where the error is rounding only
     """
 
     value: Array
-    gradient: Array | None
-    hessian: Array | None
-    slopes: tuple[Array, ...]
-    cusp: Array | None
-    shift: Array
+    gradient: Array | None = None
+    hessian: Array | None = None
+    slopes: tuple[Array, ...] = ()
+    cusp: Array | None = None
+    shift: Array = None  # type: ignore[assignment]
     bound: Array | None = None
+
+    def __post_init__(self) -> None:
+        if self.shift is None:
+            object.__setattr__(self, "shift", np.zeros(len(self.value)))
 
     def each(self, change: Callable[[Array], Array], bound: Array | None = None) -> Fields:
         """Apply one function to value, gradient, Hessian, slopes and cusp."""
@@ -66,53 +71,35 @@ def empty_fields(program: Program, m: int, batch: int, dim: int, order: int, dty
     hessian = np.empty((*shape, dim, dim), dtype=dtype) if order == 2 else None
     slopes = tuple(np.empty(shape) for _ in program.variables) if order >= 1 else ()
     cusp = np.empty(shape, dtype=dtype) if order >= 1 and any(program.cusps) else None
-    return Fields(np.empty(shape, dtype=dtype), gradient, hessian, slopes, cusp, np.zeros(m))
+    return Fields(np.empty(shape, dtype=dtype), gradient, hessian, slopes, cusp)
 
 
 def from_moments(
     program: Program,
-    moments: list[Moments],
+    moments: Moments,
     queries: list[Array],
     dim: int,
     order: int,
     dtype: Any,
-    shift: Array,
+    shift: Array | None = None,
     bound: Array | None = None,
 ) -> Fields:
-    """Fields from the moments of each element; without derivatives one entry may hold them all.
+    """Fields from moments of all elements, arrays of shape (m, b, ...).
 
     `queries[v]` are the queries where variable v measures them, centred like the points.
     """
-
-    def stacked(arrays: list[Any]) -> Array:
-        return np.stack(arrays, axis=1).astype(dtype, copy=False)
-
-    value = moments[0][("value",)].reshape(len(shift), -1).astype(dtype, copy=False)
+    value = moments[("value",)].astype(dtype, copy=False)
     if order == 0:
-        return Fields(value, None, None, (), None, shift, bound)
-    value = stacked([part[("value",)] for part in moments])
-    gradient = stacked([gradient_of(program, part, queries, dim) for part in moments])
+        return Fields(value, shift=shift, bound=bound)  # type: ignore[arg-type]
+    gradient = gradient_of(program, moments, queries, dim).astype(dtype, copy=False)
     hessian = None
     if order == 2:
-        hessian = stacked([hessian_of(program, part, queries, dim) for part in moments])
-    zero = np.zeros(len(shift))
-    slopes = tuple(
-        np.stack([part.get(("sum", v), zero) for part in moments], axis=1, dtype=np.float64)
-        for v in range(len(program.variables))
-    )
-    cusp = stacked([part[("cusp",)] for part in moments]) if any(program.cusps) else None
-    return Fields(value, gradient, hessian, slopes, cusp, shift, bound)
-
-
-def unshifted(
-    value: Array,
-    gradient: Array | None = None,
-    hessian: Array | None = None,
-    slopes: tuple[Array, ...] = (),
-    bound: Array | None = None,
-) -> Fields:
-    """Fields with shift 0 and no cusps."""
-    return Fields(value, gradient, hessian, slopes, None, np.zeros(len(value)), bound)
+        hessian = hessian_of(program, moments, queries, dim).astype(dtype, copy=False)
+    known = range(len(program.variables))
+    sums = (moments.get(("first", v)) for v in known)
+    slopes = tuple(np.zeros(value.shape) if s is None else s[..., 0] for s in sums)
+    cusp = moments[("cusp",)].astype(dtype, copy=False) if any(program.cusps) else None
+    return Fields(value, gradient, hessian, slopes, cusp, shift, bound)  # type: ignore[arg-type]
 
 
 def total(parts: list[Fields]) -> Fields:
@@ -128,6 +115,8 @@ def side_by_side(parts: list[Fields]) -> Fields:
 def _at_common_shift(
     parts: list[Fields], join: Callable[[list[Array]], Any], join_bounds: Callable[[Any], Array]
 ) -> Fields:
+    if len(parts) == 1:
+        return parts[0]
     high = np.max([p.shift for p in parts], axis=0)
     scales = [factor(p.shift, high) for p in parts]
 
@@ -140,6 +129,21 @@ def _at_common_shift(
             [np.zeros(p.value.shape[1]) if p.bound is None else p.bound for p in parts]
         )
     return _joined(parts, scaled_and_joined, high, bound)
+
+
+def factor(shift: Array, high: Array) -> Array:
+    """What sums at `shift` are multiplied by to bring them to the shift `high`."""
+    return np.exp(np.where(shift == high, 0.0, shift - finite(high)))
+
+
+def finite(shift: Array) -> Array:
+    """The shift, with 0 where it is infinite (every weight is zero)."""
+    return np.where(np.isfinite(shift), shift, 0.0)
+
+
+def by_row(array: Array, scale: Array) -> Array:
+    """Multiply row j of an array of any number of axes by scale[j]."""
+    return array * scale.reshape(-1, *(1,) * (array.ndim - 1))
 
 
 def mixed(inner: Fields, B: Array) -> Fields:

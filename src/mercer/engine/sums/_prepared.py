@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -10,16 +11,21 @@ import numpy as np
 
 from mercer._array import Array
 from mercer._config import get_options, options
-from mercer.engine._points import as_float32, as_float64, n_columns, n_rows
-from mercer.engine._tiling import pieces
-from mercer.engine.pairs._float32 import needs_float64
+from mercer.engine._sizes import as_float32, as_float64, n_columns, n_rows, pieces
 from mercer.engine.programs._coef import Coef, Dense, LowRank, SingleFeatures, Stacked
 from mercer.engine.programs._program import Program
-from mercer.engine.sums import _blocked, _native, _paired_blas
-from mercer.engine.sums._choice import NO_SPECTRUM, can_transform, native_elements, use_native
-from mercer.engine.sums._fields import Fields, in_float32, mixed, side_by_side, total, unshifted
+from mercer.engine.sums import _blocked, _native
+from mercer.engine.sums._choice import (
+    GRAM_DIMENSIONS,
+    NO_SPECTRUM,
+    can_transform,
+    native_elements,
+    needs_float64,
+    use_native,
+)
+from mercer.engine.sums._fields import Fields, in_float32, mixed, side_by_side, total
 from mercer.engine.sums._native import NativeSum
-from mercer.engine.sums._rowwise import rowwise_fields
+from mercer.engine.sums._pairwise import rowwise_fields
 from mercer.engine.sums._spectral import SpectralSum, slope_ratio, spectral_sum
 from mercer.exceptions import InputError
 
@@ -35,7 +41,7 @@ def gram(program: Program, X: Any, Y: Any) -> Array:
         same = X is Y
         X = as_float64(X)
         return as_float32(gram(program, X, X if same else as_float64(Y)))
-    run = _native.gram if use_native(program, X, Y) else _blocked.gram
+    run = _native.gram if use_native(program, X, Y, GRAM_DIMENSIONS) else _blocked.gram
     return run(program, X, Y)
 
 
@@ -94,25 +100,21 @@ def prepare(
     >>> density.fields(np.array([[0.5]]), order=1).gradient.ravel()
     array([0.])
     """
-    return PreparedSum(program, X, coef, True, n_queries, tolerance, slopes)
+    return PreparedSum(program, X, coef, n_queries, tolerance, slopes)
 
 
+@dataclass(eq=False)
 class PreparedSum:
     """Elements sum_i a_i k(x_i, .) on fixed points, for many sets of queries; see `prepare`."""
 
-    def __init__(
-        self,
-        program: Program,
-        X: Any,
-        coef: Coef,
-        keep: bool = True,
-        n_queries: int = 0,
-        tolerance: float | None = None,
-        slopes: bool = False,
-    ) -> None:
-        self.program, self.X, self.coef = program, X, coef
-        self._settings = keep, n_queries, tolerance, slopes
-        self._kept: dict[Any, Any] = {}
+    program: Program
+    X: Any
+    coef: Coef
+    n_queries: int = 0
+    tolerance: float | None = None
+    slopes: bool = False
+    keep: bool = True
+    _kept: dict[Any, Any] = field(default_factory=dict)
 
     def fields(
         self,
@@ -138,10 +140,8 @@ class PreparedSum:
         exact : bool
             Sum to rounding, whatever tolerance is allowed.
         """
-        _, _, tolerance, slopes = self._settings
-        changes: dict[str, Any] = {} if tolerance is None else {"tolerance": tolerance}
-        spectral = get_options().engine == "spectral"
-        if spectral and (exact or (slopes and math.isnan(slope_ratio(self.program)))):
+        changes: dict[str, Any] = {} if self.tolerance is None else {"tolerance": self.tolerance}
+        if get_options().engine == "spectral" and (exact or not self._has_spectrum):
             changes["engine"] = None
         if exact:
             changes["tolerance"] = 0.0
@@ -172,12 +172,12 @@ class PreparedSum:
             f = mixed(inner, coef.right)
         else:
             return self._dense(coef, Y, order, shifted)
-        return self._noise_redone(f, Y, order, True) if shifted else f
+        return f if f.bound is None else self._redone(f, Y, coef, order, False, shifted)
 
     def _part(self, name: Any, X: Any, coef: Coef) -> PreparedSum:
         """A part of this sum: other points or coefficients, the same settings."""
         if name not in self._kept:
-            self._kept[name] = PreparedSum(self.program, X, coef, *self._settings)
+            self._kept[name] = replace(self, X=X, coef=coef, _kept={})
         return self._kept[name]  # type: ignore[no-any-return]
 
     def _dense(self, coef: Dense, Y: Any, order: int, shifted: bool) -> Fields:
@@ -189,19 +189,13 @@ class PreparedSum:
                 return part._fields(Y, order, False, True)
         spectral = self._spectral(coef, Y)
         if spectral is not None:
-            f = spectral.fields(Y, order)
-            return self._noise_redone(f, Y, order, shifted)
-        program, X = self.program, self.X
-        size = native_elements(n_columns(X), order) if order else coef.shape[1]
-        if size == 0 or not use_native(program, X, Y):
-            return _blocked.fields(program, X, Y, coef, order=order, shifted=shifted)
-        parts = [self._native(coef, part)(Y, order) for part in pieces(coef.shape[1], size)]
-        f = parts[0] if len(parts) == 1 else side_by_side(parts)
-        if not shifted:
-            return f
-        if f.bound is not None:
-            return self._noise_redone(f, Y, order, True)
-        return self._underflow_redone(f, Y, coef, order, False)
+            return self._redone(spectral.fields(Y, order), Y, coef, order, False, shifted)
+        size = native_elements(n_columns(self.X), order) if order else coef.shape[1]
+        if size == 0 or not use_native(self.program, self.X, Y):
+            return _blocked.fields(self.program, self.X, Y, coef, order, False, shifted)
+        parts = [self._native(some, coef.array)(Y, order) for some in pieces(coef.shape[1], size)]
+        f = side_by_side(parts)
+        return self._redone(f, Y, coef, order, False, True) if shifted else f
 
     @cached_property
     def _used_points(self) -> Array | None:
@@ -210,32 +204,33 @@ class PreparedSum:
         used = np.any(self.coef.array != 0, axis=1)
         return None if used.all() or not used.any() else used
 
-    def _native(self, coef: Dense, elements: slice) -> NativeSum:
+    def _native(self, elements: slice, A: Array) -> NativeSum:
+        """Some of the elements with coefficients A, by the compiled core."""
         key = "native", elements.start, elements.stop
         if key not in self._kept:
-            keep, n_queries, *_ = self._settings
-            self._kept[key] = NativeSum(
-                self.program, self.X, coef.array[:, elements], keep=keep, n_queries=n_queries
-            )
+            A = A[:, elements]
+            self._kept[key] = NativeSum(self.program, self.X, A, self.keep, self.n_queries)
         return self._kept[key]  # type: ignore[no-any-return]
+
+    @property
+    def _has_spectrum(self) -> bool:
+        """Whether spectral sums have the slopes that are needed."""
+        return not (self.slopes and math.isnan(slope_ratio(self.program)))
 
     def _spectral(self, coef: Dense, Y: Any) -> SpectralSum | None:
         """The transformed elements; None if this call is not for the spectral engine."""
         wanted, tolerance = get_options().engine, get_options().tolerance
-        if wanted not in (None, "spectral") or (wanted is None and tolerance == 0.0):
-            return None
-        _, n_queries, _, slopes = self._settings
         forced = wanted == "spectral"
-        pairs = float(n_rows(self.X)) * max(n_rows(Y), n_queries)
-        if not forced and (
-            pairs < _SPECTRAL_PAIRS or (slopes and math.isnan(slope_ratio(self.program)))
-        ):
-            return None
+        if not forced:
+            if wanted is not None or tolerance == 0.0 or not self._has_spectrum:
+                return None
+            if float(n_rows(self.X)) * max(n_rows(Y), self.n_queries) < _SPECTRAL_PAIRS:
+                return None
         key = "spectral", forced, tolerance
         if key not in self._kept:
             possible = can_transform(self.program, self.X, Y)
             self._kept[key] = possible and spectral_sum(
-                self.program, self.X, Y, coef.array, tolerance, n_queries, forced=forced
+                self.program, self.X, Y, coef.array, tolerance, self.n_queries, forced=forced
             )
         made: SpectralSum | None = self._kept[key] or None
         if forced and made is None:
@@ -244,22 +239,19 @@ class PreparedSum:
 
     def _paired(self, coef: Dense | LowRank, Y: Any, order: int, shifted: bool) -> Fields:
         """Element j at query j."""
-        program, X = self.program, self.X
-        f = None
-        if native_elements(n_columns(X), order) and use_native(program, X, Y):
-            f = _native.paired_fields(program, X, Y, coef, order=order)
-        elif order == 1 and get_options().engine is None:
-            f = _paired_blas.fields(program, X, Y, coef)
-        if f is None:
-            return _blocked.fields(program, X, Y, coef, order=order, paired=True, shifted=shifted)
-        return self._underflow_redone(f, Y, coef, order, True) if shifted else f
+        X = self.X
+        if not (native_elements(n_columns(X), order) and use_native(self.program, X, Y)):
+            return _blocked.fields(self.program, X, Y, coef, order, True, shifted)
+        ones = np.ones((n_rows(X), 1), dtype=X.dtype)
+        f = self._native(slice(None), ones)(Y, order, coef).only_element()
+        return self._redone(f, Y, coef, order, True, shifted)
 
     def _selected(self, coef: SingleFeatures, Y: Any, order: int, shifted: bool) -> Fields:
         """All queries against elements that are single features."""
         if order == 0 and not shifted:
             value = gram(self.program, Y, self.X[coef.index])
             value *= coef.value.astype(value.dtype)
-            return unshifted(value)
+            return Fields(value)
         blocks = []
         for some in pieces(coef.index.shape[0], _SELECTED):
             points, values = self.X[coef.index[some]], np.diag(coef.value[some])
@@ -267,42 +259,31 @@ class PreparedSum:
             blocks.append(part._fields(Y, order, False, shifted))
         return side_by_side(blocks)
 
-    def _noise_redone(self, f: Fields, Y: Any, order: int, shifted: bool) -> Fields:
-        """Sum noisy rows again, to rounding: an allowed error is noise in the tails.
-
-        Rows are noisy if they are NaN (outside of a grid) or, where sums are to be accurate
-        relative to themselves, have an element not far above its error bound. Rows with a shift
-        were computed again before.
-        """
-        if f.bound is None:
-            return f
-        small = ~(np.abs(f.value) >= (_NOISE * f.bound if shifted else -np.inf))
-        rows = np.flatnonzero(small.any(axis=1) & (f.shift == 0.0))
-        if rows.size:
-            with options(engine=None, tolerance=0.0):
-                f.put(rows, self._fields(Y[rows], order, False, shifted))
-        return f
-
-    def _underflow_redone(
-        self, f: Fields, Y: Any, coef: Dense | LowRank, order: int, paired: bool
+    def _redone(
+        self, f: Fields, Y: Any, coef: Coef, order: int, paired: bool, shifted: bool
     ) -> Fields:
-        """Sum rows that are tiny or not finite again, in log space: they have no digits.
+        """Sum again the rows that are not accurate.
 
-        Sums may be tiny because terms cancel, too; then this is in vain, which does no harm.
+        With a bound, an allowed error is noise in the tails. Rows are summed again to rounding if
+        they are NaN (outside of a grid) or, where sums are to be accurate relative to themselves,
+        have an element not far above its bound; rows with a shift were computed again before.
+        Without a bound, `shifted` rows that are tiny or not finite have no digits, and are summed
+        again in log space. (Where they are tiny because terms cancel, that does no harm.)
         """
-        scale = float(np.abs(coef.array).max()) if isinstance(coef, Dense) else 1.0
-        if self.program.log_profile is None or scale == 0.0:
-            return f
-        size = np.zeros(len(f.value))
-        for part in (f.value, *f.slopes):
-            size = np.maximum(size, np.abs(part).reshape(len(part), -1).max(axis=1))
-        least = _SMALLEST[str(f.value.dtype)] * scale
-        rows = np.flatnonzero(~((size > least) & np.isfinite(size)))
-        if rows.size:
-            some = coef.columns(rows) if paired else coef
-            assert isinstance(some, Dense | LowRank)
-            again = _blocked.fields(
-                self.program, self.X, Y[rows], some, order=order, paired=paired, shifted=True
-            )
-            f.put(rows, again)
+        if f.bound is not None:
+            small = ~(np.abs(f.value) >= (_NOISE * f.bound if shifted else -np.inf))
+            rows = np.flatnonzero(small.any(axis=1) & (f.shift == 0.0))
+            if rows.size:
+                with options(engine=None, tolerance=0.0):
+                    f.put(rows, self._fields(Y[rows], order, paired, shifted))
+        elif shifted and self.program.log_profile is not None and isinstance(coef, Dense | LowRank):
+            scale = float(np.abs(coef.array).max()) if isinstance(coef, Dense) else 1.0
+            sizes = [np.abs(a).reshape(len(a), -1).max(axis=1) for a in (f.value, *f.slopes)]
+            size = np.max(sizes, axis=0)
+            least = _SMALLEST[str(f.value.dtype)] * scale
+            rows = np.flatnonzero(~((size > least) & np.isfinite(size)))
+            if rows.size and scale > 0.0:
+                queries, some = Y[rows], coef.columns(rows) if paired else coef
+                log = _blocked.fields(self.program, self.X, queries, some, order, paired, True)
+                f.put(rows, log)
         return f

@@ -59,12 +59,11 @@ class Spectrum(OfBlocks):
     domain = Sequences()
 
     def _block(self, X: Any, Y: Any = None) -> Array:
-        counts, size = _counts(_encoded(X) if Y is None else _encoded(X, Y), self.length)
-        return (
-            squared_norms(counts[0], size)
-            if Y is None
-            else inner_products(counts[0], counts[1], size)
-        )
+        if Y is None:
+            (x,), size = _counts(_encoded(X), self.length)
+            return squared_norms(x, size)
+        (x, y), size = _counts(_encoded(X, Y), self.length)
+        return inner_products(x, y, size)
 
 
 def _decay(value: Any, name: str) -> float:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from mercer._array import Array, Points, as_points, as_weights, is_sparse
-from mercer._threads import single_threaded_blas
+from mercer._threads import interruptible, single_threaded_blas
 from mercer.engine import Distance
 from mercer.exceptions import InputError
 from mercer.kernels import Gaussian, Kernel, Vectors, median_scale
@@ -119,7 +119,7 @@ def _residual_variances(X: Array, w: Array) -> Array | None:
     Z /= np.linalg.norm(Z, axis=0)
     scale = np.asarray(w @ (X - w @ X) ** 2)
     with single_threaded_blas():
-        s, V = np.linalg.eigh(Z.T @ Z)
+        s, V = interruptible(np.linalg.eigh, Z.T @ Z)
     if s[0] <= len(s) * 100.0 * _EPS * s[-1]:
         return None
     return np.asarray(scale / ((V**2) @ (1.0 / s)))

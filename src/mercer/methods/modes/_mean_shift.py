@@ -13,7 +13,7 @@ from mercer.engine import pieces
 from mercer.exceptions import InputError
 from mercer.methods.modes._ascent import Ascent, Ends
 from mercer.methods.modes._basins import is_proved_maximum
-from mercer.methods.modes._density_sum import DensitySum, heights, is_held
+from mercer.methods.modes._density_sum import DensitySum, is_held
 from mercer.methods.modes._leaving import SAME
 from mercer.methods.modes._merging import merge_ends
 
@@ -202,7 +202,7 @@ def _described(
     rank = np.full(len(modes) + 1, -1)  # one more: -1 stays -1
     rank[order] = np.arange(len(order))
     modes, d = modes[order], target.dim
-    value = heights(target.at(modes, exact=True)) * np.exp(target.log_unit)
+    value = target.values(modes, exact=True) * np.exp(target.log_unit)
     eigenvalues, proved = np.full((len(modes), d), np.nan), np.zeros(len(modes), dtype=bool)
     if target.has_few_columns if curvature is None else curvature:
         eigenvalues, proved = _eigenvalues(target, modes), is_proved_maximum(target, modes)

@@ -10,7 +10,7 @@ import numpy as np
 from mercer._array import Array, Points, as_weights, is_sparse, positive_int
 from mercer._progress import Callback
 from mercer._random import as_generator
-from mercer._threads import single_threaded_blas
+from mercer._threads import interruptible, single_threaded_blas
 from mercer.engine import n_columns, n_rows, pieces
 from mercer.exceptions import InputError
 from mercer.kernels import Kernel
@@ -207,7 +207,7 @@ class LandmarkScatter:
         mean = self.first / self.mass if centred else np.zeros_like(self.first)
         scatter = self.second - self.mass * np.outer(mean, mean)
         with single_threaded_blas():
-            values, vectors = np.linalg.eigh(0.5 * (scatter + scatter.T))
+            values, vectors = interruptible(np.linalg.eigh, 0.5 * (scatter + scatter.T))
         values, vectors = values[::-1], vectors[:, ::-1]
         lost = max(self.own - float(np.trace(self.second)), 0.0)
         total = float(values.sum()) + lost

@@ -56,9 +56,8 @@ def test_paired_sums_of_the_core(isa, kernel, n, m, rng, monkeypatch):
 @pytest.mark.parametrize("isa", ISAS)
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 @pytest.mark.parametrize("kernel", [k for k in KERNELS[:6] if not any(k.program.cusps)], ids=repr)
-def test_many_dimensions_take_one_pass_over_tiles(isa, dtype, kernel, rng, monkeypatch):
+def test_paired_sums_in_many_dimensions(isa, dtype, kernel, rng, monkeypatch):
     monkeypatch.setenv("MERCER_ISA", isa)
-    monkeypatch.setattr("mercer.engine.sums._paired_blas._POINTS", 64)
     X, Y, coef = problem(rng, 150, 90, 230, dtype)
     X, Y = X / 8, Y / 8
     with mc.options(engine="blocked"):

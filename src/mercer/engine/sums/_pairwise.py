@@ -1,0 +1,173 @@
+"""Kernels pair by pair: k(x_j, y_j) with derivatives, the diagonal, and dense derivatives."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from mercer._array import Array
+from mercer._threads import map_threads
+from mercer.engine._sizes import (
+    as_float32,
+    as_float64,
+    dense,
+    n_columns,
+    n_rows,
+    pieces,
+    tile_dtype,
+)
+from mercer.engine.pairs._tiles import (
+    Pairs,
+    from_log,
+    mapped_points,
+    rowwise_variables,
+    tile_jet,
+    without_cusps,
+)
+from mercer.engine.programs._jets import is_zero
+from mercer.engine.programs._maps import pull_all, pull_both
+from mercer.engine.programs._program import Distance, Dot, Gap, Norm, Program, Variable, maps_of
+from mercer.engine.sums._choice import needs_float64
+from mercer.engine.sums._derivatives import Moments, direction, with_one
+from mercer.engine.sums._fields import Fields, finite, from_moments
+from mercer.exceptions import DerivativeError
+
+
+def diagonal(program: Program, X: Any) -> Array:
+    """k(x_i, x_i), shape (n,)."""
+    single = program.diagonal
+    jet = tile_jet(
+        single.profile, rowwise_variables(single, X, X), 0, (n_rows(X),), tile_dtype(X, X)
+    )
+    return np.array(jet.value)  # a copy: the value may be one number, broadcast
+
+
+def rowwise_fields(
+    program: Program, X: Any, Y: Any, coef: Array, order: int, shifted: bool
+) -> Fields:
+    """Element j is coef[j] k(x_j, .), taken at query j: one kernel value per query."""
+    inputs = rowwise_variables(program, X, Y)
+    m, dtype = n_rows(Y), tile_dtype(X, Y)
+    shift = np.zeros(m)
+    if shifted and program.log_profile is not None:
+        log = tile_jet(program.log_profile, inputs, order, (m,), dtype)
+        shift = np.asarray(log.value, dtype=np.float64)
+        jet = from_log(log, finite(shift))
+    else:
+        jet = tile_jet(program.profile, inputs, order, (m,), dtype)
+    jet, at_cusp = without_cusps(program, jet, inputs)
+    coef = coef.astype(jet.value.dtype)
+    points, queries = _about_the_points(program, X, Y) if order else ([], [])
+    moments = _moments(jet.each(lambda a: a * coef), points)
+    if order:
+        moments[("cusp",)] = np.where(at_cusp, coef, 0) if at_cusp is not None else 0 * coef
+    moments = {key: array[:, None] for key, array in moments.items()}  # one element
+    f = from_moments(program, moments, queries, n_columns(Y), order, dtype, shift)
+    return f.only_element()
+
+
+def _about_the_points(program: Program, X: Any, Y: Any) -> tuple[list[Array], list[Array]]:
+    """Points and queries of each variable about each query's own point, so that nothing cancels.
+
+    For distances z_i = 0 and z = y - x; inner products and norms need the true coordinates.
+    """
+    points, queries = [], []
+    for v in program.variables:
+        x, y = map(dense, mapped_points(v, X, Y))
+        about = x if isinstance(v, Distance) else 0.0
+        points.append(with_one(v, x - about, np.float64))
+        queries.append(y - about)
+    return points, queries
+
+
+def _moments(weights: Any, points: list[Array]) -> Moments:
+    """Moments with a single point per query."""
+    moments: Moments = {("value",): np.asarray(weights.value, dtype=np.float64)}
+    for v, W in enumerate(weights.first):
+        if not is_zero(W):
+            moments[("first", v)] = W[:, None] * points[v]
+    for v, row in enumerate(weights.second):
+        for w in range(v, len(row)):
+            if not is_zero(row[w]):
+                outer = points[v][:, :, None] * points[w][:, None, :]
+                moments[("second", v, w)] = row[w][:, None, None] * outer
+    return moments
+
+
+def input_gradient(program: Program, X: Any, Y: Any) -> Array:
+    """d k(x_i, y_j) / d x_i, shape (n, m, d)."""
+    return _derivative(program, X, Y, mixed=False)
+
+
+def input_mixed(program: Program, X: Any, Y: Any) -> Array:
+    """d^2 k(x_i, y_j) / d x_i d y_j', shape (n, m, d, d)."""
+    return _derivative(program, X, Y, mixed=True)
+
+
+def require_derivatives(program: Program) -> None:
+    """Raise unless the kernel has derivatives in its arguments."""
+    if not program.has_derivatives:
+        raise DerivativeError(
+            "this kernel is known by its values only (a function of blocks or of coordinates, a "
+            "feature map, or a precomputed matrix), so it has no derivatives; use a kernel with a "
+            "profile"
+        )
+
+
+def _derivative(program: Program, X: Any, Y: Any, *, mixed: bool) -> Array:
+    require_derivatives(program)
+    order = 2 if mixed else 1
+    if needs_float64(program, Y, X, order):
+        wide = _derivative(program, as_float64(X), as_float64(Y), mixed=mixed)
+        return as_float32(wide)
+    pairs = Pairs(program, Y, X, order=order)
+    n, m, dim = n_rows(X), n_rows(Y), n_columns(X)
+    out = np.zeros((n, m, dim, dim) if mixed else (n, m, dim), dtype=pairs.dtype)
+
+    @np.errstate(over="ignore", invalid="ignore")  # where the profile overflows
+    def job(rows: slice) -> None:
+        inputs = pairs.tile(rows, slice(0, m))
+        jet = tile_jet(program.profile, inputs, order, (rows.stop - rows.start, m), pairs.dtype)
+        jet, at_cusp = without_cusps(program, jet, inputs)
+        directions = [_directions(v, pairs, rows) for v in program.variables]
+        for v, kind in enumerate(program.variables):
+            first, by_x = jet.first[v], directions[v][0]
+            if is_zero(first):
+                continue
+            if not mixed:
+                out[rows] += pull_all(maps_of(kind), first[..., None] * by_x, dim)
+                continue
+            curvature = {Distance: -2.0, Dot: 1.0}.get(type(kind), 0.0)
+            identity = curvature * first[..., None, None] * np.eye(by_x.shape[-1])
+            out[rows] += pull_both(maps_of(kind), maps_of(kind), identity, dim)
+            for w, other in enumerate(program.variables):
+                if not is_zero(jet.second[v][w]):
+                    outer = by_x[..., :, None] * directions[w][1][..., None, :]
+                    part = jet.second[v][w][..., None, None] * outer
+                    out[rows] += pull_both(maps_of(kind), maps_of(other), part, dim)
+        if mixed and at_cusp is not None:
+            out[rows][at_cusp] = np.nan  # the derivative does not exist there
+
+    per_row = max(1, m * dim * (dim if mixed else 1))
+    map_threads(job, list(pieces(n, max(1, (1 << 18) // per_row))))
+    return out
+
+
+def _directions(v: Variable, pairs: Pairs, rows: slice) -> tuple[Array, Array]:
+    """d v / d z_x and d v / d z_y for every pair, shape (rows, m, p)."""
+    columns_of, rows_of = pairs.mapped(v)
+    x, y = dense(rows_of[rows]), dense(columns_of)
+    row, column = x[:, None, :], y[None, :, :]
+    alpha, beta, gamma = direction(v)
+    by_x = alpha * row + beta * column + gamma
+    match v:
+        case Distance() | Gap():
+            by_y = -by_x
+        case Dot():
+            by_y = row + 0.0 * column
+        case Norm(of="column"):
+            by_y = 2.0 * column + 0.0 * row
+        case _:
+            by_y = 0.0 * by_x
+    return by_x + 0.0 * column, by_y
