@@ -88,7 +88,7 @@ def test_inverse_multiquadrics_in_range():
 def test_degrees():
     for degree in (2**53 + 1, 10**400):
         for make in (mc.Polynomial, VovkPolynomial):
-            with pytest.raises(mc.InputError, match=r"degree must be at most 2\*\*53"):
+            with pytest.raises(mc.InputError, match="degree must be at most"):
                 make(degree)
     with pytest.raises(mc.InputError, match=r"the kernel at the origin, overflows"):
         mc.Polynomial(3, 1.0, 1e200)

@@ -24,8 +24,8 @@ _scale = partial(positive_length, limit=1e150)
 
 def _degree(value: Any, name: str) -> int:
     degree = positive_int(value, name)
-    if degree > 2**53:
-        raise InputError(f"{name} must be at most 2**53, got {degree}")
+    if degree > 10**18 or int(float(degree)) != degree:
+        raise InputError(f"{name} must be at most 10**18, and exact in float64, got {degree}")
     return degree
 
 
