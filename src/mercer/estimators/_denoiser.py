@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.base import OneToOneFeatureMixin
 from sklearn.utils.validation import check_is_fitted
 
-from mercer._array import Array, Points, is_sparse
+from mercer._array import Array, Points, is_sparse, unmasked
 from mercer.estimators._base import FloatTransformerMixin, SubspaceEstimator
 from mercer.estimators._kernel_parameter import is_auto
 from mercer.estimators._kernel_pca import KernelPCA
@@ -148,6 +148,6 @@ class KernelDenoiser(OneToOneFeatureMixin, FloatTransformerMixin, SubspaceEstima
         X = self._new_rows(X)
         with self._threads():
             if y is not None and np.shape(y) == np.shape(X):
-                clean = scaled(self.scaler_, np.asarray(y, dtype=np.float64))
+                clean = scaled(self.scaler_, np.asarray(unmasked(y, "y"), dtype=np.float64))
                 return -float(np.mean((self.denoiser_(X) - clean) ** 2))
             return -held_out_risk(self.denoiser_, X).at(self.trust_)

@@ -6,14 +6,15 @@ from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.utils.validation import _check_feature_names_in, check_is_fitted, validate_data
+from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
 from mercer._array import Array
 from mercer.estimators._base import FloatTransformerMixin, KernelEstimator
 from mercer.estimators._kernel_parameter import is_auto, resolve_kernel
-from mercer.estimators._validation import check_weights
+from mercer.estimators._validation import check_weights, validated
 from mercer.exceptions import InputError
 from mercer.methods import Filter, fit_imputer
+from mercer.methods.imputation._imputer import masked_as_nan
 
 
 @dataclass(eq=False, repr=False)
@@ -87,7 +88,7 @@ class KernelImputer(FloatTransformerMixin, KernelEstimator):
     n_jobs: int | None = None
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> KernelImputer:
-        """Complete the rows of X, with NaN where missing, and learn to complete others.
+        """Complete the rows of X, NaN or masked where missing, and learn to complete others.
 
         With `sample_weight`, a weight of 2 is the same as repeating the row; y is ignored.
         """
@@ -143,7 +144,8 @@ class KernelImputer(FloatTransformerMixin, KernelEstimator):
 
     def _validated(self, X: Any, *, reset: bool) -> Array:
         types = [np.float64, np.float32]
-        X = validate_data(self, X, dtype=types, ensure_all_finite="allow-nan", reset=reset)
+        X = masked_as_nan(X)
+        X = validated(self, X, dtype=types, ensure_all_finite="allow-nan", reset=reset)
         return np.asarray(X)
 
     def __sklearn_tags__(self) -> Any:

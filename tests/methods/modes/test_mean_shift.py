@@ -370,3 +370,18 @@ def test_nothing_depends_on_units(unit, rng):
         assert found.complete
     plain, scaled = (mc.convergence_bandwidth(mc.Gaussian(s), X * s).value for s in (1.0, unit))
     assert scaled == pytest.approx(plain * unit, rel=1e-6)
+
+
+def test_no_start_has_reached_a_mode():
+    psi = mc.mean_embedding(mc.RationalQuadratic(0.5, 1.0), [[0.0, 0.0], [1.0, 0.0]])
+    found = mc.mean_shift(psi, [[40.0, 3.0]], max_iter=1)
+    assert found.points.shape == (0, 2)
+    assert found.labels.tolist() == [-1]
+
+
+@pytest.mark.parametrize("kernel", [mc.Laplace(30.0), mc.RationalQuadratic(1.0, 2.0)], ids=repr)
+def test_an_outlier_and_heavy_tails_or_cusps(kernel, rng):
+    X = np.vstack([rng.normal(size=(40, 1)), [[1e25]]])
+    labels = mc.mean_shift(mc.mean_embedding(kernel, X)).labels
+    assert (labels[:-1] == labels[0]).all()
+    assert labels[-1] not in (-1, labels[0])

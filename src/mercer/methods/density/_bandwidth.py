@@ -15,6 +15,7 @@ from mercer._array import Array, as_vector, is_sparse
 from mercer.engine import Dense, Program, apply_all, evaluate
 from mercer.exceptions import InputError
 from mercer.kernels import Gaussian, Kernel
+from mercer.linalg._inputs import check_kernel
 from mercer.methods.density._normaliser import log_normaliser, log_radial_integral, radial_parts
 from mercer.space._points import unique
 
@@ -85,10 +86,12 @@ def density_scale(
         known = ", ".join(map(repr, BANDWIDTH_RULES))
         raise InputError(f"rule must be one of {known}, got {rule!r}")
     kernel = Gaussian() if kernel is None else kernel
+    check_kernel(kernel)
     X, w = _counted_rows(kernel, X, weights)
     length = float(getattr(kernel, "length_scale", 1.0))
     if rule == "likelihood":
-        return length * _most_likely(kernel, X, w)
+        extent = float(np.max(np.ptp(X, axis=0)))  # squares of very small lengths underflow
+        return length * extent * _most_likely(kernel, X / extent, w)
     constant = np.flatnonzero(np.ptp(X, axis=0) == 0)
     if constant.size:
         raise InputError(
@@ -141,11 +144,7 @@ def column_spreads(X: Array, w: Array) -> Array:
     extent = np.ptp(X, axis=0)
     gap = (X - (w @ X) / n) / np.where(extent > 0.0, extent, 1.0)  # tiny squares would underflow
     deviation: Array = np.where(extent > 0.0, extent * np.sqrt((w @ gap**2) / (n - 1.0)), 0.0)
-    order = np.argsort(X, axis=0, kind="stable")
-    below = np.cumsum(w[order], axis=0)
-    values = np.take_along_axis(X, order, axis=0)
-    at = [np.argmax(below >= q * n * (1 - 1e-12), axis=0) for q in (0.25, 0.75)]
-    low, high = (np.take_along_axis(values, a[None, :], axis=0)[0] for a in at)
+    low, high = np.quantile(X, (0.25, 0.75), axis=0, weights=w, method="inverted_cdf")
     robust = (high - low) / _NORMAL_QUARTILES
     return np.where(robust > 0, np.minimum(robust, deviation), deviation)
 
@@ -159,6 +158,8 @@ def _counted_rows(kernel: Kernel, X: Any, weights: Any) -> tuple[Array, Array]:
     if np.any(raw < 0):
         raise InputError(f"weights must be >= 0, got {float(raw.min())!r}")
     used = raw > 0
+    if not used.any():
+        raise InputError("weights must not all be zero")
     rows, group = unique(X[used].astype(np.float64))
     if len(rows) < 2:
         raise InputError(
@@ -190,7 +191,8 @@ def _most_likely(kernel: Kernel, X: Array, w: Array) -> float:
         width = kernel_deviation(kernel, X.shape[1])
     except InputError:  # heavy tails
         width = 1.0
-    start = math.log(_normal_scale(X, w, "silverman") / width)
+    rows = w * (len(w) / w.sum())  # the likelihood does not change with the sum of the weights
+    start = math.log(_normal_scale(X, rows, "silverman") / width)
     best = 0
     for _ in range(_DOUBLINGS):  # until it is better than two neighbours on each side
         around = [best + step for step in (-2, -1, 0, 1, 2)]
@@ -226,9 +228,10 @@ class LeaveOneOutLikelihood:
 
     def __call__(self, log_factor: float) -> float:
         """At one length scale."""
-        w, d, n = self.w, self.X.shape[1], float(self.w.sum())
+        w, n = self.w, float(self.w.sum())
+        log_Z = self._log_Z + self.X.shape[1] * log_factor  # raises unless k is a density
         sums = self.log_sums_of_others(math.exp(log_factor))
-        return float(w @ (sums - np.log(n - w)) / n - self._log_Z - d * log_factor)
+        return float((w / n) @ (sums - np.log(n - w)) - log_Z)
 
     def log_sums_of_others(self, factor: float) -> Array:
         """log sum_(j != i) w_j k(x_i, x_j): one half against the other, and so on in each half.

@@ -119,8 +119,8 @@ def convergence_bandwidth(kernel: Kernel, X: Any, *, centre: Any = None) -> Conv
     widths it cannot tell clusters apart. Outside of the ball the Hessian may be singular.
 
     Gaussian: h0 = 2 R. Inverse multiquadric: factor 2 R sqrt((2p + 1) / c). Epanechnikov: every
-    point of the ball must be in the window of every other. Laplace, and every profile with a
-    cusp: infinite, because rho > 1 near 0.
+    point of the ball must be in the window of every other. Every profile with a cusp, such as
+    Laplace's: infinite, because rho > 1 near 0.
 
     Parameters
     ----------
@@ -134,11 +134,6 @@ def convergence_bandwidth(kernel: Kernel, X: Any, *, centre: Any = None) -> Conv
     Returns
     -------
     ConvergenceBandwidth
-
-    Raises
-    ------
-    InputError
-        If the kernel is not a decreasing profile of one squared distance.
 
     See Also
     --------

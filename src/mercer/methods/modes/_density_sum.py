@@ -147,13 +147,15 @@ class DensitySum:
         value, gradient, slope, hessian, shift, pull = self._added(Z, order, exact)
         cusp = None
         if self.has_cusps:
-            cusp = pull * np.exp(-shift)
+            cusp = pull * np.exp(np.where(pull > 0.0, -shift, 0.0))
             gradient = smallest_subgradients(gradient, np.linalg.norm(gradient, axis=1), cusp)
         H = None if hessian is None else -hessian
         return State(Z, -value, -gradient, H, -2.0 * slope, shift, cusp=cusp)
 
     def values(self, Z: Array, *, exact: bool = False) -> Array:
         """f at some points, without derivatives."""
+        if not len(Z):
+            return np.empty(0)
         parts = [f.fields(Z, shifted=True, exact=exact).only_element() for _, f in self._sums]
         return np.asarray(sum(f.value * np.exp(f.shift) for f in parts))
 

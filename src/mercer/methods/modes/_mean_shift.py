@@ -96,13 +96,11 @@ def mean_shift(
     is that of Vardi and Zhang.
 
     An ascent ends early inside a basin: a ball about a mode that holds no other critical point,
-    where f is higher than on the sphere. Steps never leave their component of a superlevel set, so
-    the iteration would converge to that mode. Basins are checked, not proved: they come from
-    rigorous bounds on third derivatives and from sums with a margin for their error. Elsewhere an
-    ascent goes on until its steps are shorter than `tol`. Short steps also occur near saddles, on
-    ridges and near cusps; there it takes longer steps in the same direction, as long as f rises. In
-    more than 20 columns Hessians would take longer than the ascents: there are neither basins nor
-    tests for saddles.
+    where f is higher than on the sphere, so that the iteration would converge to that mode. Basins
+    are checked, not proved: the sums behind them have a margin for their error. Elsewhere an ascent
+    goes on until its steps are shorter than `tol`. Near saddles, on ridges and near cusps, where
+    steps are short too, it takes longer ones in the same direction, as long as f rises. In more
+    than 20 columns there are neither basins nor tests for saddles.
 
     Sums have an error of at most 1e-8 of their largest possible value. In up to three dimensions
     those of a Gaussian are computed in the frequency domain (`mercer.options(engine=...)`).

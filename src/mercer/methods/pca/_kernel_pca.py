@@ -16,7 +16,7 @@ from mercer.exceptions import InputError
 from mercer.kernels import Kernel
 from mercer.linalg import EigenPairs, GramOperator, Nystrom, nystrom
 from mercer.linalg._eigen import operator_pairs
-from mercer.linalg._inputs import raw_weights
+from mercer.linalg._inputs import check_kernel, raw_weights
 from mercer.methods._rows import distinct_rows
 from mercer.preimages import Candidates, FittedMap, LearnedMap, LinearInverse, Solver, preimage
 from mercer.space import Element, Subspace
@@ -96,6 +96,7 @@ def kernel_pca(
     >>> mc.preimage(plane.project(mc.feature(mc.Linear(), [[4.0, 1.0]]))).points.round(2)
     array([[4., 0.]])
     """
+    check_kernel(kernel)
     check_number(n_components)
     if n_landmarks is not None:
         raw = raw_weights(weights, len(kernel.points(X)))
@@ -175,6 +176,11 @@ class LandmarkScatter:
         if n_rows(X) > _CHOSEN_AMONG:
             X = X[np.sort(rng.choice(n_rows(X), _CHOSEN_AMONG, replace=False))]
         low = nystrom(kernel, Points(X, kernel.domain), n_landmarks, rule=rule, random_state=rng)
+        if low.rank == 0 and np.any(kernel.diag(X) < 0.0):
+            raise InputError(
+                "k(x, x) is not above zero at any landmark, so their features span nothing; use "
+                'more landmarks, rule="pivoted", or a positive definite kernel'
+            )
         r, d = low.rank, n_columns(X)
         low = replace(low, factor=np.empty((0, r)))  # features of the rows are not needed any more
         moments = (np.zeros(d), np.zeros((r, d))) if kernel.domain.is_vector else (None, None)
@@ -249,7 +255,13 @@ def kept(
     `size` is the sum of k(x, x): scatter below its rounding error counts as zero.
     """
     largest = float(values[0]) if len(values) else 0.0
-    if largest <= max(len(vectors), 16) * _EPS * size:
+    rounding = max(len(vectors), 16) * _EPS * abs(size)
+    if total < -rounding:
+        raise InputError(
+            "the eigenvalues have a negative sum, so the kernel is far from positive definite on "
+            "these points; use another kernel"
+        )
+    if largest <= rounding:
         raise InputError(
             "all points have the same feature to rounding, so there is no direction of scatter; "
             "give at least two different points (more than n_samples = 1), or, for kernels of the "
