@@ -79,7 +79,7 @@ def test_circles_of_any_length(scale):
 
 
 def test_inverse_multiquadrics_in_range():
-    for c, p in ((1e-100, 5.0), (1e100, 2.0), (0.5, 1e4), (2.0, 1e300)):
+    for c, p in ((1e-100, 5.0), (0.5, 1e4), (2.0, 1e300)):
         with pytest.raises(mc.InputError, match=r"leaves the range of numbers.*RationalQuadratic"):
             mc.InverseMultiquadric(c, p)
     assert mc.InverseMultiquadric(1.0, 1e29)([[0.0]])[0, 0] == 1.0

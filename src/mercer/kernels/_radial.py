@@ -278,7 +278,7 @@ class InverseMultiquadric(Radial):
     flags = _MONOTONE
 
     def __post_init__(self) -> None:
-        digits = (self.p + 2.0) * abs(math.log10(self.c))  # of k''(0) ~ c^(-p - 2)
+        digits = -(self.p + 2.0) * math.log10(self.c)  # of k''(0) ~ c^(-p - 2)
         if digits > 303.0 or self.p > _LARGEST_ALPHA:
             raise InputError(
                 f"c^-p leaves the range of numbers for c = {self.c!r} and p = {self.p!r}; use "
