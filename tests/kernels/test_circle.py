@@ -13,10 +13,17 @@ from scipy.sparse import csr_array
 from scipy.special import zeta
 
 import mercer as mc
-from mercer.kernels._circle import Circular, JacobiTheta, Periodic, PeriodicSobolev, bernoulli
+from mercer.kernels._circle import (
+    Circular,
+    JacobiTheta,
+    Periodic,
+    PeriodicSobolev,
+    bernoulli,
+    period_of,
+)
 from mercer.kernels._discrete_measures import TableAtoms
 from mercer.testing import check_algebra, check_kernel
-from mercer.testing._lattice import lattices, period_of
+from mercer.testing._lattice import lattices
 
 KERNELS = [
     Periodic((1.0,)),

@@ -18,7 +18,8 @@ from typing import Any
 import numpy as np
 
 from mercer._array import Array, frozen, non_negative, positive_int, positive_length
-from mercer.engine import Gap, Program, Var
+from mercer.engine import Gap, Program, Scales, Var
+from mercer.engine.programs._program import maps_of
 from mercer.exceptions import DomainError, InputError, UnavailableError
 from mercer.kernels._discrete_measures import Atoms, TableAtoms, ZetaAtoms, whole
 from mercer.kernels._domain import Domain, Vectors
@@ -321,6 +322,16 @@ class PeriodicSobolev(Circular):
         t = np.asarray(v, dtype=np.float64) / self.period
         t = t - np.rint(t)
         return 0.5 - np.abs(t), np.sign(t)
+
+
+def period_of(kernel: Kernel) -> float | None:
+    """The length of the shortest circle that points lie on, or None: claims are about one turn."""
+    circles = list[float]()
+    for v in kernel.program.variables:
+        scales = [a.array[0] for a in maps_of(v) if isinstance(a, Scales)]
+        if isinstance(v, Gap) and v.period is not None and len(scales) == len(v.maps):
+            circles.append(float(np.prod([v.period, *scales])))
+    return min(circles, default=None)
 
 
 @lru_cache(maxsize=16)

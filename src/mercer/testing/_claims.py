@@ -10,13 +10,13 @@ from mercer._array import Array
 from mercer.engine import Distance, Dot, apply_all, evaluate
 from mercer.exceptions import DerivativeError
 from mercer.kernels import Definiteness, Flags, Kernel, Product, Sum, Transformed
+from mercer.kernels._circle import period_of
 from mercer.testing._lattice import (
     DIMENSIONS,
     accepts,
     dimensions,
     lattices,
     natural_scale,
-    period_of,
     placed,
 )
 from mercer.testing._report import fail, require

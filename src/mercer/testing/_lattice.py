@@ -8,10 +8,9 @@ from typing import Any
 import numpy as np
 
 from mercer._array import Array, positive, positive_int
-from mercer.engine import Gap, Scales
-from mercer.engine.programs._program import maps_of
 from mercer.exceptions import InputError
 from mercer.kernels import Kernel
+from mercer.kernels._circle import period_of
 from mercer.testing._report import require
 
 DIMENSIONS = (1, 2, 3, 5)
@@ -67,16 +66,6 @@ def dimensions(kernel: Kernel, wanted: tuple[int, ...] = DIMENSIONS) -> list[int
     if not kernel.domain.is_vector:
         return []
     return [d for d in wanted if _start(kernel, d) is not None]
-
-
-def period_of(kernel: Kernel) -> float | None:
-    """The length of the shortest circle that points lie on, or None: claims are about one turn."""
-    circles = list[float]()
-    for v in kernel.program.variables:
-        scales = [a.array[0] for a in maps_of(v) if isinstance(a, Scales)]
-        if isinstance(v, Gap) and v.period is not None and len(scales) == len(v.maps):
-            circles.append(float(np.prod([v.period, *scales])))
-    return min(circles, default=None)
 
 
 def natural_scale(kernel: Kernel, d: int) -> float:
