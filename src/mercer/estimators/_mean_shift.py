@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -33,6 +34,7 @@ from mercer.space._points import unique
 _LABELS = ("basin", "nearest")
 
 
+@dataclass(eq=False, repr=False)
 class MeanShift(ClusterMixin, KernelEstimator):  # type: ignore[misc]
     """Mean shift clustering: rows that climb to the same mode of the density are one cluster.
 
@@ -111,34 +113,19 @@ class MeanShift(ClusterMixin, KernelEstimator):  # type: ignore[misc]
     (array([0, 0, 0, 1, 1, 1]), array([0, 1]))
     """
 
-    def __init__(
-        self,
-        kernel: Any = "auto",
-        *,
-        bandwidth: Any = "auto",
-        scale_columns: str = "none",
-        seeds: Any = None,
-        bin_seeding: bool = False,
-        min_bin_freq: int = 1,
-        labels: str = "basin",
-        min_cluster_size: int = 1,
-        blurring: bool = False,
-        tol: float = 1e-6,
-        max_iter: int = 1000,
-        n_jobs: int | None = None,
-    ) -> None:
-        self.kernel = kernel
-        self.bandwidth = bandwidth
-        self.scale_columns = scale_columns
-        self.seeds = seeds
-        self.bin_seeding = bin_seeding
-        self.min_bin_freq = min_bin_freq
-        self.labels = labels
-        self.min_cluster_size = min_cluster_size
-        self.blurring = blurring
-        self.tol = tol
-        self.max_iter = max_iter
-        self.n_jobs = n_jobs
+    kernel: Any = "auto"
+    _: KW_ONLY
+    bandwidth: Any = "auto"
+    scale_columns: str = "none"
+    seeds: Any = None
+    bin_seeding: bool = False
+    min_bin_freq: int = 1
+    labels: str = "basin"
+    min_cluster_size: int = 1
+    blurring: bool = False
+    tol: float = 1e-6
+    max_iter: int = 1000
+    n_jobs: int | None = None
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> MeanShift:
         """Find the modes and the mode of each row.
