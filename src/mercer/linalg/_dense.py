@@ -20,7 +20,7 @@ from mercer.exceptions import InputError
 
 EPS = float(np.finfo(np.float64).eps)
 _LARGEST = 1e-8  # jitter beyond this share of the trace would hide that K is not definite
-_BLOCK = 512
+_BLOCK = 64  # rows that are transposed at once, in the cache
 
 
 class NotDefiniteError(Exception):
@@ -90,7 +90,7 @@ def largest_pairs(K: Array, k: int) -> tuple[Array, Array]:
     check_finite(K)
     n, diagonal = len(K), K.diagonal().copy()
     values, V, found = np.empty(n), np.empty((k, n)), np.zeros((), dtype=np.intc)
-    size, integers = 40 * n, 10 * n
+    size, integers = 40 * n, 10 * n  # enough for panels of 32 columns
     info = interruptible(
         _lapack, K, "dsyevr", b"V", b"I", b"L", n, K, n, 0.0, 0.0, n - k + 1, n, 0.0, found,
         values, V, n, np.empty(2 * n, dtype=np.intc), np.empty(size), size,

@@ -18,6 +18,7 @@ from mercer.linalg._inputs import check_kernel, one_of
 
 _ENTRIES = 1 << 21  # of the pairs of rows that are compared at once, 16 MB
 _KINDS = ("plain", "orthogonal")
+_MOST = 1 << 31  # numbers in all frequencies
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -134,7 +135,13 @@ def random_features(
     dim = positive_int(dim, "dim")
     if positive_int(n_features, "n_features") % 2:
         raise InputError(f"n_features must be even (cosines and sines), got {n_features}")
+    if dim * n_features > _MOST:
+        raise InputError(
+            f"{n_features} features of {dim} columns need {dim * n_features:.2g} numbers, at most "
+            f"{_MOST:.2g} are drawn; use fewer features"
+        )
     one_of(kind, _KINDS, "kind")
+    kernel.points(np.ones((1, dim)), "x")  # raises if it takes no points of `dim` columns
     measure = kernel.spectral_measure(dim)
     rng, m = as_generator(random_state), n_features // 2
     w = measure.draw(m, rng) if kind == "plain" else _orthogonal(measure, m, rng)
