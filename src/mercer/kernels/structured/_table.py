@@ -61,8 +61,9 @@ class Tables(Domain):
         if isinstance(X, np.ndarray) and X.dtype.names == wanted:
             return X
         columns = columns_of(X, wanted, name)
-        rows = len(columns[wanted[0]])
-        table = np.empty(rows, dtype=[(c, values.dtype) for c, values in columns.items()])
+        table = np.empty(
+            len(columns[wanted[0]]), dtype=[(c, values.dtype) for c, values in columns.items()]
+        )
         for c, values in columns.items():
             table[c] = values
         return table
