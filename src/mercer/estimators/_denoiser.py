@@ -27,7 +27,8 @@ class KernelDenoiser(OneToOneFeatureMixin, FloatTransformerMixin, SubspaceEstima
 
     `fit` finds the principal subspace of the noisy rows, the level of their noise, and how much a
     change can be trusted. `transform` returns y + trust (D(y) - y): D projects the feature of y on
-    the subspace, shrinks its coordinates by a spectral filter, and goes back to the data.
+    the subspace, shrinks its coordinates by a spectral filter, and goes back to the data. The
+    function behind it is `mercer.methods.fit_denoiser`.
 
     Parameters
     ----------
@@ -60,10 +61,6 @@ class KernelDenoiser(OneToOneFeatureMixin, FloatTransformerMixin, SubspaceEstima
         The noise that was given or estimated.
     trust_ : float
         The trust that was given or chosen.
-
-    See Also
-    --------
-    mercer.methods.fit_denoiser : the function behind it.
 
     References
     ----------

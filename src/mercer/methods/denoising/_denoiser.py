@@ -31,6 +31,8 @@ _FEW_ROWS = 50  # the same for iterative solvers, which take milliseconds per ro
 class Denoiser:
     """y -> y + trust (D(y) - y), D(y) the pre-image of mu + sum_l w_l <k(y, .) - mu, f_l> f_l.
 
+    `fit_denoiser` makes one from a principal subspace.
+
     Attributes
     ----------
     plane : Subspace
@@ -43,10 +45,6 @@ class Denoiser:
         In [0, 1]; 1 is the pre-image itself.
     noise : float
         The standard deviation of the noise for which it was made.
-
-    See Also
-    --------
-    fit_denoiser : makes one from a principal subspace.
 
     Examples
     --------

@@ -45,7 +45,8 @@ def noise_level(X: Any, *, weights: Any = None) -> float:
       x, with the Jacobian J of D(x) - x (the best bound for curves in few dimensions).
 
     The usual estimate, from small eigenvalues of the covariance, is far too large if the signal has
-    many weak components. In data without structure all variation counts as noise.
+    many weak components. In data without structure all variation counts as noise. The estimate is
+    0 if there are fewer than two rows or no column varies.
 
     Parameters
     ----------
@@ -54,11 +55,6 @@ def noise_level(X: Any, *, weights: Any = None) -> float:
     weights : array_like of shape (n,), optional
         Weights >= 0: how often each row is repeated, or shares if they sum to less than the number
         of rows.
-
-    Returns
-    -------
-    float
-        The standard deviation s >= 0; 0 if there are fewer than two rows or no column varies.
 
     Examples
     --------
@@ -174,8 +170,8 @@ def feature_noise(kernel: Kernel, X: Any, noise: float, *, weights: Any = None) 
     To first order a step e moves the feature of x by sum_j e_j d k(x, .) / dx_j. So noise of
     variance s^2 adds s^2 d^2 k / dx_j dy_j at x = y, per coordinate and point. This is averaged
     over coordinates, and summed over rows: n s^2 / l^2 for a Gaussian, n s^2 for the linear kernel.
-    It is the strength of `Tikhonov` that suits the noise. Kernels with a cusp have no such
-    derivative; for them features of rows with simulated noise are compared.
+    It is the strength of `Tikhonov` that suits the noise, in units of the eigenvalues. Kernels with
+    a cusp have no such derivative; for them features of rows with simulated noise are compared.
 
     Parameters
     ----------
@@ -186,11 +182,6 @@ def feature_noise(kernel: Kernel, X: Any, noise: float, *, weights: Any = None) 
         The standard deviation s of the noise.
     weights : array_like of shape (n,), optional
         A weight of 2 is the same as repeating the row.
-
-    Returns
-    -------
-    float
-        In units of the eigenvalues of the Gram matrix.
 
     Examples
     --------
