@@ -21,6 +21,7 @@ from mercer.engine._sizes import pieces
 _DIRECT_DIMENSIONS = 3  # up to here differences are as fast as the product form
 _ENTRIES = 1 << 18  # coordinates that are recomputed at once: 2 MiB
 _BOUND = 4.0  # times eps rho^2: two norms and a product of norms up to rho^2 each, rounded
+_MOST_COLUMNS = 1 << 13  # of such a tile: its points are copied, which should take some MiB
 _BY_DIFFERENCES = 2  # the form of the distance, as in native/task.hpp
 _MANY = 0.25  # of a tile: more distances than that are recomputed all together
 
@@ -69,7 +70,7 @@ class Distances:
         if self.recompute_below > 0.0:
             Y, X = self.Y[rows], self.X[columns]
             r, c = np.nonzero(u < self.recompute_below)
-            if r.size > _MANY * u.size and not self.sparse:
+            if r.size > _MANY * u.size and not self.sparse and X.shape[1] <= _MOST_COLUMNS:
                 u = _differences(Y, X, np.float64)
             else:
                 for some in pieces(r.size, max(1, _ENTRIES // X.shape[1])):

@@ -190,7 +190,7 @@ class PreparedSum:
         spectral = self._spectral(coef, Y)
         if spectral is not None:
             return self._redone(spectral.fields(Y, order), Y, coef, order, False, shifted)
-        size = native_elements(n_columns(self.X), order) if order else coef.shape[1]
+        size = native_elements(n_columns(self.X), order)
         if size == 0 or not use_native(self.program, self.X, Y):
             return _blocked.fields(self.program, self.X, Y, coef, order, False, shifted)
         parts = [self._native(some, coef.array)(Y, order) for some in pieces(coef.shape[1], size)]
