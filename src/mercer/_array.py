@@ -146,7 +146,7 @@ def positive_length(value: Any, name: str, limit: float = 1e75) -> float:
     lengths up to 1e75, and squares of squared lengths, up to 1e150.
     """
     number = positive(value, name)
-    if not 1.0 / limit <= number <= limit:
+    if not 0.999 / limit < number < 1.001 * limit:  # the limits themselves are allowed
         raise InputError(
             f"{name} must be between {1.0 / limit:.0e} and {limit:.0e}, got {number!r}; rescale "
             "the data"

@@ -133,6 +133,8 @@ class Columns(LinearMap):
             raise InputError(f"indices must be a list of column numbers, got {indices!r}")
         if np.any(array < 0) or np.unique(array).size != array.size:
             raise InputError(f"indices must be >= 0 and distinct, got {array.tolist()}")
+        if array.max() > np.iinfo(np.intp).max:
+            raise InputError(f"indices must be below 2**63, got {int(array.max())}")
         self.array = frozen(array.astype(np.intp))
 
     def out_dim(self, in_dim: int) -> int:

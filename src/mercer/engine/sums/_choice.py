@@ -130,7 +130,7 @@ def _distance_needs_float64(program: Program, index: int, X: Any, Y: Any, order:
     centre = x.mean(axis=0, dtype=np.float64)
     radius2 = float(squared_norms(y - centre).max())
     widest2 = max(radius2, float(squared_norms(x - centre).max()))
-    if widest2 > 0.0 and not _SMALLEST < widest2 < _LARGEST:
+    if widest2 != 0.0 and not _SMALLEST < widest2 < _LARGEST:  # or NaN, where a map overflows
         return True
     error = bound_on_error(radius2, np.float32)
     return (
