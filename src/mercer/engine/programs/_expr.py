@@ -277,7 +277,7 @@ def multiply(a: Expr, b: Expr) -> Expr:
     if isinstance(a, Const) and a.value == 1.0:
         return b
     if isinstance(a, Const) and isinstance(b, Mul) and isinstance(b.left, Const):
-        return multiply(Const(a.value * b.left.value), b.right)
+        return multiply(multiply(a, b.left), b.right)
     if isinstance(b, Mul) and isinstance(b.left, Const):
         return multiply(b.left, multiply(a, b.right))
     if isinstance(a, Mul) and isinstance(a.left, Const):
