@@ -109,8 +109,7 @@ def test_integers_are_exact(i):
         ([[-(2**53) - 1]], r"Z has integers above 2\*\*53"),
         (np.array([[2**64 - 1]], dtype=np.uint64), r"Z has integers above 2\*\*53"),
         ([[10**30]], r"Z must hold numbers, got dtype object"),
-        (np.ma.masked_array([[1.0, 2.0]], [[False, True]]), "masked array; fill or drop"),
-        (np.ma.masked_array([[1.0, 2.0]]), "masked array; fill or drop"),
+        (np.ma.masked_array([[1.0, 2.0]], [[False, True]]), "1 masked entries; fill or drop"),
     ],
 )
 def test_what_would_lose_something_is_refused(X, message):
@@ -194,8 +193,17 @@ def test_a_numeric_frame_is_a_matrix():
     np.testing.assert_array_equal(points, [[1.0, 3.0], [2.0, 4.0]])
 
 
+def test_a_masked_array_without_masked_entries_is_a_plain_one():
+    X = np.ma.masked_array([[1.0, 2.0]], [[False, False]])
+    assert type(as_points(X)) is np.ndarray
+    np.testing.assert_array_equal(as_points(X), [[1.0, 2.0]])
+    assert as_vector(np.ma.masked_array([1, 2]), "a").tolist() == [1.0, 2.0]
+    with pytest.raises(mc.InputError, match="a is a masked array with 1 masked entries"):
+        as_vector(np.ma.masked_array([1, 2], [True, False]), "a")
+
+
 def test_text_columns_are_named():
-    with pytest.raises(mc.InputError, match=r"Z has columns that are not numeric: b, c; encode"):
+    with pytest.raises(mc.InputError, match=r"Z has columns .* b, c; encode .* table_kernel"):
         as_points(Frame(a=[1.0], b=["x"], c=["y"]), "Z")
 
 
@@ -206,8 +214,11 @@ def test_pandas_frames():
     assert as_points(frame[["a"]].astype("float32")).dtype == np.float32
     with pytest.raises(mc.InputError, match="not numeric: d; encode them"):
         as_points(frame.assign(d=["x", "y"]))
+    np.testing.assert_array_equal(as_points(frame), [[1.5, 3.0, 1.0], [2.5, 4.0, 0.0]])
     with pytest.raises(mc.InputError, match="reshape"):
         as_points(frame["a"])
+    with pytest.raises(mc.InputError, match=r"NaN.*\(1, 1\).*KernelImputer"):
+        as_points(frame[["a"]].assign(d=pandas.array([1, None], dtype="Int64")))
     with pytest.raises(mc.InputError, match=r"NaN.*\(1, 0\)"):
         as_points(pandas.DataFrame({"a": [1.0, None]}))
 

@@ -68,12 +68,25 @@ def is_sparse(X: Any) -> bool:
     return type(X).__module__.startswith("scipy.sparse") and hasattr(X, "tocsr")
 
 
+def unmasked(X: Any, name: str = "X") -> Any:
+    """Return a masked array as a plain one, and refuse it if entries are masked."""
+    if not isinstance(X, np.ma.MaskedArray):
+        return X
+    masked = int(np.ma.getmaskarray(X).sum())
+    if masked:
+        raise InputError(
+            f"{name} is a masked array with {masked} masked entries; fill or drop them first "
+            "(KernelImputer takes them as missing)"
+        )
+    return X.data
+
+
 def as_points(X: Any, name: str = "X") -> Any:
     """Return X as an (n, d) float32 or float64 matrix of finite numbers, dense or CSR.
 
     float32 stays float32; integers and booleans become float64, exactly. Everything that would
-    lose something (complex, half or extended precision, masks, objects) is refused. `Points` that
-    are vectors were checked before.
+    lose something (complex, half or extended precision, masked entries, objects) is refused.
+    `Points` that are vectors were checked before.
     """
     if isinstance(X, Points):
         if is_sparse(X.array) or (X.array.ndim == 2 and X.array.dtype in _FLOATS):
@@ -146,7 +159,7 @@ def positive_length(value: Any, name: str, limit: float = 1e75) -> float:
     lengths up to 1e75, and squares of squared lengths, up to 1e150.
     """
     number = positive(value, name)
-    if not 0.999 / limit < number < 1.001 * limit:  # the limits themselves are allowed
+    if not 0.999 / limit <= number <= limit:  # 1 / 1e75 is above 1e-75
         raise InputError(
             f"{name} must be between {1.0 / limit:.0e} and {limit:.0e}, got {number!r}; rescale "
             "the data"
@@ -164,8 +177,12 @@ def non_negative(value: Any, name: str) -> float:
 
 def real(value: Any, name: str) -> float:
     """Return value as a finite float."""
-    if np.ndim(value) != 0:
-        raise InputError(f"{name} must be a single number, got shape {np.shape(value)}")
+    try:
+        shape = np.shape(value)
+    except ValueError as error:  # lists of different lengths
+        raise InputError(f"{name} must be a single number, got a list") from error
+    if shape:
+        raise InputError(f"{name} must be a single number, got shape {shape}")
     if isinstance(value, bool | np.bool_ | str | complex) or np.iscomplexobj(value):
         raise InputError(f"{name} must be a real number, got {value!r}")
     try:
@@ -211,13 +228,14 @@ def namespace(*arrays: Any) -> Any:
 def _as_float(X: Any, name: str) -> Array:
     if type(X) is np.ndarray and X.dtype in _FLOATS:
         return X if X.flags.aligned else X.copy()
-    if isinstance(X, np.ma.MaskedArray):
-        raise InputError(f"{name} is a masked array; fill or drop the masked entries first")
-    _check_frame(X, name)
+    X = unmasked(X, name)
+    check_frame(X, name)
     try:
         array = np.asarray(X)
     except ValueError as error:
         raise InputError(f"{name} must be a rectangular array of numbers: {error}") from error
+    if array.dtype == object and hasattr(X, "dtypes"):  # a frame with several types of numbers
+        array = X.to_numpy(dtype=np.float64, na_value=np.nan)
     kind = array.dtype.kind
     if array.dtype in _FLOATS:
         return array if array.flags.aligned else array.copy()
@@ -234,15 +252,21 @@ def _as_float(X: Any, name: str) -> Array:
     raise InputError(f"{name} must hold numbers, got dtype {array.dtype}")
 
 
-def _check_frame(X: Any, name: str) -> None:
-    """A data frame with text columns is refused by the names of those columns."""
+def check_frame(X: Any, name: str = "X", *, objects: bool = False) -> None:
+    """Refuse a data frame with text or date columns by the names of those columns.
+
+    With `objects`, columns of Python objects are left to the caller.
+    """
     if not hasattr(X, "columns") or not hasattr(X, "dtypes"):
         return
-    numeric = ("float", "int", "bool")
+    numeric = ("float", "double", "int", "bool", *(["object"] if objects else []))
     kinds = zip(X.columns, X.dtypes, strict=True)
     bad = [str(c) for c, kind in kinds if not any(n in str(kind).lower() for n in numeric)]
     if bad:
-        raise InputError(f"{name} has columns that are not numeric: {', '.join(bad)}; encode them")
+        raise InputError(
+            f"{name} has columns that are not numeric: {', '.join(bad)}; encode them as numbers, "
+            "or use a kernel made by table_kernel"
+        )
 
 
 def _check_nonempty(shape: tuple[int, ...], name: str) -> None:
@@ -262,7 +286,7 @@ def _check_finite(array: Array, name: str) -> None:
     kind = "NaN" if np.isnan(array[where]) else "infinity"
     raise InputError(
         f"{name} contains {kind} ({int((~finite).sum())} non-finite entries, the first at "
-        f"{where if len(where) > 1 else where[0]}); drop or impute them"
+        f"{where if len(where) > 1 else where[0]}); drop or impute them (KernelImputer)"
     )
 
 

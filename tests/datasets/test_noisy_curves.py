@@ -131,6 +131,8 @@ def test_samples_survive_pickling(make):
 def test_wrong_input_is_refused(make):
     with pytest.raises(mc.InputError, match="n_samples"):
         make(0)
+    with pytest.raises(mc.InputError, match="n_samples must be at most"):
+        make(2**70)
     with pytest.raises(mc.InputError, match="noise must be >= 0"):
         make(5, noise=-0.1)
     with pytest.raises(mc.InputError, match="2 columns"):

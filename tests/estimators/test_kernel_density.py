@@ -166,3 +166,10 @@ def test_far_queries_have_finite_logarithms(rng):
     gap = np.array([1e6 + 1e4, 1e6]) - X
     logs = -np.sum(gap**2, axis=1) / (2 * h**2) - np.log(2 * np.pi * h**2 * 50)
     np.testing.assert_allclose(far, np.logaddexp.reduce(logs), rtol=1e-9)
+
+
+@pytest.mark.parametrize("bandwidth", ["silverman", "likelihood", 1e-160])
+def test_data_of_a_scale_that_no_kernel_has_are_refused_with_the_cure(bandwidth, rng):
+    X = 1e-160 * rng.normal(size=(30, 2))
+    with pytest.raises(mc.InputError, match="rescale the data"):
+        mc.KernelDensity(bandwidth=bandwidth).fit(X)

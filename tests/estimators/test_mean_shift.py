@@ -182,3 +182,71 @@ def test_too_few_steps_are_said(rng):
 def test_bad_parameters(options, message, rng):
     with pytest.raises(InputError, match=message):
         MeanShift(**options).fit(rng.normal(size=(10, 2)))
+
+
+# --- units, far from the origin, parameters that do not fit ------------------------------------
+
+
+def three_clusters(rng):
+    centres = np.array([[0.0, 0.0], [10.0, 0.0], [0.0, 10.0]])
+    return np.concatenate([rng.normal(c, 1.0, (50, 2)) for c in centres]), np.repeat(range(3), 50)
+
+
+@pytest.mark.parametrize("shift", [0.0, 1e9])
+@pytest.mark.parametrize(
+    "settings", [{"labels": "nearest"}, {"blurring": True}, {"bin_seeding": True}, {}], ids=str
+)
+def test_clusters_far_from_the_origin(shift, settings, rng):
+    X, y = three_clusters(rng)
+    model = mc.MeanShift(bandwidth=2.0, **settings).fit(X + shift)
+    for labels in (model.labels_, model.predict(X + shift)):
+        assert float(mc.methods.clustering_accuracy(y, labels)) == 1.0
+
+
+def test_scaled_columns_do_not_depend_on_units(rng):
+    X, y = three_clusters(rng)
+    units = np.array([1.0, 1e6])
+    plain = mc.MeanShift(scale_columns="std").fit(X)
+    for settings in ({}, {"labels": "nearest"}, {"bin_seeding": True}):
+        model = mc.MeanShift(scale_columns="std", **settings).fit(X * units)
+        assert float(mc.methods.clustering_accuracy(y, model.labels_)) == 1.0
+        assert (model.predict(X * units) == model.labels_).all()
+        np.testing.assert_allclose(
+            model.cluster_centers_[model.labels_],
+            plain.cluster_centers_[plain.labels_] * units,
+            rtol=1e-3,
+            atol=1e-3 * units.max(),
+        )
+    assert len(mc.MeanShift().fit(X * units).cluster_centers_) != 3
+
+
+@pytest.mark.parametrize(
+    "settings", [{"bandwidth": 1.0}, {"kernel": mc.Gaussian(1.0)}], ids=["bandwidth", "kernel"]
+)
+def test_what_the_user_gives_is_in_the_units_of_the_data(settings, rng):
+    X, _ = three_clusters(rng)
+    with pytest.raises(mc.InputError, match="units of the data"):
+        mc.MeanShift(scale_columns="std", **settings).fit(X)
+    with pytest.raises(mc.InputError, match='must be "none" or "std"'):
+        mc.MeanShift(scale_columns="yes").fit(X)
+
+
+def test_kernels_that_mean_shift_cannot_climb_say_so(rng):
+    X, _ = three_clusters(rng)
+    product = mc.Gaussian(1.0).transform(mc.Columns([0])) * mc.Laplace(1.0).transform(
+        mc.Columns([1])
+    )
+    for settings in ({}, {"bin_seeding": True}, {"blurring": True}):
+        with pytest.raises(mc.InputError, match="convex, decreasing profile"):
+            mc.MeanShift(product, **settings).fit(X)
+        with pytest.raises(mc.InputError, match="falls over some length"):
+            mc.MeanShift(mc.NegativeDistance(2.0), **settings).fit(X)
+
+
+@pytest.mark.parametrize("settings", [{}, {"labels": "nearest"}, {"blurring": True}], ids=str)
+def test_no_cluster_is_large_enough(settings, rng):
+    X, _ = three_clusters(rng)
+    model = mc.MeanShift(bandwidth=2.0, min_cluster_size=1000, **settings).fit(X)
+    assert model.cluster_centers_.shape == (0, 2)
+    assert (model.labels_ == -1).all()
+    assert (model.predict(X[:5]) == -1).all()

@@ -1,4 +1,4 @@
-"""`scale_columns`: one meaning in every estimator that has it, whatever holds the rows."""
+"""Input of estimators: `scale_columns`, masked arrays, text, dates and missing values."""
 
 import inspect
 
@@ -11,6 +11,7 @@ from sklearn.preprocessing import StandardScaler
 import mercer as mc
 from mercer import estimators
 from mercer.estimators._validation import fit_column_scaler, scaled, unscaled
+from mercer.methods import fit_imputer
 
 SCALED = [
     cls
@@ -96,3 +97,90 @@ def test_the_scaler_is_scikit_learns(rng):
     S = csr_array(np.where(rng.random((30, 2)) < 0.5, 0.0, X))
     sparse = scaled(fit_column_scaler("std", S, in_data_units=False), S)
     np.testing.assert_allclose(sparse.toarray(), S.toarray() / S.toarray().std(axis=0))
+
+
+# --- what is refused ------------------------------------------------------------------------------
+
+ALL = [getattr(estimators, name) for name in estimators.__all__ if name != "KernelEstimator"]
+STRICT = [cls for cls in ALL if cls is not estimators.KernelImputer]
+SEED = {name: {"random_state": 0} for name in ("Nystroem", "RandomFeatures")}
+
+
+@pytest.mark.parametrize("cls", STRICT, ids=lambda cls: cls.__name__)
+@pytest.mark.filterwarnings("ignore:n_components=100 is more:mercer.exceptions.MercerWarning")
+def test_masked_entries_are_refused_and_a_mask_without_any_is_not(cls):
+    X = rows()
+    masked = np.ma.masked_array(X, np.zeros(X.shape, dtype=bool))
+    plain, other = (cls().set_params(**SEED.get(cls.__name__, {})).fit(Z) for Z in (X, masked))
+    np.testing.assert_array_equal(result(plain, X), result(other, masked))
+    masked[3, 1] = np.ma.masked
+    with pytest.raises(mc.InputError, match="1 masked entries; fill or drop"):
+        cls().fit(masked)
+    with pytest.raises(mc.InputError, match="1 masked entries; fill or drop"):
+        result(plain, masked)
+    with pytest.raises((mc.InputError, TypeError)):  # Nystroem and RandomFeatures take no weights
+        cls().fit(X, sample_weight=np.ma.masked_array(np.ones(80), [True] + [False] * 79))
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32, np.int64])
+def test_the_imputer_takes_masked_entries_as_missing(dtype):
+    X = (10.0 * rows()).astype(dtype)
+    hole = np.random.default_rng(0).random(X.shape) < 0.1
+    masked = np.ma.masked_array(X, hole)
+    with_nan = np.where(hole, np.nan, X).astype(np.float32 if dtype == np.float32 else np.float64)
+    plain, other = estimators.KernelImputer().fit(with_nan), estimators.KernelImputer().fit(masked)
+    np.testing.assert_array_equal(other.transform(masked), plain.transform(with_nan))
+    np.testing.assert_array_equal(fit_imputer(masked)(masked), fit_imputer(with_nan)(with_nan))
+
+
+@pytest.mark.parametrize("cls", ALL, ids=lambda cls: cls.__name__)
+@pytest.mark.parametrize(
+    "column",
+    [
+        ["x", "y"],
+        pd.Categorical(["x", "y"]),
+        pd.date_range("2020", periods=2),
+        pd.to_timedelta([1, 2], unit="s"),
+        np.array([1.0, "x"], dtype=object),
+    ],
+    ids=["text", "categories", "dates", "durations", "objects"],
+)
+def test_columns_of_text_and_dates_are_refused_with_the_way_out(cls, column):
+    frame = pd.DataFrame(rows(2), columns=list("abc")).assign(kind=column)
+    with pytest.raises(mc.InputError, match="table_kernel"):
+        cls().fit(frame)
+    with pytest.raises(mc.InputError, match="table_kernel"):
+        cls().fit(np.array([["a", "b"], ["c", "d"]]))
+    with pytest.raises(mc.InputError, match="dates"):
+        cls().fit(np.array([["2020-01-01"], ["2020-01-02"]], dtype="datetime64[D]"))
+
+
+def test_the_way_out_works():
+    frame = pd.DataFrame(rows(40), columns=list("abc")).assign(kind=["x", "y"] * 20)
+    kernel = mc.table_kernel(frame)
+    for cls in (estimators.KernelPCA, estimators.KernelNovelty, estimators.Nystroem):
+        model = cls(kernel=kernel, n_components=3)
+        assert len(result(model.fit(frame), frame)) == 40
+
+
+@pytest.mark.parametrize("cls", STRICT, ids=lambda cls: cls.__name__)
+def test_missing_values_point_to_the_imputer(cls):
+    X = rows()
+    X[0, 0] = np.nan
+    for given in (X, pd.DataFrame(X)):
+        with pytest.raises(mc.InputError, match="NaN; fill missing values with KernelImputer"):
+            cls().fit(given)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        estimators.KernelPCA(whiten=np.zeros((2, 2))),
+        estimators.KernelImputer(add_indicator="no"),
+        estimators.KernelImputer(keep_empty_features=None),
+    ],
+    ids=repr,
+)
+def test_flags_are_true_or_false(model):
+    with pytest.raises(mc.InputError, match="must be True or False"):
+        model.fit(rows())

@@ -13,6 +13,7 @@ from mercer._random import as_generator
 from mercer.exceptions import InputError
 
 _GRID = 4096  # starting points of the search for the nearest point of a curve
+_MOST = 1 << 30  # points of a sample
 _BISECTIONS = 50  # halve an interval of the grid to rounding
 
 
@@ -189,7 +190,9 @@ class Curve(ABC):
 
     def draw(self, n_samples: int, rng: np.random.Generator) -> Array:
         """Uniform parameters t."""
-        return rng.uniform(self.low, self.high, positive_int(n_samples, "n_samples"))
+        if positive_int(n_samples, "n_samples") > _MOST:
+            raise InputError(f"n_samples must be at most {_MOST}, got {n_samples}")
+        return rng.uniform(self.low, self.high, n_samples)
 
     @abstractmethod
     def distance(self, X: Array) -> Array:

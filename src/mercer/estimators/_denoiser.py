@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.base import OneToOneFeatureMixin
 from sklearn.utils.validation import check_is_fitted
 
-from mercer._array import Array, Points, is_sparse
+from mercer._array import Array, Points, is_sparse, unmasked
 from mercer.estimators._base import FloatTransformerMixin, SubspaceEstimator
 from mercer.estimators._kernel_parameter import is_auto
 from mercer.estimators._kernel_pca import KernelPCA
@@ -27,7 +27,8 @@ class KernelDenoiser(OneToOneFeatureMixin, FloatTransformerMixin, SubspaceEstima
 
     `fit` finds the principal subspace of the noisy rows, the level of their noise, and how much a
     change can be trusted. `transform` returns y + trust (D(y) - y): D projects the feature of y on
-    the subspace, shrinks its coordinates by a spectral filter, and goes back to the data.
+    the subspace, shrinks its coordinates by a spectral filter, and goes back to the data. The
+    function behind it is `mercer.methods.fit_denoiser`.
 
     Parameters
     ----------
@@ -60,10 +61,6 @@ class KernelDenoiser(OneToOneFeatureMixin, FloatTransformerMixin, SubspaceEstima
         The noise that was given or estimated.
     trust_ : float
         The trust that was given or chosen.
-
-    See Also
-    --------
-    mercer.methods.fit_denoiser : the function behind it.
 
     References
     ----------
@@ -148,6 +145,6 @@ class KernelDenoiser(OneToOneFeatureMixin, FloatTransformerMixin, SubspaceEstima
         X = self._new_rows(X)
         with self._threads():
             if y is not None and np.shape(y) == np.shape(X):
-                clean = scaled(self.scaler_, np.asarray(y, dtype=np.float64))
+                clean = scaled(self.scaler_, np.asarray(unmasked(y, "y"), dtype=np.float64))
                 return -float(np.mean((self.denoiser_(X) - clean) ** 2))
             return -held_out_risk(self.denoiser_, X).at(self.trust_)

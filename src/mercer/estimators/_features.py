@@ -12,7 +12,7 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin
 from sklearn.utils.validation import check_array, check_is_fitted
 
 from mercer import linalg
-from mercer._array import Array, positive_int
+from mercer._array import Array, positive_int, unmasked
 from mercer._random import as_generator
 from mercer.engine import n_columns, n_rows
 from mercer.estimators._base import FloatTransformerMixin, KernelEstimator
@@ -50,7 +50,7 @@ class _KernelFeatures(ClassNamePrefixFeaturesOutMixin, FloatTransformerMixin, Ke
                 f"points of {self.kernel_!r} are not vectors, so they cannot be regressed on "
                 "features; use preimage with Candidates"
             )
-        Z = check_array(Z, dtype=[np.float64, np.float32], input_name="Z")
+        Z = check_array(unmasked(Z, "Z"), dtype=[np.float64, np.float32], input_name="Z")
         if Z.shape[1] != self.n_components_:
             raise InputError(
                 f"Z has {Z.shape[1]} features, but {type(self).__name__} gives {self.n_components_}"

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from mercer._array import Array, is_sparse
-from mercer._threads import map_threads, single_threaded_blas
+from mercer._threads import interruptible, map_threads, single_threaded_blas
 from mercer.engine import n_rows, pieces
 
 _BLOCK = 4096  # rows whose features are held twice
@@ -36,13 +36,13 @@ def fit_ridge_inverse(features: Callable[[slice], Array], X: Any) -> tuple[Array
         Z = features(slice(0, n))
         mean = Z.mean(axis=0, dtype=np.float64)
         with single_threaded_blas():
-            Q, R = np.linalg.qr((Z - mean).T)
+            Q, R = interruptible(np.linalg.qr, (Z - mean).T)
         intercept, coef, penalty = fit_ridge_inverse(lambda rows: R.T[rows], X)
         return intercept - mean @ (Q @ coef), Q @ coef, penalty
     mean_z, mean_x, S, C, squares = _moments(features, first.mean(axis=0, dtype=np.float64), X)
     rounding = n * (10.0 * float(np.finfo(first.dtype).eps)) ** 2 * float(mean_z @ mean_z)
     with single_threaded_blas():  # BLAS threads would wait for each other on a busy machine
-        values, V = np.linalg.eigh(S)
+        values, V = interruptible(np.linalg.eigh, S)
         floor = max(len(S) * _EPS * values[-1], rounding)
         r = min(int(np.sum(values > floor)), n - 1)
         if r == 0:  # one point, or features that are the same everywhere

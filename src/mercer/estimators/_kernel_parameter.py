@@ -152,7 +152,11 @@ def _auto_length(X: Any, weights: Any) -> float:
     X = as_points(X)
     as_weights(weights, X.shape[0])  # raises if they are wrong
     rows, mass = distinct_rows(X, weights)
+    if len(mass) < 2:
+        return 1.0
     try:
         return median_scale(rows, weights=mass) / float(np.sqrt(2.0))
-    except InputError:  # one row, or rows so close that their squared distances are zero
-        return 1.0
+    except InputError as error:
+        raise InputError(
+            "rows differ, but so little that their squared distances are zero; rescale the data"
+        ) from error

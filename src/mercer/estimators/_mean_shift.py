@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -12,22 +13,28 @@ from sklearn.utils.validation import check_is_fitted
 from mercer._array import Array, Points, as_points, positive_int
 from mercer._status import Status
 from mercer.estimators._base import KernelEstimator
-from mercer.estimators._kernel_parameter import density_kernel
-from mercer.estimators._validation import check_rows, check_weights, float_type
+from mercer.estimators._kernel_parameter import density_kernel, is_auto
+from mercer.estimators._validation import (
+    check_rows,
+    check_weights,
+    fit_column_scaler,
+    float_type,
+)
 from mercer.exceptions import InputError, MercerWarning
-from mercer.kernels import Vectors
+from mercer.kernels import Kernel, Scales, Vectors
 from mercer.methods import Modes, mean_shift
 from mercer.methods.modes._basins import nearest_center
 from mercer.methods.modes._blurring import blurring_mean_shift
 from mercer.methods.modes._convergence_bandwidth import ConvergenceBandwidth, convergence_bandwidth
+from mercer.methods.modes._density_sum import DensitySum
 from mercer.methods.modes._mean_shift import assign_to_modes
-from mercer.preimages._problem import kernel_length
 from mercer.space import mean_embedding
 from mercer.space._points import unique
 
 _LABELS = ("basin", "nearest")
 
 
+@dataclass(eq=False, repr=False)
 class MeanShift(ClusterMixin, KernelEstimator):  # type: ignore[misc]
     """Mean shift clustering: rows that climb to the same mode of the density are one cluster.
 
@@ -49,13 +56,17 @@ class MeanShift(ClusterMixin, KernelEstimator):  # type: ignore[misc]
         of length scale h.
     seeds : array_like of shape (m, d), optional
         Starts, instead of every row (scikit-learn's name; `start` elsewhere in mercer).
+    scale_columns : {"none", "std"}
+        "std" chooses the bandwidth in units of the columns' standard deviations: `kernel_` is then
+        a kernel of the scaled columns. "none" takes columns as they are, as is right for a kernel
+        or a bandwidth in the units of the data; "std" beside one is refused.
     bin_seeding : bool, default=False
         Start from the centres of the cells of a grid of width h that hold at least `min_bin_freq`
         rows.
     min_bin_freq : int, default=1
     labels : {"basin", "nearest"}
         "basin" is the mode that a row climbs to (-1 if it is not among those found), "nearest" the
-        nearest mode, as in scikit-learn.
+        mode nearest in the metric of the kernel, as in scikit-learn.
     min_cluster_size : int, default=1
         Smaller clusters are dropped; their rows get the label -1.
     blurring : bool, default=False
@@ -102,32 +113,19 @@ class MeanShift(ClusterMixin, KernelEstimator):  # type: ignore[misc]
     (array([0, 0, 0, 1, 1, 1]), array([0, 1]))
     """
 
-    def __init__(
-        self,
-        kernel: Any = "auto",
-        *,
-        bandwidth: Any = "auto",
-        seeds: Any = None,
-        bin_seeding: bool = False,
-        min_bin_freq: int = 1,
-        labels: str = "basin",
-        min_cluster_size: int = 1,
-        blurring: bool = False,
-        tol: float = 1e-6,
-        max_iter: int = 1000,
-        n_jobs: int | None = None,
-    ) -> None:
-        self.kernel = kernel
-        self.bandwidth = bandwidth
-        self.seeds = seeds
-        self.bin_seeding = bin_seeding
-        self.min_bin_freq = min_bin_freq
-        self.labels = labels
-        self.min_cluster_size = min_cluster_size
-        self.blurring = blurring
-        self.tol = tol
-        self.max_iter = max_iter
-        self.n_jobs = n_jobs
+    kernel: Any = "auto"
+    _: KW_ONLY
+    bandwidth: Any = "auto"
+    scale_columns: str = "none"
+    seeds: Any = None
+    bin_seeding: bool = False
+    min_bin_freq: int = 1
+    labels: str = "basin"
+    min_cluster_size: int = 1
+    blurring: bool = False
+    tol: float = 1e-6
+    max_iter: int = 1000
+    n_jobs: int | None = None
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> MeanShift:
         """Find the modes and the mode of each row.
@@ -148,9 +146,7 @@ class MeanShift(ClusterMixin, KernelEstimator):  # type: ignore[misc]
         Z = np.asarray(X, dtype=np.float64)
         points = Points(as_points(Z), Vectors())
         with self._threads():
-            self.kernel_ = density_kernel(
-                self.kernel, self.bandwidth, points, w, for_mean_shift=True
-            )
+            self.kernel_ = self._chosen_kernel(points, w)
             self.density_ = mean_embedding(self.kernel_, points, weights=w)
             centres, labels = self._blurred(Z, w) if self.blurring else self._climbed(Z)
         mass = np.ones(len(Z)) if w is None else w
@@ -182,10 +178,25 @@ class MeanShift(ClusterMixin, KernelEstimator):  # type: ignore[misc]
         centres = np.asarray(self.cluster_centers_, dtype=np.float64)
         with self._threads():
             if self.blurring or self.labels == "nearest":
-                return nearest_center(Z, centres)[1]
+                return self._nearest(Z, centres)
             return assign_to_modes(self.density_, centres, Z, tol=self.tol, max_iter=self.max_iter)
 
     # --- helpers ------------------------------------------------------------------------------
+
+    def _chosen_kernel(self, points: Points, w: Array | None) -> Kernel:
+        """The kernel, in the units of the data."""
+        named = isinstance(self.bandwidth, str)
+        given = not named or (is_auto(self.bandwidth) and isinstance(self.kernel, Kernel))
+        scaler = fit_column_scaler(self.scale_columns, points.array, w, in_data_units=given)
+        if scaler is not None:
+            points = Points(scaler.transform(points.array), points.domain)
+        kernel = density_kernel(self.kernel, self.bandwidth, points, w, for_mean_shift=True)
+        return kernel if scaler is None else kernel.transform(Scales(scaler.scale_))
+
+    def _nearest(self, Z: Array, centres: Array) -> Array:
+        """The number of the centre nearest in the metric of the kernel, -1 without centres."""
+        target = DensitySum.of(self.density_)
+        return nearest_center(target.forth(Z), target.forth(centres))[1]
 
     def _climbed(self, Z: Array) -> tuple[Array, Array]:
         settings = {"tol": self.tol, "max_iter": self.max_iter}
@@ -205,7 +216,7 @@ class MeanShift(ClusterMixin, KernelEstimator):  # type: ignore[misc]
         if not len(found):
             raise InputError("no start reached a mode; raise max_iter, or give seeds near the data")
         if self.labels == "nearest":
-            return found.points, nearest_center(Z, found.points)[1]
+            return found.points, self._nearest(Z, found.points)
         if chosen is None:
             return found.points, found.labels
         return found.points, assign_to_modes(self.density_, found.points, Z, **settings)  # type: ignore[arg-type]
@@ -232,9 +243,10 @@ class MeanShift(ClusterMixin, KernelEstimator):  # type: ignore[misc]
             return np.asarray(as_points(self.seeds, "seeds"), dtype=np.float64)
         if not self.bin_seeding:
             return None
-        width = getattr(self.kernel_, "length_scale", None) or kernel_length(self.kernel_.program)
-        cells, group = unique(np.round(Z / width))
-        middles = cells[np.bincount(group) >= self.min_bin_freq] * width
+        target = DensitySum.of(self.density_)
+        width = getattr(self.kernel_, "length_scale", None) or target.length
+        cells, group = unique(np.round(target.forth(Z) / width) + 0.0)
+        middles = target.back(cells[np.bincount(group) >= self.min_bin_freq] * width)
         return middles if len(middles) else Z
 
     def __sklearn_tags__(self) -> Any:

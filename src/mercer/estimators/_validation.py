@@ -9,7 +9,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils import get_tags
 from sklearn.utils.validation import validate_data
 
-from mercer._array import Array, as_vector, is_sparse
+from mercer._array import Array, as_vector, check_frame, is_sparse, unmasked
 from mercer.engine import n_rows
 from mercer.exceptions import InputError
 from mercer.kernels import Kernel
@@ -26,9 +26,9 @@ def check_rows(estimator: Any, X: Any, *, reset: bool, double: bool = False) -> 
         X = kernel.points(X).array
         return X.astype(np.float64) if double and X.dtype == np.float32 else X
     tags = get_tags(estimator).input_tags
-    X = validate_data(
+    X = validated(
         estimator,
-        X,
+        unmasked(X),
         accept_sparse="csr" if tags.sparse else False,
         dtype=np.float64 if double else [np.float64, np.float32],
         ensure_non_negative=tags.positive_only,
@@ -38,6 +38,25 @@ def check_rows(estimator: Any, X: Any, *, reset: bool, double: bool = False) -> 
     if reset and precomputed and X.shape[0] != X.shape[1]:
         raise InputError(f"a precomputed Gram matrix must be square, got shape {X.shape}")
     return X
+
+
+def validated(estimator: Any, X: Any, **options: Any) -> Any:
+    """Return X checked by scikit-learn; text, dates and missing values are refused with a cure."""
+    if getattr(getattr(X, "dtype", None), "kind", "f") in "mM":
+        raise InputError(
+            f"X must hold numbers, got dtype {X.dtype}; convert dates to numbers first"
+        )
+    check_frame(X, objects=True)
+    try:
+        return validate_data(estimator, X, **options)
+    except ValueError as error:
+        if "NaN" in str(error):
+            cure = "fill missing values with KernelImputer, or drop their rows"
+            raise InputError(f"Input X contains NaN; {cure}") from error
+        if "could not convert" in str(error):
+            cure = "encode text as numbers, or use a kernel made by table_kernel"
+            raise InputError(f"X must hold numbers: {error}; {cure}") from error
+        raise
 
 
 def check_weights(sample_weight: Any, X: Any) -> Array | None:
@@ -50,6 +69,13 @@ def check_weights(sample_weight: Any, X: Any) -> Array | None:
     if not np.any(w > 0):
         raise InputError("sample_weight must not all be zero")
     return w
+
+
+def check_flags(estimator: Any, *names: str) -> None:
+    """Raise unless these parameters are True or False."""
+    for name in names:
+        if not isinstance(value := getattr(estimator, name), bool | int | np.bool_):
+            raise InputError(f"{name} must be True or False, got {value!r}")
 
 
 def float_type(X: Any) -> Any:

@@ -20,7 +20,7 @@ from mercer.exceptions import InputError
 
 EPS = float(np.finfo(np.float64).eps)
 _LARGEST = 1e-8  # jitter beyond this share of the trace would hide that K is not definite
-_BLOCK = 512
+_BLOCK = 64  # rows that are transposed at once, in the cache
 
 
 class NotDefiniteError(Exception):
@@ -62,7 +62,6 @@ def by_eigen(K: Array, B: Array, penalty: float) -> tuple[Array, int]:
 
     The solution of least norm among those of least squares. K is overwritten.
     """
-    check_finite(K)
     values, V = all_pairs(K)
     values = values + penalty
     keep = np.abs(values) > len(K) * EPS * np.abs(values).max()
@@ -72,6 +71,8 @@ def by_eigen(K: Array, B: Array, penalty: float) -> tuple[Array, int]:
 
 def all_pairs(K: Array) -> tuple[Array, Array]:
     """All eigenvalues of K, ascending, and the vectors, which take its place."""
+    check_finite(K)
+    K = np.ascontiguousarray(K)
     n = len(K)
     values, size, integers = np.empty(n), 1 + 6 * n + 2 * n * n, 3 + 5 * n
     info = interruptible(_lapack, K, "dsyevd", b"V", b"L", n, K, n, values, np.empty(size), size,
@@ -86,9 +87,10 @@ def largest_pairs(K: Array, k: int) -> tuple[Array, Array]:
 
     LAPACK may find fewer where eigenvalues are close together, without saying so.
     """
+    check_finite(K)
     n, diagonal = len(K), K.diagonal().copy()
     values, V, found = np.empty(n), np.empty((k, n)), np.zeros((), dtype=np.intc)
-    size, integers = 40 * n, 10 * n
+    size, integers = 40 * n, 10 * n  # enough for panels of 32 columns
     info = interruptible(
         _lapack, K, "dsyevr", b"V", b"I", b"L", n, K, n, 0.0, 0.0, n - k + 1, n, 0.0, found,
         values, V, n, np.empty(2 * n, dtype=np.intc), np.empty(size), size,

@@ -154,17 +154,11 @@ def power_iteration(
 
     Parameters
     ----------
-    kernel : Kernel
-    X : array_like of shape (n, d), or other points of the kernel's domain
-    centred, weights
-        The operator S, as in `GramOperator`.
+    kernel, X, centred, weights, random_state, callback
+        As in `eigenpairs`.
     tol : float, default=1e-6
         Stop when |S v - lambda v| <= tol |lambda|.
     max_iter : int, default=1000
-    random_state : int, Generator, RandomState or None
-        Draws the start.
-    callback : callable, optional
-        Called with a `Step` after each iteration; stops it by returning True.
 
     Returns
     -------
@@ -250,7 +244,6 @@ def _known_trace(S: GramOperator) -> float | None:
 def _dense(S: GramOperator, k: int) -> tuple[Array, Array, Array]:
     """The k largest pairs by LAPACK, descending, and S times the vectors."""
     n, K = S.shape[0], S.dense()
-    check_finite(K)
     with single_threaded_blas() if n <= _SMALL else nullcontext():
         if 4 * k <= n:  # for more pairs it is faster to find all
             values, vectors = largest_pairs(K, k)

@@ -10,13 +10,15 @@ import numpy as np
 from mercer import engine
 from mercer._array import Array, check_same_columns, frozen, positive_int
 from mercer._random import as_generator
-from mercer.engine import SingleFeatures, n_rows
+from mercer.engine import SingleFeatures, n_rows, pieces
 from mercer.exceptions import InputError, UnavailableError
 from mercer.kernels import Kernel, SpectralMeasure
 from mercer.kernels._measures import Convolution, LinearImage, Mixture, ScaleMixture
 from mercer.linalg._inputs import check_kernel, one_of
 
+_ENTRIES = 1 << 21  # of the pairs of rows that are compared at once, 16 MB
 _KINDS = ("plain", "orthogonal")
+_MOST = 1 << 31  # numbers in all frequencies
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -73,10 +75,14 @@ class RandomFeatures:
         X = points.array
         rng = as_generator(random_state)
         i, j = rng.integers(n_rows(X), size=(2, positive_int(n_pairs, "n_pairs")))
-        chosen = SingleFeatures(i, np.ones(n_pairs), n_rows(X))
-        exact = engine.fields(self.kernel.program, X, X[j], chosen, paired=True).value
-        gap = np.einsum("ij,ij->i", self(points[i]), self(points[j]), dtype=np.float64) - exact
-        return float(np.sqrt(np.mean(gap**2)))
+        squares = 0.0
+        for part in pieces(n_pairs, max(1, _ENTRIES // X.shape[1])):
+            a, b = i[part], j[part]
+            chosen = SingleFeatures(a, np.ones(a.size), n_rows(X))
+            exact = engine.fields(self.kernel.program, X, X[b], chosen, paired=True).value
+            found = np.einsum("ij,ij->i", self(points[a]), self(points[b]), dtype=np.float64)
+            squares += float(np.sum((found - exact) ** 2))
+        return float(np.sqrt(squares / n_pairs))
 
     def __repr__(self) -> str:
         m, d = self.frequencies.shape
@@ -126,10 +132,13 @@ def random_features(
     True
     """
     check_kernel(kernel)
-    dim = positive_int(dim, "dim")
-    if positive_int(n_features, "n_features") % 2:
+    dim, n_features = positive_int(dim, "dim"), positive_int(n_features, "n_features")
+    if n_features % 2:
         raise InputError(f"n_features must be even (cosines and sines), got {n_features}")
+    if dim * n_features > _MOST:
+        raise InputError("dim x n_features must be at most 2**31; use fewer features")
     one_of(kind, _KINDS, "kind")
+    kernel.points(np.ones((1, dim)), "x")  # raises if it takes no points of `dim` columns
     measure = kernel.spectral_measure(dim)
     rng, m = as_generator(random_state), n_features // 2
     w = measure.draw(m, rng) if kind == "plain" else _orthogonal(measure, m, rng)
@@ -167,7 +176,7 @@ def _is_isotropic(measure: SpectralMeasure) -> bool:
 def _directions(size: int, dim: int, rng: np.random.Generator) -> Array:
     """Unit vectors in orthogonal blocks of `dim`, each block a rotation of Haar measure."""
     blocks = [np.empty((0, dim))]
-    for _ in range(-(-size // dim)):
-        Q, R = np.linalg.qr(rng.standard_normal((dim, dim)))
+    for rows in pieces(size, dim):
+        Q, R = np.linalg.qr(rng.standard_normal((dim, rows.stop - rows.start)))
         blocks.append((Q * np.sign(R.diagonal())).T)
-    return np.concatenate(blocks)[:size]
+    return np.concatenate(blocks)

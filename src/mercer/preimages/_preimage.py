@@ -16,7 +16,7 @@ from mercer.engine import n_columns, pieces
 from mercer.exceptions import InputError
 from mercer.kernels import Definiteness, OpenBall
 from mercer.preimages._certify import certify_state
-from mercer.preimages._constraint import Ball, as_constraint
+from mercer.preimages._constraint import Ball, as_constraint, real_numbers
 from mercer.preimages._descent import IterativeSolver
 from mercer.preimages._objective import Nearest, Objective
 from mercer.preimages._problem import Problem
@@ -165,6 +165,7 @@ def _as_problem(psi: Any, objective: Any, region: Any, fixed: Any) -> Problem:
         raise InputError("objective must be Nearest(), Collinear() or Projected(plane)")
     domain = psi.kernel.domain
     points = engine.as_float64(psi.points) if domain.is_vector else psi.points
+    fixed = None if fixed is None else real_numbers(fixed, "fixed")
     if psi.batch is None and np.ndim(fixed) == 2 and len(fixed) > 1:  # one element for all rows
         psi = psi.combine(np.ones((1, len(fixed))))
     batch = Element(psi.kernel, points, psi.coef, psi.coef.shape[1])

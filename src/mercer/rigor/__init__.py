@@ -22,7 +22,7 @@ from mercer.rigor._mode_search import FoundModes, find_modes
 from mercer.rigor._profile_enclosure import enclose, enclose_in_distance
 from mercer.rigor._rounding import RowSums, row_sums, supremum_errors
 from mercer.rigor._search_region import objective_scale
-from mercer.rigor._third_derivatives import third_derivative_bounds
+from mercer.rigor._suprema import third_derivative_bounds
 from mercer.rigor._weyl import (
     WeylTest,
     all_sums,

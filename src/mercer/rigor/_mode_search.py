@@ -14,8 +14,7 @@ from mercer.rigor._box_bounds import smallest_eigenvalue
 from mercer.rigor._branch_and_bound import Boxes, branch_and_bound
 from mercer.rigor._enclosure import Terms
 from mercer.rigor._intervals import EPS, Interval, as_interval, mean_value, offsets, up
-from mercer.rigor._mode_cusps import decide_cusps
-from mercer.rigor._mode_ranges import Density, Local
+from mercer.rigor._mode_ranges import Density, Local, decide_cusps
 
 _BATCH = 2048  # boxes that are looked at in one round
 _MARGIN = 0.125  # a box is judged with this part of its width around it

@@ -195,9 +195,21 @@ def test_refusals(rng):
     bare = mc.Subspace(plane.origin, plane.directions)
     with pytest.raises(mc.InputError, match="no eigenvalues"):
         fit_denoiser(bare, X)
-    for wrong in ({"noise": "much"}, {"trust": 2.0}, {"trust": "most"}, {"inverse": 3}):
+    with pytest.raises(mc.InputError, match="plane must be a Subspace"):
+        fit_denoiser(None, X)
+    for wrong in ({"noise": "much"}, {"trust": 2.0}, {"trust": "most"}, {"inverse": 3},
+                  {"noise": 1e300}, {"filter": 3}, {"filter": "Tikhonov"}):  # fmt: skip
         with pytest.raises(mc.InputError, match=next(iter(wrong))):
             fit_denoiser(plane, X, **wrong)
     words = ["abab", "abba", "bbbb", "aabb"]
     with pytest.raises(mc.InputError, match="not vectors"):
         fit_denoiser(kernel_pca(mc.Spectrum(2), words), words)
+
+
+@pytest.mark.parametrize("noise", [5e-324, 1e-310, 1e-160, 1e-20])
+@pytest.mark.parametrize("kernel", [K, mc.Linear()], ids=repr)
+def test_hardly_any_noise_changes_hardly_anything(noise, kernel, rng):
+    X = rng.normal(size=(30, 3))
+    found = fit_denoiser(kernel_pca(kernel, X), X, noise=noise)
+    assert found.trust < 1e-6
+    np.testing.assert_allclose(found(X), X, atol=1e-6)

@@ -163,3 +163,43 @@ def test_kernels_without_derivatives_carry_no_noise():
     k = mc.kernels.FromFunction(lambda X, Y: (X[:, None, 0] == Y[None, :, 0]) * 1.0)
     with pytest.raises(mc.InputError, match="give the filter's strength"):
         feature_noise(k, [[0.0], [1.0]], 0.1)
+
+
+@pytest.mark.parametrize(
+    "kernel", [mc.Gaussian(30.0), mc.RationalQuadratic(1.5, 40.0), mc.Linear()], ids=repr
+)
+def test_very_many_columns_are_measured_along_one_direction(kernel, rng):
+    X = rng.normal(size=(8, 1001))
+    first, rest = X[:, :1000], X[:, :1]
+    wide, narrow = (feature_noise(kernel, np.hstack([first, Z]), 0.2) for Z in (rest, rest[:, :0]))
+    assert wide == pytest.approx(narrow, rel=1e-6)  # d = 1000 is exact
+
+
+def test_very_many_columns_of_a_polynomial_are_measured_to_some_percent(rng):
+    X = rng.normal(size=(100, 1500))
+    square = np.sum(X**2, axis=1)
+    expected = 0.01 * np.sum(2.0 * square + 2.0 * square / 1500)
+    found = feature_noise(mc.Polynomial(2, 1.0, 0.0), X, 0.1)
+    assert found == pytest.approx(expected, rel=0.02)
+
+
+@pytest.mark.parametrize("scale", [1e-300, 1e-160, 1e-74, 1e76, 1e149])
+def test_noise_is_found_at_any_scale(scale, rng):
+    X = rng.normal(size=(40, 3))
+    assert noise_level(scale * X) == pytest.approx(scale * noise_level(X), rel=1e-6)
+
+
+def test_no_noise_moves_nothing(rng):
+    for kernel in (mc.Linear(), mc.Gaussian(1.0), mc.Laplace(1.0)):
+        for d in (2, 1001):
+            assert feature_noise(kernel, rng.normal(size=(4, d)), 0.0) == 0.0
+            assert feature_noise(kernel, rng.normal(size=(4, d)), 5e-324) == 0.0
+
+
+def test_wrong_types_are_named(rng):
+    X = rng.normal(size=(5, 2))
+    for wrong in (None, 3, "gaussian", mc.Gaussian):
+        with pytest.raises(mc.InputError, match="kernel must be"):
+            feature_noise(wrong, X, 0.1)
+    with pytest.raises(mc.InputError, match="noise must be >= 0"):
+        feature_noise(mc.Gaussian(1.0), X, -1.0)

@@ -228,3 +228,23 @@ def test_float32_gives_the_scale_of_the_same_numbers_in_double(rng):
     X = rng.normal(size=(40, 2)).astype(np.float32)
     for rule in ("modes", "likelihood"):
         assert density_scale(X, rule=rule) == density_scale(X.astype(float), rule=rule)
+
+
+@pytest.mark.parametrize("rule", ["modes", "silverman", "scott", "likelihood"])
+def test_weights_without_a_row_are_refused_and_large_ones_are_not(rule, rng):
+    X = rng.normal(size=(20, 2))
+    with pytest.raises(mc.InputError, match="weights must not all be zero"):
+        density_scale(X, rule=rule, weights=np.zeros(20))
+    assert density_scale(X, rule=rule, weights=np.full(20, 1e300)) > 0.0
+
+
+@pytest.mark.parametrize("wrong", [3, "gaussian", mc.Gaussian])
+def test_wrong_kernels_are_named(wrong, rng):
+    for rule in ("silverman", "likelihood"):
+        with pytest.raises(mc.InputError, match="kernel must be"):
+            density_scale(rng.normal(size=(5, 2)), rule=rule, kernel=wrong)
+
+
+def test_kernels_that_are_negative_have_no_likelihood(rng):
+    with pytest.raises(mc.InputError, match="must not be negative"):
+        density_scale(rng.normal(size=(9, 2)), rule="likelihood", kernel=mc.NegativeDistance(1.5))

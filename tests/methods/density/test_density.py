@@ -397,3 +397,13 @@ def test_an_adaptive_density_is_a_density(n, sensitivity, n_groups, seed):
     t = np.arange(-reach, reach, max(step, reach / 1e5))
     assert p(t[:, None]).sum() * (t[1] - t[0]) == pytest.approx(1.0, rel=1e-6)
     assert_allclose(np.exp(p.log(X)), p(X), rtol=1e-10)
+
+
+@pytest.mark.parametrize("wrong", [None, 3, object(), mc.Gaussian, "ab", {"a": 1}])
+def test_wrong_types_are_named(wrong):
+    for make in (kernel_density, adaptive_density):
+        with pytest.raises(mc.InputError, match="kernel must be"):
+            make(wrong, [[0.0], [1.0]])
+    for elements in (wrong, [wrong]):
+        with pytest.raises(mc.InputError, match="element"):
+            Density(elements)

@@ -334,7 +334,6 @@ def test_any_small_array_is_completed_or_refused(X):
         ([1.0, 2.0], "reshape"),
         (np.zeros((0, 2)), "no rows"),
         ([["a", "b"]], "numbers"),
-        (np.ma.masked_equal([[1.0, 2.0]], 1.0), "filled"),
     ],
 )
 def test_bad_arrays_are_refused_with_a_cure(X, message):

@@ -291,3 +291,97 @@ def test_bad_starts():
         mc.mean_shift(psi, [[1.0]])
     with pytest.raises(ValueError, match=r"NaN|finite"):
         mc.mean_shift(psi, [[np.nan, 0.0]])
+
+
+# --- far apart, outliers, many columns ---------------------------------------------------------
+
+
+@pytest.mark.parametrize("extent", [1e3, 1e7, 1e9, 1e12, 1e15, 1e17])
+def test_points_far_apart_in_bandwidths(extent):
+    X = np.array([[0.0], [1.0], [extent], [1.1 * extent]])
+    found = mc.mean_shift(mc.mean_embedding(mc.Gaussian(0.3), X))
+    assert len(found) == 4
+    assert len(mc.mean_shift(mc.mean_embedding(mc.Gaussian(1.0), X))) == 3
+    counts = mc.methods.scale_space(X, [1e-2, 0.3, 1.0, 10.0]).n_modes
+    assert counts.tolist() == [4, 4, 3, 3]
+
+
+@pytest.mark.parametrize("far", [1e6, 1e12, 1e18, 1e100])
+@pytest.mark.parametrize("dim", [2, 20])
+def test_one_outlier_leaves_the_labels_of_the_others(far, dim, rng):
+    X = np.concatenate([rng.normal(0.0, 1.0, (150, dim)), rng.normal(9.0, 1.0, (150, dim))])
+    width = mc.Gaussian(1.5 * dim**0.5)
+    alone = mc.mean_shift(mc.mean_embedding(width, X)).labels
+    beside = mc.mean_shift(mc.mean_embedding(width, np.vstack([X, np.full((1, dim), far)]))).labels
+    assert alone.max() == 1
+    assert (beside >= 0).all()
+    assert (beside[:-1] == alone).all() or (beside[:-1] == 1 - alone).all()
+    assert beside[-1] == 2
+
+
+def test_too_many_places_far_apart_are_refused(rng):
+    psi = mc.mean_embedding(mc.Gaussian(1e-11), rng.normal(size=(3000, 1)))
+    with pytest.raises(mc.InputError, match="too far for mean shift"):
+        mc.mean_shift(psi)
+
+
+def test_many_columns_need_no_hessians_and_little_memory(rng):
+    import tracemalloc
+
+    X = rng.normal(size=(400, 1500)) + 20.0 * (np.arange(400) % 2)[:, None]
+    tracemalloc.start()
+    try:
+        found = mc.mean_shift(mc.mean_embedding(mc.Gaussian(60.0), X))
+        assert tracemalloc.get_traced_memory()[1] < 200e6  # all Hessians are 7 GB
+    finally:
+        tracemalloc.stop()
+    assert len(found) == 2
+    assert (found.labels == found.labels[np.arange(400) % 2]).all()
+    assert np.isnan(found.eigenvalues).all()
+    assert not found.proved.any()
+
+
+def test_eigenvalues_and_proofs_are_there_if_asked_for(rng):
+    X = rng.normal(size=(40, 25)) + 10.0 * (np.arange(40) % 2)[:, None]
+    psi = mc.mean_embedding(mc.Gaussian(5.0), X)
+    asked = mc.mean_shift(psi, eigenvalues=True)
+    np.testing.assert_allclose(
+        asked.eigenvalues, np.linalg.eigvalsh(psi.hessian(asked.points)), rtol=1e-6, atol=1e-9
+    )
+    assert asked.proved.all()
+    few = mc.mean_shift(mc.mean_embedding(mc.Gaussian(5.0), X[:, :3]), eigenvalues=False)
+    assert np.isnan(few.eigenvalues).all()
+    assert not few.proved.any()
+
+
+def test_scale_space_in_many_columns(rng):
+    X = rng.normal(size=(60, 200)) + 20.0 * (np.arange(60) % 2)[:, None]
+    counts = mc.methods.scale_space(X, [1.0, 30.0, 1000.0]).n_modes
+    assert counts.tolist() == [60, 2, 1]
+
+
+@pytest.mark.parametrize("unit", [1e-70, 1e-17, 1e-9, 1e20, 1e60])
+def test_nothing_depends_on_units(unit, rng):
+    X = np.concatenate([rng.normal(m, 0.3, (20, 2)) for m in (0.0, 3.0, 6.0)])
+    for kernel in (mc.Gaussian, mc.Laplace, lambda s: mc.Matern(1.5, s)):
+        psi = mc.mean_embedding(kernel(0.8 * unit), X * unit)
+        assert len(mc.mean_shift(psi)) == 3
+        found = mc.methods.all_modes(mc.mean_embedding(kernel(0.8 * unit), X[:20] * unit))
+        assert found.complete
+    plain, scaled = (mc.convergence_bandwidth(mc.Gaussian(s), X * s).value for s in (1.0, unit))
+    assert scaled == pytest.approx(plain * unit, rel=1e-6)
+
+
+def test_no_start_has_reached_a_mode():
+    psi = mc.mean_embedding(mc.RationalQuadratic(0.5, 1.0), [[0.0, 0.0], [1.0, 0.0]])
+    found = mc.mean_shift(psi, [[40.0, 3.0]], max_iter=1)
+    assert found.points.shape == (0, 2)
+    assert found.labels.tolist() == [-1]
+
+
+@pytest.mark.parametrize("kernel", [mc.Laplace(30.0), mc.RationalQuadratic(1.0, 2.0)], ids=repr)
+def test_an_outlier_and_heavy_tails_or_cusps(kernel, rng):
+    X = np.vstack([rng.normal(size=(40, 1)), [[1e25]]])
+    labels = mc.mean_shift(mc.mean_embedding(kernel, X)).labels
+    assert (labels[:-1] == labels[0]).all()
+    assert labels[-1] not in (-1, labels[0])

@@ -154,3 +154,18 @@ def test_callback_sees_each_bandwidth_and_can_stop(rng):
 def test_refusals(call, message):
     with pytest.raises(mc.InputError, match=message):
         call()
+
+
+@pytest.mark.parametrize("unit", [1e-30, 1.0, 1e30])
+def test_bandwidths_of_kernels_without_a_length_scale_are_factors(unit, rng):
+    X = np.concatenate([rng.normal(m, 0.3, (20, 1)) for m in (0.0, 4.0)])
+    kernel = mc.Gaussian(unit) + mc.Gaussian(2.0 * unit)
+    found = scale_space(X * unit, kernel=kernel, n_bandwidths=6)
+    assert (
+        found.n_modes.tolist()
+        == scale_space(
+            X, kernel=mc.Gaussian(1.0) + mc.Gaussian(2.0), n_bandwidths=6
+        ).n_modes.tolist()
+    )
+    assert found.n_modes[-1] == 1
+    assert 0.01 < found.bandwidths[0] < found.bandwidths[-1] < 100.0

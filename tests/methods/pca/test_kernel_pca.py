@@ -190,3 +190,27 @@ def test_equal_points_have_no_directions(kernel, n_landmarks):
     for X in (np.ones((20, 3)), np.full((5, 2), 1e6), np.zeros((3, 2))):
         with pytest.raises(mc.InputError, match="the same feature to rounding"):
             mc.kernel_pca(kernel, X, n_landmarks=n_landmarks)
+
+
+@pytest.mark.parametrize("wrong", [None, 3, "gaussian", mc.Gaussian, np.ones((2, 2))])
+@pytest.mark.parametrize("n_landmarks", [None, 2])
+def test_wrong_types_are_named(wrong, n_landmarks, rng):
+    X = rng.normal(size=(5, 2))
+    with pytest.raises(mc.InputError, match="kernel must be"):
+        mc.kernel_pca(wrong, X, n_landmarks=n_landmarks)
+
+
+@pytest.mark.parametrize("rule", ["uniform", "kmeans", "leverage", "pivoted"])
+def test_landmarks_of_a_kernel_that_is_negative_are_refused(rule, rng):
+    X = rng.normal(size=(20, 3))
+    for kernel in (mc.Sigmoid(1e3, -2.0), mc.Sigmoid(1.0, -30.0)):
+        with pytest.raises(mc.InputError, match="positive definite"):
+            mc.kernel_pca(kernel, X, n_landmarks=5, rule=rule, random_state=0)
+        with pytest.raises(mc.InputError, match="positive definite"):
+            mc.KernelNovelty(kernel, n_landmarks=5, rule=rule).fit(X)
+
+
+def test_a_kernel_with_more_negative_than_positive_scatter_is_refused():
+    for X in ([[1.0], [10.0]], [[1.0], [1.1], [10.0]]):
+        with pytest.raises(mc.InputError, match="far from positive definite"):
+            mc.kernel_pca(mc.Sigmoid(1.0, -5.0), X)

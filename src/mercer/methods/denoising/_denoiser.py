@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from mercer._array import Array, Points, non_negative
+from mercer._array import Array, Points, instance, non_negative
 from mercer.engine import n_rows, pieces
 from mercer.exceptions import InputError
 from mercer.kernels import Kernel
 from mercer.methods._rows import dense, spread_rows
 from mercer.methods.denoising._noise import feature_noise, noise_level
-from mercer.methods.pca._filters import Filter, Tikhonov, Truncation
+from mercer.methods.pca._filters import Filter, Tikhonov, Truncation, as_filter
 from mercer.methods.pca._kernel_pca import fit_inverse, reconstruct
 from mercer.methods.pca._smoother import Smoother
 from mercer.preimages import FittedMap, LinearInverse, Solver, preimage
@@ -22,6 +22,7 @@ from mercer.space import Subspace, feature
 
 _BLOCK = 4096  # rows that are denoised at once
 _ENTRIES = 20_000  # on which the risk is averaged: its standard error is then about 1 %
+_LEAST_STEP = 1e-13  # of the row, so that the step is not lost in rounding
 _STEP = 1e-3  # of the noise: a directional derivative whose truncation and rounding are both small
 _FEW_ROWS = 50  # the same for iterative solvers, which take milliseconds per row
 
@@ -29,6 +30,8 @@ _FEW_ROWS = 50  # the same for iterative solvers, which take milliseconds per ro
 @dataclass(frozen=True, eq=False)
 class Denoiser:
     """y -> y + trust (D(y) - y), D(y) the pre-image of mu + sum_l w_l <k(y, .) - mu, f_l> f_l.
+
+    `fit_denoiser` makes one from a principal subspace.
 
     Attributes
     ----------
@@ -42,10 +45,6 @@ class Denoiser:
         In [0, 1]; 1 is the pre-image itself.
     noise : float
         The standard deviation of the noise for which it was made.
-
-    See Also
-    --------
-    fit_denoiser : makes one from a principal subspace.
 
     Examples
     --------
@@ -149,13 +148,14 @@ def fit_denoiser(
     >>> bool(np.mean((denoiser(noisy) - line) ** 2) < 0.5 * np.mean((noisy - line) ** 2))
     True
     """
-    kernel, values = plane.origin.kernel, plane.eigenvalues
-    _check(kernel, noise, trust)
+    values = instance(plane, Subspace, "plane").eigenvalues
     if values is None:
         raise InputError("the subspace has no eigenvalues; take one from kernel_pca")
+    kernel = plane.origin.kernel
+    _check(kernel, noise, trust)
     X = kernel.points(X)
-    if filter is None:
-        filter = Tikhonov() if kernel.program.has_derivatives else Truncation()  # noqa: A001
+    smooth = kernel.program.has_derivatives
+    filter = as_filter(filter, Tikhonov() if smooth else Truncation())  # noqa: A001
     sd = noise_level(X, weights=weights) if isinstance(noise, str) else float(noise)
     strength = feature_noise(kernel, X, sd, weights=weights) if filter.needs_noise else None
     solver = fit_inverse(inverse, plane, X, weights)
@@ -216,11 +216,12 @@ def estimate_risk(denoise: Callable[[Array], Array], rows: Array, noise: float) 
     and precise because it is summed over all entries.
     """
     signs = np.random.default_rng(0).choice([-1.0, 1.0], size=rows.shape)
-    step = _STEP * noise if noise > 0.0 else 1e-6 * float(np.abs(rows).max() or 1.0)
+    step = np.maximum(_STEP * noise, _LEAST_STEP * np.abs(rows).max(axis=1, keepdims=True))
+    step = np.where(step > 0.0, step, 1.0)
     moved = rows + step * signs
     here, there = denoise(rows) - rows, denoise(moved) - moved
-    slope = float(np.sum(signs * (there - here))) / step
-    return SteinRisk(noise**2, float(np.mean(here**2)), slope / rows.size)
+    slope = float(np.mean(signs * (there - here) / step))
+    return SteinRisk(noise * noise, float(np.mean(here**2)), slope)
 
 
 def _check(kernel: Kernel, noise: Any, trust: Any) -> None:
@@ -229,7 +230,7 @@ def _check(kernel: Kernel, noise: Any, trust: Any) -> None:
             f"points of {kernel!r} are not vectors, so they have no noise to take out; KernelPCA "
             "has an inverse_transform for them"
         )
-    for name, value, most in (("noise", noise, np.inf), ("trust", trust, 1.0)):
+    for name, value, most in (("noise", noise, 1e150), ("trust", trust, 1.0)):
         if isinstance(value, str):
             if value != "auto":
                 raise InputError(f"{name} must be a number >= 0 or 'auto', got {value!r}")

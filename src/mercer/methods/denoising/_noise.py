@@ -6,11 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from mercer._array import Array, Points, as_points, as_weights, is_sparse
-from mercer._threads import single_threaded_blas
+from mercer._array import Array, Points, as_points, as_weights, is_sparse, non_negative
+from mercer._threads import interruptible, single_threaded_blas
 from mercer.engine import Distance
 from mercer.exceptions import InputError
 from mercer.kernels import Gaussian, Kernel, Vectors, median_scale
+from mercer.linalg._inputs import check_kernel
 from mercer.methods._rows import spread_rows
 from mercer.methods.pca._kernel_pca import kernel_pca
 from mercer.methods.pca._smoother import Smoother
@@ -24,7 +25,9 @@ _SCALES = (1 / 32, 1 / 8, 1 / 2, 2.0)  # squared length scales, of the median sq
 _STRENGTHS = 10.0 ** -np.arange(0.5, 4.1, 0.5)  # of the largest eigenvalue
 _STEP = 1e-4  # of the spread of the data: the step of a directional derivative
 _LEAST = 0.1  # smoothers that take out less than this share of the noise say little about it
+_SMALL = 1e-70  # beyond, squares of lengths leave the range of kernels
 _EPS = float(np.finfo(np.float64).eps)
+_METRIC_COLUMNS = 1000  # whose mixed derivatives are written out, 8 MB
 _METRIC_ROWS = 200  # over which a kernel's metric is averaged: its error is then a few percent
 
 
@@ -42,7 +45,8 @@ def noise_level(X: Any, *, weights: Any = None) -> float:
       x, with the Jacobian J of D(x) - x (the best bound for curves in few dimensions).
 
     The usual estimate, from small eigenvalues of the covariance, is far too large if the signal has
-    many weak components. In data without structure all variation counts as noise.
+    many weak components. In data without structure all variation counts as noise. The estimate is
+    0 if there are fewer than two rows or no column varies.
 
     Parameters
     ----------
@@ -51,11 +55,6 @@ def noise_level(X: Any, *, weights: Any = None) -> float:
     weights : array_like of shape (n,), optional
         Weights >= 0: how often each row is repeated, or shares if they sum to less than the number
         of rows.
-
-    Returns
-    -------
-    float
-        The standard deviation s >= 0; 0 if there are fewer than two rows or no column varies.
 
     Examples
     --------
@@ -69,6 +68,9 @@ def noise_level(X: Any, *, weights: Any = None) -> float:
     """
     X = as_points(X)
     w = as_weights(weights, X.shape[0])
+    extent = float(abs(X).max())
+    if extent > 0.0 and not _SMALL < extent < 1.0 / _SMALL:
+        return extent * noise_level(X / extent, weights=weights)
     # the number of rows that the weights count; for shares the effective sample size
     effective = 1.0 / float(np.sum(w**2))
     if weights is not None and float(np.sum(weights)) >= np.count_nonzero(w):
@@ -119,7 +121,7 @@ def _residual_variances(X: Array, w: Array) -> Array | None:
     Z /= np.linalg.norm(Z, axis=0)
     scale = np.asarray(w @ (X - w @ X) ** 2)
     with single_threaded_blas():
-        s, V = np.linalg.eigh(Z.T @ Z)
+        s, V = interruptible(np.linalg.eigh, Z.T @ Z)
     if s[0] <= len(s) * 100.0 * _EPS * s[-1]:
         return None
     return np.asarray(scale / ((V**2) @ (1.0 / s)))
@@ -168,8 +170,8 @@ def feature_noise(kernel: Kernel, X: Any, noise: float, *, weights: Any = None) 
     To first order a step e moves the feature of x by sum_j e_j d k(x, .) / dx_j. So noise of
     variance s^2 adds s^2 d^2 k / dx_j dy_j at x = y, per coordinate and point. This is averaged
     over coordinates, and summed over rows: n s^2 / l^2 for a Gaussian, n s^2 for the linear kernel.
-    It is the strength of `Tikhonov` that suits the noise. Kernels with a cusp have no such
-    derivative; for them features of rows with simulated noise are compared.
+    It is the strength of `Tikhonov` that suits the noise, in units of the eigenvalues. Kernels with
+    a cusp have no such derivative; for them features of rows with simulated noise are compared.
 
     Parameters
     ----------
@@ -181,18 +183,15 @@ def feature_noise(kernel: Kernel, X: Any, noise: float, *, weights: Any = None) 
     weights : array_like of shape (n,), optional
         A weight of 2 is the same as repeating the row.
 
-    Returns
-    -------
-    float
-        In units of the eigenvalues of the Gram matrix.
-
     Examples
     --------
     >>> import mercer as mc
     >>> round(mc.methods.feature_noise(mc.Gaussian(2.0), [[0.0], [1.0], [3.0]], 0.1), 4)
     0.0075
     """
+    check_kernel(kernel)
     X = kernel.points(X).array
+    variance = non_negative(noise, "noise") * noise
     mass = float(X.shape[0]) if weights is None else float(np.sum(weights))
     Z, share = spread_rows(X, weights, _METRIC_ROWS)
     if not kernel.program.has_derivatives:
@@ -200,15 +199,30 @@ def feature_noise(kernel: Kernel, X: Any, noise: float, *, weights: Any = None) 
             f"{kernel!r} has no derivatives, so the noise cannot be carried to its features; give "
             "the filter's strength"
         )
+    rng = np.random.default_rng(0)
     if kernel.program.is_smooth:
         if all(isinstance(v, Distance) for v in kernel.program.variables):  # the same everywhere
             Z, share = Z[:1], share[:1]
-        points = Points(Z, kernel.domain)
-        own = (kernel.mixed_derivative(points[i : i + 1])[0, 0] for i in range(len(Z)))
-        moved = [float(np.trace(derivative)) for derivative in own]
-        return float(mass * noise**2 * np.average(moved, weights=share) / Z.shape[1])
+        step = 1e-4 * min(noise, float(np.abs(Z).max()) or noise)
+        moved = [_trace_of_metric(kernel, z, step, rng) for z in Z[:, None]]
+        return float(mass * variance * np.average(moved, weights=share) / Z.shape[1])
     points = Points(Z, kernel.domain)
-    shifted = kernel.points(Z + noise * np.random.default_rng(0).standard_normal(Z.shape))
+    shifted = kernel.points(Z + noise * rng.standard_normal(Z.shape))
     cross = [kernel(points[i : i + 1], shifted[i : i + 1])[0, 0] for i in range(len(Z))]
     squared = kernel.diag(points) + kernel.diag(shifted) - 2.0 * np.array(cross)
     return float(mass * np.average(squared, weights=share) / Z.shape[1])
+
+
+def _trace_of_metric(kernel: Kernel, x: Array, step: float, rng: np.random.Generator) -> float:
+    """The sum of d^2 k / dx_j dy_j over the coordinates, at x = y.
+
+    For many columns it is estimated by the curvature along a direction of random signs, from a
+    difference of gradients; that is exact for functions of the distance.
+    """
+    point = Points(x, kernel.domain)
+    if x.size <= _METRIC_COLUMNS:
+        return float(np.trace(kernel.mixed_derivative(point)[0, 0]))
+    signs = rng.choice([-1.0, 1.0], size=x.shape)
+    near = Points(np.vstack([x + step * signs, x - step * signs]), kernel.domain)
+    forth, back = kernel.gradient(point, near)[0] @ signs[0]
+    return float(forth - back) / (2.0 * step) if step > 0.0 else 0.0

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from dataclasses import dataclass
 from functools import cached_property
@@ -15,6 +14,7 @@ from mercer._array import Array, as_vector, is_sparse
 from mercer.engine import Dense, Program, apply_all, evaluate
 from mercer.exceptions import InputError
 from mercer.kernels import Gaussian, Kernel
+from mercer.linalg._inputs import check_kernel
 from mercer.methods.density._normaliser import log_normaliser, log_radial_integral, radial_parts
 from mercer.space._points import unique
 
@@ -85,10 +85,12 @@ def density_scale(
         known = ", ".join(map(repr, BANDWIDTH_RULES))
         raise InputError(f"rule must be one of {known}, got {rule!r}")
     kernel = Gaussian() if kernel is None else kernel
+    check_kernel(kernel)
     X, w = _counted_rows(kernel, X, weights)
     length = float(getattr(kernel, "length_scale", 1.0))
     if rule == "likelihood":
-        return length * _most_likely(kernel, X, w)
+        extent = float(np.max(np.ptp(X, axis=0)))  # squares of very small lengths underflow
+        return length * extent * _most_likely(kernel, X / extent, w)
     constant = np.flatnonzero(np.ptp(X, axis=0) == 0)
     if constant.size:
         raise InputError(
@@ -141,11 +143,7 @@ def column_spreads(X: Array, w: Array) -> Array:
     extent = np.ptp(X, axis=0)
     gap = (X - (w @ X) / n) / np.where(extent > 0.0, extent, 1.0)  # tiny squares would underflow
     deviation: Array = np.where(extent > 0.0, extent * np.sqrt((w @ gap**2) / (n - 1.0)), 0.0)
-    order = np.argsort(X, axis=0, kind="stable")
-    below = np.cumsum(w[order], axis=0)
-    values = np.take_along_axis(X, order, axis=0)
-    at = [np.argmax(below >= q * n * (1 - 1e-12), axis=0) for q in (0.25, 0.75)]
-    low, high = (np.take_along_axis(values, a[None, :], axis=0)[0] for a in at)
+    low, high = np.quantile(X, (0.25, 0.75), axis=0, weights=w, method="inverted_cdf")
     robust = (high - low) / _NORMAL_QUARTILES
     return np.where(robust > 0, np.minimum(robust, deviation), deviation)
 
@@ -159,6 +157,8 @@ def _counted_rows(kernel: Kernel, X: Any, weights: Any) -> tuple[Array, Array]:
     if np.any(raw < 0):
         raise InputError(f"weights must be >= 0, got {float(raw.min())!r}")
     used = raw > 0
+    if not used.any():
+        raise InputError("weights must not all be zero")
     rows, group = unique(X[used].astype(np.float64))
     if len(rows) < 2:
         raise InputError(
@@ -190,7 +190,8 @@ def _most_likely(kernel: Kernel, X: Array, w: Array) -> float:
         width = kernel_deviation(kernel, X.shape[1])
     except InputError:  # heavy tails
         width = 1.0
-    start = math.log(_normal_scale(X, w, "silverman") / width)
+    rows = w * (len(w) / w.sum())  # the likelihood does not change with the sum of the weights
+    start = math.log(_normal_scale(X, rows, "silverman") / width)
     best = 0
     for _ in range(_DOUBLINGS):  # until it is better than two neighbours on each side
         around = [best + step for step in (-2, -1, 0, 1, 2)]
@@ -226,9 +227,10 @@ class LeaveOneOutLikelihood:
 
     def __call__(self, log_factor: float) -> float:
         """At one length scale."""
-        w, d, n = self.w, self.X.shape[1], float(self.w.sum())
+        w, n = self.w, float(self.w.sum())
+        log_Z = self._log_Z + self.X.shape[1] * log_factor  # raises unless k is a density
         sums = self.log_sums_of_others(math.exp(log_factor))
-        return float(w @ (sums - np.log(n - w)) / n - self._log_Z - d * log_factor)
+        return float((w / n) @ (sums - np.log(n - w)) - log_Z)
 
     def log_sums_of_others(self, factor: float) -> Array:
         """log sum_(j != i) w_j k(x_i, x_j): one half against the other, and so on in each half.
@@ -237,7 +239,14 @@ class LeaveOneOutLikelihood:
         """
         program, X, w = self.kernel.program, self._centred / factor, self.w
         out = np.full(len(X), -np.inf)
-        for low, middle, high in self._halves:
+        spans = [(0, len(X))]
+        while spans:
+            low, high = spans.pop()
+            middle, rows = (low + high) // 2, slice(low, high)
+            if high - low <= _LEAF:
+                out[rows] = np.logaddexp(out[rows], _log_sums(program, X[rows], w[rows]))
+                continue
+            spans += [(low, middle), (middle, high)]
             left, right = slice(low, middle), slice(middle, high)
             for points, queries in ((left, right), (right, left)):
                 coef = Dense(w[points, None])
@@ -245,9 +254,6 @@ class LeaveOneOutLikelihood:
                 with np.errstate(divide="ignore"):
                     log = np.log(part.value[:, 0]) + part.shift
                 out[queries] = np.logaddexp(out[queries], log)
-        for rows, distances in self._leaves:
-            within = _log_sums(program, [u / factor**2 for u in distances], w[rows])
-            out[rows] = np.logaddexp(out[rows], within)
         return out
 
     @cached_property
@@ -258,35 +264,11 @@ class LeaveOneOutLikelihood:
     def _centred(self) -> Array:
         return np.asarray(self.X - self.X.mean(axis=0))
 
-    @cached_property
-    def _halves(self) -> list[tuple[int, int, int]]:
-        """Spans of rows (low, middle, high), halved until a half is a leaf."""
-        spans, found = [(0, len(self.X))], []
-        while spans:
-            low, high = spans.pop()
-            if high - low > _LEAF:
-                middle = (low + high) // 2
-                found.append((low, middle, high))
-                spans += [(low, middle), (middle, high)]
-        return found
 
-    @cached_property
-    def _leaves(self) -> list[tuple[slice, list[Array]]]:
-        """Rows of each leaf, and their squared distances for each variable of the kernel."""
-        inner = {low for low, _, _ in self._halves} | {m for _, m, _ in self._halves}
-        starts = sorted(inner | {0})
-        leaves = []
-        for low, high in itertools.pairwise([*starts, len(self.X)]):
-            distances = []
-            for v in self.kernel.program.variables:
-                Z = apply_all(v.maps, self._centred[low:high])  # type: ignore[union-attr]
-                distances.append(np.sum((Z[:, None] - Z[None]) ** 2, axis=2))
-            leaves.append((slice(low, high), distances))
-        return leaves
-
-
-def _log_sums(program: Program, distances: list[Array], w: Array) -> Array:
-    """log sum_(j != i) w_j k of a few rows, pair by pair."""
+def _log_sums(program: Program, X: Array, w: Array) -> Array:
+    """log sum_(j != i) w_j k(x_i, x_j) of a few rows, pair by pair."""
+    images = [apply_all(v.maps, X) for v in program.variables]  # type: ignore[union-attr]
+    distances = [np.sum((Z[:, None] - Z[None]) ** 2, axis=2) for Z in images]
     with np.errstate(all="ignore"):
         if program.log_profile is not None:
             log = evaluate(program.log_profile, distances).value

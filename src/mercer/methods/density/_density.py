@@ -14,6 +14,7 @@ from mercer._random import as_generator
 from mercer.engine import Fields, n_columns, n_rows
 from mercer.exceptions import InputError
 from mercer.kernels import Kernel, Scales
+from mercer.linalg._inputs import check_kernel
 from mercer.methods.density._normaliser import draw, log_normaliser, log_peak
 from mercer.space import Element, mean_embedding
 
@@ -23,8 +24,8 @@ _SMALLEST = math.log(np.finfo(np.float64).tiny)
 def kernel_density(kernel: Kernel, X: Any, *, weights: Any = None) -> Element:
     """Return the kernel density f(x) = sum_i w_i k(x, x_i) / Z, which integrates to one.
 
-    Z is the integral of k(x, 0) over R^d. The density is an ordinary element: evaluate it,
-    differentiate it, add it to others, or look for its modes.
+    Z is the integral of k(x, 0) over R^d. The density is an ordinary element with coefficients
+    w_i / Z: evaluate it, differentiate it, add it to others, or look for its modes.
 
     Parameters
     ----------
@@ -34,11 +35,6 @@ def kernel_density(kernel: Kernel, X: Any, *, weights: Any = None) -> Element:
     X : array_like or CSR matrix of shape (n, d)
     weights : array_like of shape (n,), optional
         Weights >= 0, scaled to sum to one; equal by default.
-
-    Returns
-    -------
-    Element
-        With coefficients w_i / Z.
 
     See Also
     --------
@@ -52,6 +48,7 @@ def kernel_density(kernel: Kernel, X: Any, *, weights: Any = None) -> Element:
     >>> f([[0.0], [1.0]]).round(4)
     array([0.2265, 0.242 ])
     """
+    check_kernel(kernel)
     mean = mean_embedding(kernel, X, weights=weights)
     log_Z = log_normaliser(kernel, n_columns(mean.points))
     w = weights_of(mean)
@@ -105,10 +102,13 @@ class Density:
     elements: Any  # a tuple of Element, once checked
 
     def __post_init__(self) -> None:
-        given = self.elements
-        elements = (given,) if isinstance(given, Element) else tuple(given)
+        given = [self.elements] if isinstance(self.elements, Element) else self.elements
+        elements = tuple(given) if isinstance(given, list | tuple) else ()
         if not elements:
-            raise InputError("a density needs at least one element")
+            raise InputError(
+                "a density needs at least one element, such as mean_embedding(kernel, X), or "
+                f"several in a list, got {given!r}"
+            )
         for e in elements:
             if not isinstance(e, Element) or e.batch is not None:
                 raise InputError(f"elements must be single elements, got {e!r}")
@@ -272,6 +272,7 @@ def adaptive_density(
     [0.434, 0.439, 0.748]
     """
     a, n_groups = non_negative(sensitivity, "sensitivity"), positive_int(n_groups, "n_groups")
+    check_kernel(kernel)
     mean = mean_embedding(kernel, X, weights=weights)
     used = np.flatnonzero(weights_of(mean) > 0)
     points, w = mean.support[used], weights_of(mean)[used]

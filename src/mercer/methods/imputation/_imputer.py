@@ -25,7 +25,7 @@ from mercer.methods.imputation._rounds import (
     fill_from_neighbours,
     observed_mean,
 )
-from mercer.methods.pca._filters import Filter, Tikhonov
+from mercer.methods.pca._filters import Filter, Tikhonov, as_filter
 from mercer.methods.pca._kernel_pca import check_number
 from mercer.preimages import LinearInverse
 from mercer.space import Element
@@ -42,7 +42,7 @@ class Imputer:
 
     r(x) = b_0 + sum_i b_i k(z_i, z) is the regression of the rows on their filtered coordinates in
     the principal subspace, with z = (x - offset) / scale. The equation is solved by iteration from
-    the mean of near rows; then x_m becomes mean + trust (x_m - mean).
+    the mean of near rows; then x_m becomes mean + trust (x_m - mean). `fit_imputer` makes one.
 
     Attributes
     ----------
@@ -63,10 +63,6 @@ class Imputer:
         Completed rows, among which neighbours are sought.
     max_iter, tol
         The iteration ends at a change of `tol` (root mean square, in units of the scale).
-
-    See Also
-    --------
-    fit_imputer : makes one.
 
     Examples
     --------
@@ -157,7 +153,7 @@ def fit_imputer(
     Parameters
     ----------
     X : array_like of shape (n, d)
-        NaN where missing. Every column needs an observed entry.
+        NaN where missing, or masked. Every column needs an observed entry.
     kernel : Kernel, optional
         On vectors. By default Gaussian, its squared length scale a quarter, one or four times the
         median squared distance between rows (from shared columns, scaled up to all).
@@ -225,7 +221,7 @@ def fit_imputer(
     elif len(rows) > _MANY:
         n_landmarks = _LANDMARKS
     settings = {
-        "filter": Tikhonov() if filter is None else filter,
+        "filter": as_filter(filter, Tikhonov()),
         "n_components": n_components, "n_landmarks": n_landmarks,
     }  # fmt: skip
     with single_threaded_blas():  # small matrices; threads lose much if other work is running
@@ -291,15 +287,20 @@ def _check_kernel(kernel: Any, scale_columns: Any) -> None:
         )
 
 
+def masked_as_nan(X: Any) -> Any:
+    """Return a masked array as a plain one, with NaN for masked entries."""
+    if not isinstance(X, np.ma.MaskedArray):
+        return X
+    return np.ma.filled(X.astype(X.dtype if X.dtype.kind in "fcO" else np.float64), np.nan)
+
+
 def _incomplete(X: Any) -> Array:
     """Return X as a float matrix in which NaN is allowed, and infinity is not."""
     if is_sparse(X):
         raise InputError(
             "X is sparse, which does not distinguish missing entries from 0; use X.toarray()"
         )
-    if isinstance(X, np.ma.MaskedArray):
-        raise InputError("X is a masked array; use X.filled(np.nan)")
-    array = np.asarray(X)
+    array = np.asarray(masked_as_nan(X))
     kind = array.dtype if array.dtype == np.float32 else np.dtype(np.float64)
     try:
         array = array.astype(kind, copy=False)

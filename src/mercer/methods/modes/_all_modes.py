@@ -102,12 +102,6 @@ def all_modes(
     -------
     ProvedModes
 
-    Raises
-    ------
-    InputError
-        For other kernels (such as windows), coefficients below zero, batches, or more than two
-        columns.
-
     See Also
     --------
     convergence_bandwidth : the bandwidth from which there is one mode, in any dimension.

@@ -9,6 +9,7 @@ import numpy as np
 from mercer._array import Array
 from mercer._progress import Callback
 from mercer._status import Status
+from mercer.engine import pieces
 from mercer.methods.modes._basins import Basins, BasinSearch
 from mercer.methods.modes._density_sum import DensitySum, heights, is_held, is_top, newton_steps
 from mercer.methods.modes._leaving import SAME, cells, settle
@@ -70,7 +71,15 @@ class Ascent(Search):
         self.search = BasinSearch(density)
 
     def run(self, start: Array, callback: Callback | None = None) -> Ends:
-        """Climb from every start, after a search for modes if there are many."""
+        """Climb from every start; in many columns block by block, within `working_memory`."""
+        if self.density.has_few_columns:
+            return self._climb(start, callback)
+        blocks = pieces(len(start), self.density.block_rows)
+        parts = [self._climb(start[rows], callback) for rows in blocks]
+        return Ends(*(np.concatenate(column) for column in zip(*parts, strict=True)))
+
+    def _climb(self, start: Array, callback: Callback | None) -> Ends:
+        """Climb from some starts, after a search for modes if there are many."""
         if len(start) >= _MANY and self.use_basins and not self.density.has_cusps:
             self.look_for_modes(_some(start))
         self.basin = np.full(len(start), -1)
@@ -100,7 +109,7 @@ class Ascent(Search):
         ends, arrived = newton_ascent(self.density, start, _POLISH)
         ends = ends[arrived]
         if len(ends):
-            ends = ends[self.basins.holding(ends, heights(self.density.at(ends))) < 0]
+            ends = ends[self.basins.holding(ends, self.density.values(ends)) < 0]
         if not len(ends):
             return
         ends = ends[np.unique(cells(ends, self.density), return_index=True)[1]]
@@ -166,7 +175,7 @@ class Ascent(Search):
         if not loose.size:
             return
         Z = ends.points[loose]
-        value = heights(self.density.at(Z))
+        value = self.density.values(Z)
         held = self.basins.holding(Z, value)
         rest = Z[held < 0]
         if len(rest):

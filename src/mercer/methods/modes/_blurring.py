@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from mercer._array import Array, frozen, non_negative, positive, positive_int
 from mercer._progress import Callback, Step
-from mercer.engine import Dense, evaluate, fields
+from mercer.engine import evaluate
 from mercer.exceptions import InputError
 from mercer.kernels import Kernel
 from mercer.methods._rows import connected
@@ -136,10 +136,7 @@ def blurring_mean_shift(
 def _blurred(target: DensitySum, Z: Array, a: Array, own: str, eps: float) -> Array:
     """One step for every point."""
     (program,) = target.programs
-    f = fields(program, Z, Z, Dense(a[:, None]), order=1, shifted=True)
-    gradient, slope = f.gradient[:, 0], f.slopes[0][:, 0]  # type: ignore[index]
-    scale = np.exp(f.shift)
-    gradient, weight = gradient * scale[:, None], -2.0 * slope * scale
+    gradient, weight = replace(target, points=(Z,), coef=(a,)).pull_and_weight(Z)
     at_zero = _weight(program, 0.0)
     if own == "eps":
         gradient, weight = _floored(program, Z, a, eps, gradient, weight)

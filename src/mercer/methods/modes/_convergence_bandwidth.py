@@ -15,9 +15,9 @@ from mercer.kernels import Constant, Gaussian, Kernel, Product, Transformed
 from mercer.methods.modes._enclosing_ball import enclosing_ball, max_distance
 from mercer.rigor import Interval, as_interval, enclose_in_distance, negative_up_to
 
-_DECADES = 100  # the scan runs over u from 1e-100 to 1e100
+_DECADES = 155  # the scan runs over u from 1e-155 to 1e155: all lengths that kernels may have
 _PER_DECADE = 200
-_CUSP = 1e-9  # rho at 1e-100 this near to 1: the slope of k(r^2) in r is not 0 at r = 0
+_CUSP = 1e-9  # rho at 1e-155 this near to 1: the slope of k(r^2) in r is not 0 at r = 0
 _SHORT = 1e-9  # the proof ends this part before the root, where q'' is 0
 _AGAIN = 20  # roots that the proof may find before the one it confirms
 
@@ -119,8 +119,8 @@ def convergence_bandwidth(kernel: Kernel, X: Any, *, centre: Any = None) -> Conv
     widths it cannot tell clusters apart. Outside of the ball the Hessian may be singular.
 
     Gaussian: h0 = 2 R. Inverse multiquadric: factor 2 R sqrt((2p + 1) / c). Epanechnikov: every
-    point of the ball must be in the window of every other. Laplace, and every profile with a
-    cusp: infinite, because rho > 1 near 0.
+    point of the ball must be in the window of every other. Every profile with a cusp, such as
+    Laplace's: infinite, because rho > 1 near 0.
 
     Parameters
     ----------
@@ -135,11 +135,6 @@ def convergence_bandwidth(kernel: Kernel, X: Any, *, centre: Any = None) -> Conv
     -------
     ConvergenceBandwidth
 
-    Raises
-    ------
-    InputError
-        If the kernel is not a decreasing profile of one squared distance.
-
     See Also
     --------
     enclosing_ball : the smallest ball.
@@ -147,7 +142,7 @@ def convergence_bandwidth(kernel: Kernel, X: Any, *, centre: Any = None) -> Conv
 
     Notes
     -----
-    u0 is the smallest root. It is looked for at 200 values of u per decade from 1e-100 to 1e100,
+    u0 is the smallest root. It is looked for at 200 values of u per decade from 1e-155 to 1e155,
     refined by bisection, and interval arithmetic then tries to prove that no smaller one was
     missed. The guarantee is sufficient, not necessary: clusters that merge do so earlier.
 

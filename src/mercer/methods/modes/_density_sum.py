@@ -33,8 +33,11 @@ from mercer.preimages._problem import kernel_length
 from mercer.preimages._state import State, smallest_subgradients
 from mercer.rigor import cusp_slope
 from mercer.space import Element
+from mercer.space._points import unique
 
 _MANY_COLUMNS = 20  # above, Hessians and their eigenvalues take longer than the ascents
+_WIDEST = (1e5, 1e6, 1e7)  # lengths that points of one sum may extend over, the first if possible
+_MOST_PARTS = 1000  # of sums
 _STEPS = 10  # evaluations of a start, about, until it is retired
 
 
@@ -103,9 +106,14 @@ class DensitySum:
         return self.dim <= _MANY_COLUMNS
 
     @property
+    def block_rows(self) -> int:
+        """How many points to hold at a time: a quarter of the memory, for each of a few copies."""
+        return max(1, int(get_options().working_memory * 2**15) // self.dim)
+
+    @property
     def hessian_rows(self) -> int:
         """How many Hessians to hold at a time: those that fit into a quarter of the memory."""
-        return max(1, int(get_options().working_memory * 2**15 / self.dim**2))
+        return max(1, int(get_options().working_memory * 2**15) // self.dim**2)
 
     @property
     def error(self) -> float:
@@ -139,23 +147,37 @@ class DensitySum:
         value, gradient, slope, hessian, shift, pull = self._added(Z, order, exact)
         cusp = None
         if self.has_cusps:
-            cusp = pull * np.exp(-shift)
+            cusp = pull * np.exp(np.where(pull > 0.0, -shift, 0.0))
             gradient = smallest_subgradients(gradient, np.linalg.norm(gradient, axis=1), cusp)
         H = None if hessian is None else -hessian
         return State(Z, -value, -gradient, H, -2.0 * slope, shift, cusp=cusp)
+
+    def values(self, Z: Array, *, exact: bool = False) -> Array:
+        """f at some points, without derivatives."""
+        if not len(Z):
+            return np.empty(0)
+        parts = [f.fields(Z, shifted=True, exact=exact).only_element() for _, f in self._sums]
+        return np.asarray(sum(f.value * np.exp(f.shift) for f in parts))
 
     def pull_at_points(self, Z: Array) -> tuple[Array, Array]:
         """On data points with a cusp: the pull |R| of all others, and the slope of the cusp."""
         _, gradient, _, _, shift, pull = self._added(Z, 1, True)
         return np.linalg.norm(gradient, axis=1) * np.exp(shift), np.asarray(pull)
 
+    def pull_and_weight(self, Z: Array) -> tuple[Array, Array]:
+        """sum_i w_i (z_i - z) and sum_i w_i, w_i = -2 a_i k'(u_i), without points at a cusp."""
+        _, gradient, slope, _, shift, _ = self._added(Z, 1, True)
+        scale = np.exp(shift)
+        return gradient * scale[:, None], -2.0 * slope * scale
+
     def _added(self, Z: Array, order: int, exact: bool) -> tuple[Any, ...]:
         """Value, gradient, slope and Hessian of f in units of exp(shift), shift, slope of cusps."""
         parts: list[Fields] = [
-            f.fields(Z, order=order, shifted=True, exact=exact).only_element() for f in self._sums
+            f.fields(Z, order=order, shifted=True, exact=exact).only_element()
+            for _, f in self._sums
         ]
         pull = np.zeros(len(Z))
-        for program, f in zip(self.programs, parts, strict=True):
+        for (program, _), f in zip(self._sums, parts, strict=True):
             if f.cusp is not None:
                 pull = pull + cusp_slope(program) * f.cusp
         if len(parts) == 1:
@@ -173,12 +195,35 @@ class DensitySum:
         return value, gradient, slope, hessian if order == 2 else None, shift, pull
 
     @cached_property
-    def _sums(self) -> list[PreparedSum]:
-        n, tolerance = _STEPS * self.n_queries, self.tolerance
+    def _sums(self) -> list[tuple[Program, PreparedSum]]:
+        """Sums over points that are close enough together, each with its program."""
+        settings = {"n_queries": _STEPS * self.n_queries, "tolerance": self.tolerance}
         return [
-            prepare(p, Z, Dense(a[:, None]), n_queries=n, tolerance=tolerance, slopes=True)
+            (p, prepare(p, Z[rows], Dense(a[rows, None]), slopes=True, **settings))  # type: ignore[arg-type]
             for p, Z, a in zip(self.programs, self.points, self.coef, strict=True)
+            for rows in _parts(Z, self.length)
         ]
+
+
+def _parts(Z: Array, length: float) -> list[Any]:
+    """Rows in cells of a grid, so that each sum is over points of limited extent.
+
+    The engine sums moments about the middle of its points. With an extent of e lengths, gradients
+    lose e eps to rounding and Hessians e^2 eps.
+    """
+    extent = float((Z.max(axis=0) - Z.min(axis=0)).max(initial=0.0)) / length
+    if extent <= _WIDEST[0]:
+        return [slice(None)]
+    middle = np.median(Z, axis=0)  # so that outliers leave the others in one cell
+    for width in _WIDEST:
+        cells, group = unique(np.round((Z - middle) / (width * length)) + 0.0)
+        if len(cells) <= _MOST_PARTS:
+            order = np.argsort(group, kind="stable")
+            return np.split(order, np.cumsum(np.bincount(group))[:-1])
+    raise InputError(
+        f"the points extend over {extent:.3g} lengths of the kernel, too far for mean shift to "
+        "resolve; use a larger bandwidth, or cluster distant parts of the data one by one"
+    )
 
 
 def heights(state: State) -> Array:
@@ -245,7 +290,7 @@ def _group(element: Element) -> tuple[Program, Array, Array, tuple[LinearMap, ..
     program = replace(kernel.program, variables=(Distance(),))
     if not np.isfinite(kernel_length(program)):
         raise InputError(
-            f"the density of {kernel!r} is flat, so there is nothing to climb; the mean shift with "
-            "a flat kernel climbs the density of Epanechnikov"
+            f"mean shift needs a kernel that is positive at distance 0 and falls over some length, "
+            f"which {kernel!r} is not; use Gaussian, or Epanechnikov instead of a flat kernel"
         )
     return program, Z, coef[used], maps  # type: ignore[return-value]

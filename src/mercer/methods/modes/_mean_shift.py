@@ -13,7 +13,7 @@ from mercer.engine import pieces
 from mercer.exceptions import InputError
 from mercer.methods.modes._ascent import Ascent, Ends
 from mercer.methods.modes._basins import is_proved_maximum
-from mercer.methods.modes._density_sum import DensitySum, heights, is_held
+from mercer.methods.modes._density_sum import DensitySum, is_held
 from mercer.methods.modes._leaving import SAME
 from mercer.methods.modes._merging import merge_ends
 
@@ -96,13 +96,11 @@ def mean_shift(
     is that of Vardi and Zhang.
 
     An ascent ends early inside a basin: a ball about a mode that holds no other critical point,
-    where f is higher than on the sphere. Steps never leave their component of a superlevel set, so
-    the iteration would converge to that mode. Basins are checked, not proved: they come from
-    rigorous bounds on third derivatives and from sums with a margin for their error. Elsewhere an
-    ascent goes on until its steps are shorter than `tol`. Short steps also occur near saddles, on
-    ridges and near cusps; there it takes longer steps in the same direction, as long as f rises. In
-    more than 20 columns Hessians would take longer than the ascents: there are neither basins nor
-    tests for saddles.
+    where f is higher than on the sphere, so that the iteration would converge to that mode. Basins
+    are checked, not proved: the sums behind them have a margin for their error. Elsewhere an ascent
+    goes on until its steps are shorter than `tol`. Near saddles, on ridges and near cusps, where
+    steps are short too, it takes longer ones in the same direction, as long as f rises. In more
+    than 20 columns there are neither basins nor tests for saddles.
 
     Sums have an error of at most 1e-8 of their largest possible value. In up to three dimensions
     those of a Gaussian are computed in the frequency domain (`mercer.options(engine=...)`).
@@ -202,7 +200,7 @@ def _described(
     rank = np.full(len(modes) + 1, -1)  # one more: -1 stays -1
     rank[order] = np.arange(len(order))
     modes, d = modes[order], target.dim
-    value = heights(target.at(modes, exact=True)) * np.exp(target.log_unit)
+    value = target.values(modes, exact=True) * np.exp(target.log_unit)
     eigenvalues, proved = np.full((len(modes), d), np.nan), np.zeros(len(modes), dtype=bool)
     if target.has_few_columns if curvature is None else curvature:
         eigenvalues, proved = _eigenvalues(target, modes), is_proved_maximum(target, modes)

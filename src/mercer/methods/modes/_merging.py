@@ -7,7 +7,7 @@ import numpy as np
 from mercer._array import Array
 from mercer.engine import pieces
 from mercer.methods._rows import connected
-from mercer.methods.modes._density_sum import DensitySum, heights, is_held, newton_steps
+from mercer.methods.modes._density_sum import DensitySum, is_held, newton_steps
 from mercer.methods.modes._leaving import SAME, cells
 from mercer.space._points import unique
 
@@ -84,7 +84,7 @@ def _grouped(density: DensitySum, points: Array, off: Array) -> tuple[Array, Arr
     joined = ~_dips(density, points[a], points[b])
     part = connected(a[joined], b[joined], len(points))
     highest = np.zeros(part.max() + 1, dtype=np.intp)
-    order = np.argsort(heights(density.at(points)))
+    order = np.argsort(density.values(points))
     highest[part[order]] = order
     return part, highest
 
@@ -103,7 +103,7 @@ def _dips(density: DensitySum, A: Array, B: Array) -> Array:
     dips = np.zeros(len(A), dtype=bool)
     if not len(A):
         return dips
-    lower = np.minimum(heights(density.at(A)), heights(density.at(B))) * (1.0 - _ROUNDING)
+    lower = np.minimum(density.values(A), density.values(B)) * (1.0 - _ROUNDING)
     for t in _BETWEEN:
-        dips |= heights(density.at((1.0 - t) * A + t * B)) < lower
+        dips |= density.values((1.0 - t) * A + t * B) < lower
     return dips

@@ -213,8 +213,9 @@ class _Counter:
         mean = mean_embedding(kernel, X, weights=weights)
         if is_sparse(mean.points):
             raise InputError("mean shift needs dense points; use X.toarray()")
-        w = weights_of(mean)
-        self.kernel = kernel
+        w, target = weights_of(mean), DensitySum.of(mean)
+        self.kernel, self.forth = kernel, target.forth
+        self.unit = 1.0 if hasattr(kernel, "length_scale") else target.length
         self.X, group = unique(np.asarray(mean.points[w > 0], dtype=np.float64))
         self.w = np.bincount(group, w[w > 0], len(self.X))
         self.starts = thinned(self.X, max_starts)
@@ -230,7 +231,7 @@ class _Counter:
         return mean_shift(density, starts, eigenvalues=False).points
 
     def range(self) -> tuple[float, float]:
-        """The median distance of nearest neighbours per axis, and where only one mode is left."""
+        """From the median distance of nearest neighbours per axis to where one mode is left."""
         from scipy.spatial import cKDTree
 
         if len(self.X) < 2:
@@ -238,10 +239,11 @@ class _Counter:
                 "X has only one distinct point, so no range of bandwidths can be chosen; give "
                 "bandwidths"
             )
-        nearest = cKDTree(self.X).query(self.starts, 2)[0][:, 1]
-        low = float(np.median(nearest)) / math.sqrt(self.X.shape[1])
-        gap = self.X - self.w @ self.X / self.w.sum()
-        high = math.sqrt(float(self.w @ np.einsum("ij,ij->i", gap, gap) / self.w.sum()))
+        Z = self.forth(self.X)
+        nearest = cKDTree(Z).query(self.forth(self.starts), 2)[0][:, 1]
+        low = float(np.median(nearest)) / math.sqrt(Z.shape[1]) / self.unit
+        gap = np.linalg.norm(Z - self.w @ Z / self.w.sum(), axis=1)
+        high = math.sqrt(float(self.w @ gap**2 / self.w.sum())) / self.unit
         return low, max(self._one_mode_from(high), 2.0 * low)
 
     def _one_mode_from(self, h: float) -> float:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -121,6 +122,13 @@ class Landweber(Filter):
             return np.ones(len(eigenvalues))
         t = max(1.0, math.log(0.5) / math.log1p(-share)) if share < 1.0 else 1.0
         return np.asarray(1.0 - left**t)
+
+
+def as_filter(filter: Any, default: Filter) -> Filter:  # noqa: A002
+    """Return a filter, the default for None."""
+    if filter is not None and not isinstance(filter, Filter):
+        raise InputError(f"filter must be a Filter such as Tikhonov(1.0), or None, got {filter!r}")
+    return default if filter is None else filter
 
 
 def _required(filter: Filter, noise: float | None) -> float:  # noqa: A002

@@ -10,14 +10,14 @@ import numpy as np
 from mercer._array import Array, Points, as_weights, is_sparse, positive_int
 from mercer._progress import Callback
 from mercer._random import as_generator
-from mercer._threads import single_threaded_blas
+from mercer._threads import interruptible, single_threaded_blas
 from mercer.engine import n_columns, n_rows, pieces
 from mercer.exceptions import InputError
 from mercer.kernels import Kernel
 from mercer.linalg import EigenPairs, GramOperator, Nystrom, nystrom
 from mercer.linalg._eigen import operator_pairs
-from mercer.linalg._inputs import raw_weights
-from mercer.methods._rows import distinct_rows
+from mercer.linalg._inputs import check_kernel, raw_weights
+from mercer.methods._rows import dense, distinct_rows
 from mercer.preimages import Candidates, FittedMap, LearnedMap, LinearInverse, Solver, preimage
 from mercer.space import Element, Subspace
 
@@ -96,6 +96,7 @@ def kernel_pca(
     >>> mc.preimage(plane.project(mc.feature(mc.Linear(), [[4.0, 1.0]]))).points.round(2)
     array([[4., 0.]])
     """
+    check_kernel(kernel)
     check_number(n_components)
     if n_landmarks is not None:
         raw = raw_weights(weights, len(kernel.points(X)))
@@ -175,6 +176,11 @@ class LandmarkScatter:
         if n_rows(X) > _CHOSEN_AMONG:
             X = X[np.sort(rng.choice(n_rows(X), _CHOSEN_AMONG, replace=False))]
         low = nystrom(kernel, Points(X, kernel.domain), n_landmarks, rule=rule, random_state=rng)
+        if low.rank == 0 and np.any(kernel.diag(X) < 0.0):
+            raise InputError(
+                "k(x, x) is not above zero at any landmark, so their features span nothing; use "
+                'more landmarks, rule="pivoted", or a positive definite kernel'
+            )
         r, d = low.rank, n_columns(X)
         low = replace(low, factor=np.empty((0, r)))  # features of the rows are not needed any more
         moments = (np.zeros(d), np.zeros((r, d))) if kernel.domain.is_vector else (None, None)
@@ -207,7 +213,7 @@ class LandmarkScatter:
         mean = self.first / self.mass if centred else np.zeros_like(self.first)
         scatter = self.second - self.mass * np.outer(mean, mean)
         with single_threaded_blas():
-            values, vectors = np.linalg.eigh(0.5 * (scatter + scatter.T))
+            values, vectors = interruptible(np.linalg.eigh, 0.5 * (scatter + scatter.T))
         values, vectors = values[::-1], vectors[:, ::-1]
         lost = max(self.own - float(np.trace(self.second)), 0.0)
         total = float(values.sum()) + lost
@@ -249,7 +255,13 @@ def kept(
     `size` is the sum of k(x, x): scatter below its rounding error counts as zero.
     """
     largest = float(values[0]) if len(values) else 0.0
-    if largest <= max(len(vectors), 16) * _EPS * size:
+    rounding = max(len(vectors), 16) * _EPS * abs(size)
+    if total < -rounding:
+        raise InputError(
+            "the eigenvalues have a negative sum, so the kernel is far from positive definite on "
+            "these points; use another kernel"
+        )
+    if largest <= rounding:
         raise InputError(
             "all points have the same feature to rounding, so there is no direction of scatter; "
             "give at least two different points (more than n_samples = 1), or, for kernels of the "
@@ -293,5 +305,4 @@ def reconstruct(plane: Subspace, solver: Solver, coordinates: Array, start: Any 
         return solver.predict(coordinates)
     psi = plane.element(coordinates)
     found = preimage(psi, solver, start=start if solver.needs_start else None).points
-    vector = plane.origin.kernel.domain.is_vector
-    return np.asarray(found, dtype=np.float64) if vector else found
+    return dense(found) if plane.origin.kernel.domain.is_vector else found

@@ -13,6 +13,7 @@ from mercer._threads import single_threaded_blas
 from mercer.engine import n_rows
 from mercer.exceptions import InputError
 from mercer.kernels import Kernel
+from mercer.linalg._dense import all_pairs
 from mercer.preimages._problem import Problem
 from mercer.preimages._solver import Solver, SolverResult
 from mercer.space import Element
@@ -113,8 +114,6 @@ def dense_points(psi: Element, name: str) -> Array:
 
 def _range(kernel: Kernel, X: Array, tol: float) -> tuple[Array, Array]:
     """Eigenvalues of the Gram matrix that are not zero, and their vectors."""
-    from scipy.linalg import eigh
-
     n = n_rows(X)
     if n > _MANY:
         raise InputError(
@@ -122,7 +121,7 @@ def _range(kernel: Kernel, X: Array, tol: float) -> tuple[Array, Array]:
             "points; use penalty=0.0, which needs none, or FixedPoint()"
         )
     K = np.asarray(engine.gram(kernel.program, X, X), dtype=np.float64)
-    values, vectors = eigh(K, overwrite_a=True, driver="evd")
+    values, vectors = all_pairs(K)
     top = float(values[-1])
     if values[0] < -_NEGATIVE * max(top, 0.0):
         raise InputError(

@@ -12,6 +12,7 @@ from mercer._threads import map_threads, single_threaded_blas
 from mercer.engine import Dense, n_rows, pieces
 from mercer.exceptions import InputError
 from mercer.kernels import Gaussian, Kernel, median_scale
+from mercer.linalg._dense import all_pairs
 from mercer.preimages._problem import Problem
 from mercer.preimages._solver import Solver, SolverResult
 from mercer.space import Element, Subspace, feature
@@ -247,10 +248,8 @@ class _Ridge:
     """Ridge regression with an intercept, for every penalty from one eigendecomposition."""
 
     def __init__(self, kernel: Kernel, C: Array, Y: Array) -> None:
-        from scipy.linalg import eigh
-
         L = np.asarray(kernel(C), dtype=np.float64)
-        values, V = eigh(L, overwrite_a=True, driver="evd")
+        values, V = all_pairs(L)
         if values[0] < -_NEGATIVE * max(float(values[-1]), 0.0):
             raise InputError(f"regression needs a positive definite kernel; {kernel!r} is not")
         self.values = np.maximum(values, 0.0)  # increasing
