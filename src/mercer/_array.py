@@ -183,7 +183,8 @@ def real(value: Any, name: str) -> float:
         raise InputError(f"{name} must be a single number, got a list") from error
     if shape:
         raise InputError(f"{name} must be a single number, got shape {shape}")
-    if isinstance(value, bool | np.bool_ | str | complex) or np.iscomplexobj(value):
+    bad = bool | np.bool_ | str | bytes | complex | np.datetime64 | np.ma.MaskedArray
+    if isinstance(value, bad) or np.iscomplexobj(value):
         raise InputError(f"{name} must be a real number, got {value!r}")
     try:
         number = float(value)
