@@ -61,8 +61,9 @@ class Tables(Domain):
         if isinstance(X, np.ndarray) and X.dtype.names == wanted:
             return X
         columns = columns_of(X, wanted, name)
-        rows = len(columns[wanted[0]])
-        table = np.empty(rows, dtype=[(c, values.dtype) for c, values in columns.items()])
+        table = np.empty(
+            len(columns[wanted[0]]), dtype=[(c, values.dtype) for c, values in columns.items()]
+        )
         for c, values in columns.items():
             table[c] = values
         return table
@@ -133,7 +134,11 @@ def column_of(X: Any, column: str, name: str = "X") -> Array:
     values = X[column]
     if isinstance(values, np.ma.MaskedArray):
         raise InputError(f"column {column!r} of {name} is masked; fill in what is missing")
-    values = values.to_numpy() if hasattr(values, "to_numpy") else np.asarray(values)
+    if hasattr(values, "to_numpy"):
+        values = values.to_numpy()
+    elif not isinstance(values, np.ndarray):
+        words = isinstance(values, list | tuple) and any(isinstance(v, str | bytes) for v in values)
+        values = np.array(values, dtype=object if words else None)  # "a\0" is not "a"
     if values.ndim != 1:
         raise InputError(f"column {column!r} of {name} must have one value per row")
     if values.dtype.kind in "mM":
