@@ -228,7 +228,7 @@ def namespace(*arrays: Any) -> Any:
 
 def _as_float(X: Any, name: str) -> Array:
     if type(X) is np.ndarray and X.dtype in _FLOATS:
-        return X
+        return X if X.flags.aligned else X.copy()
     X = unmasked(X, name)
     check_frame(X, name)
     try:
@@ -239,7 +239,7 @@ def _as_float(X: Any, name: str) -> Array:
         array = X.to_numpy(dtype=np.float64, na_value=np.nan)
     kind = array.dtype.kind
     if array.dtype in _FLOATS:
-        return array
+        return array if array.flags.aligned else array.copy()
     if kind in "biu":
         ends = (int(array.min()), int(array.max())) if array.size and kind in "iu" else (0,)
         if max(map(abs, ends)) > _EXACT_INTEGERS:
@@ -298,6 +298,6 @@ def _as_sparse_points(X: Any, name: str) -> Any:
     _check_nonempty(csr.shape, name)
     data = _as_float(csr.data, name)
     _check_finite(data, name)
-    if data is not csr.data:
+    if data.dtype != csr.dtype:
         csr = csr.astype(np.float64)
     return csr

@@ -131,14 +131,12 @@ def columns_of(X: Any, names: Iterable[str], name: str) -> dict[str, Array]:
 
 def column_of(X: Any, column: str, name: str = "X") -> Array:
     """One column as float64 numbers or as objects; missing values are refused."""
-    values = X[column]
-    if isinstance(values, np.ma.MaskedArray):
+    given = X[column]
+    if isinstance(given, np.ma.MaskedArray):
         raise InputError(f"column {column!r} of {name} is masked; fill in what is missing")
-    if hasattr(values, "to_numpy"):
-        values = values.to_numpy()
-    elif not isinstance(values, np.ndarray):
-        words = isinstance(values, list | tuple) and any(isinstance(v, str | bytes) for v in values)
-        values = np.array(values, dtype=object if words else None)  # "a\0" is not "a"
+    given = given.to_numpy() if hasattr(given, "to_numpy") else given
+    words = isinstance(given, list | tuple) and any(isinstance(v, str | bytes) for v in given)
+    values = np.asarray(given, dtype=object if words else None)  # as objects "a\0" is not "a"
     if values.ndim != 1:
         raise InputError(f"column {column!r} of {name} must have one value per row")
     if values.dtype.kind in "mM":
