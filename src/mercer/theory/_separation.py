@@ -166,7 +166,7 @@ class _Term:
 
 def _by_terms(kernel: Kernel, dim: int) -> Separation | None:
     """What the structure of the kernel decides, of both properties alike."""
-    instance(kernel, Kernel, "kernel")  # type: ignore[type-abstract]
+    instance(kernel, Kernel, "kernel")
     if not kernel.domain.is_vector:
         raise InputError(f"{kernel!r} has points that are not vectors")
     terms = _terms(kernel, dim)
