@@ -94,6 +94,13 @@ def test_counts(count):
         theory.fourier_coefficients(np.cos, count)
 
 
+def test_dimensions_and_complex_numbers():
+    with pytest.raises(mc.InputError, match="dim must be at most 10000, got 2147483648"):
+        theory.is_universal(mc.Laplace(1.0), 2**31)
+    with pytest.raises(mc.InputError, match="X must hold real numbers"):
+        methods.fit_imputer(1j * X)
+
+
 @pytest.mark.parametrize("function", [3, "cos", None])
 def test_functions(function):
     with pytest.raises(mc.InputError, match="must be"):

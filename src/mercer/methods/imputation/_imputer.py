@@ -300,6 +300,8 @@ def _incomplete(X: Any) -> Array:
             "X is sparse, which does not distinguish missing entries from 0; use X.toarray()"
         )
     array = np.asarray(masked_as_nan(X))
+    if np.iscomplexobj(array):
+        raise InputError("X must hold real numbers, got complex ones")
     kind = array.dtype if array.dtype == np.float32 else np.dtype(np.float64)
     try:
         array = array.astype(kind, copy=False)
