@@ -85,7 +85,7 @@ def _call(random: Random) -> str:
 
 
 def _estimator(random: Random) -> str:
-    name, target = random.choice([t for t in targets() if ".estimators." in t[0]])
+    name, target = random.choice([t for t in targets() if hasattr(t[1], "fit")])
     draw = Draw(random, random.choice([0.03, 0.15]))
     model = f"{name}({_arguments(draw, target)[2:]})"
     return f"fit_and_use({model}, {draw.points()}, {draw.points()})\n"

@@ -12,6 +12,7 @@ from mercer._random import as_generator
 from mercer._threads import single_threaded_blas
 from mercer.exceptions import InputError, UnavailableError
 from mercer.kernels import Kernel, SpectralMeasure
+from mercer.kernels._circle import period_of
 from mercer.linalg._inputs import check_kernel
 from mercer.plot._panels import (
     BLUE,
@@ -123,7 +124,7 @@ def _on_grid(kernel: Kernel) -> tuple[Array, Array]:
 
 def _intervals(kernel: Kernel) -> list[tuple[float, float]]:
     """Intervals to try, best first."""
-    period, radius = (getattr(kernel.domain, name, None) for name in ("period", "radius"))
+    period, radius = period_of(kernel), getattr(kernel.domain, "radius", None)
     if period is not None:
         return [(-0.5 * period, 0.5 * period)]
     if radius is not None:

@@ -152,7 +152,7 @@ def preimage(
                     ends = chosen.rounded(part, ends, rounded)
                 ends = replace(ends, points=rounded, state=None)
             parts.append(_described(part, ends, norms[rows], eigenvalues))
-    result: PreImage = _joined(parts)
+    result: PreImage = parts[0] if len(parts) == 1 else _joined(parts)
     return replace(result, points=result.points.astype(np.float32)) if single else result
 
 
@@ -269,9 +269,10 @@ def _described(
         value = np.asarray(psi.fields(points, paired=True).value, dtype=float)
     if not problem.is_smooth:
         objective, gradient = 0.5 * own - value, np.full(problem.batch, np.nan)
-    certificate = undecided(problem.batch)
     if proves:
         certificate = certify_state(psi, points, state, eigenvalues=eigenvalues)
+    else:
+        certificate = undecided(problem.batch)
     scale = np.maximum(np.maximum(norms, np.sqrt(np.abs(own))), np.finfo(float).tiny)
     squared = (norms / scale) ** 2 + own / scale / scale - 2.0 * (value / scale / scale)
     # a square that is negative by rounding is zero
@@ -285,7 +286,7 @@ def _described(
 def _joined(parts: list[Any]) -> Any:
     """One result from those of the blocks, or one column of it."""
     first = parts[0]
-    if len(parts) == 1 or first is None:
+    if first is None:
         return first
     if isinstance(first, PreImage | Certificate):
         names = first.__dataclass_fields__

@@ -60,9 +60,10 @@ class State:
 
     def rise_from(self, old: State) -> Array:
         """The change of the objective since `old`, in units of exp(old.shift)."""
-        with np.errstate(over="ignore", invalid="ignore"):
-            grown = self.value * np.exp(np.where(self.value == 0, 0.0, self.shift - old.shift))
-            return np.asarray(grown - old.value)
+        gap = self.shift - old.shift
+        if not gap.any():
+            return np.asarray(self.value - old.value)
+        return np.asarray(self.value * np.exp(np.where(self.value == 0, 0.0, gap)) - old.value)
 
     @property
     def objective(self) -> Array:
