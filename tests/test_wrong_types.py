@@ -22,6 +22,8 @@ OF_ELEMENTS = {
     "lipschitz": preimages.lipschitz,
     "hessian_lipschitz": preimages.hessian_lipschitz,
     "weyl_test": lambda psi: preimages.weyl_test(psi, [[0.0]]),
+    "all_modes": methods.all_modes,
+    "global_minimum": preimages.global_minimum,
     "certify": lambda psi: preimages.certify(psi, [[0.0]]),
     "preimage_objective": lambda psi: preimages.preimage_objective(psi, [[0.0]]),
     "preimage_gradient": lambda psi: preimages.preimage_gradient(psi, [[0.0]]),

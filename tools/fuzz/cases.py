@@ -74,7 +74,7 @@ def _arguments(draw: Draw, target: Any) -> str:
     for parameter in inspect.signature(target).parameters.values():
         if parameter.default is parameter.empty:
             positional.append(draw.argument(parameter, target))
-        elif parameter.name == "random_state" or draw.random.random() < 0.25:
+        elif parameter.name in ("random_state", "max_boxes") or draw.random.random() < 0.25:
             named.append(f"{parameter.name}={draw.argument(parameter, target)}")
     return "".join(f", {text}" for text in [*positional, *named])
 

@@ -37,7 +37,7 @@ def check_kernel(kernel: Any, X: Any, Y: Any) -> None:
     K, G = np.asarray(call(kernel, X, Y)), np.asarray(call(kernel, X))
     assert not np.isnan(K).any(), "k(X, Y) contains NaN"
     assert not np.isnan(G).any(), "k(X) contains NaN"
-    single = np.float32 in (K.dtype, G.dtype)
+    single = np.float32 in (K.dtype, G.dtype, np.asarray(X).dtype, np.asarray(Y).dtype)
     size = max(_largest(K), _largest(G))
     if not np.isfinite(size):
         return  # an overflow

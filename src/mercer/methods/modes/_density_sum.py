@@ -111,8 +111,8 @@ class DensitySum:
 
     @property
     def block_rows(self) -> int:
-        """How many points to hold at a time: a quarter of the memory, for each of a few copies."""
-        return max(1, int(get_options().working_memory * 2**15) // self.dim)
+        """How many points to hold at a time: several copies must fit into the memory."""
+        return max(1, int(get_options().working_memory * 2**14) // self.dim)
 
     @property
     def hessian_rows(self) -> int:
