@@ -564,7 +564,7 @@ def test_operators_at_any_scale():
         (lambda: mc.Element(mc.Gaussian(), [[0.0]], [1.0]) / 0.0, "division"),
         (lambda: mc.Subspace.span(3.0, mc.feature(mc.Gaussian(), [[0.0]])), "origin must be"),
         (lambda: mc.Subspace.span(mc.mean_embedding(mc.Gaussian(), [[0.0]]), 3.0), "a batch"),
-        (lambda: mc.space.tensor(1.0, 2.0), "an Element is needed"),
+        (lambda: mc.space.tensor(1.0, 2.0), "u must be an Element"),
     ],
 )
 def test_wrong_types_are_told(wrong, message):

@@ -11,7 +11,7 @@ from mercer._threads import interruptible, single_threaded_blas
 from mercer.engine import Distance
 from mercer.exceptions import InputError
 from mercer.kernels import Gaussian, Kernel, Vectors, median_scale
-from mercer.linalg._inputs import check_kernel
+from mercer.linalg._inputs import check_kernel, raw_weights
 from mercer.methods._rows import spread_rows
 from mercer.methods.pca._kernel_pca import kernel_pca
 from mercer.methods.pca._smoother import Smoother
@@ -192,7 +192,8 @@ def feature_noise(kernel: Kernel, X: Any, noise: float, *, weights: Any = None) 
     check_kernel(kernel)
     X = kernel.points(X).array
     variance = non_negative(noise, "noise") * noise
-    mass = float(X.shape[0]) if weights is None else float(np.sum(weights))
+    weights = raw_weights(weights, X.shape[0])
+    mass = float(X.shape[0]) if weights is None else float(weights.sum())
     Z, share = spread_rows(X, weights, _METRIC_ROWS)
     if not kernel.program.has_derivatives:
         raise InputError(
