@@ -27,7 +27,8 @@ class KernelDenoiser(OneToOneFeatureMixin, FloatTransformerMixin, SubspaceEstima
 
     `fit` finds the principal subspace of the noisy rows, the level of their noise, and how much a
     change can be trusted. `transform` returns y + trust (D(y) - y): D projects the feature of y on
-    the subspace, shrinks its coordinates by a spectral filter, and goes back to the data.
+    the subspace, shrinks its coordinates by a spectral filter, and goes back to the data. The
+    function behind it is `mercer.methods.fit_denoiser`.
 
     Parameters
     ----------
@@ -61,10 +62,6 @@ class KernelDenoiser(OneToOneFeatureMixin, FloatTransformerMixin, SubspaceEstima
     trust_ : float
         The trust that was given or chosen.
 
-    See Also
-    --------
-    mercer.methods.fit_denoiser : the function behind it.
-
     References
     ----------
     S. Mika and others, Kernel PCA and de-noising in feature spaces, 1999. P. Honeine and
@@ -95,9 +92,8 @@ class KernelDenoiser(OneToOneFeatureMixin, FloatTransformerMixin, SubspaceEstima
 
         With `sample_weight`, a weight of 2 is the same as repeating the row; y is ignored.
         """
-        if self.kernel == "precomputed" or (
-            isinstance(self.kernel, Kernel) and not self.kernel.domain.is_vector
-        ):
+        precomputed = isinstance(self.kernel, str) and self.kernel == "precomputed"
+        if precomputed or (isinstance(self.kernel, Kernel) and not self.kernel.domain.is_vector):
             raise InputError(
                 f"kernel={self.kernel!r}: only vectors have noise to take out; KernelPCA has an "
                 "inverse_transform for other points"

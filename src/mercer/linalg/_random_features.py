@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 
 from mercer import engine
-from mercer._array import Array, check_same_columns, frozen, positive_int
+from mercer._array import Array, check_same_columns, frozen, one_of, positive_int
 from mercer._random import as_generator
 from mercer.engine import SingleFeatures, n_rows, pieces
 from mercer.exceptions import InputError, UnavailableError
 from mercer.kernels import Kernel, SpectralMeasure
 from mercer.kernels._measures import Convolution, LinearImage, Mixture, ScaleMixture
-from mercer.linalg._inputs import check_kernel, one_of
+from mercer.linalg._inputs import check_kernel
 
 _ENTRIES = 1 << 21  # of the pairs of rows that are compared at once, 16 MB
 _KINDS = ("plain", "orthogonal")
@@ -132,14 +132,11 @@ def random_features(
     True
     """
     check_kernel(kernel)
-    dim = positive_int(dim, "dim")
-    if positive_int(n_features, "n_features") % 2:
+    dim, n_features = positive_int(dim, "dim"), positive_int(n_features, "n_features")
+    if n_features % 2:
         raise InputError(f"n_features must be even (cosines and sines), got {n_features}")
     if dim * n_features > _MOST:
-        raise InputError(
-            f"{n_features} features of {dim} columns need {dim * n_features:.2g} numbers, at most "
-            f"{_MOST:.2g} are drawn; use fewer features"
-        )
+        raise InputError("dim x n_features must be at most 2**31; use fewer features")
     one_of(kind, _KINDS, "kind")
     kernel.points(np.ones((1, dim)), "x")  # raises if it takes no points of `dim` columns
     measure = kernel.spectral_measure(dim)

@@ -10,6 +10,7 @@ import numpy as np
 from mercer import engine
 from mercer._array import Array
 from mercer.engine import Coef, Dense, Program, SingleFeatures, n_rows, pieces
+from mercer.exceptions import InputError
 
 _VALUES = 1 << 20  # values of a batch that are held at once
 
@@ -50,14 +51,28 @@ def squared_norms(program: Program, points: Any, coef: Coef) -> tuple[Array, Arr
     if extreme.any():
         scale[extreme] = np.ldexp(1.0, np.clip(np.frexp(most[extreme])[1], -1000, 1000))
         factor = 1.0 / np.where(scale > 0.0, scale, 1.0)
-        coef, size = coef.scale(factor), size * factor
+        coef, size = scaled(coef, factor), size * factor
     squared = np.zeros(coef.shape[1])
     parts = blocks(points, coef)
-    for i, one in enumerate(parts):
-        for j, other in enumerate(parts[: i + 1]):
-            product = _paired(program, one, other)
-            squared += product if i == j else 2.0 * product
+    with np.errstate(over="ignore", invalid="ignore"):
+        for i, one in enumerate(parts):
+            for j, other in enumerate(parts[: i + 1]):
+                product = _paired(program, one, other)
+                squared += product if i == j else 2.0 * product
+    if not np.isfinite(squared).all():
+        raise InputError("kernel values at the points overflow; scale the data down")
     return squared, size**2, scale
+
+
+def scaled(coef: Coef, factor: Array) -> Coef:
+    """Each element times its factor; the left parts of products of thin matrices are about 1."""
+    if isinstance(coef, engine.Stacked):
+        return engine.stack([scaled(part, factor) for part in coef.parts])
+    if not isinstance(coef, engine.LowRank):
+        return coef.scale(factor)
+    size = np.abs(coef.left).max(axis=0)
+    size = np.where(size > 0.0, np.maximum(size, 1e-300), 1.0)
+    return engine.LowRank(coef.left / size, coef.right * np.outer(size, factor))
 
 
 def _absolute(coef: Coef) -> Coef:

@@ -13,13 +13,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mercer._array import Array, frozen, positive_int
+from mercer._array import Array, frozen, instance, positive_int
 from mercer.engine import Const, Distance, Dot, Expr, Norm, Var
 from mercer.engine.programs._expr import Add, Mul, Pow
 from mercer.exceptions import InputError, UnavailableError
 from mercer.kernels import Kernel, NegativeDistance, Product, Sum, Transformed
 
+_MOST_COLUMNS = 10_000  # for which matrices are decomposed
+_MOST_POINTS = 100_000  # in a witness
 _MOST_FACTORS = 8  # 2^8 points in a witness
+_LARGEST_DEGREE = 10_000  # a witness has more points than that
 
 
 @dataclass(frozen=True, eq=False)
@@ -165,8 +168,11 @@ class _Term:
 
 def _by_terms(kernel: Kernel, dim: int) -> Separation | None:
     """What the structure of the kernel decides, of both properties alike."""
+    instance(kernel, Kernel, "kernel")
     if not kernel.domain.is_vector:
         raise InputError(f"{kernel!r} has points that are not vectors")
+    if dim > _MOST_COLUMNS:
+        raise InputError(f"dim must be at most {_MOST_COLUMNS}, got {dim}")
     terms = _terms(kernel, dim)
     blind = [_blind_direction(t.matrix, dim) for t in terms]
     full = [t for t, v in zip(terms, blind, strict=True) if v is None]
@@ -174,6 +180,8 @@ def _by_terms(kernel: Kernel, dim: int) -> Separation | None:
         return Separation(True, f"its spectral measure has all of R^{dim} as its support")
     if full or len(terms) > _MOST_FACTORS:
         return None
+    if max(t.degree for t in terms) > _LARGEST_DEGREE:
+        return Separation(False, _reason(terms))
     witness = _witness(kernel, terms, [v for v in blind if v is not None], dim)
     return None if witness is None else Separation(False, _reason(terms), witness)
 
@@ -218,7 +226,7 @@ def _degree(expr: Expr, of: list[int | None]) -> int | None:
             if left is None or right is None:
                 return None
             return max(left, right) if isinstance(expr, Add) else left + right
-        case Pow(arg=a, exponent=p) if p >= 0 and p == int(p):
+        case Pow(arg=a, exponent=p) if 0 <= p <= 2**53 and p == int(p):
             inner = _degree(a, of)
             return None if inner is None else int(p) * inner
     return None
@@ -255,6 +263,8 @@ def _witness(
         factors = [(common, max(t.degree for t in terms))]
     else:
         factors = [(v, t.degree) for v, t in zip(directions, terms, strict=True)]
+    if np.prod([degree + 2.0 for _, degree in factors]) > _MOST_POINTS:
+        return None
     points, weights = np.zeros((1, dim)), np.ones(1)
     for v, degree in factors:
         nodes, signed = _difference(degree)

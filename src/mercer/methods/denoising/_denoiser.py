@@ -12,6 +12,7 @@ from mercer._array import Array, Points, instance, non_negative
 from mercer.engine import n_rows, pieces
 from mercer.exceptions import InputError
 from mercer.kernels import Kernel
+from mercer.linalg._inputs import raw_weights
 from mercer.methods._rows import dense, spread_rows
 from mercer.methods.denoising._noise import feature_noise, noise_level
 from mercer.methods.pca._filters import Filter, Tikhonov, Truncation, as_filter
@@ -31,6 +32,8 @@ _FEW_ROWS = 50  # the same for iterative solvers, which take milliseconds per ro
 class Denoiser:
     """y -> y + trust (D(y) - y), D(y) the pre-image of mu + sum_l w_l <k(y, .) - mu, f_l> f_l.
 
+    `fit_denoiser` makes one from a principal subspace.
+
     Attributes
     ----------
     plane : Subspace
@@ -43,10 +46,6 @@ class Denoiser:
         In [0, 1]; 1 is the pre-image itself.
     noise : float
         The standard deviation of the noise for which it was made.
-
-    See Also
-    --------
-    fit_denoiser : makes one from a principal subspace.
 
     Examples
     --------
@@ -156,6 +155,7 @@ def fit_denoiser(
     kernel = plane.origin.kernel
     _check(kernel, noise, trust)
     X = kernel.points(X)
+    weights = raw_weights(weights, len(X))
     smooth = kernel.program.has_derivatives
     filter = as_filter(filter, Tikhonov() if smooth else Truncation())  # noqa: A001
     sd = noise_level(X, weights=weights) if isinstance(noise, str) else float(noise)

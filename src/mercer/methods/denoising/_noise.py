@@ -11,7 +11,7 @@ from mercer._threads import interruptible, single_threaded_blas
 from mercer.engine import Distance
 from mercer.exceptions import InputError
 from mercer.kernels import Gaussian, Kernel, Vectors, median_scale
-from mercer.linalg._inputs import check_kernel
+from mercer.linalg._inputs import check_kernel, raw_weights
 from mercer.methods._rows import spread_rows
 from mercer.methods.pca._kernel_pca import kernel_pca
 from mercer.methods.pca._smoother import Smoother
@@ -45,7 +45,8 @@ def noise_level(X: Any, *, weights: Any = None) -> float:
       x, with the Jacobian J of D(x) - x (the best bound for curves in few dimensions).
 
     The usual estimate, from small eigenvalues of the covariance, is far too large if the signal has
-    many weak components. In data without structure all variation counts as noise.
+    many weak components. In data without structure all variation counts as noise. The estimate is
+    0 if there are fewer than two rows or no column varies.
 
     Parameters
     ----------
@@ -54,11 +55,6 @@ def noise_level(X: Any, *, weights: Any = None) -> float:
     weights : array_like of shape (n,), optional
         Weights >= 0: how often each row is repeated, or shares if they sum to less than the number
         of rows.
-
-    Returns
-    -------
-    float
-        The standard deviation s >= 0; 0 if there are fewer than two rows or no column varies.
 
     Examples
     --------
@@ -174,8 +170,8 @@ def feature_noise(kernel: Kernel, X: Any, noise: float, *, weights: Any = None) 
     To first order a step e moves the feature of x by sum_j e_j d k(x, .) / dx_j. So noise of
     variance s^2 adds s^2 d^2 k / dx_j dy_j at x = y, per coordinate and point. This is averaged
     over coordinates, and summed over rows: n s^2 / l^2 for a Gaussian, n s^2 for the linear kernel.
-    It is the strength of `Tikhonov` that suits the noise. Kernels with a cusp have no such
-    derivative; for them features of rows with simulated noise are compared.
+    It is the strength of `Tikhonov` that suits the noise, in units of the eigenvalues. Kernels with
+    a cusp have no such derivative; for them features of rows with simulated noise are compared.
 
     Parameters
     ----------
@@ -187,11 +183,6 @@ def feature_noise(kernel: Kernel, X: Any, noise: float, *, weights: Any = None) 
     weights : array_like of shape (n,), optional
         A weight of 2 is the same as repeating the row.
 
-    Returns
-    -------
-    float
-        In units of the eigenvalues of the Gram matrix.
-
     Examples
     --------
     >>> import mercer as mc
@@ -201,7 +192,8 @@ def feature_noise(kernel: Kernel, X: Any, noise: float, *, weights: Any = None) 
     check_kernel(kernel)
     X = kernel.points(X).array
     variance = non_negative(noise, "noise") * noise
-    mass = float(X.shape[0]) if weights is None else float(np.sum(weights))
+    weights = raw_weights(weights, X.shape[0])
+    mass = float(X.shape[0]) if weights is None else float(weights.sum())
     Z, share = spread_rows(X, weights, _METRIC_ROWS)
     if not kernel.program.has_derivatives:
         raise InputError(

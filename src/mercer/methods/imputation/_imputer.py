@@ -71,7 +71,7 @@ class Imputer:
 
     Missing entries start at the means of their columns. Kernel ridge regressions then predict one
     group of columns after the other, in the rounds and the order in which they were fitted. So the
-    rows of the fit are completed just as they were there.
+    rows of the fit are completed just as they were there. `fit_imputer` makes one.
 
     Attributes
     ----------
@@ -94,10 +94,6 @@ class Imputer:
         The units in which the kernel sees columns, (x - offset) / scale.
     mean : array of shape (d,)
         Means of the observed entries in these units.
-
-    See Also
-    --------
-    fit_imputer : makes one.
 
     Examples
     --------
@@ -441,6 +437,8 @@ def _incomplete(X: Any) -> Array:
             "X is sparse, which does not distinguish missing entries from 0; use X.toarray()"
         )
     array = np.asarray(masked_as_nan(X))
+    if np.iscomplexobj(array):
+        raise InputError("X must hold real numbers, got complex ones")
     kind = array.dtype if array.dtype == np.float32 else np.dtype(np.float64)
     try:
         array = array.astype(kind, copy=False)
