@@ -19,7 +19,7 @@ from mercer.exceptions import InputError
 from mercer.kernels._circle import Circle
 from mercer.kernels._domain import RowIds
 from mercer.kernels.structured._table import Group, Tables
-from mercer.methods.imputation._imputer import ColumnRegression
+from mercer.methods.imputation._regressions import ColumnRegression
 from mercer.methods.pca._kernel_pca import LandmarkScatter
 from mercer.space._operator import _Term
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -75,8 +74,8 @@ class CauchyProduct(SpectralMeasure):
     mass = 1.0
 
     def _density(self, w: Array) -> Array:
-        l = self.length_scale
-        return np.asarray(np.prod(l / np.pi / (1.0 + (l * w) ** 2), axis=1))
+        u = self.length_scale * w
+        return np.asarray(np.prod(self.length_scale / np.pi / (1.0 + u**2), axis=1))
 
     def draw(self, size: int, rng: np.random.Generator) -> Array:
         """Draws of shape (size, dim)."""

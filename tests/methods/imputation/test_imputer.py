@@ -14,7 +14,7 @@ from sklearn.impute import IterativeImputer, KNNImputer
 import mercer as mc
 from mercer import Status
 from mercer.methods import fit_imputer
-from mercer.methods.imputation._imputer import _Chain, _moments
+from mercer.methods.imputation._regressions import Chain, moments
 
 
 def holes(X, share=0.2, seed=0):
@@ -50,8 +50,8 @@ def relative_error(found, X, missing_in):
 def test_a_regression_against_a_double_loop():
     rng = np.random.default_rng(1)
     T, w = holes(rng.normal(size=(25, 4)), seed=1), rng.uniform(0.5, 3.0, 25)
-    start = _Chain(T, w, None, 300, np.random.default_rng(0)).Z
-    chain = _Chain(T, w, None, 300, np.random.default_rng(0))
+    start = Chain(T, w, None, 300, np.random.default_rng(0)).Z
+    chain = Chain(T, w, None, 300, np.random.default_rng(0))
     j, penalty = 2, 0.7
     chain._regression(np.array([j]), np.array([penalty]))
     seen, others = np.flatnonzero(~np.isnan(T[:, j])), [0, 1, 3]
@@ -72,7 +72,7 @@ def test_a_regression_against_a_double_loop():
 
 def test_landmarks_on_all_rows_are_exact():
     T, w = holes(correlated(60)), np.random.default_rng(1).uniform(0.5, 3.0, 60)
-    chain = _Chain(T, w, None, 60, np.random.default_rng(0))
+    chain = Chain(T, w, None, 60, np.random.default_rng(0))
     columns, penalty = np.array([1]), np.array([0.3])
     z = mc.Gaussian().points(np.delete(chain.Z, 1, axis=1))
     exact, other = (
@@ -86,7 +86,7 @@ def test_the_penalty_has_the_least_leave_one_out_error():
     T, w = correlated(30, 3), np.random.default_rng(1).uniform(0.5, 3.0, 30)
     T[:6, 1] = np.nan
     T += 0.3 * np.random.default_rng(2).normal(size=T.shape)
-    chain = _Chain(T, w, mc.Gaussian(1.0), 300, np.random.default_rng(0))
+    chain = Chain(T, w, mc.Gaussian(1.0), 300, np.random.default_rng(0))
     (found,) = chain._penalties(np.array([1]))
     rows = np.arange(6, 30)
     K = mc.Gaussian(1.0)(chain.Z[6:, [0, 2]])
@@ -104,7 +104,7 @@ def test_the_penalty_has_the_least_leave_one_out_error():
 def test_moments_are_those_of_observed_entries_at_any_scale():
     X = holes(np.random.default_rng(0).normal(size=(40, 3)))
     for unit in (1.0, 1e-160, 1e150):
-        mean, spread = _moments(X * unit, np.ones(40))
+        mean, spread = moments(X * unit, np.ones(40))
         np.testing.assert_allclose(mean, np.nanmean(X, axis=0) * unit)
         np.testing.assert_allclose(spread, np.nanstd(X, axis=0) * unit)
 
@@ -130,8 +130,8 @@ def test_rows_of_the_fit_are_filled_as_they_were_there(n_landmarks, d):
     X = holes(correlated(80, d))
     rng = np.random.default_rng(0)
     order = np.lexsort(X.T[::-1])
-    offset, scale = _moments(X, np.ones(80))
-    chain = _Chain((X[order] - offset) / scale, np.ones(80), None, n_landmarks, rng)
+    offset, scale = moments(X, np.ones(80))
+    chain = Chain((X[order] - offset) / scale, np.ones(80), None, n_landmarks, rng)
     chain.run(3, 0.0)
     made = mc.methods.Imputer(
         chain.kernel, tuple(chain.regressions), ((X[order] - offset) / scale)[chain.centres],
