@@ -273,6 +273,13 @@ def test_a_fitted_imputer_can_be_saved(tmp_path):
     np.testing.assert_array_equal(mc.load(tmp_path / "imputer.npz")(X), found(X))
 
 
+def test_complete_rows_teach_to_fill_several_entries():
+    t = np.linspace(0.0, 2.0, 100)[:, None]
+    found = fit_imputer(np.hstack([t, 3.0 * t + 1.0, t**2]))
+    np.testing.assert_allclose(found([[1.0, np.nan, np.nan]]), [[1.0, 4.0, 1.0]], atol=0.02)
+    assert len(found.regressions) == 9
+
+
 # --- hard inputs ----------------------------------------------------------------------------------
 
 

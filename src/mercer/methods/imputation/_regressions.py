@@ -91,6 +91,8 @@ class Chain:
                 changes.append(float(np.sqrt(np.mean(moved**2))))
                 if changes[-1] <= tol:
                     break
+        if not self.missing.any():  # all rounds would be the same
+            self.regressions *= rounds
         return changes
 
     def _regression(self, columns: Array, penalties: Array) -> ColumnRegression:
