@@ -6,6 +6,7 @@ import subprocess
 import sys
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import joblib
 import numpy as np
@@ -13,7 +14,13 @@ import pytest
 from threadpoolctl import OpenBLASController, ThreadpoolController
 
 import mercer as mc
-from mercer._threads import available_cores, map_threads, single_threaded_blas, thread_count
+from mercer._threads import (
+    available_cores,
+    interruptible,
+    map_threads,
+    single_threaded_blas,
+    thread_count,
+)
 
 
 def blas_threads() -> set[int]:
@@ -359,3 +366,27 @@ def test_joblib_threads_share_the_pool(rng):
     calls = (joblib.delayed(mc.Gaussian())(X) for _ in range(4))
     for K in joblib.Parallel(n_jobs=2, backend="threading")(calls):
         np.testing.assert_array_equal(K, mc.Gaussian()(X))
+
+
+# --- calls that a signal may end ------------------------------------------------------------------
+
+
+def runs_in(matrix):
+    """The thread that a function of this matrix runs in, and an option in force there."""
+    return interruptible(lambda _: (threading.current_thread(), mc.get_options().n_jobs), matrix)
+
+
+def test_long_calls_run_in_a_thread_of_their_own():
+    large, small = np.zeros((600, 600)), np.zeros((3, 3))
+    assert runs_in(small)[0] is threading.main_thread()
+    with mc.options(n_jobs=3):
+        thread, n_jobs = runs_in(large)
+    assert thread is not threading.main_thread()
+    assert n_jobs == 3
+    with ThreadPoolExecutor(1) as pool:  # signals never reach other threads
+        assert pool.submit(lambda: runs_in(large)[0] is threading.current_thread()).result()
+
+
+def test_errors_of_long_calls_are_raised():
+    with pytest.raises(np.linalg.LinAlgError, match="not positive definite"):
+        interruptible(np.linalg.cholesky, -np.eye(600))

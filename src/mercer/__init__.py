@@ -68,6 +68,7 @@ _LAZY = {
     "load": "io",
     "save": "io",
 }
+_PACKAGES = ("datasets", "estimators", "io", "plot", "testing", "theory")  # loaded when first used
 
 __all__ = [
     "LBFGS", "MM", "Box", "Candidates", "ClosedForm", "Columns", "Distances", "DotProduct",
@@ -85,6 +86,8 @@ __all__ = [
 
 
 def __getattr__(name: str) -> object:
+    if name in _PACKAGES:
+        return _import_module(f"mercer.{name}")
     if name in _LAZY:
         value: object = getattr(_import_module(f"mercer.{_LAZY[name]}"), name)
         return value
@@ -92,4 +95,4 @@ def __getattr__(name: str) -> object:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_LAZY})
+    return sorted({*globals(), *_LAZY, *_PACKAGES})

@@ -159,7 +159,7 @@ def positive_length(value: Any, name: str, limit: float = 1e75) -> float:
     lengths up to 1e75, and squares of squared lengths, up to 1e150.
     """
     number = positive(value, name)
-    if not 1.0 / limit <= number <= limit:
+    if not 0.999 / limit <= number <= limit:  # 1 / 1e75 is above 1e-75
         raise InputError(
             f"{name} must be between {1.0 / limit:.0e} and {limit:.0e}, got {number!r}; rescale "
             "the data"
@@ -183,7 +183,8 @@ def real(value: Any, name: str) -> float:
         raise InputError(f"{name} must be a single number, got a list") from error
     if shape:
         raise InputError(f"{name} must be a single number, got shape {shape}")
-    if isinstance(value, bool | np.bool_ | str | complex) or np.iscomplexobj(value):
+    bad = bool | np.bool_ | str | bytes | complex | np.datetime64 | np.ma.MaskedArray
+    if isinstance(value, bad) or np.iscomplexobj(value):
         raise InputError(f"{name} must be a real number, got {value!r}")
     try:
         number = float(value)

@@ -305,3 +305,14 @@ def test_grid_search_finds_the_length_scale_with_the_least_error():
 def test_bad_inverses_are_refused(rng):
     with pytest.raises(mc.InputError, match="inverse must be"):
         KernelPCA(inverse="exact").fit(rng.normal(size=(10, 2)))
+
+
+@pytest.mark.parametrize("inverse", [None, mc.Candidates(), mc.FixedPoint()], ids=repr)
+def test_points_of_sparse_rows_come_back_dense(inverse, rng):
+    X = np.where(rng.random((12, 3)) < 0.5, 0.0, rng.normal(size=(12, 3)))
+    found = []
+    for rows in (X, csr_array(X)):
+        model = mc.KernelPCA(3, inverse=inverse).fit(rows)
+        found.append(model.inverse_transform(model.transform(rows)))
+    assert isinstance(found[1], np.ndarray)
+    np.testing.assert_allclose(found[1], found[0], atol=1e-6)

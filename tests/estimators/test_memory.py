@@ -52,4 +52,4 @@ def test_few_rows_of_very_many_columns_fit_in_memory():
 @pytest.mark.skipif(sys.platform != "linux", reason="ru_maxrss is in kB on Linux only")
 @pytest.mark.parametrize("name", NAMES)
 def test_two_hundred_rows_of_fifty_thousand_columns_take_at_most_a_gigabyte(name):
-    assert megabytes(200, 50_000, [name])[name] < 1000.0
+    assert megabytes(200, 50_000, [name])[name] < 953.0  # MiB in a GB

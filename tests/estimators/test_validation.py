@@ -170,3 +170,17 @@ def test_missing_values_point_to_the_imputer(cls):
     for given in (X, pd.DataFrame(X)):
         with pytest.raises(mc.InputError, match="NaN; fill missing values with KernelImputer"):
             cls().fit(given)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        estimators.KernelPCA(whiten=np.zeros((2, 2))),
+        estimators.KernelImputer(add_indicator="no"),
+        estimators.KernelImputer(keep_empty_features=None),
+    ],
+    ids=repr,
+)
+def test_flags_are_true_or_false(model):
+    with pytest.raises(mc.InputError, match="must be True or False"):
+        model.fit(rows())

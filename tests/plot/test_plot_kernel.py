@@ -9,7 +9,7 @@ from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 
 import mercer as mc
-from mercer.plot import plot_kernel
+from mercer.plot import plot_gram, plot_kernel
 from mercer.plot._kernel import _root
 from mercer.plot._panels import ORANGE
 from mercer.plot._spectra import parts
@@ -339,3 +339,15 @@ def test_pyplot_is_left_alone():
 def test_without_matplotlib_the_cure_is_named():
     done = run("import sys; sys.modules['matplotlib'] = None; import mercer.plot")
     assert "ImportError: mercer.plot needs matplotlib: pip install 'mercer[plot]'" in done.stderr
+
+
+@pytest.mark.parametrize("kernel", [None, "rbf", mc.Gaussian])
+def test_a_kernel_must_be_a_kernel(kernel):
+    for plot in (plot_kernel, lambda k: plot_gram(k, [[0.0], [1.0]])):
+        with pytest.raises(mc.InputError, match="kernel must be a Kernel such as"):
+            plot(kernel)
+
+
+def test_x_must_be_an_array():
+    with pytest.raises(mc.InputError, match="x must be an array of numbers"):
+        plot_kernel(mc.Gaussian(1.0), [[1.0, 2.0], [3.0]])

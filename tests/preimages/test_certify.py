@@ -9,7 +9,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import mercer as mc
 from mercer.engine import LowRank
-from mercer.preimages._certify import certify, is_convex_at, weyl_test
+from mercer.preimages import certify, is_convex_at, weyl_test
 from mercer.preimages._diagnostics import preimage_gradient, preimage_hessian
 from mercer.preimages._result import Verdict
 from mercer.rigor._rounding import row_sums, supremum_errors

@@ -72,3 +72,37 @@ def test_constraints_are_checked(X):
         mc.preimage(psi, fixed=[1.0, np.nan, np.nan])
     with pytest.raises(mc.InputError, match="outside the ball"):
         mc.preimage(psi, region=mc.preimages.Ball([0.0, 0.0], 1.0), fixed=[2.0, np.nan])
+
+
+def test_one_element_is_brought_back_for_every_row_of_fixed(X):
+    psi = mc.mean_embedding(mc.Gaussian(0.5), X)
+    rows = np.column_stack([X[:5, 0], np.full(5, np.nan)])
+    back = mc.preimage(psi, fixed=rows)
+    for j in range(5):
+        alone = mc.preimage(psi, fixed=rows[j])
+        assert_allclose(back.points[j], alone.points[0], atol=1e-8)
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "message"),
+    [
+        ("a", 1.0, "low must hold real numbers"),
+        (None, 1.0, "low must hold real numbers"),
+        (0.0, 1j, "high must hold real numbers"),
+        ([[0.0], [0.0, 1.0]], 1.0, "low must hold real numbers"),
+        ([0.0, 0.0], [1.0], "one entry per coordinate"),
+        ([[0.0]], 1.0, "one entry per coordinate"),
+        (0.0, np.nan, "low <= high"),
+        (1.0, 0.0, "low <= high"),
+    ],
+)
+def test_boxes_are_checked(low, high, message):
+    with pytest.raises(mc.InputError, match=message):
+        mc.Box(low, high)
+
+
+def test_fixed_is_checked(X):
+    psi = mc.mean_embedding(mc.Gaussian(0.5), X)
+    for wrong in ("a", [[1.0], [1.0, 2.0]], [None, 1.0], [1j, 1.0]):
+        with pytest.raises(mc.InputError, match="fixed must hold real numbers"):
+            mc.preimage(psi, fixed=wrong)

@@ -384,3 +384,40 @@ def test_kernels_on_a_ball_are_searched_inside_it(solver, rng):
     one = mc.preimage(mc.feature(k, X[:3]), solver)
     assert_allclose(one.points, X[:3], atol=1e-6)
     assert_allclose(one.distance, 0.0, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "kernel",
+    [
+        mc.Gaussian(1.0).transform(mc.Columns([0])) * mc.Gaussian(2.0).transform(mc.Columns([1])),
+        mc.Gaussian(1.0).transform(mc.Columns([0])) + mc.Laplace(2.0).transform(mc.Columns([1])),
+    ],
+    ids=["product", "sum"],
+)
+def test_distance_and_objective_of_kernels_of_several_distances(kernel, rng):
+    """k(x, x)/2 is constant, left out of the search, and was missing from the result."""
+    psi = mc.mean_embedding(kernel, rng.normal(size=(10, 2)))
+    back = mc.preimage(psi)
+    assert_allclose(back.distance, mc.feature(kernel, back.points).distance(psi), rtol=1e-8)
+    assert_allclose(back.objective, mc.preimages.preimage_objective(psi, back.points), rtol=1e-10)
+
+
+@pytest.mark.parametrize("s", [1e-200, 1e200])
+@pytest.mark.parametrize(
+    "solver", [None, mc.LBFGS(), mc.FixedPoint(), mc.GradientDescent(), mc.Candidates()], ids=repr
+)
+@pytest.mark.parametrize("kernel", [mc.Gaussian(1.0), mc.Matern(1.5), mc.Laplace(1.0)], ids=repr)
+def test_the_scale_of_the_element_does_not_matter(kernel, solver, s):
+    """Minimisers of -psi do not depend on it; nothing overflows, and no warning is given."""
+    X = [[0.0, 0.1], [1.0, 0.0], [0.2, -1.0]]
+    a = np.array([1.0, -0.5, 0.4])
+    one, other = (mc.preimage(mc.Element(kernel, X, t * a), solver) for t in (1.0, s))
+    assert_allclose(other.points, one.points, atol=1e-6)
+    wanted = mc.feature(kernel, other.points).distance(mc.Element(kernel, X, s * a))
+    assert_allclose(other.distance, wanted, rtol=1e-12)
+
+
+def test_a_linear_kernel_does_not_claim_to_have_converged_far_from_its_minimum():
+    """The size of the gradient overflowed, so that any gradient was small against it."""
+    back = mc.preimage(mc.Element(mc.Linear(), [[1.0]], [1e200]))
+    assert not back.ok[0] or abs(back.points[0, 0] / 1e200 - 1.0) < 1e-6

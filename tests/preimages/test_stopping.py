@@ -116,3 +116,25 @@ def test_sparse_points_are_not_written_out():
     true = np.sqrt(np.max(X.multiply(X).sum(axis=1)))
     assert true <= reach <= 3.0 * true + 5.0
     assert 0.0 < problem.spread <= true
+
+
+@pytest.mark.parametrize("dim", [1, 2, 3])
+@pytest.mark.parametrize("solver", [mc.Newton(), mc.LBFGS(), mc.FixedPoint()], ids=repr)
+def test_a_search_that_ends_at_a_kink_says_so(dim, solver):
+    """Windows of Epanechnikov terms with negative coefficients have edges where minima lie."""
+    stalled = 0
+    for seed in range(8):
+        rng = np.random.default_rng(seed)
+        psi = mc.Element(mc.Epanechnikov(1.0), rng.normal(size=(12, dim)), rng.normal(size=12))
+        back = mc.preimage(psi, solver)
+        assert back.status[0] is not Status.MAX_ITER
+        stalled += back.status[0] is Status.STALLED
+    assert stalled > 0
+
+
+def test_cusps_along_planes_end_stalled():
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        k = mc.Laplace(1.0).transform(mc.Columns([0])) * mc.Gaussian(1.0).transform(mc.Columns([1]))
+        psi = mc.Element(k, rng.normal(size=(12, 2)), rng.normal(size=12))
+        assert mc.preimage(psi).status[0] is not Status.MAX_ITER

@@ -496,3 +496,77 @@ def test_text(X):
     assert repr(mc.feature(mc.Linear(), X[:2])) == (
         "<batch of 2 Elements of Linear() on 2 points in 3 dimensions>"
     )
+
+
+# --- any scale of the coefficients ------------------------------------------------------------
+
+SCALES = [1e-300, 1e-200, 1e-120, 1e120, 1e200, 1e300]
+
+
+def scaled_forms(k, X, s):
+    """One element, features, a product of thin matrices, and a sum of two batches."""
+    one, features = mc.Element(k, X, [s, -0.5 * s, 0.25 * s]), mc.feature(k, X) * s
+    plane = mc.Subspace.span(mc.mean_embedding(k, X), mc.feature(k, X[:2]))
+    return one, features, plane.element([[1.0, 2.0]]) * s, features + one
+
+
+@pytest.mark.parametrize("s", SCALES)
+def test_norms_and_distances_at_any_scale(s):
+    """Squares of coefficients leave the range of numbers, norms do not."""
+    k, X = mc.Gaussian(1.0), np.array([[0.0], [1.0], [3.0]])
+    plain = scaled_forms(k, X, 1.0)
+    for psi, phi in zip(scaled_forms(k, X, s), plain, strict=True):
+        assert_allclose(psi.norm() / s, phi.norm(), rtol=1e-14)
+        other = mc.Element(k, [[0.5]], [s])
+        wanted = phi.distance(mc.Element(k, [[0.5]], [1.0]))
+        assert_allclose(psi.distance(other) / s, wanted, rtol=1e-14)
+        for origin in (0.0, 1.0):
+            far, near = (
+                mc.Subspace.span(mc.Element(k, [[2.0]], [origin * t]), mc.feature(k, [[9.0]]))
+                for t in (s, 1.0)
+            )
+            assert_allclose(far.distance(psi) / s, near.distance(phi), rtol=1e-12)
+
+
+def test_elements_of_different_scales_share_a_batch():
+    sizes = np.array([1e-250, 1e-3, 0.0, 1.0, 1e250])
+    psi = mc.Element(mc.Gaussian(1.0), [[0.0], [9.0]], np.outer([1.0, 1.0], sizes))
+    assert_allclose(psi.norm(), np.sqrt(2.0) * sizes, rtol=1e-14)
+    tiny = mc.Element(mc.NegativeDistance(1.0), [[0.0], [1.0]], [1e-200, -1e-200])
+    assert_allclose(tiny.norm() / 1e-200, np.sqrt(2.0))
+
+
+def test_operators_at_any_scale():
+    k = mc.Gaussian(1.0)
+    for s, t in [(1e-200, 1e200), (1e-100, 1e-100), (1e120, 1e20)]:
+        u, v = mc.Element(k, [[0.0]], [2.0 * s]), mc.Element(k, [[1.0]], [3.0 * t])
+        assert_allclose(mc.space.tensor(u, v).norm(), 6.0 * s * t)
+    big = mc.Element(k, [[0.0]], [1e200])
+    with pytest.raises(mc.InputError, match="overflows; scale"):
+        mc.space.tensor(big, big).norm()
+    with pytest.raises(mc.InputError, match="overflows; scale"):
+        big.inner(big)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        (lambda: mc.mean_embedding("gaussian", [[0.0]]), "kernel must be a Kernel"),
+        (lambda: mc.mean_embedding(mc.Gaussian, [[0.0]]), "kernel must be a Kernel"),
+        (lambda: mc.feature(1.0, [[0.0]]), "kernel must be a Kernel"),
+        (lambda: mc.Element(None, [[0.0]], [1.0]), "kernel must be a Kernel"),
+        (lambda: mc.covariance(None, [[0.0]], mc.Linear(), [[0.0]]), "kernel must be a Kernel"),
+        (lambda: mc.Element(mc.Gaussian(), [[0.0]], [[1.0], [1.0, 2.0]]), "rectangular"),
+        (lambda: mc.Element(mc.Gaussian(), [[0.0]], ["a"]), "must hold numbers"),
+        (lambda: mc.Element(mc.Gaussian(), [[0.0]], [np.inf]), "infinity"),
+        (lambda: mc.Element(mc.Gaussian(), [[0.0]], 1.0), "coef must have shape"),
+        (lambda: mc.Element(mc.Gaussian(), [[0.0]], [1.0]).inner([1.0]), "an Element is needed"),
+        (lambda: mc.Element(mc.Gaussian(), [[0.0]], [1.0]) / 0.0, "division"),
+        (lambda: mc.Subspace.span(3.0, mc.feature(mc.Gaussian(), [[0.0]])), "origin must be"),
+        (lambda: mc.Subspace.span(mc.mean_embedding(mc.Gaussian(), [[0.0]]), 3.0), "a batch"),
+        (lambda: mc.space.tensor(1.0, 2.0), "an Element is needed"),
+    ],
+)
+def test_wrong_types_are_told(wrong, message):
+    with pytest.raises(mc.InputError, match=message):
+        wrong()

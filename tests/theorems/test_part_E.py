@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
 import mercer as mc
-from mercer.preimages._certify import certify, is_convex_at, weyl_test
+from mercer.preimages import certify, is_convex_at, weyl_test
 from mercer.preimages._diagnostics import preimage_gradient, preimage_hessian
 from mercer.preimages._result import Verdict
 

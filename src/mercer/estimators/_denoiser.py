@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from sklearn.base import OneToOneFeatureMixin
+from sklearn.base import OneToOneFeatureMixin, clone
+from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import check_is_fitted
 
 from mercer._array import Array, Points, is_sparse, unmasked
@@ -27,8 +28,9 @@ class KernelDenoiser(OneToOneFeatureMixin, FloatTransformerMixin, SubspaceEstima
 
     `fit` finds the principal subspace of the noisy rows, the level of their noise, and how much a
     change can be trusted. `transform` returns y + trust (D(y) - y): D projects the feature of y on
-    the subspace, shrinks its coordinates by a spectral filter, and goes back to the data. A row that
-    was fitted is denoised as if it had been left out, so that `fit_transform` and `transform` agree.
+    the subspace, shrinks its coordinates by a spectral filter, and goes back to the data. Rows that
+    were fitted are denoised as if they had been left out, so `fit_transform` and `transform` agree.
+    The function behind it is `mercer.methods.fit_denoiser`.
 
     Parameters
     ----------
@@ -69,10 +71,6 @@ class KernelDenoiser(OneToOneFeatureMixin, FloatTransformerMixin, SubspaceEstima
         The trust that was given or chosen.
     risk_ : float
         The estimated mean squared error per entry (Stein), in the units of the noise squared.
-
-    See Also
-    --------
-    mercer.methods.fit_denoiser : the function behind it.
 
     References
     ----------
@@ -117,13 +115,12 @@ class KernelDenoiser(OneToOneFeatureMixin, FloatTransformerMixin, SubspaceEstima
         with self._threads():
             pca = KernelPCA(**{name: getattr(self, name) for name in shared})
             fitted = self._denoiser(pca.fit(X, sample_weight=weights), X, weights)
-            if is_auto(self.kernel) and fitted.noise > 0.0:
+            if is_auto(self.kernel) and fitted.noise > 0.0 and not is_sparse(X):
                 # where few factors explain everything, lines do better than curves
-                linear = KernelPCA(
-                    **{**pca.get_params(), "kernel": "linear", "scale_columns": "none"}
-                )
-                linear.fit(scaled(pca.scaler_, X), sample_weight=weights)
-                linear.scaler_ = pca.scaler_
+                linear = clone(pca).set_params(kernel="linear", scale_columns="none")
+                scaler = StandardScaler(with_std=self.scale_columns == "std")
+                linear.fit(scaler.fit_transform(X, sample_weight=weights), sample_weight=weights)
+                linear.scaler_ = scaler  # centred, because far from the origin products cancel
                 other = self._denoiser(linear, X, weights)
                 if other.risk < fitted.risk:
                     pca, fitted = linear, other

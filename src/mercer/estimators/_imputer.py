@@ -11,7 +11,7 @@ from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 from mercer._array import Array
 from mercer.estimators._base import FloatTransformerMixin, KernelEstimator
 from mercer.estimators._kernel_parameter import is_auto, resolve_kernel
-from mercer.estimators._validation import check_weights, validated
+from mercer.estimators._validation import check_flags, check_weights, validated
 from mercer.exceptions import InputError
 from mercer.methods import Filter, fit_imputer
 from mercer.methods.imputation._imputer import masked_as_nan
@@ -55,10 +55,6 @@ class KernelImputer(FloatTransformerMixin, KernelEstimator):
     n_iter_ : int
         Rounds in `fit`.
 
-    See Also
-    --------
-    mercer.methods.fit_imputer : the function behind it.
-
     Notes
     -----
     Entries of columns that the others do not predict get about the column means. If entries are
@@ -92,6 +88,7 @@ class KernelImputer(FloatTransformerMixin, KernelEstimator):
 
         With `sample_weight`, a weight of 2 is the same as repeating the row; y is ignored.
         """
+        check_flags(self, "add_indicator", "keep_empty_features")
         X = self._validated(X, reset=True)
         weights = check_weights(sample_weight, X)
         counted = slice(None) if weights is None else weights > 0.0
@@ -104,7 +101,7 @@ class KernelImputer(FloatTransformerMixin, KernelEstimator):
             kernel = resolve_kernel(self.kernel, np.zeros((1, int((~self._empty).sum()))))
         with self._threads():
             imputer = fit_imputer(
-                X[:, ~self._empty], kernel, weights=weights, filter=self.filter,
+                self._without_empty(X), kernel, weights=weights, filter=self.filter,
                 n_components=self.n_components, scale_columns=self.scale_columns,
                 n_landmarks=self.n_landmarks, max_iter=self.max_iter, tol=self.tol,
                 random_state=self.random_state,
@@ -119,7 +116,7 @@ class KernelImputer(FloatTransformerMixin, KernelEstimator):
         check_is_fitted(self)
         X = self._validated(X, reset=False)
         with self._threads():
-            filled = self.imputer_(X[:, ~self._empty])
+            filled = self.imputer_(self._without_empty(X))
         if self.keep_empty_features and self._empty.any():
             whole = np.where(np.isnan(X), X.dtype.type(0.0), X)
             whole[:, ~self._empty] = filled
@@ -141,6 +138,9 @@ class KernelImputer(FloatTransformerMixin, KernelEstimator):
             return np.asarray(kept, dtype=object)
         flags = [f"missingindicator_{name}" for name in names[self._indicated]]
         return np.asarray([*kept, *flags], dtype=object)
+
+    def _without_empty(self, X: Array) -> Array:
+        return X[:, ~self._empty] if self._empty.any() else X
 
     def _validated(self, X: Any, *, reset: bool) -> Array:
         types = [np.float64, np.float32]

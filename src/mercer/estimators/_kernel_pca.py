@@ -13,12 +13,11 @@ from sklearn.utils.validation import check_is_fitted
 from mercer._array import Array, as_points
 from mercer.engine import n_rows, pieces
 from mercer.estimators._base import FloatTransformerMixin, SubspaceEstimator
-from mercer.estimators._validation import check_weights, float_type, scaled, unscaled
+from mercer.estimators._validation import check_flags, check_weights, float_type, scaled, unscaled
 from mercer.exceptions import InputError
 from mercer.kernels import Precomputed
 from mercer.methods import kernel_pca
 from mercer.methods.pca._kernel_pca import LandmarkScatter, fit_inverse, reconstruct
-from mercer.preimages import LinearInverse
 from mercer.space import Subspace, feature
 
 _MANY = 10_000  # rows whose Gram matrix fits in memory (800 MB); for all components of more rows
@@ -92,15 +91,9 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, FloatTransformerMixin, Subspace
 
     See Also
     --------
-    kernel_pca : the function behind it.
+    kernel_pca : the function behind it, with references.
     KernelDenoiser : removes noise with it.
     KernelNovelty : detects outliers by the distance to the subspace.
-
-    References
-    ----------
-    B. Scholkopf, A. Smola and K.-R. Muller, Nonlinear component analysis as a kernel eigenvalue
-    problem, 1998. P. Honeine and C. Richard, A closed-form solution for the pre-image problem in
-    kernel-based machines, 2011.
 
     Examples
     --------
@@ -124,6 +117,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, FloatTransformerMixin, Subspace
 
         With `sample_weight`, a weight of 2 is the same as repeating the row; y is ignored.
         """
+        check_flags(self, "whiten")
         self.__dict__.pop("_sums", None)  # of an earlier fit
         with self._threads():
             X, weights = self._training_rows(X, sample_weight)
@@ -140,7 +134,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, FloatTransformerMixin, Subspace
                 random_state=self.random_state,
             )  # fmt: skip
             self.mass_ = float(n_rows(X)) if weights is None else float(weights.sum())
-            return self._set(plane, X, weights, None)
+            return self._set(plane, None, X, weights)
 
     @available_if(_has_landmarks)  # type: ignore[untyped-decorator]
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> KernelPCA:
@@ -158,15 +152,11 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, FloatTransformerMixin, Subspace
     def _add(self, X: Any, weights: Array | None) -> KernelPCA:
         self._sums.add(X, weights)
         self.mass_ = self._sums.mass
-        plane, linear = self._sums.pca(self.n_components)
-        return self._set(plane, X, weights, linear)
+        return self._set(*self._sums.pca(self.n_components), X, weights)
 
-    def _set(
-        self, plane: Subspace, X: Any, weights: Array | None, linear: LinearInverse | None
-    ) -> KernelPCA:
+    def _set(self, plane: Subspace, linear: Any, X: Any, weights: Array | None) -> KernelPCA:
         total = float(plane.total or 0.0)
-        self.subspace_ = plane
-        self.eigenvalues_ = np.asarray(plane.eigenvalues)
+        self.subspace_, self.eigenvalues_ = plane, np.asarray(plane.eigenvalues)
         self.explained_variance_ratio_ = self.eigenvalues_ / total
         self.neglected_ = plane.neglected / total
         inverse = linear if self.inverse is None else self.inverse

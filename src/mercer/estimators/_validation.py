@@ -71,6 +71,13 @@ def check_weights(sample_weight: Any, X: Any) -> Array | None:
     return w
 
 
+def check_flags(estimator: Any, *names: str) -> None:
+    """Raise unless these parameters are True or False."""
+    for name in names:
+        if not isinstance(value := getattr(estimator, name), bool | int | np.bool_):
+            raise InputError(f"{name} must be True or False, got {value!r}")
+
+
 def float_type(X: Any) -> Any:
     """Return float32 for float32 rows, and float64 otherwise."""
     return np.float32 if getattr(X, "dtype", None) == np.float32 else np.float64

@@ -17,16 +17,16 @@ from typing import Any
 
 import numpy as np
 
-from mercer._array import Array, frozen, non_negative, positive, positive_int
-from mercer.engine import Gap, Program, Var
+from mercer._array import Array, frozen, non_negative, positive_int, positive_length
+from mercer.engine import Gap, Program, Scales, Var
+from mercer.engine.programs._program import maps_of
 from mercer.exceptions import DomainError, InputError, UnavailableError
 from mercer.kernels._discrete_measures import Atoms, TableAtoms, ZetaAtoms, whole
 from mercer.kernels._domain import Domain, Vectors
 from mercer.kernels._dot_product import series_coefficients
 from mercer.kernels._flags import Definiteness, Flags
-from mercer.kernels._kernel import Kernel
+from mercer.kernels._kernel import Kernel, recorded
 from mercer.kernels._parameters import checked
-from mercer.kernels._radial import recorded
 
 _TWO_PI = 2.0 * math.pi
 _TURN = math.sqrt(_TWO_PI)  # width at which images and Fourier terms fall off equally fast
@@ -51,10 +51,6 @@ class Circle(Domain):
                 "the column with kernel.transform(Columns([j]))"
             )
         return X
-
-    @property
-    def period(self) -> float | None:
-        return self.circumference
 
 
 class Circular(Kernel):
@@ -120,7 +116,7 @@ class Circular(Kernel):
 
 
 @dataclass(frozen=True)
-@checked(coefficients=series_coefficients, period=positive)
+@checked(coefficients=series_coefficients, period=positive_length)
 class Periodic(Circular):
     """k(x, y) = c_0 + 2 sum_{l=1}^L c_l cos(2 pi l (x - y) / period): finitely many frequencies.
 
@@ -173,7 +169,7 @@ class Periodic(Circular):
 
 
 @dataclass(frozen=True)
-@checked(scale=positive, period=positive)
+@checked(scale=positive_length, period=positive_length)
 class JacobiTheta(Circular):
     """Jacobi theta kernel: Gaussian densities of deviation s, wrapped around the circle.
 
@@ -259,7 +255,7 @@ class JacobiTheta(Circular):
 
 
 @dataclass(frozen=True)
-@checked(order=positive_int, constant=non_negative, period=positive)
+@checked(order=positive_int, constant=non_negative, period=positive_length)
 class PeriodicSobolev(Circular):
     """Periodic Sobolev kernel: coefficients nu_0 and m^(-2s), summed by a Bernoulli polynomial.
 
@@ -326,6 +322,16 @@ class PeriodicSobolev(Circular):
         t = np.asarray(v, dtype=np.float64) / self.period
         t = t - np.rint(t)
         return 0.5 - np.abs(t), np.sign(t)
+
+
+def period_of(kernel: Kernel) -> float | None:
+    """The length of the shortest circle that points lie on, or None: claims are about one turn."""
+    circles = list[float]()
+    for v in kernel.program.variables:
+        scales = [a.array[0] for a in maps_of(v) if isinstance(a, Scales)]
+        if isinstance(v, Gap) and v.period is not None and len(scales) == len(v.maps):
+            circles.append(float(np.prod([v.period, *scales])))
+    return min(circles, default=None)
 
 
 @lru_cache(maxsize=16)

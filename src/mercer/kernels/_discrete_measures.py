@@ -111,6 +111,6 @@ class ZetaAtoms(Atoms):
 def whole(l: Any) -> Array:  # noqa: E741
     """l as an array of integers, or raise."""
     orders = np.asarray(l)
-    if orders.dtype.kind not in "iu":
-        raise InputError(f"l must hold whole numbers, got dtype {orders.dtype}")
+    if orders.dtype.kind not in "iu" or np.any(np.abs(orders.astype(np.float64)) > 2.0**62):
+        raise InputError(f"l must hold whole numbers below 2**62, got dtype {orders.dtype}")
     return orders.astype(np.int64)

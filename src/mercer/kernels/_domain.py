@@ -8,12 +8,17 @@ from typing import Any
 
 import numpy as np
 
-from mercer._array import as_points, frozen, is_sparse, positive
-from mercer.engine import Dot, Map, Program, Scales, Var, as_float64, diagonal
+from mercer._array import as_points, frozen, instance, is_sparse, positive_length
+from mercer.engine import Dot, Map, Program, Var, as_float64, diagonal
 from mercer.exceptions import DomainError, InputError
 from mercer.kernels._parameters import checked
 
 _SQUARED_NORM = Program((Dot(),), Var(0))
+
+
+def optional_domain(on: Any, name: str) -> Domain | None:
+    """A domain, or None."""
+    return None if on is None else instance(on, Domain, name)  # type: ignore[type-abstract]
 
 
 class Domain(ABC):
@@ -56,11 +61,6 @@ class Domain(ABC):
         """Whether images of vectors under a map may be points of this domain."""
         return self.is_vector
 
-    @property
-    def period(self) -> float | None:
-        """The length of the circle that claims are about, or None."""
-        return None
-
     def meet(self, other: Domain) -> Domain:
         """The domain of a sum or product of kernels on this domain and another."""
         if isinstance(self, AnyPoints):
@@ -100,7 +100,7 @@ class Vectors(Domain):
 
 
 @dataclass(frozen=True)
-@checked(radius=positive)
+@checked(radius=positive_length)
 class OpenBall(Domain):
     """Vectors x with |x| < radius: where a power series of <x, y> converges.
 
@@ -151,6 +151,8 @@ class RowIds(Domain):
 
     def check(self, X: Any, name: str) -> Any:
         """Integers in range, of shape (n,); a single column is taken as one."""
+        if isinstance(X, np.ma.MaskedArray):
+            raise DomainError(f"{name} is a masked array; drop the masked row numbers first")
         ids = np.asarray(X)
         if ids.ndim == 2 and ids.shape[1] == 1:
             ids = ids[:, 0]
@@ -227,14 +229,6 @@ class Mapped(Domain):
     def base(self) -> Domain:
         return self._taken.base
 
-    @property
-    def period(self) -> float | None:
-        """A circle that was only scaled is a circle."""
-        inner = self.inner.period
-        if inner is None or not isinstance(self.point_map, Scales):
-            return None
-        return inner * float(self.point_map.array[0])
-
 
 @dataclass(frozen=True)
 class Intersection(Domain):
@@ -249,9 +243,3 @@ class Intersection(Domain):
     @property
     def base(self) -> Domain:
         return self.left.base
-
-    @property
-    def period(self) -> float | None:
-        """The smaller of two circles: within its length both claims hold."""
-        known = [p for p in (self.left.period, self.right.period) if p is not None]
-        return min(known, default=None)

@@ -15,12 +15,18 @@ from mercer.engine import Dot, Program, Var
 from mercer.exceptions import InputError
 from mercer.kernels._domain import Domain, OpenBall, Vectors
 from mercer.kernels._flags import Definiteness, Flags
-from mercer.kernels._kernel import Kernel
+from mercer.kernels._kernel import Kernel, recorded
 from mercer.kernels._parameters import checked
-from mercer.kernels._radial import recorded
 
 _WHOLE = 64  # exponents up to here are multiplied out by every engine
 _scale = partial(positive_length, limit=1e150)
+
+
+def _degree(value: Any, name: str) -> int:
+    degree = positive_int(value, name)
+    if degree > 10**18 or int(float(degree)) != degree:
+        raise InputError(f"{name} must be at most 10**18, and exact in float64, got {degree}")
+    return degree
 
 
 class DotProduct(Kernel):
@@ -67,7 +73,7 @@ class Linear(DotProduct):
 
 
 @dataclass(frozen=True)
-@checked(degree=positive_int, scale=_scale, offset=non_negative)
+@checked(degree=_degree, scale=_scale, offset=non_negative)
 class Polynomial(DotProduct):
     """Polynomial kernel k(x, y) = (<x, y> / s + c)^p.
 
@@ -92,6 +98,13 @@ class Polynomial(DotProduct):
     degree: int = 3
     scale: float = 1.0
     offset: float = 1.0
+
+    def __post_init__(self) -> None:
+        if self.offset > 1.0 and self.degree * math.log10(self.offset) > 300.0:
+            raise InputError(
+                f"offset^degree, the kernel at the origin, overflows for {self!r}; use a smaller "
+                "offset, and a smaller scale in proportion"
+            )
 
     @property
     def flags(self) -> Flags:  # type: ignore[override]
@@ -222,7 +235,7 @@ class Geometric(DotProduct):
 
 
 @dataclass(frozen=True)
-@checked(degree=positive_int)
+@checked(degree=_degree)
 class VovkPolynomial(DotProduct):
     """Vovk's real polynomial k(x, y) = 1 + t + ... + t^(p-1) = (1 - t^p) / (1 - t), t = <x, y>.
 
@@ -276,7 +289,7 @@ def series_coefficients(values: Any, name: str) -> tuple[float, ...]:
 
 
 def _radius(value: Any, name: str) -> float:
-    return math.inf if np.ndim(value) == 0 and value == math.inf else positive(value, name)
+    return math.inf if np.ndim(value) == 0 and value == math.inf else _scale(value, name)
 
 
 @dataclass(frozen=True, repr=False)

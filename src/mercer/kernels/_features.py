@@ -14,13 +14,14 @@ import numpy as np
 from mercer._array import Array, as_points, is_sparse, non_negative, positive, positive_int
 from mercer.engine import Map
 from mercer.exceptions import InputError
-from mercer.kernels._domain import Domain
-from mercer.kernels._parameters import checked
+from mercer.kernels._domain import Domain, optional_domain
+from mercer.kernels._parameters import callable_function, checked
 
 _LARGEST_MAP = 1_000_000  # monomials; more are never wanted, the kernel is the shorter way
 
 
 @dataclass(frozen=True)
+@checked(function=callable_function, on=optional_domain)
 class Features(Map):
     """Map points by a function: x -> phi(x).
 
@@ -58,10 +59,6 @@ class Features(Map):
 
     function: Callable[[Any], Any]
     on: Domain | None = None
-
-    def __post_init__(self) -> None:
-        if not callable(self.function):
-            raise InputError(f"function must be callable, got {type(self.function).__name__}")
 
     def apply(self, X: Any) -> Any:
         """The features of the points, checked; float32 points have float32 features."""

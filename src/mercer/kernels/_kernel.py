@@ -10,8 +10,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from mercer import engine
-from mercer._array import Array, Points, check_same_columns, positive, real
-from mercer.engine import Const, Map, Program
+from mercer._array import Array, Points, check_same_columns, instance, positive, real
+from mercer.engine import Const, Expr, Map, Opaque, Program, Var
 from mercer.exceptions import InputError, UnavailableError
 from mercer.kernels._domain import AnyPoints, Domain, Mapped, Vectors
 from mercer.kernels._flags import Definiteness, Flags
@@ -70,8 +70,7 @@ class Kernel(Parametrized, ABC):
     def _made_of(self, *kernels: Kernel) -> None:
         """Note how deep kernels are nested, and how many there are (repeated ones each time)."""
         for k in kernels:
-            if not isinstance(k, Kernel):
-                raise InputError(f"{type(self).__name__} needs a kernel, got {type(k).__name__}")
+            instance(k, Kernel, f"what {type(self).__name__} is made of")  # type: ignore[type-abstract]
         depth, size = 1 + max(k._depth for k in kernels), sum(k._size for k in kernels)
         if depth > _DEEPEST:
             raise InputError(
@@ -380,6 +379,18 @@ class Transformed(Kernel):
         inner = repr(self.kernel)
         inner = f"({inner})" if isinstance(self.kernel, Sum | Product) else inner
         return f"{inner}.transform({self.point_map!r})"
+
+
+def recorded(kernel: Any, variable: Var) -> Expr:
+    """The profile as an expression, or as an opaque function where it cannot be recorded."""
+    derivatives = getattr(kernel, "profile_derivatives", None)
+    if derivatives is not None:
+        return Opaque(variable, kernel.profile, derivatives)
+    try:
+        result = kernel.profile(variable)
+        return result if isinstance(result, Expr) else Const(float(result))
+    except (TypeError, AttributeError, ValueError):  # a function that knows only arrays
+        return Opaque(variable, kernel.profile)
 
 
 def _is_stationary(k: Kernel) -> bool:

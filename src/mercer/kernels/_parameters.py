@@ -33,8 +33,21 @@ def checked(**checks: Callable[[Any, str], Any]) -> Callable[[type[T]], type[T]]
     return decorate
 
 
+def callable_function(value: Any, name: str) -> Any:
+    """A function, or raise."""
+    if not callable(value):
+        raise InputError(f"{name} must be callable, got {type(value).__name__}")
+    return value
+
+
 class Parametrized:
     """An immutable object that is described by its parameters."""
+
+    def __new__(cls, *_: Any, **params: Any) -> Self:
+        if "gamma" in params and hasattr(cls, "from_gamma"):
+            name = cls.__name__
+            raise TypeError(f"{name} has no parameter gamma; use {name}.from_gamma(gamma=...)")
+        return super().__new__(cls)
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the parameters by name; those of kernels inside as `name__parameter`."""

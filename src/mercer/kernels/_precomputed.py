@@ -12,9 +12,10 @@ import numpy as np
 from mercer._array import Array, as_points, frozen, is_sparse
 from mercer.engine import Block, Program, Var
 from mercer.exceptions import InputError
-from mercer.kernels._domain import Domain, RowIds, Vectors
+from mercer.kernels._domain import Domain, RowIds, Vectors, optional_domain
 from mercer.kernels._flags import Definiteness, Flags
 from mercer.kernels._kernel import Kernel
+from mercer.kernels._parameters import callable_function, checked
 
 
 class OfBlocks(Kernel):
@@ -40,6 +41,7 @@ class _BlockOf:
 
 
 @dataclass(frozen=True)
+@checked(function=callable_function, on=optional_domain)
 class FromFunction(OfBlocks):
     """k(x, y) from a Python function of two blocks of points.
 
@@ -65,10 +67,6 @@ class FromFunction(OfBlocks):
 
     function: Callable[[Any, Any], Any]
     on: Domain | None = None
-
-    def __post_init__(self) -> None:
-        if not callable(self.function):
-            raise InputError(f"function must be callable, got {type(self.function).__name__}")
 
     @property
     def domain(self) -> Domain:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from dataclasses import dataclass
 from functools import partial
@@ -10,10 +11,10 @@ from typing import Any
 import numpy as np
 
 from mercer._array import non_negative, positive, positive_length
-from mercer.engine import Const, Distance, Expr, Opaque, Program, Var, cut, matern
+from mercer.engine import Distance, Program, Var, cut, matern
 from mercer.exceptions import InputError, UnavailableError
 from mercer.kernels._flags import Definiteness, Flags
-from mercer.kernels._kernel import Kernel
+from mercer.kernels._kernel import Kernel, recorded
 from mercer.kernels._measures import (
     GammaMixing,
     InverseGammaMixing,
@@ -32,8 +33,8 @@ class Radial(Kernel):
     """k(x, y) = profile(|x - y|^2). One method makes a radial kernel.
 
     Write the profile in arithmetic, `np.exp`, `np.log`, `np.sqrt` and powers, and its derivatives,
-    its logarithm and the fast paths follow. A profile that needs other functions still works; give
-    it a method `profile_derivatives(u)` that returns (k'(u), k''(u)) where derivatives are wanted.
+    its logarithm and the fast paths follow. A profile of other functions still works; for its
+    derivatives add a method `profile_derivatives(u)` that returns (k'(u), k''(u)).
 
     Examples
     --------
@@ -66,18 +67,6 @@ class Radial(Kernel):
     def spectral_measure(self, dim: int) -> SpectralMeasure:
         """Normal frequencies whose variance follows the mixing measure."""
         return ScaleMixture(self.mixing_measure(), dim)
-
-
-def recorded(kernel: Any, variable: Var) -> Expr:
-    """The profile as an expression, or as an opaque function where it cannot be recorded."""
-    derivatives = getattr(kernel, "profile_derivatives", None)
-    if derivatives is not None:
-        return Opaque(variable, kernel.profile, derivatives)
-    try:
-        result = kernel.profile(variable)
-        return result if isinstance(result, Expr) else Const(float(result))
-    except (TypeError, AttributeError, ValueError):  # a function that knows only arrays
-        return Opaque(variable, kernel.profile)
 
 
 def _length_scale(value: Any, name: str) -> float:
@@ -121,7 +110,7 @@ class Gaussian(Radial):
     @classmethod
     def from_gamma(cls, gamma: float) -> Gaussian:
         """Return exp(-gamma |x - y|^2), as scikit-learn writes it: s = 1 / sqrt(2 gamma)."""
-        return cls(float(1.0 / np.sqrt(2.0 * positive(gamma, "gamma"))))
+        return cls(math.sqrt(0.5 / positive(gamma, "gamma")))
 
     @classmethod
     def from_width(cls, width: float) -> Gaussian:
@@ -262,7 +251,6 @@ class RationalQuadratic(Radial):
         return GammaMixing(self.alpha, 2.0 * self.alpha * self.length_scale**2)
 
 
-# c up to 1e100, because (c + u)^(-p - 2), its second derivative, is not scaled
 @dataclass(frozen=True)
 @checked(c=partial(positive_length, limit=1e100), p=positive)
 class InverseMultiquadric(Radial):
@@ -288,6 +276,14 @@ class InverseMultiquadric(Radial):
     p: float = 0.5
 
     flags = _MONOTONE
+
+    def __post_init__(self) -> None:
+        digits = -(self.p + 2.0) * math.log10(self.c)  # of k''(0) ~ c^(-p - 2)
+        if digits > 303.0 or self.p > _LARGEST_ALPHA:
+            raise InputError(
+                f"c^-p leaves the range of numbers for c = {self.c!r} and p = {self.p!r}; use "
+                "RationalQuadratic(alpha=p), which is 1 at distance 0"
+            )
 
     def profile(self, u: Any) -> Any:
         return (self.c + u) ** -self.p

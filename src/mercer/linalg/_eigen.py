@@ -154,17 +154,11 @@ def power_iteration(
 
     Parameters
     ----------
-    kernel : Kernel
-    X : array_like of shape (n, d), or other points of the kernel's domain
-    centred, weights
-        The operator S, as in `GramOperator`.
+    kernel, X, centred, weights, random_state, callback
+        As in `eigenpairs`.
     tol : float, default=1e-6
         Stop when |S v - lambda v| <= tol |lambda|.
     max_iter : int, default=1000
-    random_state : int, Generator, RandomState or None
-        Draws the start.
-    callback : callable, optional
-        Called with a `Step` after each iteration; stops it by returning True.
 
     Returns
     -------

@@ -132,14 +132,11 @@ def random_features(
     True
     """
     check_kernel(kernel)
-    dim = positive_int(dim, "dim")
-    if positive_int(n_features, "n_features") % 2:
+    dim, n_features = positive_int(dim, "dim"), positive_int(n_features, "n_features")
+    if n_features % 2:
         raise InputError(f"n_features must be even (cosines and sines), got {n_features}")
     if dim * n_features > _MOST:
-        raise InputError(
-            f"{n_features} features of {dim} columns need {dim * n_features:.2g} numbers, at most "
-            f"{_MOST:.2g} are drawn; use fewer features"
-        )
+        raise InputError("dim x n_features must be at most 2**31; use fewer features")
     one_of(kind, _KINDS, "kind")
     kernel.points(np.ones((1, dim)), "x")  # raises if it takes no points of `dim` columns
     measure = kernel.spectral_measure(dim)

@@ -11,6 +11,7 @@ from mercer._threads import single_threaded_blas
 from mercer.engine import n_rows
 from mercer.exceptions import InputError
 from mercer.kernels import Kernel
+from mercer.linalg._inputs import check_kernel
 from mercer.plot._panels import as_names, draw_eigenvalues, kernel_title, panels
 
 _WRITTEN = 9  # up to this many points, values are written into the matrix
@@ -43,6 +44,7 @@ def plot_gram(kernel: Kernel, points: Any, labels: Any = None, *, axes: Any = No
     >>> [label.get_text() for label in figure.axes[0].get_yticklabels()]
     ['banana', 'ananas', 'bandana']
     """
+    check_kernel(kernel)
     points = kernel.points(points, "points").array
     n = n_rows(points)
     if n < 2:

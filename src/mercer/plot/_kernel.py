@@ -12,6 +12,8 @@ from mercer._random import as_generator
 from mercer._threads import single_threaded_blas
 from mercer.exceptions import InputError, UnavailableError
 from mercer.kernels import Kernel, SpectralMeasure
+from mercer.kernels._circle import period_of
+from mercer.linalg._inputs import check_kernel
 from mercer.plot._panels import (
     BLUE,
     COLOURS,
@@ -68,6 +70,7 @@ def plot_kernel(
     ['k(x₀, x)', 'spectral density', 'functions']
     """
     n_samples, rng = positive_int(n_samples, "n_samples"), as_generator(random_state)
+    check_kernel(kernel)
     if not kernel.domain.is_vector:
         raise InputError(
             f"points of {kernel!r} are not numbers on a line; draw its Gram matrix with "
@@ -84,8 +87,11 @@ def plot_kernel(
 
 def _on_given(kernel: Kernel, x: Any) -> tuple[Array, Array]:
     """Sort the given points, and compute their Gram matrix."""
-    column = np.asarray(x) if np.ndim(x) != 1 else np.asarray(x)[:, None]
-    points = as_points(column, "x")
+    try:
+        column = np.asarray(x)
+    except ValueError as error:
+        raise InputError(f"x must be an array of numbers: {error}") from error
+    points = as_points(column[:, None] if column.ndim == 1 else column, "x")
     if points.shape[1] != 1 or points.shape[0] < 2:
         raise InputError(
             f"x must be at least two points on the line, got shape {points.shape}; along a curve "
@@ -118,7 +124,7 @@ def _on_grid(kernel: Kernel) -> tuple[Array, Array]:
 
 def _intervals(kernel: Kernel) -> list[tuple[float, float]]:
     """Intervals to try, best first."""
-    period, radius = (getattr(kernel.domain, name, None) for name in ("period", "radius"))
+    period, radius = period_of(kernel), getattr(kernel.domain, "radius", None)
     if period is not None:
         return [(-0.5 * period, 0.5 * period)]
     if radius is not None:

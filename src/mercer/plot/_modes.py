@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from mercer._array import Array, as_points, is_sparse, positive_int
+from mercer._array import Array, as_points, as_vector, is_sparse, positive_int
 from mercer.exceptions import InputError
 from mercer.methods import Modes, mean_shift
 from mercer.methods.modes._scale_space import ScaleSpace
 from mercer.plot._panels import BLUE, GREEN, GREY, ORANGE, PINK, as_names, panels, tidy
+from mercer.space import Element
 
 _COLOURS = (BLUE, ORANGE, GREEN, PINK, "#E69F00", "#56B4E9")
 _MARKERS = ("o", "s", "^", "D", "v")
@@ -64,6 +65,8 @@ def plot_modes(
         raise InputError(
             f"X must be the starts that were labelled, shape {(len(labels), d)}, got {X.shape}"
         )
+    if density is not None and not callable(density):
+        raise InputError(f"density must be an Element or a Density, got {density!r}")
     names = [f"x{j}" for j in range(d)] if names is None else as_names(names, d)
     axis = panels(axes, (4.6, 2.8) if d == 1 else (4.6, 3.9))[0]
     without = int(np.sum(labels < 0))
@@ -120,6 +123,8 @@ def plot_basins(
     """
     resolution = positive_int(resolution, "resolution")
     elements = getattr(density, "elements", (density,))
+    if not all(isinstance(element, Element) for element in elements):
+        raise InputError(f"density must be an Element or a Density, got {density!r}")
     X = np.concatenate([_dense(e.points, "points of the density") for e in elements])
     if X.shape[1] != 2:
         raise InputError(
@@ -165,6 +170,8 @@ def plot_scale_space(space: ScaleSpace, *, axes: Any = None) -> Any:
     """
     from matplotlib.ticker import LogLocator
 
+    if not isinstance(space, ScaleSpace):
+        raise InputError(f"space must be a result of scale_space, got {space!r}")
     axis = panels(axes, (4.6, 2.9))[0]
     p = space.longest
     axis.axvspan(p.low, p.high, color=ORANGE, alpha=0.15, lw=0)
@@ -278,16 +285,17 @@ def _box(X: Array, low: Any = None, high: Any = None) -> tuple[Array, Array]:
     """The given corners, or those of the bounding box with a margin."""
     least, most = X.min(axis=0), X.max(axis=0)
     margin = 0.08 * np.where(most > least, most - least, 1.0)
-    low = least - margin if low is None else np.asarray(low, dtype=np.float64)
-    high = most + margin if high is None else np.asarray(high, dtype=np.float64)
+    low = least - margin if low is None else as_vector(low, "low")
+    high = most + margin if high is None else as_vector(high, "high")
     if low.shape != (2,) or high.shape != (2,) or not (low < high).all():
         raise InputError(f"low and high must be pairs with low < high, got {low} and {high}")
     return low, high
 
 
 def _pair(columns: Any, d: int) -> tuple[int, int]:
-    given = tuple(columns)
-    if len(given) != 2 or not all(0 <= int(c) < d for c in given) or given[0] == given[1]:
+    given = columns if isinstance(columns, list | tuple | np.ndarray) else ()
+    allowed = [c for c in given if isinstance(c, int | np.integer) and 0 <= c < d]
+    if len(given) != 2 or len(allowed) != 2 or given[0] == given[1]:
         raise InputError(f"columns must be two different numbers below {d}, got {columns!r}")
     return int(given[0]), int(given[1])
 

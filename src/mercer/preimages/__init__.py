@@ -1,6 +1,6 @@
 """Pre-images: the way back from feature space to data space."""
 
-from mercer.preimages._certify import WeylTest, certify, is_convex_at, weyl_test
+from mercer.preimages._certify import certify, is_convex_at
 from mercer.preimages._constraint import Ball, Box, Simplex
 from mercer.preimages._diagnostics import (
     Surrogate,
@@ -24,7 +24,14 @@ from mercer.preimages.solvers._fixed_point import MM, FixedPoint
 from mercer.preimages.solvers._global import Global, global_minimum
 from mercer.preimages.solvers._gradient_methods import LBFGS, GradientDescent, Newton
 from mercer.preimages.solvers._regression import FittedMap, LearnedMap, LinearInverse
-from mercer.rigor import GlobalMinimum, gradient_bound, hessian_lipschitz, lipschitz
+from mercer.rigor import (
+    GlobalMinimum,
+    WeylTest,
+    gradient_bound,
+    hessian_lipschitz,
+    lipschitz,
+    weyl_test,
+)
 
 __all__ = [
     "LBFGS", "MM", "Alignment", "Ball", "Box", "Candidates", "Certificate", "ClosedForm",

@@ -16,7 +16,6 @@ from mercer.preimages._state import State, row_norms
 from mercer.rigor import (
     EPS,
     Interval,
-    WeylTest,
     all_sums,
     as_interval,
     coefficient_sizes,
@@ -28,11 +27,8 @@ from mercer.rigor import (
     supremum_errors,
     up,
     weyl_of_sums,
-    weyl_test,
 )
 from mercer.space import Element
-
-__all__ = ["WeylTest", "certify", "is_convex_at", "weyl_test"]
 
 _WHOLE = 64  # dimensions up to which Hessians are written out
 _NUMBERS = 1 << 22  # in the Hessians, or gradients, of one block
@@ -126,22 +122,20 @@ def certify_state(
     with plain, np.errstate(all="ignore"):
         try:
             M = np.broadcast_to(hessian_lipschitz(psi), (psi.coef.shape[1],))
+            if len(X) <= size:
+                return Certificate(*_certificate(psi, X, M, whole, state=state))
             parts = [
                 _certificate(*_part(psi, X, M, rows), whole, state=state and state[rows])
                 for rows in pieces(len(X), size)
             ]
         except (DerivativeError, InputError):  # of a profile that could not be recorded
             return undecided(len(X))
-    if len(parts) == 1:
-        return Certificate(*parts[0])
     return Certificate(*(np.concatenate(column) for column in zip(*parts, strict=True)))
 
 
 def _part(psi: Element, X: Array, M: Array, rows: Any) -> tuple[Element, Array, Array]:
     """Some of the queries, and the elements and constants that belong to them."""
-    if len(part := X[rows]) == len(X):
-        return psi, X, M
-    return (psi, part, M) if psi.batch is None else (psi[rows], part, M[rows])
+    return (psi, X[rows], M) if psi.batch is None else (psi[rows], X[rows], M[rows])
 
 
 # --- what is known at each point --------------------------------------------------------------

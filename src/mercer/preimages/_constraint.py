@@ -52,8 +52,13 @@ class Box(Region):
     high: Any
 
     def __post_init__(self) -> None:
-        low, high = np.asarray(self.low, dtype=float), np.asarray(self.high, dtype=float)
-        if np.isnan(low).any() or np.isnan(high).any() or (low > high).any():
+        low, high = real_numbers(self.low, "low"), real_numbers(self.high, "high")
+        if max(low.ndim, high.ndim) > 1 or (low.ndim and high.ndim and low.shape != high.shape):
+            raise InputError(
+                f"low and high must be numbers, or have one entry per coordinate; got shapes "
+                f"{low.shape} and {high.shape}"
+            )
+        if not (low <= high).all():  # nor is NaN allowed
             raise InputError("a box needs low <= high in every coordinate")
         object.__setattr__(self, "low", low)
         object.__setattr__(self, "high", high)
@@ -218,6 +223,17 @@ class Constraint:
         return self if self.held is None else Constraint(self.region, self.held[rows])
 
 
+def real_numbers(value: Any, name: str) -> Array:
+    """An array of real numbers, or raise."""
+    try:
+        array = np.asarray(value)
+    except ValueError:
+        array = np.array(None)  # rows of different lengths
+    if array.dtype.kind not in "biuf":
+        raise InputError(f"{name} must hold real numbers, got {value!r}")
+    return array.astype(float)
+
+
 def as_constraint(region: Any, fixed: Any, batch: int, dim: int) -> Constraint:
     """Check what the user gave."""
     if region is not None:
@@ -226,7 +242,7 @@ def as_constraint(region: Any, fixed: Any, batch: int, dim: int) -> Constraint:
         region.check(dim)
     if fixed is None:
         return Constraint(region, None)
-    held = np.atleast_2d(np.asarray(fixed, dtype=float))
+    held = np.atleast_2d(real_numbers(fixed, "fixed"))
     if held.shape not in ((1, dim), (batch, dim)):
         raise InputError(
             f"fixed must have shape ({dim},) or ({batch}, {dim}), NaN where a coordinate is free; "

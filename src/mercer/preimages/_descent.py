@@ -22,6 +22,7 @@ from mercer.preimages._state import State, row_norms, row_products
 from mercer.preimages._stopping import StoppingRule
 
 _ARMIJO = 1e-4  # of the fall that the slope promises: the usual choice (Nocedal and Wright, 3.1)
+_KINKS = 20  # short steps across a kink, after which the search has ended there
 _SHORTENINGS = 40  # after which a step is below rounding: each at least halves it
 
 
@@ -93,6 +94,7 @@ class _Descent(Search):
         self.n_evaluations = np.zeros(m, dtype=int)
         self.failed = np.zeros(m, dtype=bool)  # the solver's own direction led nowhere
         self.stuck = np.zeros(m, dtype=bool)  # nor did the steepest one
+        self.kinks = np.zeros(m, dtype=int)  # short steps across a kink
 
     def at(self, points: Array, rows: Array) -> State:
         """The objective at the nearest points that meet the constraint."""
@@ -107,6 +109,7 @@ class _Descent(Search):
     def keep(self, going: Array) -> None:
         self.memory = self.solver.keep(self.memory, going)
         self.failed, self.stuck = self.failed[going], self.stuck[going]
+        self.kinks = self.kinks[going]
 
     def step(self, state: State, rows: Array) -> State:
         """Move every row downhill; after a failure along the steepest descent."""
@@ -122,7 +125,8 @@ class _Descent(Search):
         new, moved = self._line_search(state, rows, direction)
         new = self._snap(new, rows)
         self.solver.learn(self.memory, moved, state, new)
-        self.stuck = self.failed & ~moved
+        self.kinks += self.rule.jumps(state, new, self.owners[rows])
+        self.stuck = (self.failed & ~moved) | (self.kinks >= _KINKS)
         self.failed = ~moved
         return new
 

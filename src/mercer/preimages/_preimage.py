@@ -16,7 +16,7 @@ from mercer.engine import n_columns, pieces
 from mercer.exceptions import InputError
 from mercer.kernels import Definiteness, OpenBall
 from mercer.preimages._certify import certify_state
-from mercer.preimages._constraint import Ball, as_constraint
+from mercer.preimages._constraint import Ball, as_constraint, real_numbers
 from mercer.preimages._descent import IterativeSolver
 from mercer.preimages._objective import Nearest, Objective
 from mercer.preimages._problem import Problem
@@ -152,7 +152,7 @@ def preimage(
                     ends = chosen.rounded(part, ends, rounded)
                 ends = replace(ends, points=rounded, state=None)
             parts.append(_described(part, ends, norms[rows], eigenvalues))
-    result: PreImage = _joined(parts)
+    result: PreImage = parts[0] if len(parts) == 1 else _joined(parts)
     return replace(result, points=result.points.astype(np.float32)) if single else result
 
 
@@ -165,6 +165,7 @@ def _as_problem(psi: Any, objective: Any, region: Any, fixed: Any) -> Problem:
         raise InputError("objective must be Nearest(), Collinear() or Projected(plane)")
     domain = psi.kernel.domain
     points = engine.as_float64(psi.points) if domain.is_vector else psi.points
+    fixed = None if fixed is None else real_numbers(fixed, "fixed")
     if psi.batch is None and np.ndim(fixed) == 2 and len(fixed) > 1:  # one element for all rows
         psi = psi.combine(np.ones((1, len(fixed))))
     batch = Element(psi.kernel, points, psi.coef, psi.coef.shape[1])
@@ -268,9 +269,10 @@ def _described(
         value = np.asarray(psi.fields(points, paired=True).value, dtype=float)
     if not problem.is_smooth:
         objective, gradient = 0.5 * own - value, np.full(problem.batch, np.nan)
-    certificate = undecided(problem.batch)
     if proves:
         certificate = certify_state(psi, points, state, eigenvalues=eigenvalues)
+    else:
+        certificate = undecided(problem.batch)
     scale = np.maximum(np.maximum(norms, np.sqrt(np.abs(own))), np.finfo(float).tiny)
     squared = (norms / scale) ** 2 + own / scale / scale - 2.0 * (value / scale / scale)
     # a square that is negative by rounding is zero
@@ -284,7 +286,7 @@ def _described(
 def _joined(parts: list[Any]) -> Any:
     """One result from those of the blocks, or one column of it."""
     first = parts[0]
-    if len(parts) == 1 or first is None:
+    if first is None:
         return first
     if isinstance(first, PreImage | Certificate):
         names = first.__dataclass_fields__

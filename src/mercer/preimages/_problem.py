@@ -26,6 +26,7 @@ class Problem:
         self.kernel, self.program = psi.kernel, psi.kernel.program
         self.batch, self.dim = len(psi), n_columns(psi.points)
         self.sums = ElementSums(psi)
+        self._maps: list[Any] = [getattr(v, "maps", ()) for v in self.program.variables] or [()]
         self.is_translation_invariant = self.sums.is_translation_invariant
         self.is_smooth = psi.kernel.domain.is_vector and self.program.has_derivatives
 
@@ -108,12 +109,9 @@ class Problem:
 
     def image(self, vectors: Array) -> Array:
         """Vectors A v where the kernel measures them; several variables side by side."""
-        images = self._images(vectors)
-        return images[0] if len(images) == 1 else np.concatenate(images, axis=1)
-
-    def _images(self, vectors: Any) -> list[Any]:
-        maps: list[Any] = [getattr(v, "maps", ()) for v in self.program.variables]
-        return [engine.apply_all(m, vectors) for m in maps] or [vectors]
+        if len(self._maps) == 1:
+            return np.asarray(engine.apply_all(self._maps[0], vectors))
+        return np.concatenate([engine.apply_all(maps, vectors) for maps in self._maps], axis=1)
 
     @cached_property
     def extent(self) -> tuple[Array, float]:
@@ -124,7 +122,8 @@ class Problem:
         is measured from there as well.
         """
         means, reaches = [], []
-        for Z in self._images(self.psi.points):
+        for maps in self._maps:
+            Z: Any = engine.apply_all(maps, self.psi.points)
             mean = np.asarray(Z.mean(axis=0), dtype=float).ravel()
             if is_sparse(Z):
                 largest = np.sqrt(Z.multiply(Z).sum(axis=1).max()) + np.linalg.norm(mean)
@@ -141,8 +140,7 @@ class Problem:
 
     @cached_property
     def _inverse_metric(self) -> Array | None:
-        single = len(self.program.variables) == 1
-        if not single or not getattr(self.program.variables[0], "maps", ()):
+        if len(self._maps) != 1 or not self._maps[0]:
             return None
         image = self.image(np.eye(self.dim))
         return np.asarray(np.linalg.pinv(image @ image.T, hermitian=True))

@@ -60,9 +60,10 @@ class State:
 
     def rise_from(self, old: State) -> Array:
         """The change of the objective since `old`, in units of exp(old.shift)."""
-        with np.errstate(over="ignore", invalid="ignore"):
-            grown = self.value * np.exp(np.where(self.value == 0, 0.0, self.shift - old.shift))
-            return np.asarray(grown - old.value)
+        gap = self.shift - old.shift
+        if not gap.any():
+            return np.asarray(self.value - old.value)
+        return np.asarray(self.value * np.exp(np.where(self.value == 0, 0.0, gap)) - old.value)
 
     @property
     def objective(self) -> Array:
@@ -105,10 +106,9 @@ def smallest_subgradients(rest: Array, norm: Array, pull: Array) -> Array:
 
 def row_norms(array: Array) -> Array:
     """The norm of each row, in one pass where no square overflows or underflows."""
-    with np.errstate(over="ignore", under="ignore"):
-        norms = np.sqrt(np.einsum("ij,ij->i", array, array))
-    rough = ~((norms > 1e-140) & (norms < 1e140))  # the squares are not exact
-    if rough.any():
+    norms = np.sqrt(np.einsum("ij,ij->i", array, array))
+    if len(norms) and not (norms.min() > 1e-140 and norms.max() < 1e140):  # else squares are exact
+        rough = ~((norms > 1e-140) & (norms < 1e140))
         rows = array[rough]
         largest = np.abs(rows).max(axis=1, initial=0.0)
         unit = np.where((largest > 0.0) & np.isfinite(largest), largest, 1.0)

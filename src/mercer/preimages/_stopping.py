@@ -12,7 +12,7 @@ from mercer._status import Status
 from mercer.preimages._driver import Stop
 from mercer.preimages._problem import Problem
 from mercer.preimages._state import State, row_norms, row_products
-from mercer.rigor import coefficient_sizes
+from mercer.rigor import coefficient_sizes, lipschitz
 from mercer.space import feature
 
 _BULK = 1e-4  # of sum |a_i| k(0): objectives above are not tails
@@ -21,6 +21,9 @@ _NEAR = 1e-3  # of k(0): kernel values above mean that a point of the element is
 _TAIL = 1e6  # times the objective: sizes of its terms above are those of other places
 _OUTSIDE = 10.0  # times the reach of the points: psi is about (sum a_i) k(distance) from there on
 _FAR = 1e8  # times their reach: nothing is found beyond
+_JUMP = 1e-6  # of a bound on gradients: smaller changes may be rounding
+_STEEP = 1e3  # bounds per length: gradients of smooth kernels change by a few
+_UNKNOWN_LENGTH = 1e-6  # of the reach of the points, for kernels of several distances
 _ROUNDING = 8 * np.finfo(float).eps
 
 
@@ -76,6 +79,23 @@ class StoppingRule:
         slack = _ROUNDING * np.minimum(size, _TAIL * np.abs(old.value))
         falling = new.gradient_norm < old.gradient_norm
         return np.asarray((rise <= slack) & falling)
+
+    def jumps(self, old: State, new: State, owners: Array) -> Array:
+        """Rows whose gradient changed by more than a smooth kernel allows for such a short step."""
+        if not self._has_kinks:
+            return np.zeros(len(owners), dtype=bool)
+        before, after = (s.gradient * np.exp(s.shift)[:, None] for s in (old, new))
+        jump = row_norms(after - before) / self.problem.gradient_bounds[owners]
+        step = row_norms(self.problem.image(new.points - old.points))
+        length = self.problem.length
+        unit = length if np.isfinite(length) else _UNKNOWN_LENGTH * self.problem.extent[1]
+        return np.asarray((jump > _JUMP) & (jump > _STEEP * step / unit))
+
+    @cached_property
+    def _has_kinks(self) -> bool:
+        """Whether the gradient of a kernel of distances may jump."""
+        smooth = np.isfinite(lipschitz(self.problem.psi)).all()
+        return bool(self.problem.is_translation_invariant and not smooth)
 
     def _tails(
         self, state: State, owners: Array, away: Array, distance: Array

@@ -5,14 +5,14 @@ from __future__ import annotations
 import functools
 import operator
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from mercer._array import Array
 from mercer.rigor._enclosure import Enclosure, Terms, radial_slopes
-from mercer.rigor._intervals import EPS, Interval, mean_value, offsets
+from mercer.rigor._intervals import EPS, Interval
 
 _TILE = 1 << 15  # boxes times points that are worked on at once
 
@@ -30,7 +30,6 @@ class Expansion:
     gradient: Interval  # (m, k), of the smooth terms at e
     hessian: Interval  # (m, k, k)
     slope: Interval  # (m, k): the gradient of all terms over the box
-    rough: Interval  # (m,): how many terms are in `value` by their range
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,16 +107,7 @@ class BoxObjective:
             sharp = x.value.lo[rows] + np.minimum(rise * rho[rows] * (1 - 16 * EPS) + bend, 0.0)
             # for a fall at e the least is at rho or, the sum being concave, at 0
             bound[rows] = np.fmax(bound[rows], sharp)
-        D = offsets(low[:, axes], high[:, axes], e[:, axes])
-        return np.where(np.isnan(bound), -np.inf, bound), self._steeper(x, D)
-
-    def _steeper(self, x: Expansion, D: Interval) -> Expansion:
-        """With the slope over a box narrowed to g(e) + H (x - e), where every term is smooth."""
-        total = mean_value(x.gradient, x.hessian, D)
-        fine = (x.rough.hi == 0)[:, None]
-        lo = np.where(fine, np.fmax(x.slope.lo, total.lo), x.slope.lo)
-        hi = np.where(fine, np.fmin(x.slope.hi, total.hi), x.slope.hi)
-        return replace(x, slope=Interval(lo, hi))
+        return np.where(np.isnan(bound), -np.inf, bound), x
 
     def _tiles(self, count: int) -> Iterator[slice]:
         step = max(1, _TILE // len(self.groups[0].coef))
@@ -134,9 +124,7 @@ def _part(t: Terms, low: Array, high: Array, e: Array, cusp: Array | None) -> tu
     if rough is not None:
         value = value + t.weighed(rough, ~mask)
     gradient, slope = t.gradient(thin, mask), t.gradient(hull)
-    hessian = t.hessian(hull, mask)
-    count = np.zeros(len(low)) if mask is None else np.count_nonzero(~mask, axis=1).astype(float)
-    return value, t.weighed(thin.value), gradient, hessian, slope, Interval(count, count)
+    return value, t.weighed(thin.value), gradient, t.hessian(hull, mask), slope
 
 
 def _smooth(hull: Enclosure, thin: Enclosure, cusp: Array | None) -> tuple[Any, Interval | None]:

@@ -57,7 +57,10 @@ class Element:
                 object.__setattr__(self, "points", self.points.array)
             return
         points = checked_points(self.kernel, self.points, "points").array
-        coef = np.asarray(self.coef)
+        try:
+            coef = np.asarray(self.coef)
+        except ValueError as error:
+            raise InputError(f"coef must be a rectangular array of numbers: {error}") from error
         if coef.ndim not in (1, 2) or coef.shape[0] != n_rows(points):
             raise InputError(
                 f"coef must have shape ({n_rows(points)},) or ({n_rows(points)}, b) for "

@@ -50,7 +50,7 @@ def squared_norms(program: Program, points: Any, coef: Coef) -> tuple[Array, Arr
     if extreme.any():
         scale[extreme] = np.ldexp(1.0, np.clip(np.frexp(most[extreme])[1], -1000, 1000))
         factor = 1.0 / np.where(scale > 0.0, scale, 1.0)
-        coef, size = coef.scale(factor), size * factor
+        coef, size = scaled(coef, factor), size * factor
     squared = np.zeros(coef.shape[1])
     parts = blocks(points, coef)
     for i, one in enumerate(parts):
@@ -58,6 +58,17 @@ def squared_norms(program: Program, points: Any, coef: Coef) -> tuple[Array, Arr
             product = _paired(program, one, other)
             squared += product if i == j else 2.0 * product
     return squared, size**2, scale
+
+
+def scaled(coef: Coef, factor: Array) -> Coef:
+    """Each element times its factor; the left parts of products of thin matrices are about 1."""
+    if isinstance(coef, engine.Stacked):
+        return engine.stack([scaled(part, factor) for part in coef.parts])
+    if not isinstance(coef, engine.LowRank):
+        return coef.scale(factor)
+    size = np.abs(coef.left).max(axis=0)
+    size = np.where(size > 0.0, np.maximum(size, 1e-300), 1.0)
+    return engine.LowRank(coef.left / size, coef.right * np.outer(size, factor))
 
 
 def _absolute(coef: Coef) -> Coef:

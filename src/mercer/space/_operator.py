@@ -156,6 +156,8 @@ def covariance(
 
 
 def _as_batch(psi: Element) -> Element:
+    if not isinstance(psi, Element):
+        raise InputError(f"an Element is needed, got {type(psi).__name__}")
     return psi if psi.batch is not None else Element(psi.kernel, psi.points, psi.coef, 1)
 
 

@@ -14,7 +14,7 @@ from mercer._threads import interruptible, single_threaded_blas
 from mercer.engine import Dense, LowRank
 from mercer.exceptions import InputError
 from mercer.space._element import Element
-from mercer.space._inner_products import squared_norms
+from mercer.space._inner_products import scaled, squared_norms
 from mercer.space._points import equal_points
 
 _SMALL = 1000  # elements
@@ -76,6 +76,8 @@ class Subspace:
         first; those with an eigenvalue below `tol` times the largest are dropped as dependent.
         """
         positive(tol, "tol")
+        if not isinstance(origin, Element) or origin.batch is not None:
+            raise InputError("origin must be a single element")
         if not isinstance(elements, Element) or elements.batch is None:
             raise InputError("elements must be a batch; psi.combine(np.eye(1)) makes one of one")
         values, vectors = _gram_eigenpairs(elements)
@@ -142,7 +144,8 @@ class Subspace:
         (squared, unit), (own, own_unit) = _squared_norms(psi), self._origin_norm
         scale = np.maximum(unit, own_unit)  # so that no square overflows or underflows
         scale = np.where(scale > 0.0, scale, 1.0)
-        cross = (psi * (1.0 / scale[0] if psi.batch is None else 1.0 / scale)).inner(self.origin)
+        unit_psi = Element(psi.kernel, psi.points, scaled(psi.coef, 1.0 / scale), len(scale))
+        cross = unit_psi.inner(self.origin)
         left = squared * (unit / scale) ** 2 + own * (own_unit / scale) ** 2 - 2.0 * cross / scale
         left = scale * np.sqrt(np.maximum(left - np.sum((c / scale[:, None]) ** 2, axis=1), 0.0))
         return left if psi.batch is not None else left[0]

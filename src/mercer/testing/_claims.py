@@ -10,7 +10,15 @@ from mercer._array import Array
 from mercer.engine import Distance, Dot, apply_all, evaluate
 from mercer.exceptions import DerivativeError
 from mercer.kernels import Definiteness, Flags, Kernel, Product, Sum, Transformed
-from mercer.testing._lattice import DIMENSIONS, accepts, dimensions, lattices, natural_scale, placed
+from mercer.kernels._circle import period_of
+from mercer.testing._lattice import (
+    DIMENSIONS,
+    accepts,
+    dimensions,
+    lattices,
+    natural_scale,
+    placed,
+)
 from mercer.testing._report import fail, require
 from mercer.theory import projective_conditions
 
@@ -89,7 +97,7 @@ def _check_separates(kernel: Kernel, dims: tuple[int, ...], claim: str) -> None:
     This holds for all measures if the kernel is universal, and for those with total mass zero if
     it is characteristic.
     """
-    period = kernel.domain.period
+    period = period_of(kernel)
     for d in dimensions(kernel, dims):
         side, step = {1: 14, 2: 5, 3: 3}.get(d, 2), 2.0 * natural_scale(kernel, d)
         if period is not None:  # more points on the circle would be too close together

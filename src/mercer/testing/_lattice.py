@@ -10,6 +10,7 @@ import numpy as np
 from mercer._array import Array, positive, positive_int
 from mercer.exceptions import InputError
 from mercer.kernels import Kernel
+from mercer.kernels._circle import period_of
 from mercer.testing._report import require
 
 DIMENSIONS = (1, 2, 3, 5)
@@ -72,7 +73,7 @@ def natural_scale(kernel: Kernel, d: int) -> float:
 
     On a circle, distances up to half a turn are tried, and the default is 0.35 of a turn.
     """
-    period = kernel.domain.period
+    period = period_of(kernel)
     r = np.logspace(-4.0, 4.0, 161) if period is None else period * np.logspace(-5.0, -0.31, 95)
     default = 1.0 if period is None else 0.35 * period
     x = _start(kernel, d)
@@ -104,8 +105,8 @@ def placed(kernel: Kernel, d: int, side: int, step: float) -> Array | None:
 
     On a circle it spans at most one turn, so that all points differ.
     """
-    if kernel.domain.period is not None:
-        step = min(step, kernel.domain.period / side)
+    period = period_of(kernel)
+    step = step if period is None else min(step, period / side)
     X = lattice(d, side, step)
     for start in (-0.5 * (side - 1), 0.5):
         moved = np.asarray(X + step * (start + np.abs(_base(d))))

@@ -9,10 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from mercer._array import Array, as_vector, positive, positive_int
+from mercer._array import Array, as_vector, instance, positive, positive_int
 from mercer.engine import Distance
 from mercer.exceptions import InputError, UnavailableError
 from mercer.kernels import Kernel
+from mercer.kernels._parameters import callable_function
 
 _OCTAVES = 80  # frequencies 2^-80 to 2^80 are looked at ...
 _STEPS = 64  # ... at this many points per octave, before anything is integrated
@@ -126,7 +127,8 @@ def bochner_norm(
     inf
     """
     dim, rtol = positive_int(dim, "dim"), positive(rtol, "rtol")
-    integrand = _Integrand(kernel, transform, dim)
+    instance(kernel, Kernel, "kernel")  # type: ignore[type-abstract]
+    integrand = _Integrand(kernel, callable_function(transform, "transform"), dim)
     marks = as_vector(breaks, "breaks").astype(np.float64) if np.size(breaks) else np.empty(0)
     if np.any(marks <= 0):
         raise InputError(f"breaks must be > 0 (both signs are meant), got {float(marks.min())!r}")
@@ -211,13 +213,13 @@ class _Integrand:
         return np.asarray(values.reshape(w.shape))
 
     def _log_power(self, w: Array) -> Array:
-        values = np.abs(np.asarray(self.transform(w)))
-        if values.shape != w.shape:
+        values = np.asarray(self.transform(w))
+        if values.shape != w.shape or values.dtype.kind not in "biufc":
             raise InputError(
                 f"transform must return one value per frequency, shape {w.shape}, got "
                 f"{values.shape}"
             )
-        return np.asarray(2.0 * np.log(values.astype(np.float64)))
+        return np.asarray(2.0 * np.log(np.abs(values).astype(np.float64)))
 
 
 # --- does the integral converge? The integrand is known at w = 2^t, as exp(log_mass) over log w ---

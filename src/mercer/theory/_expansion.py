@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain, combinations, count, islice, pairwise
 from typing import Any
 
 import numpy as np
 
-from mercer._array import Array, as_points, frozen, is_sparse, positive, positive_int
+from mercer._array import Array, as_points, frozen, is_sparse, positive_int, positive_length
 from mercer.exceptions import InputError
 from mercer.kernels._parameters import checked
 
@@ -17,7 +19,9 @@ _LARGE = 1e100  # where the recurrence takes out a factor
 
 
 @dataclass(frozen=True)
-@checked(length_scale=positive, sigma=positive, n_terms=positive_int, dim=positive_int)
+@checked(
+    length_scale=positive_length, sigma=positive_length, n_terms=positive_int, dim=positive_int
+)
 class MercerExpansion:
     r"""The first terms of k(x, y) = sum_j lam_j e_j(x) e_j(y), e_j orthonormal under a density p.
 
@@ -58,12 +62,8 @@ class MercerExpansion:
     @cached_property
     def orders(self) -> Array:
         """The orders of the factors: all of total order 0, then 1, ..."""
-        rows: list[tuple[int, ...]] = []
-        total = 0
-        while len(rows) < self.n_terms:
-            rows += _compositions(total, self.dim, self.n_terms - len(rows))
-            total += 1
-        return frozen(np.array(rows, dtype=np.intp))
+        rows = chain.from_iterable(_compositions(total, self.dim) for total in count())
+        return frozen(np.array(list(islice(rows, self.n_terms)), dtype=np.intp))
 
     @cached_property
     def eigenvalues(self) -> Array:
@@ -119,7 +119,9 @@ class MercerExpansion:
     @property
     def _log_eigenvalues(self) -> Array:
         a, c, big = self._constants  # 1 - B = sqrt(2a / A) = (a + c) / A
-        first, ratio = 0.5 * math.log(2.0 * a / big), math.log1p(-(a + c) / big)
+        B = 0.5 / self.length_scale**2 / big
+        ratio = math.log(B) if B < 0.5 else math.log1p(-(a + c) / big)
+        first = 0.5 * math.log(2.0 * a / big)
         return np.asarray(self.dim * first + self.orders.sum(axis=1) * ratio)
 
     def _terms(self, X: Any, log_factor: Array) -> Array:
@@ -198,14 +200,8 @@ def gaussian_mercer(
     return MercerExpansion(length_scale, sigma, n_terms, dim)
 
 
-def _compositions(total: int, parts: int, most: int) -> list[tuple[int, ...]]:
-    """Ways to write total as an ordered sum of non-negative integers, at most `most` of them."""
-    if parts == 1:
-        return [(total,)]
-    found: list[tuple[int, ...]] = []
-    for first in range(total, -1, -1):
-        rest = _compositions(total - first, parts - 1, most - len(found))
-        found += [(first, *row) for row in rest]
-        if len(found) >= most:
-            break
-    return found[:most]
+def _compositions(total: int, parts: int) -> Iterator[tuple[int, ...]]:
+    """Ways to write total as an ordered sum of non-negative integers, by bars between stars."""
+    for bars in combinations(range(total + parts - 1), parts - 1):
+        places = (-1, *bars, total + parts - 1)
+        yield tuple(b - a - 1 for a, b in pairwise(places))[::-1]

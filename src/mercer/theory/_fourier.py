@@ -13,9 +13,18 @@ from typing import Any
 
 import numpy as np
 
-from mercer._array import Array, as_vector, as_weights, positive, positive_int, real
+from mercer._array import (
+    Array,
+    as_vector,
+    as_weights,
+    instance,
+    positive_int,
+    positive_length,
+    real,
+)
 from mercer.exceptions import InputError
 from mercer.kernels._circle import Circular, PeriodicSobolev
+from mercer.kernels._parameters import callable_function
 
 _ZERO_MEAN = 1e-12  # times the largest value
 
@@ -63,17 +72,12 @@ def fourier_coefficients(
     >>> mc.theory.fourier_coefficients(lambda x: 1 + 2 * np.cos(x), 1).real.round(12)
     array([1., 1., 1.])
     """
-    L, period = positive_int(n_terms, "n_terms"), positive(period, "period")
+    L, period = positive_int(n_terms, "n_terms"), positive_length(period, "period")
     N = max(256, 8 * L) if n_points is None else positive_int(n_points, "n_points")
     if N <= 2 * L:
         raise InputError(f"n_points must be > 2 n_terms = {2 * L}, got {N}")
     start = real(start, "start")
-    values = np.asarray(function(start + period * np.arange(N) / N))
-    if values.shape != (N,) or values.dtype.kind not in "biufc" or not np.isfinite(values).all():
-        raise InputError(
-            f"function must return {N} finite numbers for {N} points, got dtype {values.dtype} and "
-            f"shape {values.shape}"
-        )
+    values = _values(function, start + period * np.arange(N) / N, "function")
     l = np.arange(-L, L + 1)  # noqa: E741
     shift = np.exp(-2j * math.pi * l * (start / period))
     return np.asarray(np.fft.fft(values)[l] / N * shift)
@@ -118,7 +122,7 @@ def characteristic_coefficients(
     if x.size == 0:
         raise InputError("points has no entries: at least one is needed")
     L, w = positive_int(n_terms, "n_terms"), as_weights(weights, len(x))
-    angle = 2.0 * math.pi / positive(period, "period") * x
+    angle = 2.0 * math.pi / positive_length(period, "period") * x
     half = np.array([w @ np.exp(-1j * l * angle) for l in range(L + 1)])  # noqa: E741
     return np.concatenate([half[:0:-1].conj(), half])
 
@@ -161,9 +165,12 @@ def fourier_inner(kernel: Circular, f: Any, g: Any) -> complex:
     both = (f != 0) & (g != 0)
     f, g, log_k = f[both], g[both], log_k[both]
     # in logarithms: khat_l may be below the range of float64 where the quotient is not
+    log_size = np.log(np.abs(f)) + np.log(np.abs(g)) - log_k
+    largest = log_size.max(initial=-800.0)
+    total = np.sum(np.exp(log_size - largest + 1j * (np.angle(f) - np.angle(g))))
     with np.errstate(over="ignore"):
-        size = np.exp(np.log(np.abs(f)) + np.log(np.abs(g)) - log_k)
-    return complex(np.sum(size * np.exp(1j * (np.angle(f) - np.angle(g)))))
+        unit = float(np.exp(largest))
+    return complex(*(float(part) * unit if part else 0.0 for part in (total.real, total.imag)))
 
 
 def fourier_norm(kernel: Circular, f: Any) -> float:
@@ -228,16 +235,20 @@ def sobolev_norm(
     >>> mc.theory.sobolev_norm(k, lambda x: 2.0 + 0.0 * x, lambda x: 0.0 * x)
     1.0
     """
-    if not isinstance(kernel, PeriodicSobolev):
-        raise InputError(f"kernel must be a PeriodicSobolev, got {type(kernel).__name__}")
+    instance(kernel, PeriodicSobolev, "kernel")
     N = positive_int(n_points, "n_points")
     x = kernel.period * (np.arange(N) + 0.5) / N
-    f, df = (np.asarray(h(x), dtype=np.float64) for h in (function, derivative))
-    mean = float(np.mean(f))
-    smooth = (kernel.period / (2.0 * math.pi)) ** (2 * kernel.order) * float(np.mean(df * df))
+    f, df = (
+        _values(h, x, name) for h, name in ((function, "function"), (derivative, "derivative"))
+    )
+    top = float(np.abs(df).max()) or 1.0
+    with np.errstate(over="ignore", divide="ignore"):
+        log_size = np.log(top) + 0.5 * np.log(np.mean(np.abs(df / top) ** 2))
+        smooth = float(np.exp(kernel.order * math.log(kernel.period / (2.0 * math.pi)) + log_size))
+    mean = abs(complex(np.mean(f)))
     if kernel.constant > 0.0:
-        return math.sqrt(mean**2 / kernel.constant + smooth)
-    return math.inf if abs(mean) > _ZERO_MEAN * float(np.abs(f).max()) else math.sqrt(smooth)
+        return math.hypot(mean / math.sqrt(kernel.constant), smooth)
+    return math.inf if mean > _ZERO_MEAN * float(np.abs(f).max()) else smooth
 
 
 def fourier_mmd(kernel: Circular, phi_P: Any, phi_Q: Any) -> float:
@@ -274,6 +285,18 @@ def fourier_mmd(kernel: Circular, phi_P: Any, phi_Q: Any) -> float:
         raise InputError(f"phi_P and phi_Q must have as many entries, got {P.size} and {Q.size}")
     khat = np.exp(log_coefficients(kernel, P.size // 2))
     return float(np.sum(khat * np.abs(P - Q) ** 2))
+
+
+def _values(function: Callable[[Array], Any], x: Array, name: str) -> Array:
+    """What a function of the caller returns, checked."""
+    values = np.asarray(callable_function(function, name)(x))
+    kind = values.dtype.kind
+    if values.shape != x.shape or kind not in "biufc" or not np.isfinite(values).all():
+        raise InputError(
+            f"{name} must return {x.size} finite numbers for {x.size} points, got dtype "
+            f"{values.dtype} and shape {values.shape}"
+        )
+    return values
 
 
 def log_coefficients(kernel: Circular, n_terms: int) -> Array:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -110,7 +109,11 @@ def membership(
         raise InputError("n_terms is for functions l -> fhat_l; an array says how many it has")
     else:
         f = _coefficients(coefficients, "coefficients")
-    terms = _both_signs(log_terms(kernel, f))
+    both = log_terms(kernel, f)
+    half = f.size // 2
+    with np.errstate(invalid="ignore"):
+        terms = np.logaddexp(both[half:], both[half::-1])  # of l and -l
+    terms[0] = both[half]
     partial = frozen(np.logaddexp.accumulate(terms))
     missing = np.flatnonzero(terms == np.inf)
     if missing.size:
@@ -138,29 +141,15 @@ def _trend(terms: Array, f: Array) -> tuple[bool | None, str, float]:
     if octaves < _RATIOS + 1:
         reason = f"there are {octaves} octaves of coefficients that are not zero, too few to say"
         return None, reason, np.nan
-    sums = [
-        np.logaddexp.reduce(terms[1 << j : 2 << j]) for j in range(octaves - _RATIOS - 1, octaves)
-    ]
-    p = [_decay(a, b) for a, b in pairwise(sums)]
-    seen = f"terms fall like l^-p with p from {min(p):.3g} to {max(p):.3g} up to l = {used}"
-    if min(p) >= _INSIDE:
-        return True, f"{seen}, all above {_INSIDE}", min(p)
-    if max(p) <= _OUTSIDE:
-        return False, f"{seen}, all below {_OUTSIDE}", min(p)
-    return None, f"{seen}, too near 1", min(p)
-
-
-def _decay(a: float, b: float) -> float:
-    """1 - log2(exp(b - a)), for an octave that may be empty."""
-    if b == -np.inf:
-        return float(np.inf)
-    return float(-np.inf if a == -np.inf else 1.0 - (b - a) / np.log(2.0))
-
-
-def _both_signs(terms: Array) -> Array:
-    """log of the term of l = 0, and of the sums of the terms of l and -l."""
-    half = terms.size // 2
+    last = range(octaves - _RATIOS - 1, octaves)
+    sums = np.array([np.logaddexp.reduce(terms[1 << j : 2 << j]) for j in last])
     with np.errstate(invalid="ignore"):
-        both = np.logaddexp(terms[half:], terms[half::-1])
-    both[0] = terms[half]
-    return np.asarray(both)
+        p = 1.0 - np.diff(sums) / np.log(2.0)
+    p = np.where(np.isnan(p), np.inf, p)  # two octaves without terms
+    least, most = float(p.min()), float(p.max())
+    seen = f"terms fall like l^-p with p from {least:.3g} to {most:.3g} up to l = {used}"
+    if least >= _INSIDE:
+        return True, f"{seen}, all above {_INSIDE}", least
+    if most <= _OUTSIDE:
+        return False, f"{seen}, all below {_OUTSIDE}", least
+    return None, f"{seen}, too near 1", least

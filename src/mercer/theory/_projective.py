@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mercer._array import Array, positive
+from mercer._array import Array, instance, positive_length
 from mercer.engine import Dot, evaluate
 from mercer.exceptions import InputError
 from mercer.kernels import Kernel
@@ -79,7 +79,8 @@ def projective_conditions(kernel: Kernel, largest: float = 10.0) -> ProjectiveCo
     >>> mc.theory.projective_conditions(Falling(), 1.0).violated
     ("f'", "f' + t f''")
     """
-    largest = positive(largest, "largest")
+    instance(kernel, Kernel, "kernel")  # type: ignore[type-abstract]
+    largest = positive_length(largest, "largest", limit=1e150)
     variables = kernel.program.variables
     if len(variables) != 1 or not isinstance(variables[0], Dot):
         raise InputError(f"{kernel!r} is no profile of one inner product")

@@ -13,13 +13,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mercer._array import Array, frozen, positive_int
+from mercer._array import Array, frozen, instance, positive_int
 from mercer.engine import Const, Distance, Dot, Expr, Norm, Var
 from mercer.engine.programs._expr import Add, Mul, Pow
 from mercer.exceptions import InputError, UnavailableError
 from mercer.kernels import Kernel, NegativeDistance, Product, Sum, Transformed
 
 _MOST_FACTORS = 8  # 2^8 points in a witness
+_LARGEST_DEGREE = 10_000  # a witness has more points than that
 
 
 @dataclass(frozen=True, eq=False)
@@ -165,6 +166,7 @@ class _Term:
 
 def _by_terms(kernel: Kernel, dim: int) -> Separation | None:
     """What the structure of the kernel decides, of both properties alike."""
+    instance(kernel, Kernel, "kernel")  # type: ignore[type-abstract]
     if not kernel.domain.is_vector:
         raise InputError(f"{kernel!r} has points that are not vectors")
     terms = _terms(kernel, dim)
@@ -174,6 +176,8 @@ def _by_terms(kernel: Kernel, dim: int) -> Separation | None:
         return Separation(True, f"its spectral measure has all of R^{dim} as its support")
     if full or len(terms) > _MOST_FACTORS:
         return None
+    if max(t.degree for t in terms) > _LARGEST_DEGREE:
+        return Separation(False, _reason(terms))
     witness = _witness(kernel, terms, [v for v in blind if v is not None], dim)
     return None if witness is None else Separation(False, _reason(terms), witness)
 
@@ -218,7 +222,7 @@ def _degree(expr: Expr, of: list[int | None]) -> int | None:
             if left is None or right is None:
                 return None
             return max(left, right) if isinstance(expr, Add) else left + right
-        case Pow(arg=a, exponent=p) if p >= 0 and p == int(p):
+        case Pow(arg=a, exponent=p) if 0 <= p <= 2**53 and p == int(p):
             inner = _degree(a, of)
             return None if inner is None else int(p) * inner
     return None

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from mercer._array import Array
+from mercer._array import Array, instance
 from mercer.engine import Distance, evaluate
 from mercer.exceptions import InputError, UnavailableError
 from mercer.kernels import (
@@ -51,6 +51,7 @@ def shadow(kernel: Kernel) -> Kernel:
     >>> mc.theory.shadow(mc.InverseMultiquadric(1.0, 2.0))
     InverseMultiquadric(c=1.0, p=1.0)
     """
+    instance(kernel, Kernel, "kernel")  # type: ignore[type-abstract]
     if any(not isinstance(v, Distance) for v in kernel.program.variables):
         raise InputError(f"a shadow belongs to a radial kernel, which {kernel!r} is not")
     return _shadow(kernel)
@@ -59,9 +60,9 @@ def shadow(kernel: Kernel) -> Kernel:
 def shadow_constant(k: Kernel, g: Kernel) -> float | None:
     """The number c > 0 with k'(u) = -c g(u) for all u = |x - y|^2 > 0; None if there is none.
 
-    Profiles are compared at 481 values of u from 1e-12 to 1e12, where g is not below 1e-250 of its
-    largest value there, to nine digits. Source: Honeine 2024, Definition 1, with the sign
-    corrected.
+    Profiles are compared at 20 values of u per decade from 1e-150 to 1e150, where g is not below
+    1e-140 of its largest value there, to nine digits. Source: Honeine 2024, Definition 1, with the
+    sign corrected.
 
     Parameters
     ----------
@@ -78,20 +79,24 @@ def shadow_constant(k: Kernel, g: Kernel) -> float | None:
     >>> mc.theory.shadow_constant(mc.Gaussian(2.0), mc.Gaussian(1.0)) is None
     True
     """
-    for kernel in (k, g):
+    for name, kernel in (("k", k), ("g", g)):
+        instance(kernel, Kernel, name)  # type: ignore[type-abstract]
         if kernel.program.kind not in ("radial", "constant"):
             raise InputError(f"{kernel!r} is no profile of one squared distance")
     if k.program.variables != g.program.variables:
         return None  # distances in different metrics, or none
-    u = np.logspace(-12.0, 12.0, 481)
+    u = np.logspace(-150.0, 150.0, 6001)
     slope, weight = _evaluated(k, u, 1), _evaluated(g, u, 0)
-    seen = np.abs(weight) > 1e-250 * np.abs(weight).max()
-    if not seen.any() or not np.isfinite(slope[seen]).all() or not np.isfinite(weight[seen]).all():
+    finite = np.isfinite(slope) & np.isfinite(weight)
+    slope, weight = slope[finite], weight[finite]
+    seen = np.abs(weight) > 1e-140 * np.abs(weight).max(initial=0.0)
+    if not seen.any():
         return None
-    ratio = -slope[seen] / weight[seen]
+    with np.errstate(over="ignore"):
+        ratio = -slope[seen] / weight[seen]
     c = float(np.median(ratio))
-    outside = np.abs(slope[~seen]).max(initial=0.0) > 1e-240 * np.abs(slope[seen]).max()
-    if c <= 0.0 or outside or np.abs(ratio - c).max() > 1e-9 * c:
+    outside = np.abs(slope[~seen]).max(initial=0.0) > 1e-130 * np.abs(slope[seen]).max()
+    if not 0.0 < c < math.inf or outside or np.abs(ratio - c).max() > 1e-9 * c:
         return None
     return c
 

@@ -131,8 +131,10 @@ class Columns(LinearMap):
         array = np.asarray(indices)
         if array.ndim != 1 or array.size == 0 or array.dtype.kind not in "iu":
             raise InputError(f"indices must be a list of column numbers, got {indices!r}")
-        if np.any(array < 0) or np.unique(array).size != array.size:
+        if array.min() < 0 or np.unique(array).size < array.size:
             raise InputError(f"indices must be >= 0 and distinct, got {array.tolist()}")
+        if array.max() >= 2**63:
+            raise InputError(f"indices must be below 2**63, got {array.tolist()}")
         self.array = frozen(array.astype(np.intp))
 
     def out_dim(self, in_dim: int) -> int:

@@ -125,6 +125,7 @@ def _derivative(program: Program, X: Any, Y: Any, *, mixed: bool) -> Array:
     n, m, dim = n_rows(X), n_rows(Y), n_columns(X)
     out = np.zeros((n, m, dim, dim) if mixed else (n, m, dim), dtype=pairs.dtype)
 
+    @np.errstate(over="ignore", invalid="ignore")  # where the profile overflows
     def job(rows: slice) -> None:
         inputs = pairs.tile(rows, slice(0, m))
         jet = tile_jet(program.profile, inputs, order, (rows.stop - rows.start, m), pairs.dtype)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from mercer._array import Array, as_points, frozen, is_sparse, positive
+from mercer._array import Array, as_points, frozen, is_sparse, positive_length
 from mercer.engine import Columns, Coordinates, Map, Program, Var
 from mercer.exceptions import DomainError, InputError
 from mercer.kernels._domain import Domain
@@ -112,7 +112,7 @@ def _check_labels(labels: Array, name: str) -> None:
 
 
 @dataclass(frozen=True)
-@checked(length_scale=positive)
+@checked(length_scale=positive_length)
 class Hamming(Kernel):
     """Hamming kernel k(x, y) = exp(-#{c : x_c != y_c} / l) of rows of categories.
 

@@ -16,7 +16,7 @@ from mercer.kernels._flags import Definiteness, Flags
 from mercer.kernels._parameters import checked
 from mercer.kernels._precomputed import OfBlocks
 from mercer.kernels.structured._domains import Sequences
-from mercer.kernels.structured._feature_counts import Counts, inner_products, squared_norms
+from mercer.kernels.structured._sets import Counts, inner_products, squared_norms
 
 _LARGEST = 1 << 62
 
@@ -59,8 +59,11 @@ class Spectrum(OfBlocks):
     domain = Sequences()
 
     def _block(self, X: Any, Y: Any = None) -> Array:
-        counts, size = _counts(_encoded(X) if Y is None else _encoded(X, Y), self.length)
-        return squared_norms(counts[0]) if Y is None else inner_products(counts[0], counts[1], size)
+        if Y is None:
+            (x,), size = _counts(_encoded(X), self.length)
+            return squared_norms(x, size)
+        (x, y), size = _counts(_encoded(X, Y), self.length)
+        return inner_products(x, y, size)
 
 
 def _decay(value: Any, name: str) -> float:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from mercer._array import Array, Points, frozen
+from mercer._array import Array, Points, as_points, frozen
 from mercer._random import as_generator
 from mercer.engine import Block, Const, Program, Scales, Var
 from mercer.exceptions import DomainError, InputError
@@ -60,13 +60,8 @@ class Tables(Domain):
             raise DomainError(f"{name} has no column {missing[0]!r}; its columns are {found}")
         if isinstance(X, np.ndarray) and X.dtype.names == wanted:
             return X
-        columns = {c: column_of(X, c, name) for c in wanted}
-        lengths = {c: len(values) for c, values in columns.items()}
-        rows = min(lengths.values())
-        if rows < max(lengths.values()):
-            raise InputError(f"{name} has columns of different lengths: {lengths}")
-        if rows == 0:
-            raise InputError(f"{name} has no points: at least one is needed")
+        columns = columns_of(X, wanted, name)
+        rows = len(columns[wanted[0]])
         table = np.empty(rows, dtype=[(c, values.dtype) for c, values in columns.items()])
         for c, values in columns.items():
             table[c] = values
@@ -122,9 +117,22 @@ def column_names(X: Any, name: str = "X") -> list[str]:
     return list(names)
 
 
+def columns_of(X: Any, names: Iterable[str], name: str) -> dict[str, Array]:
+    """Some columns, all of one length."""
+    columns = {c: column_of(X, c, name) for c in names}
+    lengths = {c: len(values) for c, values in columns.items()}
+    if len(set(lengths.values())) > 1:
+        raise InputError(f"{name} has columns of different lengths: {lengths}")
+    if 0 in lengths.values():
+        raise InputError(f"{name} has no points: at least one is needed")
+    return columns
+
+
 def column_of(X: Any, column: str, name: str = "X") -> Array:
     """One column as float64 numbers or as objects; missing values are refused."""
     values = X[column]
+    if isinstance(values, np.ma.MaskedArray):
+        raise InputError(f"column {column!r} of {name} is masked; fill in what is missing")
     values = values.to_numpy() if hasattr(values, "to_numpy") else np.asarray(values)
     if values.ndim != 1:
         raise InputError(f"column {column!r} of {name} must have one value per row")
@@ -142,9 +150,12 @@ def column_of(X: Any, column: str, name: str = "X") -> Array:
         )
     if values.dtype.kind not in "biuf" and not all(isinstance(v, _NUMBERS) for v in items):
         return values.astype(object)
-    numbers = values.astype(np.float64)  # nullable columns come as objects
+    try:
+        numbers = values.astype(np.float64)  # nullable columns come as objects
+    except OverflowError:
+        numbers = np.full(1, np.inf)
     if not np.isfinite(numbers).all():
-        raise InputError(f"column {column!r} of {name} holds infinity")
+        raise InputError(f"column {column!r} of {name} holds infinity, or a number as large")
     return numbers
 
 
@@ -279,7 +290,7 @@ def table_kernel(
     if not names:
         raise InputError("table has no columns")
     said = _said({"numeric": numeric, "categorical": categorical, "text": text}, names)
-    columns = {c: column_of(table, c, "table") for c in names}
+    columns = columns_of(table, names, "table")
     kinds = {c: said.get(c) or _kind(table[c], columns[c]) for c in names}
     groups: dict[Any, Kernel] = {}
     if numbers := {c: columns[c] for c in names if kinds[c] == "numeric"}:
@@ -294,7 +305,10 @@ def _said(wishes: dict[str, Any], names: list[str]) -> dict[str, str]:
     """The kinds of columns that the caller chose."""
     said: dict[str, str] = {}
     for kind, columns in wishes.items():
-        for c in [columns] if isinstance(columns, str) else (columns or []):
+        columns = () if columns is None else (columns,) if isinstance(columns, str) else columns
+        if not isinstance(columns, list | tuple | set):
+            raise InputError(f"{kind} must be a list of column names, got {columns!r}")
+        for c in columns:
             if c not in names:
                 raise InputError(f"{kind} names {c!r}, which is no column; there are {names}")
             if c in said:
@@ -319,7 +333,7 @@ def _for_numbers(columns: dict[str, Array], rng: np.random.Generator) -> Kernel:
     for c, values in columns.items():
         if values.dtype == object:
             raise InputError(f"column {c!r} is listed as numeric, but holds {values[0]!r}")
-    X = np.column_stack(list(columns.values()))
+    X = as_points(np.column_stack(list(columns.values())), "the table")
     spread = X.std(axis=0)
     scales = np.where(spread > 1e-12 * np.abs(X).max(axis=0), spread, 1.0)
     Z = X / scales

@@ -32,6 +32,8 @@ _FEW_ROWS = 50  # the same for iterative solvers, which take milliseconds per ro
 class Denoiser:
     """y -> y + trust (D(y) - y), D(y) the pre-image of mu + sum_l w_l <k(y, .) - mu, f_l> f_l.
 
+    `fit_denoiser` makes one from a principal subspace.
+
     Attributes
     ----------
     plane : Subspace
@@ -49,10 +51,6 @@ class Denoiser:
     rows, row_weights : arrays of shape (n, d) and (n,), or None
         The distinct rows that were fitted, and their weights. Each is denoised as if it had been
         left out. None for a subspace on landmarks, in which single rows hardly count.
-
-    See Also
-    --------
-    fit_denoiser : makes one from a principal subspace.
 
     Examples
     --------
@@ -89,7 +87,7 @@ class Denoiser:
         if self.rows is None or self.row_weights is None:
             return self.project(Y)
         keys = self._keys
-        at = np.minimum(np.searchsorted(keys[0], row_keys(Y)), len(self.rows) - 1)
+        at = np.minimum(np.searchsorted(keys[0], row_keys(Y)), len(keys[0]) - 1)
         fitted = np.flatnonzero(keys[0][at] == row_keys(Y))
         out = np.empty(Y.shape)
         new = np.setdiff1d(np.arange(n_rows(Y)), fitted)
@@ -200,12 +198,10 @@ def fit_denoiser(
     sd = float(level.sd)
     strength = feature_noise(kernel, X, sd, weights=weights) if filter.needs_noise else None
     solver = fit_inverse(inverse, plane, X, weights)
+    denoiser = Denoiser(plane, filter.weights(values, strength), solver, 1.0, sd, level.error)
     rows, mass = distinct_rows(X.array, weights)
-    if n_rows(plane.origin.points) < len(mass):  # landmarks
-        rows = mass = None
-    denoiser = Denoiser(
-        plane, filter.weights(values, strength), solver, 1.0, sd, level.error, np.nan, rows, mass
-    )
+    if n_rows(plane.origin.points) >= len(mass):  # otherwise landmarks
+        denoiser = replace(denoiser, rows=rows, row_weights=mass)
     risk = leave_one_out_risk(denoiser, X, weights=weights)
     trust = risk.trust if isinstance(trust, str) else float(trust)
     return replace(denoiser, trust=trust, risk=risk.at(trust))

@@ -16,6 +16,7 @@ from mercer.linalg._inputs import check_kernel
 from mercer.methods._rows import dense, spread_rows
 
 _FEWEST = 5  # columns or directions of pure noise; fewer are equal by chance
+_MANY = 20  # directions; fewer must be half of all (in tables, a fifth may be nearly equal)
 _FEWEST_ROWS = 50  # with fewer, tests accept nearly everything
 _LEVEL = 0.01  # of the tests
 _SLACK = 1.5  # correlation of quiet columns: those of images see a little of the image
@@ -40,6 +41,12 @@ class NoiseLevel:
         Columns or directions that hold nothing but noise.
     source : str
         "columns", "directions" or "unknown".
+
+    Examples
+    --------
+    >>> import mercer as mc
+    >>> mc.methods.noise_level([[0.0, 1.0], [1.0, 2.0], [2.0, 2.5]])
+    NoiseLevel(sd=0.0, error=inf, n_directions=0, source='unknown')
     """
 
     sd: float = 0.0
@@ -59,8 +66,8 @@ def noise_level(X: Any, *, weights: Any = None) -> NoiseLevel:
     - directions: the smallest eigenvalues of the covariance, as many as are equal (Bartlett's test
       of sphericity), if there are a third more rows than columns; few factors behind many columns.
 
-    Both need five columns or directions, and others that vary more. In most tables neither is
-    found. Then the level is unknown, and the estimate 0.
+    There must be five such columns, or half of the directions (or 20), and others that vary more.
+    In most tables neither is found. Then the level is unknown, and the estimate 0.
 
     Parameters
     ----------
@@ -113,7 +120,7 @@ def noise_level(X: Any, *, weights: Any = None) -> NoiseLevel:
         with single_threaded_blas():
             e = interruptible(np.linalg.eigvalsh, Z.T @ Z)
         m = _equal_eigenvalues(e, n)
-        if _FEWEST <= m < d:
+        if max(_FEWEST, min(0.5 * d, _MANY)) <= m < d:
             return _level(float(np.mean(e[:m])) * n / (n - 1.0 - (d - m)), n, m, "directions")
     return NoiseLevel()
 
@@ -147,13 +154,17 @@ def _equal_eigenvalues(e: Array, n: float) -> int:
 
 
 def _uncorrelated(Z: Array, n: float) -> bool:
-    """Whether the largest eigenvalue of Z'Z is about that of pure noise (Marchenko and Pastur)."""
+    """Whether the largest eigenvalue of Z'Z is about that of pure noise (Marchenko and Pastur).
+
+    If there are few columns, a single pair that is correlated must not hide in the slack.
+    """
     rows, m = Z.shape
     with single_threaded_blas():
         G = Z @ Z.T if m > rows else Z.T @ Z
         largest = float(interruptible(np.linalg.eigvalsh, G)[-1])
     edge = (1.0 + np.sqrt(m / n)) ** 2 * float(np.sum(Z**2)) / m
-    return largest <= _SLACK * edge
+    slack = 1.0 + (_SLACK - 1.0) * min(1.0, m / _MANY)
+    return bool(largest <= slack * edge)
 
 
 def _column_moments(X: Any, w: Array) -> tuple[Array, Array]:
@@ -172,8 +183,8 @@ def feature_noise(kernel: Kernel, X: Any, noise: float, *, weights: Any = None) 
     To first order a step e moves the feature of x by sum_j e_j d k(x, .) / dx_j. So noise of
     variance s^2 adds s^2 d^2 k / dx_j dy_j at x = y, per coordinate and point. This is averaged
     over coordinates, and summed over rows: n s^2 / l^2 for a Gaussian, n s^2 for the linear kernel.
-    It is the strength of `Tikhonov` that suits the noise. Kernels with a cusp have no such
-    derivative; for them features of rows with simulated noise are compared.
+    It is the strength of `Tikhonov` that suits the noise, in units of the eigenvalues. Kernels with
+    a cusp have no such derivative; for them features of rows with simulated noise are compared.
 
     Parameters
     ----------
@@ -184,11 +195,6 @@ def feature_noise(kernel: Kernel, X: Any, noise: float, *, weights: Any = None) 
         The standard deviation s of the noise.
     weights : array_like of shape (n,), optional
         A weight of 2 is the same as repeating the row.
-
-    Returns
-    -------
-    float
-        In units of the eigenvalues of the Gram matrix.
 
     Examples
     --------

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from dataclasses import dataclass
 from functools import cached_property
@@ -240,7 +239,14 @@ class LeaveOneOutLikelihood:
         """
         program, X, w = self.kernel.program, self._centred / factor, self.w
         out = np.full(len(X), -np.inf)
-        for low, middle, high in self._halves:
+        spans = [(0, len(X))]
+        while spans:
+            low, high = spans.pop()
+            middle, rows = (low + high) // 2, slice(low, high)
+            if high - low <= _LEAF:
+                out[rows] = np.logaddexp(out[rows], _log_sums(program, X[rows], w[rows]))
+                continue
+            spans += [(low, middle), (middle, high)]
             left, right = slice(low, middle), slice(middle, high)
             for points, queries in ((left, right), (right, left)):
                 coef = Dense(w[points, None])
@@ -248,9 +254,6 @@ class LeaveOneOutLikelihood:
                 with np.errstate(divide="ignore"):
                     log = np.log(part.value[:, 0]) + part.shift
                 out[queries] = np.logaddexp(out[queries], log)
-        for rows, distances in self._leaves:
-            within = _log_sums(program, [u / factor**2 for u in distances], w[rows])
-            out[rows] = np.logaddexp(out[rows], within)
         return out
 
     @cached_property
@@ -261,35 +264,11 @@ class LeaveOneOutLikelihood:
     def _centred(self) -> Array:
         return np.asarray(self.X - self.X.mean(axis=0))
 
-    @cached_property
-    def _halves(self) -> list[tuple[int, int, int]]:
-        """Spans of rows (low, middle, high), halved until a half is a leaf."""
-        spans, found = [(0, len(self.X))], []
-        while spans:
-            low, high = spans.pop()
-            if high - low > _LEAF:
-                middle = (low + high) // 2
-                found.append((low, middle, high))
-                spans += [(low, middle), (middle, high)]
-        return found
 
-    @cached_property
-    def _leaves(self) -> list[tuple[slice, list[Array]]]:
-        """Rows of each leaf, and their squared distances for each variable of the kernel."""
-        inner = {low for low, _, _ in self._halves} | {m for _, m, _ in self._halves}
-        starts = sorted(inner | {0})
-        leaves = []
-        for low, high in itertools.pairwise([*starts, len(self.X)]):
-            distances = []
-            for v in self.kernel.program.variables:
-                Z = apply_all(v.maps, self._centred[low:high])  # type: ignore[union-attr]
-                distances.append(np.sum((Z[:, None] - Z[None]) ** 2, axis=2))
-            leaves.append((slice(low, high), distances))
-        return leaves
-
-
-def _log_sums(program: Program, distances: list[Array], w: Array) -> Array:
-    """log sum_(j != i) w_j k of a few rows, pair by pair."""
+def _log_sums(program: Program, X: Array, w: Array) -> Array:
+    """log sum_(j != i) w_j k(x_i, x_j) of a few rows, pair by pair."""
+    images = [apply_all(v.maps, X) for v in program.variables]  # type: ignore[union-attr]
+    distances = [np.sum((Z[:, None] - Z[None]) ** 2, axis=2) for Z in images]
     with np.errstate(all="ignore"):
         if program.log_profile is not None:
             log = evaluate(program.log_profile, distances).value

@@ -24,8 +24,8 @@ _SMALLEST = math.log(np.finfo(np.float64).tiny)
 def kernel_density(kernel: Kernel, X: Any, *, weights: Any = None) -> Element:
     """Return the kernel density f(x) = sum_i w_i k(x, x_i) / Z, which integrates to one.
 
-    Z is the integral of k(x, 0) over R^d. The density is an ordinary element: evaluate it,
-    differentiate it, add it to others, or look for its modes.
+    Z is the integral of k(x, 0) over R^d. The density is an ordinary element with coefficients
+    w_i / Z: evaluate it, differentiate it, add it to others, or look for its modes.
 
     Parameters
     ----------
@@ -35,11 +35,6 @@ def kernel_density(kernel: Kernel, X: Any, *, weights: Any = None) -> Element:
     X : array_like or CSR matrix of shape (n, d)
     weights : array_like of shape (n,), optional
         Weights >= 0, scaled to sum to one; equal by default.
-
-    Returns
-    -------
-    Element
-        With coefficients w_i / Z.
 
     See Also
     --------

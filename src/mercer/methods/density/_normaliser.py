@@ -240,25 +240,22 @@ def _lobatto(count: int = 16) -> tuple[Array, Array]:
 def _integrated(f: Callable[[Array], Array], edges: Array) -> tuple[Array, Array, Array]:
     """Panels and the integral of f over each; panels are halved where that changes the integral."""
     a, b = edges[:-1], edges[1:]
-    whole = _quadrature(f, a, b)
-    settled: list[tuple[Array, Array, Array]] = []
-    known = 0.0
+    whole, known = _quadrature(f, a, b), 0.0
+    settled: list[Array] = []
     for _ in range(60):
         middle = 0.5 * (a + b)
-        left, right = _quadrature(f, a, middle), _quadrature(f, middle, b)
-        total = known + float(np.sum(left + right))
-        rough = (np.abs(left + right - whole) > 1e-15 * total) & (a < middle) & (middle < b)
-        calm = ~rough
-        settled += [(a[calm], middle[calm], left[calm]), (middle[calm], b[calm], right[calm])]
-        known += float(np.sum((left + right)[calm]))
-        a, b, whole = (
-            np.concatenate([p[rough], q[rough]])
-            for p, q in ((a, middle), (middle, b), (left, right))
-        )
+        halves = np.stack([np.concatenate([a, middle]), np.concatenate([middle, b])])
+        parts = _quadrature(f, *halves)
+        both = parts.reshape(2, -1).sum(axis=0)
+        total = known + float(both.sum())
+        rough = (np.abs(both - whole) > 1e-15 * total) & (a < middle) & (middle < b)
+        known += float(both[~rough].sum())
+        calm = np.tile(~rough, 2)
+        settled.append(np.vstack([halves, parts])[:, calm])
+        (a, b), whole = halves[:, ~calm], parts[~calm]
         if a.size == 0:
             break
-    settled.append((a, b, whole))
-    low, high, mass = (np.concatenate(column) for column in zip(*settled, strict=True))
+    low, high, mass = np.hstack([*settled, np.stack([a, b, whole])])
     order = np.argsort(low)
     return low[order], high[order], mass[order]
 

@@ -42,7 +42,7 @@ class Imputer:
 
     r(x) = b_0 + sum_i b_i k(z_i, z) is the regression of the rows on their filtered coordinates in
     the principal subspace, with z = (x - offset) / scale. The equation is solved by iteration from
-    the mean of near rows; then x_m becomes mean + trust (x_m - mean).
+    the mean of near rows; then x_m becomes mean + trust (x_m - mean). `fit_imputer` makes one.
 
     Attributes
     ----------
@@ -63,10 +63,6 @@ class Imputer:
         Completed rows, among which neighbours are sought.
     max_iter, tol
         The iteration ends at a change of `tol` (root mean square, in units of the scale).
-
-    See Also
-    --------
-    fit_imputer : makes one.
 
     Examples
     --------

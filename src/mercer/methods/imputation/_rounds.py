@@ -266,10 +266,11 @@ def _try(
                 new = float(v @ gap**2) / base
                 if new < best[0]:
                     best = (new, i, relaxation, change)
-        if rounds and best[0] > (1.0 - _WORTH) * error:
+        error, before, (i, relaxation) = best[0], error, best[1:3]
+        if rounds and error > (1.0 - _WORTH) * before:
             break
-        error, i, relaxation, change = best
-        Z = Z + relaxation * change
+        Z += relaxation * best[3]
+        del best, change  # as large as the data
         rounds.append((grid[i], relaxation))
         nearby = range(max(0, i - 1), min(len(grid), i + 2))
     gain, guess, d = truth - mean, Z[hidden] - mean, X.shape[1]
@@ -337,6 +338,4 @@ def _median_distance(T: Array, w: Array) -> float:
     if not i.size:
         return 0.0
     d2 = D[i, j] * (T.shape[1] / shared[i, j])
-    order = np.argsort(d2, kind="stable")
-    total = np.cumsum((w[i] * w[j])[order])
-    return float(np.sqrt(d2[order][np.searchsorted(total, 0.5 * total[-1])]))
+    return float(np.sqrt(np.quantile(d2, 0.5, weights=w[i] * w[j], method="inverted_cdf")))

@@ -17,7 +17,7 @@ from mercer.kernels import Kernel
 from mercer.linalg import EigenPairs, GramOperator, Nystrom, nystrom
 from mercer.linalg._eigen import operator_pairs
 from mercer.linalg._inputs import check_kernel, raw_weights
-from mercer.methods._rows import distinct_rows
+from mercer.methods._rows import dense, distinct_rows
 from mercer.preimages import Candidates, FittedMap, LearnedMap, LinearInverse, Solver, preimage
 from mercer.space import Element, Subspace
 
@@ -305,5 +305,4 @@ def reconstruct(plane: Subspace, solver: Solver, coordinates: Array, start: Any 
         return solver.predict(coordinates)
     psi = plane.element(coordinates)
     found = preimage(psi, solver, start=start if solver.needs_start else None).points
-    vector = plane.origin.kernel.domain.is_vector
-    return np.asarray(found, dtype=np.float64) if vector else found
+    return dense(found) if plane.origin.kernel.domain.is_vector else found
