@@ -15,7 +15,7 @@ namespace MERCER_ISA {
 using mercer::Coordinate;
 using mercer::CoordinateTask;
 
-constexpr int coordinates_at_once = 128;
+constexpr std::size_t coordinates_at_once = 128;
 
 // f(x, y) added to the sum. Smaller times share is symmetric to the last bit and does not overflow.
 template <class T, Coordinate KIND>
@@ -36,10 +36,11 @@ template <class T, Coordinate KIND>
 
 // Points `first` and on, coordinates `from` to `to`; lanes beyond the last point repeat it.
 template <class T, int LANES>
-inline void pack_points(const CoordinateTask<T>& task, std::size_t first, int from, int to, T* out) {
+inline void pack_points(const CoordinateTask<T>& task, std::size_t first, std::size_t from,
+                        std::size_t to, T* out) {
     for (int lane = 0; lane < LANES; ++lane) {
         const T* x = task.points + std::min(first + lane, task.n - 1) * task.dim;
-        for (int k = from; k < to; ++k) out[(k - from) * LANES + lane] = x[k];
+        for (std::size_t k = from; k < to; ++k) out[(k - from) * LANES + lane] = x[k];
     }
 }
 
@@ -47,8 +48,8 @@ template <class T, Coordinate KIND> void coordinate_sums_of(const CoordinateTask
     constexpr int V = MERCER_PANEL_VECTORS, S = MERCER_GROUP, width = V * lanes<T>;
     alignas(64) T packed[coordinates_at_once * width];
     alignas(64) T values[S * width];
-    for (int from = 0; from < task.dim; from += coordinates_at_once) {
-        const int to = std::min(task.dim, from + coordinates_at_once);
+    for (std::size_t from = 0; from < task.dim; from += coordinates_at_once) {
+        const std::size_t to = std::min(task.dim, from + coordinates_at_once);
         for (std::size_t first = 0; first < task.n; first += width) {
             pack_points<T, width>(task, first, from, to, packed);
             const std::size_t used = std::min<std::size_t>(width, task.n - first);
@@ -57,7 +58,7 @@ template <class T, Coordinate KIND> void coordinate_sums_of(const CoordinateTask
                 for (int s = 0; s < S; ++s)
                     y[s] = task.queries + std::min(row + s, task.m - 1) * task.dim + from;
                 Vec<T> sum[S][V] = {};
-                for (int k = 0; k < to - from; ++k) {
+                for (std::size_t k = 0; k < to - from; ++k) {
                     Vec<T> x[V];
                     for (int v = 0; v < V; ++v) x[v] = load(packed + k * width + v * lanes<T>);
                     for (int s = 0; s < S; ++s)

@@ -2,8 +2,10 @@
 //
 // Everything that comes from Python is checked here; everything behind it trusts its task. Objects
 // hold packed copies of points and coefficients; their methods release the interpreter lock and may
-// be called from several threads at once.
+// be called from several threads at once. Coefficients are shared with the sums that run, so that new
+// ones can be set meanwhile.
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdint>
 #include <cstdlib>
@@ -92,6 +94,13 @@ void require(bool condition, const char* message) {
     if (!condition) throw std::invalid_argument(message);
 }
 
+template <class... Arrays> void require_aligned(const Arrays&... arrays) {
+    auto aligned = [](const auto* data) {
+        return reinterpret_cast<std::uintptr_t>(data) % alignof(decltype(*data)) == 0;
+    };
+    require((... && aligned(arrays.data())), "arrays must be aligned; use array.copy()");
+}
+
 // --- tapes ------------------------------------------------------------------------------------------
 
 using StepTuple = std::tuple<int, int, int, int, double, double, double>;
@@ -132,15 +141,15 @@ void call_gram(const Table& t, const GramTask<double>& task) { t.gram_d(task); }
 void call_gram(const Table& t, const GramTask<float>& task) { t.gram_f(task); }
 
 // One function for points and queries, so that a Gram matrix is symmetric to the last bit.
-template <class T> T squared_norm(const T* x, int dim) {
+template <class T> T squared_norm(const T* x, std::size_t dim) {
     T norm = 0;
-    for (int k = 0; k < dim; ++k) norm += x[k] * x[k];
+    for (std::size_t k = 0; k < dim; ++k) norm += x[k] * x[k];
     return norm;
 }
 
 template <class T> Buffer<T> squared_norms(const Matrix<T>& X) {
     Buffer<T> norms(X.shape(0));
-    const int dim = static_cast<int>(X.shape(1));
+    const std::size_t dim = X.shape(1);
     for (std::size_t i = 0; i < X.shape(0); ++i)
         norms.data()[i] = squared_norm(X.data() + i * dim, dim);
     return norms;
@@ -151,8 +160,10 @@ template <class T> class Program {
 public:
     Program(Matrix<T> X, std::vector<StepTuple> steps, int result, int form, const std::string& isa)
         : table_(find(isa)), tape_(make_tape(steps, result)), form_(static_cast<Form>(form)),
-          n_(X.shape(0)), dim_(static_cast<int>(X.shape(1))) {
+          n_(X.shape(0)), dim_(X.shape(1)) {
         require(n_ > 0 && dim_ > 0, "points must have rows and columns");
+        require(dim_ <= max_columns, "points have too many columns");
+        require_aligned(X);
         require(form >= 0 && form <= 2, "unknown form");
         const int S = table_.group;
         groups_ = (n_ + S - 1) / S;
@@ -161,7 +172,7 @@ public:
         const T factor = form_ == Form::product ? T(-2) : T(1);
         for (std::size_t i = 0; i < groups_ * S; ++i) {
             const T* x = X.data() + std::min(i, n_ - 1) * dim_;
-            for (int k = 0; k < dim_; ++k)
+            for (std::size_t k = 0; k < dim_; ++k)
                 coordinates_.data()[(i / S * dim_ + k) * S + i % S] = factor * x[k];
             norms_.data()[i] = squared_norm(x, dim_);
         }
@@ -169,21 +180,22 @@ public:
 
     // Bounding boxes of blocks of points; only worth while when the points are sorted in space.
     void set_boxes(Matrix<T> X, double cutoff) {
-        require(X.shape(0) == n_ && X.shape(1) == static_cast<std::size_t>(dim_), "other points");
+        require(X.shape(0) == n_ && X.shape(1) == dim_, "other points");
+        require_aligned(X);
         require(form_ != Form::dot, "boxes need distances");
         const std::size_t block = table_.block, blocks = (n_ + block - 1) / block;
-        boxes_ = Buffer<T>(blocks * 2 * dim_);
+        Shared boxes = std::make_shared<Buffer<T>>(blocks * 2 * dim_);
         for (std::size_t b = 0; b < blocks; ++b)
-            for (int k = 0; k < dim_; ++k) {
+            for (std::size_t k = 0; k < dim_; ++k) {
                 T low = std::numeric_limits<T>::infinity(), high = -low;
                 for (std::size_t i = b * block; i < std::min(n_, (b + 1) * block); ++i) {
                     low = std::min(low, X(i, k));
                     high = std::max(high, X(i, k));
                 }
-                boxes_.data()[b * 2 * dim_ + k] = low;
-                boxes_.data()[b * 2 * dim_ + dim_ + k] = high;
+                boxes->data()[b * 2 * dim_ + k] = low;
+                boxes->data()[b * 2 * dim_ + dim_ + k] = high;
             }
-        has_boxes_ = true;
+        boxes_ = boxes;
         cutoff_ = cutoff;
     }
 
@@ -191,16 +203,18 @@ public:
         require(kind >= 0 && kind < kinds, "no such kind of weight");
         require(A.shape(0) == n_, "coefficients must have one row per point");
         const std::size_t S = table_.group, columns = A.shape(1), total = groups_ * S;
-        require(columns > 0, "coefficients must have columns");
-        coef_[kind] = Buffer<T>(total * columns);
-        T* to = coef_[kind].data();
+        require(columns > 0 && columns <= max_columns, "coefficients must have columns, not too many");
+        require_aligned(A);
+        Shared coef = std::make_shared<Buffer<T>>(total * columns);
+        T* to = coef->data();
         for (std::size_t first = 0; first < columns; first += S) {
             const std::size_t width = std::min(S, columns - first);
             for (std::size_t i = 0; i < n_; ++i)
                 for (std::size_t c = 0; c < width; ++c) to[i * width + c] = A(i, first + c);
             to += total * width;
         }
-        columns_[kind] = static_cast<int>(columns);
+        coef_[kind] = coef;
+        columns_[kind] = columns;
     }
 
     void set_corners(bool zero_first, bool zero_second) {
@@ -210,21 +224,26 @@ public:
 
     // Weighted sums at the queries; with `pair` each weight times the coefficient of its pair.
     void sums(Matrix<T> Y, std::vector<Output<double>> outs, std::optional<Matrix<T>> pair) const {
-        require(Y.shape(1) == static_cast<std::size_t>(dim_), "queries have another dimension");
+        require(Y.shape(1) == dim_, "queries have another dimension");
+        require_aligned(Y);
         if (pair) {
+            require_aligned(*pair);
             require(pair->shape(0) == n_, "pairs must have one row per point");
             require(pair->shape(1) % panel() == 0 && pair->shape(1) >= Y.shape(0),
                     "pairs must have whole panels of queries");
         }
+        const std::array<Shared, kinds> coef = coef_;  // these stay, whatever is set meanwhile
+        const Shared boxes = boxes_;
         SumTask<T> task{};
         task.points = points();
         int given = 0;
         for (int t = 0; t < kinds; ++t) {
-            task.coef[t] = {columns_[t], coef_[t].data()};
             if (!columns_[t]) continue;
+            task.coef[t] = {columns_[t], coef[t]->data()};
             require(given < static_cast<int>(outs.size()), "one output per kind of weight");
             require(outs[given].shape(0) == Y.shape(0) &&
-                    outs[given].shape(1) == static_cast<std::size_t>(columns_[t]), "output shape");
+                    outs[given].shape(1) == columns_[t], "output shape");
+            require_aligned(outs[given]);
             task.out[t] = outs[given++].data();
         }
         require(given > 0, "set_coef first");
@@ -248,7 +267,8 @@ public:
     }
 
     void gram(Matrix<T> Y, Output<T> out, std::size_t first, std::size_t last) const {
-        require(Y.shape(1) == static_cast<std::size_t>(dim_), "queries have another dimension");
+        require(Y.shape(1) == dim_, "queries have another dimension");
+        require_aligned(Y, out);
         require(out.shape(0) == n_ && out.shape(1) == Y.shape(0), "output shape");
         const std::size_t S = table_.group;
         require(first % S == 0 && first <= last && last <= n_, "rows must start at a group");
@@ -268,19 +288,22 @@ public:
     std::size_t panel() const { return table_.panel_vectors * table_.vector_bytes / sizeof(T); }
 
 private:
+    using Shared = std::shared_ptr<Buffer<T>>;
+
     Points<T> points() const {
         return {n_, groups_, dim_, coordinates_.data(), norms_.data(),
-                has_boxes_ ? boxes_.data() : nullptr};
+                boxes_ ? boxes_->data() : nullptr};
     }
 
     Table table_;
     Tape tape_;
     Form form_;
-    std::size_t n_, groups_;
-    int dim_;
-    Buffer<T> coordinates_, norms_, boxes_, coef_[kinds];
-    int columns_[kinds] = {};
-    bool has_boxes_ = false, zero_first_ = false, zero_second_ = false;
+    std::size_t n_, groups_, dim_;
+    Buffer<T> coordinates_, norms_;
+    Shared boxes_;
+    std::array<Shared, kinds> coef_;
+    std::size_t columns_[kinds] = {};
+    bool zero_first_ = false, zero_second_ = false;
     double cutoff_ = std::numeric_limits<double>::infinity();
 };
 
@@ -294,13 +317,11 @@ template <class T> using Norms = std::optional<Vector<T>>;
 
 void call_transform(const Table& t, const TransformTask<double>& task) { t.transform_d(task); }
 void call_transform(const Table& t, const TransformTask<float>& task) { t.transform_f(task); }
-void call_weigh(const Table& t, const WeighTask<double>& task) { t.weigh_d(task); }
-void call_weigh(const Table& t, const WeighTask<float>& task) { t.weigh_f(task); }
-
 void call_coordinates(const Table& t, const CoordinateTask<double>& task) { t.coordinates_d(task); }
 void call_coordinates(const Table& t, const CoordinateTask<float>& task) { t.coordinates_f(task); }
 
 template <class T> void require_rows(const Tile<T>& tile) {
+    require_aligned(tile);
     require(tile.shape(1) == 1 || tile.stride(1) == 1, "the numbers of a row must be neighbours");
     require(tile.shape(0) == 1 || tile.stride(0) >= static_cast<std::int64_t>(tile.shape(1)),
             "rows overlap");
@@ -320,20 +341,6 @@ public:
         call_transform(table_, task);
     }
 
-    // Slopes times the coefficients of pairs; sums over rows are added to `values` and `slopes`.
-    template <class T>
-    void weigh(Tile<T> tile, Norms<T> rows, Norms<T> columns, Matrix<T> pair,
-               OutVector<double> values, OutVector<double> slopes) const {
-        const TransformTask<T> task = task_of<T>(tile, rows, columns);
-        require(pair.shape(0) == task.rows && pair.shape(1) == task.columns, "one pair per entry");
-        require(values.shape(0) == task.columns && slopes.shape(0) == task.columns,
-                "one sum per column");
-        if (task.rows == 0 || task.columns == 0) return;
-        nb::gil_scoped_release release;
-        call_weigh(table_, WeighTask<T>{task, pair.data(), task.columns, values.data(),
-                                        slopes.data()});
-    }
-
 private:
     template <class T>
     TransformTask<T> task_of(Tile<T>& tile, const Norms<T>& row, const Norms<T>& column) const {
@@ -342,6 +349,7 @@ private:
         require(!row || row->shape(0) == rows, "one norm per row");
         require(!column || column->shape(0) == columns, "one norm per column");
         if (rows && columns) require_rows(tile);
+        if (row) require_aligned(*row, *column);
         return {tape_, tile.data(), rows, columns,
                 static_cast<std::size_t>(rows <= 1 ? 0 : tile.stride(0)),
                 row ? row->data() : nullptr, column ? column->data() : nullptr};
@@ -354,9 +362,7 @@ private:
 template <class T> void bind_profile(nb::class_<Profile>& profile) {
     profile
         .def("values", &Profile::values<T>, array("tile"), array("row_norms").none() = nb::none(),
-             array("column_norms").none() = nb::none())
-        .def("weigh", &Profile::weigh<T>, array("tile"), array("row_norms").none(),
-             array("column_norms").none(), array("pair"), array("values"), array("slopes"));
+             array("column_norms").none() = nb::none());
 }
 
 template <class T> void bind_program(nb::module_& m, const char* name) {
@@ -380,13 +386,13 @@ template <class T> void bind_coordinates(nb::module_& m) {
         require(kind >= 0 && kind <= static_cast<int>(Coordinate::differing), "unknown kind");
         const std::size_t rows = Y.shape(0), columns = X.shape(0);
         require(Y.shape(1) == X.shape(1), "queries have another dimension");
-        require(X.shape(1) > 0 && X.shape(1) <= std::size_t{std::numeric_limits<int>::max()},
-                "points must have columns, and not too many");
+        require(X.shape(1) > 0, "points must have columns");
+        require_aligned(Y, X);
         require(out.shape(0) == rows && out.shape(1) == columns, "output shape");
         if (rows == 0 || columns == 0) return;
         require_rows(out);
         const CoordinateTask<T> task{static_cast<Coordinate>(kind), Y.data(), rows, X.data(),
-                                     columns, static_cast<int>(X.shape(1)), out.data(),
+                                     columns, X.shape(1), out.data(),
                                      static_cast<std::size_t>(rows == 1 ? 0 : out.stride(0))};
         const Table table = find(isa);
         nb::gil_scoped_release release;
@@ -399,6 +405,7 @@ template <class T> void bind_coordinates(nb::module_& m) {
 template <class T, class Choose> void bind_function(nb::module_& m, const char* name, Choose of) {
     auto run = [of](Vector<T> x, OutVector<T> y, const std::string& isa) {
         require(x.shape(0) == y.shape(0), "input and output must have equal length");
+        require_aligned(x, y);
         const auto f = of(find(isa));
         nb::gil_scoped_release release;
         f(x.data(), y.data(), x.shape(0));
@@ -412,6 +419,7 @@ using Letters = Vector<std::int32_t>;
 using Starts = Vector<std::int64_t>;
 
 Sequences sequences(const Letters& letters, const Starts& start) {
+    require_aligned(letters, start);
     require(start.shape(0) > 0 && start(0) == 0, "the first sequence must start at 0");
     const std::size_t count = start.shape(0) - 1;
     for (std::size_t i = 0; i < count; ++i) require(start(i) <= start(i + 1), "starts must not fall");
@@ -425,13 +433,23 @@ std::size_t longest(const Sequences& x) {
     return static_cast<std::size_t>(most);
 }
 
+// A Python function that is called now and then, so that signals are noticed and work can be stopped.
+void call_python(const void* function) {
+    nb::gil_scoped_acquire lock;
+    nb::handle(static_cast<PyObject*>(const_cast<void*>(function)))();
+}
+
+Poll polling(const nb::object& function) {
+    return {function.is_none() ? nullptr : &call_python, function.ptr()};
+}
+
 void check_subsequences(int length, double decay) {
     require(length >= 1 && length <= max_length, "no such length");
     require(decay >= smallest_decay && decay <= 1.0, "no such decay");  // false for NaN
 }
 
 void run_pairs(const Sequences& x, const Sequences& y, bool diagonal, int length, double decay,
-               double* out, const std::string& isa) {
+               double* out, const std::string& isa, const nb::object& poll) {
     check_subsequences(length, decay);
     const Table table = find(isa);
     nb::gil_scoped_release release;
@@ -440,30 +458,34 @@ void run_pairs(const Sequences& x, const Sequences& y, bool diagonal, int length
     std::stable_sort(order.begin(), order.end(), [&](std::int64_t a, std::int64_t b) {
         return y.start[a + 1] - y.start[a] < y.start[b + 1] - y.start[b];
     });
-    PairTask task{x, y, order.data(), longest(x), longest(y), diagonal, length, decay, out, nullptr};
+    PairTask task{x,      y,     order.data(), longest(x), longest(y),   diagonal,
+                  length, decay, out,          nullptr,    polling(poll)};
     Buffer<char> scratch(table.pair_scratch(task));
     task.scratch = scratch.data();
     table.pairs(task);
 }
 
 void subsequence_pairs(Letters x, Starts x_start, Letters y, Starts y_start, int length, double decay,
-                       Output<double> out, const std::string& isa) {
+                       Output<double> out, const std::string& isa, nb::object poll) {
     const Sequences rows = sequences(x, x_start), columns = sequences(y, y_start);
+    require_aligned(out);
     require(out.shape(0) == rows.count && out.shape(1) == columns.count, "output shape");
-    run_pairs(rows, columns, false, length, decay, out.data(), isa);
+    run_pairs(rows, columns, false, length, decay, out.data(), isa, poll);
 }
 
 void subsequence_diagonal(Letters x, Starts start, int length, double decay, OutVector<double> out,
-                          const std::string& isa) {
+                          const std::string& isa, nb::object poll) {
     const Sequences all = sequences(x, start);
+    require_aligned(out);
     require(out.shape(0) == all.count, "output shape");
-    run_pairs(all, all, true, length, decay, out.data(), isa);
+    run_pairs(all, all, true, length, decay, out.data(), isa, poll);
 }
 
 void subsequence_features(Letters x, Starts start, std::size_t alphabet, int length, Letters prefix,
                           std::size_t first, std::size_t last, double decay, Output<double> out,
-                          const std::string& isa) {
+                          const std::string& isa, nb::object poll) {
     const Sequences all = sequences(x, start);
+    require_aligned(prefix, out);
     check_subsequences(length, decay);
     const int given = static_cast<int>(std::min<std::size_t>(prefix.shape(0), max_length));
     require(given < length && first < last && last <= alphabet, "no features");
@@ -475,7 +497,7 @@ void subsequence_features(Letters x, Starts start, std::size_t alphabet, int len
         require(left % alphabet == 0, "output shape");
     require(left == last - first && out.shape(0) == all.count, "output shape");
     FeatureTask task{all,   alphabet, length, given,      prefix.data(),
-                     first, last,     decay,  out.data(), nullptr};
+                     first, last,     decay,  out.data(), nullptr,      polling(poll)};
     const Table table = find(isa);
     nb::gil_scoped_release release;
     Buffer<char> scratch(table.feature_scratch(task));
@@ -486,12 +508,13 @@ void subsequence_features(Letters x, Starts start, std::size_t alphabet, int len
 void bind_sequences(nb::module_& m) {
     m.attr("MAX_LENGTH") = max_length;
     m.def("subsequence_pairs", &subsequence_pairs, array("x"), array("x_start"), array("y"),
-          array("y_start"), nb::arg("length"), nb::arg("decay"), array("out"), nb::arg("isa"));
+          array("y_start"), nb::arg("length"), nb::arg("decay"), array("out"), nb::arg("isa"),
+          nb::arg("poll") = nb::none());
     m.def("subsequence_diagonal", &subsequence_diagonal, array("x"), array("start"),
-          nb::arg("length"), nb::arg("decay"), array("out"), nb::arg("isa"));
+          nb::arg("length"), nb::arg("decay"), array("out"), nb::arg("isa"), nb::arg("poll") = nb::none());
     m.def("subsequence_features", &subsequence_features, array("x"), array("start"),
           nb::arg("alphabet"), nb::arg("length"), array("prefix"), nb::arg("first"), nb::arg("last"),
-          nb::arg("decay"), array("out"), nb::arg("isa"));
+          nb::arg("decay"), array("out"), nb::arg("isa"), nb::arg("poll") = nb::none());
 }
 
 // --- description ------------------------------------------------------------------------------------
@@ -534,6 +557,7 @@ NB_MODULE(_core, m) {
     bind_sequences(m);
     m.attr("MAX_SLOTS") = max_slots;
     m.attr("MAX_STEPS") = max_steps;
+    m.attr("MAX_COLUMNS") = max_columns;
     bind_function<double>(m, "exp64", [](const Table& t) { return t.exp_d; });
     bind_function<float>(m, "exp32", [](const Table& t) { return t.exp_f; });
     bind_function<double>(m, "two_to64", [](const Table& t) { return t.two_to_d; });

@@ -56,33 +56,34 @@ template <class T, int COLUMNS, Form FORM = Form::dot>
 // to `to`: begun with the norms, clipped at the end (rounding may make a distance negative).
 template <class T, Form FORM>
 inline void measure(const T* panel_coordinates, const T* panel_norms, const Points<T>& points,
-                    std::size_t group, int from, int to, T* out) {
+                    std::size_t group, std::size_t from, std::size_t to, T* out) {
     Sums<T, S> sum;
     for (int s = 0; s < S; ++s)
         for (int v = 0; v < V; ++v) {
-            if (from) sum[s][v] = load(out + (s * V + v) * lanes<T>);
-            else if (FORM != Form::product) sum[s][v] = Vec<T>{};
+            if (from || FORM != Form::product) sum[s][v] = Vec<T>{};
             else sum[s][v] = load(panel_norms + v * lanes<T>) + points.norms[group * S + s];
         }
     product<T, S, FORM>(panel_coordinates + from * panel<T>,
                         points.coordinates + (group * points.dim + from) * S, to - from, sum);
     const bool clipped = FORM == Form::product && to == points.dim;
     for (int s = 0; s < S; ++s)
-        for (int v = 0; v < V; ++v)
-            store(out + (s * V + v) * lanes<T>,
-                  clipped ? larger<T>(Vec<T>{}, sum[s][v]) : sum[s][v]);
+        for (int v = 0; v < V; ++v) {
+            T* at = out + (s * V + v) * lanes<T>;
+            if (from) sum[s][v] += load(at);  // a sum of short sums rounds less
+            store(at, clipped ? larger<T>(Vec<T>{}, sum[s][v]) : sum[s][v]);
+        }
 }
 
 // Groups of points, panel by panel in `out`. In many dimensions a stretch of coordinates at a time, so
 // that the panel's stay in the first-level cache while the points go by; partial distances wait in
 // `out`.
-constexpr int stretch_of_dimensions = 128;
+constexpr std::size_t stretch_of_dimensions = 128;
 
 template <class T, Form FORM>
 inline void measure_all(const T* panel_coordinates, const T* panel_norms, const Points<T>& points,
                         std::size_t first, std::size_t last, T* out) {
-    for (int from = 0; from < points.dim; from += stretch_of_dimensions) {
-        const int to = std::min(points.dim, from + stretch_of_dimensions);
+    for (std::size_t from = 0; from < points.dim; from += stretch_of_dimensions) {
+        const std::size_t to = std::min(points.dim, from + stretch_of_dimensions);
         for (std::size_t g = first; g < last; ++g)
             measure<T, FORM>(panel_coordinates, panel_norms, points, g, from, to,
                              out + (g - first) * S * panel<T>);
@@ -108,10 +109,10 @@ inline void measure_groups(Form form, const T* panel_coordinates, const T* panel
 // Queries of one panel, coordinate by coordinate; lanes beyond the last repeat it.
 template <class T>
 inline void pack_panel(const T* queries, const T* query_norms, std::size_t m, std::size_t first,
-                       int dim, T* coordinates, T* norms) {
+                       std::size_t dim, T* coordinates, T* norms) {
     for (int lane = 0; lane < panel<T>; ++lane) {
         const std::size_t row = std::min(first + lane, m - 1);
-        for (int k = 0; k < dim; ++k) coordinates[k * panel<T> + lane] = queries[row * dim + k];
+        for (std::size_t k = 0; k < dim; ++k) coordinates[k * panel<T> + lane] = queries[row * dim + k];
         norms[lane] = query_norms[row];
     }
 }
@@ -128,9 +129,9 @@ template <class T> std::size_t padded(std::size_t count) { return (count * sizeo
 
 // Is the box of a block of points farther from the box of a panel than the cutoff?
 template <class T>
-inline bool far_apart(const T* box, const T* low, const T* high, int dim, double cutoff) {
+inline bool far_apart(const T* box, const T* low, const T* high, std::size_t dim, double cutoff) {
     double total = 0;
-    for (int k = 0; k < dim; ++k) {
+    for (std::size_t k = 0; k < dim; ++k) {
         const double gap = std::max({0.0, double(box[k]) - double(high[k]),
                                      double(low[k]) - double(box[dim + k])});
         total += gap * gap;
@@ -139,8 +140,8 @@ inline bool far_apart(const T* box, const T* low, const T* high, int dim, double
 }
 
 template <class T>
-inline void panel_box(const T* coordinates, int dim, T* low, T* high) {
-    for (int k = 0; k < dim; ++k) {
+inline void panel_box(const T* coordinates, std::size_t dim, T* low, T* high) {
+    for (std::size_t k = 0; k < dim; ++k) {
         const T* y = coordinates + k * panel<T>;
         low[k] = *std::min_element(y, y + panel<T>);
         high[k] = *std::max_element(y, y + panel<T>);
@@ -165,7 +166,7 @@ inline void add_sums(const T* weights, const Coefficients<T>& coef, std::size_t 
                      std::size_t length, std::size_t total, double* out) {
     // coefficients: one run of `total` points per group of columns, each with its own width
     const T* base = coef.packed;
-    int done = 0;
+    std::size_t done = 0;
     for (; done + S <= coef.columns; done += S, base += total * S)
         add_columns<T, S>(weights, base + first * S, length, out + done * panel<T>);
     const T* rest = base + first * (coef.columns - done);
@@ -238,7 +239,7 @@ template <class T> std::size_t sum_scratch(const SumTask<T>& task) {
 
 template <class T, int ORDER> void sum_order(const SumTask<T>& task) {
     const std::size_t panels = (task.m + panel<T> - 1) / panel<T>;
-    const int dim = task.points.dim;
+    const std::size_t dim = task.points.dim;
     void* scratch = task.scratch;
     T* weights[kinds];
     for (int t = 0; t < kinds; ++t) weights[t] = carve<T>(scratch, block * panel<T>);
@@ -290,7 +291,7 @@ template <class T, int ORDER> void sum_order(const SumTask<T>& task) {
     }
     for (int t = 0; t < kinds; ++t)
         for (std::size_t q = 0; q < task.m; ++q)
-            for (int c = 0; c < task.coef[t].columns; ++c)
+            for (std::size_t c = 0; c < task.coef[t].columns; ++c)
                 task.out[t][q * task.coef[t].columns + c] =
                     sums[t][q / panel<T> * width[t] + c * panel<T> + q % panel<T>];
 }
@@ -346,7 +347,7 @@ inline mercer::Table table(const char* name) {
     return {name, MERCER_VECTOR_BYTES, V, S, block,
             &sum_scratch<double>, &sum_scratch<float>, &sum<double>, &sum<float>,
             &gram_scratch<double>, &gram_scratch<float>, &gram<double>, &gram<float>,
-            &transform<double>, &transform<float>, &weigh_pairs<double>, &weigh_pairs<float>,
+            &transform<double>, &transform<float>,
             &coordinate_sums<double>, &coordinate_sums<float>,
             &pair_scratch, &pairs, &feature_scratch, &features,
             &each<double, &exponential>, &each<float, &exponential>,

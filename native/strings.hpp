@@ -15,11 +15,28 @@ namespace MERCER_ISA {
 
 using mercer::FeatureTask;
 using mercer::PairTask;
+using mercer::Poll;
 using mercer::Sequences;
 
 // letters of the row that go along the column at once: what the registers hold
 constexpr int rows_together = MERCER_VECTOR_BYTES == 64 ? 3 : 2;
 constexpr double largest_growth = 1e100;
+
+// Asks now and then whether to go on.
+class Pacer {
+public:
+    explicit Pacer(const Poll& poll) : poll_(poll) {}
+    void worked(std::size_t steps) {
+        done_ += steps;
+        if (!poll_.call || done_ < mercer::steps_between_polls) return;
+        done_ = 0;
+        poll_.call(poll_.what);
+    }
+
+private:
+    const Poll& poll_;
+    std::size_t done_ = 0;
+};
 
 inline std::size_t length_of(const Sequences& x, std::size_t i) {
     return static_cast<std::size_t>(x.start[i + 1] - x.start[i]);
@@ -41,7 +58,8 @@ inline void pack_lane(const Sequences& x, std::size_t i, int lane, std::size_t p
 // sum along j; where the letters match, it is what a subsequence of one letter more continues.
 template <int Known>
 inline Vec<double> pair_lanes(const double* row, std::size_t row_places, const double* column,
-                              std::size_t column_places, int levels, double decay, double* sums) {
+                              std::size_t column_places, int levels, double decay, double* sums,
+                              Pacer& pacer) {
     constexpr int L = lanes<double>, R = rows_together;
     if (Known) levels = Known;
     std::memset(sums, 0, column_places * levels * L * sizeof(double));
@@ -77,20 +95,21 @@ inline Vec<double> pair_lanes(const double* row, std::size_t row_places, const d
             for (std::size_t x = 0; x < column_places * levels * L; ++x) sums[x] /= growth;
             growth = 1.0;
         }
+        pacer.worked(column_places * (levels + 1));
     }
     return total;
 }
 
 inline Vec<double> pair_lanes(int length, const double* row, std::size_t row_places,
                               const double* column, std::size_t column_places, double decay,
-                              double* sums) {
+                              double* sums, Pacer& pacer) {
     switch (length) {
-    case 2: return pair_lanes<1>(row, row_places, column, column_places, 1, decay, sums);
-    case 3: return pair_lanes<2>(row, row_places, column, column_places, 2, decay, sums);
-    case 4: return pair_lanes<3>(row, row_places, column, column_places, 3, decay, sums);
-    case 5: return pair_lanes<4>(row, row_places, column, column_places, 4, decay, sums);
+    case 2: return pair_lanes<1>(row, row_places, column, column_places, 1, decay, sums, pacer);
+    case 3: return pair_lanes<2>(row, row_places, column, column_places, 2, decay, sums, pacer);
+    case 4: return pair_lanes<3>(row, row_places, column, column_places, 3, decay, sums, pacer);
+    case 5: return pair_lanes<4>(row, row_places, column, column_places, 4, decay, sums, pacer);
     default:
-        return pair_lanes<0>(row, row_places, column, column_places, length - 1, decay, sums);
+        return pair_lanes<0>(row, row_places, column, column_places, length - 1, decay, sums, pacer);
     }
 }
 
@@ -111,6 +130,7 @@ inline void pairs(const PairTask& task) {
     double* sums = column + task.longest_column * L;
     const double scale = std::pow(task.decay, task.length + 1);
     const std::size_t m = task.columns.count;
+    Pacer pacer(task.poll);
     for (std::size_t first = 0; first < m; first += L) {
         const int width = static_cast<int>(std::min<std::size_t>(L, m - first));
         std::size_t places = 0, rows = 0;
@@ -127,7 +147,7 @@ inline void pairs(const PairTask& task) {
                 pack_lane(task.rows, own, l, whole_rows(rows), -1.0, row);
             }
             const Vec<double> value = pair_lanes(task.length, row, whole_rows(rows), column, places,
-                                                 task.decay, sums);
+                                                 task.decay, sums, pacer);
             for (int l = 0; l < width; ++l)
                 task.out[(task.diagonal ? 0 : i * m) + task.order[first + l]] = scale * value[l];
         }
@@ -149,6 +169,7 @@ inline void features(const FeatureTask& task) {
     std::size_t width = 0, end = 0;    // of the longest of these
     for (int k = given + 1; k < task.length; ++k) end += width = width ? width * task.alphabet : range;
     const std::size_t columns = width ? width * task.alphabet : range;
+    Pacer pacer(task.poll);
     for (std::size_t i = 0; i < task.sequences.count; ++i) {
         double* out = task.out + i * columns;
         std::fill(out, out + columns, 0.0);
@@ -175,6 +196,7 @@ inline void features(const FeatureTask& task) {
                 for (double* x = begun; x < open + end; ++x) *x /= growth;
                 growth = 1.0;
             }
+            pacer.worked(end + given);
         }
     }
 }

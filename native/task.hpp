@@ -35,6 +35,8 @@ constexpr int max_slots = 8;
 constexpr int max_steps = 24;
 constexpr int largest_whole_power = 64;
 constexpr int kinds = 4;  // weights: profile, first and second derivative, indicator of u = 0
+// coordinates of a point, or coefficients: with more, the scratch memory of a panel would be gigabytes
+constexpr std::size_t max_columns = std::size_t{1} << 20;
 
 struct Tape {
     Step steps[max_steps];
@@ -52,14 +54,14 @@ enum class Form : int {
 // same groups, column group by column group, are laid out for the second product.
 template <class T> struct Points {
     std::size_t n, groups;  // n points, padded with repetitions of the last to groups * group
-    int dim;
+    std::size_t dim;
     const T* coordinates;
     const T* norms;      // squared norms (product form)
     const T* box;        // per block of points: dim lower, dim upper bounds; null if not skipping
 };
 
 template <class T> struct Coefficients {
-    int columns;
+    std::size_t columns;
     const T* packed;  // per block of points, per group of columns: values[point][column]
 };
 
@@ -98,14 +100,6 @@ template <class T> struct TransformTask {
     const T *row_norms, *column_norms;  // squared norms for distances; null for inner products
 };
 
-// The same for sums of one element per column: values become slopes of the profile times `pair`.
-template <class T> struct WeighTask {
-    TransformTask<T> tile;
-    const T* pair;        // (rows, columns), rows `pair_stride` apart: coefficients
-    std::size_t pair_stride;
-    double *values, *slopes;  // (columns,): sums of the profile and of its slope times `pair`
-};
-
 // What is summed over coordinates x, y of two points.
 enum class Coordinate : int {
     minimum,   // min(x, y)
@@ -120,8 +114,7 @@ template <class T> struct CoordinateTask {
     const T* queries;     // (m, dim)
     std::size_t m;
     const T* points;      // (n, dim)
-    std::size_t n;
-    int dim;
+    std::size_t n, dim;
     T* out;               // (m, n), rows `stride` apart
     std::size_t stride;
 };
@@ -136,6 +129,13 @@ struct Sequences {
 constexpr int max_length = 32;  // letters of a subsequence
 constexpr double smallest_decay = 1e-12;  // below it the scaled sums could overflow
 
+// Called after some tens of milliseconds of work; throws if the work is to stop. May be null.
+struct Poll {
+    void (*call)(const void*);
+    const void* what;
+};
+constexpr std::size_t steps_between_polls = 10'000'000;  // multiplications
+
 // Gap-weighted subsequence kernels of every row with every column, or of each column with itself.
 struct PairTask {
     Sequences rows, columns;
@@ -146,6 +146,7 @@ struct PairTask {
     double decay;
     double* out;          // (rows, columns)
     void* scratch;        // see pair_scratch
+    Poll poll;
 };
 
 // Weights of all subsequences that begin with some given letters, then one of a range of letters.
@@ -158,6 +159,7 @@ struct FeatureTask {
     double decay;
     double* out;          // (count, (last - first) alphabet^(length - given - 1)), the last letter
     void* scratch;        // varying slowest; see feature_scratch
+    Poll poll;
 };
 
 // One instruction set's kernels.
@@ -177,8 +179,6 @@ struct Table {
     void (*gram_f)(const GramTask<float>&);
     void (*transform_d)(const TransformTask<double>&);
     void (*transform_f)(const TransformTask<float>&);
-    void (*weigh_d)(const WeighTask<double>&);
-    void (*weigh_f)(const WeighTask<float>&);
     void (*coordinates_d)(const CoordinateTask<double>&);
     void (*coordinates_f)(const CoordinateTask<float>&);
     std::size_t (*pair_scratch)(const PairTask&);

@@ -1,4 +1,4 @@
-// Passes over tiles of inner products that BLAS made: the profile, or weights of pairs.
+// A pass over tiles of inner products that BLAS made: the profile.
 #pragma once
 
 #include <algorithm>
@@ -11,7 +11,6 @@
 namespace MERCER_ISA {
 
 using mercer::TransformTask;
-using mercer::WeighTask;
 
 // The variable of the profile for a part of a row of inner products; what is beyond is zero.
 template <class T>
@@ -43,35 +42,6 @@ template <class T> void transform(const TransformTask<T>& task) {
             evaluate(task.tape, u, variable(task, row, first, length, u));
             std::memcpy(task.values + row * task.stride + first, u, length * sizeof(T));
         }
-}
-
-// Slopes times the coefficients of pairs, in place, and the sums over rows of both weights.
-template <class T> void weigh_pairs(const WeighTask<T>& task) {
-    constexpr std::size_t piece = 32 * lanes<T>;
-    alignas(64) T at[mercer::max_slots][2][piece];
-    Slots<T, 1> slots;
-    for (int i = 0; i < mercer::max_slots; ++i)
-        for (int t = 0; t < 2; ++t) slots.at[i][t] = at[i][t];
-    const int result = task.tile.tape.result;
-    for (std::size_t first = 0; first < task.tile.columns; first += piece) {
-        const std::size_t length = std::min(piece, task.tile.columns - first);
-        double values[piece] = {}, slopes[piece] = {};
-        for (std::size_t row = 0; row < task.tile.rows; ++row) {
-            std::fill(at[0][1], at[0][1] + piece, T(1));
-            run<T, 1>(task.tile.tape, slots, variable(task.tile, row, first, length, at[0][0]));
-            const T* pair = task.pair + row * task.pair_stride + first;
-            T* to = task.tile.values + row * task.tile.stride + first;
-            for (std::size_t i = 0; i < length; ++i) {
-                values[i] += static_cast<double>(at[result][0][i] * pair[i]);
-                to[i] = at[result][1][i] * pair[i];
-                slopes[i] += static_cast<double>(to[i]);
-            }
-        }
-        for (std::size_t i = 0; i < length; ++i) {
-            task.values[first + i] += values[i];
-            task.slopes[first + i] += slopes[i];
-        }
-    }
 }
 
 }  // namespace MERCER_ISA

@@ -18,6 +18,7 @@ from mercer._array import (
     non_negative,
     positive,
     positive_int,
+    positive_length,
     real,
 )
 
@@ -349,3 +350,13 @@ def test_types_are_named():
         instance(mc.Gaussian, mc.Kernel, "kernel")
     with pytest.raises(mc.InputError, match="psi must be an Element, got int"):
         instance(3, mc.Element, "psi")
+
+
+def test_the_limits_of_lengths_are_allowed():
+    for limit in (1e75, 1e150):
+        for number in (limit, 1 / limit, 1.0):
+            assert positive_length(number, "length", limit) == number
+        for number in (1.01 * limit, 0.99 / limit):
+            with pytest.raises(mc.InputError, match="rescale"):
+                positive_length(number, "length", limit)
+    assert mc.Gaussian(1e-75)([[0.0]]) == 1.0

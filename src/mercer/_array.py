@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from mercer.exceptions import InputError
 
-T = TypeVar("T")
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 
 _FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
@@ -199,15 +198,24 @@ def positive_int(value: Any, name: str) -> int:
     """Return value as an int of at least one."""
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
         raise InputError(f"{name} must be an integer >= 1, got {value!r}")
+    if value > _EXACT_INTEGERS:
+        raise InputError(f"{name} must be at most 2**53, got {value}")
     return int(value)
 
 
-def instance(value: Any, kind: type[T], name: str) -> T:
+def instance(value: Any, kind: type[Any], name: str) -> Any:
     """Return the value if it is of this type."""
     if not isinstance(value, kind):
         article = "an" if kind.__name__[0] in "AEIOU" else "a"
         raise InputError(f"{name} must be {article} {kind.__name__}, got {type(value).__name__}")
     return value
+
+
+def one_of(value: Any, choices: tuple[str, ...], name: str) -> str:
+    """Return value if it is one of the choices."""
+    if not isinstance(value, str) or value not in choices:
+        raise InputError(f"{name} must be one of {', '.join(map(repr, choices))}, got {value!r}")
+    return str(value)
 
 
 def frozen(array: Array) -> Array:
@@ -228,7 +236,7 @@ def namespace(*arrays: Any) -> Any:
 
 def _as_float(X: Any, name: str) -> Array:
     if type(X) is np.ndarray and X.dtype in _FLOATS:
-        return X
+        return X if X.flags.aligned else X.copy()
     X = unmasked(X, name)
     check_frame(X, name)
     try:
@@ -239,7 +247,7 @@ def _as_float(X: Any, name: str) -> Array:
         array = X.to_numpy(dtype=np.float64, na_value=np.nan)
     kind = array.dtype.kind
     if array.dtype in _FLOATS:
-        return array
+        return array if array.flags.aligned else array.copy()
     if kind in "biu":
         ends = (int(array.min()), int(array.max())) if array.size and kind in "iu" else (0,)
         if max(map(abs, ends)) > _EXACT_INTEGERS:
@@ -298,6 +306,6 @@ def _as_sparse_points(X: Any, name: str) -> Any:
     _check_nonempty(csr.shape, name)
     data = _as_float(csr.data, name)
     _check_finite(data, name)
-    if data is not csr.data:
+    if data.dtype != csr.dtype:
         csr = csr.astype(np.float64)
     return csr

@@ -6,6 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+from mercer.exceptions import InputError
+
 
 @dataclass(frozen=True)
 class Step:
@@ -34,3 +36,9 @@ class Step:
 
 
 Callback: TypeAlias = Callable[[Step], Any]
+
+
+def check_callback(callback: Any) -> None:
+    """Raise unless this is a function or None."""
+    if callback is not None and not callable(callback):
+        raise InputError(f"callback must be a function or None, got {type(callback).__name__}")

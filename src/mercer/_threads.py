@@ -63,14 +63,16 @@ def map_threads(function: Callable[[T], R], items: Sequence[T]) -> list[R]:
     the number of threads. A nested call runs inline: the pool never waits for itself.
     """
     threads = min(thread_count(), len(items))
-    if getattr(_inside, "worker", False):
+    if getattr(_inside, "stop", None) is not None:
         return [function(item) for item in items]
     if threads <= 1:
         with single_threaded_blas() if thread_count() == 1 else nullcontext():
             return [function(item) for item in items]
 
+    stop = threading.Event()
+
     def run(item: T) -> R:
-        _inside.worker = True
+        _inside.stop = stop
         return function(item)
 
     with single_threaded_blas():
@@ -80,9 +82,21 @@ def map_threads(function: Callable[[T], R], items: Sequence[T]) -> list[R]:
         try:
             return [future.result() for future in futures]
         finally:
+            stop.set()
             for future in futures:  # after an error or an interrupt nothing is left running
                 future.cancel()
             wait(futures)
+
+
+def stop_if_interrupted() -> None:
+    """Raise where a long task should end; the compiled core calls this now and then.
+
+    On the main thread, calling any Python function runs the handlers of signals. A task on the pool
+    ends when `map_threads` has.
+    """
+    stop = getattr(_inside, "stop", None)
+    if stop is not None and stop.is_set():
+        raise KeyboardInterrupt
 
 
 def interruptible(function: Callable[..., R], matrix: Any, *arguments: Any) -> R:

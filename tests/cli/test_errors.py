@@ -65,6 +65,11 @@ def test_usage(words, parts, run, files):
     assert not (folder / "out.csv").exists()
 
 
+def test_devices_are_not_read(run, tmp_path):
+    (tmp_path / "t.csv").symlink_to("/dev/zero")
+    refused(run("denoise", "t.csv", "-o", "out.csv"), 2, "cannot read t.csv")
+
+
 TABLES = {
     "empty": ("", "is empty"),
     "blank": ("\n\n", "is empty"),

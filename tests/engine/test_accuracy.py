@@ -155,3 +155,59 @@ def test_derivatives_of_two_clusters_far_apart(dtype, d, rng):
     assert np.all(np.abs(f.value - value) < tolerance * size)
     assert np.all(np.abs(f.gradient - first).max(axis=-1) < tolerance * size)
     assert np.all(np.abs(f.hessian - second).max(axis=(-1, -2)) < 10 * tolerance * size)
+
+
+# --- derivatives far from most of the points ------------------------------------------------------
+
+WIDER = mc.Gaussian(2**0.5)
+GAUSSIANS = {  # all of them exp(-r^2 / 2)
+    "one": mc.Gaussian(1.0),
+    "scaled": mc.Gaussian(0.5).transform(Scales([2.0] * 3)),
+    "two metrics": WIDER * WIDER.transform(Scales([1.0] * 3)),
+}
+
+
+def by_pairs(X, a, Y):
+    """Value, gradient and Hessian of sums of exp(-r^2 / 2), from differences."""
+    D = X[None] - Y[:, None]
+    w = a * np.exp(-(D**2).sum(axis=-1) / 2)
+    outer = D[..., :, None] * D[..., None, :] - np.eye(X.shape[1])
+    return w.sum(axis=1), (w[..., None] * D).sum(axis=1), (w[..., None, None] * outer).sum(axis=1)
+
+
+@pytest.mark.parametrize("engine_name", [None, "blocked"])
+@pytest.mark.parametrize("far", [1e6, 1e9, 1e12])
+@pytest.mark.parametrize("which", ["one outlier", "two clusters"])
+@pytest.mark.parametrize("name", GAUSSIANS)
+def test_derivatives_beside_points_far_away(name, which, far, engine_name, rng):
+    """Moments about one centre cancel: a Hessian was off by hundreds."""
+    kernel = GAUSSIANS[name]
+    X, a = rng.normal(size=(60, 3)), rng.normal(size=60)
+    X[: 1 if which == "one outlier" else 30] += far
+    Y = np.concatenate([X[:3], X[-8:]]) + 0.25
+    value, gradient, hessian = by_pairs(X, a, Y)
+    for paired in (False, True):
+        coef = Dense(np.repeat(a[:, None], len(Y), axis=1) if paired else a[:, None])
+        for shifted in (False, True):
+            with mc.options(engine=engine_name):
+                f = engine.fields(
+                    kernel.program, X, Y, coef, order=2, paired=paired, shifted=shifted
+                )
+            f = f if paired else f.only_element()
+            scale = np.exp(f.shift)
+            np.testing.assert_allclose(f.value * scale, value, atol=1e-9)
+            np.testing.assert_allclose(f.gradient * scale[:, None], gradient, atol=1e-9)
+            np.testing.assert_allclose(f.hessian * scale[:, None, None], hessian, atol=1e-6)
+
+
+@pytest.mark.parametrize("engine_name", [None, "blocked"])
+@pytest.mark.parametrize("r", [1e-11, 5e-8, 1e-5, 1e-3])
+def test_derivatives_beside_a_cusp(r, engine_name, rng):
+    """A Hessian 5e-8 lengths from a point had the wrong sign."""
+    P = rng.normal(size=9)
+    y = P[3] + r
+    k = np.exp(-np.abs(y - P))
+    psi = mc.Element(mc.Laplace(1.0), P[:, None], np.ones(9))
+    with mc.options(engine=engine_name):
+        np.testing.assert_allclose(psi.gradient([[y]]), [[(k * np.sign(P - y)).sum()]], rtol=1e-5)
+        np.testing.assert_allclose(psi.hessian([[y]]), [[[k.sum()]]], rtol=1e-4)

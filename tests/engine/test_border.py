@@ -1,11 +1,14 @@
 """The border of the compiled core: what does not fit is refused, and nothing crashes."""
 
+import threading
+
 import numpy as np
 import pytest
 
 import mercer as mc
 from mercer.engine._compiled import core
 from mercer.engine.programs._tape import _OPS
+from mercer.engine.sums import _choice
 from tests.engine.isas import ISAS, compiled, core_program, each_isa, forced
 
 pytestmark = compiled
@@ -31,6 +34,14 @@ def program(dtype, points):
     return made
 
 
+def unaligned(array):
+    """The same numbers, one byte off where the processor wants them."""
+    out = np.empty(array.nbytes + 1, np.uint8)[1:].view(array.dtype).reshape(array.shape)
+    out[...] = array
+    assert not out.flags.aligned
+    return out
+
+
 def unfit(array):
     """The array in every type and layout that the core does not read."""
     other = "float64" if array.dtype == np.float32 else "float32"
@@ -45,6 +56,7 @@ def unfit(array):
         array[::-1],
         array[:, 0],
         array[None],
+        unaligned(array),
         array.tolist(),
         None,
     ]
@@ -197,6 +209,94 @@ def test_functions_that_do_not_fit(name, dtype):
             run(array, np.empty(8, dtype), "")
         with pytest.raises(TypeError):
             run(x, array, "")
+
+
+def test_unaligned_tiles_sums_and_letters_are_refused(points, dtype):
+    profile, square = core().Profile(STEPS, 1, ""), np.zeros((10, 10), dtype)
+    norms = np.ones(10, dtype)
+    for call in (
+        lambda: profile.values(unaligned(square)),
+        lambda: profile.values(square, unaligned(norms), norms),
+        lambda: core().coordinate_sums(0, unaligned(points), points, square, ""),
+        lambda: core().coordinate_sums(0, points, points, unaligned(square), ""),
+        lambda: getattr(core(), "exp" + dtype[-2:])(unaligned(norms), norms, ""),
+    ):
+        with pytest.raises(ValueError, match="aligned"):
+            call()
+    letters, start = np.zeros(4, np.int32), np.array([0, 4])
+    for wrong in ((unaligned(letters), start), (letters, unaligned(start))):
+        with pytest.raises(ValueError, match="aligned"):
+            core().subsequence_diagonal(*wrong, 2, 0.5, np.empty(1), "")
+
+
+def test_unaligned_points_and_coefficients_are_copied(points):
+    for k in (mc.Gaussian(1.0), mc.kernels.ChiSquare()):
+        X = np.abs(points)
+        np.testing.assert_array_equal(k(unaligned(X)), k(X))
+        a = np.ones(10, points.dtype)
+        there = mc.Element(k, unaligned(X), unaligned(a))(unaligned(X))
+        np.testing.assert_array_equal(there, mc.Element(k, X, a)(X))
+
+
+def test_more_columns_than_scratch_memory_is_made_for(dtype):
+    """Products of sizes would leave 32 bits, and the memory of a panel would be gigabytes."""
+    many, few = np.zeros((1, core().MAX_COLUMNS + 1), dtype), np.zeros((1, 2), dtype)
+    with pytest.raises(ValueError, match="too many columns"):
+        core_program(dtype, many, STEPS, 1, 2, "")
+    with pytest.raises(ValueError, match="not too many"):
+        core_program(dtype, few, STEPS, 1, 2, "").set_coef(0, many)
+    with mc.options(engine="native"), pytest.raises(mc.InputError, match="use options"):
+        mc.Gaussian(1.0)(many)
+    for k, value in ((mc.Gaussian(1.0), 1.0), (mc.Laplace(1.0), 1.0), (mc.Linear(), 0.0)):
+        assert k(many) == value
+        assert mc.Element(k, many, [2.0])(many) == 2 * value
+        if k != mc.Laplace(1.0):
+            assert not mc.Element(k, many, [2.0]).gradient(many).any()
+
+
+def test_many_elements_are_summed_in_parts(dtype, monkeypatch, rng):
+    monkeypatch.setattr(_choice, "_VALUE_COLUMNS", 64)
+    X, A = rng.normal(size=(3, 2)).astype(dtype), rng.normal(size=(3, 1000)).astype(dtype)
+    psi = mc.Element(mc.Gaussian(1.0), X, A)
+    expected = mc.Gaussian(1.0)(X).astype(float) @ A.astype(float)
+    np.testing.assert_allclose(psi(X), expected, rtol=1e-5 if dtype == "float32" else 1e-13)
+
+
+def test_sums_of_many_columns_are_sums_of_short_sums(rng):
+    """float32 coordinates: the error must not grow like their number."""
+    X = rng.normal(size=(20, 900)).astype("float32")
+    X[10:] = X[:10] + np.float32(0.01) * rng.normal(size=(10, 900)).astype("float32")
+    exact = np.sqrt(((X[:, None].astype(float) - X[None].astype(float)) ** 2).sum(axis=-1))
+    got = mc.Element(mc.Laplace(30.0), X, np.eye(20, dtype="float32"))(X)
+    np.testing.assert_allclose(got, np.exp(-exact / 30.0), rtol=1e-6)
+
+
+def test_coefficients_may_be_set_while_sums_run(dtype, rng):
+    """Those that a sum began with stay until it ends."""
+    X = rng.normal(size=(4000, 3)).astype(dtype)
+    program = core_program(dtype, X, STEPS, 1, 2, "")
+    one, two = (np.full((4000, 8), c, dtype) for c in (1.0, 2.0))
+    program.set_coef(0, one)
+    single = np.empty((500, 8))
+    program.sums(X[:500], [single])
+    outs = [np.empty((500, 8)) for _ in range(20)]
+    ends = threading.Event()
+
+    def sums():
+        for out in outs:
+            program.sums(X[:500], [out])
+        ends.set()
+
+    worker = threading.Thread(target=sums)
+    worker.start()
+    while not ends.is_set():
+        program.set_coef(0, two)
+        program.set_coef(0, one)
+    worker.join()
+    for out in outs:
+        factor = out[0, 0] / single[0, 0]
+        assert round(factor) in (1, 2)
+        np.testing.assert_allclose(out, round(factor) * single, rtol=1e-5)
 
 
 def test_an_instruction_set_that_is_not_there(points):

@@ -128,3 +128,27 @@ def test_smooth_profiles_at_their_points(name):
     assert f.cusp is None
     np.testing.assert_allclose(f.gradient[0, 0], c.terms[1][0, 0], atol=1e-11)
     np.testing.assert_allclose(f.hessian[0, 0], c.terms[2][0, 0], atol=1e-10)
+
+
+PRODUCTS = [
+    mc.kernels.NegativeDistance(1.0) * mc.Laplace(1.0),
+    mc.kernels.NegativeDistance(0.5) * mc.Laplace(1.0),
+    mc.kernels.NegativeDistance(1.0) * mc.Laplace(1.0) * mc.Gaussian(2.0),
+    mc.kernels.NegativeDistance(1.0) * mc.Laplace(1.0) + mc.Gaussian(2.0),
+    mc.kernels.NegativeDistance(1.0) * mc.Laplace(1.0).transform(mc.Scales([1.0, 2.0])),
+]
+
+
+@pytest.mark.parametrize("engine_name", [None, "blocked"])
+@pytest.mark.parametrize("kernel", PRODUCTS, ids=repr)
+def test_slopes_that_are_zero_times_infinity_at_a_point(kernel, engine_name, rng):
+    """The term of the point itself is left out, as for every cusp."""
+    X, a = rng.normal(size=(6, 2)), rng.normal(size=6)
+    with mc.options(engine=engine_name):
+        gradient = mc.Element(kernel, X, a).gradient(X)
+        for j in range(6):
+            others = np.arange(6) != j
+            rest = mc.Element(kernel, X[others], a[others]).gradient(X[j : j + 1])
+            np.testing.assert_allclose(gradient[j], rest[0], rtol=1e-10, atol=1e-12)
+        assert np.isfinite(kernel.gradient(X, X)).all()
+    assert any(kernel.program.cusps)

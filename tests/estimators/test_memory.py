@@ -29,7 +29,7 @@ for name in sys.argv[3:]:
 """
 NAMES = (
     "KernelDensity", "KernelPCA", "KernelNovelty", "Nystroem", "RandomFeatures", "KernelDenoiser",
-    "KernelImputer",
+    "KernelImputer", "MeanShift",
 )  # fmt: skip
 
 

@@ -184,3 +184,27 @@ def test_missing_values_point_to_the_imputer(cls):
 def test_flags_are_true_or_false(model):
     with pytest.raises(mc.InputError, match="must be True or False"):
         model.fit(rows())
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        estimators.KernelNovelty(kernel=np.zeros((2, 2))),
+        estimators.KernelDenoiser(kernel=np.zeros((2, 2))),
+        estimators.Nystroem(rule=np.zeros((2, 2)), n_components=5),
+        estimators.KernelPCA(np.zeros((2, 1)), n_landmarks=2),
+        estimators.KernelDenoiser(np.zeros((2, 1)), n_landmarks=2),
+    ],
+    ids=lambda model: type(model).__name__,
+)
+def test_arrays_are_no_parameters(model):
+    with pytest.raises(mc.InputError, match=r"must be|must lie"):
+        model.fit(rows())
+
+
+def test_features_that_leave_the_range_of_float32_are_refused():
+    X = np.linspace(-1.0, 1.0, 5)[:, None].astype(np.float32)
+    model = estimators.Nystroem(mc.kernels.Exponential(0.01), 5, random_state=0)
+    with pytest.raises(mc.InputError, match="float64"):
+        model.fit_transform(1.5 * X)
+    assert np.isfinite(model.fit_transform(1.5 * X.astype(np.float64))).all()

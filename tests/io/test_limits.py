@@ -204,3 +204,8 @@ def test_very_many_members(large, path):
         end = wide + b"PK\6\7" + bytes(16) + b"PK\5\6" + 12 * b"\xff" + bytes(6)
     path.write_bytes(directory + end)
     refused_in_little_memory(path, "too many members")
+
+
+def test_devices_without_an_end():
+    with pytest.raises(mc.InputError, match="not written by mercer"):
+        load("/dev/zero")

@@ -421,3 +421,9 @@ def test_a_linear_kernel_does_not_claim_to_have_converged_far_from_its_minimum()
     """The size of the gradient overflowed, so that any gradient was small against it."""
     back = mc.preimage(mc.Element(mc.Linear(), [[1.0]], [1e200]))
     assert not back.ok[0] or abs(back.points[0, 0] / 1e200 - 1.0) < 1e-6
+
+
+def test_points_at_the_end_of_the_range_of_numbers():
+    back = mc.preimage(mc.mean_embedding(mc.Gaussian(1.0), [[0.0], [1e149]]))
+    assert back.ok.all()
+    assert back.points[0, 0] in (0.0, 1e149)

@@ -564,9 +564,26 @@ def test_operators_at_any_scale():
         (lambda: mc.Element(mc.Gaussian(), [[0.0]], [1.0]) / 0.0, "division"),
         (lambda: mc.Subspace.span(3.0, mc.feature(mc.Gaussian(), [[0.0]])), "origin must be"),
         (lambda: mc.Subspace.span(mc.mean_embedding(mc.Gaussian(), [[0.0]]), 3.0), "a batch"),
-        (lambda: mc.space.tensor(1.0, 2.0), "an Element is needed"),
+        (lambda: mc.space.tensor(1.0, 2.0), "u must be an Element"),
     ],
 )
 def test_wrong_types_are_told(wrong, message):
     with pytest.raises(mc.InputError, match=message):
         wrong()
+
+
+def test_overflow_is_told_and_not_warned_of():
+    k, X = mc.Polynomial(100, 1.0, 1.0), np.array([[1e10], [2e10]])
+    psi, big = mc.Element(k, X, [1.0, -1.0]), mc.Element(mc.Gaussian(), X, [1.7e308, 0.0])
+    for wrong in (psi.norm, mc.feature(k, X).norm, lambda: mc.preimage(psi)):
+        with pytest.raises(mc.InputError, match="overflow; scale the data down"):
+            wrong()
+    twice = np.full((2, 2), 1e300)
+    for wrong in (
+        lambda: big + big,
+        lambda: big * 2.0,
+        lambda: (mc.feature(k, X) * 1e300).combine(twice),
+        lambda: mc.Element(k, X, twice).combine(twice),
+    ):
+        with pytest.raises(mc.InputError, match="coefficients overflow; scale the element down"):
+            wrong()

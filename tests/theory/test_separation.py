@@ -128,3 +128,10 @@ def test_points_that_are_not_vectors_are_refused():
         is_characteristic(mc.Precomputed(np.eye(3)), 1)
     with pytest.raises(mc.InputError, match="dim"):
         is_characteristic(mc.Gaussian(1.0), 0)
+
+
+def test_huge_degrees_have_no_witness():
+    """Its elements are polynomials, of a degree beyond any list of points."""
+    found = mc.theory.is_characteristic(mc.kernels.Polynomial(1_000_000), 10)
+    assert found.holds is False
+    assert found.witness is None

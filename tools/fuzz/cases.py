@@ -74,7 +74,7 @@ def _arguments(draw: Draw, target: Any) -> str:
     for parameter in inspect.signature(target).parameters.values():
         if parameter.default is parameter.empty:
             positional.append(draw.argument(parameter, target))
-        elif parameter.name == "random_state" or draw.random.random() < 0.25:
+        elif parameter.name in ("random_state", "max_boxes") or draw.random.random() < 0.25:
             named.append(f"{parameter.name}={draw.argument(parameter, target)}")
     return "".join(f", {text}" for text in [*positional, *named])
 
@@ -85,7 +85,7 @@ def _call(random: Random) -> str:
 
 
 def _estimator(random: Random) -> str:
-    name, target = random.choice([t for t in targets() if ".estimators." in t[0]])
+    name, target = random.choice([t for t in targets() if hasattr(t[1], "fit")])
     draw = Draw(random, random.choice([0.03, 0.15]))
     model = f"{name}({_arguments(draw, target)[2:]})"
     return f"fit_and_use({model}, {draw.points()}, {draw.points()})\n"

@@ -147,7 +147,7 @@ def check_exists(path: Path) -> None:
 def _check_readable(path: Path) -> None:
     check_exists(path)
     suffix = path.suffix.lower()
-    if path.is_dir() or suffix in _FILES:
+    if path.is_dir() or (suffix in _FILES and not path.is_char_device()):
         return
     if suffix in SUFFIXES:
         raise UsageError(f"{path} is one image; give a folder, in which each image is a row")

@@ -102,9 +102,8 @@ class KernelDenoiser(OneToOneFeatureMixin, FloatTransformerMixin, SubspaceEstima
 
         With `sample_weight`, a weight of 2 is the same as repeating the row; y is ignored.
         """
-        if self.kernel == "precomputed" or (
-            isinstance(self.kernel, Kernel) and not self.kernel.domain.is_vector
-        ):
+        precomputed = isinstance(self.kernel, str) and self.kernel == "precomputed"
+        if precomputed or (isinstance(self.kernel, Kernel) and not self.kernel.domain.is_vector):
             raise InputError(
                 f"kernel={self.kernel!r}: only vectors have noise to take out; KernelPCA has an "
                 "inverse_transform for other points"

@@ -40,7 +40,7 @@ class _KernelFeatures(ClassNamePrefixFeaturesOutMixin, FloatTransformerMixin, Ke
         """Return the features z(x_i), dense, shape (m, r); float32 for float32 points."""
         check_is_fitted(self)
         X = check_rows(self, X, reset=False)
-        return self._features(X).astype(float_type(X), copy=False)
+        return _in_type_of(X, self._features(X))
 
     def inverse_transform(self, Z: Any) -> Array:
         """Return points for features, x = intercept + B'z, by the ridge regression of `fit`."""
@@ -142,7 +142,7 @@ class Nystroem(_KernelFeatures):
     def fit_transform(self, X: Any, y: Any = None) -> Array:
         """Fit, and return the features of the training points, which `fit` computes anyway."""
         X = check_rows(self, X, reset=True)
-        Z = self._fit(X).astype(float_type(X), copy=False)
+        Z = _in_type_of(X, self._fit(X))
         Z.flags.writeable = True  # it is not shared
         return Z
 
@@ -179,7 +179,7 @@ class Nystroem(_KernelFeatures):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse &= self.rule != "kmeans"
+        tags.input_tags.sparse &= not (isinstance(self.rule, str) and self.rule == "kmeans")
         return tags
 
 
@@ -259,3 +259,12 @@ class RandomFeatures(_KernelFeatures):
 
     def _features(self, X: Any) -> Array:
         return self.map_(X)
+
+
+def _in_type_of(X: Any, Z: Array) -> Array:
+    """Features in the precision of the rows."""
+    with np.errstate(over="ignore"):
+        out = Z.astype(float_type(X), copy=False)
+    if out.dtype == np.float32 and not np.isfinite(out).all():
+        raise InputError("features are too large for float32; give rows as float64")
+    return out

@@ -127,10 +127,11 @@ def is_auto(parameter: Any) -> bool:
 def set_kernel_tags(tags: Any, kernel: Any) -> None:
     """Tell scikit-learn which matrices an estimator with this kernel takes."""
     domain = kernel.domain if isinstance(kernel, Kernel) else None
-    histogram = kernel == "chi2" or isinstance(domain, NonNegative)
+    named = kernel if isinstance(kernel, str) else None
+    histogram = named == "chi2" or isinstance(domain, NonNegative)
     tags.input_tags.sparse = not histogram
     tags.input_tags.positive_only = histogram
-    tags.input_tags.pairwise = isinstance(kernel, str) and kernel == "precomputed"
+    tags.input_tags.pairwise = named == "precomputed"
     if domain is not None and not domain.is_vector:
         tags.input_tags.two_d_array = tags.input_tags.sparse = False
 

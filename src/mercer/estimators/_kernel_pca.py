@@ -17,7 +17,12 @@ from mercer.estimators._validation import check_flags, check_weights, float_type
 from mercer.exceptions import InputError
 from mercer.kernels import Precomputed
 from mercer.methods import kernel_pca
-from mercer.methods.pca._kernel_pca import LandmarkScatter, fit_inverse, reconstruct
+from mercer.methods.pca._kernel_pca import (
+    LandmarkScatter,
+    check_number,
+    fit_inverse,
+    reconstruct,
+)
 from mercer.space import Subspace, feature
 
 _MANY = 10_000  # rows whose Gram matrix fits in memory (800 MB); for all components of more rows
@@ -118,6 +123,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, FloatTransformerMixin, Subspace
         With `sample_weight`, a weight of 2 is the same as repeating the row; y is ignored.
         """
         check_flags(self, "whiten")
+        check_number(self.n_components)
         self.__dict__.pop("_sums", None)  # of an earlier fit
         with self._threads():
             X, weights = self._training_rows(X, sample_weight)

@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.base import ClusterMixin
 from sklearn.utils.validation import check_is_fitted
 
-from mercer._array import Array, Points, as_points, positive_int
+from mercer._array import Array, Points, as_points, one_of, positive_int
 from mercer._status import Status
 from mercer.estimators._base import KernelEstimator
 from mercer.estimators._kernel_parameter import density_kernel, is_auto
@@ -137,8 +137,7 @@ class MeanShift(ClusterMixin, KernelEstimator):  # type: ignore[misc]
         sample_weight : array_like of shape (n,), optional
             A weight of 2 is the same as repeating the row. Rows of weight 0 are only labelled.
         """
-        if self.labels not in _LABELS:
-            raise InputError(f"labels must be one of {_LABELS}, got {self.labels!r}")
+        one_of(self.labels, _LABELS, "labels")
         positive_int(self.min_bin_freq, "min_bin_freq")
         positive_int(self.min_cluster_size, "min_cluster_size")
         X = check_rows(self, X, reset=True)

@@ -229,7 +229,7 @@ class _Reader:
 def _check_directory(file: BinaryIO, size: int) -> None:
     """Refuse a list of very many members before `zipfile` reads it."""
     file.seek(max(0, size - 98))
-    end = file.read()  # the last two records are 20 and 22 bytes long; for large files 56 before
+    end = file.read(98)  # the last two records are 20 and 22 bytes long; for large files 56 before
     length = int.from_bytes(end[-10:-6], "little")
     if end[-42:-38] == b"PK\6\7":
         length = int.from_bytes(end[-58:-50], "little")

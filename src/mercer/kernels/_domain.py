@@ -18,7 +18,7 @@ _SQUARED_NORM = Program((Dot(),), Var(0))
 
 def optional_domain(on: Any, name: str) -> Domain | None:
     """A domain, or None."""
-    return None if on is None else instance(on, Domain, name)  # type: ignore[type-abstract]
+    return None if on is None else instance(on, Domain, name)
 
 
 class Domain(ABC):

@@ -74,18 +74,17 @@ class Flags:
 
     def times(self, other: Flags, *, same_kind: bool, constant: bool, stationary: bool) -> Flags:
         """The flags of a product; `constant` when one factor is a positive constant."""
-        monotone = _both(self.completely_monotone, other.completely_monotone)
-        monotone = monotone if same_kind else None
-        convex = monotone or (_both(self.convex_profile, other.convex_profile) and constant)
-        both_pd = (self.is_positive_definite and other.is_positive_definite) or False
-        definiteness = Definiteness.POSITIVE if both_pd else Definiteness.UNKNOWN
-        if constant:
-            definiteness = _sum_definiteness(self.definiteness, other.definiteness)
+        monotone = same_kind and self.completely_monotone and other.completely_monotone
+        convex = monotone or (constant and self.convex_profile and other.convex_profile)
+        both_pd = bool(self.is_positive_definite and other.is_positive_definite)
+        definiteness = _sum_definiteness(self.definiteness, other.definiteness)
+        if not constant and not both_pd:
+            definiteness = Definiteness.UNKNOWN
         carries = constant or (both_pd and stationary)
         return Flags(
             definiteness,
             convex or None,
-            monotone,
+            monotone or None,
             # the spectral measure of a product is a convolution: full support carries over
             (carries and (self.characteristic or other.characteristic)) or None,
             (carries and (self.universal or other.universal)) or None,

@@ -70,7 +70,7 @@ class Kernel(Parametrized, ABC):
     def _made_of(self, *kernels: Kernel) -> None:
         """Note how deep kernels are nested, and how many there are (repeated ones each time)."""
         for k in kernels:
-            instance(k, Kernel, f"what {type(self).__name__} is made of")  # type: ignore[type-abstract]
+            instance(k, Kernel, f"what {type(self).__name__} is made of")
         depth, size = 1 + max(k._depth for k in kernels), sum(k._size for k in kernels)
         if depth > _DEEPEST:
             raise InputError(

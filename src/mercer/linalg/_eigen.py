@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from mercer._array import Array, frozen, positive, positive_int
-from mercer._progress import Callback, Step
+from mercer._array import Array, frozen, one_of, positive, positive_int
+from mercer._progress import Callback, Step, check_callback
 from mercer._random import as_generator
 from mercer._status import Status
 from mercer._threads import single_threaded_blas
@@ -17,7 +17,7 @@ from mercer.exceptions import InputError
 from mercer.kernels import Definiteness, Kernel
 from mercer.linalg._blocked_products import matmul
 from mercer.linalg._dense import EPS, all_pairs, check_finite, largest_pairs
-from mercer.linalg._inputs import check_callback, one_of, refuses_overflow
+from mercer.linalg._inputs import refuses_overflow
 from mercer.linalg._lanczos import BlockLanczos, Sizes
 from mercer.linalg._operator import GramOperator
 

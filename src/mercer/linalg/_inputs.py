@@ -53,12 +53,6 @@ def double_points(kernel: Kernel, X: Any, name: str = "X") -> Any:
     return as_float64(kernel.points(X, name).array)
 
 
-def check_callback(callback: Any) -> None:
-    """Raise unless this is a function or None."""
-    if callback is not None and not callable(callback):
-        raise InputError(f"callback must be a function or None, got {type(callback).__name__}")
-
-
 def as_columns(B: Any, n: int, name: str = "B") -> tuple[Array, bool]:
     """A finite float64 (n, b) matrix, and whether it was a single vector."""
     try:
@@ -90,10 +84,3 @@ def require_definite(kernel: Kernel, what: str) -> None:
         raise InputError(
             f"{what} needs a positive definite kernel, but {kernel!r} is {kind.name.lower()}"
         )
-
-
-def one_of(value: Any, choices: tuple[str, ...], name: str) -> str:
-    """Return value if it is one of the choices."""
-    if not isinstance(value, str) or value not in choices:
-        raise InputError(f"{name} must be one of {', '.join(map(repr, choices))}, got {value!r}")
-    return str(value)

@@ -15,6 +15,7 @@ from mercer._array import (
     check_same_columns,
     frozen,
     is_sparse,
+    one_of,
     positive,
     positive_int,
 )  # fmt: skip
@@ -26,7 +27,7 @@ from mercer.exceptions import InputError
 from mercer.kernels import Kernel
 from mercer.linalg._blocked_products import blocks
 from mercer.linalg._dense import EPS, check_finite, independent
-from mercer.linalg._inputs import double_points, one_of, refuses_overflow, require_definite
+from mercer.linalg._inputs import double_points, refuses_overflow, require_definite
 from mercer.linalg._pivoted_cholesky import INDEFINITE, pivoted_cholesky
 
 _RULES = ("uniform", "kmeans", "leverage", "pivoted")

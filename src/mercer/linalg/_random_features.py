@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 
 from mercer import engine
-from mercer._array import Array, check_same_columns, frozen, positive_int
+from mercer._array import Array, check_same_columns, frozen, one_of, positive_int
 from mercer._random import as_generator
 from mercer.engine import SingleFeatures, n_rows, pieces
 from mercer.exceptions import InputError, UnavailableError
 from mercer.kernels import Kernel, SpectralMeasure
 from mercer.kernels._measures import Convolution, LinearImage, Mixture, ScaleMixture
-from mercer.linalg._inputs import check_kernel, one_of
+from mercer.linalg._inputs import check_kernel
 
 _ENTRIES = 1 << 21  # of the pairs of rows that are compared at once, 16 MB
 _KINDS = ("plain", "orthogonal")

@@ -7,8 +7,17 @@ from typing import Any
 
 import numpy as np
 
-from mercer._array import Array, Points, as_points, is_sparse, non_negative, positive, positive_int
-from mercer._progress import Callback
+from mercer._array import (
+    Array,
+    Points,
+    as_points,
+    is_sparse,
+    non_negative,
+    one_of,
+    positive,
+    positive_int,
+)
+from mercer._progress import Callback, check_callback
 from mercer._status import Status
 from mercer._threads import interruptible, single_threaded_blas
 from mercer.exceptions import InputError
@@ -16,7 +25,7 @@ from mercer.kernels import Kernel
 from mercer.linalg._blocked_products import matmul, transposed_matmul, triangular_factor
 from mercer.linalg._conjugate_gradients import ConjugateGradients, Product, relative
 from mercer.linalg._dense import NotDefiniteError, by_cholesky, by_eigen
-from mercer.linalg._inputs import as_columns, check_callback, one_of, refuses_overflow
+from mercer.linalg._inputs import as_columns, refuses_overflow
 from mercer.linalg._nystrom import Nystrom, nystrom
 from mercer.linalg._operator import GramOperator
 from mercer.linalg._pivoted_cholesky import PivotedCholesky, pivoted_cholesky

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from mercer._array import Array, is_sparse
+from mercer._array import Array, as_vector, is_sparse
 from mercer.engine import n_columns, n_rows
 from mercer.space._points import number_keys
 
@@ -30,7 +30,7 @@ def distinct_rows(X: Any, weights: Array | None = None) -> tuple[Any, Array]:
     depends neither on the order of X nor on the units of its columns; other points in the order of
     their keys. NaN equals NaN.
     """
-    raw = np.ones(n_rows(X)) if weights is None else np.asarray(weights, dtype=np.float64)
+    raw = np.ones(n_rows(X)) if weights is None else as_vector(weights, "weights", n_rows(X))
     _, first, group = np.unique(row_keys(X), return_index=True, return_inverse=True)
     mass = np.bincount(group, raw, len(first))
     present = np.flatnonzero(mass > 0.0)

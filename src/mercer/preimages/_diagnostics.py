@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from mercer import engine
-from mercer._array import Array
+from mercer._array import Array, as_vector, instance
 from mercer._config import options
 from mercer.exceptions import DerivativeError, InputError
 from mercer.preimages._objective import ElementSums, Nearest
@@ -135,10 +135,8 @@ def surrogate(psi: Element, at: Any) -> Surrogate:
     >>> q.is_minimum, q.minimiser.round(4)
     (True, array([0.5379]))
     """
-    at = np.asarray(at, dtype=float)
-    if at.ndim != 1:
-        raise InputError(f"at must be one point, of shape (d,), got shape {at.shape}")
-    program = psi.kernel.program
+    at = as_vector(at, "at").astype(float)
+    program = instance(psi, Element, "psi").kernel.program
     maps: Any = getattr(program.variables[0], "maps", ()) if program.variables else ()
     if program.kind not in ("radial", "dot") or maps:
         raise DerivativeError(
@@ -188,7 +186,7 @@ def is_majorised(psi: Element, at: Any, X: Any) -> Array:
 
 
 def _queries(psi: Element, X: Any) -> Any:
-    if psi.batch is not None:
+    if instance(psi, Element, "psi").batch is not None:
         raise InputError(f"one element is needed, not a batch of {psi.batch}; index it")
     return psi.queries(X)
 

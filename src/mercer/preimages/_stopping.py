@@ -157,7 +157,7 @@ class StoppingRule:
         """The limit of a radial kernel at infinity; 0 for those that grow with the distance."""
         if self.problem.program.kind != "radial":
             return 0.0
-        far = 1e75 * self.problem.extent[1]
+        far = min(1e75 * self.problem.extent[1], 1e150)  # its square is a number
         jet = engine.evaluate(self.problem.program.profile, [np.array([0.0, far**2])])
         top, limit = np.broadcast_to(np.asarray(jet.value, dtype=float), 2)
         return float(limit) if abs(limit) <= abs(top) else 0.0

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from mercer._array import Array, is_sparse
+from mercer._array import Array, instance, is_sparse
 from mercer.engine import (
     Coef,
     Distance,
@@ -71,7 +71,7 @@ def gradient_bound(psi: Element) -> Any:
     >>> round(mc.preimages.gradient_bound(psi), 6)
     0.466562
     """
-    program = psi.kernel.program
+    program = instance(psi, Element, "psi").kernel.program
     sup = _of_kind(program, lambda profile: largest_slope(profile, math.inf))
     if math.isinf(sup) and not math.isinf(slope_at_zero(program.profile)):
         sup = largest_slope(program.profile, _diameter(program, psi.points))
@@ -102,7 +102,8 @@ def lipschitz(psi: Element) -> Any:
     >>> round(mc.preimages.lipschitz(psi), 6)
     12.0
     """
-    return _scaled(psi, _of_kind(psi.kernel.program, largest_curvature), 2)
+    program = instance(psi, Element, "psi").kernel.program
+    return _scaled(psi, _of_kind(program, largest_curvature), 2)
 
 
 def hessian_lipschitz(psi: Element) -> Any:
@@ -134,7 +135,7 @@ def hessian_lipschitz(psi: Element) -> Any:
     >>> round(mc.preimages.hessian_lipschitz(psi), 1)
     33.2
     """
-    program = psi.kernel.program
+    program = instance(psi, Element, "psi").kernel.program
     sup = 0.0 if not program.variables else math.nan
     if program.kind == "radial":
         if psi.kernel.flags.completely_monotone:

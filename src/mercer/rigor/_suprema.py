@@ -73,7 +73,8 @@ def largest_slope(profile: Expr, high: float) -> float:
 def _eigenvalues(profile: Expr, r: Array) -> tuple[Array, Array]:
     """2 k' and 2 k' + 4 u k'', the eigenvalues of the Hessian at distance r."""
     _, first, second = _profile(profile, r * r, 2)
-    return 2.0 * first, 2.0 * first + 4.0 * r * (r * second)
+    with np.errstate(over="ignore", invalid="ignore"):
+        return 2.0 * first, 2.0 * first + 4.0 * r * (r * second)
 
 
 @lru_cache(maxsize=256)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from mercer import engine
-from mercer._array import Array, is_sparse
+from mercer._array import Array, instance, is_sparse
 from mercer.engine import Dense, Distance, Program, apply_all, as_float64
 from mercer.exceptions import DerivativeError, InputError
 from mercer.rigor._rounding import RowSums, row_sums
@@ -108,7 +108,7 @@ def weyl_test(psi: Element, X: Any) -> WeylTest:
 
 def prepared(psi: Element, X: Any) -> tuple[Element, Array]:
     """Everything in float64, dense queries, one per element of a batch."""
-    X = as_float64(psi.queries(X))
+    X = as_float64(instance(psi, Element, "psi").queries(X))
     X = X.toarray() if is_sparse(X) else X
     if psi.batch is not None and psi.batch != len(X):
         raise InputError(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -161,7 +163,8 @@ class Element:
         theirs: Any = other._spread(batch)
         if type(mine) is type(theirs) and equal_points(self.points, other.points):
             if isinstance(mine, Dense):
-                added: Coef = Dense(mine.array + theirs.array)
+                with _no_overflow():
+                    added: Coef = Dense(mine.array + theirs.array)
                 return Element(self.kernel, self.points, added, batch)
             if isinstance(mine, LowRank):
                 right = np.vstack([mine.right, theirs.right])
@@ -186,11 +189,13 @@ class Element:
         if isinstance(factor, Element | Kernel):
             return NotImplemented
         if np.ndim(factor) == 0:
-            scaled = self.coef.scale(real(factor, "the factor"))
+            c: Any = real(factor, "the factor")
         elif self.batch is None:
             raise InputError("a single element is multiplied by a single number")
         else:
-            scaled = self.coef.scale(as_vector(factor, "the factors", self.batch))
+            c = as_vector(factor, "the factors", self.batch)
+        with _no_overflow():
+            scaled = self.coef.scale(c)
         return Element(self.kernel, self.points, scaled, self.batch)
 
     __rmul__ = __mul__
@@ -214,7 +219,8 @@ class Element:
             raise InputError(f"weights must have one row per element of a batch, got {W.shape}")
         W = as_vector(W.reshape(-1), "weights").reshape(count, -1)
         batch = W.shape[1] if np.ndim(weights) == 2 else None
-        return Element(self.kernel, self.points, self.coef.combine(W), batch)
+        with _no_overflow():
+            return Element(self.kernel, self.points, self.coef.combine(W), batch)
 
     def merge(self) -> Element:
         """Return the same element with equal points merged and points of zero weight dropped."""
@@ -284,6 +290,16 @@ class Element:
         dim = n_columns(self.points)
         where = f" in {dim} dimensions" if dim else ""
         return f"<{what} of {self.kernel!r} on {n_rows(self.points)} points{where}>"
+
+
+@contextmanager
+def _no_overflow() -> Iterator[None]:
+    """Raise where coefficients leave the range of numbers."""
+    try:
+        with np.errstate(over="raise"):
+            yield
+    except FloatingPointError as error:
+        raise InputError("the coefficients overflow; scale the element down") from error
 
 
 def checked_points(kernel: Kernel, X: Any, name: str = "X") -> Points:

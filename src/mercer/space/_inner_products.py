@@ -10,6 +10,7 @@ import numpy as np
 from mercer import engine
 from mercer._array import Array
 from mercer.engine import Coef, Dense, Program, SingleFeatures, n_rows, pieces
+from mercer.exceptions import InputError
 
 _VALUES = 1 << 20  # values of a batch that are held at once
 
@@ -53,10 +54,13 @@ def squared_norms(program: Program, points: Any, coef: Coef) -> tuple[Array, Arr
         coef, size = scaled(coef, factor), size * factor
     squared = np.zeros(coef.shape[1])
     parts = blocks(points, coef)
-    for i, one in enumerate(parts):
-        for j, other in enumerate(parts[: i + 1]):
-            product = _paired(program, one, other)
-            squared += product if i == j else 2.0 * product
+    with np.errstate(over="ignore", invalid="ignore"):
+        for i, one in enumerate(parts):
+            for j, other in enumerate(parts[: i + 1]):
+                product = _paired(program, one, other)
+                squared += product if i == j else 2.0 * product
+    if not np.isfinite(squared).all():
+        raise InputError("kernel values at the points overflow; scale the data down")
     return squared, size**2, scale
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from mercer._array import Array, as_weights, real
+from mercer._array import Array, as_weights, instance, real
 from mercer.engine import pieces
 from mercer.exceptions import InputError
 from mercer.kernels import Kernel
@@ -112,7 +112,7 @@ def tensor(u: Element, v: Element) -> Operator:
     >>> float(A(mc.Element(l, [[3.0]], [1.0]))([[0.0]])[0])
     6.0
     """
-    u, v = _as_batch(u), _as_batch(v)
+    u, v = _as_batch(instance(u, Element, "u")), _as_batch(instance(v, Element, "v"))
     if len(u) != len(v):
         raise InputError(f"batches of {len(u)} and {len(v)} elements do not pair up")
     return Operator((_Term(u, v, np.ones(len(u))),))
@@ -156,8 +156,6 @@ def covariance(
 
 
 def _as_batch(psi: Element) -> Element:
-    if not isinstance(psi, Element):
-        raise InputError(f"an Element is needed, got {type(psi).__name__}")
     return psi if psi.batch is not None else Element(psi.kernel, psi.points, psi.coef, 1)
 
 

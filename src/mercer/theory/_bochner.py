@@ -127,7 +127,7 @@ def bochner_norm(
     inf
     """
     dim, rtol = positive_int(dim, "dim"), positive(rtol, "rtol")
-    instance(kernel, Kernel, "kernel")  # type: ignore[type-abstract]
+    instance(kernel, Kernel, "kernel")
     integrand = _Integrand(kernel, callable_function(transform, "transform"), dim)
     marks = as_vector(breaks, "breaks").astype(np.float64) if np.size(breaks) else np.empty(0)
     if np.any(marks <= 0):

@@ -79,7 +79,7 @@ def projective_conditions(kernel: Kernel, largest: float = 10.0) -> ProjectiveCo
     >>> mc.theory.projective_conditions(Falling(), 1.0).violated
     ("f'", "f' + t f''")
     """
-    instance(kernel, Kernel, "kernel")  # type: ignore[type-abstract]
+    instance(kernel, Kernel, "kernel")
     largest = positive_length(largest, "largest", limit=1e150)
     variables = kernel.program.variables
     if len(variables) != 1 or not isinstance(variables[0], Dot):

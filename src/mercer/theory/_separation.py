@@ -19,6 +19,8 @@ from mercer.engine.programs._expr import Add, Mul, Pow
 from mercer.exceptions import InputError, UnavailableError
 from mercer.kernels import Kernel, NegativeDistance, Product, Sum, Transformed
 
+_MOST_COLUMNS = 10_000  # for which matrices are decomposed
+_MOST_POINTS = 100_000  # in a witness
 _MOST_FACTORS = 8  # 2^8 points in a witness
 _LARGEST_DEGREE = 10_000  # a witness has more points than that
 
@@ -166,9 +168,11 @@ class _Term:
 
 def _by_terms(kernel: Kernel, dim: int) -> Separation | None:
     """What the structure of the kernel decides, of both properties alike."""
-    instance(kernel, Kernel, "kernel")  # type: ignore[type-abstract]
+    instance(kernel, Kernel, "kernel")
     if not kernel.domain.is_vector:
         raise InputError(f"{kernel!r} has points that are not vectors")
+    if dim > _MOST_COLUMNS:
+        raise InputError(f"dim must be at most {_MOST_COLUMNS}, got {dim}")
     terms = _terms(kernel, dim)
     blind = [_blind_direction(t.matrix, dim) for t in terms]
     full = [t for t, v in zip(terms, blind, strict=True) if v is None]
@@ -259,6 +263,8 @@ def _witness(
         factors = [(common, max(t.degree for t in terms))]
     else:
         factors = [(v, t.degree) for v, t in zip(directions, terms, strict=True)]
+    if np.prod([degree + 2.0 for _, degree in factors]) > _MOST_POINTS:
+        return None
     points, weights = np.zeros((1, dim)), np.ones(1)
     for v, degree in factors:
         nodes, signed = _difference(degree)

@@ -51,7 +51,7 @@ def shadow(kernel: Kernel) -> Kernel:
     >>> mc.theory.shadow(mc.InverseMultiquadric(1.0, 2.0))
     InverseMultiquadric(c=1.0, p=1.0)
     """
-    instance(kernel, Kernel, "kernel")  # type: ignore[type-abstract]
+    instance(kernel, Kernel, "kernel")
     if any(not isinstance(v, Distance) for v in kernel.program.variables):
         raise InputError(f"a shadow belongs to a radial kernel, which {kernel!r} is not")
     return _shadow(kernel)
@@ -80,7 +80,7 @@ def shadow_constant(k: Kernel, g: Kernel) -> float | None:
     True
     """
     for name, kernel in (("k", k), ("g", g)):
-        instance(kernel, Kernel, name)  # type: ignore[type-abstract]
+        instance(kernel, Kernel, name)
         if kernel.program.kind not in ("radial", "constant"):
             raise InputError(f"{kernel!r} is no profile of one squared distance")
     if k.program.variables != g.program.variables:

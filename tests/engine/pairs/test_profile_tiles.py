@@ -95,23 +95,6 @@ def test_what_does_not_fit_is_refused():
         core().Profile([], 0, "none such")
 
 
-@compiled
-def test_weights_of_pairs_are_checked():
-    profile = core_profile(mc.Gaussian(1.0), "")
-    tile, rows, columns, sums = np.zeros((4, 6)), np.zeros(4), np.zeros(6), np.zeros(6)
-    profile.weigh(tile, rows, columns, np.ones((4, 6)), sums, sums.copy())
-    for arguments in (
-        (tile, rows, None, np.ones((4, 6)), sums, sums),
-        (tile, rows, columns, np.ones((4, 5)), sums, sums),
-        (tile, rows, columns, np.ones((6, 4)).T, sums, sums),
-        (tile, rows, columns, np.ones((4, 6), np.float32), sums, sums),
-        (tile, rows, columns, np.ones((4, 6)), sums[:5], sums),
-        (tile, rows, columns, np.ones((4, 6)), sums, sums.astype(np.float32)),
-    ):
-        with pytest.raises((TypeError, ValueError)):
-            profile.weigh(*arguments)
-
-
 @each_isa
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("name", KERNELS)

@@ -155,3 +155,16 @@ def test_equal_variables_are_measured_once():
     assert (mc.Linear() * mc.Polynomial(2)).program.kind == "dot"
     assert program.kind == "mixed"
     assert mc.kernels.Constant(1.0).program.kind == "constant"
+
+
+@pytest.mark.parametrize("c", [1e-300, 1e300])
+def test_constants_near_the_ends_of_the_range(c, rng):
+    """Products of constants overflow with an error, and normalising does not form them."""
+    X = rng.normal(size=(4, 2))
+    k = c * mc.Gaussian(1.0)
+    np.testing.assert_allclose(mc.kernels.Normalised(k)(X), mc.Gaussian(1.0)(X), rtol=1e-14)
+    if c > 1:
+        with pytest.raises(mc.InputError, match="overflow"):
+            (c * k)(X)
+    else:
+        assert not (c * k)(X).any()

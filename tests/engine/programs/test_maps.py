@@ -123,3 +123,9 @@ def test_points_must_fit(maps, message):
 def test_points_that_fit():
     maps = (Columns([3, 0]), Scales([1.0, 2.0]), Matrix([[1.0, 1.0]]))
     assert mapped_kernel(maps)(np.zeros((3, 4))).shape == (3, 3)
+
+
+@pytest.mark.parametrize("index", [2**63, 2**64 - 1])
+def test_columns_beyond_every_index_are_refused(index):
+    with pytest.raises(mc.InputError, match="below 2"):
+        Columns([index])

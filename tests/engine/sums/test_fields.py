@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import mercer as mc
 from mercer import engine
-from mercer.engine import Dense
+from mercer.engine import Dense, LowRank, Scales, SingleFeatures, Stacked
 from mercer.engine._compiled import core
 from tests import naive
 from tests.engine.cases import (
@@ -267,3 +267,41 @@ def test_the_diagonal_is_that_of_the_gram_matrix(name, dtype):
 def test_the_diagonal_keeps_float32(name):
     c = case(name, 5)
     assert engine.diagonal(c.kernel.program, c.X.astype(np.float32)).dtype == np.float32
+
+
+@pytest.mark.parametrize("engine_name", [None, "blocked"])
+@pytest.mark.parametrize("size", [1e-140, 1e75, 1e140])
+@pytest.mark.parametrize(
+    "kernel",
+    [
+        mc.Gaussian(1.0),
+        mc.Laplace(1.0),
+        mc.Exponential(1e-75),
+        1e300 * mc.Gaussian(1.0),
+        mc.Gaussian(1.0) * mc.Linear(),
+        mc.Gaussian(1.0).transform(Scales([1e-75, 1e75])),
+    ],
+    ids=repr,
+)
+def test_overflow_is_seen_in_the_result_and_gives_no_warning(kernel, size, engine_name, rng):
+    """Warnings are errors in this suite."""
+    X = rng.normal(size=(6, 2)) * size
+    Y = np.vstack([X[:2], rng.normal(size=(3, 2)) * size])
+    with mc.options(engine=engine_name):
+        kernel(X, Y)
+        kernel.diag(X)
+        for big in (1.0, 1e200):
+            A = rng.normal(size=(6, 5)) * big
+            stacked = Stacked((Dense(A[:3]), LowRank(A[3:, :2], A[:2])))
+            single = SingleFeatures(np.arange(5), A[0], 6)
+            for coef in (Dense(A), LowRank(A[:, :2], A[:2]), stacked, single):
+                for order, paired in itertools.product((0, 1, 2), (False, True)):
+                    for shifted in (False, True):
+                        keywords = {"order": order, "paired": paired, "shifted": shifted}
+                        engine.fields(kernel.program, X, Y, coef, **keywords)
+
+
+def test_float32_scales_beyond_its_range():
+    X = np.array([[1e-30, 1.0], [2e-30, 2.0]], dtype="float32")
+    k = mc.Gaussian(1.0).transform(Scales([1e-30, 1e60]))
+    np.testing.assert_allclose(k(X), [[1.0, np.exp(-0.5)], [np.exp(-0.5), 1.0]], rtol=1e-6)

@@ -208,3 +208,8 @@ def test_what_is_said_is_done(rng):
 def test_one_row_and_constant_tables():
     for table in ({"x": [1.0], "c": ["a"]}, {"x": [2.0, 2.0], "c": ["a", "a"]}):
         assert np.array_equal(mc.table_kernel(table)(table), np.ones((len(table["x"]),) * 2))
+
+
+def test_null_characters_count():
+    k = mc.kernels.Table({"a": mc.kernels.Hamming(1.0)})
+    assert_allclose(k({"a": ["x", "x\0"]})[0, 1], np.exp(-1.0))

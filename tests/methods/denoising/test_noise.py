@@ -214,3 +214,13 @@ def test_wrong_types_are_named(rng):
             feature_noise(wrong, X, 0.1)
     with pytest.raises(mc.InputError, match="noise must be >= 0"):
         feature_noise(mc.Gaussian(1.0), X, -1.0)
+
+
+@pytest.mark.parametrize("weights", [np.eye(5), "text", [1.0, 2.0], -np.ones(5), np.zeros(5)])
+def test_wrong_weights_are_named(weights, rng):
+    X = rng.normal(size=(5, 2))
+    with pytest.raises(mc.InputError, match="weights"):
+        feature_noise(mc.Gaussian(1.0), X, 0.1, weights=weights)
+    plane = mc.kernel_pca(mc.Gaussian(1.0), X)
+    with pytest.raises(mc.InputError, match="weights"):
+        mc.methods.fit_denoiser(plane, X, weights=weights, noise=0.1)

@@ -21,7 +21,9 @@ from mercer.engine._sizes import pieces
 _DIRECT_DIMENSIONS = 3  # up to here differences are as fast as the product form
 _ENTRIES = 1 << 18  # coordinates that are recomputed at once: 2 MiB
 _BOUND = 4.0  # times eps rho^2: two norms and a product of norms up to rho^2 each, rounded
+_MOST_COLUMNS = 1 << 13  # of such a tile: its points are copied, which should take some MiB
 _BY_DIFFERENCES = 2  # the form of the distance, as in native/task.hpp
+_SAMPLE = 255  # points whose median is the centre; any point among them would do
 _MANY = 0.25  # of a tile: more distances than that are recomputed all together
 
 RecomputeRule = Callable[[float, float], float]
@@ -38,7 +40,7 @@ class Distances:
         self.recompute_below = 0.0
         if self.direct:
             return
-        centre = 0.0 if self.sparse else np.mean(X, axis=0, dtype=np.float64)
+        centre = 0.0 if self.sparse else middle(X)
         narrow = self.dtype == np.float32 and not self.sparse
         for working in [np.float32, np.float64] if narrow else [np.float64]:
             x = _centred(X, centre, working)
@@ -69,7 +71,7 @@ class Distances:
         if self.recompute_below > 0.0:
             Y, X = self.Y[rows], self.X[columns]
             r, c = np.nonzero(u < self.recompute_below)
-            if r.size > _MANY * u.size and not self.sparse:
+            if r.size > _MANY * u.size and not self.sparse and X.shape[1] <= _MOST_COLUMNS:
                 u = _differences(Y, X, np.float64)
             else:
                 for some in pieces(r.size, max(1, _ENTRIES // X.shape[1])):
@@ -81,6 +83,14 @@ class Distances:
         Y, X = self.Yc[rows], self.Xc[columns]
         products = Y @ X.T if out is None else np.matmul(Y, X.T, out=out)
         return products, self.y_norms[rows], self.x_norms[columns]
+
+
+def middle(X: Array) -> Array:
+    """A point in the middle of the data: medians of a sample, which a few outliers do not move."""
+    sample = X[:: max(1, len(X) // _SAMPLE)]
+    half = len(sample) // 2
+    chosen = np.partition(sample, half, axis=0) if len(sample) > 2 else sample
+    return np.asarray(chosen[half], dtype=np.float64)
 
 
 def bound_on_error(radius2: float, dtype: Any) -> float:

@@ -12,14 +12,14 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
 from mercer._array import Array
 from mercer._config import get_options
-from mercer._threads import map_threads, thread_count
+from mercer._threads import map_threads, stop_if_interrupted, thread_count
 from mercer.engine._compiled import core, core_allowed, instruction_set
 from mercer.engine._sizes import pieces
 
@@ -86,7 +86,7 @@ def subsequence_diagonal(x: Letters, length: int, decay: float) -> Array:
         out = np.empty(some.count)
         if use:
             sequences = some.letters, some.start
-            core().subsequence_diagonal(*sequences, length, decay, out, instruction_set())
+            core().subsequence_diagonal(*sequences, length, decay, out, *_settings())
         else:
             out[:] = [_recursion(s, s, length, decay) for s in some]
         return out
@@ -97,6 +97,10 @@ def subsequence_diagonal(x: Letters, length: int, decay: float) -> Array:
 def _use_core(length: int, decay: float) -> bool:
     """Whether the core runs; `options(engine="blocked")` asks for Python alone."""
     return bool(core_allowed() and length <= core().MAX_LENGTH and decay >= _SMALLEST_DECAY)
+
+
+def _settings() -> tuple[str, Callable[[], None]]:
+    return instruction_set(), stop_if_interrupted
 
 
 def _features_are_faster(x: Letters, y: Letters, length: int) -> bool:
@@ -141,7 +145,7 @@ def _features(
     out = np.empty((x.count, columns))
     begin = np.array(prefix, dtype=np.int32), letters.start, letters.stop
     core().subsequence_features(
-        x.letters, x.start, x.alphabet, length, *begin, decay, out, instruction_set()
+        x.letters, x.start, x.alphabet, length, *begin, decay, out, *_settings()
     )
     return out
 
@@ -158,7 +162,7 @@ def _by_pairs(x: Letters, y: Letters, length: int, decay: float) -> Array:
         some = x.part(part)
         if use:
             pairs = some.letters, some.start, y.letters, y.start
-            core().subsequence_pairs(*pairs, length, decay, out[part], instruction_set())
+            core().subsequence_pairs(*pairs, length, decay, out[part], *_settings())
         else:
             out[part] = [[_recursion(s, t, length, decay) for t in y] for s in some]
 

@@ -12,7 +12,7 @@ from mercer.engine._compiled import core, core_allowed, instruction_set
 from mercer.engine._sizes import dense, tile_dtype
 from mercer.engine.pairs._coordinates import comparable, coordinate_sums, rowwise_sums, totals
 from mercer.engine.pairs._distance_limits import recompute_below
-from mercer.engine.pairs._distances import Distances, rowwise_distances, squared_norms
+from mercer.engine.pairs._distances import Distances, middle, squared_norms
 from mercer.engine.programs._expr import Expr
 from mercer.engine.programs._jets import Jet, evaluate, is_zero, plus, times
 from mercer.engine.programs._maps import Columns, Maps, apply_all
@@ -55,7 +55,7 @@ def centre_before_maps(v: Variable, X: Any) -> Array | None:
         return None
     if not all(step.is_linear for step in maps):
         return None
-    return np.asarray(np.mean(X, axis=0, dtype=np.float64))
+    return middle(X)
 
 
 def mapped(maps: Maps, Z: Any, centre: Array | None) -> Any:
@@ -137,14 +137,14 @@ class Pairs:
     def centres(self) -> list[Any]:
         """For each variable the point from which coordinates are measured.
 
-        For distances it is the mean of the data, so that products of coordinates do not cancel.
+        For distances it is the middle of the data, so that products of coordinates do not cancel.
         Inner products need the true origin.
         """
         out: list[Any] = []
         for v in self.program.variables:
             X, Y = self.mapped(v)
             centred = isinstance(v, Distance) and not is_sparse(X) and not is_sparse(Y)
-            out.append(X.mean(axis=0, dtype=np.float64) if centred else 0.0)
+            out.append(middle(X) if centred else 0.0)
         return out
 
 
@@ -153,10 +153,11 @@ def rowwise_variables(program: Program, X: Any, Y: Any) -> list[Any]:
     dtype = tile_dtype(X, Y)
     out: list[Any] = []
     for v in program.variables:
+        if isinstance(v, Distance):
+            out.append(squared_norms(rowwise_gaps(v, X, Y)).astype(dtype))
+            continue
         x, y = mapped_points(v, X, Y)
         match v:
-            case Distance():
-                out.append(rowwise_distances(y, x).astype(dtype))
             case Dot():
                 out.append(_rowwise_dots(y, x).astype(dtype))
             case Coordinates(kind=kind):
@@ -168,6 +169,14 @@ def rowwise_variables(program: Program, X: Any, Y: Any) -> list[Any]:
             case Norm(of=of) | Total(of=of) | BlockDiagonal(of=of):
                 out.append(_of_one_point(v, y if of == "row" else x, dtype))
     return out
+
+
+def rowwise_gaps(v: Distance, X: Any, Y: Any) -> Any:
+    """y_j - x_j row by row, where v measures them; from differences, so that nothing cancels."""
+    if not (is_sparse(X) or is_sparse(Y)) and all(step.is_linear for step in v.maps):
+        return apply_all(v.maps, np.subtract(Y, X, dtype=np.float64))
+    x, y = mapped_points(v, X, Y)
+    return y - x if is_sparse(x) or is_sparse(y) else np.subtract(y, x, dtype=np.float64)
 
 
 def wrapped(gap: Array, period: float | None) -> Array:

@@ -8,6 +8,7 @@ compiled core. All nodes are values: immutable, comparable, hashable.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -15,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from mercer._array import namespace
-from mercer.exceptions import DerivativeError
+from mercer.exceptions import DerivativeError, InputError
 
 
 class Expr:
@@ -265,13 +266,18 @@ def add(a: Expr, b: Expr) -> Expr:
 def multiply(a: Expr, b: Expr) -> Expr:
     """a * b, constants folded and kept on the left."""
     if isinstance(a, Const) and isinstance(b, Const):
-        return Const(a.value * b.value)
+        product = a.value * b.value
+        if math.isinf(product) and math.isfinite(a.value) and math.isfinite(b.value):
+            raise InputError(
+                f"constants of the kernel overflow: {a.value:g} times {b.value:g}; rescale it"
+            )
+        return Const(product)
     if isinstance(b, Const):
         a, b = b, a
     if isinstance(a, Const) and a.value == 1.0:
         return b
     if isinstance(a, Const) and isinstance(b, Mul) and isinstance(b.left, Const):
-        return multiply(Const(a.value * b.left.value), b.right)
+        return multiply(multiply(a, b.left), b.right)
     if isinstance(b, Mul) and isinstance(b.left, Const):
         return multiply(b.left, multiply(a, b.right))
     if isinstance(a, Mul) and isinstance(a.left, Const):

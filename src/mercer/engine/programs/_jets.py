@@ -99,12 +99,18 @@ def derivatives_at_zero(expr: Expr, variables: int, index: int) -> tuple[float, 
     """
     others: list[Expr] = [Const(0.37)] * variables
     others[index] = Var(0)
+    profile = substitute(expr, others)
+    u = np.array([0.0, 1e-100, 1e-200])
     try:
         with np.errstate(all="ignore"):
-            jet = evaluate(substitute(expr, others), [np.zeros(1)], order=2)
+            jet = evaluate(profile, [u], order=2)
+            first, second = (np.broadcast_to(d, u.shape) for d in (jet.first[0], jet.second[0][0]))
     except DerivativeError:
         return math.nan, math.nan
-    return float(np.ravel(jet.first[0])[0]), float(np.ravel(jet.second[0][0])[0])
+    at_zero, near, nearer = map(float, first)
+    if math.isnan(at_zero):  # zero times infinity: the limit, infinite if the slope grows
+        at_zero = math.copysign(math.inf, nearer) if abs(nearer) > 1.5 * abs(near) else nearer
+    return at_zero, float(second[0])
 
 
 def jet_leaf(value: Any, order: int, n: int, variable: int | None) -> Jet:

@@ -202,8 +202,10 @@ class Program:
 
     def normalised(self) -> Program:
         """k(x, y) / sqrt(k(x, x) k(y, y))."""
-        roots = _diagonal(self, "row") * _diagonal(self, "column")
-        return self * Program(roots.variables, roots.profile**-0.5)
+        sides = [_diagonal(self, of) for of in ("row", "column")]
+        # each by itself: their product may leave the range of numbers
+        row, column = (Program(side.variables, side.profile**-0.5) for side in sides)
+        return self * (row * column)
 
     def mapped(self, maps: Maps) -> Program:
         """The program on mapped points, k(Ax, Ay)."""

@@ -20,8 +20,15 @@ from mercer.engine.pairs._tiles import Pairs, from_log, tile_jet, without_cusps
 from mercer.engine.programs._coef import Coef, Dense, LowRank
 from mercer.engine.programs._jets import Jet
 from mercer.engine.programs._program import Program
-from mercer.engine.sums._derivatives import Moments, accumulate, add_moments, with_one
+from mercer.engine.sums._derivatives import (
+    Moments,
+    accumulate,
+    add_moments,
+    cancelling_rows,
+    with_one,
+)
 from mercer.engine.sums._fields import Fields, by_row, empty_fields, factor, finite, from_moments
+from mercer.engine.sums._pairwise import by_differences
 
 _FEW_TILES = 8  # with fewer tiles of queries the points are split too, so that all cores have work
 _CHUNK = 1 << 15  # points of such a part: 32 tiles
@@ -72,6 +79,7 @@ class _BlockedSum:
     ) -> None:
         self.program, self.coef, self.order, self.paired = program, coef, order, paired
         self.shifted = shifted and program.log_profile is not None
+        self.X, self.Y = X, Y
         self.pairs = Pairs(program, X, Y, order=order, shifted=self.shifted)
         self.n, self.m, self.dim = n_rows(X), n_rows(Y), n_columns(Y)
         self.batch = 1 if paired else coef.shape[1]
@@ -166,6 +174,10 @@ class _BlockedSum:
         dtype = self.pairs.dtype
         part = from_moments(self.program, sums, queries, self.dim, self.order, dtype, shift)
         self.out.put(rows, part)
+        again = cancelling_rows(self.program, sums, queries) + rows.start
+        if again.size:
+            sizes = self.coef, self.order, self.paired, self.shifted
+            by_differences(self.out, again, self.program, self.X, self.Y, *sizes)
 
 
 def _merged(parts: list[tuple[list[Moments], Array]]) -> tuple[list[Moments], Array]:

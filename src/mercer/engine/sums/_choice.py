@@ -38,6 +38,7 @@ from mercer.exceptions import InputError, MercerWarning
 _SUM_DIMENSIONS = 1000  # above it the accumulators of a gradient leave the cache
 GRAM_DIMENSIONS = 200  # above it BLAS does most of the work of a Gram matrix, and does it better
 _NATIVE_COLUMNS = 1024  # coefficient columns of one native sum of derivatives: more leave the cache
+_VALUE_COLUMNS = 1 << 16  # of one native sum of values: each of its panels takes 25 MB
 _SMALLEST, _LARGEST = 1e-30, 1e30  # squared distances that float32 holds with room to spare
 NO_SPECTRUM = (
     "the spectral engine cannot run this: it needs finufft (extra `fast`), dense points of at most "
@@ -55,7 +56,7 @@ def use_native(program: Program, X: Any, Y: Any, dimensions: int = _SUM_DIMENSIO
         raise InputError(NO_SPECTRUM)
     possible = program.runs_on_core and isinstance(X, np.ndarray) and isinstance(Y, np.ndarray)
     if wanted == "native":
-        if not possible or core() is None:
+        if not possible or core() is None or _dimensions(program, X) >= core().MAX_COLUMNS:
             raise InputError("the native engine cannot run this; use options(engine=None)")
         return True
     if not possible or _dimensions(program, X) > dimensions:
@@ -68,6 +69,8 @@ def use_native(program: Program, X: Any, Y: Any, dimensions: int = _SUM_DIMENSIO
 
 def native_elements(dim: int, order: int) -> int:
     """How many elements one native sum takes; 0 where one Hessian has too many columns."""
+    if order == 0:
+        return _VALUE_COLUMNS
     columns = 1 + dim * (order >= 1) + dim * dim * (order == 2)
     return max(_NATIVE_COLUMNS // columns, int(order < 2))
 
@@ -127,7 +130,7 @@ def _distance_needs_float64(program: Program, index: int, X: Any, Y: Any, order:
     centre = x.mean(axis=0, dtype=np.float64)
     radius2 = float(squared_norms(y - centre).max())
     widest2 = max(radius2, float(squared_norms(x - centre).max()))
-    if widest2 > 0.0 and not _SMALLEST < widest2 < _LARGEST:
+    if widest2 != 0.0 and not _SMALLEST < widest2 < _LARGEST:  # or NaN, where a map overflows
         return True
     error = bound_on_error(radius2, np.float32)
     return (

@@ -23,6 +23,11 @@ from mercer.engine.programs._program import Distance, Dot, Gap, Norm, Program, V
 
 _OUTER_COLUMNS = 600  # up to this many products of coordinates are summed as one matrix product
 
+_NEAR = 1e6  # squared distances in lengths of the kernel: no check of smooth kernels below
+# Errors of gradients and Hessians that are too large, as shares of their natural sizes, over
+# eps = 2e-16: 1e-6 and 1e-7, and 1e-8 and 1e-9 for kernels with cusps, which are steep near points.
+_SMOOTH, _WITH_CUSPS = (5e9, 5e8), (5e7, 5e6)
+
 Moments = dict[tuple[Any, ...], Array]
 """Sums over points by name: ("value",), ("cusp",), ("first", v) of the weights of variable v times
 c_i, and ("second", v, w) of those of v and w times c_i c_i'."""
@@ -119,6 +124,31 @@ def _outer_of(sums: Array, v: Variable, w: Variable, z: Array, y: Array) -> Arra
     if b and e:
         out += b * e * sums[..., 1:, 1:]
     return np.asarray(out)
+
+
+def cancelling_rows(program: Program, moments: Moments, queries: list[Array]) -> Array:
+    """The queries so far from the centre, in lengths of the kernel, that derivatives cancel.
+
+    With z the centred query, a gradient is off by eps |z| sum w and a Hessian by eps |z|^2 sum w'',
+    where w and w'' are the weights of the first and of the second derivative. A natural size of the
+    gradient is the value over |z| at least, and of the Hessian sum w.
+    """
+    value, bad = np.abs(moments[("value",)]), None
+    for v, kind in enumerate(program.variables if queries else ()):
+        if not isinstance(kind, Distance) or ("first", v) not in moments:
+            continue
+        far2 = np.einsum("ij,ij->i", queries[v], queries[v])
+        steepest = abs(program.derivatives_at_zero[v][0])
+        if program.is_smooth and steepest * far2.max() < _NEAR * abs(program.value_at_zero):
+            continue
+        slope = np.abs(moments[("first", v)][..., 0])
+        gradient, hessian = _SMOOTH if program.is_smooth else _WITH_CUSPS
+        worse = far2[:, None] * slope > gradient * value
+        if ("second", v, v) in moments:
+            curvature = np.abs(moments[("second", v, v)][..., 0, 0])
+            worse |= far2[:, None] * curvature > hessian * slope
+        bad = worse if bad is None else bad | worse
+    return np.flatnonzero(bad.any(axis=1)) if bad is not None else np.empty(0, dtype=int)
 
 
 def accumulate(moments: Moments, key: tuple[Any, ...], part: Array) -> None:

@@ -18,12 +18,13 @@ from mercer._threads import map_threads, thread_count
 from mercer.engine._compiled import core, instruction_set
 from mercer.engine._sizes import n_columns, pieces, tile_dtype
 from mercer.engine.pairs._distance_limits import recompute_below, sorted_in_space, useful_cutoff
-from mercer.engine.pairs._distances import bound_on_error, squared_norms
+from mercer.engine.pairs._distances import bound_on_error, middle, squared_norms
 from mercer.engine.pairs._tiles import centre_before_maps, mapped
-from mercer.engine.programs._coef import Coef
+from mercer.engine.programs._coef import Coef, Dense
 from mercer.engine.programs._program import Distance, Program, maps_of
-from mercer.engine.sums._derivatives import Moments, with_one
+from mercer.engine.sums._derivatives import Moments, cancelling_rows, with_one
 from mercer.engine.sums._fields import Fields, from_moments
+from mercer.engine.sums._pairwise import by_differences
 
 INNER_PRODUCT, PRODUCT_FORM, DIFFERENCES = 0, 1, 2  # how pairs are measured, as in native/task.hpp
 _DIRECT = 4  # dimensions up to which differences cost no more than the product form
@@ -85,7 +86,7 @@ class CorePoints:
 
     @cached_property
     def _centred(self) -> tuple[Array, Array]:
-        centre = self.points.mean(axis=0, dtype=np.float64)
+        centre = middle(self.points)
         return centre, (self.points - centre).astype(self.dtype, copy=False)
 
 
@@ -158,8 +159,12 @@ class NativeSum:
                 bound = tolerance * at_zero * np.abs(self.A).sum(axis=0, dtype=np.float64)
         moments = _moments(sums, self.A.shape[1], placed.points.shape[1])
         centred = [np.asarray(placed.queries - packed.about, dtype=np.float64)] if order else []
-        dim = n_columns(Y)
-        return from_moments(self.program, moments, centred, dim, order, dtype, bound=bound)
+        f = from_moments(self.program, moments, centred, n_columns(Y), order, dtype, bound=bound)
+        rows = cancelling_rows(self.program, moments, centred)
+        if rows.size:
+            coef = Dense(self.A) if pairs is None else pairs
+            by_differences(f, rows, self.program, self.X, Y, coef, order, pairs is not None)
+        return f
 
     def _in_order(self, placed: Placed, order: int, cutoff: float) -> _Packed:
         """The points with their coefficients, sorted in space if some are to be left out."""
@@ -196,7 +201,7 @@ class _Packed:
         # coordinates are measured from here
         self.about: Any = 0.0
         if order and form != INNER_PRODUCT:
-            self.about = points.mean(axis=0, dtype=np.float64)
+            self.about = middle(points)
         self.kept: dict[tuple[int, int], Any] = {}
 
     def keep_parts(self) -> None:

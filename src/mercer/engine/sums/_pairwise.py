@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -21,19 +23,24 @@ from mercer.engine.pairs._tiles import (
     Pairs,
     from_log,
     mapped_points,
+    rowwise_gaps,
     rowwise_variables,
     tile_jet,
     without_cusps,
 )
+from mercer.engine.programs._coef import Coef
 from mercer.engine.programs._jets import is_zero
 from mercer.engine.programs._maps import pull_all, pull_both
 from mercer.engine.programs._program import Distance, Dot, Gap, Norm, Program, Variable, maps_of
 from mercer.engine.sums._choice import needs_float64
 from mercer.engine.sums._derivatives import Moments, direction, with_one
-from mercer.engine.sums._fields import Fields, finite, from_moments
+from mercer.engine.sums._fields import Fields, by_row, factor, finite, from_moments, total
 from mercer.exceptions import DerivativeError
 
+_ENTRIES = 1 << 20  # of an array of derivatives of pairs: 8 MiB
 
+
+@np.errstate(all="ignore")  # overflows are seen in the result
 def diagonal(program: Program, X: Any) -> Array:
     """k(x_i, x_i), shape (n,)."""
     single = program.diagonal
@@ -67,6 +74,10 @@ def rowwise_fields(
     return f.only_element()
 
 
+def _weighted_sum(weights: Array, part: Array) -> Array:
+    return np.tensordot(weights, part, (0, 0))[None]
+
+
 def _about_the_points(program: Program, X: Any, Y: Any) -> tuple[list[Array], list[Array]]:
     """Points and queries of each variable about each query's own point, so that nothing cancels.
 
@@ -74,11 +85,43 @@ def _about_the_points(program: Program, X: Any, Y: Any) -> tuple[list[Array], li
     """
     points, queries = [], []
     for v in program.variables:
-        x, y = map(dense, mapped_points(v, X, Y))
-        about = x if isinstance(v, Distance) else 0.0
-        points.append(with_one(v, x - about, np.float64))
-        queries.append(y - about)
+        if isinstance(v, Distance):
+            y = dense(rowwise_gaps(v, X, Y))
+            x = np.zeros_like(y)
+        else:
+            x, y = map(dense, mapped_points(v, X, Y))
+        points.append(with_one(v, x, np.float64))
+        queries.append(y)
     return points, queries
+
+
+def by_differences(
+    f: Fields,
+    rows: Array,
+    program: Program,
+    X: Any,
+    Y: Any,
+    coef: Coef,
+    order: int,
+    paired: bool = False,
+    shifted: bool = False,
+) -> None:
+    """Compute some rows of a sum again pair by pair: slow, but nothing cancels."""
+    size = max(1, _ENTRIES // max(1, n_columns(X)) ** order)
+    for j in rows:
+        parts = []
+        for some in pieces(n_rows(X), size):
+            x = X[some]
+            y = np.repeat(Y[j : j + 1], len(x), axis=0)
+            pairs = rowwise_fields(program, x, y, np.ones(len(x)), order, shifted)
+            high = np.max(pairs.shift, keepdims=True)
+            a = coef.tile(some, slice(j, j + 1) if paired else slice(None)).astype(np.float64)
+            weights = by_row(a, factor(pairs.shift, high))
+            one = pairs.each(partial(_weighted_sum, weights))
+            cusp = None if pairs.cusp is None else (pairs.cusp @ a)[None]
+            parts.append(replace(one, cusp=cusp, shift=high))
+        row = total(parts)
+        f.put(slice(j, j + 1), row.only_element() if paired else row)
 
 
 def _moments(weights: Any, points: list[Array]) -> Moments:
@@ -115,6 +158,7 @@ def require_derivatives(program: Program) -> None:
         )
 
 
+@np.errstate(all="ignore")
 def _derivative(program: Program, X: Any, Y: Any, *, mixed: bool) -> Array:
     require_derivatives(program)
     order = 2 if mixed else 1
@@ -125,7 +169,6 @@ def _derivative(program: Program, X: Any, Y: Any, *, mixed: bool) -> Array:
     n, m, dim = n_rows(X), n_rows(Y), n_columns(X)
     out = np.zeros((n, m, dim, dim) if mixed else (n, m, dim), dtype=pairs.dtype)
 
-    @np.errstate(over="ignore", invalid="ignore")  # where the profile overflows
     def job(rows: slice) -> None:
         inputs = pairs.tile(rows, slice(0, m))
         jet = tile_jet(program.profile, inputs, order, (rows.stop - rows.start, m), pairs.dtype)

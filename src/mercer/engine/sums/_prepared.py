@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -37,12 +38,13 @@ _SMALLEST = {"float32": 1e-30, "float64": 1e-290}  # 1e8 and 1e18 above the smal
 
 def gram(program: Program, X: Any, Y: Any) -> Array:
     """The matrix k(x_i, y_j), shape (n, m); exactly symmetric when Y is X."""
-    if needs_float64(program, X, Y, 0):
-        same = X is Y
-        X = as_float64(X)
-        return as_float32(gram(program, X, X if same else as_float64(Y)))
-    run = _native.gram if use_native(program, X, Y, GRAM_DIMENSIONS) else _blocked.gram
-    return run(program, X, Y)
+    with np.errstate(all="ignore"):  # overflows are seen in the result
+        if needs_float64(program, X, Y, 0):
+            same = X is Y
+            X = as_float64(X)
+            return as_float32(gram(program, X, X if same else as_float64(Y)))
+        run = _native.gram if use_native(program, X, Y, GRAM_DIMENSIONS) else _blocked.gram
+        return run(program, X, Y)
 
 
 def fields(
@@ -145,9 +147,7 @@ class PreparedSum:
             changes["engine"] = None
         if exact:
             changes["tolerance"] = 0.0
-        if not changes:
-            return self._fields(Y, order, paired, shifted)
-        with options(**changes):
+        with np.errstate(all="ignore"), options(**changes) if changes else nullcontext():
             return self._fields(Y, order, paired, shifted)
 
     def _fields(self, Y: Any, order: int, paired: bool, shifted: bool) -> Fields:
@@ -190,7 +190,7 @@ class PreparedSum:
         spectral = self._spectral(coef, Y)
         if spectral is not None:
             return self._redone(spectral.fields(Y, order), Y, coef, order, False, shifted)
-        size = native_elements(n_columns(self.X), order) if order else coef.shape[1]
+        size = native_elements(n_columns(self.X), order)
         if size == 0 or not use_native(self.program, self.X, Y):
             return _blocked.fields(self.program, self.X, Y, coef, order, False, shifted)
         parts = [self._native(some, coef.array)(Y, order) for some in pieces(coef.shape[1], size)]

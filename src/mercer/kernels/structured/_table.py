@@ -61,8 +61,9 @@ class Tables(Domain):
         if isinstance(X, np.ndarray) and X.dtype.names == wanted:
             return X
         columns = columns_of(X, wanted, name)
-        rows = len(columns[wanted[0]])
-        table = np.empty(rows, dtype=[(c, values.dtype) for c, values in columns.items()])
+        table = np.empty(
+            len(columns[wanted[0]]), dtype=[(c, values.dtype) for c, values in columns.items()]
+        )
         for c, values in columns.items():
             table[c] = values
         return table
@@ -130,10 +131,12 @@ def columns_of(X: Any, names: Iterable[str], name: str) -> dict[str, Array]:
 
 def column_of(X: Any, column: str, name: str = "X") -> Array:
     """One column as float64 numbers or as objects; missing values are refused."""
-    values = X[column]
-    if isinstance(values, np.ma.MaskedArray):
+    given = X[column]
+    if isinstance(given, np.ma.MaskedArray):
         raise InputError(f"column {column!r} of {name} is masked; fill in what is missing")
-    values = values.to_numpy() if hasattr(values, "to_numpy") else np.asarray(values)
+    given = given.to_numpy() if hasattr(given, "to_numpy") else given
+    words = isinstance(given, list | tuple) and any(isinstance(v, str | bytes) for v in given)
+    values = np.asarray(given, dtype=object if words else None)  # as objects "a\0" is not "a"
     if values.ndim != 1:
         raise InputError(f"column {column!r} of {name} must have one value per row")
     if values.dtype.kind in "mM":

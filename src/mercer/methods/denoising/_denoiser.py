@@ -13,6 +13,7 @@ from mercer._array import Array, Points, instance, non_negative
 from mercer.engine import n_rows, pieces
 from mercer.exceptions import InputError
 from mercer.kernels import Kernel
+from mercer.linalg._inputs import raw_weights
 from mercer.methods._rows import dense, distinct_rows, row_keys, spread_rows
 from mercer.methods.denoising._noise import NoiseLevel, feature_noise, noise_level
 from mercer.methods.pca._filters import Filter, Tikhonov, Truncation, as_filter
@@ -190,6 +191,7 @@ def fit_denoiser(
     kernel = plane.origin.kernel
     _check(kernel, noise, trust)
     X = kernel.points(X)
+    weights = raw_weights(weights, len(X))
     smooth = kernel.program.has_derivatives
     filter = as_filter(filter, Tikhonov() if smooth else Truncation())  # noqa: A001
     level = (

@@ -12,7 +12,7 @@ from mercer._threads import interruptible, single_threaded_blas
 from mercer.engine import Distance
 from mercer.exceptions import InputError
 from mercer.kernels import Kernel
-from mercer.linalg._inputs import check_kernel
+from mercer.linalg._inputs import check_kernel, raw_weights
 from mercer.methods._rows import dense, spread_rows
 
 _FEWEST = 5  # columns or directions of pure noise; fewer are equal by chance
@@ -205,7 +205,8 @@ def feature_noise(kernel: Kernel, X: Any, noise: float, *, weights: Any = None) 
     check_kernel(kernel)
     X = kernel.points(X).array
     variance = non_negative(noise, "noise") * noise
-    mass = float(X.shape[0]) if weights is None else float(np.sum(weights))
+    weights = raw_weights(weights, X.shape[0])
+    mass = float(X.shape[0]) if weights is None else float(weights.sum())
     Z, share = spread_rows(X, weights, _METRIC_ROWS)
     if not kernel.program.has_derivatives:
         raise InputError(

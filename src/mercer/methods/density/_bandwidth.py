@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from mercer import engine
-from mercer._array import Array, as_vector, is_sparse
+from mercer._array import Array, as_vector, is_sparse, one_of
 from mercer.engine import Dense, Program, apply_all, evaluate
 from mercer.exceptions import InputError
 from mercer.kernels import Gaussian, Kernel
@@ -81,9 +81,7 @@ def density_scale(
     >>> [round(mc.methods.density_scale(X, rule=r), 3) for r in rules]
     [0.312, 0.395, 0.394]
     """
-    if rule not in BANDWIDTH_RULES:
-        known = ", ".join(map(repr, BANDWIDTH_RULES))
-        raise InputError(f"rule must be one of {known}, got {rule!r}")
+    one_of(rule, BANDWIDTH_RULES, "rule")
     kernel = Gaussian() if kernel is None else kernel
     check_kernel(kernel)
     X, w = _counted_rows(kernel, X, weights)

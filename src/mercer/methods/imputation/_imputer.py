@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from mercer._array import Array, as_points, is_sparse, non_negative, positive_int
+from mercer._array import Array, as_points, is_sparse, non_negative, one_of, positive_int
 from mercer._random import as_generator
 from mercer._status import Status
 from mercer._threads import single_threaded_blas
@@ -278,8 +278,7 @@ def _check_kernel(kernel: Any, scale_columns: Any) -> None:
         raise InputError(
             f"kernel must be a kernel on vectors, such as Gaussian(1.0), got {kernel!r}"
         )
-    if scale_columns not in ("auto", "std", "none"):
-        raise InputError(f'scale_columns must be "auto", "std" or "none", got {scale_columns!r}')
+    one_of(scale_columns, ("auto", "std", "none"), "scale_columns")
     if kernel is not None and scale_columns == "std":
         raise InputError(
             'a kernel that is given is in the units of the data; use scale_columns="none", or '
@@ -301,6 +300,8 @@ def _incomplete(X: Any) -> Array:
             "X is sparse, which does not distinguish missing entries from 0; use X.toarray()"
         )
     array = np.asarray(masked_as_nan(X))
+    if np.iscomplexobj(array):
+        raise InputError("X must hold real numbers, got complex ones")
     kind = array.dtype if array.dtype == np.float32 else np.dtype(np.float64)
     try:
         array = array.astype(kind, copy=False)

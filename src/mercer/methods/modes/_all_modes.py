@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mercer._array import Array, frozen, non_negative, positive, positive_int
+from mercer._array import Array, frozen, instance, non_negative, positive, positive_int
 from mercer.engine import Distance, Expr, evaluate
 from mercer.engine.programs._expr import Cut, Opaque
 from mercer.exceptions import InputError
@@ -150,7 +150,8 @@ def _result(psi: Element, found: FoundModes, level: float) -> ProvedModes:
 
 
 def _check_kernel(psi: Element) -> None:
-    kernel, program = psi.kernel, psi.kernel.program
+    kernel = instance(psi, Element, "psi").kernel
+    program = kernel.program
     if psi.batch is not None:
         raise InputError(
             f"all_modes takes one element, got a batch of {psi.batch}; call it on psi[j]"

@@ -7,10 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from mercer._array import Array, frozen, non_negative, positive, positive_int
-from mercer._progress import Callback, Step
+from mercer._array import Array, frozen, non_negative, one_of, positive, positive_int
+from mercer._progress import Callback, Step, check_callback
 from mercer.engine import evaluate
-from mercer.exceptions import InputError
 from mercer.kernels import Kernel
 from mercer.methods._rows import connected
 from mercer.methods.density._density import weights_of
@@ -105,8 +104,8 @@ def blurring_mean_shift(
     >>> found.points.round(4).ravel(), found.labels
     (array([0.5 , 0.5 , 6.25, 6.25]), array([0, 0, 1, 1]))
     """
-    if own not in _SELF_WEIGHTS:
-        raise InputError(f"own must be one of {_SELF_WEIGHTS}, got {own!r}")
+    one_of(own, _SELF_WEIGHTS, "own")
+    check_callback(callback)
     positive(tol, "tol")
     positive_int(max_iter, "max_iter")
     non_negative(eps, "eps")

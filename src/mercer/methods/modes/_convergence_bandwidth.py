@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from mercer._array import Array, as_vector, frozen
+from mercer._array import Array, as_vector, frozen, instance
 from mercer.engine import Distance, Expr, Program, apply_all, evaluate, n_columns
 from mercer.exceptions import DerivativeError, InputError
 from mercer.kernels import Constant, Gaussian, Kernel, Product, Transformed
@@ -162,7 +162,7 @@ def convergence_bandwidth(kernel: Kernel, X: Any, *, centre: Any = None) -> Conv
     >>> mc.convergence_bandwidth(mc.Laplace(1.0), [[-1.0, 0.0], [1.0, 0.0]]).value
     inf
     """
-    program = kernel.program
+    program = instance(kernel, Kernel, "kernel").program
     X = kernel.points(X).array
     maps = _checked(kernel, program)
     Z = apply_all(maps, X)

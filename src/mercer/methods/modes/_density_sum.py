@@ -59,6 +59,10 @@ class DensitySum:
     def of(cls, density: Any, n_queries: int | None = None) -> DensitySum:
         """From an element, or anything that has `elements`."""
         whole = isinstance(density, Element)
+        if not whole and not hasattr(density, "log_scales"):
+            raise InputError(
+                f"density must be an Element or a Density, got {type(density).__name__}"
+            )
         elements = (density,) if whole else tuple(density.elements)
         programs, points, coef, maps = zip(*map(_group, elements), strict=True)
         if any(other != maps[0] for other in maps):
@@ -107,8 +111,8 @@ class DensitySum:
 
     @property
     def block_rows(self) -> int:
-        """How many points to hold at a time: a quarter of the memory, for each of a few copies."""
-        return max(1, int(get_options().working_memory * 2**15) // self.dim)
+        """How many points to hold at a time: several copies must fit into the memory."""
+        return max(1, int(get_options().working_memory * 2**14) // self.dim)
 
     @property
     def hessian_rows(self) -> int:

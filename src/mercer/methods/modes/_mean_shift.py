@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from mercer._array import Array, as_points, frozen, is_sparse, positive, positive_int
-from mercer._progress import Callback
+from mercer._progress import Callback, check_callback
 from mercer.engine import pieces
 from mercer.exceptions import InputError
 from mercer.methods.modes._ascent import Ascent, Ends
@@ -150,6 +150,7 @@ def mean_shift(
     """
     positive(tol, "tol")
     positive_int(max_iter, "max_iter")
+    check_callback(callback)
     target = DensitySum.of(density)
     if start is None:
         Z = np.concatenate(target.points)

@@ -79,9 +79,12 @@ def _grouped(density: DensitySum, points: Array, off: Array) -> tuple[Array, Arr
     if not len(points):
         return np.zeros(0, dtype=np.intp), np.zeros(0, dtype=np.intp)
     a, b = cKDTree(points).query_pairs(2.0 * float(off.max()), output_type="ndarray").T
-    close = np.linalg.norm(points[a] - points[b], axis=1) <= off[a] + off[b]
-    a, b = a[close], b[close]
-    joined = ~_dips(density, points[a], points[b])
+    joined = np.zeros(len(a), dtype=bool)
+    for rows in pieces(len(a), density.block_rows):
+        i, j = a[rows], b[rows]
+        close = np.linalg.norm(points[i] - points[j], axis=1) <= off[i] + off[j]
+        close[close] = ~_dips(density, points[i[close]], points[j[close]])
+        joined[rows] = close
     part = connected(a[joined], b[joined], len(points))
     highest = np.zeros(part.max() + 1, dtype=np.intp)
     order = np.argsort(density.values(points))

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mercer._array import Array, Points, as_vector, frozen, is_sparse, positive_int
-from mercer._progress import Callback, Step
+from mercer._progress import Callback, Step, check_callback
 from mercer.exceptions import InputError
 from mercer.kernels import Gaussian, Kernel
 from mercer.methods.density._density import stretched, weights_of
@@ -181,6 +181,7 @@ def scale_space(
     """
     kernel = Gaussian() if kernel is None else kernel
     count = positive_int(n_bandwidths, "n_bandwidths")
+    check_callback(callback)
     counter = _Counter(kernel, X, weights, positive_int(max_starts, "max_starts"))
     if bandwidths is None:
         if count < 2:

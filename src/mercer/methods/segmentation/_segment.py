@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from mercer._array import Array, as_points, frozen, non_negative, positive, positive_int
-from mercer._progress import Callback
+from mercer._array import Array, as_points, frozen, non_negative, one_of, positive, positive_int
+from mercer._progress import Callback, check_callback
 from mercer.exceptions import InputError
 from mercer.kernels import Epanechnikov, Gaussian, Kernel
 from mercer.methods.modes._ascent import Ascent
@@ -144,15 +144,14 @@ def segment(
     spatial, colour = positive(spatial, "spatial"), positive(colour, "colour")
     join, tol = non_negative(join, "join"), positive(tol, "tol")
     min_size, max_iter = positive_int(min_size, "min_size"), positive_int(max_iter, "max_iter")
+    one_of(kernel, ("epanechnikov", "gaussian"), "kernel")
+    check_callback(callback)
     values, shape = _pixels(image)
     rows, columns = (axis.ravel() for axis in np.indices(shape[:2], dtype=np.float64))
     Z = np.column_stack([rows / spatial, columns / spatial, values / colour])
-    if kernel == "epanechnikov":
-        window: Kernel = Epanechnikov(1.0)
-    elif kernel == "gaussian":  # the window |z| <= 1 has variance 1 / (d + 4) along each axis
+    window: Kernel = Epanechnikov(1.0)
+    if kernel == "gaussian":  # the window |z| <= 1 has variance 1 / (d + 4) along each axis
         window = Gaussian((Z.shape[1] + 4.0) ** -0.5)
-    else:
-        raise InputError(f"kernel must be one of 'epanechnikov', 'gaussian', got {kernel!r}")
     # modes are joined along the image, so neither basins nor merging are needed
     density = DensitySum.of(mean_embedding(window, Z))
     ascent = Ascent(density, tol, max_iter, use_basins=False, leave=False)

@@ -9,7 +9,7 @@ import numpy as np
 
 from mercer import engine
 from mercer._array import Array, frozen, is_sparse, non_negative, positive_int
-from mercer._progress import Callback
+from mercer._progress import Callback, check_callback
 from mercer._random import as_generator
 from mercer._status import Status
 from mercer.engine import Dense, n_rows
@@ -134,6 +134,7 @@ def compress(
     """
     if not isinstance(psi, Element):
         raise InputError(f"psi must be an Element, got {type(psi).__name__}")
+    check_callback(callback)
     most = positive_int(n_points, "n_points")
     level = 0.0 if tol is None else non_negative(tol, "tol")
     if method is not None and not isinstance(method, Compressor):

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from mercer import engine
-from mercer._array import Array, is_sparse, positive, positive_int
+from mercer._array import Array, is_sparse, one_of, positive, positive_int
 from mercer._progress import Callback, Step
 from mercer.engine import n_rows
 from mercer.exceptions import InputError
@@ -205,8 +205,7 @@ class Landmarks(Compressor):
     rule: str = "pivoted"
 
     def __post_init__(self) -> None:
-        if self.rule not in _RULES:
-            raise InputError(f"rule must be one of {', '.join(_RULES)}, got {self.rule!r}")
+        one_of(self.rule, _RULES, "rule")
 
     def choose(self, task: Task) -> ChosenPoints:
         how: Any = {"rule": self.rule, "random_state": task.rng}

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from mercer._array import Array, positive, positive_int
+from mercer._array import Array, instance, positive, positive_int
 from mercer._status import Status
 from mercer.engine import Distance, Dot, Norm, as_float64, n_columns
 from mercer.exceptions import InputError
@@ -126,6 +126,7 @@ def global_minimum(
     >>> found.point, round(found.lower, 6), round(found.upper, 6)
     (array([0.]), -1.632121, -1.632121)
     """
+    instance(psi, Element, "psi")
     batch = Element(psi.kernel, as_float64(psi.points), psi.coef, psi.coef.shape[1])
     constraint = as_constraint(region, fixed, len(batch), int(n_columns(batch.points)))
     gap, max_boxes = positive(gap, "gap"), positive_int(max_boxes, "max_boxes")
