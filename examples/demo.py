@@ -88,7 +88,7 @@ def ours(train: np.ndarray) -> Denoise:
 
 def our_grid(train: np.ndarray) -> Iterator[Denoise]:
     """Three widths, four strengths, two inverses: one decomposition for each width."""
-    noise, length = mc.methods.noise_level(train), mc.median_scale(train)
+    noise, length = mc.methods.noise_level(train).sd, mc.median_scale(train)
     for share in (0.25, 0.5, 1.0):
         kernel = mc.Gaussian(share**0.5 * length)
         plane = mc.kernel_pca(kernel, train)

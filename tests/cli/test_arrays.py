@@ -47,7 +47,7 @@ def test_stacks_are_laid_out_flat_and_not_scaled(run, stack):
 
 def test_columns_of_arrays_by_number(run, stack):
     np.save("a.npy", stack)
-    ran = run("denoise", "a.npy", "-o", "b.npy", "--columns", "0,1,2,3,4")
+    ran = run("denoise", "a.npy", "-o", "b.npy", "--columns", "0,1,2,3,4", "--noise", "0.3")
     assert ran.code == 0, ran.err
     changed = (np.load("b.npy") != stack).any(axis=0)
     np.testing.assert_array_equal(changed, np.arange(12) < 5)
@@ -82,7 +82,7 @@ def test_many_rows_take_blocks_and_landmarks(run, rng, monkeypatch):
     monkeypatch.setattr(_denoise, "_LANDMARKS", 50)
     monkeypatch.setattr(_run, "_BLOCK", 37)
     np.save("a.npy", X)
-    ran = run("denoise", "a.npy", "-o", "b.npy", "--no-scale")
+    ran = run("denoise", "a.npy", "-o", "b.npy", "--no-scale", "--noise", "0.1")
     assert ran.code == 0, ran.err
-    expected = KernelDenoiser(random_state=0, n_landmarks=50).fit(X).transform(X)
+    expected = KernelDenoiser(noise=0.1, random_state=0, n_landmarks=50).fit(X).transform(X)
     np.testing.assert_allclose(np.load("b.npy"), expected, rtol=1e-9)

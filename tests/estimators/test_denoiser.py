@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy.sparse import csr_array, random_array
+from sklearn import datasets as sk
 from sklearn.datasets import load_digits, make_moons
 from sklearn.linear_model import LinearRegression
 from sklearn.model_selection import GridSearchCV, PredefinedSplit
@@ -28,7 +29,7 @@ from mercer.methods import Landweber, Truncation, fit_denoiser
         KernelDenoiser(2, inverse=mc.FixedPoint(), trust=1.0),
     ]
 )
-@pytest.mark.filterwarnings("ignore:no noise was found")
+@pytest.mark.filterwarnings("ignore:the training rows do not tell")
 def test_scikit_learns_checks(estimator, check):
     check(estimator)
 
@@ -44,18 +45,61 @@ def test_it_is_the_function_on_the_subspace_of_kernel_pca(rng):
     X = rng.normal(size=(60, 3)) @ rng.normal(size=(3, 8)) + 0.1 * rng.normal(size=(60, 8))
     w = rng.integers(1, 3, 60).astype(float)
     k = mc.Gaussian(4.0)
-    model = KernelDenoiser(3, kernel=k).fit(X, sample_weight=w)
-    expected = fit_denoiser(mc.kernel_pca(k, X, 3, weights=w), X, weights=w, filter=Truncation())
+    model = KernelDenoiser(3, kernel=k, noise=0.1).fit(X, sample_weight=w)
+    plane = mc.kernel_pca(k, X, 3, weights=w)
+    expected = fit_denoiser(plane, X, weights=w, filter=Truncation(), noise=0.1)
     assert (model.noise_, model.trust_) == (expected.noise, expected.trust)
+    assert 0.0 < model.trust_ < 1.0
     np.testing.assert_allclose(model.transform(X), expected(X), rtol=1e-10)
-    pca = KernelPCA(3, kernel=k).fit(X, sample_weight=w)
-    back = pca.inverse_transform(pca.transform(X))
-    np.testing.assert_allclose(model.transform(X), X + model.trust_ * (back - X), atol=1e-9)
+    pca, Y = KernelPCA(3, kernel=k).fit(X, sample_weight=w), X + 0.01
+    back = pca.inverse_transform(pca.transform(Y))
+    np.testing.assert_allclose(model.transform(Y), Y + model.trust_ * (back - Y), atol=1e-9)
+
+
+@pytest.mark.parametrize("options", [{}, {"n_components": 4}, {"inverse": mc.FixedPoint()}])
+def test_fitted_rows_are_denoised_as_if_they_had_been_left_out(options, rng):
+    """Against a fit without the row, with the settings that the fit to all rows chose."""
+    t = rng.uniform(0.0, 3.0, 40)
+    X = np.column_stack([t, np.sin(t), np.cos(t)]) + 0.1 * rng.normal(size=(40, 3))
+    kernel = mc.Gaussian(1.0)
+    model = KernelDenoiser(kernel=kernel, noise=0.1, trust=1.0, **options).fit(X)
+    found = model.transform(X)
+    np.testing.assert_allclose(model.transform(X[7:8]), found[7:8], rtol=1e-9)
+    np.testing.assert_allclose(model.fit_transform(X), found)
+    alone = [
+        KernelDenoiser(kernel=kernel, noise=0.1, trust=1.0, **options)
+        .fit(np.delete(X, i, axis=0))
+        .transform(X[i : i + 1])[0]
+        for i in range(12)
+    ]
+    as_new = model.denoiser_.project(X)[:12]
+    assert error(found[:12], alone) < 0.1 * error(as_new, alone)
+
+
+def test_where_a_few_factors_explain_everything_the_kernel_is_linear(rng):
+    clean = rng.normal(size=(300, 3)) @ rng.normal(size=(3, 30))
+    noisy = clean + 0.1 * rng.normal(size=clean.shape)
+    model = KernelDenoiser().fit(noisy)
+    assert model.kernel_ == mc.Linear()
+    ratio = error(model.transform(noisy), clean) / error(noisy, clean)
+    assert ratio < 0.4  # found: 0.33; 0.8 with the Gaussian kernel
+    assert model.risk_ == pytest.approx(error(model.transform(noisy), clean), rel=0.2)
+
+
+@pytest.mark.filterwarnings("ignore:the training rows do not tell")
+@pytest.mark.parametrize("name", ["iris", "wine", "diabetes"])
+@pytest.mark.parametrize("sd", [0.0, 0.1, 0.3])
+def test_tables_are_not_harmed(name, sd, rng):
+    clean = StandardScaler().fit_transform(getattr(sk, f"load_{name}")().data)
+    noisy = clean + sd * rng.normal(size=clean.shape)
+    np.testing.assert_array_equal(KernelDenoiser().fit_transform(noisy), noisy)
+    given = KernelDenoiser(noise=sd).fit_transform(noisy)
+    assert error(given, clean) <= error(noisy, clean)
 
 
 def test_transform_changes_nothing_that_was_fitted(rng):
     X = rng.normal(size=(40, 3))
-    model = KernelDenoiser().fit(X)
+    model = KernelDenoiser(noise=0.3).fit(X)
     before = dict(vars(model))
     model.transform(X)
     model.score(X)
@@ -73,12 +117,12 @@ def test_in_a_pipeline(rng):
 
 def test_names_of_columns_are_kept(rng):
     frame = pd.DataFrame(rng.normal(size=(20, 3)), columns=["a", "b", "c"])
-    model = KernelDenoiser().set_output(transform="pandas").fit(frame)
+    model = KernelDenoiser(noise=0.2).set_output(transform="pandas").fit(frame)
     out = model.transform(frame)
     assert list(out.columns) == ["a", "b", "c"]
     assert out.index.equals(frame.index)
     X = frame.to_numpy()
-    np.testing.assert_allclose(out, KernelDenoiser().fit(X).transform(X), atol=1e-9)
+    np.testing.assert_allclose(out, KernelDenoiser(noise=0.2).fit(X).transform(X), atol=1e-9)
 
 
 @pytest.mark.parametrize("kernel", ["precomputed", mc.Spectrum(2)])
@@ -103,7 +147,10 @@ WAYS = [
 @pytest.mark.parametrize("options", WAYS)
 def test_sparse_is_dense(options, rng):
     X = np.where(rng.random((40, 6)) < 0.5, 0.0, rng.normal(size=(40, 6)))
-    dense, sparse = KernelDenoiser(**options).fit(X), KernelDenoiser(**options).fit(csr_array(X))
+    dense, sparse = (
+        KernelDenoiser(noise=0.3, **options).fit(X),
+        KernelDenoiser(noise=0.3, **options).fit(csr_array(X)),
+    )
     np.testing.assert_allclose(
         sparse.transform(csr_array(X[:9])), dense.transform(X[:9]), atol=1e-8
     )
@@ -119,17 +166,17 @@ def test_wide_sparse_rows(rng):
 @pytest.mark.parametrize("options", WAYS)
 def test_float32_stays_float32(options, rng):
     X = rng.normal(size=(40, 3)).astype(np.float32)
-    found = KernelDenoiser(**options).fit(X).transform(X)
+    found = KernelDenoiser(noise=0.3, **options).fit(X).transform(X)
     double = X.astype(np.float64)
     assert found.dtype == np.float32
-    expected = KernelDenoiser(**options).fit(double).transform(double)
+    expected = KernelDenoiser(noise=0.3, **options).fit(double).transform(double)
     np.testing.assert_allclose(found, expected, atol=1e-3)
 
 
 @pytest.mark.parametrize("shape", [(12, 200), (2, 3), (3, 1)])
 def test_few_rows_and_many_columns(shape, rng):
     X = rng.normal(size=shape)
-    model = KernelDenoiser().fit(X)
+    model = KernelDenoiser(noise=0.3).fit(X)
     assert np.isfinite(model.transform(X)).all()
     assert 0.0 <= model.trust_ <= 1.0
 
@@ -137,7 +184,10 @@ def test_few_rows_and_many_columns(shape, rng):
 @pytest.mark.parametrize("options", [{}, {"n_components": 4}, {"inverse": mc.FixedPoint()}])
 def test_far_from_the_origin(options, rng):
     X = rng.normal(size=(40, 3))
-    near, far = KernelDenoiser(**options).fit(X), KernelDenoiser(**options).fit(X + 1e6)
+    near, far = (
+        KernelDenoiser(noise=0.3, **options).fit(X),
+        KernelDenoiser(noise=0.3, **options).fit(X + 1e6),
+    )
     np.testing.assert_allclose(far.transform(X + 1e6) - 1e6, near.transform(X), atol=1e-5)
 
 
@@ -148,8 +198,8 @@ def test_far_from_the_origin(options, rng):
 def test_weights_are_repetitions(options, rng):
     X, Y = rng.normal(size=(45, 3)), rng.normal(size=(10, 3))
     w = rng.integers(0, 4, 45)
-    weighted = KernelDenoiser(**options).fit(X, sample_weight=w)
-    repeated = KernelDenoiser(**options).fit(np.repeat(X, w, axis=0))
+    weighted = KernelDenoiser(noise=0.3, **options).fit(X, sample_weight=w)
+    repeated = KernelDenoiser(noise=0.3, **options).fit(np.repeat(X, w, axis=0))
     np.testing.assert_allclose(weighted.transform(Y), repeated.transform(Y), atol=1e-7)
     assert weighted.noise_ == pytest.approx(repeated.noise_, rel=1e-9)
     assert weighted.trust_ == pytest.approx(repeated.trust_, abs=1e-8)
@@ -211,7 +261,6 @@ def test_denoising_reduces_the_error_on_curves(name, factor):
         ratios.append(error(denoised, clean) / error(noisy, clean))
     assert np.mean(ratios) < factor  # found: 0.69, 0.86 and 0.91
     assert max(ratios) < 1.0
-    assert KernelDenoiser().fit(noisy).noise_ == pytest.approx(0.15, rel=0.5)
 
 
 @pytest.mark.parametrize(("sd", "factor"), [(0.05, 1.05), (0.10, 1.05), (0.25, 0.5)])
@@ -227,9 +276,10 @@ def test_denoising_digits_is_never_worse_than_leaving_them_alone(sd, factor, rng
 def test_trust_and_noise_may_be_given(rng):
     X = rng.normal(size=(40, 3))
     for trust in (0.0, 0.3, 1.0):
-        model, pca = KernelDenoiser(2, trust=trust).fit(X), KernelPCA(2).fit(X)
-        moved = pca.inverse_transform(pca.transform(X)) - X
-        np.testing.assert_allclose(model.transform(X), X + trust * moved, atol=1e-9)
+        model = KernelDenoiser(2, noise=0.1, trust=trust, kernel="rbf").fit(X)
+        pca, Y = KernelPCA(2, kernel="rbf").fit(X), X + 0.1
+        moved = pca.inverse_transform(pca.transform(Y)) - Y
+        np.testing.assert_allclose(model.transform(Y), Y + trust * moved, atol=1e-9)
     assert KernelDenoiser(noise=0.0).fit(X).trust_ == 0.0
     for choice in ("none", "std"):
         model = KernelDenoiser(noise=0.0, scale_columns=choice).fit(X)
@@ -242,13 +292,9 @@ def test_trust_and_noise_may_be_given(rng):
         KernelDenoiser(inverse="exact").fit(X)
 
 
-def test_rows_without_noise_are_left_alone_with_a_warning():
-    # columns that vary by less than 1e-10 of their size hold no noise that could be told
-    X = 1e10 + np.linspace(0.0, 0.5, 20)[:, None] * [1.0, 0.5]
-    with pytest.warns(mc.MercerWarning, match="no noise was found"):
+def test_rows_that_do_not_tell_their_noise_are_left_alone_with_a_warning(rng):
+    X = rng.normal(size=(60, 3))
+    with pytest.warns(mc.MercerWarning, match="do not tell"):
         model = KernelDenoiser().fit(X)
-    assert model.noise_ == 0.0
+    assert (model.noise_, model.noise_error_, model.trust_) == (0.0, np.inf, 0.0)
     np.testing.assert_array_equal(model.transform(X), X)
-    smooth = np.column_stack([np.linspace(0, 1, 60), np.linspace(0, 1, 60) ** 2])
-    moved = np.abs(KernelDenoiser().fit(smooth).transform(smooth) - smooth)
-    assert moved.max() < 0.05 * smooth.std()

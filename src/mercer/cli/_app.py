@@ -22,7 +22,7 @@ from mercer.cli._terminal import CommandError, echo
 from mercer.exceptions import MercerError
 
 EXAMPLES = (
-    ("remove noise from a table", "mercer denoise measured.csv -o clean.csv"),
+    ("remove noise from a table", "mercer denoise measured.csv -o clean.csv --noise 0.2"),
     ("fill missing values", "mercer impute gaps.csv -o filled.csv"),
     ("find unusual images", "mercer anomalies scans -o scores.csv"),
     ("find clusters", "mercer cluster measured.csv -o clusters.csv --plot clusters.png"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import click
@@ -12,18 +13,23 @@ from mercer.cli._data import Data
 from mercer.cli._options import components_option, data_command, number
 from mercer.cli._run import Run
 from mercer.cli._terminal import UsageError, counted, echo, rounded
+from mercer.exceptions import MercerWarning
 
 _MANY = 10_000  # rows; with more, a subspace of landmarks keeps time and memory bounded
 _LANDMARKS = 1_000
 _NOTHING = 0.005  # trust that is printed as 0.00
+_UNKNOWN = (
+    "the rows do not tell how noisy they are, so nothing was changed; give the standard deviation "
+    "of the noise with --noise"
+)
 
 EXAMPLES = (
-    ("denoise the numeric columns of a table",
-     "mercer denoise measured.csv -o clean.csv"),
-    ("denoise a folder of images",
-     "mercer denoise scans -o restored"),
-    ("denoise two columns with a given kernel, learning from earlier rows",
-     "mercer denoise new.csv -o clean.csv --train measured.csv --columns x,y --kernel gaussian:2"),
+    ("denoise the numeric columns of a table, noise 0.2 of their standard deviations",
+     "mercer denoise measured.csv -o clean.csv --noise 0.2"),
+    ("denoise a folder of images, noise 0.1 of the range from black to white",
+     "mercer denoise scans -o restored --noise 0.1"),
+    ("denoise two columns, learning from earlier rows",
+     "mercer denoise new.csv -o clean.csv --train measured.csv --columns x,y --noise 0.1"),
 )  # fmt: skip
 
 _noise = number("a standard deviation of at least 0", lambda x: 0.0 <= x < np.inf)
@@ -34,7 +40,8 @@ _noise = number("a standard deviation of at least 0", lambda x: 0.0 <= x < np.in
     click.option("--noise", callback=_noise, metavar="SD",
                  help="Standard deviation of the noise, as a multiple of each column's standard "
                  "deviation if columns are scaled, else in the units of the data (images: 1 is "
-                 "white). By default it is estimated from the training rows."),
+                 "white). By default it is estimated, if the training rows tell it; most tables do "
+                 "not."),
     components_option("Default: all, weighted by the noise."),
 )  # fmt: skip
 def denoise(run: Run, noise: float | None, components: float | None) -> None:
@@ -44,16 +51,22 @@ def denoise(run: Run, noise: float | None, components: float | None) -> None:
     same size. OUTPUT is of the same kind: tables keep their other columns, images their names.
 
     Each row moves towards what the rows have in common, as far as this is estimated to reduce
-    the error. This needs many similar rows. If no change would help, rows stay as they are.
+    the error. This needs many similar rows. If no change would help, rows stay as they are. So they
+    do if the noise is not given and cannot be told from the rows: images tell it, most tables do
+    not.
     """
     data, train = run.read()
-    model = run.fit(_model(run, train, components, noise), train.values)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", MercerWarning)  # the note below says it for this command
+        model = run.fit(_model(run, train, components, noise), train.values)
     values = data.values
     if model.trust_ > 0.0:
         values = run.map_rows(model.transform, data.values, "denoising")
     data.write(values, run.output)
     run.report("denoised", data, _facts(model, noise, values - data.values))
-    if model.trust_ < _NOTHING and noise != 0.0 and not run.quiet:
+    if model.noise_error_ == np.inf and not run.quiet:
+        echo(f"note: {_UNKNOWN}", err=True)
+    elif model.trust_ < _NOTHING and noise != 0.0 and not run.quiet:
         echo("note: a change would do more harm than good; rows stay nearly as they were", err=True)
 
 
@@ -75,16 +88,25 @@ def _model(run: Run, train: Data, components: Any, noise: float | None) -> Any:
     )
 
 
+def _noise_fact(model: Any, noise: float | None, unit: str) -> str:
+    if noise is not None:
+        return f"{noise:.3g}{unit} (given)"
+    if model.noise_error_ == np.inf:
+        return "unknown"
+    return f"{model.noise_:.3g} +- {model.noise_error_:.1g}{unit} (estimated)"
+
+
 def _facts(model: Any, noise: float | None, change: Array) -> dict[str, str]:
     """The model, and what was changed."""
     scaler, weights = model.pca_.scaler_, model.denoiser_.weights
-    unit = "" if scaler is None else " of a column's standard deviation"
-    scaled = change / (1.0 if scaler is None else scaler.scale_)
+    scale = None if scaler is None else scaler.scale_
+    unit = "" if scale is None else " of a column's standard deviation"
+    scaled = change / (1.0 if scale is None else scale)
     size = np.sqrt(np.mean(np.square(scaled, dtype=float)))
     return {
         "kernel": rounded(model.kernel_),
         "components": f"{len(weights):,} (effectively {weights.sum():.1f})",
-        "noise": f"{model.noise_:.3g}{unit} ({'estimated' if noise is None else 'given'})",
+        "noise": _noise_fact(model, noise, unit),
         "trust": f"{model.trust_:.2f} (the share of the change that is kept)",
         "change": f"{size:.3g}{unit}, root mean square",
     }

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from sklearn.base import OneToOneFeatureMixin
+from sklearn.base import OneToOneFeatureMixin, clone
+from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import check_is_fitted
 
 from mercer._array import Array, Points, is_sparse, unmasked
@@ -17,7 +18,7 @@ from mercer.estimators._kernel_pca import KernelPCA
 from mercer.estimators._validation import check_rows, check_weights, float_type, scaled, unscaled
 from mercer.exceptions import InputError, MercerWarning
 from mercer.kernels import Kernel
-from mercer.methods import Filter, Truncation, fit_denoiser
+from mercer.methods import Denoiser, Filter, Truncation, fit_denoiser
 from mercer.methods.denoising._denoiser import held_out_risk
 
 
@@ -27,15 +28,19 @@ class KernelDenoiser(OneToOneFeatureMixin, FloatTransformerMixin, SubspaceEstima
 
     `fit` finds the principal subspace of the noisy rows, the level of their noise, and how much a
     change can be trusted. `transform` returns y + trust (D(y) - y): D projects the feature of y on
-    the subspace, shrinks its coordinates by a spectral filter, and goes back to the data. The
-    function behind it is `mercer.methods.fit_denoiser`.
+    the subspace, shrinks its coordinates by a spectral filter, and goes back to the data. Rows that
+    were fitted are denoised as if they had been left out, so `fit_transform` and `transform` agree.
+    The function behind it is `mercer.methods.fit_denoiser`.
 
     Parameters
     ----------
     n_components : int, float or None
         As in `KernelPCA`. None keeps all components, and lets the filter shrink the weak ones.
-    kernel, gamma, scale_columns, inverse, n_landmarks, rule, random_state, n_jobs
-        As in `KernelPCA`, except that rows must be vectors.
+    kernel : Kernel, str or "auto"
+        As in `KernelPCA`, on vectors. "auto" is the linear kernel where its estimated error is less
+        than that of the automatic Gaussian kernel.
+    gamma, scale_columns, inverse, n_landmarks, rule, random_state, n_jobs
+        As in `KernelPCA`.
     filter : Filter or None
         How much of each component is kept: `Tikhonov(a)` weighs by lambda / (lambda + a),
         `Landweber(t)` similarly, `Truncation()` keeps all components unchanged. None is
@@ -43,8 +48,10 @@ class KernelDenoiser(OneToOneFeatureMixin, FloatTransformerMixin, SubspaceEstima
     noise : float or "auto"
         The standard deviation of the noise in the rows. It sets the strength of filters that were
         given none, and the trust. With `scale_columns="std"` it is in units of the columns'
-        standard deviations. "auto" estimates it from the training rows (`noise_level`): fit to rows
-        that are as noisy as those to be denoised, or give the noise.
+        standard deviations. "auto" estimates it where the training rows tell it (`noise_level`):
+        images, or many columns that a few factors explain. Otherwise, as in most tables, nothing is
+        changed, and a warning asks for the noise. Fit to rows that are as noisy as those to be
+        denoised, or give the noise.
     trust : float or "auto"
         The share in [0, 1] of the change that is kept. "auto" minimises Stein's estimate of the
         squared error, each row left out in turn: near 1 if noise is strong, near 0 if denoising
@@ -57,10 +64,13 @@ class KernelDenoiser(OneToOneFeatureMixin, FloatTransformerMixin, SubspaceEstima
     denoiser_ : mercer.methods.Denoiser
         The fitted map, on scaled columns if columns are scaled; its `weights` are the filter's.
     kernel_ : Kernel
-    noise_ : float
-        The noise that was given or estimated.
+    noise_, noise_error_ : float
+        The noise that was given or estimated, and its standard error: 0 if it was given, infinity
+        if it could not be told.
     trust_ : float
         The trust that was given or chosen.
+    risk_ : float
+        The estimated mean squared error per entry (Stein), in the units of the noise squared.
 
     References
     ----------
@@ -103,26 +113,38 @@ class KernelDenoiser(OneToOneFeatureMixin, FloatTransformerMixin, SubspaceEstima
         shared = KernelPCA().get_params(deep=False).keys() & self.get_params(deep=False).keys()
         with self._threads():
             pca = KernelPCA(**{name: getattr(self, name) for name in shared})
-            pca.fit(X, sample_weight=weights)
-            shrink = self.filter
-            if shrink is None and self.n_components is not None:
-                shrink = Truncation()
-            rows = Points(scaled(pca.scaler_, X), pca.kernel_.domain)
-            fitted = fit_denoiser(
-                pca.subspace_, rows, weights=weights, filter=shrink, noise=self.noise,
-                trust=self.trust, inverse=pca.inverse_,
-            )  # fmt: skip
+            fitted = self._denoiser(pca.fit(X, sample_weight=weights), X, weights)
+            if is_auto(self.kernel) and fitted.noise > 0.0 and not is_sparse(X):
+                # where few factors explain everything, lines do better than curves
+                linear = clone(pca).set_params(kernel="linear", scale_columns="none")
+                scaler = StandardScaler(with_std=self.scale_columns == "std")
+                linear.fit(scaler.fit_transform(X, sample_weight=weights), sample_weight=weights)
+                linear.scaler_ = scaler  # centred, because far from the origin products cancel
+                other = self._denoiser(linear, X, weights)
+                if other.risk < fitted.risk:
+                    pca, fitted = linear, other
         self.pca_, self.denoiser_ = pca, fitted
         self.kernel_, self.scaler_ = pca.kernel_, pca.scaler_
-        self.noise_, self.trust_ = fitted.noise, fitted.trust
+        self.noise_, self.noise_error_ = fitted.noise, fitted.noise_error
+        self.trust_, self.risk_ = fitted.trust, fitted.risk
         if self.noise_ == 0.0 and self.trust_ == 0.0 and is_auto(self.noise):
             warnings.warn(
-                "no noise was found in the training rows, so nothing will be changed; say how "
-                "noisy the rows to be denoised are, KernelDenoiser(noise=...)",
+                "the training rows do not tell how noisy they are, so nothing will be changed; "
+                "give the standard deviation of the noise, KernelDenoiser(noise=...)",
                 MercerWarning,
                 stacklevel=2,
             )
         return self
+
+    def _denoiser(self, pca: KernelPCA, X: Any, weights: Array | None) -> Denoiser:
+        shrink = self.filter
+        if shrink is None and self.n_components is not None:
+            shrink = Truncation()
+        rows = Points(scaled(pca.scaler_, X), pca.kernel_.domain)
+        return fit_denoiser(
+            pca.subspace_, rows, weights=weights, filter=shrink, noise=self.noise,
+            trust=self.trust, inverse=pca.inverse_,
+        )  # fmt: skip
 
     def transform(self, X: Any) -> Array:
         """Return the rows of X with noise taken out, y + trust (D(y) - y), shape (m, d)."""

@@ -1,7 +1,7 @@
 """Methods: functions that return elements, subspaces and results."""
 
 from mercer.methods.denoising._denoiser import Denoiser, fit_denoiser
-from mercer.methods.denoising._noise import feature_noise, noise_level
+from mercer.methods.denoising._noise import NoiseLevel, feature_noise, noise_level
 from mercer.methods.density._bandwidth import density_scale
 from mercer.methods.density._density import Density, adaptive_density, kernel_density
 from mercer.methods.imputation._imputer import Imputer, fit_imputer
@@ -18,7 +18,7 @@ from mercer.methods.segmentation._segment import Segments, segment
 
 __all__ = [
     "Accuracy", "Blurred", "ConvergenceBandwidth", "Denoiser", "Density", "EnclosingBall",
-    "Filter", "Imputer", "Landweber", "Modes", "Plateau", "ProvedModes", "ScaleSpace",
+    "Filter", "Imputer", "Landweber", "Modes", "NoiseLevel", "Plateau", "ProvedModes", "ScaleSpace",
     "Segments", "Tikhonov", "Truncation", "adaptive_density", "all_modes",
     "blurring_mean_shift", "clustering_accuracy", "convergence_bandwidth", "density_scale",
     "enclosing_ball", "feature_noise", "fit_denoiser", "fit_imputer", "kernel_density",

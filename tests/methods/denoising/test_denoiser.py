@@ -169,12 +169,14 @@ def test_steins_estimate_is_the_error_within_its_standard_error(held_out, trust)
 
 
 def test_defaults(rng):
-    X = rng.normal(size=(40, 3))
+    X = rng.normal(size=(90, 1)) @ rng.normal(size=(1, 7)) + 0.1 * rng.normal(size=(90, 7))
     plane = kernel_pca(K, X)
     D = fit_denoiser(plane, X)
     assert isinstance(D.inverse, LinearInverse)
-    assert D.noise == mc.methods.noise_level(X)
-    a = 40 * D.noise**2 / K.length_scale**2
+    level = mc.methods.noise_level(X)
+    assert (D.noise, D.noise_error) == (level.sd, level.error)
+    assert D.noise > 0.0
+    a = 90 * D.noise**2 / K.length_scale**2
     np.testing.assert_allclose(D.weights, plane.eigenvalues / (plane.eigenvalues + a))
     assert D.trust == leave_one_out_risk(D, X).trust
     given = fit_denoiser(plane, X, noise=0.3, trust=0.5, filter=mc.methods.Truncation())

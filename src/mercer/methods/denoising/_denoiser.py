@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -13,8 +14,8 @@ from mercer.engine import n_rows, pieces
 from mercer.exceptions import InputError
 from mercer.kernels import Kernel
 from mercer.linalg._inputs import raw_weights
-from mercer.methods._rows import dense, spread_rows
-from mercer.methods.denoising._noise import feature_noise, noise_level
+from mercer.methods._rows import dense, distinct_rows, row_keys, spread_rows
+from mercer.methods.denoising._noise import NoiseLevel, feature_noise, noise_level
 from mercer.methods.pca._filters import Filter, Tikhonov, Truncation, as_filter
 from mercer.methods.pca._kernel_pca import fit_inverse, reconstruct
 from mercer.methods.pca._smoother import Smoother
@@ -44,8 +45,13 @@ class Denoiser:
         Finds pre-images; iterative solvers start at y.
     trust : float
         In [0, 1]; 1 is the pre-image itself.
-    noise : float
-        The standard deviation of the noise for which it was made.
+    noise, noise_error : float
+        The standard deviation of the noise for which it was made, and the standard error of that.
+    risk : float
+        Stein's estimate of its mean squared error per entry, each fitted row left out in turn.
+    rows, row_weights : arrays of shape (n, d) and (n,), or None
+        The distinct rows that were fitted, and their weights. Each is denoised as if it had been
+        left out. None for a subspace on landmarks, in which single rows hardly count.
 
     Examples
     --------
@@ -62,16 +68,46 @@ class Denoiser:
     inverse: Solver
     trust: float
     noise: float
+    noise_error: float = 0.0
+    risk: float = np.nan
+    rows: Any = field(default=None, repr=False)
+    row_weights: Array | None = field(default=None, repr=False)
 
     def __call__(self, Y: Any) -> Array:
-        """Return the rows of Y, denoised."""
+        """Return the rows of Y, denoised; rows that were fitted as if they had not been."""
         Y = self.plane.origin.kernel.points(Y, "Y").array
         out = np.empty(Y.shape, np.float32 if Y.dtype == np.float32 else np.float64)
         for rows in pieces(n_rows(Y), _BLOCK):
             y = dense(Y[rows])
-            found = y if self.trust == 0.0 else self.project(Y[rows])
+            found = y if self.trust == 0.0 else self._projected(Y[rows])
             out[rows] = found if self.trust == 1.0 else y + self.trust * (found - y)
         return out
+
+    def _projected(self, Y: Any) -> Array:
+        """D(y), without the row itself where y is one of the fitted rows."""
+        if self.rows is None or self.row_weights is None:
+            return self.project(Y)
+        keys = self._keys
+        at = np.minimum(np.searchsorted(keys[0], row_keys(Y)), len(keys[0]) - 1)
+        fitted = np.flatnonzero(keys[0][at] == row_keys(Y))
+        out = np.empty(Y.shape)
+        new = np.setdiff1d(np.arange(n_rows(Y)), fitted)
+        if new.size:
+            out[new] = self.project(Y[new])
+        if fitted.size:
+            own = keys[1][at[fitted]]
+            without = self.left_out(
+                dense(self.rows[own]), self.row_weights[own], float(self.row_weights.sum())
+            )
+            out[fitted] = without(dense(Y[fitted]))
+        return out
+
+    @cached_property
+    def _keys(self) -> tuple[Array, Array]:
+        """Keys of the fitted rows in ascending order, and which rows they belong to."""
+        keys = row_keys(self.rows)
+        order = np.argsort(keys)
+        return keys[order], order
 
     def project(self, Y: Any) -> Array:
         """Return D(y), the result for trust 1."""
@@ -158,13 +194,19 @@ def fit_denoiser(
     weights = raw_weights(weights, len(X))
     smooth = kernel.program.has_derivatives
     filter = as_filter(filter, Tikhonov() if smooth else Truncation())  # noqa: A001
-    sd = noise_level(X, weights=weights) if isinstance(noise, str) else float(noise)
+    level = (
+        NoiseLevel(noise, 0.0) if not isinstance(noise, str) else noise_level(X, weights=weights)
+    )
+    sd = float(level.sd)
     strength = feature_noise(kernel, X, sd, weights=weights) if filter.needs_noise else None
     solver = fit_inverse(inverse, plane, X, weights)
-    denoiser = Denoiser(plane, filter.weights(values, strength), solver, 1.0, sd)
-    if isinstance(trust, str):
-        trust = leave_one_out_risk(denoiser, X, weights=weights).trust
-    return replace(denoiser, trust=float(trust))
+    denoiser = Denoiser(plane, filter.weights(values, strength), solver, 1.0, sd, level.error)
+    rows, mass = distinct_rows(X.array, weights)
+    if n_rows(plane.origin.points) >= len(mass):  # otherwise landmarks
+        denoiser = replace(denoiser, rows=rows, row_weights=mass)
+    risk = leave_one_out_risk(denoiser, X, weights=weights)
+    trust = risk.trust if isinstance(trust, str) else float(trust)
+    return replace(denoiser, trust=trust, risk=risk.at(trust))
 
 
 def leave_one_out_risk(denoiser: Denoiser, X: Any, *, weights: Any = None) -> SteinRisk:

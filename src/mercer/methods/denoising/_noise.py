@@ -1,7 +1,8 @@
-"""Noise: its level in data (what cannot be predicted), and how far it moves features."""
+"""Noise: its level where data tell it, and how far it moves features."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -10,43 +11,63 @@ from mercer._array import Array, Points, as_points, as_weights, is_sparse, non_n
 from mercer._threads import interruptible, single_threaded_blas
 from mercer.engine import Distance
 from mercer.exceptions import InputError
-from mercer.kernels import Gaussian, Kernel, Vectors, median_scale
+from mercer.kernels import Kernel
 from mercer.linalg._inputs import check_kernel, raw_weights
-from mercer.methods._rows import spread_rows
-from mercer.methods.pca._kernel_pca import kernel_pca
-from mercer.methods.pca._smoother import Smoother
-from mercer.preimages import LinearInverse
-from mercer.space import feature
+from mercer.methods._rows import dense, spread_rows
 
-_QUIET = 0.02  # the share of columns that are taken to hold hardly anything but noise
-_MANY_COLUMNS = 3000  # beyond, columns are not regressed on each other: a cube of their number
-_ROWS = 150  # on which smoothers are tried: a second at most
-_SCALES = (1 / 32, 1 / 8, 1 / 2, 2.0)  # squared length scales, of the median squared distance
-_STRENGTHS = 10.0 ** -np.arange(0.5, 4.1, 0.5)  # of the largest eigenvalue
-_STEP = 1e-4  # of the spread of the data: the step of a directional derivative
-_LEAST = 0.1  # smoothers that take out less than this share of the noise say little about it
+_FEWEST = 5  # columns or directions of pure noise; fewer are equal by chance
+_MANY = 20  # directions; fewer must be half of all (in tables, a fifth may be nearly equal)
+_FEWEST_ROWS = 50  # with fewer, tests accept nearly everything
+_LEVEL = 0.01  # of the tests
+_SLACK = 1.5  # correlation of quiet columns: those of images see a little of the image
+_MANY_COLUMNS = 3000  # beyond, no eigenvalues: a cube of their number
 _SMALL = 1e-70  # beyond, squares of lengths leave the range of kernels
 _EPS = float(np.finfo(np.float64).eps)
 _METRIC_COLUMNS = 1000  # whose mixed derivatives are written out, 8 MB
 _METRIC_ROWS = 200  # over which a kernel's metric is averaged: its error is then a few percent
 
 
-def noise_level(X: Any, *, weights: Any = None) -> float:
-    """Return an estimate of the standard deviation of noise that is the same in all columns.
+@dataclass(frozen=True)
+class NoiseLevel:
+    """The standard deviation of noise, or that it cannot be told.
 
-    Independent noise of variance s^2 cannot be predicted, so the error of every prediction bounds
-    s^2 from above. The smallest of three bounds is taken:
+    Attributes
+    ----------
+    sd : float
+        The estimate; 0 if it cannot be told.
+    error : float
+        Its standard error, for normal noise; infinity if it cannot be told.
+    n_directions : int
+        Columns or directions that hold nothing but noise.
+    source : str
+        "columns", "directions" or "unknown".
 
-    - the quietest columns: the 2 % quantile of the variances of columns, over the same quantile
-      for pure noise of variance 1;
-    - the same for the residual variances of each column after linear regression on all others, if
-      there are a third more rows than columns (the best bound for images and spectra);
-    - smoothers: s^2 <= |D(x) - x|^2 / |J|^2 for kernel smoothers D of several widths fitted without
-      x, with the Jacobian J of D(x) - x (the best bound for curves in few dimensions).
+    Examples
+    --------
+    >>> import mercer as mc
+    >>> mc.methods.noise_level([[0.0, 1.0], [1.0, 2.0], [2.0, 2.5]])
+    NoiseLevel(sd=0.0, error=inf, n_directions=0, source='unknown')
+    """
 
-    The usual estimate, from small eigenvalues of the covariance, is far too large if the signal has
-    many weak components. In data without structure all variation counts as noise. The estimate is
-    0 if there are fewer than two rows or no column varies.
+    sd: float = 0.0
+    error: float = np.inf
+    n_directions: int = 0
+    source: str = "unknown"
+
+
+def noise_level(X: Any, *, weights: Any = None) -> NoiseLevel:
+    """Estimate the standard deviation s of noise that is the same and independent in all columns.
+
+    What cannot be predicted need not be noise. Noise can be told from the rest where it stands
+    alone, in a part of the data that varies equally in all directions, and less than the rest:
+
+    - columns: the quietest columns, as many as have the same variance (Bartlett's test), if they
+      are uncorrelated; the background of images;
+    - directions: the smallest eigenvalues of the covariance, as many as are equal (Bartlett's test
+      of sphericity), if there are a third more rows than columns; few factors behind many columns.
+
+    There must be five such columns, or half of the directions (or 20), and others that vary more.
+    In most tables neither is found. Then the level is unknown, and the estimate 0.
 
     Parameters
     ----------
@@ -56,50 +77,94 @@ def noise_level(X: Any, *, weights: Any = None) -> float:
         Weights >= 0: how often each row is repeated, or shares if they sum to less than the number
         of rows.
 
+    References
+    ----------
+    M. S. Bartlett, Tests of significance in factor analysis, 1950.
+
     Examples
     --------
     >>> import numpy as np
     >>> from mercer.methods import noise_level
     >>> rng = np.random.default_rng(0)
-    >>> t = rng.uniform(size=(400, 1))
-    >>> clean = np.hstack([np.sin(0.2 * j * t) for j in range(60)])
-    >>> round(noise_level(clean + 0.1 * rng.normal(size=clean.shape)), 2)
-    0.1
+    >>> clean = rng.normal(size=(400, 2)) @ rng.normal(size=(2, 20))
+    >>> level = noise_level(clean + 0.1 * rng.normal(size=clean.shape))
+    >>> round(level.sd, 2), level.source
+    (0.1, 'directions')
+    >>> noise_level(rng.normal(size=(400, 20))).source  # all of it may be signal
+    'unknown'
     """
     X = as_points(X)
     w = as_weights(weights, X.shape[0])
     extent = float(abs(X).max())
     if extent > 0.0 and not _SMALL < extent < 1.0 / _SMALL:
-        return extent * noise_level(X / extent, weights=weights)
+        level = noise_level(X / extent, weights=weights)
+        return replace(level, sd=extent * level.sd, error=extent * level.error)
     # the number of rows that the weights count; for shares the effective sample size
-    effective = 1.0 / float(np.sum(w**2))
+    n = 1.0 / float(np.sum(w**2))
     if weights is not None and float(np.sum(weights)) >= np.count_nonzero(w):
-        effective = float(np.sum(weights))
-    if X.shape[0] < 2 or effective <= 1.0 + 1e-9:
-        return 0.0
+        n = float(np.sum(weights))
     mean, variance = _column_moments(X, w)
-    varying = variance > 1e-20 * (mean**2 + variance.max(initial=0.0))
-    if not varying.any():
-        return 0.0
-    unbiased = effective / (effective - 1.0)
-    bounds = [_quantile(unbiased * variance[varying], effective - 1.0)]
-    d = int(varying.sum())
-    if X.shape[1] <= _MANY_COLUMNS:
-        bounds.append(_smoother_bound(*spread_rows(X, weights, _ROWS)))
-    if not is_sparse(X) and 1 < d <= min(0.75 * effective, _MANY_COLUMNS):
-        residual = _residual_variances(np.asarray(X, dtype=np.float64)[:, varying], w)
-        if residual is not None:
-            free = effective - d
-            bounds.append(_quantile(residual * effective / free, free))
-    return float(np.sqrt(max(min(bounds), 0.0)))
+    varying = np.flatnonzero(variance > 1e-20 * (mean**2 + variance.max(initial=0.0)))
+    order = varying[np.argsort(variance[varying], kind="stable")]
+    d = len(order)
+    if n < _FEWEST_ROWS or d <= _FEWEST:
+        return NoiseLevel()
+    root = np.sqrt(w)[:, None]
+    m = _equal_variances(variance[order], n)
+    if _FEWEST <= m < d:
+        quiet = root * (dense(X[:, order[:m]]) - mean[order[:m]])
+        if _uncorrelated(quiet, n):
+            return _level(float(np.mean(variance[order[:m]])) * n / (n - 1.0), n, m, "columns")
+    if d <= min(0.75 * n, _MANY_COLUMNS):
+        Z = root * (dense(X[:, order]) - mean[order])
+        with single_threaded_blas():
+            e = interruptible(np.linalg.eigvalsh, Z.T @ Z)
+        m = _equal_eigenvalues(e, n)
+        if max(_FEWEST, min(0.5 * d, _MANY)) <= m < d:
+            return _level(float(np.mean(e[:m])) * n / (n - 1.0 - (d - m)), n, m, "directions")
+    return NoiseLevel()
 
 
-def _quantile(variances: Array, freedom: float) -> float:
-    """The low quantile of the variances over that of chi-square / freedom."""
-    from scipy.special import gammaincinv
+def _level(variance: float, n: float, m: int, source: str) -> NoiseLevel:
+    sd = float(np.sqrt(variance))
+    return NoiseLevel(sd, sd / float(np.sqrt(2.0 * n * m)), m, source)
 
-    expected = 2.0 * float(gammaincinv(0.5 * freedom, _QUIET)) / freedom
-    return float(np.quantile(variances, _QUIET)) / expected
+
+def _equal_variances(v: Array, n: float) -> int:
+    """How many of the variances, ascending, are equal: the most that Bartlett's test accepts."""
+    from scipy.special import chdtrc
+
+    k = np.arange(1, len(v) + 1)
+    statistic = (n - 1.0) * (k * np.log(np.cumsum(v) / k) - np.cumsum(np.log(v)))
+    accepted = chdtrc(np.maximum(k - 1, 1), np.maximum(statistic, 0.0)) > _LEVEL
+    return int(k[accepted].max(initial=0))
+
+
+def _equal_eigenvalues(e: Array, n: float) -> int:
+    """How many eigenvalues of a covariance, ascending, are equal: the most that a test accepts."""
+    from scipy.special import chdtrc
+
+    if e[0] <= len(e) * _EPS * e[-1]:  # columns that depend on each other exactly
+        return 0
+    k = np.arange(1, len(e) + 1)
+    freedom = n - 1.0 - (len(e) - k) - (2.0 * k**2 + k + 2.0) / (6.0 * k)
+    statistic = freedom * (k * np.log(np.cumsum(e) / k) - np.cumsum(np.log(e)))
+    accepted = chdtrc(np.maximum((k - 1) * (k + 2) / 2, 1), np.maximum(statistic, 0.0)) > _LEVEL
+    return int(k[accepted & (k > 1)].max(initial=0))
+
+
+def _uncorrelated(Z: Array, n: float) -> bool:
+    """Whether the largest eigenvalue of Z'Z is about that of pure noise (Marchenko and Pastur).
+
+    If there are few columns, a single pair that is correlated must not hide in the slack.
+    """
+    rows, m = Z.shape
+    with single_threaded_blas():
+        G = Z @ Z.T if m > rows else Z.T @ Z
+        largest = float(interruptible(np.linalg.eigvalsh, G)[-1])
+    edge = (1.0 + np.sqrt(m / n)) ** 2 * float(np.sum(Z**2)) / m
+    slack = 1.0 + (_SLACK - 1.0) * min(1.0, m / _MANY)
+    return bool(largest <= slack * edge)
 
 
 def _column_moments(X: Any, w: Array) -> tuple[Array, Array]:
@@ -110,58 +175,6 @@ def _column_moments(X: Any, w: Array) -> tuple[Array, Array]:
     X = np.asarray(X, dtype=np.float64)
     mean = w @ X
     return mean, np.asarray(w @ (X - mean) ** 2)
-
-
-def _residual_variances(X: Array, w: Array) -> Array | None:
-    """Residual variances of each column regressed on all others: 1 over the diagonal of C^-1.
-
-    None if columns depend on each other exactly; their noise is not independent then.
-    """
-    Z = np.sqrt(w)[:, None] * (X - w @ X)
-    Z /= np.linalg.norm(Z, axis=0)
-    scale = np.asarray(w @ (X - w @ X) ** 2)
-    with single_threaded_blas():
-        s, V = interruptible(np.linalg.eigh, Z.T @ Z)
-    if s[0] <= len(s) * 100.0 * _EPS * s[-1]:
-        return None
-    return np.asarray(scale / ((V**2) @ (1.0 / s)))
-
-
-def _smoother_bound(X: Array, weights: Array) -> float:
-    """Return a bound on the variance of noise, the smallest over some kernel smoothers.
-
-    Let r(x) = D(x) - x for a smoother D that was fitted without x. If D is linear near x and r has
-    the Jacobian J, then E|r|^2 = bias^2 + s^2 |J|^2 per entry, so s^2 <= |r|^2 / |J|^2: tight if
-    the smoother has no bias. |J|^2 is estimated along one direction of random signs, and clipped
-    to [(div r)^2, -div r], where it lies for every smoother that shrinks.
-    """
-    rows = Points(X, Vectors())
-    try:
-        length = median_scale(rows, weights=weights)
-    except InputError:  # all rows are equal
-        return np.inf
-    signs = np.random.default_rng(0).choice([-1.0, 1.0], size=X.shape)
-    step = _STEP * length / np.sqrt(X.shape[1])
-    moved = X + step * signs
-    best = np.inf
-    with single_threaded_blas():  # small matrices, which threads only slow down
-        for scale in _SCALES:
-            kernel = Gaussian(float(np.sqrt(scale)) * length)
-            plane = kernel_pca(kernel, rows, weights=weights)
-            inverse = LinearInverse.fit(plane, rows, weights)
-            C = np.asarray(plane.coordinates(feature(kernel, rows)))
-            nearby = np.asarray(plane.coordinates(feature(kernel, Points(moved, Vectors()))))
-            values = np.asarray(plane.eigenvalues)
-            for strength in _STRENGTHS:
-                phi = values / (values + strength * values[0])
-                smoother = Smoother(C, phi / values, weights)
-                here = smoother.points_without(C, X, phi, inverse) - X
-                J = (smoother.points_without(nearby, X, phi, inverse) - moved - here) / step
-                taken = -float(np.mean(signs * J))  # -div r, per entry
-                if taken >= _LEAST:
-                    size = float(np.clip(np.mean(J**2), taken**2, max(taken, taken**2)))
-                    best = min(best, float(np.mean(here**2)) / size)
-    return best
 
 
 def feature_noise(kernel: Kernel, X: Any, noise: float, *, weights: Any = None) -> float:
