@@ -195,10 +195,11 @@ def fit_imputer(
     offset, scale = moments(rows, w)
     if kernel is not None:
         offset, scale = np.zeros_like(offset), np.ones_like(scale)
-    T = (rows - offset) / scale
+    rows -= offset
+    rows /= scale
     with single_threaded_blas():  # small matrices; threads lose much if other work is running
-        error = hidden_error(T, w, kernel, size, rounds, tol, rng)
-        chain = Chain(T, w, kernel, size, rng)
+        error = hidden_error(rows, w, kernel, size, rounds, tol, rng)
+        chain = Chain(rows, w, kernel, size, rng)
         changes = chain.run(rounds, tol)
     status = Status.CONVERGED if changes and changes[-1] <= tol else Status.MAX_ITER
     if not missing.any():
@@ -206,7 +207,7 @@ def fit_imputer(
     elif not chain.regressions:
         status = Status.TOO_FEW
     return Imputer(
-        chain.kernel, tuple(chain.regressions), T[chain.centres], error, status,
+        chain.kernel, tuple(chain.regressions), rows[chain.centres], error, status,
         np.array(changes), offset, scale, chain.mean,
     )  # fmt: skip
 

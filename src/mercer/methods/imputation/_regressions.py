@@ -54,7 +54,7 @@ class ColumnRegression:
         for part in pieces(len(on), _BLOCK):
             rows = on[part]
             at = np.ix_(rows, self.columns)
-            values = self.intercept + element(_without(Z[rows], self.columns))
+            values = self.intercept + element(_without(Z, self.columns, rows))
             Z[at] = np.where(missing[at], np.clip(values, self.low, self.high), Z[at])
 
 
@@ -98,10 +98,9 @@ class Chain:
     def _regression(self, columns: Array, penalties: Array) -> ColumnRegression:
         """Regress the columns of a group on the others, and fill their missing entries."""
         Z, missing = self.Z, self.missing
-        centres = Z[self.centres]
-        z = _without(centres, columns)
+        centres = Z if self.exact else Z[self.centres]
         solve = self._exact if self.exact else self._on_landmarks
-        coef = solve(z, columns, penalties)
+        coef = solve(_without(centres, columns), columns, penalties)
         ranges = (
             self.mean[columns],
             np.where(missing[:, columns], np.inf, Z[:, columns]).min(axis=0),
@@ -147,7 +146,7 @@ class Chain:
         rows = np.flatnonzero(~self.missing[:, columns].all(axis=1))
         if len(rows) > _CHOICE_ROWS:
             rows = np.sort(self.rng.choice(rows, _CHOICE_ROWS, replace=False))
-        z = _without(self.Z[rows], columns)
+        z = _without(self.Z, columns, rows)
         v = np.sqrt(self.w[rows])[:, None]
         at = np.ix_(rows, columns)
         Y = v * (self.Z[at] - self.mean[columns])
@@ -172,9 +171,10 @@ def _groups(missing: Array, rng: np.random.Generator) -> list[Array]:
     return np.array_split(rng.permutation(d), max(4, min(_GROUPS, _GROUP_COLUMNS // d)))
 
 
-def _without(Z: Array, columns: Array) -> Points:
-    """Rows without some columns, as points that need no check."""
-    return Points(np.delete(Z, columns, axis=1), Vectors())
+def _without(Z: Array, columns: Array, rows: Array | None = None) -> Points:
+    """Rows (all by default) without some columns, as points that need no check."""
+    others = np.delete(np.arange(Z.shape[1]), columns)
+    return Points(Z[:, others] if rows is None else Z[np.ix_(rows, others)], Vectors())
 
 
 def _solve(A: Array, b: Array) -> Array:
@@ -197,16 +197,19 @@ def hidden_error(
     total, mass = np.zeros(T.shape[1]), np.zeros(T.shape[1])
     for _ in range(min(max(_HIDDEN_ROWS // len(T), 1), 5)):
         some = np.sort(rng.choice(len(T), min(len(T), _HIDDEN_ROWS), replace=False))
-        seen = ~np.isnan(T[some])
+        rows = T[some]
+        seen = ~np.isnan(rows)
         hidden = seen & (rng.random(seen.shape) < _HIDDEN)
         hidden[~(seen & ~hidden).any(axis=1)] = False  # every row keeps an entry, every column two
         hidden[:, (seen & ~hidden).sum(axis=0) < 2] = False
         if hidden.any():
-            chain = Chain(np.where(hidden, np.nan, T[some]), w[some], kernel, size, rng)
+            i, j = np.nonzero(hidden)
+            truth, rows[hidden] = rows[hidden], np.nan
+            chain = Chain(rows, w[some], kernel, size, rng)
             chain.run(rounds, tol)
-            gap = np.where(hidden, chain.Z - T[some], 0.0) / spread
-            total += w[some] @ gap**2
-            mass += w[some] @ hidden
+            gap = (chain.Z[hidden] - truth) / spread[j]
+            total += np.bincount(j, w[some][i] * gap**2, len(total))
+            mass += np.bincount(j, w[some][i], len(mass))
     ratio = np.divide(total, mass, out=np.full(len(mass), np.nan), where=mass > 0.0)
     return np.asarray(np.sqrt(ratio))
 
@@ -222,7 +225,8 @@ def moments(T: Array, w: Array) -> tuple[Array, Array]:
     centre = np.where(seen.any(axis=0), np.where(seen, T, -np.inf).max(axis=0), 0.0)
     mean = centre + (v * np.where(seen, T - centre, 0.0)).sum(axis=0)
     gap = np.where(seen, T - mean, 0.0)
-    peak = np.abs(gap).max(axis=0)  # so that squares do not underflow
+    peak = np.maximum(gap.max(axis=0), -gap.min(axis=0))  # so that squares do not underflow
     peak[peak == 0.0] = 1.0
-    spread = peak * np.sqrt((v * (gap / peak) ** 2).sum(axis=0))
+    gap /= peak
+    spread = peak * np.sqrt(np.einsum("ij,ij,ij->j", v, gap, gap))
     return mean, np.where(spread > 1e-12 * np.abs(mean), spread, 1.0)
