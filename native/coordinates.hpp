@@ -25,6 +25,8 @@ template <class T, Coordinate KIND>
         return sum + smaller<T>(x, y);
     } else if constexpr (KIND == Coordinate::differing) {
         return sum + (x != y ? fill(T(1)) : Vec<T>{});
+    } else if constexpr (KIND == Coordinate::absolute) {
+        return sum + (larger<T>(x, y) - smaller<T>(x, y));
     } else {
         const Vec<T> total = x + y, safe = total == T(0) ? fill(T(1)) : total;  // 0 at 0 / 0
         if constexpr (KIND == Coordinate::harmonic)
@@ -83,6 +85,7 @@ template <class T> void coordinate_sums(const CoordinateTask<T>& task) {
     case Coordinate::harmonic: coordinate_sums_of<T, Coordinate::harmonic>(task); break;
     case Coordinate::chi2: coordinate_sums_of<T, Coordinate::chi2>(task); break;
     case Coordinate::differing: coordinate_sums_of<T, Coordinate::differing>(task); break;
+    case Coordinate::absolute: coordinate_sums_of<T, Coordinate::absolute>(task); break;
     }
 }
 

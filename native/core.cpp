@@ -383,7 +383,7 @@ template <class T> void bind_program(nb::module_& m, const char* name) {
 // Sums over coordinates between the rows of Y and the rows of X, on a tile.
 template <class T> void bind_coordinates(nb::module_& m) {
     auto run = [](int kind, Matrix<T> Y, Matrix<T> X, Tile<T> out, const std::string& isa) {
-        require(kind >= 0 && kind <= static_cast<int>(Coordinate::differing), "unknown kind");
+        require(kind >= 0 && kind <= static_cast<int>(Coordinate::absolute), "unknown kind");
         const std::size_t rows = Y.shape(0), columns = X.shape(0);
         require(Y.shape(1) == X.shape(1), "queries have another dimension");
         require(X.shape(1) > 0, "points must have columns");

@@ -106,6 +106,7 @@ enum class Coordinate : int {
     harmonic,  // x y / (x + y), 0 at 0
     chi2,      // (x - y)^2 / (x + y), 0 at 0
     differing, // 1 where x != y
+    absolute,  // |x - y|
 };
 
 // Sums over coordinates between queries (rows) and points (columns).

@@ -61,3 +61,16 @@ def test_numbers_that_stand_for_missing_values(run, files):
     run("impute", "gaps.npy", "-o", "a.npy")
     run("impute", "t.npy", "-o", "b.npy", "--missing", "-99")
     np.testing.assert_array_equal(np.load("a.npy"), np.load("b.npy"))
+
+
+def test_errors_are_reported_by_column(run, files):
+    ran = run("impute", "gaps.csv", "-o", "out.csv")
+    assert "test error  y " in ran.out
+
+
+def test_columns_are_not_scaled_only_with_a_kernel(run, files):
+    ran = run("impute", "gaps.csv", "-o", "out.csv", "--no-scale")
+    assert ran.code == 2
+    assert "--no-scale needs a kernel" in ran.err
+    ran = run("impute", "gaps.csv", "-o", "out.csv", "--no-scale", "--kernel", "gaussian:1")
+    assert ran.code == 0, ran.err

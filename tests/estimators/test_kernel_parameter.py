@@ -46,13 +46,7 @@ def test_two_names_of_the_gaussian_and_the_euclidean_laplace(rng):
     )
     assert resolve_kernel("laplace", X, gamma=0.5) == mc.Laplace(2.0)
     assert resolve_kernel("laplace", X) == mc.Laplace(3.0)
-
-
-def test_scikit_learns_laplacian_is_refused_by_its_reason(rng):
-    with pytest.raises(mc.InputError, match="L1 distance"):
-        resolve_kernel("laplacian", rng.normal(size=(6, 3)))
-    with pytest.raises(mc.InputError, match="L1 distance"):
-        resolve_kernel("laplacian", rng.normal(size=(6, 3)), gamma=1.0)
+    assert resolve_kernel("laplacian", X) == mc.kernels.LaplaceProduct(3.0)
 
 
 def test_a_kernel_is_returned_without_a_look_at_the_points():

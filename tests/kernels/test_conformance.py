@@ -64,6 +64,8 @@ SINGLE = [
     mc.kernels.Harmonic(),
     mc.kernels.AdditiveChiSquare(),
     mc.kernels.ChiSquare(0.5),
+    mc.kernels.LaplaceProduct(1.0),
+    mc.kernels.LaplaceProduct(0.02),
 ]
 
 LABELLED = [
@@ -124,6 +126,8 @@ COMPOSITE = [
     mc.kernels.Hamming(1.0).transform(mc.Columns([0]))
     * mc.Gaussian(1.0).transform(mc.Columns([1])),
     mc.Linear().transform(mc.kernels.Monomials(2)) + mc.Gaussian(1.0),
+    mc.kernels.LaplaceProduct(2.0) * mc.Laplace(1.0) + 0.5 * mc.Linear(),
+    mc.kernels.LaplaceProduct(1.0).transform(mc.Scales([2.0, 0.5])),
 ]
 
 

@@ -29,8 +29,9 @@ def impute(run: Run) -> None:
     INPUT is a table (.csv, .tsv, .parquet) or an array (.npy, .npz). OUTPUT is of the same kind.
     Empty cells and NaN in columns of numbers are filled. All other cells stay as they are.
 
-    The summary reports a test error, measured on known values that were hidden: 0 is perfect, 1
-    is no better than the mean of the column.
+    Every column is predicted from the others. The summary reports a test error, measured on known
+    values that were hidden, in standard deviations: 0 is perfect, 1 is no better than the mean of
+    the column.
     """
     from mercer.estimators import KernelImputer
 
@@ -42,8 +43,9 @@ def impute(run: Run) -> None:
     missing = np.isnan(data.values)
     model, values = None, data.values
     if missing.any():
-        scale = "auto" if run.scale else "none"
-        model = KernelImputer(kernel=run.kernel, scale_columns=scale, random_state=run.seed)
+        if not run.scale and run.kernel == "auto":
+            raise UsageError("--no-scale needs a kernel, in the units of the data; give --kernel")
+        model = KernelImputer(kernel=run.kernel, random_state=run.seed)
         run.fit(model, train.values)
         values = run.map_rows(model.transform, data.values, "filling")
     data.write(values, run.output)
@@ -61,8 +63,8 @@ def _facts(model: Any, data: Data, missing: Array) -> dict[str, str]:
         "filled": f"{counted(int(counts.sum()), 'value')} in {rows}",
         "by column": listed((f"{data.names[j]} {counts[j]:,}" for j in order), most=12),
     }
-    if np.isfinite(model.error_):
-        facts["test error"] = f"{model.error_:.2f} of the error of column means"
-    if model.kernel_ is not None:
-        facts["kernel"] = rounded(model.kernel_)
+    known = [(data.names[j], model.error_[j]) for j in order if np.isfinite(model.error_[j])]
+    if known:
+        facts["test error"] = listed((f"{name} {error:.2f}" for name, error in known), most=12)
+    facts["kernel"] = rounded(model.kernel_)
     return facts

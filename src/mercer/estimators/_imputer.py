@@ -1,4 +1,4 @@
-"""Imputation of missing values with kernel PCA as a scikit-learn transformer."""
+"""Imputation of missing values as a scikit-learn transformer."""
 
 from __future__ import annotations
 
@@ -13,36 +13,34 @@ from mercer.estimators._base import FloatTransformerMixin, KernelEstimator
 from mercer.estimators._kernel_parameter import is_auto, resolve_kernel
 from mercer.estimators._validation import check_flags, check_weights, validated
 from mercer.exceptions import InputError
-from mercer.methods import Filter, fit_imputer
+from mercer.methods import fit_imputer
 from mercer.methods.imputation._imputer import masked_as_nan
 
 
 @dataclass(eq=False, repr=False)
 class KernelImputer(FloatTransformerMixin, KernelEstimator):
-    """Fill missing values with kernel PCA; observed values are not changed.
+    """Fill missing values by kernel ridge regression; observed values are not changed.
 
-    `fit` completes the training rows in rounds: kernel PCA of the completed rows, then kernel ridge
-    regression of each column on the rows in which it is observed (`fit_imputer`). `transform` fills
-    the missing entries m of a row x such that x_m = r(x)_m, with the regression r of rows on their
-    filtered coordinates. A row with nothing observed gets the column means.
-
-    What is not given is chosen by predicting observed entries that are hidden for it.
+    Missing values start at the means of their columns. In each round every column is regressed on
+    the others, from the rows in which it is observed, and its missing values are predicted
+    (`fit_imputer`). `transform` applies the regressions of all rounds in their order, so that
+    `fit_transform(X)` equals `fit(X).transform(X)`. A row with nothing observed gets the column
+    means.
 
     Parameters
     ----------
     kernel : Kernel, str or "auto"
-        "auto" is the automatic Gaussian of `fit_imputer`. Names as in `KernelPCA`.
-    n_components, filter, scale_columns, n_landmarks
-        As for `fit_imputer`. The result is in the units of X.
-    max_iter, tol : int and float
-        Rounds at most, in `fit` and `transform`; a round that changes less, relative to the scale
-        of the columns, is the last.
+        "auto" standardises the columns, so that units do not matter, and takes the kernel of
+        `fit_imputer`. Any other kernel is in the units of X; names as in `KernelPCA`.
+    n_landmarks, max_iter, tol
+        As for `fit_imputer`.
     add_indicator : bool, default=False
         Append a column of zeros and ones for every column that had missing values in `fit`.
     keep_empty_features : bool, default=False
         Columns without any observed value in `fit` are dropped, or filled with 0 and kept.
     random_state : int, Generator, RandomState or None, default=0
-        Chooses which entries are hidden, and landmarks. An integer gives the same result again.
+        Chooses landmarks, and which entries are hidden for `error_`. An integer gives the same
+        result again.
     n_jobs : int or None
         Threads; None is all cores, unlike in scikit-learn.
 
@@ -50,7 +48,11 @@ class KernelImputer(FloatTransformerMixin, KernelEstimator):
     ----------
     imputer_ : mercer.methods.Imputer
         The fitted map.
-    kernel_, changes_, status_, error_
+    error_ : array of shape (d,)
+        Root mean squared error of each column in its standard deviations, from entries that were
+        hidden: about 1 where the other columns do not help. NaN where none could be hidden, and
+        for columns without any observed value.
+    kernel_, changes_, status_
         As in `Imputer`.
     n_iter_ : int
         Rounds in `fit`.
@@ -72,12 +74,9 @@ class KernelImputer(FloatTransformerMixin, KernelEstimator):
 
     kernel: Any = "auto"
     _: KW_ONLY
-    n_components: Any = None
-    filter: Filter | None = None
-    scale_columns: str = "auto"
-    n_landmarks: int | None = None
-    max_iter: int = 20
-    tol: float = 1e-3
+    n_landmarks: int = 300
+    max_iter: int = 3
+    tol: float = 1e-2
     add_indicator: bool = False
     keep_empty_features: bool = False
     random_state: Any = 0
@@ -101,13 +100,13 @@ class KernelImputer(FloatTransformerMixin, KernelEstimator):
             kernel = resolve_kernel(self.kernel, np.zeros((1, int((~self._empty).sum()))))
         with self._threads():
             imputer = fit_imputer(
-                self._without_empty(X), kernel, weights=weights, filter=self.filter,
-                n_components=self.n_components, scale_columns=self.scale_columns,
-                n_landmarks=self.n_landmarks, max_iter=self.max_iter, tol=self.tol,
-                random_state=self.random_state,
+                self._without_empty(X), kernel, weights=weights, n_landmarks=self.n_landmarks,
+                max_iter=self.max_iter, tol=self.tol, random_state=self.random_state,
             )  # fmt: skip
         self.imputer_, self.kernel_ = imputer, imputer.kernel
-        self.changes_, self.status_, self.error_ = imputer.changes, imputer.status, imputer.error
+        self.changes_, self.status_ = imputer.changes, imputer.status
+        self.error_ = np.full(X.shape[1], np.nan)
+        self.error_[~self._empty] = imputer.error
         self.n_iter_ = max(len(imputer.changes), 1)  # scikit-learn wants one in any case
         return self
 

@@ -15,6 +15,7 @@ from mercer.kernels import (
     Gaussian,
     Kernel,
     Laplace,
+    LaplaceProduct,
     Matern,
     Polynomial,
     Sigmoid,
@@ -31,6 +32,7 @@ from mercer.methods.modes._scale_space import scale_space
 _FROM_GAMMA: dict[str, Callable[[float], Kernel]] = {
     "gaussian": Gaussian.from_gamma,
     "laplace": Laplace.from_gamma,
+    "laplacian": LaplaceProduct.from_gamma,
     "matern": lambda gamma: Matern(1.5, 1.0 / positive(gamma, "gamma")),
     "polynomial": lambda gamma: Polynomial.from_gamma(3, gamma, 1.0),
     "sigmoid": lambda gamma: Sigmoid.from_gamma(gamma, 1.0),
@@ -54,8 +56,8 @@ def resolve_kernel(
     A kernel is returned as it is. "auto" is the Gaussian kernel with 2 s^2 = m^2, m the median
     distance between distinct rows (s = 1 if no two rows differ). The other names follow
     scikit-learn's formulas and defaults: gamma is 1 / n_features if None, 1 for "chi2". "laplace"
-    uses the Euclidean distance, unlike scikit-learn's "laplacian", which is refused. A gamma that
-    would be ignored is refused.
+    uses the Euclidean distance, "laplacian" the sum of absolute differences. A gamma that would be
+    ignored is refused.
     """
     name = ALIASES.get(kernel, kernel) if isinstance(kernel, str) else None
     if name in _FROM_GAMMA:
@@ -137,12 +139,6 @@ def set_kernel_tags(tags: Any, kernel: Any) -> None:
 
 
 def _unknown(kernel: Any) -> str:
-    if isinstance(kernel, str) and kernel == "laplacian":
-        return (
-            'kernel="laplacian" is scikit-learn\'s kernel of the L1 distance, the sum of absolute '
-            'differences; mercer has kernel="laplace", exp(-gamma |x - y|) with the Euclidean '
-            "distance, which is a different kernel for more than one feature"
-        )
     names = ", ".join(map(repr, ("auto", *KERNELS, *ALIASES)))
     cure = "; wrap a function in FromFunction" if callable(kernel) else ""
     return f"kernel must be a kernel such as Gaussian(1.0), or one of {names}, got {kernel!r}{cure}"

@@ -19,6 +19,7 @@ from mercer.exceptions import InputError
 from mercer.kernels._circle import Circle
 from mercer.kernels._domain import RowIds
 from mercer.kernels.structured._table import Group, Tables
+from mercer.methods.imputation._regressions import ColumnRegression
 from mercer.methods.pca._kernel_pca import LandmarkScatter
 from mercer.space._operator import _Term
 
@@ -36,6 +37,7 @@ _PRIVATE: dict[str, type] = {
     "mercer.kernels.Group": Group,
     "mercer.kernels.RowIds": RowIds,
     "mercer.kernels.Tables": Tables,
+    "mercer.methods.ColumnRegression": ColumnRegression,
     "mercer.methods.LandmarkScatter": LandmarkScatter,
     "mercer.Status": Status,
     "mercer.space.Term": _Term,

@@ -21,6 +21,7 @@ from mercer.kernels._features import Features, Monomials
 from mercer.kernels._flags import Definiteness, Flags
 from mercer.kernels._histogram import AdditiveChiSquare, ChiSquare, Harmonic, Minimum
 from mercer.kernels._kernel import Constant, Kernel, Product, Sum, Transformed
+from mercer.kernels._laplace_product import LaplaceProduct
 from mercer.kernels._measures import MixingMeasure, SpectralMeasure
 from mercer.kernels._precomputed import FromFunction, Precomputed
 from mercer.kernels._radial import (
@@ -44,11 +45,11 @@ __all__ = [
     "AdditiveChiSquare", "ArcCosine", "Atoms", "Categories", "ChiSquare", "Circular", "Columns",
     "Constant", "Cosine", "Definiteness", "Domain", "DotProduct", "Epanechnikov", "Exponential",
     "Features", "Flags", "FromFunction", "Gaussian", "Geometric", "Hamming", "Harmonic",
-    "InverseMultiquadric", "Jaccard", "JacobiTheta", "Kernel", "Laplace", "Linear", "Matern",
-    "Matrix", "Minimum", "MixingMeasure", "Monomials", "NegativeDistance", "Normalised",
-    "Objects", "OpenBall", "Overlap", "Periodic", "PeriodicSobolev", "Points", "Polynomial",
-    "Precomputed", "Product", "Radial", "RationalQuadratic", "Scales", "Sequences", "Sets",
-    "Sigmoid", "SpectralMeasure", "Spectrum", "Subsequences", "Sum", "Table", "Taylor",
+    "InverseMultiquadric", "Jaccard", "JacobiTheta", "Kernel", "Laplace", "LaplaceProduct",
+    "Linear", "Matern", "Matrix", "Minimum", "MixingMeasure", "Monomials", "NegativeDistance",
+    "Normalised", "Objects", "OpenBall", "Overlap", "Periodic", "PeriodicSobolev", "Points",
+    "Polynomial", "Precomputed", "Product", "Radial", "RationalQuadratic", "Scales", "Sequences",
+    "Sets", "Sigmoid", "SpectralMeasure", "Spectrum", "Subsequences", "Sum", "Table", "Taylor",
     "Transformed", "Uniform", "Vectors", "VovkPolynomial", "median_scale", "scott_scale",
     "silverman_scale", "table_kernel",
 ]  # fmt: skip

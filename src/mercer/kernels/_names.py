@@ -6,11 +6,13 @@ from mercer.kernels._angular import Cosine
 from mercer.kernels._dot_product import Linear, Polynomial, Sigmoid
 from mercer.kernels._histogram import ChiSquare
 from mercer.kernels._kernel import Kernel
+from mercer.kernels._laplace_product import LaplaceProduct
 from mercer.kernels._radial import Gaussian, Laplace, Matern
 
 KERNELS: dict[str, type[Kernel]] = {
     "gaussian": Gaussian,
     "laplace": Laplace,
+    "laplacian": LaplaceProduct,
     "matern": Matern,
     "polynomial": Polynomial,
     "sigmoid": Sigmoid,

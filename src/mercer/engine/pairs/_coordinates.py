@@ -11,7 +11,7 @@ from mercer._array import Array, is_sparse
 from mercer.engine._compiled import core, core_allowed, instruction_set
 from mercer.exceptions import InputError
 
-_KINDS = ("minimum", "harmonic", "chi2", "differing")  # as the core numbers them
+_KINDS = ("minimum", "harmonic", "chi2", "differing", "absolute")  # as the core numbers them
 
 
 def comparable(X: Any, Y: Any = None) -> tuple[Array, Array]:
@@ -79,6 +79,7 @@ _TERMS: dict[str, Callable[[Any, Any], Any]] = {
     "harmonic": _harmonic,
     "chi2": _chi2,
     "differing": np.not_equal,
+    "absolute": lambda y, x: abs(x - y),
 }
 
 

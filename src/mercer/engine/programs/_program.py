@@ -65,6 +65,7 @@ class Coordinates:
         minimum     min(x, y)
         harmonic    x y / (x + y), 0 at x = y = 0
         chi2        (x - y)^2 / (x + y), 0 at x = y = 0
+        absolute    |x - y|
         differing   1 where x != y, else 0
         equal       1 / d where x = y, else 0: the share of equal coordinates
 
@@ -252,7 +253,7 @@ def _diagonal(program: Program, of: str) -> Program:
     nodes: list[Expr] = []
     for v in program.variables:
         match v:
-            case Distance() | Gap() | Coordinates(kind="chi2" | "differing"):
+            case Distance() | Gap() | Coordinates(kind="absolute" | "chi2" | "differing"):
                 nodes.append(Const(0.0))
                 continue
             case Coordinates(kind="equal"):

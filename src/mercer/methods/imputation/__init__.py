@@ -1,1 +1,1 @@
-"""Imputation of missing entries with kernel PCA."""
+"""Imputation of missing entries by chained kernel ridge regressions."""

@@ -32,20 +32,6 @@ class Smoother:
     def _mean_share(self) -> float:
         return 1.0 / float(self.w.sum() if self.total is None else self.total)
 
-    @cached_property
-    def _matrix(self) -> Array | None:
-        """C diag(gain) C' if applying it at once is cheaper than its two factors."""
-        n, r = self.C.shape
-        return (self.C * self.gain) @ self.C.T if 2 * r > n else None
-
-    def __call__(self, Z: Array) -> Array:
-        """Return H Z."""
-        weighted = self.w[:, None] * Z
-        mean = weighted.sum(axis=0) * self._mean_share
-        if self._matrix is not None:
-            return np.asarray(mean + self._matrix @ weighted)
-        return np.asarray(mean + (self.C * self.gain) @ (self.C.T @ weighted))
-
     def share(self, c: Array) -> Array:
         """The share of row i at the point with coordinates c_i, for every i; shape (n,)."""
         inner = np.einsum("ij,ij->i", c * self.gain, self.C)

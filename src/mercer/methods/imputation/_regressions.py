@@ -1,0 +1,228 @@
+"""Kernel ridge regressions of columns on each other, chained to complete rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from mercer._array import Array, Points
+from mercer.engine import pieces
+from mercer.kernels import Kernel, LaplaceProduct, Linear, Vectors
+from mercer.space import Element
+
+_CHOICE_ROWS = 200  # on which the penalties of a group are chosen
+_PENALTIES = 10.0 ** np.arange(-1.0, 3.1, 0.5)  # per unit of k(x, x)
+_HIDDEN = 0.1  # the share of observed entries that is hidden to measure the error
+_HIDDEN_ROWS = 300  # on which it is measured
+_GROUPS = 48  # groups of columns at most; a group is predicted from all columns outside it
+_GROUP_COLUMNS = 100_000  # groups times columns: of very many columns there are fewer groups
+_BLOCK = 4096  # rows that are taken at once
+_LARGEST = 1.0 - 1e-9  # leverage: a row must not predict itself alone
+_JITTER = 1e-13  # of the trace; equal centres make the equations singular
+
+
+@dataclass(frozen=True, eq=False)
+class ColumnRegression:
+    """A group of columns predicted from all others, f_j(x) = b_j + sum_s a_sj k(z_s, x).
+
+    Attributes
+    ----------
+    columns : integer array of shape (g,)
+        The columns j of the group.
+    coef : array of shape (m, g)
+        The coefficients a of the m centres z_s, which are rows of the data completed so far.
+    intercept, low, high : arrays of shape (g,)
+        b_j, and the range of the observed entries, which predictions do not leave.
+    filled : array
+        What was then filled in for the missing entries of the centres in these columns, row by
+        row: centres of the regressions that follow.
+    """
+
+    columns: Array
+    coef: Array
+    intercept: Array
+    low: Array
+    high: Array
+    filled: Array
+
+    def fill(self, kernel: Kernel, centres: Array, Z: Array, missing: Array) -> None:
+        """Predict the missing entries of the group's columns, in place."""
+        on = np.flatnonzero(missing[:, self.columns].any(axis=1))
+        element = Element(kernel, _without(centres, self.columns), self.coef)
+        for part in pieces(len(on), _BLOCK):
+            rows = on[part]
+            at = np.ix_(rows, self.columns)
+            values = self.intercept + element(_without(Z[rows], self.columns))
+            Z[at] = np.where(missing[at], np.clip(values, self.low, self.high), Z[at])
+
+
+class Chain:
+    """Rows that are completed group by group, and the regressions that did it."""
+
+    def __init__(
+        self, T: Array, w: Array, kernel: Kernel | None, size: int, rng: np.random.Generator
+    ) -> None:
+        n, d = T.shape
+        self.missing, self.w, self.rng = np.isnan(T), w, rng
+        self.mean, self.spread = moments(T, w)
+        self.Z = np.where(self.missing, self.mean, T)
+        # n^3 / 3 operations for all rows, n m^2 for m landmarks
+        self.exact = n <= 2 * size
+        self.centres = np.arange(n) if self.exact else np.sort(rng.choice(n, size, replace=False))
+        self.groups = _groups(self.missing, rng) if n > 1 and d > 1 else []
+        p = d - len(self.groups[0]) if self.groups else 1
+        self.kernel = LaplaceProduct(p) + (1.0 / p) * Linear() if kernel is None else kernel
+        self.penalties: list[Array] = []
+        self.regressions: list[ColumnRegression] = []
+
+    def run(self, rounds: int, tol: float) -> list[float]:
+        """Complete the rows, and return the change in each round."""
+        changes: list[float] = []
+        for _ in range(rounds if self.missing.any() else 1):
+            before = self.Z[self.missing]
+            for i, columns in enumerate(self.groups):
+                if len(self.penalties) == i:
+                    self.penalties.append(self._penalties(columns))
+                self.regressions.append(self._regression(columns, self.penalties[i]))
+            moved = (self.Z[self.missing] - before) / self.spread[np.nonzero(self.missing)[1]]
+            if moved.size:
+                changes.append(float(np.sqrt(np.mean(moved**2))))
+                if changes[-1] <= tol:
+                    break
+        if not self.missing.any():  # all rounds would be the same
+            self.regressions *= rounds
+        return changes
+
+    def _regression(self, columns: Array, penalties: Array) -> ColumnRegression:
+        """Regress the columns of a group on the others, and fill their missing entries."""
+        Z, missing = self.Z, self.missing
+        centres = Z[self.centres]
+        z = _without(centres, columns)
+        solve = self._exact if self.exact else self._on_landmarks
+        coef = solve(z, columns, penalties)
+        ranges = (
+            self.mean[columns],
+            np.where(missing[:, columns], np.inf, Z[:, columns]).min(axis=0),
+            np.where(missing[:, columns], -np.inf, Z[:, columns]).max(axis=0),
+        )
+        step = ColumnRegression(columns, coef, *ranges, np.empty(0))
+        step.fill(self.kernel, centres, Z, missing)
+        at = np.ix_(self.centres, columns)
+        return replace(step, filled=Z[at][missing[at]])
+
+    def _exact(self, z: Points, columns: Array, penalties: Array) -> Array:
+        """Solve (K + a W^-1) c = y - b for each column, over the rows in which it is observed."""
+        K = np.asarray(self.kernel(z), dtype=np.float64)
+        coef = np.zeros((len(z), len(columns)))
+        for k, (j, penalty) in enumerate(zip(columns, penalties, strict=True)):
+            seen = np.flatnonzero(~self.missing[:, j])
+            A = K[np.ix_(seen, seen)]
+            A[np.diag_indices_from(A)] += penalty / self.w[seen]
+            coef[seen, k] = _solve(A, self.Z[seen, j] - self.mean[j])
+        return coef
+
+    def _on_landmarks(self, z: Points, columns: Array, penalties: Array) -> Array:
+        """Solve (C^T W C + a K) c = C^T W (y - b) for each column, with C from rows to centres."""
+        K = np.asarray(self.kernel(z), dtype=np.float64)
+        A = penalties[:, None, None] * K
+        B = np.zeros((len(columns), len(z)))
+        for part in pieces(len(self.Z), _BLOCK):
+            C = np.asarray(self.kernel(_without(self.Z[part], columns), z), dtype=np.float64)
+            for k, j in enumerate(columns):
+                seen = ~self.missing[part, j]
+                v = np.sqrt(self.w[part][seen])
+                F = C[seen]
+                F *= v[:, None]
+                A[k] += F.T @ F
+                B[k] += F.T @ (v * (self.Z[part, j][seen] - self.mean[j]))
+        return np.stack([_solve(a, b) for a, b in zip(A, B, strict=True)], axis=1)
+
+    def _penalties(self, columns: Array) -> Array:
+        """A penalty for each column of a group, with the least leave-one-out error.
+
+        Missing entries count as means among the targets, and not at all in the error.
+        """
+        rows = np.flatnonzero(~self.missing[:, columns].all(axis=1))
+        if len(rows) > _CHOICE_ROWS:
+            rows = np.sort(self.rng.choice(rows, _CHOICE_ROWS, replace=False))
+        z = _without(self.Z[rows], columns)
+        v = np.sqrt(self.w[rows])[:, None]
+        at = np.ix_(rows, columns)
+        Y = v * (self.Z[at] - self.mean[columns])
+        e, V = np.linalg.eigh(v * np.asarray(self.kernel(z), dtype=np.float64) * v.T)
+        e = np.maximum(e, 0.0)
+        grid = _PENALTIES * (float(np.mean(np.abs(self.kernel.diag(z)))) or 1.0)
+        errors = []
+        for penalty in grid:
+            shrink = (e / (e + penalty))[:, None]
+            left = 1.0 - np.minimum((V**2) @ shrink, _LARGEST)
+            residual = np.where(self.missing[at], 0.0, (Y - V @ (shrink * (V.T @ Y))) / left)
+            errors.append(np.sum(residual**2, axis=0))
+        return np.asarray(grid[len(grid) - 1 - np.argmin(errors[::-1], axis=0)])
+
+
+def _groups(missing: Array, rng: np.random.Generator) -> list[Array]:
+    """Columns one by one, those with the fewest missing entries first; many in random groups."""
+    d = missing.shape[1]
+    if d <= _GROUPS:
+        order = np.argsort(missing.sum(axis=0), kind="stable")
+        return [order[i : i + 1] for i in range(d)]
+    return np.array_split(rng.permutation(d), max(4, min(_GROUPS, _GROUP_COLUMNS // d)))
+
+
+def _without(Z: Array, columns: Array) -> Points:
+    """Rows without some columns, as points that need no check."""
+    return Points(np.delete(Z, columns, axis=1), Vectors())
+
+
+def _solve(A: Array, b: Array) -> Array:
+    """Solve A x = b, A symmetric and positive semi-definite; centres that are equal share."""
+    from scipy.linalg import cho_factor, cho_solve
+
+    A[np.diag_indices_from(A)] += _JITTER * np.trace(A)
+    factor = cho_factor(A, lower=True, overwrite_a=True, check_finite=False)
+    return np.asarray(cho_solve(factor, b, check_finite=False))
+
+
+def hidden_error(
+    T: Array, w: Array, kernel: Kernel | None, size: int, rounds: int, tol: float, rng: Any
+) -> Array:
+    """Hide observed entries, predict them, and return the error of each column over its spread.
+
+    Of few rows several times, since few entries are hidden then.
+    """
+    spread = moments(T, w)[1]
+    total, mass = np.zeros(T.shape[1]), np.zeros(T.shape[1])
+    for _ in range(min(max(_HIDDEN_ROWS // len(T), 1), 5)):
+        some = np.sort(rng.choice(len(T), min(len(T), _HIDDEN_ROWS), replace=False))
+        seen = ~np.isnan(T[some])
+        hidden = seen & (rng.random(seen.shape) < _HIDDEN)
+        hidden[~(seen & ~hidden).any(axis=1)] = False  # every row keeps an entry, every column two
+        hidden[:, (seen & ~hidden).sum(axis=0) < 2] = False
+        if hidden.any():
+            chain = Chain(np.where(hidden, np.nan, T[some]), w[some], kernel, size, rng)
+            chain.run(rounds, tol)
+            gap = np.where(hidden, chain.Z - T[some], 0.0) / spread
+            total += w[some] @ gap**2
+            mass += w[some] @ hidden
+    ratio = np.divide(total, mass, out=np.full(len(mass), np.nan), where=mass > 0.0)
+    return np.asarray(np.sqrt(ratio))
+
+
+def moments(T: Array, w: Array) -> tuple[Array, Array]:
+    """Weighted mean and standard deviation of the observed entries of each column.
+
+    A column that is constant to rounding, or has nothing observed, gets a deviation of 1.
+    """
+    seen = ~np.isnan(T)
+    v = w[:, None] * seen
+    v /= np.maximum(v.sum(axis=0), np.finfo(float).tiny)
+    centre = np.where(seen.any(axis=0), np.where(seen, T, -np.inf).max(axis=0), 0.0)
+    mean = centre + (v * np.where(seen, T - centre, 0.0)).sum(axis=0)
+    gap = np.where(seen, T - mean, 0.0)
+    peak = np.abs(gap).max(axis=0)  # so that squares do not underflow
+    peak[peak == 0.0] = 1.0
+    spread = peak * np.sqrt((v * (gap / peak) ** 2).sum(axis=0))
+    return mean, np.where(spread > 1e-12 * np.abs(mean), spread, 1.0)
