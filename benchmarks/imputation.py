@@ -179,7 +179,7 @@ def _run_tables(settings: Settings, outcome: Outcome) -> None:
     values = {f"mean rank, {label}": float(rank) for label, rank in ranks.items()}
     ours, peers = ranks["mercer"], [rank for label, rank in ranks.items() if label != "mercer"]
     values[OVER_RANK] = float(ours / min(peers))
-    outcome.add_figures("nine tables", values, {OVER_RANK: at_most(0.999)})
+    outcome.add_figures(f"{table.shape[1]} tables", values, {OVER_RANK: at_most(0.999)})
 
 
 def _table_contenders(settings: Settings) -> Iterator[tuple[str, Any]]:

@@ -146,7 +146,7 @@ def fit_imputer(
 
     Notes
     -----
-    More than 48 columns are put into 48 random groups, or fewer if there are more than 2,000. Each
+    More than 48 columns are put into 48 random groups, or fewer if there are more than 250. Each
     group is predicted from the columns outside it.
     The error is right for entries missing at random, and too optimistic for entries that are
     missing because of their value.
