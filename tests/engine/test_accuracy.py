@@ -211,3 +211,13 @@ def test_derivatives_beside_a_cusp(r, engine_name, rng):
     with mc.options(engine=engine_name):
         np.testing.assert_allclose(psi.gradient([[y]]), [[(k * np.sign(P - y)).sum()]], rtol=1e-5)
         np.testing.assert_allclose(psi.hessian([[y]]), [[[k.sum()]]], rtol=1e-4)
+
+
+@pytest.mark.parametrize("d", [2, 7, 20, 300])
+@pytest.mark.parametrize("length", [1e-6, 1e-9, 1e-20, 1e-70])
+@pytest.mark.parametrize("make", [mc.Gaussian, mc.Laplace, lambda s: mc.Matern(2.5, s)])
+def test_equal_points_have_distance_zero_however_short_the_kernel(make, length, d, rng):
+    X = rng.normal(size=(30, d))
+    np.testing.assert_array_equal(make(length)(X), np.eye(30))
+    np.testing.assert_array_equal(make(length)(X, X.copy()), np.eye(30))
+    np.testing.assert_array_equal(mc.Element(make(length), X, np.ones(30))(X), np.ones(30))

@@ -141,7 +141,7 @@ def test_what_cannot_be_done_is_refused():
     with pytest.raises(mc.InputError, match="dim must be an integer >= 1"):
         linalg.random_features(mc.Gaussian(1.0), 0, 10)
     for dim, n_features in ((2, 2**31), (2**31, 10), (1, 10**400)):
-        with pytest.raises(mc.InputError, match="use fewer features"):
+        with pytest.raises(mc.InputError, match=r"use fewer features|at most"):
             linalg.random_features(mc.Gaussian(1.0), dim, n_features)
     for point_map in (mc.Scales([1.0, 2.0, 3.0]), mc.Columns([0, 5])):
         with pytest.raises(mc.InputError, match="x has 2 features, but the kernel"):

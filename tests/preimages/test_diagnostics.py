@@ -75,7 +75,7 @@ def test_inputs_are_checked(X):
     for call in (preimage_objective, preimage_gradient, preimage_hessian):
         with pytest.raises(mc.InputError, match="one element is needed"):
             call(batch, X)
-    with pytest.raises(mc.InputError, match="one point"):
+    with pytest.raises(mc.InputError, match="one-dimensional"):
         surrogate(plain, X)
     for kernel in (
         mc.Gaussian(1.0) + mc.Linear(),

@@ -92,7 +92,10 @@ class Element:
         At a cusp (a point of a Laplace-type element) the gradient does not exist; the term of that
         point is left out, which gives the symmetric derivative.
         """
-        return self._single(self.fields(self.queries(Y), order=1).gradient)
+        gradient = self._single(self.fields(self.queries(Y), order=1).gradient)
+        if np.isnan(gradient).any():
+            raise InputError("kernel values overflow, so the gradient is unknown; scale the points")
+        return gradient
 
     def hessian(self, Y: Any) -> Array:
         """Return the Hessian of psi at the rows of Y, shape (m, d, d) or (m, b, d, d).

@@ -234,7 +234,7 @@ def test_what_does_not_fit_is_refused(rng, dtype):
     locked.flags.writeable = False
     for wrong in (
         (-1, Y, X, out, ""),
-        (4, Y, X, out, ""),
+        (5, Y, X, out, ""),
         (0, Y[:, :2].copy(), X, out, ""),
         (0, Y, X, out[:, :4], ""),
         (0, Y, X, out[:3], ""),

@@ -399,7 +399,7 @@ def test_long_parts_of_a_large_alphabet(length, rng):
 
 def test_parts_longer_than_any_sequence_cost_nothing():
     words = ["banana", "ananas"]
-    for length in (7, 10**7, 2**63 - 1, 10**30):
+    for length in (7, 10**7, 2**53):
         assert np.array_equal(Spectrum(length)(words), np.zeros((2, 2)))
         assert np.array_equal(Spectrum(length).diag(words), np.zeros(2))
         assert np.array_equal(Subsequences(length)(words), np.zeros((2, 2)))

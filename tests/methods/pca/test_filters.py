@@ -107,8 +107,9 @@ def test_a_filter_of_ones_own(rng):
         def weights(self, eigenvalues, noise):
             return np.full(len(eigenvalues), 0.5)
 
-    X = rng.normal(size=(20, 2))
-    half = mc.KernelDenoiser(3, filter=Half(), trust=1.0).fit(X)
-    whole = mc.KernelDenoiser(3, trust=1.0).fit(X)
-    expected = 0.5 * (X.mean(axis=0) + whole.transform(X))
-    np.testing.assert_allclose(half.transform(X), expected, atol=1e-12)
+    X, Y = rng.normal(size=(20, 2)), rng.normal(size=(5, 2))
+    options = {"kernel": "rbf", "noise": 0.1, "trust": 1.0}
+    half = mc.KernelDenoiser(3, filter=Half(), **options).fit(X)
+    whole = mc.KernelDenoiser(3, **options).fit(X)
+    expected = 0.5 * (X.mean(axis=0) + whole.transform(Y))
+    np.testing.assert_allclose(half.transform(Y), expected, atol=1e-12)

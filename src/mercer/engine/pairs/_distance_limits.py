@@ -14,7 +14,7 @@ from mercer.engine.programs._program import Program
 from mercer.exceptions import DerivativeError
 
 _TOLERANCE = {"float32": 5e-6, "float64": 2e-13}  # relative change of k: about 40 and 1,000 eps
-_DECADES = np.logspace(-36.0, 0.0, 289)  # eight distances per decade, down to rounding and below
+_DECADES = np.append(0.0, np.logspace(-36.0, 0.0, 289))  # zero, then eight distances per decade
 _CLOSE = 1e-6  # of the largest: above the error of squared distances, 4 eps, in float32 too
 _UNDERFLOW = 750.0  # exp(-750) is 0 in float64
 _SORTED_DIMENSIONS = 16  # boxes around points of more dimensions overlap
@@ -66,7 +66,8 @@ def _scan(
             bad &= visible
         if bad.any():
             last = int(np.flatnonzero(bad)[-1])
-            below = max(below, float(u[min(last + 1, u.size - 1)]))
+            # an equal pair may be measured as far apart as a few times the error
+            below = max(below, float(u[min(last + 1, u.size - 1)]) + 16.0 * error)
     return below
 
 

@@ -181,7 +181,7 @@ def fit_denoiser(
     >>> rng = np.random.default_rng(0)
     >>> line = np.outer(rng.normal(size=200), [1.0, 2.0, -1.0, 0.5])
     >>> noisy = line + 0.3 * rng.normal(size=line.shape)
-    >>> denoiser = fit_denoiser(mc.kernel_pca(mc.Linear(), noisy), noisy)
+    >>> denoiser = fit_denoiser(mc.kernel_pca(mc.Linear(), noisy), noisy, noise=0.3)
     >>> bool(np.mean((denoiser(noisy) - line) ** 2) < 0.5 * np.mean((noisy - line) ** 2))
     True
     """
