@@ -52,7 +52,6 @@ WORDS = {
     "kernel": lambda kernel: methods.segment(np.zeros((4, 4, 3)), kernel=kernel),
     "rule": lambda rule: methods.density_scale(X, rule=rule),
     "labels": lambda labels: mc.MeanShift(labels=labels).fit(X),
-    "scale_columns": lambda how: methods.fit_imputer(X, scale_columns=how),
 }
 CALLBACKS = {
     "mean_shift": lambda c: mc.mean_shift(PSI, callback=c),
