@@ -186,10 +186,10 @@ def _table_contenders(settings: Settings) -> Iterator[tuple[str, Any]]:
     yield "mercer", KernelImputer()
     yield "KNNImputer", KNNImputer()
     yield RIDGE, IterativeImputer(random_state=0)
-    trees = ExtraTreesRegressor(settings.size(50, 5), random_state=0, n_jobs=threads())
+    trees = ExtraTreesRegressor(settings.size(100, 5), random_state=0, n_jobs=threads())
     yield (
         "IterativeImputer, extra trees",
-        IterativeImputer(trees, max_iter=settings.size(5, 1), random_state=0),
+        IterativeImputer(trees, max_iter=settings.size(10, 1), random_state=0),
     )
 
 
