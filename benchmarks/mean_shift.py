@@ -81,7 +81,7 @@ def _run_peer(settings: Settings, outcome: Outcome) -> None:
     labels: dict[Key, Array] = {}
 
     def inspect(key: Key, found: Any) -> None:
-        labels[key] = np.asarray(found.labels if hasattr(found, "counts") else found.labels_)
+        labels[key] = np.asarray(found.labels_ if hasattr(found, "labels_") else found.labels)
 
     raced = race("mean shift", contenders, settings, inspect)
     outcome.add_notes("mean shift", raced)
