@@ -90,7 +90,7 @@ def largest_pairs(K: Array, k: int) -> tuple[Array, Array]:
     check_finite(K)
     n, diagonal = len(K), K.diagonal().copy()
     values, V, found = np.empty(n), np.empty((k, n)), np.zeros((), dtype=np.intc)
-    size, integers = 80 * n, 10 * n  # room for blocks of 64, without which LAPACK is slower  # enough for panels of 32 columns
+    size, integers = 40 * n, 10 * n  # enough for panels of 32 columns
     info = interruptible(
         _lapack, K, "dsyevr", b"V", b"I", b"L", n, K, n, 0.0, 0.0, n - k + 1, n, 0.0, found,
         values, V, n, np.empty(2 * n, dtype=np.intc), np.empty(size), size,
