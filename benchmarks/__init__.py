@@ -18,6 +18,7 @@ SUITES = (
     "preimages",
     "kernel_pca",
     "denoising",
+    "denoising_tables",
     "imputation",
     "mean_shift",
     "clustering",

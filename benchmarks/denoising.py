@@ -189,7 +189,8 @@ def _grid(way: Way, make: Callable = _tikhonov) -> Callable[[Array], Iterator[De
     """
 
     def settings(train: Array) -> Iterator[Denoise]:
-        noise, length = mc.methods.noise_level(train).sd, mc.median_scale(train)
+        noise = mc.methods.noise_level(train).sd or 0.25  # a quick run has too few rows to tell
+        length = mc.median_scale(train)
         for share in (0.25, 0.5, 1.0, 2.0):
             kernel = mc.Gaussian(share**0.5 * length)
             plane = mc.kernel_pca(kernel, train)
