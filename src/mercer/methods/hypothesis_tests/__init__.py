@@ -1,0 +1,1 @@
+"""Kernel tests: do two samples differ, do two variables depend, does a sample fit a model?"""

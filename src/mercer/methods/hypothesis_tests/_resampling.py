@@ -1,0 +1,105 @@
+"""Random relabellings, sign flips and wild bootstrap weights; p-values from them.
+
+A p-value is (b + 1) / (m + 1), where b of m random statistics are at least as large as the observed
+one. The observed data count as one of the draws: that makes the test exact for every m.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy.stats import gamma
+
+from mercer._array import Array
+from mercer._random import as_generator
+from mercer.exceptions import InputError
+
+_RIDGE = 0.01  # of correlations: neighbouring bandwidths are nearly the same test
+_SMALLEST_SKEWNESS = 0.05  # below it a gamma law is as good as normal
+_TIE = 1e-5  # of the spread of the statistics; they are sums of products in float32
+
+
+def seeded(random_state: Any) -> tuple[int, np.random.Generator]:
+    """A seed that repeats the test, and its generator; an integer is its own seed."""
+    if isinstance(random_state, int | np.integer) and not isinstance(random_state, bool):
+        return int(random_state), as_generator(random_state)
+    seed = int(as_generator(random_state).integers(2**32))
+    return seed, np.random.default_rng(seed)
+
+
+def shuffled(labels: Array, n_draws: int, rng: np.random.Generator, blocks: Any = None) -> Array:
+    """The labels in column 0, and then `n_draws` random permutations, shape (n, 1 + n_draws).
+
+    With `blocks`, labels move only between rows of the same block.
+    """
+    out = np.repeat(labels[:, None], n_draws + 1, axis=1)
+    for rows in _blocks(blocks, len(labels)):
+        out[rows, 1:] = rng.permuted(out[rows, 1:], axis=0)
+    return out
+
+
+def _blocks(blocks: Any, n: int) -> list[Any]:
+    """The rows of each block."""
+    if blocks is None:
+        return [slice(None)]
+    names = np.asarray(blocks)
+    if names.shape != (n,):
+        raise InputError(f"blocks must name the block of each of the {n} rows, got {names.shape}")
+    _, index = np.unique(names, return_inverse=True)
+    order = np.argsort(index, kind="stable")
+    return np.split(order, np.cumsum(np.bincount(index))[:-1])
+
+
+def random_signs(n: int, n_draws: int, rng: np.random.Generator) -> Array:
+    """Signs of n terms: ones in column 0, then random ones, shape (n, 1 + n_draws), float32."""
+    signs = rng.integers(0, 2, size=(n, n_draws + 1), dtype=np.int8)
+    signs[:, 0] = 1
+    return (2 * signs - 1).astype(np.float32)
+
+
+def wild_weights(n: int, n_draws: int, length: float, rng: np.random.Generator) -> Array:
+    """Weights of a wild bootstrap for time series: column 0 ones, then stationary processes.
+
+    Each is a Gaussian autoregression with variance 1 and correlation exp(-lag / length), so sums
+    over neighbouring times keep their dependence.
+    """
+    decay = float(np.exp(-1.0 / length))
+    W = rng.normal(size=(n, n_draws + 1))
+    for t in range(1, n):
+        W[t] = decay * W[t - 1] + np.sqrt(1.0 - decay**2) * W[t]
+    W[:, 0] = 1.0
+    return W.astype(np.float32)
+
+
+def p_value(statistics: Array) -> float:
+    """(b + 1) / (m + 1) of the statistic in place 0 among m others; ties count against it."""
+    margin = _TIE * float(statistics.std())
+    return float(np.mean(statistics >= statistics[0] - margin))
+
+
+def combined(statistics: Array, norms: Array) -> Array:
+    """One statistic from those of several kernels, for each draw (columns; 0 is the observed one).
+
+    The smaller of two p-values. The first is that of the Mahalanobis length of the vector of
+    statistics, which sees differences at one scale against the others; the second that of the
+    largest statistic over `norms`, the root mean squares of the kernels, which favours small
+    scales. P-values come from the first three moments over all draws, the observed one included.
+    So every draw is treated alike, and the p-value of the combination stays exact.
+
+    Returns minus the logarithm of that p-value.
+    """
+    used = np.flatnonzero((statistics.std(axis=1) > 0) & (norms > 0))
+    if used.size < 2:
+        return statistics[used[0] if used.size else 0]
+    Z = statistics[used] / statistics[used].std(axis=1, keepdims=True)
+    lengths = np.einsum("kb,kb->b", Z, np.linalg.solve(np.corrcoef(Z) + _RIDGE * np.eye(len(Z)), Z))
+    largest = (statistics[used] / norms[used, None]).max(axis=0)
+    return np.maximum(_minus_log_p(lengths), _minus_log_p(largest))
+
+
+def _minus_log_p(statistics: Array) -> Array:
+    """Minus the logarithms of upper tails, by a gamma law with the moments of the statistics."""
+    z = (statistics - statistics.mean()) / statistics.std()
+    shape = 4.0 / max(float(np.mean(z**3)), _SMALLEST_SKEWNESS) ** 2
+    return -np.asarray(gamma.logsf(np.maximum(z * np.sqrt(shape) + shape, 0.0), shape))

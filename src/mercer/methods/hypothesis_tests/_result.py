@@ -1,0 +1,97 @@
+"""What a kernel test returns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from mercer._array import Array
+from mercer.kernels import Kernel
+from mercer.space import Element
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class TestResult:
+    """The result of a kernel test.
+
+    Attributes
+    ----------
+    question : str
+        What was tested, as a sentence.
+    statistic : float
+        Of the kernel with the largest standardised statistic where several are combined.
+    pvalue : float
+        The upper end of `pvalue_bounds`.
+    pvalue_bounds : (float, float)
+        Both equal to `pvalue` where it is exact; where statistics were computed with a stated error,
+        a bracket of the p-value without that error.
+    null : str
+        How the p-value was found.
+    kernels : tuple of Kernel or of pairs of kernels
+        All that were combined; the one of `statistic` and `witness` comes first.
+    n : tuple of int
+        Rows of each sample.
+    n_permutations : int
+        Random draws; 0 where the null is a formula.
+    seed : int or None
+        `random_state=seed` repeats the test.
+    effect_size : float
+    effect_interval : (float, float)
+        A 95 % confidence interval of the effect size.
+    witness : Element or tuple of Element
+    null_statistics : array
+        The statistics of the draws, of the same kind as the observed one, for plots.
+    """
+
+    question: str
+    statistic: float
+    pvalue: float
+    pvalue_bounds: tuple[float, float]
+    null: str
+    kernels: tuple[Any, ...]
+    n: tuple[int, ...]
+    n_permutations: int
+    seed: int | None
+    effect_size: float
+    effect_interval: tuple[float, float]
+    witness: Element | tuple[Element, ...] | None
+    null_statistics: Array = field(repr=False)
+
+    __test__ = False  # pytest: not a class of tests
+
+    @property
+    def kernel(self) -> Kernel:
+        """The kernel of `statistic` and `witness`."""
+        kernel: Kernel = self.kernels[0]
+        return kernel
+
+    def to_frame(self) -> Any:
+        """One row with the numbers of the result, as a pandas frame."""
+        import pandas as pd  # optional, and heavy
+
+        low, high = self.effect_interval
+        row = {
+            "question": self.question,
+            "statistic": self.statistic,
+            "pvalue": self.pvalue,
+            "pvalue_low": self.pvalue_bounds[0],
+            "pvalue_high": self.pvalue_bounds[1],
+            "effect_size": self.effect_size,
+            "effect_low": low,
+            "effect_high": high,
+            "null": self.null,
+            "n_permutations": self.n_permutations,
+            "seed": self.seed,
+        }
+        return pd.DataFrame([row])
+
+    def __repr__(self) -> str:
+        many = f", {len(self.kernels)} kernels combined" if len(self.kernels) > 1 else ""
+        low, high = self.effect_interval
+        rows = " and ".join(str(n) for n in self.n)
+        return (
+            f"{self.question}\n"
+            f"  p = {self.pvalue:.4g} ({self.null}{many}; {rows} rows)\n"
+            f"  statistic {self.statistic:.4g} with {self.kernels[0]!r}\n"
+            f"  effect size {self.effect_size:.3g}, 95 % interval {low:.3g} to {high:.3g}"
+        )
