@@ -107,7 +107,9 @@ def _run_areas(settings: Settings, outcome: Outcome) -> None:
                 seconds[label] = seconds.get(label, 0.0) + time.perf_counter() - start
                 area = float(roc_auc_score(task.ordinary, scores))
                 areas.setdefault(task.name, {}).setdefault(label, []).append(area)
-    means = {name: {k: float(np.mean(v)) for k, v in found.items()} for name, found in areas.items()}
+    means = {
+        name: {k: float(np.mean(v)) for k, v in found.items()} for name, found in areas.items()
+    }
     for name, found in means.items():
         outcome.add_figures(name, {f"area, {label}": v for label, v in found.items()}, {})
     for label, spent in seconds.items():
@@ -156,7 +158,13 @@ def _tasks(rng: Any, settings: Settings) -> Iterator[Task]:
     for c in range(3):
         yield _classes(f"seeds, class {c}", seeds, np.repeat([0, 1, 2], 70), c, rng)
     file = np.load(_DATA / "clustering_benchmark.npz")
-    kinds = {"ionosphere": (1, 2), "sonar": (1, 2), "glass": (1, 2), "ecoli": (1, 2), "yeast": (1, 2)}
+    kinds = {
+        "ionosphere": (1, 2),
+        "sonar": (1, 2),
+        "glass": (1, 2),
+        "ecoli": (1, 2),
+        "yeast": (1, 2),
+    }
     for name, classes in kinds.items():
         X, y = file[f"uci_{name}_X"], file[f"uci_{name}_y0"]
         yield from (_classes(f"{name}, class {c}", X, y, c, rng) for c in classes)

@@ -25,7 +25,8 @@ _rate = number("a share above 0 and at most 0.5", lambda x: 0.0 < x <= 0.5)
 
 @data_command(
     EXAMPLES,
-    click.option("--false-alarms", default="0.05", show_default=True, metavar="RATE", callback=_rate,
+    click.option("--false-alarms", default="0.05", show_default=True, metavar="RATE",
+                 callback=_rate,
                  help="Share of new rows like the training rows that is marked all the same, "
                  "at most 0.5."),
     click.option("--top", type=click.IntRange(0), default=5, show_default=True, metavar="N",

@@ -52,8 +52,8 @@ class KernelEstimator(BaseEstimator):  # type: ignore[misc]
                 nested.setdefault(name, {})[inner] = value
             elif inner and isinstance(holder, str) and name == "kernel":
                 raise InputError(
-                    f"{key} cannot be set: kernel={holder!r} becomes a kernel in fit. Give one whose "
-                    f"parameters can be set, such as {type(self).__name__}(kernel=mc.Gaussian())"
+                    f"{key} cannot be set: kernel={holder!r} becomes a kernel in fit. Give one "
+                    f"that has parameters now, such as {type(self).__name__}(kernel=mc.Gaussian())"
                 )
             elif inner:
                 rest[key] = value
