@@ -137,7 +137,7 @@ def _law(random: Random) -> str:
     psi, kernel, Y = draw.element(), draw.kernel(), draw.points()
     density = f"mercer.mean_embedding({kernel}, {draw.points()})"
     return random.choice([
-        f"mercer.testing.check_kernel({kernel}, dims=({draw.columns},))",
+        f"check_kernel_laws({kernel}, {draw.columns})",
         f"mercer.testing.check_element({psi})",
         f"mercer.testing.check_subspace({draw.subspace()})",
         f"check_bounds({psi}, {Y})",
