@@ -66,7 +66,7 @@ def plot_modes(
     modes, labels, heights = _parts(found)
     d = modes.shape[1]
     names = column_names(names, d, X, found)
-    own = getattr(found, "density_", None)
+    own: Any = getattr(found, "density_", None)
     density = own if density is None else density
     if X is None and own is None:
         raise InputError("X is missing: give the starts, in the order of the labels")
