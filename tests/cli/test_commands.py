@@ -12,7 +12,6 @@ from mercer.cli._options import parse_kernel
 from mercer.cli._terminal import Progress, listed
 from mercer.estimators import KernelDenoiser, KernelNovelty
 from mercer.kernels import Gaussian, Laplace, Linear, Matern, Polynomial
-
 from tests.test_progress import Terminal, until
 
 from .test_tables import numbers
