@@ -16,7 +16,7 @@ from mercer._array import (
     positive,
     positive_int,
 )
-from mercer._progress import Callback, check_callback
+from mercer._progress import Callback, check_callback, report
 from mercer.engine import pieces
 from mercer.exceptions import InputError
 from mercer.methods.modes._ascent import Ascent, Ends
@@ -168,6 +168,7 @@ def mean_shift(
     target = replace(target, n_queries=len(Z))
     ascent = Ascent(target, tol, max_iter)
     ends = ascent.run(Z, callback)
+    report("merging")
     modes, labels = ascent.modes_of(ends)
     return _described(target, modes, labels, ends, eigenvalues)
 
@@ -213,6 +214,7 @@ def _described(
     value = target.values(modes, exact=True) * np.exp(target.log_unit)
     eigenvalues, proved = np.full((len(modes), d), np.nan), np.zeros(len(modes), dtype=bool)
     if target.has_few_columns if curvature is None else curvature:
+        report("curvature")
         eigenvalues, proved = _eigenvalues(target, modes), is_proved_maximum(target, modes)
     parts = (target.back(modes), value, eigenvalues, counts[order], proved, rank[labels])
     return Modes(*(frozen(a) for a in (*parts, ends.status, ends.n_iter)))
