@@ -9,6 +9,7 @@ import numpy as np
 from sklearn.base import OutlierMixin
 
 from mercer._array import Array, Points, positive, positive_int
+from mercer._progress import tracked
 from mercer._random import as_generator
 from mercer.engine import n_rows, pieces
 from mercer.estimators._base import SubspaceEstimator
@@ -46,9 +47,9 @@ class KernelNovelty(OutlierMixin, SubspaceEstimator):  # type: ignore[misc]
         0.05 is a convention. If some training rows are outliers, it is about the share of training
         rows that are flagged.
     penalty : float
-        > 0: a, in units of the trace of C per distinct row. The default 0.1
-        lies in a wide range (1e-8 to 0.3) over which results hardly change; 1 to 3 is better if
-        training rows contain outliers that resemble each other.
+        > 0: a, in units of the trace of C per distinct row. The default 0.1 lies in a wide range
+        (1e-8 to 0.3) over which results hardly change; 1 to 3 is better if training rows contain
+        outliers that resemble each other.
     scale_columns : {"auto", "std", "none"}
         The units in which the automatic kernel sees the columns. "std" divides them by their
         standard deviations, "none" takes them as they are. The default "auto" is "none" if more
@@ -57,7 +58,7 @@ class KernelNovelty(OutlierMixin, SubspaceEstimator):  # type: ignore[misc]
     n_landmarks : int, optional
         As in `KernelPCA`; by default 1,000 if there are more than 2,000 distinct rows, which then
         take seconds instead of minutes.
-    gamma, rule, random_state, n_jobs
+    gamma, rule, random_state, n_jobs, verbose
         As in `KernelPCA`.
 
     Attributes
@@ -122,7 +123,7 @@ class KernelNovelty(OutlierMixin, SubspaceEstimator):  # type: ignore[misc]
         if not isinstance(rate, float | int | np.number) or not 0.0 < rate <= 0.5:
             raise InputError(f"false_alarm_rate must lie in (0, 0.5], got {rate!r}")
         penalty = positive(self.penalty, "penalty")
-        with self._threads():
+        with self._fitting(X):
             # in double precision: a distance is a small difference of large numbers
             points, w = self._training_rows(X, sample_weight, double=True)
             array, mass = distinct_rows(points.array, w)
@@ -159,7 +160,7 @@ class KernelNovelty(OutlierMixin, SubspaceEstimator):  # type: ignore[misc]
     def _squared_distances(self, X: Any) -> tuple[Array, Array]:
         """<h, (C + a)^-1 h> in the span of the training rows or landmarks; |h|^2 outside."""
         plane, found = self.subspace_, []
-        for rows in pieces(n_rows(X), _BLOCK):
+        for rows in tracked(list(pieces(n_rows(X), _BLOCK)), "distances"):
             psi = feature(self.kernel_, X[rows])
             squared = np.asarray(plane.coordinates(psi), dtype=np.float64) ** 2
             whole = np.asarray(psi.distance(plane.origin), dtype=np.float64) ** 2
@@ -172,7 +173,7 @@ class KernelNovelty(OutlierMixin, SubspaceEstimator):  # type: ignore[misc]
         """Return -v(x) for the rows of X, shape (m,); a training row is scored as left out."""
         X = self._new_rows(X, double=True)
         points = self.kernel_.points(X)
-        with self._threads():
+        with self._running():
             inside, rest = self._squared_distances(points)
         keys = row_keys(points.array)
         at = np.minimum(np.searchsorted(self._keys, keys), len(self._keys) - 1)
