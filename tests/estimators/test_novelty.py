@@ -272,6 +272,25 @@ def test_rows_that_are_all_alike_are_an_error():
             KernelNovelty().fit(X)
 
 
+@pytest.mark.parametrize("unit", [1e-160, 1e-30, 1e100])
+def test_units_of_any_size(unit, rng):
+    X, Y = rng.normal(size=(50, 2)), np.array([[0.0, 0.0], [9.0, 0.0]])
+    if 1e-75 < unit < 1e75:
+        assert KernelNovelty().fit(unit * X).predict(unit * Y).tolist() == [1, -1]
+    else:
+        with pytest.raises(mc.InputError, match="rescale the data"):
+            KernelNovelty().fit(unit * X)
+    for spread in ([1.0, unit], [unit, 1.0]):
+        assert KernelNovelty().fit(spread * X).predict(spread * Y).tolist() == [1, -1]
+
+
+def test_one_row_of_nearly_all_weight_and_constant_columns(rng):
+    X = np.column_stack([rng.normal(size=(30, 2)), np.full(30, 7.0)])
+    model = KernelNovelty().fit(X, sample_weight=[1e9] + 29 * [1.0])
+    assert np.isfinite(model.score_samples(X)).all()
+    assert KernelNovelty().fit(X).predict([[0.0, 0.0, 7.0], [0.0, 0.0, 50.0]]).tolist() == [1, -1]
+
+
 def test_two_rows():
     model = KernelNovelty().fit([[0.0], [1.0]])
     assert model.predict([[0.0], [1.0], [50.0]]).tolist() == [1, 1, -1]

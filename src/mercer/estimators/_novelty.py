@@ -131,8 +131,9 @@ class KernelNovelty(OutlierMixin, SubspaceEstimator):  # type: ignore[misc]
             self.subspace_, fresh = self._subspace(rows, mass)
             self.penalty_ = penalty * float(self.subspace_.total or 0.0) / len(mass)
             inside, rest = self._squared_distances(rows)
-        others = mass.sum() / (mass.sum() - mass)
-        left = np.maximum(1.0 - mass * others * inside, np.finfo(float).eps)
+        eps = np.finfo(float).eps
+        others = 1.0 / np.maximum(1.0 - mass / mass.sum(), eps)
+        left = np.maximum(1.0 - mass * others * inside, eps)
         errors = self.penalty_ * others**2 * inside / left
         if fresh.any():  # features have a part outside the span of the landmarks
             errors += rest
