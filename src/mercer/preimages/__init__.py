@@ -1,6 +1,6 @@
 """Pre-images: the way back from feature space to data space."""
 
-from mercer.preimages._certify import certify, is_convex_at
+from mercer.preimages._certify import certify
 from mercer.preimages._constraint import Ball, Box, Simplex
 from mercer.preimages._diagnostics import (
     Surrogate,
@@ -39,7 +39,7 @@ __all__ = [
     "GlobalMinimum", "GradientDescent", "Greedy", "History", "Landmarks", "LearnedMap",
     "LinearInverse", "Nearest", "Newton", "PreImage", "Projected", "Pruning", "Simplex",
     "Solver", "SolverResult", "Surrogate", "Verdict", "WeylTest", "certify", "compress",
-    "global_minimum", "gradient_bound", "hessian_lipschitz", "is_convex_at", "is_majorised",
+    "global_minimum", "gradient_bound", "hessian_lipschitz", "is_majorised",
     "lipschitz", "preimage", "preimage_gradient", "preimage_hessian", "preimage_objective",
     "procrustes", "surrogate", "weyl_test",
 ]  # fmt: skip

@@ -23,7 +23,6 @@ from mercer.engine import (
     Program,
     Scales,
     apply_all,
-    evaluate,
     n_columns,
     prepare,
 )
@@ -100,9 +99,8 @@ class DensitySum:
     @cached_property
     def mass(self) -> float:
         """sum_i a_i k(0): no value of the density is larger."""
-        zero = np.zeros(1)
-        top = [float(np.ravel(evaluate(p.profile, [zero]).value)[0]) for p in self.programs]
-        return float(sum(k * a.sum() for k, a in zip(top, self.coef, strict=True)))
+        pairs = zip(self.programs, self.coef, strict=True)
+        return float(sum(p.value_at_zero * a.sum() for p, a in pairs))
 
     @property
     def has_few_columns(self) -> bool:

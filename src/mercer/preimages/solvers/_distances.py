@@ -7,10 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from mercer import engine
 from mercer._array import Array, positive, positive_int
 from mercer._threads import map_threads, single_threaded_blas
-from mercer.engine import Expr, apply_all, pieces
+from mercer.engine import Expr, apply_all, pieces, profile_at
 from mercer.exceptions import InputError
 from mercer.kernels import Definiteness, Kernel
 from mercer.preimages._problem import Problem
@@ -157,8 +156,7 @@ class InverseProfile:
             )
         profile = kernel.program.profile
         grid = np.concatenate([[0.0], 2.0 ** np.arange(-300.0, 300.0, 0.125)])
-        with np.errstate(all="ignore"):
-            values = _at(profile, grid)
+        (values,) = profile_at(profile, grid)
         finite = np.isfinite(values)
         last = len(grid) if finite.all() else int(np.argmin(finite))
         grid, values = grid[:last], values[:last]
@@ -184,10 +182,6 @@ class InverseProfile:
         return out
 
 
-def _at(profile: Expr, u: Array) -> Array:
-    return np.broadcast_to(np.asarray(engine.evaluate(profile, [u]).value, dtype=float), u.shape)
-
-
 def _root(profile: Expr, t: Array, a: Array, b: Array, fa: Array, fb: Array) -> Array:
     """Solve p(u) = t between a and b, p(a) >= t >= p(b): false position with Illinois weights.
 
@@ -198,7 +192,7 @@ def _root(profile: Expr, t: Array, a: Array, b: Array, fa: Array, fb: Array) -> 
         with np.errstate(divide="ignore", invalid="ignore"):
             u = a + (b - a) * np.clip(fa / (fa - fb), 0.0, 1.0)
         u = np.where(np.isnan(u) | (step % 4 == 3), 0.5 * (a + b), u)
-        f = _at(profile, u) - t
+        f = profile_at(profile, u)[0] - t
         out[left] = u
         more = (np.abs(f) > 2.0 * _EPS * np.abs(t)) & (b - a > 2.0 * _EPS * b)
         if not more.any():
@@ -213,7 +207,7 @@ def _root(profile: Expr, t: Array, a: Array, b: Array, fa: Array, fb: Array) -> 
 
 def _measured(kernel: Kernel, X: Array) -> tuple[Array, Array | None]:
     """The points as the kernel measures them, Ax, and the matrix back; None where A = I."""
-    maps: Any = getattr(kernel.program.variables[0], "maps", ())
+    maps = kernel.program.maps
     if not maps:
         return X, None
     seen, unit = apply_all(maps, X), apply_all(maps, np.eye(X.shape[1]))
