@@ -124,16 +124,15 @@ def _certificate(
     if state is None:
         owners = np.arange(len(X)) if psi.batch is not None else np.zeros(len(X), dtype=int)
         state = Nearest().at(ElementSums(psi, shifted=False), X, owners, 2 if whole else 1)
-    norm, H = _norms(state.gradient), state.hessian
-    errors = rigor.supremum_errors(psi, X) if quick and whole else None
-    if not whole:
-        return _decided(psi, X, _facts_of_sums(psi, X, norm), M, state.cusp)
-    if errors is None:
-        sums = rigor.all_sums(psi, X)
-        facts = _facts_of_values(norm, H, sums.gradient_error, sums.hessian_error)
-        return _decided(psi, X, facts, M, state.cusp)
-    facts = _facts_of_values(norm, H, *errors)
+    norm, errors = _norms(state.gradient), None
+    if whole:
+        errors = rigor.supremum_errors(psi, X) if quick else None
+        facts = _facts_of_values(norm, state.hessian, *(errors or _summed_errors(psi, X)))
+    else:
+        facts = _facts_of_sums(psi, X, norm)
     result = _decided(psi, X, facts, M, state.cusp)
+    if errors is None:
+        return result
     _, low, high = facts
     near = norm * M < 0.5 * ((low + high) / 2) ** 2  # proved, but for rounding
     rows = np.flatnonzero((near & (result[0] == Verdict.POSITIVE_DEFINITE)) | (low <= 0))
@@ -144,6 +143,12 @@ def _certificate(
         for old, new in zip(result, again, strict=True):
             old[rows[better]] = new[better]
     return result
+
+
+def _summed_errors(psi: Element, X: Array) -> tuple[Array, Array]:
+    """Bounds on the errors of gradient and Hessian, from a pass over the points."""
+    sums = rigor.all_sums(psi, X)
+    return sums.gradient_error, sums.hessian_error
 
 
 def _norms(g: Array) -> Array:

@@ -138,12 +138,10 @@ class StoppingRule:
     @cached_property
     def _sizes(self) -> Array:
         """sum_i |a_i| times the largest |k| over the reach of the points, per element."""
-        sizes = self.problem.psi.coef.sizes
-        if self.problem.program.kind != "radial":
-            return sizes
-        u = np.array([0.0, self.problem.extent[1] ** 2])
-        (values,) = engine.profile_at(self.problem.program.profile, u)
-        return np.asarray(sizes * np.abs(values).max())
+        largest, u = 1.0, np.array([0.0, self.problem.extent[1] ** 2])
+        if self.problem.program.kind == "radial":
+            largest = np.abs(engine.profile_at(self.problem.program.profile, u)[0]).max()
+        return np.asarray(self.problem.psi.coef.sizes * largest)
 
     @cached_property
     def _limits(self) -> Array:
