@@ -11,9 +11,9 @@ from mercer._array import Array, is_sparse
 from mercer._config import get_options, options
 from mercer.engine import Program, apply_all, n_rows, pieces
 from mercer.exceptions import DerivativeError, InputError
+from mercer.preimages._driver import State, row_norms
 from mercer.preimages._objective import ElementSums, Nearest
 from mercer.preimages._result import Certificate, Verdict, undecided
-from mercer.preimages._state import State, row_norms
 from mercer.rigor import EPS, Interval, as_interval, enclose, spectral_norms, up
 from mercer.space import Element
 

@@ -11,8 +11,8 @@ from mercer import engine
 from mercer._array import Array, as_vector, instance
 from mercer._config import options
 from mercer.exceptions import DerivativeError, InputError
+from mercer.preimages._driver import State
 from mercer.preimages._objective import ElementSums, Nearest
-from mercer.preimages._state import State
 from mercer.space import Element
 
 _ROUNDING = 1e-12  # of the sum of the sizes of all terms

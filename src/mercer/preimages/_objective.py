@@ -11,7 +11,7 @@ import numpy as np
 from mercer import engine
 from mercer._array import Array
 from mercer.engine import Dense, LowRank, Program
-from mercer.preimages._state import State, row_norms
+from mercer.preimages._driver import State, row_norms
 from mercer.space import Element, Subspace
 
 

@@ -12,8 +12,8 @@ from mercer import engine
 from mercer._array import Array, is_sparse
 from mercer.engine import Program, n_columns, n_rows, pieces
 from mercer.preimages._constraint import Constraint
+from mercer.preimages._driver import State, row_norms, row_products, smallest_subgradients
 from mercer.preimages._objective import ElementSums, Nearest, Objective
-from mercer.preimages._state import State, row_norms, row_products, smallest_subgradients
 from mercer.rigor import cusp_slope, gradient_bound
 from mercer.space import Element, feature
 

@@ -9,9 +9,8 @@ import numpy as np
 from mercer import engine
 from mercer._array import Array, Points
 from mercer._status import Status
-from mercer.preimages._driver import Stop
+from mercer.preimages._driver import State, Stop, row_norms, row_products
 from mercer.preimages._problem import Problem
-from mercer.preimages._state import State, row_norms, row_products
 from mercer.rigor import lipschitz
 from mercer.space import feature
 

@@ -28,8 +28,8 @@ from mercer.engine import (
 )
 from mercer.exceptions import InputError
 from mercer.kernels import Kernel
+from mercer.preimages._driver import State, smallest_subgradients
 from mercer.preimages._problem import kernel_length
-from mercer.preimages._state import State, smallest_subgradients
 from mercer.rigor import cusp_slope
 from mercer.space import Element
 from mercer.space._points import unique

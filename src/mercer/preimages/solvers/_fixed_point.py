@@ -10,9 +10,9 @@ import numpy as np
 from mercer._array import Array
 from mercer.engine import Dense, Expr, profile_at
 from mercer.exceptions import DerivativeError, InputError
-from mercer.preimages._descent import IterativeSolver, steepest
+from mercer.preimages._driver import State, row_norms
 from mercer.preimages._problem import Problem
-from mercer.preimages._state import State, row_norms
+from mercer.preimages._solver import IterativeSolver, steepest
 from mercer.rigor import upward_curvature
 from mercer.space import Element
 
