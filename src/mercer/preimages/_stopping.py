@@ -137,7 +137,7 @@ class StoppingRule:
     @cached_property
     def _sizes(self) -> Array:
         """sum_i |a_i| times the largest |k| over the reach of the points, per element."""
-        largest, u = 1.0, np.array([0.0, self.problem.extent[1] ** 2])
+        largest, u = 1.0, np.array([0.0, min(self.problem.extent[1], 1e150) ** 2])  # a number
         if self.problem.program.kind == "radial":
             largest = np.abs(engine.profile_at(self.problem.program.profile, u)[0]).max()
         return np.asarray(self.problem.psi.coef.sizes * largest)
