@@ -268,7 +268,8 @@ def _without_small(
     mass = np.bincount(labels[found], weights[found], minlength=len(centres))
     extent = float(np.abs(centres).max(initial=0.0))
     place = np.round(centres / (1e-9 * extent)) if extent > 0.0 else centres
-    order = np.lexsort((*place.T[::-1], -np.round(mass, 9)))
+    share = np.round(mass / (mass.max(initial=0.0) or 1.0), 9)
+    order = np.lexsort((*place.T[::-1], -share))
     keep = order[mass[order] >= least] if least > 1 else order[mass[order] > 0.0]
     rank = np.full(len(centres) + 1, -1)  # one more: -1 stays -1
     rank[keep] = np.arange(len(keep))

@@ -124,7 +124,8 @@ class Denoiser:
         """
         plane, phi = self.plane, self.weights
         C = self._coordinates(rows)
-        smoother = Smoother(C, phi / plane.eigenvalues, w, total)
+        values = np.maximum(np.asarray(plane.eigenvalues), np.finfo(float).tiny)  # to be inverted
+        smoother = Smoother(C, phi / values, w, total)
 
         def without(Y: Array) -> Array:
             c = self._coordinates(Y)

@@ -10,6 +10,7 @@ import numpy as np
 from mercer._array import Array, Points
 from mercer._progress import tracked
 from mercer.engine import pieces
+from mercer.exceptions import InputError
 from mercer.kernels import Kernel, LaplaceProduct, Linear, Vectors
 from mercer.space import Element
 
@@ -183,7 +184,12 @@ def _solve(A: Array, b: Array) -> Array:
     from scipy.linalg import cho_factor, cho_solve
 
     A[np.diag_indices_from(A)] += _JITTER * np.trace(A)
-    factor = cho_factor(A, lower=True, overwrite_a=True, check_finite=False)
+    try:
+        factor = cho_factor(A, lower=True, overwrite_a=True, check_finite=False)
+    except np.linalg.LinAlgError as error:
+        raise InputError(
+            "kernel is not positive definite on these rows; use one that is, such as Gaussian(1.0)"
+        ) from error
     return np.asarray(cho_solve(factor, b, check_finite=False))
 
 

@@ -7,7 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from mercer._array import Array, as_points, frozen, is_sparse, positive, positive_int
+from mercer._array import (
+    Array,
+    as_points,
+    check_flag,
+    frozen,
+    is_sparse,
+    positive,
+    positive_int,
+)
 from mercer._progress import Callback, check_callback, report
 from mercer.engine import pieces
 from mercer.exceptions import InputError
@@ -151,6 +159,7 @@ def mean_shift(
     positive(tol, "tol")
     positive_int(max_iter, "max_iter")
     check_callback(callback)
+    check_flag(eigenvalues, "eigenvalues", optional=True)
     target = DensitySum.of(density)
     if start is None:
         Z = np.concatenate(target.points)
