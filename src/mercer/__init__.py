@@ -34,7 +34,13 @@ from mercer.kernels import (
     median_scale,
     table_kernel,
 )
-from mercer.methods import convergence_bandwidth, kernel_density, kernel_pca, mean_shift
+from mercer.methods import (
+    convergence_bandwidth,
+    kernel_density,
+    kernel_pca,
+    mean_shift,
+    mmd_test,
+)
 from mercer.preimages import (
     LBFGS,
     MM,
@@ -81,8 +87,8 @@ __all__ = [
     "Precomputed", "Radial", "RandomFeatures", "RationalQuadratic", "Scales", "Sigmoid",
     "Spectrum", "Status", "Subsequences", "Subspace", "__version__", "compress",
     "convergence_bandwidth", "covariance", "feature", "get_options", "kernel_density",
-    "kernel_pca", "load", "mean_embedding", "mean_shift", "median_scale", "options", "preimage",
-    "save", "show_versions", "table_kernel",
+    "kernel_pca", "load", "mean_embedding", "mean_shift", "median_scale", "mmd_test", "options",
+    "preimage", "save", "show_versions", "table_kernel",
 ]  # fmt: skip
 
 

@@ -2,19 +2,61 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from mercer import engine
-from mercer._array import Array
-from mercer.engine import Distance, Program, Var, n_rows
+from mercer._array import Array, instance, one_of
+from mercer.engine import Distance, Program, Var, as_float64, n_rows
 from mercer.exceptions import InputError
 from mercer.kernels import Gaussian, Kernel, Laplace
+from mercer.kernels.structured._table import column_names, columns_of
 
 _SQUARED_DISTANCE = Program((Distance(),), Var(0, nonnegative=True))
 _ROWS = 1000  # whose distances set the bandwidths
 N_BANDWIDTHS = 10
+
+
+def as_kernels(kernel: Any, X: Any, rng: np.random.Generator) -> tuple[Kernel, ...]:
+    """The kernels of a parameter `kernel`: one, several, "median", or None for the grid on X."""
+    if kernel is None:
+        return kernel_grid(X, rng)
+    if isinstance(kernel, str):
+        one_of(kernel, ("median",), "kernel")
+        return (Gaussian(float(distance_quantiles(X, (0.5,), rng)[0])),)
+    kernels = tuple(kernel) if isinstance(kernel, list | tuple) else (kernel,)
+    if not kernels:
+        raise InputError("kernel is an empty sequence; give at least one kernel")
+    for k in kernels:
+        instance(k, Kernel, "kernel")
+        if k.domain != kernels[0].domain:
+            raise InputError("the kernels of one test must take the same points")
+    return kernels
+
+
+def root_mean_squares(kernels: tuple[Kernel, ...], X: Any, rng: np.random.Generator) -> Array:
+    """sqrt(mean k(x, y)^2) of each kernel over pairs of rows; ones for a single kernel."""
+    if len(kernels) == 1:
+        return np.ones(1)
+    rows = _some(X, rng)
+    return np.array([np.sqrt(np.mean(engine.gram(k.program, rows, rows) ** 2)) for k in kernels])
+
+
+def has_text(X: Any) -> bool:
+    """Whether this is a frame or a mapping with columns that are not numbers."""
+    if not (isinstance(X, Mapping) or hasattr(X, "columns")):
+        return False
+    columns = columns_of(X, column_names(X, "X"), "X")
+    return any(np.asarray(c).dtype.kind not in "biuf" for c in columns.values())
+
+
+def stacked_tables(tables: list[Any]) -> dict[str, Array]:
+    """The rows of all tables, as a mapping of the columns of the first."""
+    names = column_names(tables[0], "X")
+    parts = [columns_of(table, names, "X") for table in tables]
+    return {c: np.concatenate([part[c] for part in parts]) for c in names}
 
 
 def kernel_grid(X: Any, rng: np.random.Generator) -> tuple[Kernel, ...]:
@@ -31,10 +73,15 @@ def kernel_grid(X: Any, rng: np.random.Generator) -> tuple[Kernel, ...]:
 
 def distance_quantiles(X: Any, levels: tuple[float, ...], rng: np.random.Generator) -> Array:
     """Quantiles of the distances between rows that differ, on a random sample of rows."""
-    n = n_rows(X)
-    rows = X if n <= _ROWS else X[np.sort(rng.choice(n, _ROWS, replace=False))]
+    rows = _some(X, rng)
     u = engine.gram(_SQUARED_DISTANCE, rows, rows)
     u = u[np.triu_indices(len(u), 1)]
     if not (u > 0).any():
         raise InputError("all points are equal: there is no distance to choose a bandwidth by")
-    return np.sqrt(np.quantile(u[u > 0], levels))
+    return np.asarray(np.sqrt(np.quantile(u[u > 0], levels)))
+
+
+def _some(X: Any, rng: np.random.Generator) -> Any:
+    """At most 1,000 rows, drawn at random."""
+    n = n_rows(X)
+    return as_float64(X if n <= _ROWS else X[np.sort(rng.choice(n, _ROWS, replace=False))])

@@ -116,7 +116,9 @@ def _within(kernel: Kernel, x: Any, v: Array) -> float:
     """The mean of k(x_i, x_j) over i != j, with weights."""
     pairs = 1.0 - float(v @ v)
     if np.count_nonzero(v) < 2:
-        raise InputError("the unbiased estimator needs two rows with positive weight in each sample")
+        raise InputError(
+            "the unbiased estimator needs two rows with positive weight in each sample"
+        )
     total = float(v @ mean_embedding(kernel, x, weights=v)(x))
     return (total - float(v**2 @ kernel.diag(x))) / pairs
 
@@ -138,15 +140,15 @@ def _incomplete(
         a, b = i[at], j[at]
         total += float(
             (
-                _paired(kernel, x[a], x[b])
-                + _paired(kernel, y[a], y[b])
-                - _paired(kernel, x[a], y[b])
-                - _paired(kernel, x[b], y[a])
+                paired_values(kernel, x[a], x[b])
+                + paired_values(kernel, y[a], y[b])
+                - paired_values(kernel, x[a], y[b])
+                - paired_values(kernel, x[b], y[a])
             ).sum()
         )
     return total / count
 
 
-def _paired(kernel: Kernel, X: Any, Y: Any) -> Array:
+def paired_values(kernel: Kernel, X: Any, Y: Any) -> Array:
     """k(x_i, y_i)."""
     return np.asarray(feature(kernel, X).fields(Y.array, paired=True).value).ravel()

@@ -6,7 +6,7 @@ matrix of vectors. K is symmetric, so half of its tiles are enough; they are mad
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -29,15 +29,14 @@ class Forms(NamedTuple):
     products: Array  # (n, c): K times the watched vectors, the diagonal left out
 
 
-def quadratic_forms(
-    tiles: list[Tile], n: int, vectors: Any, watched: Array
-) -> list[Forms]:
+def quadratic_forms(tiles: Sequence[Tile], n: int, vectors: Any, watched: Array) -> list[Forms]:
     """Return the forms of several symmetric n x n matrices in the columns of `vectors`.
 
     A matrix is a function of two slices that returns a new tile. `vectors[rows]` are rows of the
     (n, n_vectors) matrix of vectors, `watched` is an (n, c) matrix whose products with each matrix
-    are wanted too. Products run in float32 on tiles scaled to at most 1, sums of tiles in float64:
-    the error is about 1e-7 of sqrt(sum (w_i K_ij w_j)^2), far below the spread of a statistic.
+    are wanted too. Products run in the type of the vectors on tiles scaled to at most 1, sums of
+    tiles in float64. In float32 the error is about 1e-7 of sqrt(sum (w_i K_ij w_j)^2), far below
+    the spread of a statistic over random vectors.
     """
     blocks = list(pieces(n, _TILE))
     pairs = [(i, j) for i in range(len(blocks)) for j in range(i, len(blocks))]
@@ -50,8 +49,8 @@ def quadratic_forms(
         if rows == columns:
             np.fill_diagonal(K, 0.0)
         size = float(np.abs(K).max(initial=0.0)) or 1.0
-        single = (K / size).astype(np.float32)
-        product = single @ vectors[columns]
+        W = vectors[columns]
+        product = (K / size).astype(W.dtype) @ W
         product *= vectors[rows]
         values = twice * size * product.sum(axis=0, dtype=np.float64)
         return values, K @ watched[columns], K.T @ watched[rows]

@@ -11,7 +11,7 @@ from mercer import engine
 from mercer._array import Array
 from mercer.engine import as_float64, n_rows
 from mercer.kernels import Kernel
-from mercer.methods.hypothesis_tests._quadratic_forms import Forms, quadratic_forms
+from mercer.methods.hypothesis_tests._quadratic_forms import Forms, Tile, quadratic_forms
 
 _REFERENCES = 64  # rows whose mean kernel value is subtracted from a kernel
 
@@ -19,11 +19,14 @@ _REFERENCES = 64  # rows whose mean kernel value is subtracted from a kernel
 class CentredKernel:
     """k(x, y) - g(x) - g(y) on some rows, where g(x) is about the mean of k(x, .) over them.
 
-    Unbiased discrepancies are the same as those of k, and nothing cancels in their sums.
+    Unbiased discrepancies of rows of equal weight are the same as those of k, and nothing cancels
+    in their sums. Where weights differ, g is zero.
     """
 
-    def __init__(self, kernel: Kernel, Z: Any) -> None:
-        self.program, self.Z = kernel.program, Z
+    def __init__(self, kernel: Kernel, Z: Any, *, centred: bool = True) -> None:
+        self.program, self.Z, self.g = kernel.program, Z, np.zeros(n_rows(Z))
+        if not centred:
+            return
         n = n_rows(Z)
         some = as_float64(Z[np.unique(np.linspace(0, n - 1, min(n, _REFERENCES)).astype(int))])
         self.g = engine.gram(self.program, as_float64(Z), some).mean(axis=1)
@@ -70,7 +73,7 @@ class Relabelled:
         v = self.weights
         W, squares, total = self.sums(v), self.sums(v**2), float(v.sum())
         observed = (self.labels[:, :1] == np.arange(self.n_samples)) * v[:, None]
-        tiles = [k.tile for k in kernels]
+        tiles: list[Tile] = [k.tile for k in kernels]
         first, *others = (
             quadratic_forms(tiles, len(v), _Members(self.labels, v, g), observed)
             for g in range(self.n_samples if self.n_samples > 2 else 1)
@@ -114,8 +117,10 @@ class _Members:
     """Column b holds the weights of the rows that draw b puts into one sample, zero elsewhere."""
 
     def __init__(self, labels: Array, weights: Array, group: int) -> None:
-        self.labels, self.weights, self.group = labels, weights.astype(np.float32), group
+        exact = np.ptp(weights) > 0  # such kernels are not centred
+        self.weights = weights if exact else weights.astype(np.float32)
+        self.labels, self.group = labels, group
         self.shape = labels.shape
 
     def __getitem__(self, rows: slice) -> Array:
-        return (self.labels[rows] == self.group) * self.weights[rows, None]
+        return np.asarray((self.labels[rows] == self.group) * self.weights[rows, None])

@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from scipy.stats import gamma
 
 from mercer._array import Array
 from mercer._random import as_generator
@@ -91,15 +90,17 @@ def combined(statistics: Array, norms: Array) -> Array:
     """
     used = np.flatnonzero((statistics.std(axis=1) > 0) & (norms > 0))
     if used.size < 2:
-        return statistics[used[0] if used.size else 0]
+        return np.asarray(statistics[used[0] if used.size else 0])
     Z = statistics[used] / statistics[used].std(axis=1, keepdims=True)
     lengths = np.einsum("kb,kb->b", Z, np.linalg.solve(np.corrcoef(Z) + _RIDGE * np.eye(len(Z)), Z))
     largest = (statistics[used] / norms[used, None]).max(axis=0)
-    return np.maximum(_minus_log_p(lengths), _minus_log_p(largest))
+    return np.asarray(np.maximum(_minus_log_p(lengths), _minus_log_p(largest)))
 
 
 def _minus_log_p(statistics: Array) -> Array:
     """Minus the logarithms of upper tails, by a gamma law with the moments of the statistics."""
+    from scipy.stats import gamma  # slow to import
+
     z = (statistics - statistics.mean()) / statistics.std()
     shape = 4.0 / max(float(np.mean(z**3)), _SMALLEST_SKEWNESS) ** 2
     return -np.asarray(gamma.logsf(np.maximum(z * np.sqrt(shape) + shape, 0.0), shape))

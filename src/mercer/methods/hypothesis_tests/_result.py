@@ -5,9 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
 from mercer._array import Array
 from mercer.kernels import Kernel
 from mercer.space import Element
+
+_NORMAL = 1.959964  # 97.5 % quantile of the standard normal law
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -23,8 +27,8 @@ class TestResult:
     pvalue : float
         The upper end of `pvalue_bounds`.
     pvalue_bounds : (float, float)
-        Both equal to `pvalue` where it is exact; where statistics were computed with a stated error,
-        a bracket of the p-value without that error.
+        Both equal to `pvalue` where it is exact; where statistics were computed with a stated
+        error, a bracket of the p-value without that error.
     null : str
         How the p-value was found.
     kernels : tuple of Kernel or of pairs of kernels
@@ -67,7 +71,7 @@ class TestResult:
 
     def to_frame(self) -> Any:
         """One row with the numbers of the result, as a pandas frame."""
-        import pandas as pd  # optional, and heavy
+        import pandas as pd  # type: ignore[import-untyped]  # optional, and heavy
 
         low, high = self.effect_interval
         row = {
@@ -95,3 +99,14 @@ class TestResult:
             f"  statistic {self.statistic:.4g} with {self.kernels[0]!r}\n"
             f"  effect size {self.effect_size:.3g}, 95 % interval {low:.3g} to {high:.3g}"
         )
+
+
+def effect_interval(size: float, variance: float, unit: float, null_sd: float) -> dict[str, Any]:
+    """Effect size and 95 % interval of a statistic that was divided by `unit`, for `TestResult`.
+
+    The interval is normal. Its variance is that under the alternative plus that under the null, so
+    that it is wide enough where the former vanishes; the effect itself is >= 0.
+    """
+    sd = float(np.sqrt(variance + (null_sd / unit) ** 2)) if unit > 0 else 0.0
+    low, high = size - _NORMAL * sd, size + _NORMAL * sd
+    return {"effect_size": size, "effect_interval": (max(low, 0.0), max(high, 0.0))}

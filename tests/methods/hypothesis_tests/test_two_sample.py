@@ -1,0 +1,263 @@
+"""The two-sample and k-sample test against double loops, exact enumeration and its level."""
+
+from itertools import combinations
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_allclose
+from scipy.stats import binom
+
+import mercer as mc
+from mercer.exceptions import InputError
+from mercer.methods import mmd, mmd_test
+from mercer.methods.hypothesis_tests._relabelling import CentredKernel, Relabelled
+from mercer.methods.hypothesis_tests._two_sample import _Paired
+
+
+def normal(n, d=2, seed=0, shift=0.0):
+    return np.random.default_rng(seed).normal(shift, 1.0, (n, d))
+
+
+def unbiased(k, X, Y, v=None, w=None):
+    """The definition, by double loops."""
+    v, w = (np.ones(len(Z)) if u is None else u for Z, u in ((X, v), (Y, w)))
+
+    def within(Z, u):
+        pairs = [(i, j) for i in range(len(Z)) for j in range(len(Z)) if i != j]
+        total = sum(u[i] * u[j] * k(Z[[i]], Z[[j]])[0, 0] for i, j in pairs)
+        return total / sum(u[i] * u[j] for i, j in pairs)
+
+    cross = sum(v[i] * w[j] * k(X[[i]], Y[[j]])[0, 0] for i in range(len(X)) for j in range(len(Y)))
+    return within(X, v) + within(Y, w) - 2 * cross / (v.sum() * w.sum())
+
+
+@pytest.mark.parametrize("k", [mc.Gaussian(1.5), mc.Laplace(0.7), mc.Linear(), mc.Polynomial(2)])
+def test_statistic_is_the_definition(k):
+    X, Y = normal(9), normal(6, seed=1, shift=0.5)
+    result = mmd_test(X, Y, kernel=k, n_permutations=5, random_state=0)
+    assert_allclose(result.statistic, unbiased(k, X, Y), rtol=2e-6)
+    assert_allclose(mmd(k, X, Y), unbiased(k, X, Y), rtol=1e-12)
+
+
+def test_weights_are_those_of_the_definition():
+    X, Y, k = normal(7), normal(5, seed=1), mc.Gaussian(1.0)
+    v, w = np.arange(1.0, 8.0), np.array([2.0, 0.0, 1.0, 1.0, 3.0])
+    result = mmd_test(X, Y, kernel=k, weights=(v, w), n_permutations=5, random_state=0)
+    expected = unbiased(k, X, Y, v, w)
+    assert_allclose(result.statistic, expected, rtol=2e-6)
+    assert_allclose(mmd(k, X, Y, weights=(v, w)), expected, rtol=1e-12)
+
+
+def test_several_samples_are_a_mean_over_pairs():
+    k, samples = mc.Gaussian(1.0), [normal(n, seed=n, shift=0.1 * n) for n in (5, 8, 6, 7)]
+    pairs = list(combinations(samples, 2))
+    sizes = [len(A) * len(B) for A, B in pairs]
+    expected = np.average([mmd(k, A, B) for A, B in pairs], weights=sizes)
+    result = mmd_test(*samples, kernel=k, n_permutations=5, random_state=0)
+    assert_allclose(result.statistic, expected, rtol=1e-5)
+    assert result.witness is None
+
+
+@pytest.mark.parametrize("n_samples", [2, 3])
+def test_each_draw_is_the_statistic_of_relabelled_rows(n_samples):
+    rng = np.random.default_rng(0)
+    Z, k, v = rng.normal(size=(12, 2)), mc.Laplace(1.0), rng.uniform(0.5, 2.0, 12)
+    labels = rng.permuted(np.repeat(np.arange(12) % n_samples, 6).reshape(12, 6), axis=0)
+    drawn = Relabelled(v, labels, n_samples)
+    statistics, _ = drawn.discrepancies([CentredKernel(k, Z, centred=False)])
+    for b in range(6):
+        parts = [(Z[labels[:, b] == g], v[labels[:, b] == g]) for g in range(n_samples)]
+        pairs = list(combinations(parts, 2))
+        values = [unbiased(k, A, B, a, b) for (A, a), (B, b) in pairs]
+        expected = np.average(values, weights=[a.sum() * b.sum() for (_, a), (_, b) in pairs])
+        assert_allclose(statistics[0, b], expected, rtol=1e-5)
+
+
+def test_p_value_converges_to_that_of_all_relabellings():
+    X, Y, k = normal(5, 1), normal(4, 1, seed=1, shift=1.0), mc.Gaussian(1.0)
+    Z, observed = np.concatenate([X, Y]), mmd(k, X, Y)
+    every = [
+        mmd(k, Z[list(part)], np.delete(Z, part, axis=0)) for part in combinations(range(9), 5)
+    ]
+    exact = np.mean(np.array(every) >= observed - 1e-12)
+    result = mmd_test(X, Y, kernel=k, n_permutations=20_000, random_state=0)
+    assert abs(result.pvalue - exact) < 4 * np.sqrt(exact * (1 - exact) / 20_000)
+
+
+def test_p_value_counts_the_observed_draw():
+    result = mmd_test(normal(30), normal(30, seed=1, shift=5.0), n_permutations=99, random_state=0)
+    assert result.pvalue == 0.01
+    assert result.pvalue_bounds == (0.01, 0.01)
+
+
+def test_equal_samples_have_a_p_value_of_one():
+    X = np.ones((5, 2))
+    assert mmd_test(X, X, kernel=mc.Gaussian(1.0), random_state=0).pvalue == 1.0
+    with pytest.raises(InputError, match="all points are equal"):
+        mmd_test(X, X)
+
+
+@pytest.mark.parametrize("options", [{}, {"kernel": "median"}, {"paired": True}])
+def test_level(options):
+    p = [
+        mmd_test(
+            normal(12, seed=2 * i), normal(12, seed=2 * i + 1), n_permutations=39, random_state=i,
+            **options,
+        ).pvalue
+        for i in range(300)
+    ]  # fmt: skip
+    for level in (0.05, 0.1, 0.25):
+        rejections = np.sum(np.array(p) <= level + 1e-12)
+        assert rejections <= binom.ppf(0.9999, 300, level)
+    assert np.mean(np.array(p) <= 0.5) > 0.35  # and it is not empty
+
+
+def test_paired_rows_are_swapped_not_mixed():
+    rng = np.random.default_rng(0)
+    person = rng.normal(0.0, 5.0, (60, 1))
+    before, after = person + rng.normal(0, 0.1, (60, 1)), person + 0.1 + rng.normal(0, 0.1, (60, 1))
+    assert mmd_test(before, after, random_state=0).pvalue > 0.05
+    assert mmd_test(before, after, paired=True, random_state=0).pvalue < 0.01
+
+
+def test_paired_draws_are_swaps():
+    X, Y, k = normal(7), normal(7, seed=1), mc.Gaussian(1.0)
+    signs = np.random.default_rng(0).choice([-1.0, 1.0], size=(7, 4)).astype(np.float32)
+    found = _Paired((k,), X, Y, signs).statistics[0]
+    for b in range(4):
+        swap = signs[:, [b]] < 0
+        A, B = np.where(swap, Y, X), np.where(swap, X, Y)
+        h = k(A) + k(B) - k(A, B) - k(B, A)
+        assert_allclose(found[b], h[~np.eye(7, dtype=bool)].mean(), rtol=1e-5)
+
+
+def test_blocks_take_out_what_differs_between_them():
+    rng = np.random.default_rng(0)
+    site = np.repeat([0.0, 6.0], 30)
+    X, Y = (site + rng.normal(size=60))[:, None], (np.repeat([0.0, 6.0], [10, 50]))[:, None]
+    Y = Y + rng.normal(size=(60, 1))
+    blocks = np.concatenate([site > 3, np.repeat([False, True], [10, 50])])
+    assert mmd_test(X, Y, random_state=0).pvalue < 0.01
+    assert mmd_test(X, Y, blocks=blocks, random_state=0).pvalue > 0.05
+
+
+def test_dependent_series_need_the_wild_bootstrap():
+    def series(seed):
+        noise = np.random.default_rng(seed).normal(size=400)
+        out = np.zeros(400)
+        for t in range(1, 400):
+            out[t] = 0.9 * out[t - 1] + noise[t]
+        return out[:, None]
+
+    pairs = [(series(2 * i), series(2 * i + 1)) for i in range(25)]
+    k = mc.Gaussian(2.0)
+    exchanged = [mmd_test(*p, kernel=k, n_permutations=99, random_state=0).pvalue for p in pairs]
+    wild = [
+        mmd_test(*p, kernel=k, dependence=20.0, n_permutations=99, random_state=0).pvalue
+        for p in pairs
+    ]
+    assert np.mean(np.array(exchanged) <= 0.05) > 0.3
+    assert np.mean(np.array(wild) <= 0.05) < 0.2
+
+
+def test_default_sees_differences_at_every_scale():
+    rng = np.random.default_rng(0)
+    fine = rng.uniform(size=(400, 1))
+    wave = np.floor(fine * 10) / 10 + rng.uniform(0, 0.06, (400, 1))
+    assert mmd_test(rng.uniform(size=(400, 1)), wave, random_state=0).pvalue < 0.01
+    assert mmd_test(rng.uniform(size=(400, 1)), wave, kernel="median", random_state=0).pvalue > 0.05
+
+
+def test_result_is_the_same_for_a_seed_and_moved_data():
+    X, Y = normal(40), normal(50, seed=1, shift=0.2)
+    first, again = (mmd_test(X, Y, random_state=3) for _ in range(2))
+    assert first.pvalue == again.pvalue
+    assert first.seed == 3
+    for far in (mmd_test(X + 1e6, Y + 1e6, random_state=3), mmd_test(8 * X, 8 * Y, random_state=3)):
+        assert abs(far.pvalue - first.pvalue) <= 2 / 2001
+    drawn = mmd_test(X, Y, random_state=np.random.default_rng(5))
+    assert mmd_test(X, Y, random_state=drawn.seed).pvalue == drawn.pvalue
+
+
+def test_witness_is_the_difference_of_mean_embeddings():
+    X, Y, k = normal(20), normal(30, seed=1, shift=2.0), mc.Gaussian(1.0)
+    result = mmd_test(X, Y, kernel=k, random_state=0)
+    expected = mc.mean_embedding(k, X) - mc.mean_embedding(k, Y)
+    assert_allclose(result.witness(X), expected(X))
+    at = mc.preimage(result.witness).points[0]
+    assert np.linalg.norm(at) < 1.5
+
+
+def test_effect_size_of_a_linear_kernel_is_the_square_of_cohens_d():
+    X, Y = normal(4000, 1), normal(4000, 1, seed=1, shift=0.5)
+    result = mmd_test(X, Y, kernel=mc.Linear(), n_permutations=20, random_state=0)
+    pooled = 0.5 * (X.var(ddof=1) + Y.var(ddof=1))
+    assert_allclose(result.effect_size, (X.mean() - Y.mean()) ** 2 / pooled, atol=1e-3)
+
+
+def test_effect_interval_covers():
+    k, truth, inside = mc.Gaussian(1.0), [], []
+    for i in range(60):
+        X, Y = normal(80, 1, seed=2 * i), normal(80, 1, seed=2 * i + 1, shift=1.0)
+        result = mmd_test(X, Y, kernel=k, n_permutations=20, random_state=0)
+        truth.append(result.effect_size)
+        inside.append(result.effect_interval)
+    low, high = np.array(inside).T
+    value = np.mean(truth)
+    assert np.mean((low <= value) & (value <= high)) >= 0.85
+
+
+def test_frames_mixed_tables_and_strings():
+    rng = np.random.default_rng(0)
+    a = pd.DataFrame({"x": rng.normal(size=50), "c": rng.choice(["u", "v"], 50)})
+    b = pd.DataFrame({"x": rng.normal(size=50), "c": rng.choice(["u", "v"], 50, p=[0.9, 0.1])})
+    assert mmd_test(a, b, random_state=0).pvalue < 0.05
+    assert mmd_test(a[["x"]], b[["x"]], random_state=0).pvalue > 0.05
+    words = ["ab", "aab", "ba", "abab", "bba"], ["xy", "yx", "xxy", "yyx"]
+    assert mmd_test(*words, kernel=mc.Spectrum(1), random_state=0).pvalue < 0.05
+
+
+def test_report_in_words():
+    result = mmd_test(normal(20), normal(30, seed=1), n_permutations=99, random_state=0)
+    text = repr(result)
+    assert "p = " in text
+    assert "20 kernels combined; 20 and 30 rows" in text
+    assert result.to_frame()["pvalue"][0] == result.pvalue
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"kernel": []}, "at least one kernel"),
+        ({"kernel": "mean"}, "median"),
+        ({"kernel": 3.0}, "kernel"),
+        ({"paired": True}, "equal length"),
+        ({"dependence": -1.0}, "equal length|dependence"),
+        ({"blocks": [0, 1]}, "blocks must name"),
+        ({"weights": [np.ones(20)]}, "one array per sample"),
+        ({"n_permutations": 0}, "n_permutations"),
+        ({"random_state": "x"}, "random_state"),
+    ],
+)
+def test_refusals_name_the_cure(options, message):
+    with pytest.raises((InputError, TypeError), match=message):
+        mmd_test(normal(20), normal(30), **options)
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_numbers_must_be_finite(bad):
+    X = normal(5)
+    X[2, 1] = bad
+    with pytest.raises(InputError, match=r"NaN|infin"):
+        mmd_test(X, normal(5))
+
+
+def test_small_and_constant_samples():
+    with pytest.raises(InputError, match="two rows"):
+        mmd_test([[0.0]], [[1.0], [2.0]])
+    X = np.c_[normal(30), np.ones(30)]
+    assert 0 < mmd_test(X, X + np.array([0.1, 0, 0]), random_state=0).pvalue <= 1
+    tiny = mmd_test(1e-60 * normal(30), 1e-60 * normal(30, shift=1.0, seed=1), random_state=0)
+    plain = mmd_test(normal(30), normal(30, shift=1.0, seed=1), random_state=0)
+    assert abs(tiny.pvalue - plain.pvalue) <= 2 / 2001
