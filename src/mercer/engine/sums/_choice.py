@@ -88,8 +88,7 @@ def can_transform(program: Program, X: Any, Y: Any) -> bool:
 
 
 def _dimensions(program: Program, X: Any) -> int:
-    maps = program.variables[0].maps  # type: ignore[union-attr]
-    return n_columns(apply_all(maps, X[:1])) if maps else n_columns(X)
+    return n_columns(apply_all(program.maps, X[:1])) if program.maps else n_columns(X)
 
 
 @lru_cache(maxsize=1)
