@@ -56,7 +56,8 @@ class CorePoints:
         self.points = self._mapped(X)
 
     def _mapped(self, Z: Any) -> Array:
-        Z = mapped(self._maps, Z, self._origin) if self._maps else Z
+        if self._maps:
+            Z = mapped(self._maps, Z.astype(self.dtype, copy=False), self._origin)
         return np.ascontiguousarray(Z, dtype=self.dtype)
 
     def placed(self, Y: Any, order: int = 0) -> Placed:
