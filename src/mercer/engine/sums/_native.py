@@ -21,7 +21,7 @@ from mercer.engine.pairs._distance_limits import recompute_below, sorted_in_spac
 from mercer.engine.pairs._distances import bound_on_error, middle, squared_norms
 from mercer.engine.pairs._tiles import centre_before_maps, mapped
 from mercer.engine.programs._coef import Coef, Dense
-from mercer.engine.programs._program import Distance, Program, maps_of
+from mercer.engine.programs._program import Distance, Program
 from mercer.engine.sums._derivatives import Moments, cancelling_rows, with_one
 from mercer.engine.sums._fields import Fields, from_moments
 from mercer.engine.sums._pairwise import by_differences
@@ -51,7 +51,7 @@ class CorePoints:
     def __init__(self, program: Program, X: Any, dtype: Any) -> None:
         self.program, self.X, self.dtype = program, X, dtype
         self._variable = variable = program.variables[0]
-        self._maps = maps_of(variable)
+        self._maps = variable.maps  # type: ignore[union-attr]
         self._origin = centre_before_maps(variable, X) if self._maps else None
         self.points = self._mapped(X)
 
