@@ -11,7 +11,7 @@ from mercer._array import Array
 from mercer.cli._data import Data
 from mercer.cli._options import components_option, data_command, number
 from mercer.cli._run import Run
-from mercer.cli._terminal import counted, echo, rounded
+from mercer.cli._terminal import counted, rounded
 
 EXAMPLES = (
     ("score the rows of a table and mark anomalies",
@@ -67,15 +67,17 @@ def anomalies(run: Run, share: Any, top: int, components: float | None) -> None:
     }
     run.report("scored", data, facts)
     if top > 0 and not run.quiet:
-        _print_highest(data, score, marked, top)
+        _print_highest(run, data, score, marked, top)
 
 
-def _print_highest(data: Data, score: Array, marked: Array, top: int) -> None:
+def _print_highest(run: Run, data: Data, score: Array, marked: Array, top: int) -> None:
     """Print the rows with the highest scores."""
     order = np.argsort(-score, kind="stable")[:top].tolist()
     labels = [data.label(i) for i in order]
     width = max(map(len, labels)) + 2
-    echo("\nhighest scores" + (" (* anomaly)" if marked[order].any() else ""))
+    run.say("\nhighest scores" + (" (* anomaly)" if marked[order].any() else ""))
     for label, i in zip(labels, order, strict=True):
         star = "*" if marked[i] else " "
-        echo(f"  {label:<{width}}{score[i]:<10.4g} {star} {data.describe(data.values[i])}".rstrip())
+        run.say(
+            f"  {label:<{width}}{score[i]:<10.4g} {star} {data.describe(data.values[i])}".rstrip()
+        )

@@ -12,7 +12,7 @@ from mercer._array import Array
 from mercer.cli._data import Data
 from mercer.cli._options import components_option, data_command, number
 from mercer.cli._run import Run
-from mercer.cli._terminal import UsageError, counted, echo, rounded
+from mercer.cli._terminal import UsageError, counted, rounded
 from mercer.exceptions import MercerWarning
 
 _MANY = 10_000  # rows; with more, a subspace of landmarks keeps time and memory bounded
@@ -64,10 +64,10 @@ def denoise(run: Run, noise: float | None, components: float | None) -> None:
         values = run.map_rows(model.transform, data.values, "denoising")
     data.write(values, run.output)
     run.report("denoised", data, _facts(model, noise, values - data.values))
-    if model.noise_error_ == np.inf and not run.quiet:
-        echo(f"note: {_UNKNOWN}", err=True)
-    elif model.trust_ < _NOTHING and noise != 0.0 and not run.quiet:
-        echo("note: a change would do more harm than good; rows stay nearly as they were", err=True)
+    if model.noise_error_ == np.inf:
+        run.note(_UNKNOWN)
+    elif model.trust_ < _NOTHING and noise != 0.0:
+        run.note("a change would do more harm than good; rows stay nearly as they were")
 
 
 def _model(run: Run, train: Data, components: Any, noise: float | None) -> Any:

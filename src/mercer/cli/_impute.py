@@ -35,7 +35,7 @@ def impute(run: Run) -> None:
     """
     from mercer.estimators import KernelImputer
 
-    if run.source.is_dir():
+    if run.source.is_folder:
         raise UsageError(
             f"{run.source} is a folder, but images have no missing values; give a file"
         )
