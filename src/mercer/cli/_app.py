@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import sys
 import threading
@@ -67,9 +66,6 @@ def _explain(error: BaseException) -> tuple[str, int]:
     """The sentence to print (or none) and the exit code."""
     if isinstance(error, SystemExit):
         return "", error.code if isinstance(error.code, int) else 1
-    if isinstance(error, BrokenPipeError):  # nobody reads the output any more
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for what is still buffered
-        return "", 128 + 13  # as if ended by SIGPIPE
     if isinstance(error, (click.Abort, KeyboardInterrupt)):
         return "interrupted; nothing was written", 130
     if isinstance(error, click.UsageError):

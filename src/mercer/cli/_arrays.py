@@ -93,7 +93,7 @@ def read_array(source: Source, selection: Selection) -> ArrayFile:
     kind = np.float32 if array.dtype.kind == "f" and array.dtype.itemsize <= 4 else np.float64
     names = tuple(map(str, range(flat.shape[1])))
     chosen = choose_columns(
-        source, names, selection, lambda i: flat[:, i].astype(kind), codes=False
+        source, names, selection, lambda i: flat[:, i].astype(kind), may_be_codes=False
     )
     # stacks of images or signals have one unit, tables do not
     return ArrayFile(source, *chosen, array, key, others, same_unit=array.ndim > 2)

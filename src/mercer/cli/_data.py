@@ -109,12 +109,12 @@ def choose_columns(
     selection: Selection,
     numbers: Callable[[int], Array | str],
     *,
-    codes: bool = True,
+    may_be_codes: bool = True,
 ) -> tuple[Array, tuple[str, ...], dict[str, str], tuple[int, ...]]:
     """Return values, names, unused columns and positions, as `Data` has them.
 
-    `numbers(i)` returns the values of column i, or the reason why it has none. If `codes`, columns
-    of integer codes are not used unless they are asked for.
+    `numbers(i)` returns the values of column i, or the reason why it has none. If `may_be_codes`,
+    columns of integer codes are not used unless they are asked for.
     """
     candidates, unused = _candidates(source, names, selection)
     wanted = set(_positions(names, selection.include, source)) if not selection.like else set()
@@ -124,7 +124,7 @@ def choose_columns(
         if not isinstance(found, str):
             used[i] = _without_markers(found, selection.missing)
             asked = bool(selection.columns or selection.like) or i in wanted
-            found = _why_not(used[i], asked, codes) if selection.like is None else ""
+            found = _why_not(used[i], asked, may_be_codes) if selection.like is None else ""
         if not found:
             continue
         if selection.columns or selection.like:
@@ -133,7 +133,8 @@ def choose_columns(
         used.pop(i, None)
     if not used:
         why = listed(f"{name} ({reason})" for name, reason in unused.items())
-        cure = "; use some of them with --include" if CODES in unused.values() else ""
+        codes = [name for name, reason in unused.items() if reason == CODES]
+        cure = f"; to use codes, add --include {','.join(codes)}" if codes else ""
         raise DataError(f"{source} has no column of numbers{': ' + why if why else ''}{cure}")
     values = np.column_stack(list(used.values()))
     return values, tuple(names[i] for i in used), unused, tuple(used)

@@ -157,7 +157,9 @@ def _as_typed(cells: Any, decimal: str) -> Any:
     pa = require("pyarrow", "Parquet files")
     values, bad = as_numbers(cells, (), decimal)
     missing, texts = is_missing(cells, ()), cells.tolist()
-    if not bad.any() and not missing.all() and not any(map(_LABEL.match, texts)):
+    if missing.all():
+        return pa.array(texts)
+    if not bad.any() and not any(map(_LABEL.match, texts)):
         whole = not (np.strings.find(cells, decimal) >= 0).any() and np.all(
             missing | (values == np.rint(values))
         )

@@ -119,10 +119,10 @@ class Run:
             data = _FILES[source.suffix][0](source, selection)
         codes = [name for name, why in data.unused.items() if why == CODES]
         if codes and selection.like is None:
-            verb, use = ("holds", "it") if len(codes) == 1 else ("hold", "them")
+            seem, are, them = ("seems", "is", "it") if len(codes) == 1 else ("seem", "are", "them")
             self.note(
-                f"{listed(codes)} {verb} integer codes, not quantities, so it seems; use {use} "
-                f"with --include {','.join(codes)}"
+                f"{listed(codes)} {seem} to hold integer codes, not quantities, and {are} not "
+                f"used; to use {them}, add --include {','.join(codes)}"
             )
         for note in data.notes:
             self.note(note)
