@@ -213,7 +213,7 @@ def _why_not(values: Array, asked: bool, codes: bool) -> str:
         return "empty"
     if asked:
         return ""
-    if len(values) > 2 and np.all(np.diff(values) == 1.0):
+    if len(values) > 2 and np.all(values[1:] == values[:-1] + 1.0):
         return "row numbers"
     few = codes and np.all(known == np.rint(known)) and 1 < len(np.unique(known)) <= _FEW
     return CODES if few and 2 * len(np.unique(known)) <= len(known) else ""
