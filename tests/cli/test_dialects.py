@@ -20,7 +20,7 @@ DIALECTS = [  # separator, decimal sign, line ending, encoding
     ("\t", ",", "\n", "utf-8"),
     ("|", ",", "\n", "utf-16"),
     (",", ".", "\n", "utf-8-sig"),
-    (";", ".", "\n", "utf-32"),
+    (";", ".", "\n", "utf-16"),
     (",", ",", "\n", "utf-8"),  # cells in quotes
 ]
 

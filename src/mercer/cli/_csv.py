@@ -35,7 +35,6 @@ from mercer.cli._text import (
 )
 
 _HEAD = 100_000  # bytes that show the separator
-_SEPARATORS = ",;\t|"
 _GUESSED = "is not in UTF-8 and was read as Windows-1252; if letters are wrong, give --encoding"
 
 
@@ -97,18 +96,16 @@ def read_csv(source: Source, selection: Selection) -> TextTable:
             dialect = _dialect(source, data, encoding, selection)
             file = TextIOWrapper(BytesIO(data), encoding, newline="")
             rows = csv.reader(file, delimiter=dialect.separator, strict=True)
-            header, cells = _columns(source, rows, selection.header)
-            break
+            table = _table(source, selection, rows, dialect)
+            guess = encoding == "cp1252" != selection.encoding
+            return replace(table, notes=(f"{source} {_GUESSED}",)) if guess else table
         except UnicodeError:
             continue
         except csv.Error as error:
             raise DataError(f"{source} is not a table: line {rows.line_num}: {error}") from error
-    else:
-        raise DataError(
-            f"{source} is not text in {' or '.join(tried)}; give its encoding with --encoding"
-        )
-    guessed = (f"{source} {_GUESSED}",) if encoding == "cp1252" != selection.encoding else ()
-    return _table(source, header, cells, dialect, selection, notes=guessed)
+    raise DataError(
+        f"{source} is not text in {' or '.join(tried)}; give its encoding with --encoding"
+    )
 
 
 def read_excel(source: Source, selection: Selection) -> TextTable:
@@ -128,8 +125,7 @@ def read_excel(source: Source, selection: Selection) -> TextTable:
         raise DataError(f"{source} is not an Excel workbook (.xlsx), or is damaged") from error
     filled = {name: rows for name, rows in sheets.items() if rows}
     rows = filled[choose_part(source, list(filled), "sheet", selection)]
-    header, cells = _columns(source, iter(rows), selection.header)
-    return _table(source, header, cells, Dialect(), selection, line="row")
+    return _table(source, selection, iter(rows), Dialect(), line="row")
 
 
 def _sheet(sheet: Any) -> list[list[str]]:
@@ -150,16 +146,10 @@ def _sheet(sheet: Any) -> list[list[str]]:
 
 
 def _table(
-    source: Source,
-    header: tuple[str, ...] | None,
-    cells: list[Any],
-    dialect: Dialect,
-    selection: Selection,
-    *,
-    notes: tuple[str, ...] = (),
-    line: str = "line",
+    source: Source, selection: Selection, rows: Any, dialect: Dialect, line: str = "line"
 ) -> TextTable:
-    """Find the columns of numbers."""
+    """Read all rows and find the columns of numbers."""
+    header, cells = _columns(source, rows, selection.header)
     names = header or tuple(str(i + 1) for i in range(len(cells)))
     markers = selection.missing
     decimal = selection.decimal or find_decimal(source, names, cells, markers)
@@ -185,7 +175,7 @@ def _table(
 
     chosen = choose_columns(source, names, selection, numbers)
     kept = replace(dialect, decimal=decimal)
-    return TextTable(source, *chosen, header, cells, kept, line, notes=notes)
+    return TextTable(source, *chosen, header, cells, kept, line)
 
 
 def _dialect(source: Source, data: bytes, encoding: str, selection: Selection) -> Dialect:
@@ -194,14 +184,9 @@ def _dialect(source: Source, data: bytes, encoding: str, selection: Selection) -
     if len(data) > _HEAD:
         head = head[: head.rfind("\n") + 1] or head
     newline = "\r\n" if "\r\n" in head else "\n"
-    separator = selection.separator
-    if separator is None and source.suffix.startswith(".tsv"):
-        separator = "\t"
+    separator = selection.separator or ("\t" if source.suffix.startswith(".tsv") else None)
     if separator is None:
-        decimal = selection.decimal or ""
-        separator = find_separator(
-            head, _SEPARATORS.replace(decimal, "") if decimal else _SEPARATORS
-        )
+        separator = find_separator(head, ";\t|" if selection.decimal == "," else ",;\t|")
     return Dialect(separator, newline=newline, encoding=encoding)
 
 
@@ -250,7 +235,7 @@ def _rectangular(source: Source, rows: Any, width: int) -> Iterator[list[str]]:
             raise DataError(f"line {blank} of {source} is blank; delete it")
         elif len(row) != width:
             comma = rows.dialect.delimiter == "," and len(row) > width
-            hint = "does it have decimal commas (--decimal ,)?" if comma else "is it complete?"
+            hint = "are there decimal commas (--decimal ,)?" if comma else "is the file complete?"
             raise DataError(
                 f"line {rows.line_num} of {source} has {counted(len(row), 'cell')}, but the "
                 f"first line has {width}; {hint}"

@@ -6,6 +6,7 @@ import codecs
 import functools
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -29,10 +30,6 @@ _NUMBERS = {
     "cosine": ("", 0),
 }
 _FORMS = ("auto", *(f"{name}:{form}" if form else name for name, (form, _) in _NUMBERS.items()))
-_SELECTION = (
-    "columns", "skip", "include", "part", "missing", "header", "separator", "decimal", "encoding",
-    "max_expansion",
-)  # fmt: skip
 _PATH = click.Path(path_type=Path)
 
 Examples = Sequence[tuple[str, str]]  # descriptions and command lines for a help page
@@ -48,7 +45,7 @@ def data_command(examples: Examples, *own: Any) -> Decorator:
             def take(*names: str) -> dict[str, Any]:
                 return {name: given.pop(name) for name in names}
 
-            selection = Selection(**take(*_SELECTION))
+            selection = Selection(**take(*(f.name for f in fields(Selection) if f.name in given)))
             source, train = Source(given.pop("source")), given.pop("train")
             output = choose_output(source, **take("output", "force", "escape", "format"))
             shared = take("kernel", "scale", "seed", "quiet")

@@ -24,17 +24,12 @@ TEXT = np.dtypes.StringDType()  # 16 bytes per short cell
 _SAMPLE = 1_000  # cells of a column, or lines of a file, that show how numbers are written
 _MISSING = ("", "na", "nan", "n/a", "#n/a", "null", "none")
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")  # how cells begin that spreadsheets may run
-_MARKS = (  # byte order marks; that of UTF-32 begins as that of UTF-16
-    (codecs.BOM_UTF8, "utf-8-sig"),
-    (codecs.BOM_UTF32_LE, "utf-32"),
-    (codecs.BOM_UTF32_BE, "utf-32"),
-    (codecs.BOM_UTF16_LE, "utf-16"),
-    (codecs.BOM_UTF16_BE, "utf-16"),
-)
-# 1,234.5 or 1.234,5; also with the spaces that French programs write
-_GROUPED = {
-    ".": re.compile("[-+]?[1-9]\\d{0,2}(?:(?:,\\d{3})+|(?:[\u00a0\u202f]\\d{3})+)(?:\\.\\d*)?"),
-    ",": re.compile("[-+]?[1-9]\\d{0,2}(?:(?:\\.\\d{3})+|(?:[\u00a0\u202f]\\d{3})+)(?:,\\d*)?"),
+_MARKS = {"utf-8-sig": (codecs.BOM_UTF8,), "utf-16": (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)}
+_GROUPED = {  # 1,234.5 or 1.234,5; also with the spaces that French programs write
+    sign: re.compile(
+        rf"[-+]?[1-9]\d{{0,2}}([{other}\u00a0\u202f])\d{{3}}(\1\d{{3}})*([{sign}]\d*)?"
+    )
+    for sign, other in ((".", ","), (",", "."))
 }
 
 
@@ -50,11 +45,9 @@ class Dialect:
 
 def encodings(source: Source, data: bytes, asked: str | None) -> list[str]:
     """Encodings to try, in this order."""
-    for mark, name in _MARKS:
-        if data.startswith(mark):
-            return [name]
-    if asked:
-        return [asked]
+    marked = [name for name, marks in _MARKS.items() if data.startswith(marks)]
+    if marked or asked:
+        return marked or [asked or ""]
     if b"\0" in data[:_SAMPLE]:
         raise DataError(
             f"{source} is not a text table; if it is text in UTF-16, give --encoding utf-16-le"
@@ -96,17 +89,13 @@ def is_missing(cells: Any, markers: tuple[str, ...]) -> Array:
 
 def as_numbers(cells: Any, markers: tuple[str, ...], decimal: str = ".") -> tuple[Array, Array]:
     """Return numbers, NaN where there is none, and which cells are neither number nor missing."""
-    missing = is_missing(cells, markers)
     plain = np.strings.strip(cells)
-    plain[missing] = "nan"
-    text = plain
-    if decimal == ",":
-        pointed = np.strings.find(plain, ".") >= 0
-        text = np.strings.replace(plain, ",", ".")
-        text[pointed] = "_"
+    plain[is_missing(cells, markers)] = "nan"
+    strange = "_" if decimal == "." else "."  # float() reads 1_000
     try:
-        if np.any(np.strings.find(text, "_") >= 0):  # float() reads 1_000
+        if np.any(np.strings.find(plain, strange) >= 0):
             raise ValueError
+        text = np.strings.replace(plain, decimal, ".")
         return text.astype(np.float64), np.zeros(len(cells), dtype=bool)
     except ValueError:
         found = [_number(cell, decimal) for cell in plain.tolist()]
