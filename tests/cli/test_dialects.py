@@ -169,6 +169,15 @@ def test_separators(text, separator):
     assert find_separator(text, ",;\t|") == separator
 
 
+def test_numbers_between_spaces(run, tmp_path, rng):
+    X = rng.normal(size=(30, 3))
+    np.savetxt(tmp_path / "t.txt", X)
+    ran = run("denoise", "t.txt", "-o", "out.txt")
+    assert (ran.code, "--no-header" in ran.err) == (1, True)
+    assert run("denoise", "t.txt", "-o", "out.txt", "--no-header", "--noise", "0").code == 0
+    np.testing.assert_array_equal(np.loadtxt("out.txt"), X)
+
+
 @pytest.mark.parametrize("word", ["tab", "\\t", "\t"])
 def test_separators_as_words(word, run, files):
     folder = files["folder"]

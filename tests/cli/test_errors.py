@@ -32,11 +32,11 @@ def refused(ran, code, *parts):
     [
         (["measurd.csv", "-o", "out.csv"], ["measurd.csv does not exist", "mean measured.csv?"]),
         (["no/where.csv", "-o", "out.csv"], ["no/where.csv does not exist"]),
-        (["notes.txt", "-o", "out.txt"], ["cannot read notes.txt", ".csv", "folder of images"]),
+        (["notes.doc", "-o", "out.txt"], ["cannot read notes.doc", ".csv", "folder of images"]),
         (["scans/00.png", "-o", "out.png"], ["one image", "give a folder"]),
-        (["measured.csv", "-o", "out.npy"], ["must end in .csv or .tsv or"]),
+        (["measured.csv", "-o", "out.npy"], ["must end in .csv, .tsv, ", " or .pq"]),
         (["measured.csv", "-o", "scans"], ["is a folder; give the name of a file in it"]),
-        (["scans", "-o", "notes.txt"], ["is a file", "into a folder"]),
+        (["scans", "-o", "notes.doc"], ["is a file", "into a folder"]),
         (["measured.csv", "-o", "no/out.csv"], ["the folder no does not exist", "create it"]),
         (["measured.csv"], ["missing option -o OUTPUT", "-o - writes"]),
         (["-o", "out.csv"], ["Missing argument 'INPUT'"]),
@@ -61,7 +61,7 @@ def refused(ran, code, *parts):
 )  # fmt: skip
 def test_usage(words, parts, run, files):
     folder = files["folder"]
-    (folder / "notes.txt").touch()
+    (folder / "notes.doc").touch()
     np.savez(folder / "pair.npz", X=np.eye(3), y=np.arange(3))
     refused(run("denoise", *words), 2, *parts)
     assert not (folder / "out.csv").exists()

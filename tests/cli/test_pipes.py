@@ -104,7 +104,7 @@ def test_formats_are_recognised_on_the_way_in_and_chosen_on_the_way_out(pipe, fi
     assert sorted(np.load(io.BytesIO(out)).files) == ["X", "is_anomaly", "score"]
     code, out, err = pipe((folder / "gaps.npy").read_bytes(), "impute", "-")
     assert (code, out) == (2, b"")
-    assert "standard output as csv; give --format: npy" in err
+    assert "standard output as csv; give --format npy" in err
 
 
 def test_results_for_images_can_be_piped_but_not_images(pipe, files):

@@ -38,9 +38,10 @@ _share = number("a share above 0 and at most 0.5, or auto", lambda x: 0.0 < x <=
 def anomalies(run: Run, share: Any, top: int, components: float | None) -> None:
     """Score how unusual each row of INPUT is.
 
-    INPUT is a table (.csv, .tsv, .parquet), an array (.npy, .npz) or a folder of images of the
-    same size. The output is the table with two more columns, score and is_anomaly. For arrays
-    and images it is a .csv file with one line per row or image (for arrays also .npz).
+    INPUT is a table (.csv, .tsv, .csv.gz, .xlsx, .parquet), an array (.npy, .npz), a folder of
+    images of the same size, or - for standard input. OUTPUT is the table with two more columns,
+    score and is_anomaly. For arrays and images it is a .csv file with one line per row or image
+    (for arrays also .npz).
 
     The score is the squared distance of a row to the principal subspace in feature space. Higher
     scores are more unusual.

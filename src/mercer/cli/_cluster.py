@@ -58,10 +58,10 @@ def cluster(
 
     Each row climbs to a peak of the density of rows; rows that reach the same peak are a cluster.
 
-    INPUT is a table (.csv, .tsv, .parquet), an array (.npy, .npz) or a folder of images of the
-    same size. The output is the table with one more column, cluster. For arrays and images it is
-    a .csv file with one line per row or image (for arrays also .npz). Clusters are numbered from
-    0, the largest first; rows without a cluster have -1.
+    INPUT is a table (.csv, .tsv, .csv.gz, .xlsx, .parquet), an array (.npy, .npz), a folder of
+    images of the same size, or - for standard input. OUTPUT is the table with one more column,
+    cluster. For arrays and images it is a .csv file with one line per row or image (for arrays
+    also .npz). Clusters are numbered from 0, the largest first; rows without a cluster have -1.
 
     The bandwidth determines the number of clusters: a larger bandwidth gives fewer.
     """

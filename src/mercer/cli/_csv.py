@@ -186,7 +186,8 @@ def _dialect(source: Source, data: bytes, encoding: str, selection: Selection) -
     newline = "\r\n" if "\r\n" in head else "\n"
     separator = selection.separator or ("\t" if source.suffix.startswith(".tsv") else None)
     if separator is None:
-        separator = find_separator(head, ";\t|" if selection.decimal == "," else ",;\t|")
+        signs = ";\t|" if selection.decimal == "," else ",;\t|"
+        separator = find_separator(head, signs + " " * (".txt" in source.suffix))
     return Dialect(separator, newline=newline, encoding=encoding)
 
 

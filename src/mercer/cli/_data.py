@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass, field
+from shlex import quote
 from typing import ClassVar
 
 import numpy as np
@@ -87,7 +88,7 @@ def check_rows(data: Data, *, at_least: int = 1, complete: bool) -> None:
     # differences and sums of a few values must still be numbers of that type
     largest = min(LARGEST, 1e-3 * float(np.finfo(data.values.dtype).max))
     huge = f" (infinite or above {largest:.2g})"
-    rescale = "correct them, or rescale the column"
+    rescale = "correct or rescale them"
     masks = [
         (np.abs(data.values) > largest, "huge", huge, rescale),
         (np.isnan(data.values) & complete, "missing", "", fill),
@@ -134,7 +135,7 @@ def choose_columns(
     if not used:
         why = listed(f"{name} ({reason})" for name, reason in unused.items())
         codes = [name for name, reason in unused.items() if reason == CODES]
-        cure = f"; to use codes, add --include {','.join(codes)}" if codes else ""
+        cure = f"; to use codes, add --include {quote(','.join(codes))}" if codes else ""
         raise DataError(f"{source} has no column of numbers{': ' + why if why else ''}{cure}")
     values = np.column_stack(list(used.values()))
     return values, tuple(names[i] for i in used), unused, tuple(used)

@@ -121,8 +121,8 @@ _INPUTS = [
                  help="File or folder to write, or - for standard output, which is the default if "
                  "INPUT is -."),
     click.option("--train", type=_PATH, metavar="FILE",
-                 help="Learn from this file or folder instead of INPUT. It must be of the same "
-                 "kind, and as noisy as INPUT."),
+                 help="Learn from this file or folder instead of INPUT. It needs the same columns, "
+                 "or images of the same size, and for denoising the same noise."),
 ]  # fmt: skip
 _SHARED = [
     click.option("-c", "--columns", multiple=True, metavar="A,B",

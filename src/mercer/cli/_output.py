@@ -39,8 +39,8 @@ class Output:
 
     @property
     def is_text(self) -> bool:
-        """Whether this is a CSV or TSV table."""
-        return self.suffix.startswith((".csv", ".tsv"))
+        """Whether this is a text table."""
+        return self.suffix.startswith((".csv", ".tsv", ".txt"))
 
     def check(self, inputs: Sequence[Path]) -> None:
         """Refuse to overwrite an input or, without `force`, anything else."""
@@ -68,13 +68,16 @@ class Output:
         if self.suffix in suffixes and (self.is_pipe or not self.path.is_dir()):
             return
         if self.is_pipe:
-            formats = ", ".join(suffix[1:] for suffix in suffixes)
+            formats = [suffix[1:] for suffix in suffixes if suffix.count(".") == 1]
             raise UsageError(
-                f"cannot write {what} to standard output as {self.format}; give --format: {formats}"
+                f"cannot write {what} to standard output as {self.format}; give --format "
+                f"{' or '.join(formats)}"
             )
         if self.path.is_dir():
             raise UsageError(f"{self.path} is a folder; give the name of a file in it")
-        endings = " or ".join(suffixes)
+        endings = " or ".join(
+            [", ".join(suffixes[:-1]), suffixes[-1]] if suffixes[1:] else suffixes
+        )
         raise UsageError(f"cannot write {what} to {self.path.name}; its name must end in {endings}")
 
     @contextmanager

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 import numpy as np
@@ -30,12 +31,13 @@ from mercer.cli._terminal import (
 )
 
 _BLOCK = 1000  # rows per step of a progress bar
-_TABLES = (".csv", ".tsv", ".csv.gz", ".tsv.gz", ".parquet", ".pq")
+_TEXT = (".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz", ".txt.gz")
+_TABLES = (*_TEXT, ".parquet", ".pq")
 _ARRAYS = (".csv", ".npz")
 # for each input: its reader, and what can be written with new values and with new columns
 _FILES: dict[str, tuple[Callable[..., Data], tuple[str, ...], tuple[str, ...]]] = {
-    **dict.fromkeys(_TABLES[:4], (read_csv, _TABLES, _TABLES)),
-    **dict.fromkeys(_TABLES[4:], (read_parquet, _TABLES, _TABLES)),
+    **dict.fromkeys(_TEXT, (read_csv, _TABLES, _TABLES)),
+    **dict.fromkeys((".parquet", ".pq"), (read_parquet, _TABLES, _TABLES)),
     ".xlsx": (read_excel, _TABLES, _TABLES),
     ".npy": (read_array, (".npy",), _ARRAYS),
     ".npz": (read_array, (".npz",), _ARRAYS),
@@ -122,7 +124,7 @@ class Run:
             seem, are, them = ("seems", "is", "it") if len(codes) == 1 else ("seem", "are", "them")
             self.note(
                 f"{listed(codes)} {seem} to hold integer codes, not quantities, and {are} not "
-                f"used; to use {them}, add --include {','.join(codes)}"
+                f"used; to use {them}, add --include {quote(','.join(codes))}"
             )
         for note in data.notes:
             self.note(note)
