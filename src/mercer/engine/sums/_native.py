@@ -7,7 +7,7 @@ threads then work through tiles of queries.
 
 from __future__ import annotations
 
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -282,10 +282,13 @@ class _Packed:
         return out
 
 
+_upper = lru_cache(maxsize=64)(np.triu_indices)
+
+
 def _times_coordinates(a: Array, c: Array, degree: int) -> Array:
     """For each element a c, or for degree 2 the distinct entries of a c c'."""
     if degree == 2:
-        rows, columns = np.triu_indices(c.shape[1])
+        rows, columns = _upper(c.shape[1])
         c = c[:, rows] * c[:, columns]
     return np.ascontiguousarray((a[:, :, None] * c[:, None, :]).reshape(len(a), -1))
 
@@ -306,7 +309,7 @@ def _moments(sums: dict[int, Array], batch: int, p: int) -> Moments:
         out[("cusp",)] = sums[_COINCIDE]
     if 2 in sums:
         second = sums[2].reshape(len(sums[2]), batch, -1)
-        rows, columns = np.triu_indices(1 + p)
+        rows, columns = _upper(1 + p)
         outer = np.empty((len(second), batch, 1 + p, 1 + p))
         outer[:, :, rows, columns] = outer[:, :, columns, rows] = second
         out[("second", 0, 0)] = outer

@@ -14,8 +14,7 @@ from mercer.methods.modes._basins import Basins, BasinSearch
 from mercer.methods.modes._density_sum import DensitySum, heights, is_held, is_top, newton_steps
 from mercer.methods.modes._leaving import SAME, cells, settle
 from mercer.methods.modes._merging import merge_ends
-from mercer.preimages._driver import Search, Stop, walk
-from mercer.preimages._state import State, row_norms, row_products
+from mercer.preimages._driver import Search, State, Stop, row_norms, row_products, walk
 
 _PILOTS = (32, 256)  # starts that look for modes first, at least and at most
 _MANY = 1000  # starts that are worth a search beforehand

@@ -9,9 +9,9 @@ import numpy as np
 
 from mercer._array import Array, positive_int
 from mercer.exceptions import DerivativeError, InputError
-from mercer.preimages._descent import IterativeSolver, steepest
+from mercer.preimages._driver import State, row_norms, row_products
 from mercer.preimages._problem import Problem
-from mercer.preimages._state import State, row_norms, row_products
+from mercer.preimages._solver import IterativeSolver, steepest
 from mercer.rigor import lipschitz
 
 _FAR = 40.0  # logarithm: pairs from places whose values differ by more are of no use
