@@ -16,7 +16,7 @@ from mercer._array import Array
 from mercer._config import get_options
 from mercer._threads import map_threads, thread_count
 from mercer.engine._compiled import core, instruction_set
-from mercer.engine._sizes import n_columns, pieces, tile_dtype
+from mercer.engine._sizes import as_float64, n_columns, pieces, tile_dtype
 from mercer.engine.pairs._distance_limits import recompute_below, sorted_in_space, useful_cutoff
 from mercer.engine.pairs._distances import bound_on_error, middle, squared_norms
 from mercer.engine.pairs._tiles import centre_before_maps, mapped
@@ -56,7 +56,9 @@ class CorePoints:
         self.points = self._mapped(X)
 
     def _mapped(self, Z: Any) -> Array:
-        Z = mapped(self._maps, Z, self._origin) if self._maps else Z
+        if self._maps:
+            Z = as_float64(Z) if self.dtype == np.float64 else Z
+            Z = mapped(self._maps, Z, self._origin)
         return np.ascontiguousarray(Z, dtype=self.dtype)
 
     def placed(self, Y: Any, order: int = 0) -> Placed:
