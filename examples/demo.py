@@ -316,7 +316,7 @@ def certified(seed: int = 0) -> str:
 
 def contact_sheet(panels: dict[str, Panel], output: Path) -> None:
     """Panels side by side; a line of images for each row, ours in blue."""
-    side, left, right, top = 0.95, 1.95, 0.65, 0.5  # inches
+    side, left, right, top = 0.95, 2.2, 0.65, 0.5  # inches
     wide, high = left + len(SHOWN) * side + right, max(len(rows) for rows in panels.values())
     size = np.array([len(panels) * wide, top + high * side + 0.1])
     fig = plt.figure(figsize=tuple(size), facecolor="white")
