@@ -189,9 +189,9 @@ def test_images_have_no_missing_values(run, files):
 @pytest.mark.parametrize(
     ("words", "part"),
     [
-        (["--share", "0"], "--share 0"),
+        (["--false-alarms", "0"], "--false-alarms 0"),
         (["--top", "-1"], "--top"),
-        (["--share", "x"], "at most 0.5, or auto"),
+        (["--false-alarms", "x"], "at most 0.5"),
     ],
 )
 def test_anomalies_usage(words, part, run, files):
