@@ -4,7 +4,9 @@ from mercer.methods.denoising._denoiser import Denoiser, fit_denoiser
 from mercer.methods.denoising._noise import NoiseLevel, feature_noise, noise_level
 from mercer.methods.density._bandwidth import density_scale
 from mercer.methods.density._density import Density, adaptive_density, kernel_density
+from mercer.methods.hypothesis_tests._chi_square_mixture import Tail, weighted_chi_square_tail
 from mercer.methods.hypothesis_tests._mmd import mmd, witness
+from mercer.methods.hypothesis_tests._power import mmd_power, mmd_sample_size, mmd_variance
 from mercer.methods.hypothesis_tests._result import TestResult
 from mercer.methods.hypothesis_tests._two_sample import mmd_test
 from mercer.methods.imputation._imputer import Imputer, fit_imputer
@@ -22,9 +24,10 @@ from mercer.methods.segmentation._segment import Segments, segment
 __all__ = [
     "Accuracy", "Blurred", "ConvergenceBandwidth", "Denoiser", "Density", "EnclosingBall",
     "Filter", "Imputer", "Landweber", "Modes", "NoiseLevel", "Plateau", "ProvedModes",
-    "ScaleSpace", "Segments", "TestResult", "Tikhonov", "Truncation", "adaptive_density",
+    "ScaleSpace", "Segments", "Tail", "TestResult", "Tikhonov", "Truncation", "adaptive_density",
     "all_modes", "blurring_mean_shift", "clustering_accuracy", "convergence_bandwidth",
     "density_scale", "enclosing_ball", "feature_noise", "fit_denoiser", "fit_imputer",
-    "kernel_density", "kernel_pca", "mean_shift", "mmd", "mmd_test", "noise_level",
-    "scale_space", "segment", "witness",
+    "kernel_density", "kernel_pca", "mean_shift", "mmd", "mmd_power", "mmd_sample_size",
+    "mmd_test", "mmd_variance", "noise_level", "scale_space", "segment",
+    "weighted_chi_square_tail", "witness",
 ]  # fmt: skip

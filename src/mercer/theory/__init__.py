@@ -4,12 +4,14 @@ from mercer.methods import ConvergenceBandwidth, convergence_bandwidth
 from mercer.theory._bochner import BochnerNorm, bochner_norm
 from mercer.theory._expansion import MercerExpansion
 from mercer.theory._fourier import (
+    SpectralMMD,
     characteristic_coefficients,
     fourier_coefficients,
     fourier_inner,
     fourier_mmd,
     fourier_norm,
     sobolev_norm,
+    spectral_mmd,
 )
 from mercer.theory._membership import Membership, membership
 from mercer.theory._projective import ProjectiveConditions, projective_conditions
@@ -18,9 +20,9 @@ from mercer.theory._shadow import shadow, shadow_constant
 
 __all__ = [
     "BochnerNorm", "ConvergenceBandwidth", "Membership", "MercerExpansion",
-    "ProjectiveConditions", "Separation", "Witness", "bochner_norm",
+    "ProjectiveConditions", "Separation", "SpectralMMD", "Witness", "bochner_norm",
     "characteristic_coefficients", "convergence_bandwidth", "fourier_coefficients",
     "fourier_inner", "fourier_mmd", "fourier_norm", "is_characteristic",
     "is_universal", "membership", "projective_conditions", "shadow", "shadow_constant",
-    "sobolev_norm",
+    "sobolev_norm", "spectral_mmd",
 ]  # fmt: skip

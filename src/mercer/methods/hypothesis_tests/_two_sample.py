@@ -15,6 +15,7 @@ from mercer._array import (
     as_weights,
     check_same_columns,
     frozen,
+    one_of,
     positive,
     positive_int,
 )
@@ -28,7 +29,9 @@ from mercer.methods.hypothesis_tests._kernel_grid import (
     stacked_tables,
 )
 from mercer.methods.hypothesis_tests._mean_of_features import mean_of_features, standardised_mean
-from mercer.methods.hypothesis_tests._mmd import paired_values, witness
+from mercer.methods.hypothesis_tests._mmd import mmd, paired_values, witness
+from mercer.methods.hypothesis_tests._null_laws import mmd_tail
+from mercer.methods.hypothesis_tests._power import held_out, most_powerful
 from mercer.methods.hypothesis_tests._relabelling import CentredKernel, Relabelled
 from mercer.methods.hypothesis_tests._resampling import (
     combined,
@@ -41,6 +44,8 @@ from mercer.methods.hypothesis_tests._resampling import (
 from mercer.methods.hypothesis_tests._result import TestResult, effect_interval
 from mercer.space._points import concatenated
 
+_QUESTION = "Do the samples come from the same distribution?"
+
 
 def mmd_test(
     X: Any,
@@ -51,6 +56,8 @@ def mmd_test(
     paired: bool = False,
     blocks: Any = None,
     dependence: float | None = None,
+    null: str = "permutation",
+    selection: float | None = None,
     n_permutations: int = 2000,
     random_state: Any = None,
 ) -> TestResult:
@@ -84,6 +91,15 @@ def mmd_test(
     dependence : float, optional
         For time series: rows this far apart count as independent. X and Y are then two series
         over the same times, and the null distribution is a wild bootstrap, which is not exact.
+    null : {"permutation", "spectral", "gamma"}, default="permutation"
+        The last two are formulas for two samples and a single kernel: quick, and not limited to
+        p-values above 1 / n_permutations, but right only for large samples. "spectral" is the
+        limit law, a weighted sum of chi-squares with the eigenvalues of the pooled rows; `pvalue`
+        is the upper end of `pvalue_bounds`, which hold that law. "gamma" has its first two moments.
+    selection : float, optional
+        The share of the rows of each sample, drawn at random, by which one kernel is chosen: that
+        with the largest MMD^2 / sqrt(V), V as in `mmd_variance`. The test is on the other rows.
+        By default kernels are combined on all rows, which has more power as a rule.
     n_permutations : int, default=2000
         Random draws; the smallest possible p-value is 1 / (n_permutations + 1).
     random_state : int, Generator, RandomState or None
@@ -106,6 +122,8 @@ def mmd_test(
     Chatterjee, Bhattacharya, Boosting the power of kernel two-sample tests, Biometrika, 2024 (the
     Mahalanobis combination). Biggs, Schrab, Gretton, MMD-FUSE, NeurIPS 2023 (the other one).
     Chwialkowski, Sejdinovic, Gretton, A wild bootstrap for degenerate kernel tests, NeurIPS 2014.
+    Gretton, Fukumizu, Harchaoui, Sriperumbudur, A fast, consistent kernel two-sample test, NeurIPS
+    2009 (spectral and gamma null).
 
     Examples
     --------
@@ -119,10 +137,23 @@ def mmd_test(
     """
     n_draws = positive_int(n_permutations, "n_permutations")
     seed, rng = seeded(random_state)
+    one_of(null, ("permutation", "spectral", "gamma"), "null")
     samples, kernels = _samples([X, Y, *more], kernel, rng)
+    exchanged = not paired and dependence is None and weights is None and blocks is None
+    if (null != "permutation" or selection is not None) and (more or not exchanged):
+        raise InputError(
+            "null='spectral', null='gamma' and selection are for two samples without pairs, "
+            "weights, blocks and dependence; leave them out for the permutation test"
+        )
+    if selection is not None:
+        chosen, samples = held_out(samples, selection, rng)
+        points = (Points(S, kernels[0].domain) for S in chosen)
+        kernels = (kernels[most_powerful(kernels, *points)],)
     sizes = tuple(n_rows(S) for S in samples)
     if min(sizes) < 2:
         raise InputError(f"each sample needs at least two rows, got samples of {sizes} rows")
+    if null != "permutation":
+        return _by_law(kernels, samples, null, seed if selection is not None else None)
     drawn: _Paired | _Relabelled
     if paired or dependence is not None:
         if len(set(sizes)) > 1 or len(sizes) > 2 or weights is not None or blocks is not None:
@@ -143,7 +174,7 @@ def mmd_test(
     p = p_value(total)
     two = len(samples) == 2
     return TestResult(
-        question="Do the samples come from the same distribution?",
+        question=_QUESTION,
         statistic=float(drawn.statistics[best, 0]),
         pvalue=p,
         pvalue_bounds=(p, p),
@@ -159,6 +190,37 @@ def mmd_test(
         **effect_interval(*drawn.effect(best), float(spread[best])),
         witness=witness(kernels[best], samples[0], samples[1], weights=weights) if two else None,
         null_statistics=frozen(total[1:]),
+    )
+
+
+def _by_law(
+    kernels: tuple[Kernel, ...], samples: list[Any], null: str, seed: int | None
+) -> TestResult:
+    """The test of two samples with one kernel, with a null distribution by formula."""
+    if len(kernels) > 1:
+        raise InputError(
+            f"null={null!r} is the law of a single kernel, and here {len(kernels)} are combined; "
+            "give one kernel, for instance kernel='median', or use null='permutation'"
+        )
+    sizes = n_rows(samples[0]), n_rows(samples[1])
+    labels = np.repeat(np.arange(2, dtype=np.int16), sizes)[:, None]
+    drawn = _Relabelled(kernels, samples, np.ones(sum(sizes)), labels)
+    points = (Points(S, kernels[0].domain) for S in samples)
+    statistic = mmd(kernels[0], *points)
+    tail, sd = mmd_tail(kernels[0], reduce(concatenated, samples), sizes, statistic, null)
+    return TestResult(
+        question=_QUESTION,
+        statistic=statistic,
+        pvalue=tail.bounds[1],
+        pvalue_bounds=tail.bounds,
+        null="weighted chi-squares" if null == "spectral" else "gamma approximation",
+        kernels=kernels,
+        n=sizes,
+        n_permutations=0,
+        seed=seed,
+        **effect_interval(*drawn.effect(0), sd),
+        witness=witness(kernels[0], samples[0], samples[1]),
+        null_statistics=frozen(np.empty(0)),
     )
 
 
