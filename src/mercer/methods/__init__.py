@@ -4,6 +4,10 @@ from mercer.methods.denoising._denoiser import Denoiser, fit_denoiser
 from mercer.methods.denoising._noise import NoiseLevel, feature_noise, noise_level
 from mercer.methods.density._bandwidth import density_scale
 from mercer.methods.density._density import Density, adaptive_density, kernel_density
+from mercer.methods.hypothesis_tests._coco import coco, coco_test, coco_witness
+from mercer.methods.hypothesis_tests._hsic import hsic
+from mercer.methods.hypothesis_tests._independence import hsic_test
+from mercer.methods.hypothesis_tests._joint_independence import dhsic, dhsic_test
 from mercer.methods.hypothesis_tests._mmd import mmd, witness
 from mercer.methods.hypothesis_tests._result import TestResult
 from mercer.methods.hypothesis_tests._two_sample import mmd_test
@@ -23,8 +27,9 @@ __all__ = [
     "Accuracy", "Blurred", "ConvergenceBandwidth", "Denoiser", "Density", "EnclosingBall",
     "Filter", "Imputer", "Landweber", "Modes", "NoiseLevel", "Plateau", "ProvedModes",
     "ScaleSpace", "Segments", "TestResult", "Tikhonov", "Truncation", "adaptive_density",
-    "all_modes", "blurring_mean_shift", "clustering_accuracy", "convergence_bandwidth",
-    "density_scale", "enclosing_ball", "feature_noise", "fit_denoiser", "fit_imputer",
+    "all_modes", "blurring_mean_shift", "clustering_accuracy", "coco", "coco_test",
+    "coco_witness", "convergence_bandwidth", "density_scale", "dhsic", "dhsic_test",
+    "enclosing_ball", "feature_noise", "fit_denoiser", "fit_imputer", "hsic", "hsic_test",
     "kernel_density", "kernel_pca", "mean_shift", "mmd", "mmd_test", "noise_level",
     "scale_space", "segment", "witness",
 ]  # fmt: skip
