@@ -36,6 +36,7 @@ from mercer.kernels import (
 )
 from mercer.methods import (
     convergence_bandwidth,
+    hsic_test,
     kernel_density,
     kernel_pca,
     mean_shift,
@@ -86,7 +87,7 @@ __all__ = [
     "NegativeDistance", "Newton", "Nystroem", "Options", "Periodic", "Polynomial", "PreImage",
     "Precomputed", "Radial", "RandomFeatures", "RationalQuadratic", "Scales", "Sigmoid",
     "Spectrum", "Status", "Subsequences", "Subspace", "__version__", "compress",
-    "convergence_bandwidth", "covariance", "feature", "get_options", "kernel_density",
+    "convergence_bandwidth", "covariance", "feature", "get_options", "hsic_test", "kernel_density",
     "kernel_pca", "load", "mean_embedding", "mean_shift", "median_scale", "mmd_test", "options",
     "preimage", "save", "show_versions", "table_kernel",
 ]  # fmt: skip

@@ -5,6 +5,10 @@ from mercer.methods.denoising._noise import NoiseLevel, feature_noise, noise_lev
 from mercer.methods.density._bandwidth import density_scale
 from mercer.methods.density._density import Density, adaptive_density, kernel_density
 from mercer.methods.hypothesis_tests._chi_square_mixture import Tail, weighted_chi_square_tail
+from mercer.methods.hypothesis_tests._coco import coco, coco_test, coco_witness
+from mercer.methods.hypothesis_tests._hsic import hsic
+from mercer.methods.hypothesis_tests._independence import hsic_test
+from mercer.methods.hypothesis_tests._joint_independence import dhsic, dhsic_test
 from mercer.methods.hypothesis_tests._mmd import mmd, witness
 from mercer.methods.hypothesis_tests._power import mmd_power, mmd_sample_size, mmd_variance
 from mercer.methods.hypothesis_tests._result import TestResult
@@ -25,9 +29,9 @@ __all__ = [
     "Accuracy", "Blurred", "ConvergenceBandwidth", "Denoiser", "Density", "EnclosingBall",
     "Filter", "Imputer", "Landweber", "Modes", "NoiseLevel", "Plateau", "ProvedModes",
     "ScaleSpace", "Segments", "Tail", "TestResult", "Tikhonov", "Truncation", "adaptive_density",
-    "all_modes", "blurring_mean_shift", "clustering_accuracy", "convergence_bandwidth",
-    "density_scale", "enclosing_ball", "feature_noise", "fit_denoiser", "fit_imputer",
-    "kernel_density", "kernel_pca", "mean_shift", "mmd", "mmd_power", "mmd_sample_size",
-    "mmd_test", "mmd_variance", "noise_level", "scale_space", "segment",
-    "weighted_chi_square_tail", "witness",
+    "all_modes", "blurring_mean_shift", "clustering_accuracy", "coco", "coco_test", "coco_witness",
+    "convergence_bandwidth", "density_scale", "dhsic", "dhsic_test", "enclosing_ball",
+    "feature_noise", "fit_denoiser", "fit_imputer", "hsic", "hsic_test", "kernel_density",
+    "kernel_pca", "mean_shift", "mmd", "mmd_power", "mmd_sample_size", "mmd_test", "mmd_variance",
+    "noise_level", "scale_space", "segment", "weighted_chi_square_tail", "witness",
 ]  # fmt: skip
