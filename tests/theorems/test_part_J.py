@@ -228,9 +228,9 @@ def rejections(k, n, count=150):
 
 def test_J7_power_is_the_normal_tail_beyond_the_threshold():
     k, n = mc.Gaussian(1.0), 40
-    X, Y = samples(400, 400, 1, 0.6, seed=9999)
+    X, Y = samples(700, 700, 1, 0.6, seed=9999)
     value, lam = mmd(k, X, Y), eigenvalues(k, np.concatenate([X, Y]))
-    V = 400 / n * mmd_variance(k, X, Y) + 8 * lam @ lam / n**2
+    V = 700 / n * mmd_variance(k, X, Y) + 8 * lam @ lam / n**2
     draws = 2 * (np.random.default_rng(0).normal(size=(20_000, 50)) ** 2 - 1) @ np.sort(lam)[-50:]
     c = np.quantile(draws, 0.95)
     expected = norm.cdf(value / np.sqrt(V) - c / (n * np.sqrt(V)))

@@ -1,13 +1,14 @@
-"""Laws of covariance operators, COCO and HSIC: K1 to K6 of docs/spec.md."""
+"""Laws of covariance operators, COCO and HSIC: K1 to K8 of docs/spec.md."""
 
 from itertools import permutations
 
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
+from scipy.stats import chi2, gamma
 
 import mercer as mc
-from mercer.methods import coco, coco_witness, hsic, mmd
+from mercer.methods import coco, coco_witness, hsic, hsic_test, mmd, weighted_chi_square_tail
 
 KERNELS = [(mc.Gaussian(1.0), mc.Laplace(0.7)), (mc.Linear(), mc.Polynomial(2, 1.0, 1.0))]
 
@@ -190,3 +191,61 @@ def test_K6_difference_of_the_uncentred_estimates(k, l, rng):  # noqa: E741
     A = hsic(k, X, l, Y, centred=False)
     A_b = hsic(k, X, l, Y, centred=False, estimator="biased")
     assert_allclose(A - A_b, (A - np.diag(P).mean()) / 20, rtol=1e-7)
+
+
+# --- K7 and K8 ------------------------------------------------------------------------------------
+
+
+def test_K7_null_is_chi_squares_weighted_by_products_of_eigenvalues(rng):
+    """Eigenvalues of the symmetrised h, printed as the weights, are a sixth of these."""
+    X, Y = rng.normal(size=(60, 2)), rng.normal(size=(60, 1))
+    k, ell = mc.Gaussian(1.0), mc.Laplace(0.7)
+    K, L = centred(k(X)), centred(ell(Y))
+    lam, mu = (np.maximum(np.linalg.eigvalsh(A) / 60, 0.0) for A in (K, L))
+    weights = np.sort(np.outer(lam, mu).ravel())[-1500:]
+    q = 60 * hsic(k, X, ell, Y, estimator="biased")
+    rest = lam.sum() * mu.sum() - weights.sum()  # tiny, so its mean is enough
+    expected = weighted_chi_square_tail(weights, q - rest).value
+    found = hsic_test(X, Y, kernel=(k, ell), null="spectral").pvalue
+    assert_allclose(found, expected, atol=1e-5)
+
+
+def test_K7_linear_kernels_have_the_square_of_a_normal_variable(rng):
+    n = 300
+    values = []
+    for _ in range(2000):
+        x, y = rng.normal(size=(2, n))
+        values.append(n * np.mean((x - x.mean()) * (y - y.mean())) ** 2)
+    assert abs(np.mean(values) - 1.0) < 0.15
+    assert abs(np.var(values) - 2.0) < 0.8
+    X, Y = rng.normal(size=(n, 1)), rng.normal(size=(n, 1))
+    found = hsic_test(X, Y, kernel=(mc.Linear(), mc.Linear()), null="spectral").pvalue
+    value = n * hsic(mc.Linear(), X, mc.Linear(), Y, estimator="biased")
+    assert_allclose(found, chi2.sf(value / (X.var() * Y.var()), 1), rtol=1e-6)
+
+
+def test_K7_permutation_null_counts_the_observed_draw(rng):
+    X = rng.normal(size=(60, 1))
+    assert hsic_test(X, X, n_permutations=199, random_state=0).pvalue == 1 / 200
+
+
+def test_K8_gamma_law_has_the_moments_of_the_formula(rng):
+    n, k, ell = 40, mc.Gaussian(1.0), mc.Polynomial(2, 1.0, 1.0)  # k(x, x) is not constant
+    X, Y = rng.normal(size=(n, 2)), rng.normal(size=(n, 1))
+    K, L = centred(k(X)), centred(ell(Y))
+    off = ~np.eye(n, dtype=bool)
+    mean = np.prod([np.trace(A) / n - A[off].mean() for A in (k(X), ell(Y))]) / n
+    variance = 2 * (n - 4) * (n - 5) / (n * (n - 1) * (n - 2) * (n - 3))
+    variance *= np.mean((K * L)[off] ** 2)
+    q = n * hsic(k, X, ell, Y, estimator="biased")
+    expected = gamma.sf(q, mean**2 / variance, scale=n * variance / mean)
+    assert_allclose(hsic_test(X, Y, kernel=(k, ell), null="gamma").pvalue, expected, rtol=1e-6)
+
+
+def test_K8_gamma_quantile_is_that_of_the_null(rng):
+    """At n = 100 the level of the gamma test at 5 % is 5 %, to the error of 1,000 draws."""
+    k, p = mc.Gaussian(1.0), []
+    for _ in range(1000):
+        X, Y = rng.normal(size=(100, 1)), rng.normal(size=(100, 1))
+        p.append(hsic_test(X, Y, kernel=(k, k), null="gamma").pvalue)
+    assert abs(np.mean(np.array(p) <= 0.05) - 0.05) < 0.025

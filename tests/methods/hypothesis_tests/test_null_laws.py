@@ -7,14 +7,13 @@ from scipy.stats import binom, gamma
 
 import mercer as mc
 from mercer.exceptions import InputError
-from mercer.methods import mmd, mmd_test
+from mercer.methods import hsic_test, mmd, mmd_test
 from mercer.methods.hypothesis_tests import _null_laws
 from mercer.methods.hypothesis_tests._null_laws import (
     CentredMoments,
     Spectrum,
-    gamma_tail,
     hsic_gamma,
-    hsic_spectrum,
+    hsic_tail,
     spectrum,
 )
 
@@ -117,19 +116,39 @@ def test_hsic_laws_agree_with_shuffled_rows():
         [np.sum(K * L[np.ix_(p, p)]) for p in (rng.permutation(n) for _ in range(4000))]
     )
     draws /= n
-    law, (shape, scale) = hsic_spectrum(k, X, k, Y), hsic_gamma(k, X, k, Y)
-    assert_allclose(law.trace, np.trace(K) * np.trace(L) / n**2)
+    shape, scale = hsic_gamma(k, X, k, Y)
     for level in (0.5, 0.1, 0.05):
         q = np.quantile(draws, 1 - level)
-        assert abs(law.tail(q).value - level) < 0.25 * level
-        assert abs(gamma_tail(shape, scale, q).value - level) < 0.2 * level
-        assert_allclose(gamma_tail(shape, scale, q).value, gamma.sf(q, shape, scale=scale))
+        assert abs(hsic_tail(k, X, k, Y, q, "spectral")[0].value - level) < 0.25 * level
+        tail, sd = hsic_tail(k, X, k, Y, q, "gamma")
+        assert abs(tail.value - level) < 0.2 * level
+        assert_allclose(tail.value, gamma.sf(q, shape, scale=scale))
+        assert_allclose(sd, draws.std(), rtol=0.1)
+
+
+@pytest.mark.parametrize("null", ["spectral", "gamma"])
+def test_hsic_p_values_are_close_to_those_of_permutations(null):
+    for seed, slope in ((0, 0.0), (1, 0.15), (2, 0.3)):
+        rng = np.random.default_rng(seed)
+        X = rng.normal(size=(200, 1))
+        Y = slope * X + rng.normal(size=(200, 1))
+        exact = hsic_test(X, Y, kernel="median", random_state=0)
+        found = hsic_test(X, Y, kernel="median", null=null)
+        assert abs(found.pvalue - exact.pvalue) < 0.03 + 0.2 * exact.pvalue
+        assert_allclose(found.statistic, exact.statistic, rtol=1e-6)
+        assert found.pvalue_bounds[1] - found.pvalue_bounds[0] < 1e-6
+    with pytest.raises(InputError, match="single pair"):
+        hsic_test(X, Y, null=null)
+    with pytest.raises(InputError, match="blocks"):
+        hsic_test(X, Y, kernel="median", blocks=np.zeros(200), null=null)
 
 
 def test_constant_data_have_a_p_value_of_one_and_no_gamma_law():
     X, k = np.ones((8, 2)), mc.Gaussian(1.0)
     for null in ("spectral", "gamma"):
         assert mmd_test(X, X, kernel=k, null=null).pvalue == 1.0
+    k2 = (k, k)
+    assert hsic_test(X, normal(8), kernel=k2, null="spectral", random_state=0).pvalue == 1.0
     with pytest.raises(InputError, match="constant"):
         hsic_gamma(k, X, k, normal(8))
     with pytest.raises(InputError, match="six rows"):

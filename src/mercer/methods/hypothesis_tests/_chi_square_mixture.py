@@ -26,7 +26,14 @@ _LEAST = -690.0  # logarithm of the smallest probability that is computed
 
 
 class Tail(NamedTuple):
-    """A tail probability, and a bound of its error."""
+    """A tail probability, and a bound of its error.
+
+    Examples
+    --------
+    >>> from mercer.methods import Tail
+    >>> Tail(0.25, 0.5).bounds
+    (0.0, 0.75)
+    """
 
     value: float
     error: float

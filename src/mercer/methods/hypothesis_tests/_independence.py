@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from mercer._array import Array, Points, frozen, positive, positive_int
+from mercer._array import Array, Points, frozen, one_of, positive, positive_int
 from mercer.engine import as_float64, n_rows
 from mercer.exceptions import InputError
 from mercer.kernels import Definiteness, Kernel
 from mercer.methods.hypothesis_tests._coco import range_factor, witness_pair
-from mercer.methods.hypothesis_tests._hsic import centred_kernel
+from mercer.methods.hypothesis_tests._hsic import centred_kernel, hsic
 from mercer.methods.hypothesis_tests._hsic_permutations import (
     LowRank,
     permutations,
@@ -20,12 +20,14 @@ from mercer.methods.hypothesis_tests._hsic_permutations import (
 )
 from mercer.methods.hypothesis_tests._kernel_grid import root_mean_squares
 from mercer.methods.hypothesis_tests._mean_of_features import mean_of_features
+from mercer.methods.hypothesis_tests._null_laws import hsic_tail
 from mercer.methods.hypothesis_tests._relabelling import CentredKernel
 from mercer.methods.hypothesis_tests._resampling import combined, p_value, seeded, wild_weights
 from mercer.methods.hypothesis_tests._result import TestResult, effect_interval
 from mercer.methods.hypothesis_tests._variables import variables
 from mercer.space import Element
 
+_QUESTION = "Are the variables independent?"
 _WITNESS = 20_000  # rows up to which a witness is found for kernels that are not of low rank
 
 
@@ -36,6 +38,7 @@ def hsic_test(
     kernel: Any = None,
     blocks: Any = None,
     dependence: float | None = None,
+    null: str = "permutation",
     n_permutations: int = 2000,
     random_state: Any = None,
 ) -> TestResult:
@@ -62,6 +65,11 @@ def hsic_test(
     dependence : float, optional
         For time series: rows this far apart count as independent. The null distribution is then
         a wild bootstrap, which is not exact.
+    null : {"permutation", "spectral", "gamma"}, default="permutation"
+        The last two are formulas for a single pair of kernels: not limited to p-values above
+        1 / n_permutations, but right only for large samples. "spectral" is the limit law of
+        n times the biased estimate, chi-squares weighted by products of eigenvalues; `pvalue` is
+        the upper end of `pvalue_bounds`, which hold that law. "gamma" has its first two moments.
     n_permutations : int, default=2000
         Random draws; the smallest possible p-value is 1 / (n_permutations + 1).
     random_state : int, Generator, RandomState or None
@@ -104,24 +112,31 @@ def hsic_test(
     seed, rng = seeded(random_state)
     arrays, kernels = variables([X, Y], kernel, rng)
     n = n_rows(arrays[0])
-    hsic = permuted_hsic(kernels[0], arrays[0], kernels[1], arrays[1])
+    pairs = [(kx, ky) for kx in kernels[0] for ky in kernels[1]]
+    if one_of(null, ("permutation", "spectral", "gamma"), "null") != "permutation":
+        if len(pairs) > 1 or blocks is not None or dependence is not None:
+            raise InputError(
+                f"null={null!r} is the law of a single pair of kernels without blocks and "
+                "dependence; give one, for instance kernel='median', or use null='permutation'"
+            )
+        return _by_law(pairs[0], arrays, null)
+    permuted = permuted_hsic(kernels[0], arrays[0], kernels[1], arrays[1])
     if dependence is None:
-        statistics = hsic.statistics(permutations(n, n_draws, rng, blocks))
+        statistics = permuted.statistics(permutations(n, n_draws, rng, blocks))
     else:
         if blocks is not None:
             raise InputError("time series have no blocks; give either blocks or dependence")
         weights = wild_weights(n, n_draws, positive(dependence, "dependence"), rng)
         statistics = _wild(kernels, arrays, weights)
-    pairs = [(kx, ky) for kx in kernels[0] for ky in kernels[1]]
     sizes = [root_mean_squares(k, Z, rng) for k, Z in zip(kernels, arrays, strict=True)]
     total = combined(statistics, np.outer(*sizes).ravel())
     spread = statistics.std(axis=1)
     best = int(np.argmax(statistics[:, 0] / np.where(spread > 0, spread, np.inf)))
-    error = float(hsic.errors[0]) if len(pairs) == 1 and dependence is None else 0.0
+    error = float(permuted.errors[0]) if len(pairs) == 1 and dependence is None else 0.0
     low, high = _bounds(total, error)
-    value, ratio, variance, unit = hsic.effect(best)
+    value, ratio, variance, unit = permuted.effect(best)
     return TestResult(
-        question="Are the variables independent?",
+        question=_QUESTION,
         statistic=value,
         pvalue=high,
         pvalue_bounds=(low, high),
@@ -131,8 +146,31 @@ def hsic_test(
         n_permutations=n_draws,
         seed=seed,
         **effect_interval(ratio, variance, unit, float(spread[best])),
-        witness=_witness(hsic, best, pairs[best], arrays),
+        witness=_witness(permuted, best, pairs[best], arrays),
         null_statistics=frozen(total[1:]),
+    )
+
+
+def _by_law(pair: tuple[Kernel, Kernel], arrays: list[Any], null: str) -> TestResult:
+    """The test with one pair of kernels, with a null distribution by formula."""
+    (kx, ky), n = pair, n_rows(arrays[0])
+    x, y = (Points(as_float64(Z), k.domain) for Z, k in zip(arrays, pair, strict=True))
+    tail, sd = hsic_tail(kx, x.array, ky, y.array, n * hsic(kx, x, ky, y, estimator="biased"), null)
+    permuted = permuted_hsic((kx,), arrays[0], (ky,), arrays[1])
+    value, ratio, variance, unit = permuted.effect(0)
+    return TestResult(
+        question=_QUESTION,
+        statistic=value,
+        pvalue=tail.bounds[1],
+        pvalue_bounds=tail.bounds,
+        null="weighted chi-squares" if null == "spectral" else "gamma approximation",
+        kernels=(pair,),
+        n=(n,),
+        n_permutations=0,
+        seed=None,
+        **effect_interval(ratio, variance, unit, sd / n),
+        witness=_witness(permuted, 0, pair, arrays),
+        null_statistics=frozen(np.empty(0)),
     )
 
 
@@ -164,14 +202,14 @@ def _product_tile(kx: CentredKernel, ky: CentredKernel, rows: slice, columns: sl
 
 
 def _witness(
-    hsic: Any, best: int, pair: tuple[Kernel, Kernel], arrays: list[Any]
+    permuted: Any, best: int, pair: tuple[Kernel, Kernel], arrays: list[Any]
 ) -> tuple[Element, Element] | None:
     """The functions with the largest covariance; None where no factor of the kernels is found."""
     kx, ky = pair
     x, y = (Points(as_float64(Z), kernel.domain) for Z, kernel in zip(arrays, pair, strict=True))
-    if isinstance(hsic, LowRank):
-        i, j = divmod(best, len(hsic.G))
-        return witness_pair(kx, x, hsic.F[i], ky, y, hsic.G[j])
+    if isinstance(permuted, LowRank):
+        i, j = divmod(best, len(permuted.G))
+        return witness_pair(kx, x, permuted.F[i], ky, y, permuted.G[j])
     kinds = {kx.flags.definiteness, ky.flags.definiteness}
     if Definiteness.INDEFINITE in kinds or len(x) > _WITNESS:
         return None

@@ -153,12 +153,21 @@ def mmd_tail(
     return weighted_chi_square_tail([F / T], q, degrees=[T**2 / F]), sd
 
 
-def hsic_spectrum(kernel_x: Kernel, X: Any, kernel_y: Kernel, Y: Any) -> Spectrum:
-    """The weights of the null law of n HSIC_b: products lambda_i mu_j of eigenvalues.
+def hsic_tail(
+    kernel_x: Kernel, X: Any, kernel_y: Kernel, Y: Any, q: float, null: str
+) -> tuple[Tail, float]:
+    """P(n HSIC_b > q) under independence, and the deviation of n HSIC_b.
 
-    `hsic_spectrum(...).tail(n * hsic_b)` is the p-value. Points are checked ones.
+    By chi-squares weighted with the products lambda_i mu_j of eigenvalues, or a gamma law.
     """
-    return spectrum(kernel_x, X).product(spectrum(kernel_y, Y))
+    if null == "gamma":
+        shape, scale = hsic_gamma(kernel_x, X, kernel_y, Y)
+        tail = weighted_chi_square_tail([0.5 * scale], q, degrees=[2.0 * shape])
+        return tail, float(np.sqrt(shape)) * scale
+    law = spectrum(kernel_x, X).product(spectrum(kernel_y, Y))
+    if law.squares <= 0.0:  # a constant variable
+        return Tail(1.0, 0.0), 0.0
+    return law.tail(q), float(np.sqrt(2.0 * law.squares))
 
 
 def hsic_gamma(kernel_x: Kernel, X: Any, kernel_y: Kernel, Y: Any) -> tuple[float, float]:
@@ -188,8 +197,3 @@ def hsic_gamma(kernel_x: Kernel, X: Any, kernel_y: Kernel, Y: Any) -> tuple[floa
     if mean <= 0.0 or variance <= 0.0:
         raise InputError("a kernel is constant on the rows, so there is no dependence to test")
     return mean**2 / variance, n * variance / mean
-
-
-def gamma_tail(shape: float, scale: float, q: float) -> Tail:
-    """P(Gamma(shape, scale) > q)."""
-    return weighted_chi_square_tail([0.5 * scale], q, degrees=[2.0 * shape])
