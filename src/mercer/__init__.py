@@ -38,6 +38,7 @@ from mercer.methods import (
     convergence_bandwidth,
     kernel_density,
     kernel_pca,
+    ksd_test,
     mean_shift,
     mmd_test,
 )
@@ -87,8 +88,8 @@ __all__ = [
     "Precomputed", "Radial", "RandomFeatures", "RationalQuadratic", "Scales", "Sigmoid",
     "Spectrum", "Status", "Subsequences", "Subspace", "__version__", "compress",
     "convergence_bandwidth", "covariance", "feature", "get_options", "kernel_density",
-    "kernel_pca", "load", "mean_embedding", "mean_shift", "median_scale", "mmd_test", "options",
-    "preimage", "save", "show_versions", "table_kernel",
+    "kernel_pca", "ksd_test", "load", "mean_embedding", "mean_shift", "median_scale", "mmd_test",
+    "options", "preimage", "save", "show_versions", "table_kernel",
 ]  # fmt: skip
 
 
