@@ -4,7 +4,11 @@ from mercer.methods.denoising._denoiser import Denoiser, fit_denoiser
 from mercer.methods.denoising._noise import NoiseLevel, feature_noise, noise_level
 from mercer.methods.density._bandwidth import density_scale
 from mercer.methods.density._density import Density, adaptive_density, kernel_density
+from mercer.methods.hypothesis_tests._coco import coco, coco_test, coco_witness
 from mercer.methods.hypothesis_tests._goodness_of_fit import ksd_test
+from mercer.methods.hypothesis_tests._hsic import hsic
+from mercer.methods.hypothesis_tests._independence import hsic_test
+from mercer.methods.hypothesis_tests._joint_independence import dhsic, dhsic_test
 from mercer.methods.hypothesis_tests._ksd import SteinKernel, ksd, stein_operator
 from mercer.methods.hypothesis_tests._mmd import mmd, witness
 from mercer.methods.hypothesis_tests._result import TestResult
@@ -26,9 +30,9 @@ __all__ = [
     "Accuracy", "Blurred", "ConvergenceBandwidth", "Denoiser", "Density", "EnclosingBall",
     "Filter", "Imputer", "Landweber", "Modes", "MomentCondition", "NoiseLevel", "Plateau",
     "ProvedModes", "ScaleSpace", "Segments", "SteinKernel", "TestResult", "Tikhonov", "Truncation",
-    "adaptive_density", "all_modes", "blurring_mean_shift", "clustering_accuracy",
-    "convergence_bandwidth", "density_scale", "enclosing_ball", "feature_noise", "fit_denoiser",
-    "fit_imputer", "kernel_density", "kernel_pca", "ksd", "ksd_test", "mean_shift", "mmd",
-    "mmd_test", "moment_condition", "noise_level", "scale_space", "segment", "stein_operator",
-    "witness",
+    "adaptive_density", "all_modes", "blurring_mean_shift", "clustering_accuracy", "coco",
+    "coco_test", "coco_witness", "convergence_bandwidth", "density_scale", "dhsic", "dhsic_test",
+    "enclosing_ball", "feature_noise", "fit_denoiser", "fit_imputer", "hsic", "hsic_test",
+    "kernel_density", "kernel_pca", "ksd", "ksd_test", "mean_shift", "mmd", "mmd_test",
+    "moment_condition", "noise_level", "scale_space", "segment", "stein_operator", "witness",
 ]  # fmt: skip

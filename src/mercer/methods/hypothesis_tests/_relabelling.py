@@ -32,7 +32,8 @@ class CentredKernel:
         self.g = engine.gram(self.program, as_float64(Z), some).mean(axis=1)
         self.g -= 0.5 * engine.gram(self.program, some, some).mean()
 
-    def tile(self, rows: slice, columns: slice) -> Array:
+    def tile(self, rows: slice | Array, columns: slice | Array) -> Array:
+        """Values at rows and columns: slices, or numbers of rows."""
         K = engine.gram(self.program, as_float64(self.Z[rows]), as_float64(self.Z[columns]))
         K -= self.g[rows, None]
         K -= self.g[columns]

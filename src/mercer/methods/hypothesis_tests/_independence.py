@@ -1,0 +1,178 @@
+"""The test of independence of two variables by the Hilbert-Schmidt independence criterion."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from mercer._array import Array, Points, frozen, positive, positive_int
+from mercer.engine import as_float64, n_rows
+from mercer.exceptions import InputError
+from mercer.kernels import Definiteness, Kernel
+from mercer.methods.hypothesis_tests._coco import range_factor, witness_pair
+from mercer.methods.hypothesis_tests._hsic import centred_kernel
+from mercer.methods.hypothesis_tests._hsic_permutations import (
+    LowRank,
+    permutations,
+    permuted_hsic,
+)
+from mercer.methods.hypothesis_tests._kernel_grid import root_mean_squares
+from mercer.methods.hypothesis_tests._mean_of_features import mean_of_features
+from mercer.methods.hypothesis_tests._relabelling import CentredKernel
+from mercer.methods.hypothesis_tests._resampling import combined, p_value, seeded, wild_weights
+from mercer.methods.hypothesis_tests._result import TestResult, effect_interval
+from mercer.methods.hypothesis_tests._variables import variables
+from mercer.space import Element
+
+_WITNESS = 20_000  # rows up to which a witness is found for kernels that are not of low rank
+
+
+def hsic_test(
+    X: Any,
+    Y: Any,
+    *,
+    kernel: Any = None,
+    blocks: Any = None,
+    dependence: float | None = None,
+    n_permutations: int = 2000,
+    random_state: Any = None,
+) -> TestResult:
+    """Test whether two variables are independent.
+
+    The statistic is the unbiased Hilbert-Schmidt independence criterion (see `hsic`), the squared
+    norm of the covariance operator of x and y. Without kernels, Gaussian kernels at four
+    bandwidths for each variable are combined, sixteen pairs: no bandwidth has to be chosen, and
+    no rows are set aside. The null distribution comes from random permutations of the rows of
+    Y, so the p-value (b + 1) / (m + 1) is exact for every sample size: under the null hypothesis
+    it is at most alpha with probability at most alpha.
+
+    Parameters
+    ----------
+    X, Y : n points each, row i of one paired with row i of the other
+        Arrays of shape (n, d), frames (mixed ones by `table_kernel`), or points of the kernels.
+    kernel : pair or "median", optional
+        A pair (for X, for Y); each is a kernel, a sequence of kernels, "median" or None. All pairs
+        are combined. "median" is one Gaussian whose length scale is the median distance of that
+        variable. By default the grids described above, which the data choose.
+    blocks : array_like of shape (n,), optional
+        The block of each row: rows of Y are permuted within their block only, for data that can be
+        exchanged only there (sites, batches, days).
+    dependence : float, optional
+        For time series: rows this far apart count as independent. The null distribution is then
+        a wild bootstrap, which is not exact.
+    n_permutations : int, default=2000
+        Random draws; the smallest possible p-value is 1 / (n_permutations + 1).
+    random_state : int, Generator, RandomState or None
+
+    Returns
+    -------
+    TestResult
+        The effect size is HSIC(X, Y) / sqrt(HSIC(X, X) HSIC(Y, Y)), each of them unbiased: 0 if
+        independent, 1 if Y is X; the squared correlation for linear kernels in one dimension.
+        `witness` is a pair (f, g) of functions of norm one whose values f(x), g(y) have the largest
+        covariance for that pair of kernels.
+
+    Notes
+    -----
+    Smooth kernels are factored, K~ = FF', by pivoted Cholesky, and each permutation is a product of
+    thin matrices. For one pair of kernels `pvalue_bounds` takes the error of the factors into
+    account: statistics that differ by less count both ways, and `pvalue` is the upper end. For
+    several pairs the p-value is exact for the factored kernels. Other kernels take whole
+    matrices, in tiles if they do not fit into `working_memory`.
+
+    A large p-value does not show that the variables are independent.
+
+    References
+    ----------
+    Gretton, Fukumizu, Teo, Song, Schoelkopf, Smola, A kernel statistical test of independence,
+    NeurIPS 2007. Chwialkowski, Sejdinovic, Gretton, A wild bootstrap for degenerate kernel tests,
+    NeurIPS 2014.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import mercer as mc
+    >>> rng = np.random.default_rng(0)
+    >>> x = rng.normal(size=(100, 1))
+    >>> result = mc.hsic_test(x, x**2 + rng.normal(size=(100, 1)), random_state=0)
+    >>> result.pvalue
+    0.0004997501249375312
+    """
+    n_draws = positive_int(n_permutations, "n_permutations")
+    seed, rng = seeded(random_state)
+    arrays, kernels = variables([X, Y], kernel, rng)
+    n = n_rows(arrays[0])
+    hsic = permuted_hsic(kernels[0], arrays[0], kernels[1], arrays[1])
+    if dependence is None:
+        statistics = hsic.statistics(permutations(n, n_draws, rng, blocks))
+    else:
+        if blocks is not None:
+            raise InputError("time series have no blocks; give either blocks or dependence")
+        weights = wild_weights(n, n_draws, positive(dependence, "dependence"), rng)
+        statistics = _wild(kernels, arrays, weights)
+    pairs = [(kx, ky) for kx in kernels[0] for ky in kernels[1]]
+    sizes = [root_mean_squares(k, Z, rng) for k, Z in zip(kernels, arrays, strict=True)]
+    total = combined(statistics, np.outer(*sizes).ravel())
+    spread = statistics.std(axis=1)
+    best = int(np.argmax(statistics[:, 0] / np.where(spread > 0, spread, np.inf)))
+    error = float(hsic.errors[0]) if len(pairs) == 1 and dependence is None else 0.0
+    low, high = _bounds(total, error)
+    value, ratio, variance, unit = hsic.effect(best)
+    return TestResult(
+        question="Are the variables independent?",
+        statistic=value,
+        pvalue=high,
+        pvalue_bounds=(low, high),
+        null="permutation" if dependence is None else "wild bootstrap",
+        kernels=(pairs[best], *pairs[:best], *pairs[best + 1 :]),
+        n=(n,),
+        n_permutations=n_draws,
+        seed=seed,
+        **effect_interval(ratio, variance, unit, float(spread[best])),
+        witness=_witness(hsic, best, pairs[best], arrays),
+        null_statistics=frozen(total[1:]),
+    )
+
+
+def _bounds(statistics: Array, error: float) -> tuple[float, float]:
+    """A bracket of the p-value if each statistic is wrong by at most `error`."""
+    if error == 0.0:
+        p = p_value(statistics)
+        return p, p
+    first, others = statistics[0], statistics[1:]
+    above = np.sum(others > first + 2.0 * error)
+    high = max(p_value(statistics), float(np.mean(statistics >= first - 2.0 * error)))
+    return float(above + 1) / len(statistics), high
+
+
+def _wild(kernels: list[tuple[Kernel, ...]], arrays: list[Any], weights: Array) -> Array:
+    """Means over i != j of w_i w_j kx~_ij ky~_ij for each pair of kernels and draw."""
+    n = n_rows(arrays[0])
+    equal = np.full(n, 1.0 / n)
+    centred = [
+        [centred_kernel(k, Points(as_float64(Z), k.domain), equal) for k in chosen]
+        for Z, chosen in zip(arrays, kernels, strict=True)
+    ]
+    tiles = [partial(_product_tile, kx, ky) for kx in centred[0] for ky in centred[1]]
+    return mean_of_features(tiles, weights).statistics
+
+
+def _product_tile(kx: CentredKernel, ky: CentredKernel, rows: slice, columns: slice) -> Array:
+    return kx.tile(rows, columns) * ky.tile(rows, columns)
+
+
+def _witness(
+    hsic: Any, best: int, pair: tuple[Kernel, Kernel], arrays: list[Any]
+) -> tuple[Element, Element] | None:
+    """The functions with the largest covariance; None where no factor of the kernels is found."""
+    kx, ky = pair
+    x, y = (Points(as_float64(Z), kernel.domain) for Z, kernel in zip(arrays, pair, strict=True))
+    if isinstance(hsic, LowRank):
+        i, j = divmod(best, len(hsic.G))
+        return witness_pair(kx, x, hsic.F[i], ky, y, hsic.G[j])
+    kinds = {kx.flags.definiteness, ky.flags.definiteness}
+    if Definiteness.INDEFINITE in kinds or len(x) > _WITNESS:
+        return None
+    return witness_pair(kx, x, range_factor(kx, x), ky, y, range_factor(ky, y))

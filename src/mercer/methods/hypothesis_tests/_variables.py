@@ -1,0 +1,55 @@
+"""The variables of an independence test, and a set of kernels for each of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from mercer._array import as_points
+from mercer.engine import n_rows
+from mercer.exceptions import InputError
+from mercer.kernels import Gaussian, Kernel, table_kernel
+from mercer.methods.hypothesis_tests._hsic import at_least_four, paired_rows
+from mercer.methods.hypothesis_tests._kernel_grid import as_kernels, distance_quantiles, has_text
+
+_N_BANDWIDTHS = 4  # for each variable; seven have the same power
+
+
+def variables(
+    given: list[Any], kernel: Any, rng: np.random.Generator
+) -> tuple[list[Any], list[tuple[Kernel, ...]]]:
+    """Checked arrays of points, and the kernels of each.
+
+    `kernel` is None, "median", or a sequence with an entry for each variable: a kernel, several,
+    None or "median".
+    """
+    chosen = [kernel] * len(given) if kernel is None or isinstance(kernel, str) else kernel
+    if not isinstance(chosen, list | tuple) or len(chosen) != len(given):
+        raise InputError(
+            f"kernel must be None, 'median' or one entry per variable, {len(given)} in all; a "
+            "bandwidth of one variable does not suit another"
+        )
+    arrays, kernels = [], []
+    for i, (X, k) in enumerate(zip(given, chosen, strict=True)):
+        name = f"variable {i + 1}"
+        if k is None and has_text(X):
+            k = table_kernel(X, random_state=rng)
+        if k is None or isinstance(k, str):
+            arrays.append(as_points(X, name))
+            kernels.append(
+                gaussian_grid(arrays[-1], rng) if k is None else as_kernels(k, arrays[-1], rng)
+            )
+        else:
+            kernels.append(as_kernels(k, None, rng))
+            arrays.append(kernels[-1][0].points(X, name).array)
+    for X in arrays[1:]:
+        paired_rows(n_rows(arrays[0]), n_rows(X))
+    at_least_four(n_rows(arrays[0]))
+    return arrays, kernels
+
+
+def gaussian_grid(X: Any, rng: np.random.Generator) -> tuple[Kernel, ...]:
+    """Gaussian kernels from the 5 % quantile to twice the 95 % quantile of distances."""
+    low, high = distance_quantiles(X, (0.05, 0.95), rng)
+    return tuple(Gaussian(s) for s in np.geomspace(low, 2.0 * high, _N_BANDWIDTHS).tolist())
