@@ -48,6 +48,17 @@ class TestResult:
     contributions : array or None
         Of a goodness-of-fit test: the share of each row in `statistic`, which is their mean. The
         rows with the largest fit worst.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import mercer as mc
+    >>> X = np.random.default_rng(0).normal(size=(50, 1))
+    >>> mc.mmd_test(X, X + 2.0, kernel=mc.Gaussian(1.0), n_permutations=99, random_state=0)
+    Do the samples come from the same distribution?
+      p = 0.01 (permutation; 50 and 50 rows)
+      statistic 0.6163 with Gaussian(length_scale=1.0)
+      effect size 1.54, 95 % interval 0.804 to 2.28
     """
 
     question: str

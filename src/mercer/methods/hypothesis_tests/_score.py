@@ -182,6 +182,12 @@ class MomentCondition:
         least ten. The second moment is infinite for a <= 2.
     fails : bool
         Whether the tail index is below 2 with confidence 99 %.
+
+    Examples
+    --------
+    >>> from mercer.methods import moment_condition
+    >>> moment_condition([[1.0], [3.0]], lambda X: -X)  # two rows do not show a tail
+    MomentCondition(mean_square=5.0, tail_index=inf, fails=False)
     """
 
     mean_square: float
