@@ -39,6 +39,7 @@ from mercer.methods import (
     hsic_test,
     kernel_density,
     kernel_pca,
+    ksd_test,
     mean_shift,
     mmd_test,
 )
@@ -81,15 +82,15 @@ _PACKAGES = ("datasets", "estimators", "io", "plot", "testing", "theory")  # loa
 __all__ = [
     "LBFGS", "MM", "Box", "Candidates", "ClosedForm", "Columns", "Distances", "DotProduct",
     "Element", "Epanechnikov", "Exponential", "FixedPoint", "Gaussian", "Global",
-    "GradientDescent", "InputError", "InverseMultiquadric", "Jaccard", "Kernel",
-    "KernelDenoiser", "KernelDensity", "KernelImputer", "KernelNovelty", "KernelPCA", "Laplace",
-    "LearnedMap", "Linear", "Matern", "MeanShift", "MercerError", "MercerWarning",
-    "NegativeDistance", "Newton", "Nystroem", "Options", "Periodic", "Polynomial", "PreImage",
-    "Precomputed", "Radial", "RandomFeatures", "RationalQuadratic", "Scales", "Sigmoid",
-    "Spectrum", "Status", "Subsequences", "Subspace", "__version__", "compress",
-    "convergence_bandwidth", "covariance", "feature", "get_options", "hsic_test", "kernel_density",
-    "kernel_pca", "load", "mean_embedding", "mean_shift", "median_scale", "mmd_test", "options",
-    "preimage", "save", "show_versions", "table_kernel",
+    "GradientDescent", "InputError", "InverseMultiquadric", "Jaccard", "Kernel", "KernelDenoiser",
+    "KernelDensity", "KernelImputer", "KernelNovelty", "KernelPCA", "Laplace", "LearnedMap",
+    "Linear", "Matern", "MeanShift", "MercerError", "MercerWarning", "NegativeDistance", "Newton",
+    "Nystroem", "Options", "Periodic", "Polynomial", "PreImage", "Precomputed", "Radial",
+    "RandomFeatures", "RationalQuadratic", "Scales", "Sigmoid", "Spectrum", "Status",
+    "Subsequences", "Subspace", "__version__", "compress", "convergence_bandwidth", "covariance",
+    "feature", "get_options", "hsic_test", "kernel_density", "kernel_pca", "ksd_test", "load",
+    "mean_embedding", "mean_shift", "median_scale", "mmd_test", "options", "preimage", "save",
+    "show_versions", "table_kernel",
 ]  # fmt: skip
 
 

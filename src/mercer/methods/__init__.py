@@ -6,12 +6,15 @@ from mercer.methods.density._bandwidth import density_scale
 from mercer.methods.density._density import Density, adaptive_density, kernel_density
 from mercer.methods.hypothesis_tests._chi_square_mixture import Tail, weighted_chi_square_tail
 from mercer.methods.hypothesis_tests._coco import coco, coco_test, coco_witness
+from mercer.methods.hypothesis_tests._goodness_of_fit import ksd_test
 from mercer.methods.hypothesis_tests._hsic import hsic
 from mercer.methods.hypothesis_tests._independence import hsic_test
 from mercer.methods.hypothesis_tests._joint_independence import dhsic, dhsic_test
+from mercer.methods.hypothesis_tests._ksd import SteinKernel, ksd, stein_operator
 from mercer.methods.hypothesis_tests._mmd import mmd, witness
 from mercer.methods.hypothesis_tests._power import mmd_power, mmd_sample_size, mmd_variance
 from mercer.methods.hypothesis_tests._result import TestResult
+from mercer.methods.hypothesis_tests._score import MomentCondition, moment_condition
 from mercer.methods.hypothesis_tests._two_sample import mmd_test
 from mercer.methods.imputation._imputer import Imputer, fit_imputer
 from mercer.methods.modes._all_modes import ProvedModes, all_modes
@@ -27,11 +30,12 @@ from mercer.methods.segmentation._segment import Segments, segment
 
 __all__ = [
     "Accuracy", "Blurred", "ConvergenceBandwidth", "Denoiser", "Density", "EnclosingBall",
-    "Filter", "Imputer", "Landweber", "Modes", "NoiseLevel", "Plateau", "ProvedModes",
-    "ScaleSpace", "Segments", "Tail", "TestResult", "Tikhonov", "Truncation", "adaptive_density",
-    "all_modes", "blurring_mean_shift", "clustering_accuracy", "coco", "coco_test", "coco_witness",
-    "convergence_bandwidth", "density_scale", "dhsic", "dhsic_test", "enclosing_ball",
-    "feature_noise", "fit_denoiser", "fit_imputer", "hsic", "hsic_test", "kernel_density",
-    "kernel_pca", "mean_shift", "mmd", "mmd_power", "mmd_sample_size", "mmd_test", "mmd_variance",
-    "noise_level", "scale_space", "segment", "weighted_chi_square_tail", "witness",
+    "Filter", "Imputer", "Landweber", "Modes", "MomentCondition", "NoiseLevel", "Plateau",
+    "ProvedModes", "ScaleSpace", "Segments", "SteinKernel", "Tail", "TestResult", "Tikhonov",
+    "Truncation", "adaptive_density", "all_modes", "blurring_mean_shift", "clustering_accuracy",
+    "coco", "coco_test", "coco_witness", "convergence_bandwidth", "density_scale", "dhsic",
+    "dhsic_test", "enclosing_ball", "feature_noise", "fit_denoiser", "fit_imputer", "hsic",
+    "hsic_test", "kernel_density", "kernel_pca", "ksd", "ksd_test", "mean_shift", "mmd",
+    "mmd_power", "mmd_sample_size", "mmd_test", "mmd_variance", "moment_condition", "noise_level",
+    "scale_space", "segment", "stein_operator", "weighted_chi_square_tail", "witness",
 ]  # fmt: skip

@@ -1,4 +1,4 @@
-"""MMD on R^d as a distance of characteristic functions, weighted by the kernel's spectral measure."""
+"""MMD on R^d from characteristic functions, weighted by the spectral measure of the kernel."""
 
 from __future__ import annotations
 

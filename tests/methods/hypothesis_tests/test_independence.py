@@ -247,6 +247,42 @@ def test_a_constant_variable_is_independent_of_everything():
         assert result.effect_size == 0.0
 
 
+@pytest.mark.parametrize("test", [hsic_test, coco_test, dhsic_test])
+def test_values_that_overflow_are_refused(test):
+    X, Y = sample()
+    with pytest.raises(InputError, match="overflow"):
+        test(1e100 * X, Y, kernel=(mc.Polynomial(5), mc.Linear()))
+
+
+def test_kernels_that_are_not_definite_have_no_witness():
+    X, Y = sample()
+    kernel = (mc.Sigmoid(3.0, -1.0), mc.Linear())
+    result = hsic_test(X, Y, kernel=kernel, n_permutations=50, random_state=0)
+    assert result.witness is None
+    with pytest.raises(InputError, match="not positive definite"):
+        coco_test(X, Y, kernel=kernel)
+
+
+def test_tied_statistics_have_one_p_value():
+    rng = np.random.default_rng(0)
+    x, y = rng.integers(0, 2, (2, 40, 1)).astype(float)
+    result = hsic_test(x, y, kernel=ONE, random_state=0)
+    assert result.pvalue_bounds == (result.pvalue, result.pvalue)
+
+
+def test_sparse_float32_and_repeated_rows():
+    from scipy.sparse import csr_array
+
+    X, Y = sample(60, strength=0.3)
+    X = X * (X > 0)
+    dense = hsic_test(X, Y, n_permutations=200, random_state=0).pvalue
+    assert hsic_test(csr_array(X), Y, n_permutations=200, random_state=0).pvalue == dense
+    single = hsic_test(X.astype(np.float32), Y, n_permutations=200, random_state=0).pvalue
+    assert abs(single - dense) <= 0.02
+    twice = hsic_test(np.repeat(X, 2, 0), np.repeat(Y, 2, 0), n_permutations=200, random_state=0)
+    assert 0 < twice.pvalue <= 1
+
+
 # --- COCO -----------------------------------------------------------------------------------------
 
 

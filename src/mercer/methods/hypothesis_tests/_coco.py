@@ -20,7 +20,7 @@ from mercer.methods.hypothesis_tests._result import TestResult, effect_interval
 from mercer.methods.hypothesis_tests._variables import variables
 from mercer.space import Element
 
-_DENSE = 2048  # rows up to which all eigenvectors are found
+DENSE = 2048  # rows up to which all eigenvectors are found
 _LARGEST_RANK = 1000  # beyond that many rows
 _SMALLEST = 1e-3  # over n, of the largest eigenvalue: what a random statistic does not notice
 _AT_ONCE = 1 << 20  # numbers in the products of draws that are decomposed at once
@@ -100,7 +100,7 @@ def witness_pair(
 def range_factor(kernel: Kernel, x: Any) -> Factor:
     """FF' = K~ on its range: from eigenvectors, or for many rows of low rank."""
     n, definite = len(x), kernel.flags.definiteness is not Definiteness.CONDITIONAL
-    if n > _DENSE and definite:
+    if n > DENSE and definite:
         low = pivoted_cholesky(kernel, x, max_rank=_LARGEST_RANK)
         return Factor(low.factor - low.factor.mean(axis=0), low.trace_error)
     k = centred_kernel(kernel, x, np.full(n, 1.0 / n))
@@ -169,9 +169,10 @@ def coco_test(
     draws = np.concatenate(list(permutations(n, n_draws, rng, blocks)), axis=1)
     drawn = np.array([_norms(f, g, draws) for f in shortened[0] for g in shortened[1]]) / n
     sizes = [root_mean_squares(k, Z, rng) for k, Z in zip(kernels, arrays, strict=True)]
-    total = combined(drawn, np.sqrt(np.outer(*sizes).ravel()))
+    moved = drawn - drawn.mean(axis=1, keepdims=True)  # all draws alike
+    total = combined(moved, np.sqrt(np.outer(*sizes).ravel()))
     spread = drawn.std(axis=1)
-    best = int(np.argmax((drawn[:, 0] - drawn.mean(axis=1)) / np.where(spread > 0, spread, np.inf)))
+    best = int(np.argmax(moved[:, 0] / np.where(spread > 0, spread, np.inf)))
     i, j = divmod(best, len(kernels[1]))
     x, y = (Points(as_float64(Z), p.domain) for Z, p in zip(arrays, pairs[best], strict=True))
     pair = witness_pair(pairs[best][0], x, F[i], pairs[best][1], y, G[j])

@@ -132,9 +132,18 @@ def at_least_four(n: int) -> None:
 def centred_kernel(kernel: Kernel, x: Any, w: Array) -> CentredKernel:
     """K~: the kernel of the features minus their weighted mean."""
     out = CentredKernel(kernel, x.array, centred=False)
-    means = np.asarray(mean_embedding(kernel, x, weights=w)(x))
+    means = mean_values(kernel, x, w)
     out.g = means - 0.5 * float(w @ means)
     return out
+
+
+def mean_values(kernel: Kernel, x: Any, w: Array | None = None) -> Array:
+    """The weighted mean of k(x_i, .) at each row."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        means = np.asarray(mean_embedding(kernel, x, weights=w)(x))
+    if not np.isfinite(means).all():
+        raise InputError(f"values of {kernel!r} overflow; bring the points nearer to 1")
+    return means
 
 
 class _PairSums(NamedTuple):

@@ -10,8 +10,8 @@ import numpy as np
 from mercer._array import Array, Points, frozen, one_of, positive, positive_int
 from mercer.engine import as_float64, n_rows
 from mercer.exceptions import InputError
-from mercer.kernels import Definiteness, Kernel
-from mercer.methods.hypothesis_tests._coco import range_factor, witness_pair
+from mercer.kernels import Kernel
+from mercer.methods.hypothesis_tests._coco import DENSE, range_factor, witness_pair
 from mercer.methods.hypothesis_tests._hsic import centred_kernel, hsic
 from mercer.methods.hypothesis_tests._hsic_permutations import (
     LowRank,
@@ -22,7 +22,7 @@ from mercer.methods.hypothesis_tests._kernel_grid import root_mean_squares
 from mercer.methods.hypothesis_tests._mean_of_features import mean_of_features
 from mercer.methods.hypothesis_tests._null_laws import hsic_tail
 from mercer.methods.hypothesis_tests._relabelling import CentredKernel
-from mercer.methods.hypothesis_tests._resampling import combined, p_value, seeded, wild_weights
+from mercer.methods.hypothesis_tests._resampling import TIE, combined, p_value, seeded, wild_weights
 from mercer.methods.hypothesis_tests._result import TestResult, effect_interval
 from mercer.methods.hypothesis_tests._variables import variables
 from mercer.space import Element
@@ -175,13 +175,17 @@ def _by_law(pair: tuple[Kernel, Kernel], arrays: list[Any], null: str) -> TestRe
 
 
 def _bounds(statistics: Array, error: float) -> tuple[float, float]:
-    """A bracket of the p-value if each statistic is wrong by at most `error`."""
-    if error == 0.0:
-        p = p_value(statistics)
-        return p, p
+    """A bracket of the p-value if each statistic is wrong by at most `error`.
+
+    Statistics that differ by less than `p_value` allows for rounding count against the observed
+    one in any case.
+    """
+    high = p_value(statistics)
+    if 2.0 * error <= TIE * float(statistics.std()):
+        return high, high
     first, others = statistics[0], statistics[1:]
     above = np.sum(others > first + 2.0 * error)
-    high = max(p_value(statistics), float(np.mean(statistics >= first - 2.0 * error)))
+    high = max(high, float(np.mean(statistics >= first - 2.0 * error)))
     return float(above + 1) / len(statistics), high
 
 
@@ -210,7 +214,10 @@ def _witness(
     if isinstance(permuted, LowRank):
         i, j = divmod(best, len(permuted.G))
         return witness_pair(kx, x, permuted.F[i], ky, y, permuted.G[j])
-    kinds = {kx.flags.definiteness, ky.flags.definiteness}
-    if Definiteness.INDEFINITE in kinds or len(x) > _WITNESS:
+    definite = all(k.flags.is_positive_definite for k in pair)
+    if len(x) > (_WITNESS if definite else DENSE):
         return None
-    return witness_pair(kx, x, range_factor(kx, x), ky, y, range_factor(ky, y))
+    try:
+        return witness_pair(kx, x, range_factor(kx, x), ky, y, range_factor(ky, y))
+    except InputError:  # not positive definite
+        return None

@@ -14,12 +14,11 @@ from mercer._threads import map_threads
 from mercer.engine import as_float64, gram, n_rows, pieces
 from mercer.exceptions import InputError
 from mercer.kernels import Kernel
-from mercer.methods.hypothesis_tests._hsic import paired_rows
+from mercer.methods.hypothesis_tests._hsic import mean_values, paired_rows
 from mercer.methods.hypothesis_tests._kernel_grid import root_mean_squares
 from mercer.methods.hypothesis_tests._resampling import combined, p_value, seeded, shuffled
 from mercer.methods.hypothesis_tests._result import TestResult, effect_interval
 from mercer.methods.hypothesis_tests._variables import variables
-from mercer.space import mean_embedding
 
 _TILE = 512  # rows and columns of the kernel matrices that are held at once
 _AT_ONCE = 16  # draws in one task
@@ -155,9 +154,7 @@ class _Joint:
         self.kernels, self.n = kernels, n_rows(arrays[0])
         self.arrays = [as_float64(Z) for Z in arrays]
         points = [Points(Z, k.domain) for k, Z in zip(kernels, self.arrays, strict=True)]
-        self.means = [
-            np.asarray(mean_embedding(k, x)(x)) for k, x in zip(kernels, points, strict=True)
-        ]
+        self.means = [mean_values(k, x) for k, x in zip(kernels, points, strict=True)]
         whole = 8.0 * self.n**2 * len(kernels) <= get_options().working_memory * 2**20
         self.tiles = [_tile(k, Z, whole) for k, Z in zip(kernels, self.arrays, strict=True)]
 

@@ -16,7 +16,7 @@ from mercer.exceptions import InputError
 
 _RIDGE = 0.01  # of correlations: neighbouring bandwidths are nearly the same test
 _SMALLEST_SKEWNESS = 0.05  # below it a gamma law is as good as normal
-_TIE = 1e-5  # of the spread of the statistics; they are sums of products in float32
+TIE = 1e-5  # of the spread of the statistics; they are sums of products in float32
 
 
 def seeded(random_state: Any) -> tuple[int, np.random.Generator]:
@@ -73,7 +73,7 @@ def wild_weights(n: int, n_draws: int, length: float, rng: np.random.Generator) 
 
 def p_value(statistics: Array) -> float:
     """(b + 1) / (m + 1) of the statistic in place 0 among m others; ties count against it."""
-    margin = _TIE * float(statistics.std())
+    margin = TIE * float(statistics.std())
     return float(np.mean(statistics >= statistics[0] - margin))
 
 

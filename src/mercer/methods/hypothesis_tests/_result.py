@@ -45,6 +45,20 @@ class TestResult:
     witness : Element or tuple of Element
     null_statistics : array
         The statistics of the draws, of the same kind as the observed one, for plots.
+    contributions : array or None
+        Of a goodness-of-fit test: the share of each row in `statistic`, which is their mean. The
+        rows with the largest fit worst.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import mercer as mc
+    >>> X = np.random.default_rng(0).normal(size=(50, 1))
+    >>> mc.mmd_test(X, X + 2.0, kernel=mc.Gaussian(1.0), n_permutations=99, random_state=0)
+    Do the samples come from the same distribution?
+      p = 0.01 (permutation; 50 and 50 rows)
+      statistic 0.6163 with Gaussian(length_scale=1.0)
+      effect size 1.54, 95 % interval 0.804 to 2.28
     """
 
     question: str
@@ -60,6 +74,7 @@ class TestResult:
     effect_interval: tuple[float, float]
     witness: Element | tuple[Element, ...] | None
     null_statistics: Array = field(repr=False)
+    contributions: Array | None = field(default=None, repr=False)
 
     __test__ = False  # pytest: not a class of tests
 
@@ -93,11 +108,15 @@ class TestResult:
         many = f", {len(self.kernels)} kernels combined" if len(self.kernels) > 1 else ""
         low, high = self.effect_interval
         rows = " and ".join(str(n) for n in self.n)
+        worst = ""
+        if self.contributions is not None:
+            order = np.argsort(-self.contributions, kind="stable")[:3]
+            worst = f"\n  rows that fit worst: {', '.join(map(str, order))}"
         return (
             f"{self.question}\n"
             f"  p = {self.pvalue:.4g} ({self.null}{many}; {rows} rows)\n"
             f"  statistic {self.statistic:.4g} with {self.kernels[0]!r}\n"
-            f"  effect size {self.effect_size:.3g}, 95 % interval {low:.3g} to {high:.3g}"
+            f"  effect size {self.effect_size:.3g}, 95 % interval {low:.3g} to {high:.3g}{worst}"
         )
 
 

@@ -1,0 +1,153 @@
+"""The goodness-of-fit test: does a sample come from a model that is known up to a constant?"""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+
+from mercer._array import as_points, frozen, positive, positive_int
+from mercer.exceptions import InputError, MercerWarning
+from mercer.kernels import Gaussian, Kernel, RationalQuadratic
+from mercer.methods.hypothesis_tests._kernel_grid import (
+    N_BANDWIDTHS,
+    as_kernels,
+    distance_quantiles,
+    root_mean_squares,
+)
+from mercer.methods.hypothesis_tests._ksd import SteinKernel, SteinTiles, stein_points
+from mercer.methods.hypothesis_tests._mean_of_features import mean_of_features, standardised_mean
+from mercer.methods.hypothesis_tests._resampling import (
+    combined,
+    p_value,
+    random_signs,
+    seeded,
+    wild_weights,
+)
+from mercer.methods.hypothesis_tests._result import TestResult, effect_interval
+from mercer.methods.hypothesis_tests._score import score_at, tail_of
+from mercer.space import mean_embedding
+
+
+def ksd_test(
+    X: Any,
+    score: Any,
+    *,
+    kernel: Any = None,
+    dependence: float | None = None,
+    n_permutations: int = 2000,
+    random_state: Any = None,
+) -> TestResult:
+    """Test whether a sample comes from a model whose density is known up to a constant.
+
+    The statistic is the unbiased squared kernel Stein discrepancy, the mean of h(x_i, x_j) over i
+    != j, where h is the Stein kernel (see `ksd`). Its null distribution is that of the mean of
+    sigma_i sigma_j h(x_i, x_j) with random signs, a wild bootstrap: nothing is drawn from the
+    model. The level is right for large samples, not exact.
+
+    Parameters
+    ----------
+    X : array_like of shape (n, d)
+    score : callable, distribution of scipy.stats, list of them, Density or Element
+        The model, as for `ksd`: a function that returns grad log p at the rows of X, for instance.
+    kernel : Kernel, sequence of Kernel or "median", optional
+        Positive definite kernels without cusps. Several are combined. "median" is one Gaussian
+        whose length scale is the median distance. By default inverse multiquadric and Gaussian
+        kernels at ten bandwidths each.
+    dependence : float, optional
+        For time series and Markov chains: rows this far apart count as independent. The signs are
+        then a stationary process with that correlation length. By default rows are independent.
+    n_permutations : int, default=2000
+        Random draws; the smallest possible p-value is 1 / (n_permutations + 1).
+    random_state : int, Generator, RandomState or None
+
+    Returns
+    -------
+    TestResult
+        `contributions` has the mean of h(x_i, x_j) over j != i for each row: the rows with the
+        largest fit worst. `witness` is the mean of h(x_i, .), an element of the space of
+        `SteinKernel`: its mean under the model is zero, and it is large where the sample does not
+        fit. The effect size is the squared mean of Stein features over their variance.
+
+    Warns
+    -----
+    MercerWarning
+        If the scores have such heavy tails that their variance is infinite (`moment_condition`).
+
+    Notes
+    -----
+    Discrepancies hardly see how much mass separate modes of a model have: a score is local.
+
+    References
+    ----------
+    Chwialkowski, Strathmann, Gretton, A kernel test of goodness of fit, ICML 2016. Liu, Lee,
+    Jordan, A kernelized Stein discrepancy for goodness-of-fit tests, ICML 2016. Schrab, Guedj,
+    Gretton, KSD aggregated goodness-of-fit test, NeurIPS 2022 (combining bandwidths).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import mercer as mc
+    >>> from scipy.stats import norm
+    >>> X = np.random.default_rng(0).normal(size=(100, 1))
+    >>> mc.ksd_test(X, norm(0.0, 1.0), random_state=0).pvalue > 0.05
+    True
+    >>> mc.ksd_test(X, norm(0.5, 1.0), random_state=0).pvalue < 0.01
+    True
+    """
+    n_draws = positive_int(n_permutations, "n_permutations")
+    seed, rng = seeded(random_state)
+    kernels = _kernels(kernel, X, rng)
+    for k in kernels:
+        points = stein_points(k, X)
+    n = len(points)
+    if n < 2:
+        raise InputError("a goodness-of-fit test needs at least two rows")
+    S = score_at(score, points)
+    if tail_of(S).fails:
+        warnings.warn(
+            "the scores have such heavy tails that E |score|^2 seems to be infinite; then the "
+            "p-value is not reliable (see moment_condition)",
+            MercerWarning,
+            stacklevel=2,
+        )
+    if dependence is None:
+        signs = random_signs(n, n_draws, rng)
+    else:
+        signs = wild_weights(n, n_draws, positive(dependence, "dependence"), rng)
+    tiles = [SteinTiles(k, points, S) for k in kernels]
+    statistics, rows = mean_of_features(tiles, signs)
+    spread = statistics.std(axis=1)
+    # wide kernels, which have large mean squares, see differences of means and of scales best
+    total = combined(statistics, spread / root_mean_squares(kernels, points, rng) ** 2)
+    best = int(np.argmax(statistics[:, 0] / np.where(spread > 0, spread, np.inf)))
+    p = p_value(total)
+    effect = standardised_mean(rows[best], tiles[best].diagonal())
+    return TestResult(
+        question="Does the sample come from the model?",
+        statistic=float(statistics[best, 0]),
+        pvalue=p,
+        pvalue_bounds=(p, p),
+        null="wild bootstrap",
+        kernels=(kernels[best], *kernels[:best], *kernels[best + 1 :]),
+        n=(n,),
+        n_permutations=n_draws,
+        seed=seed,
+        **effect_interval(*effect, float(spread[best])),
+        witness=mean_embedding(SteinKernel(kernels[best], score), points),
+        null_statistics=frozen(total[1:]),
+        contributions=frozen(rows[best]),
+    )
+
+
+def _kernels(kernel: Any, X: Any, rng: np.random.Generator) -> tuple[Kernel, ...]:
+    """The kernels of the test; by default a grid of bandwidths, as for two samples.
+
+    A rational quadratic with exponent 1/2 is an inverse multiquadric that is 1 at distance zero.
+    """
+    if kernel is not None:
+        return as_kernels(kernel, as_points(X) if isinstance(kernel, str) else None, rng)
+    low, high = distance_quantiles(as_points(X), (0.05, 0.95), rng)
+    scales = np.geomspace(0.5 * low, 2.0 * high, N_BANDWIDTHS).tolist()
+    return (*(RationalQuadratic(0.5, s) for s in scales), *(Gaussian(s) for s in scales))
