@@ -57,6 +57,8 @@ def mmd_power(kernel: Kernel, X: Any, Y: Any, *, n: int, level: float = 0.05) ->
     where V is the variance of MMD^2 at n rows (`mmd_variance`, and the variance under the null,
     which matters for small n) and c the quantile of n MMD^2 under the null hypothesis, by weighted
     chi-squares. MMD^2 is the unbiased estimate of the pilot, so a small pilot gives a rough answer.
+    MMD^2 is skewed for small n, which the formula ignores: for normal samples 0.6 deviations apart
+    it says 0.70 at n = 40 from the true MMD^2, where 0.64 of 2,000 statistics exceed c / n.
 
     Parameters
     ----------
