@@ -81,3 +81,12 @@ def test_a_kernel_is_a_callable_kernel_for_scikit_learn():
     ours = SVC(kernel=mc.Gaussian.from_gamma(0.5)).fit(X, labels)
     theirs = SVC(kernel="rbf", gamma=0.5).fit(X, labels)
     np.testing.assert_allclose(ours.decision_function(X), theirs.decision_function(X), atol=1e-6)
+
+
+def test_partial_fit_is_answered_with_a_hint():
+    for model in (mc.KernelNovelty(), mc.KernelImputer(), mc.MeanShift(), mc.KernelDensity()):
+        assert not hasattr(model, "partial_fit")
+        with pytest.raises(AttributeError, match="fit all rows at once.*n_landmarks"):
+            _ = model.partial_fit
+    with pytest.raises(AttributeError, match="'MeanShift' object has no attribute 'anything'"):
+        _ = mc.MeanShift().anything

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import nullcontext
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
@@ -55,6 +55,16 @@ class KernelEstimator(BaseEstimator):  # type: ignore[misc]
             setattr(self, name, getattr(self, name).replace(**changes))
         super().set_params(**rest)
         return self
+
+    _hints: ClassVar = {
+        "partial_fit": "there is no partial_fit, so fit all rows at once; only KernelPCA with "
+        "n_landmarks takes rows in batches"
+    }
+
+    def __getattr__(self, name: str) -> Any:
+        """Raise an AttributeError that says what to do instead, for what people look for."""
+        plain = f"{type(self).__name__!r} object has no attribute {name!r}"
+        raise AttributeError(self._hints.get(name, plain), name=name, obj=self)
 
     def _threads(self) -> Any:
         """Return a context in which an estimator with `n_jobs` uses so many threads."""

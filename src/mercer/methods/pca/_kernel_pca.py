@@ -37,7 +37,7 @@ def kernel_pca(
     weights: Any = None,
     centred: bool = True,
     n_landmarks: int | None = None,
-    rule: str = "uniform",
+    rule: str = "leverage",
     method: str | None = None,
     tol: float = 1e-8,
     max_iter: int = 200,
@@ -65,7 +65,7 @@ def kernel_pca(
     n_landmarks : int, optional
         Work in the span of the features of m landmarks (Nystrom): O(n m^2) operations, n m numbers,
         and a subspace written on the landmarks. `plane.neglected` is the scatter outside the span.
-    rule : {"uniform", "kmeans", "leverage", "pivoted"}
+    rule : {"leverage", "uniform", "kmeans", "pivoted"}
         How landmarks are chosen, see `mercer.linalg.nystrom`.
     method : {None, "dense", "krylov"}
         The eigen-solver without landmarks, see `mercer.linalg.eigenpairs`; None chooses.
