@@ -175,11 +175,9 @@ def _run_selection(settings: Settings, outcome: Outcome) -> None:
         X = X[np.random.default_rng(0).permutation(len(X))[: settings.size(1000, 80)]]
         for label, options in MODELS.items() if len(X) else ():
             ratios = [_picked(X, options, split) for split in range(settings.size(SPLITS, 1))]
-            quantity = PICKED.format(label)
-            bars = {} if settings.quick else {quantity: at_most(1.05)}
-            outcome.add_figures(
-                f"{name}, {len(X):,} rows", {quantity: float(np.mean(ratios))}, bars
-            )
+            values = {PICKED.format(label): float(np.mean(ratios))}
+            bars = {} if settings.quick else dict.fromkeys(values, at_most(1.05))
+            outcome.add_figures(f"{name}, {len(X):,} rows", values, bars)
 
 
 def _picked(rows: Array, options: dict[str, Any], split: int) -> float:

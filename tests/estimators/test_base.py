@@ -86,7 +86,7 @@ def test_a_kernel_is_a_callable_kernel_for_scikit_learn():
 def test_partial_fit_is_answered_with_a_hint():
     for model in (mc.KernelNovelty(), mc.KernelImputer(), mc.MeanShift(), mc.KernelDensity()):
         assert not hasattr(model, "partial_fit")
-        with pytest.raises(AttributeError, match="fit all rows at once.*n_landmarks"):
+        with pytest.raises(AttributeError, match=r"fit all rows at once.*n_landmarks"):
             _ = model.partial_fit
     with pytest.raises(AttributeError, match="'MeanShift' object has no attribute 'anything'"):
         _ = mc.MeanShift().anything

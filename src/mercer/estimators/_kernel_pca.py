@@ -153,7 +153,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, FloatTransformerMixin, Subspace
             moments = StandardScaler(with_mean=False).fit(X.array, sample_weight=weights)
             self.variance_ = float(np.mean(moments.var_))
         else:
-            self.variance_ = float(self.subspace_.total) / self.mass_
+            self.variance_ = float(self.subspace_.total or 0.0) / self.mass_
         return self
 
     def _landmark_number(self, n: int) -> int | None:
@@ -261,7 +261,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, FloatTransformerMixin, Subspace
         plane = self.subspace_
         root = np.sqrt(self.mass_ * plane.origin.coef.array)
         coef = plane.directions.coef.array * np.sqrt(self.eigenvalues_)
-        return np.divide(coef, root, out=np.zeros_like(coef), where=root > 0.0)
+        return np.asarray(np.divide(coef, root, out=np.zeros_like(coef), where=root > 0.0))
 
     def _spread(self) -> Array:
         return np.sqrt(self.eigenvalues_ / self.mass_)
