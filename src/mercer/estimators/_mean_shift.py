@@ -77,6 +77,8 @@ class MeanShift(ClusterMixin, KernelEstimator):  # type: ignore[misc]
     max_iter : int, default=1000
     n_jobs : int or None
         Threads; None is all cores, unlike in scikit-learn.
+    verbose : bool or int, default=False
+        Show a progress bar on stderr.
 
     Attributes
     ----------
@@ -126,6 +128,7 @@ class MeanShift(ClusterMixin, KernelEstimator):  # type: ignore[misc]
     tol: float = 1e-6
     max_iter: int = 1000
     n_jobs: int | None = None
+    verbose: bool | int = False
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> MeanShift:
         """Find the modes and the mode of each row.
@@ -144,7 +147,7 @@ class MeanShift(ClusterMixin, KernelEstimator):  # type: ignore[misc]
         w = check_weights(sample_weight, X)
         Z = np.asarray(X, dtype=np.float64)
         points = Points(as_points(Z), Vectors())
-        with self._threads():
+        with self._fitting(X):
             self.kernel_ = self._chosen_kernel(points, w)
             self.density_ = mean_embedding(self.kernel_, points, weights=w)
             centres, labels = self._blurred(Z, w) if self.blurring else self._climbed(Z)
@@ -175,7 +178,7 @@ class MeanShift(ClusterMixin, KernelEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         Z = np.asarray(check_rows(self, X, reset=False), dtype=np.float64)
         centres = np.asarray(self.cluster_centers_, dtype=np.float64)
-        with self._threads():
+        with self._running():
             if self.blurring or self.labels == "nearest":
                 return self._nearest(Z, centres)
             return assign_to_modes(self.density_, centres, Z, tol=self.tol, max_iter=self.max_iter)
@@ -265,7 +268,8 @@ def _without_small(
     mass = np.bincount(labels[found], weights[found], minlength=len(centres))
     extent = float(np.abs(centres).max(initial=0.0))
     place = np.round(centres / (1e-9 * extent)) if extent > 0.0 else centres
-    order = np.lexsort((*place.T[::-1], -np.round(mass, 9)))
+    share = np.round(mass / (mass.max(initial=0.0) or 1.0), 9)
+    order = np.lexsort((*place.T[::-1], -share))
     keep = order[mass[order] >= least] if least > 1 else order[mass[order] > 0.0]
     rank = np.full(len(centres) + 1, -1)  # one more: -1 stays -1
     rank[keep] = np.arange(len(keep))

@@ -10,10 +10,10 @@ import numpy as np
 from mercer import engine
 from mercer._array import Array, as_vector, instance
 from mercer._config import options
+from mercer.engine._sizes import dense
 from mercer.exceptions import DerivativeError, InputError
+from mercer.preimages._driver import State
 from mercer.preimages._objective import ElementSums, Nearest
-from mercer.preimages._state import State
-from mercer.rigor import coefficient_sizes
 from mercer.space import Element
 
 _ROUNDING = 1e-12  # of the sum of the sizes of all terms
@@ -137,8 +137,7 @@ def surrogate(psi: Element, at: Any) -> Surrogate:
     """
     at = as_vector(at, "at").astype(float)
     program = instance(psi, Element, "psi").kernel.program
-    maps: Any = getattr(program.variables[0], "maps", ()) if program.variables else ()
-    if program.kind not in ("radial", "dot") or maps:
+    if program.kind not in ("radial", "dot") or program.maps:
         raise DerivativeError(
             f"the surrogate needs a profile of one distance or inner product, without a map, and "
             f"{psi.kernel!r} is none; transform the points instead"
@@ -181,7 +180,7 @@ def is_majorised(psi: Element, at: Any, X: Any) -> Array:
     own = np.abs(psi.kernel.diag(X))
     # sizes of the terms: sum |a_i k(x_i, x)| <= |a|_1 max k, and those of the quadratic
     points = np.abs(psi.kernel.diag(psi.support)).max()
-    size = own + coefficient_sizes(psi)[0] * (np.sqrt(own * points) + points) + np.abs(q)
+    size = own + psi.coef.sizes[0] * (np.sqrt(own * points) + points) + np.abs(q)
     return np.asarray(values <= q + _ROUNDING * size)
 
 
@@ -193,7 +192,7 @@ def _queries(psi: Element, X: Any) -> Any:
 
 def _state(psi: Element, X: Any, order: int) -> State:
     """Derivatives of the objective at the rows of X."""
-    X = np.asarray(engine.as_float64(_queries(psi, X)))
+    X = dense(_queries(psi, X))
     engine.require_derivatives(psi.kernel.program)
     with options(tolerance=0.0):  # sums over frequencies come without stiffness
         return Nearest().at(ElementSums(psi), X, np.zeros(len(X), dtype=int), order)

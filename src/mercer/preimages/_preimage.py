@@ -9,19 +9,18 @@ from typing import Any
 import numpy as np
 
 from mercer import engine
-from mercer._array import Array, is_sparse, positive_int
-from mercer._progress import Callback
+from mercer._array import Array, check_flag, is_sparse, positive_int
+from mercer._progress import Callback, check_callback
 from mercer._status import Status
 from mercer.engine import n_columns, pieces
 from mercer.exceptions import InputError
 from mercer.kernels import Definiteness, OpenBall
 from mercer.preimages._certify import certify_state
 from mercer.preimages._constraint import Ball, as_constraint, real_numbers
-from mercer.preimages._descent import IterativeSolver
 from mercer.preimages._objective import Nearest, Objective
 from mercer.preimages._problem import Problem
 from mercer.preimages._result import Certificate, PreImage, undecided
-from mercer.preimages._solver import Solver, SolverResult
+from mercer.preimages._solver import IterativeSolver, Solver, SolverResult
 from mercer.preimages._starts import default_starts, given_starts
 from mercer.preimages.solvers._candidates import Candidates
 from mercer.preimages.solvers._fixed_point import FixedPoint
@@ -78,8 +77,8 @@ def preimage(
         Where the pre-image must lie; by default anywhere, or in the ball on which a kernel such
         as `Geometric` is defined.
     fixed : array_like of shape (d,) or (b, d), optional
-        Values of coordinates that are held, NaN for those that are free: what imputation needs.
-        With several rows, a single element is brought back once for each.
+        Values of coordinates that are held fixed, NaN for those that are free, as in imputation.
+        With several rows, a single element has one pre-image for each row.
     random_state : int, Generator, RandomState or None
         For the choice of starts among more than 2,048 points.
     eigenvalues : bool, optional
@@ -115,6 +114,9 @@ def preimage(
     >>> mc.preimage(psi, fixed=[1.0, np.nan]).points.round(4)
     array([[1., 1.]])
     """
+    check_flag(history, "history")
+    check_flag(eigenvalues, "eigenvalues", optional=True)
+    check_callback(callback)
     whole = _as_problem(psi, objective, region, fixed)
     chosen = _chosen(whole) if solver is None else solver
     if not isinstance(chosen, Solver):

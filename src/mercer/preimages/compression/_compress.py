@@ -99,14 +99,14 @@ def compress(
         The largest number of points. If psi has no more distinct ones, it is returned with equal
         points merged, error 0.
     method : Compressor, optional
-        `Greedy` finds new points, the best ones; `Pruning` and `Landmarks` choose among those of
-        psi, and take any kernel. By default `Greedy` for dense vectors and kernels with
+        `Greedy` finds new points, the best ones; `Pruning` chooses among those of psi, and takes
+        any kernel. By default `Greedy` for dense vectors and kernels with
         derivatives, else `Pruning`.
     tol : float, optional
         >= 0; use no more points than it takes for
         (sum_l \|psi_l - psi'_l\|^2)^(1/2) <= tol (sum_l \|psi_l\|^2)^(1/2).
     random_state : int, Generator, RandomState or None
-        Draws the candidates where psi has more than 4,096 points, and landmarks.
+        Draws the candidates where psi has more than 4,096 points.
     callback : callable, optional
         Called with a `linalg.Step` after each point that `Greedy` adds; True stops.
 
@@ -136,7 +136,7 @@ def compress(
         raise InputError(f"psi must be an Element, got {type(psi).__name__}")
     check_callback(callback)
     most = positive_int(n_points, "n_points")
-    level = 0.0 if tol is None else non_negative(tol, "tol")
+    level = 0.0 if tol is None else min(non_negative(tol, "tol"), 1.0)  # 1 is the error of zero
     if method is not None and not isinstance(method, Compressor):
         raise InputError(f"method must be a value such as Greedy() or Pruning(), got {method!r}")
     rng = as_generator(random_state)
