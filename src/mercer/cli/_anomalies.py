@@ -9,7 +9,7 @@ from mercer._array import Array
 from mercer.cli._data import Data
 from mercer.cli._options import data_command, number
 from mercer.cli._run import Run
-from mercer.cli._terminal import counted, echo, rounded
+from mercer.cli._terminal import counted, rounded
 
 EXAMPLES = (
     ("score the rows of a table and mark anomalies",
@@ -35,9 +35,10 @@ _rate = number("a share above 0 and at most 0.5", lambda x: 0.0 < x <= 0.5)
 def anomalies(run: Run, false_alarms: float, top: int) -> None:
     """Score how unusual each row of INPUT is.
 
-    INPUT is a table (.csv, .tsv, .parquet), an array (.npy, .npz) or a folder of images of the
-    same size. The output is the table with two more columns, score and is_anomaly. For arrays
-    and images it is a .csv file with one line per row or image (for arrays also .npz).
+    INPUT is a table (.csv, .tsv, .csv.gz, .xlsx, .parquet), an array (.npy, .npz), a folder of
+    images of the same size, or - for standard input. OUTPUT is the table with two more columns,
+    score and is_anomaly. For arrays and images it is a .csv file with one line per row or image
+    (for arrays also .npz).
 
     The score is a Mahalanobis distance to the training rows, in the feature space of a kernel.
     Higher scores are more unusual. Training rows are scored as if they had been left out.
@@ -63,15 +64,17 @@ def anomalies(run: Run, false_alarms: float, top: int) -> None:
     }
     run.report("scored", data, facts)
     if top > 0 and not run.quiet:
-        _print_highest(data, score, marked, top)
+        _print_highest(run, data, score, marked, top)
 
 
-def _print_highest(data: Data, score: Array, marked: Array, top: int) -> None:
+def _print_highest(run: Run, data: Data, score: Array, marked: Array, top: int) -> None:
     """Print the rows with the highest scores."""
     order = np.argsort(-score, kind="stable")[:top].tolist()
     labels = [data.label(i) for i in order]
     width = max(map(len, labels)) + 2
-    echo("\nhighest scores" + (" (* anomaly)" if marked[order].any() else ""))
+    run.say("\nhighest scores" + (" (* anomaly)" if marked[order].any() else ""))
     for label, i in zip(labels, order, strict=True):
         star = "*" if marked[i] else " "
-        echo(f"  {label:<{width}}{score[i]:<10.4g} {star} {data.describe(data.values[i])}".rstrip())
+        run.say(
+            f"  {label:<{width}}{score[i]:<10.4g} {star} {data.describe(data.values[i])}".rstrip()
+        )
