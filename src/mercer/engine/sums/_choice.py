@@ -87,8 +87,7 @@ def can_transform(program: Program, X: Any, Y: Any) -> bool:
 
 
 def _dimensions(program: Program, X: Any) -> int:
-    maps = program.variables[0].maps  # type: ignore[union-attr]
-    return int((apply_all(maps, X[:1]) if maps else X).shape[1])
+    return int((apply_all(program.maps, X[:1]) if program.maps else X).shape[1])
 
 
 @lru_cache(maxsize=1)

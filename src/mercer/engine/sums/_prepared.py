@@ -194,7 +194,7 @@ class PreparedSum:
         if size == 0 or not use_native(self.program, self.X, Y):
             return _blocked.fields(self.program, self.X, Y, coef, order, False, shifted)
         parts = [self._native(some, coef.array)(Y, order) for some in pieces(coef.shape[1], size)]
-        f = side_by_side(parts)
+        f = parts[0] if len(parts) == 1 else side_by_side(parts)
         return self._redone(f, Y, coef, order, False, True) if shifted else f
 
     @cached_property
