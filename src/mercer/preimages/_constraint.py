@@ -11,7 +11,7 @@ import numpy as np
 
 from mercer._array import Array, as_points, as_vector, positive
 from mercer.exceptions import InputError
-from mercer.preimages._state import State
+from mercer.preimages._driver import State
 
 
 class Region(ABC):

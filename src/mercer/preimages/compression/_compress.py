@@ -99,14 +99,14 @@ def compress(
         The largest number of points. If psi has no more distinct ones, it is returned with equal
         points merged, error 0.
     method : Compressor, optional
-        `Greedy` finds new points, the best ones; `Pruning` and `Landmarks` choose among those of
-        psi, and take any kernel. By default `Greedy` for dense vectors and kernels with
+        `Greedy` finds new points, the best ones; `Pruning` chooses among those of psi, and takes
+        any kernel. By default `Greedy` for dense vectors and kernels with
         derivatives, else `Pruning`.
     tol : float, optional
         >= 0; use no more points than it takes for
         (sum_l \|psi_l - psi'_l\|^2)^(1/2) <= tol (sum_l \|psi_l\|^2)^(1/2).
     random_state : int, Generator, RandomState or None
-        Draws the candidates where psi has more than 4,096 points, and landmarks.
+        Draws the candidates where psi has more than 4,096 points.
     callback : callable, optional
         Called with a `linalg.Step` after each point that `Greedy` adds; True stops.
 

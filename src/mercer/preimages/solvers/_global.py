@@ -150,7 +150,7 @@ def minima(
 def _region(problem: Problem, j: int) -> tuple[Array, Array]:
     """The box an element is searched in, a single value along coordinates that are held."""
     if not isinstance(problem.objective, Nearest) and not (
-        isinstance(problem.objective, Collinear) and _is_radial(problem.program)
+        isinstance(problem.objective, Collinear) and problem.program.is_translation_invariant
     ):
         raise InputError(
             "Global solves Nearest() problems, and Collinear() ones of radial kernels; "
@@ -167,10 +167,6 @@ def _region(problem: Problem, j: int) -> tuple[Array, Array]:
         row = held[j]
         low, high = np.where(np.isnan(row), low, row), np.where(np.isnan(row), high, row)
     return np.array(low, dtype=float), np.array(high, dtype=float)
-
-
-def _is_radial(program: Any) -> bool:
-    return all(isinstance(v, Distance) for v in program.variables)
 
 
 def _objective(problem: Problem, j: int, low: Array, high: Array) -> BoxObjective:
@@ -194,7 +190,7 @@ def _objective(problem: Problem, j: int, low: Array, high: Array) -> BoxObjectiv
             "with `fixed`, or use another solver"
         )
     groups = [replace(terms, axes=axes)]
-    if not _is_radial(program):
+    if not program.is_translation_invariant:
         half = np.array([0.5])
         groups.append(Terms(program.diagonal, np.zeros((1, problem.dim)), -half, half, axes))
     return BoxObjective(tuple(groups), np.sqrt(seen[list(axes)]))
