@@ -427,3 +427,18 @@ def test_points_at_the_end_of_the_range_of_numbers():
     back = mc.preimage(mc.mean_embedding(mc.Gaussian(1.0), [[0.0], [1e149]]))
     assert back.ok.all()
     assert back.points[0, 0] in (0.0, 1e149)
+
+
+def test_a_small_preimage_sums_once_per_evaluation(monkeypatch):
+    """One sum for the norm, one for the starts, one for each evaluation, and none at the end."""
+    calls = []
+    fields = mc.engine.PreparedSum.fields
+    monkeypatch.setattr(
+        mc.engine.PreparedSum,
+        "fields",
+        lambda self, *a, **k: calls.append(1) or fields(self, *a, **k),
+    )
+    X = np.random.default_rng(0).normal(size=(20, 2))
+    back = mc.preimage(mc.mean_embedding(mc.Gaussian(1.0), X))
+    assert back.certificate.verdict[0] is mc.preimages.Verdict.PROVED_MINIMUM
+    assert len(calls) <= 2 + back.n_evaluations[0]

@@ -77,8 +77,8 @@ def preimage(
         Where the pre-image must lie; by default anywhere, or in the ball on which a kernel such
         as `Geometric` is defined.
     fixed : array_like of shape (d,) or (b, d), optional
-        Values of coordinates that are held, NaN for those that are free: what imputation needs.
-        With several rows, a single element is brought back once for each.
+        Values of coordinates that are held fixed, NaN for those that are free, as in imputation.
+        With several rows, a single element has one pre-image for each row.
     random_state : int, Generator, RandomState or None
         For the choice of starts among more than 2,048 points.
     eigenvalues : bool, optional

@@ -67,11 +67,11 @@ class Compressor(ABC):
 
 @dataclass(frozen=True)
 class Greedy(Compressor):
-    """Pre-images of what is left: points are added one by one, and moved to where they serve best.
+    """Pre-images of the residual: points are added one by one, and moved to lower the error.
 
-    With r = psi - P psi what the points so far leave, the next one starts at the point x of psi
-    that lowers the error most, argmax_x sum_l r_l(x)^2 / |k(x, .) - P k(x, .)|^2, and climbs from
-    there. Then all points climb together: |P_z psi|^2 is maximised over all points z at once,
+    With the residual r = psi - P psi of the points so far, the next one starts at the point x of
+    psi that lowers the error most, argmax_x sum_l r_l(x)^2 / |k(x, .) - P k(x, .)|^2, and climbs
+    from there. Then all points climb together: |P_z psi|^2 is maximised over all points z at once,
     coefficients eliminated (variable projection), by L-BFGS. The error never grows with the number
     of points. Needs derivatives and vectors.
 

@@ -26,11 +26,11 @@ class Distances(Solver):
     """The point whose distances to the points of psi are those of psi in feature space.
 
     For a radial kernel k(x, y) = p(|x - y|^2), the feature of x is as far from the features of the
-    points as psi is exactly if
+    points as psi is if and only if
 
         p(|x - x_i|^2) = psi(x_i) + (p(0) - |psi|^2) / 2   for every i.
 
-    The squared distances d_i^2 that solve this are read off the profile, and x from them by
+    The squared distances d_i^2 that solve this come from inverting the profile, and x from them by
     classical multidimensional scaling: with the mean m of the points, the decomposition W S V' of
     the centred points (as rows) and d0_i = |x_i - m|,
 

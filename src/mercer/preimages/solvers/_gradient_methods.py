@@ -9,6 +9,7 @@ import numpy as np
 
 from mercer._array import Array, positive_int
 from mercer.exceptions import DerivativeError, InputError
+from mercer.linalg._dense import saddle_free_steps
 from mercer.preimages._driver import State, row_norms, row_products
 from mercer.preimages._problem import Problem
 from mercer.preimages._solver import IterativeSolver, steepest
@@ -22,7 +23,7 @@ _FLAT = 1e-10  # of the largest eigenvalue: smaller ones are not divided by
 class GradientDescent(IterativeSolver):
     """x <- x - t gradient, with t = 1/L or by a line search.
 
-    With L the Lipschitz constant of the gradient (`lipschitz`), 1/L descends without a look at the
+    With L the Lipschitz constant of the gradient (`lipschitz`), a step of t = 1/L always lowers the
     objective. The line search starts from twice the step that worked last. Honeine (2024, see
     `preimage`), section 3.2.
 
@@ -109,13 +110,10 @@ class Newton(IterativeSolver):
         if problem.constraint.region is not None:
             return steepest(problem, state)
         H = np.where(np.isfinite(state.hessian), state.hessian, 0.0)
-        values, vectors = np.linalg.eigh(H)
-        top = np.abs(values).max(axis=1, keepdims=True)
-        floor = np.maximum(_FLAT * top, np.finfo(float).tiny)
-        along = np.einsum("mij,mi->mj", vectors, state.gradient) / np.maximum(np.abs(values), floor)
-        step = -np.einsum("mij,mj->mi", vectors, along)
+        step, values = saddle_free_steps(state.gradient, H, _FLAT)
         step = problem.shortened(step, state.points, 1.5 * problem.length)
-        bent = (values[:, 0] <= floor[:, 0]) | ~np.isfinite(step).all(axis=1)
+        bent = values[:, 0] <= _FLAT * np.abs(values).max(axis=1)
+        bent |= ~np.isfinite(step).all(axis=1)
         if state.stiffness is not None and bent.any():
             step[bent] = steepest(problem, state[bent])
         return np.asarray(step)

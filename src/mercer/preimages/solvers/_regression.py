@@ -122,8 +122,9 @@ class LearnedMap:
         Added to the diagonal of L (so it belongs to a sum of squares, not to a mean). None takes
         the one with the smallest leave-one-out error on a logarithmic grid: with
         G = (L + penalty I)^-1 and g = G1, the error at a point left out is
-        w_i / (G_ii - g_i^2 / 1'G1). Noise of the training data that coordinates can tell comes
-        back; a larger penalty, fewer coordinates or clean training points remove it.
+        w_i / (G_ii - g_i^2 / 1'G1). Noise in the training data that
+        the coordinates reflect comes back in the pre-images; a larger penalty, fewer coordinates or
+        clean training points remove it.
 
     References
     ----------
