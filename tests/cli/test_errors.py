@@ -291,6 +291,34 @@ def test_damaged_images(tmp_path, rng, monkeypatch):
     assert refusals > 10
 
 
+@pytest.mark.parametrize(
+    ("kind", "scale", "fine"),
+    [(float, 1e300, False), (float, 1e149, True), ("f4", 1e38, False), ("f4", 1e30, True)],
+)
+@pytest.mark.parametrize("command", ["denoise", "impute", "anomalies", "cluster"])
+def test_values_near_the_largest_number(command, kind, scale, fine, run, rng):
+    """An error that names the place, or a result: never a column of nan, or notes of NumPy."""
+    X = (scale * rng.uniform(0.1, 1.0, (40, 3))).astype(kind)
+    X[3, 1] = X[4, 1] if command != "impute" else np.nan
+    np.save("t.npy", X)
+    new = command in ("denoise", "impute")
+    words = ["--noise", "0.2"] if command == "denoise" else []
+    ran = run(command, "t.npy", "-o", "out.npy" if new else "out.npz", *words)
+    if not fine:
+        refused(ran, 1, "huge values, the first in column '0', row 0", "rescale")
+        return
+    assert (ran.code, ran.err) == (0, "")
+    found = np.load("out.npy" if new else "out.npz")
+    assert np.isfinite(found if new else found["score" if "score" in found else "cluster"]).all()
+
+
+def test_results_that_are_not_numbers_are_an_error(run, files, monkeypatch):
+    from mercer.estimators import KernelNovelty
+
+    monkeypatch.setattr(KernelNovelty, "score_samples", lambda _, X: np.full(len(X), np.nan))
+    refused(run("anomalies", "measured.csv", "-o", "out.csv"), 1, "not finite", "rescale")
+
+
 @pytest.mark.parametrize(("value", "fine"), [(65_535, True), (65_536, False), (-1, False)])
 def test_images_of_32_bits(value, fine, run, tmp_path, rng):
     pixels = rng.integers(0, 65_536, (6, 5)).astype(np.int32)
@@ -326,6 +354,16 @@ def test_compressed_files_do_not_expand_without_limit(suffix, run, tmp_path):
     with pytest.raises(DataError, match=r"1\.6 GB of memory.*--max-expansion 2"):
         check_expansion(source, 1_600_000_000, 1.0, stored=300_000_000)
     check_expansion(source, 1_600_000_000, 1.0, stored=400_000_000)
+
+
+def test_damaged_parquet_files_are_errors_of_one_line(run, tmp_path):
+    pa, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    parquet.write_table(pa.table({"number": np.arange(9.0) ** 2}), tmp_path / "t.parquet")
+    whole = (tmp_path / "t.parquet").read_bytes()
+    (tmp_path / "t.parquet").write_bytes(whole.replace(b"number", b"num\xffer"))
+    refused(run("anomalies", "t.parquet", "-o", "out.csv"), 1, "not a Parquet file")
+    (tmp_path / "t.parquet").write_bytes(whole[:-20] + b"\xff" * 12 + whole[-8:])
+    refused(run("anomalies", "t.parquet", "-o", "out.csv"), 1, "not a Parquet file")
 
 
 def test_repeated_text_does_not_expand_without_limit(run, tmp_path):
