@@ -29,8 +29,9 @@ def certify(psi: Element, X: Any, *, eigenvalues: bool | None = None) -> Certifi
     With smallest Hessian eigenvalue >= m > 0, Hessian Lipschitz constant M and gradient g, all with
     their rounding, h = |g| M / m^2 < 1/2 proves that a minimiser lies within
     2 |g| / (m + m sqrt(1 - 2h)) of the point (Newton-Kantorovich). A negative eigenvalue proves
-    that the point is none. At a cusp of weight a and slope eta it is one if the gradient of the
-    rest is below eta a, and none if a < 0.
+    that the point is not a minimiser. A point of the element with coefficient a, where the kernel
+    has a cusp of slope eta, is a minimiser if the gradient of all other terms is below eta a, and
+    not if a < 0.
 
     Parameters
     ----------

@@ -31,7 +31,7 @@ class WeylTest:
     trace : array of shape (m,)
         The trace of the Hessian.
     rounding : array of shape (m,)
-        What rounding can have done to slope - rising and slope - falling; infinite at a cusp.
+        A bound on the rounding errors of slope - rising and slope - falling; infinite at a cusp.
 
     Examples
     --------

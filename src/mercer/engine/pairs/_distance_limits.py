@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from functools import lru_cache
 
 import numpy as np
@@ -117,18 +118,18 @@ def useful_cutoff(
     order: int,
     tolerance: float,
     n_queries: int = 0,
-    corners: Array | None = None,
+    corners: Callable[[], Array] | None = None,
 ) -> float:
     """The squared distance beyond which terms are left out; infinity if that is not worth while.
 
     It is where enough blocks of points, sorted in space, are out of each other's reach. `n_queries`
-    is the number of queries in all, if there will be more than these; `corners` are those of the
-    box of X, if known.
+    is the number of queries in all, if there will be more than these; `corners` returns those of
+    the box of X, if they are kept.
     """
     pairs = float(len(X)) * max(len(Y), n_queries)
     if X.shape[1] > _SORTED_DIMENSIONS or pairs < _PAIRS:
         return np.inf
-    largest = extent2(X if corners is None else corners, Y)
+    largest = extent2(X if corners is None else corners(), Y)
     if largest == 0.0:
         return np.inf
     cutoff = reach(program, order, tolerance, rounded_up(largest))

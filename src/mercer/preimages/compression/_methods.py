@@ -13,6 +13,7 @@ from mercer._array import Array, is_sparse, positive, positive_int
 from mercer._progress import Callback, report
 from mercer.engine import n_rows
 from mercer.exceptions import InputError
+from mercer.kernels._parameters import checked
 from mercer.preimages.compression._refinement import refine_points
 from mercer.preimages.compression._target import DEPENDENT, Target
 
@@ -66,12 +67,13 @@ class Compressor(ABC):
 
 
 @dataclass(frozen=True)
+@checked(max_iter=positive_int)
 class Greedy(Compressor):
-    """Pre-images of what is left: points are added one by one, and moved to where they serve best.
+    """Pre-images of the residual: points are added one by one, and moved to lower the error.
 
-    With r = psi - P psi what the points so far leave, the next one starts at the point x of psi
-    that lowers the error most, argmax_x sum_l r_l(x)^2 / |k(x, .) - P k(x, .)|^2, and climbs from
-    there. Then all points climb together: |P_z psi|^2 is maximised over all points z at once,
+    With the residual r = psi - P psi of the points so far, the next one starts at the point x of
+    psi that lowers the error most, argmax_x sum_l r_l(x)^2 / |k(x, .) - P k(x, .)|^2, and climbs
+    from there. Then all points climb together: |P_z psi|^2 is maximised over all points z at once,
     coefficients eliminated (variable projection), by L-BFGS. The error never grows with the number
     of points. Needs derivatives and vectors.
 
@@ -98,9 +100,6 @@ class Greedy(Compressor):
     """
 
     max_iter: int = 20
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "max_iter", positive_int(self.max_iter, "max_iter"))
 
     def choose(self, task: Task) -> ChosenPoints:
         target = task.target
@@ -130,6 +129,7 @@ class Greedy(Compressor):
 
 
 @dataclass(frozen=True)
+@checked(pool=positive)
 class Pruning(Compressor):
     """Points of the element itself, chosen forwards and then pruned backwards.
 
@@ -163,7 +163,6 @@ class Pruning(Compressor):
     pool: float = 2.0
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "pool", positive(self.pool, "pool"))
         if self.pool < 1.0:
             raise InputError(f"pool must be >= 1, got {self.pool!r}")
 

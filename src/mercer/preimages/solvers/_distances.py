@@ -12,6 +12,7 @@ from mercer._threads import map_threads
 from mercer.engine import Expr, apply_all, pieces, profile_at
 from mercer.exceptions import InputError
 from mercer.kernels import Definiteness, Kernel
+from mercer.kernels._parameters import checked
 from mercer.preimages._problem import Problem
 from mercer.preimages._solver import Solver, SolverResult
 from mercer.preimages.solvers._closed_form import dense_points
@@ -22,15 +23,16 @@ _EPS = float(np.finfo(np.float64).eps)
 
 
 @dataclass(frozen=True)
+@checked(tol=positive)
 class Distances(Solver):
     """The point whose distances to the points of psi are those of psi in feature space.
 
     For a radial kernel k(x, y) = p(|x - y|^2), the feature of x is as far from the features of the
-    points as psi is exactly if
+    points as psi is if and only if
 
         p(|x - x_i|^2) = psi(x_i) + (p(0) - |psi|^2) / 2   for every i.
 
-    The squared distances d_i^2 that solve this are read off the profile, and x from them by
+    The squared distances d_i^2 that solve this come from inverting the profile, and x from them by
     classical multidimensional scaling: with the mean m of the points, the decomposition W S V' of
     the centred points (as rows) and d0_i = |x_i - m|,
 
@@ -75,7 +77,6 @@ class Distances(Solver):
     def __post_init__(self) -> None:
         if self.neighbors is not None:
             object.__setattr__(self, "neighbors", positive_int(self.neighbors, "neighbors"))
-        object.__setattr__(self, "tol", positive(self.tol, "tol"))
 
     def solve(self, problem: Problem, start: Any) -> SolverResult:
         psi = problem.psi

@@ -95,10 +95,14 @@ class LinearInverse(Solver):
         C = as_points(coordinates, "coordinates")
         if C.shape[1] != len(self.slopes):
             raise InputError(f"coordinates must have {len(self.slopes)} columns, got {C.shape[1]}")
+        return self.points_of(C)
+
+    def points_of(self, C: Array) -> Array:
+        """`predict` for coordinates that were computed, so that they need no check."""
         return np.asarray(self.mean + C @ self.slopes)
 
     def solve(self, problem: Problem, start: Any) -> SolverResult:
-        return _solved(self.plane, self.predict, self.mean.size, problem)
+        return _solved(self.plane, self.points_of, self.mean.size, problem)
 
 
 @dataclass(frozen=True)
@@ -122,8 +126,9 @@ class LearnedMap:
         Added to the diagonal of L (so it belongs to a sum of squares, not to a mean). None takes
         the one with the smallest leave-one-out error on a logarithmic grid: with
         G = (L + penalty I)^-1 and g = G1, the error at a point left out is
-        w_i / (G_ii - g_i^2 / 1'G1). Noise of the training data that coordinates can tell comes
-        back; a larger penalty, fewer coordinates or clean training points remove it.
+        w_i / (G_ii - g_i^2 / 1'G1). Noise in the training data that
+        the coordinates reflect comes back in the pre-images; a larger penalty, fewer coordinates or
+        clean training points remove it.
 
     References
     ----------
