@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy.sparse import csr_array
-from sklearn.datasets import load_digits
+from sklearn.datasets import load_digits, load_wine
 from sklearn.ensemble import IsolationForest
 from sklearn.metrics import roc_auc_score
 from sklearn.pipeline import make_pipeline
@@ -232,6 +232,18 @@ def test_better_than_the_peers_on_a_ring_and_on_digits(rng):
         ]
         assert auc[0] > 0.9  # found: 1.00 and 0.93
         assert auc[0] > max(auc[1:])
+
+
+@pytest.mark.parametrize(("load", "size"), [(load_digits, 120), (load_wine, 40)])
+def test_the_penalty_hardly_matters(load, size):
+    X, y = load(return_X_y=True)
+    train, rest = X[y == 1][:size], np.vstack([X[y == 1][size:], X[y != 1]])
+    inlier = np.arange(len(rest)) < (y == 1).sum() - size
+    areas = [
+        roc_auc_score(inlier, KernelNovelty(penalty=a).fit(train).score_samples(rest))
+        for a in (1e-8, 1e-4, 1e-2, 0.1, 0.3)
+    ]
+    assert np.ptp(areas) < 0.01
 
 
 # --- scikit-learn's contract, and hard inputs -----------------------------------------------------
