@@ -409,6 +409,8 @@ def test_distance_and_objective_of_kernels_of_several_distances(kernel, rng):
 @pytest.mark.parametrize("kernel", [mc.Gaussian(1.0), mc.Matern(1.5), mc.Laplace(1.0)], ids=repr)
 def test_the_scale_of_the_element_does_not_matter(kernel, solver, s):
     """Minimisers of -psi do not depend on it; nothing overflows, and no warning is given."""
+    if kernel == mc.Laplace(1.0) and solver == mc.GradientDescent():
+        pytest.skip("its gradient is not Lipschitz")
     X = [[0.0, 0.1], [1.0, 0.0], [0.2, -1.0]]
     a = np.array([1.0, -0.5, 0.4])
     one, other = (mc.preimage(mc.Element(kernel, X, t * a), solver) for t in (1.0, s))

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from mercer import engine
-from mercer._array import Array, check_flag, is_sparse, positive_int
+from mercer._array import Array, check_flag, instance, is_sparse, positive_int
 from mercer._progress import Callback, check_callback
 from mercer._status import Status
 from mercer.engine import n_columns, pieces
@@ -160,8 +160,7 @@ def preimage(
 
 def _as_problem(psi: Any, objective: Any, region: Any, fixed: Any) -> Problem:
     """Check what the user gave; all elements as one batch, in float64."""
-    if not isinstance(psi, Element):
-        raise InputError(f"psi must be an Element, got {type(psi).__name__}")
+    instance(psi, Element, "psi")
     objective = Nearest() if objective is None else objective
     if not isinstance(objective, Objective):
         raise InputError("objective must be Nearest(), Collinear() or Projected(plane)")

@@ -16,6 +16,7 @@ import numpy as np
 from mercer._array import Array, positive, positive_int
 from mercer._progress import Callback
 from mercer._status import Status
+from mercer.kernels._parameters import checked
 from mercer.preimages._driver import Search, State, Stop, Walk, row_norms, row_products, walk
 from mercer.preimages._problem import Problem
 from mercer.preimages._result import History
@@ -97,6 +98,7 @@ class SolverResult:
 
 
 @dataclass(frozen=True)
+@checked(tol=positive, max_iter=positive_int)
 class IterativeSolver(Solver):
     """Settings that iterative solvers share; `FixedPoint` describes them."""
 
@@ -106,10 +108,6 @@ class IterativeSolver(Solver):
     needs_start = True
     order = 1  # derivatives that `direction` needs
     guarded = True  # is a step taken only if the objective falls?
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "tol", positive(self.tol, "tol"))
-        object.__setattr__(self, "max_iter", positive_int(self.max_iter, "max_iter"))
 
     def memory(self, problem: Problem, rows: int) -> Any:
         """What the solver keeps between iterations, for this many rows; None if nothing."""
@@ -194,6 +192,7 @@ class _Descent(Search):
             direction[peaks] = _off_peaks(self.problem, state[peaks])
         new, moved = self._line_search(state, rows, direction)
         new = self._snap(new, rows)
+        moved &= np.any(new.points != state.points, axis=1)  # not back to the point it came from
         self.solver.learn(self.memory, moved, state, new)
         self.kinks += self.rule.jumps(state, new, self.owners[rows])
         self.stuck = (self.failed & ~moved) | (self.kinks >= _KINKS)

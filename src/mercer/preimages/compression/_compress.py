@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from mercer import engine
-from mercer._array import Array, frozen, is_sparse, non_negative, positive_int
+from mercer._array import Array, frozen, instance, is_sparse, non_negative, positive_int
 from mercer._progress import Callback, check_callback
 from mercer._random import as_generator
 from mercer._status import Status
@@ -132,8 +132,7 @@ def compress(
     >>> small.status.name, len(small.element.points) < 20
     ('CONVERGED', True)
     """
-    if not isinstance(psi, Element):
-        raise InputError(f"psi must be an Element, got {type(psi).__name__}")
+    instance(psi, Element, "psi")
     check_callback(callback)
     most = positive_int(n_points, "n_points")
     level = 0.0 if tol is None else min(non_negative(tol, "tol"), 1.0)  # 1 is the error of zero

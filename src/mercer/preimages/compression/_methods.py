@@ -13,6 +13,7 @@ from mercer._array import Array, is_sparse, positive, positive_int
 from mercer._progress import Callback, report
 from mercer.engine import n_rows
 from mercer.exceptions import InputError
+from mercer.kernels._parameters import checked
 from mercer.preimages.compression._refinement import refine_points
 from mercer.preimages.compression._target import DEPENDENT, Target
 
@@ -66,6 +67,7 @@ class Compressor(ABC):
 
 
 @dataclass(frozen=True)
+@checked(max_iter=positive_int)
 class Greedy(Compressor):
     """Pre-images of the residual: points are added one by one, and moved to lower the error.
 
@@ -99,9 +101,6 @@ class Greedy(Compressor):
 
     max_iter: int = 20
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "max_iter", positive_int(self.max_iter, "max_iter"))
-
     def choose(self, task: Task) -> ChosenPoints:
         target = task.target
         engine.require_derivatives(target.program)
@@ -130,6 +129,7 @@ class Greedy(Compressor):
 
 
 @dataclass(frozen=True)
+@checked(pool=positive)
 class Pruning(Compressor):
     """Points of the element itself, chosen forwards and then pruned backwards.
 
@@ -163,7 +163,6 @@ class Pruning(Compressor):
     pool: float = 2.0
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "pool", positive(self.pool, "pool"))
         if self.pool < 1.0:
             raise InputError(f"pool must be >= 1, got {self.pool!r}")
 

@@ -11,6 +11,7 @@ from mercer._array import Array, is_sparse, non_negative, positive
 from mercer._threads import single_threaded_blas
 from mercer.exceptions import InputError
 from mercer.kernels import Kernel
+from mercer.kernels._parameters import checked
 from mercer.linalg._dense import all_pairs
 from mercer.preimages._problem import Problem
 from mercer.preimages._solver import Solver, SolverResult
@@ -21,6 +22,7 @@ _NEGATIVE = 1e-8  # an eigenvalue below minus this share of the largest is not r
 
 
 @dataclass(frozen=True)
+@checked(penalty=non_negative, tol=positive)
 class ClosedForm(Solver):
     """x = X^+ (P - penalty K^+) g: the pre-image by a linear map of the coefficients.
 
@@ -65,10 +67,6 @@ class ClosedForm(Solver):
     penalty: float = 0.0
     positive_part: bool = False
     tol: float = 1e-12
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "penalty", non_negative(self.penalty, "penalty"))
-        object.__setattr__(self, "tol", positive(self.tol, "tol"))
 
     def solve(self, problem: Problem, start: Any) -> SolverResult:
         """x_j = M g_j for every element, by one product."""

@@ -12,6 +12,7 @@ from mercer._threads import map_threads
 from mercer.engine import Expr, apply_all, pieces, profile_at
 from mercer.exceptions import InputError
 from mercer.kernels import Definiteness, Kernel
+from mercer.kernels._parameters import checked
 from mercer.preimages._problem import Problem
 from mercer.preimages._solver import Solver, SolverResult
 from mercer.preimages.solvers._closed_form import dense_points
@@ -22,6 +23,7 @@ _EPS = float(np.finfo(np.float64).eps)
 
 
 @dataclass(frozen=True)
+@checked(tol=positive)
 class Distances(Solver):
     """The point whose distances to the points of psi are those of psi in feature space.
 
@@ -75,7 +77,6 @@ class Distances(Solver):
     def __post_init__(self) -> None:
         if self.neighbors is not None:
             object.__setattr__(self, "neighbors", positive_int(self.neighbors, "neighbors"))
-        object.__setattr__(self, "tol", positive(self.tol, "tol"))
 
     def solve(self, problem: Problem, start: Any) -> SolverResult:
         psi = problem.psi

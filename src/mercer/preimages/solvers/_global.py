@@ -12,6 +12,7 @@ from mercer._status import Status
 from mercer.engine import Distance, Dot, Norm, as_float64, n_columns
 from mercer.exceptions import InputError
 from mercer.kernels import Definiteness
+from mercer.kernels._parameters import checked
 from mercer.preimages._constraint import Box, as_constraint
 from mercer.preimages._objective import Collinear, Nearest
 from mercer.preimages._problem import Problem
@@ -23,6 +24,7 @@ _MAX_AXES = 3
 
 
 @dataclass(frozen=True)
+@checked(gap=positive, max_boxes=positive_int)
 class Global(Solver):
     """Find a global optimum and prove it, in at most three free coordinates.
 
@@ -74,10 +76,6 @@ class Global(Solver):
 
     gap: float = 1e-6
     max_boxes: int = 500_000
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "gap", positive(self.gap, "gap"))
-        object.__setattr__(self, "max_boxes", positive_int(self.max_boxes, "max_boxes"))
 
     def solve(self, problem: Problem, start: Any = None) -> SolverResult:
         """Each element on its own; starts are not needed, and are offered as candidates."""
