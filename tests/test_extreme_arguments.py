@@ -124,7 +124,7 @@ def test_sparse_points_in_all_diagnostics():
 
 
 @pytest.mark.parametrize("scales", [[30.0, 1.0], [1.0, 1.0]])
-@pytest.mark.parametrize("solver", [mc.Newton(), mc.LBFGS(), mc.GradientDescent()], ids=repr)
+@pytest.mark.parametrize("solver", [mc.Newton(), mc.LBFGS()], ids=repr)
 def test_a_search_does_not_return_to_the_same_cusp_for_ever(solver, scales):
     Z = np.random.default_rng(0).normal(size=(30, 2))
     psi = mc.Element(mc.Laplace(30.0).transform(mc.Scales(scales)), Z, np.ones(30))
