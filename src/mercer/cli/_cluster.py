@@ -110,6 +110,8 @@ def cluster(
 def _check_plot(run: Run, plot: Output) -> None:
     if find_spec("matplotlib") is None:
         raise UsageError("plots need matplotlib: pip install 'mercer[plot]'")
+    if plot.is_pipe:
+        raise UsageError("--plot needs a file, not standard output")
     plot.check_file(_PLOTS, "plots")
     plot.check([one.path for one in run.inputs])
     if plot.path.resolve() == run.output.path.resolve():
