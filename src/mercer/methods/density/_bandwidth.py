@@ -164,12 +164,17 @@ def _counted_rows(kernel: Kernel, X: Any, weights: Any) -> tuple[Array, Array]:
             f"{int(used.sum())}); give it as a number"
         )
     w = np.bincount(group, raw[used].astype(np.float64), len(rows))
+    check_counts(w)
+    return rows, w
+
+
+def check_counts(w: Array) -> None:
+    """Raise unless weights can be numbers of rows."""
     if not w.sum() > 1.0:
         raise InputError(
             f"weights are numbers of rows here, so their sum must be > 1, got {float(w.sum())!r}; "
             "multiply them by the number of rows they represent"
         )
-    return rows, w
 
 
 def _most_likely(kernel: Kernel, X: Array, w: Array) -> float:
