@@ -1,5 +1,6 @@
 """Pictures of modes, by what is in them: marks, colours, regions, words."""
 
+import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 from matplotlib.colors import to_hex
@@ -27,7 +28,7 @@ def words(axis):
 def test_points_have_the_colour_of_their_mode(rng):
     X = blobs(rng)
     density, found = found_in(X)
-    axis = plot_modes(found, X, density=density).axes[0]
+    axis = plot_modes(found, X, density=density)
     assert axis.get_title() == "3 modes"
     drawn = {to_hex(line.get_color()).upper(): line.get_xydata() for line in axis.lines[1:4]}
     for k in range(3):
@@ -41,15 +42,15 @@ def test_points_have_the_colour_of_their_mode(rng):
 def test_an_estimator_can_be_drawn_and_outliers_are_grey(rng):
     X = np.vstack([blobs(rng), [[20.0, 20.0]]])
     model = mc.MeanShift(bandwidth=1.2, min_cluster_size=2).fit(X)
-    figure = plot_modes(model, X)
-    assert figure.axes[0].get_title() == "3 modes, 1 point without"
-    np.testing.assert_array_equal(figure.axes[0].lines[0].get_xydata(), [[20.0, 20.0]])
+    axis = plot_modes(model, X)
+    assert axis.get_title() == "3 modes, 1 point without"
+    np.testing.assert_array_equal(axis.lines[0].get_xydata(), [[20.0, 20.0]])
 
 
 def test_many_modes_are_not_numbered_and_markers_tell_them_apart(rng):
     X = 10.0 * np.stack(np.meshgrid(np.arange(6.0), np.arange(5.0)), axis=-1).reshape(-1, 2)
     _, found = found_in(X)
-    axis = plot_modes(found, X).axes[0]
+    axis = plot_modes(found, X)
     assert words(axis) == []
     styles = {(to_hex(line.get_color()), line.get_marker()) for line in axis.lines[1:31]}
     assert len(styles) == 30
@@ -59,7 +60,7 @@ def test_many_modes_are_not_numbered_and_markers_tell_them_apart(rng):
 def test_on_the_line(with_density, rng):
     x = np.concatenate([rng.normal(0.0, 1.0, (20, 1)), rng.normal(8.0, 1.0, (10, 1))])
     density, found = found_in(x)
-    axis = plot_modes(found, x, density=density if with_density else None, names=["age"]).axes[0]
+    axis = plot_modes(found, x, density=density if with_density else None, names=["age"])
     assert axis.get_xlabel() == "age"
     tops = [line.get_xydata()[0] for line in axis.lines if len(line.get_xdata()) == 1]
     np.testing.assert_allclose(tops, np.column_stack([found.points[:, 0], found.density]))
@@ -73,7 +74,7 @@ def test_on_the_line(with_density, rng):
 def test_two_columns_of_more(rng):
     X = rng.normal(size=(20, 4))
     _, found = found_in(X, 5.0)
-    axis = plot_modes(found, X, columns=(3, 1), names=list("abcd")).axes[0]
+    axis = plot_modes(found, X, columns=(3, 1), names=list("abcd"))
     assert (axis.get_xlabel(), axis.get_ylabel()) == ("d", "b")
     np.testing.assert_array_equal(axis.lines[1].get_xydata(), X[:, [3, 1]])
 
@@ -81,7 +82,7 @@ def test_two_columns_of_more(rng):
 def test_contours_turn_with_the_columns(rng):
     X = blobs(rng)
     density, found = found_in(X)
-    axis = plot_modes(found, X, density=density, columns=(1, 0)).axes[0]
+    axis = plot_modes(found, X, density=density, columns=(1, 0))
     lines = axis.collections[0]
     half = list(lines.levels / lines.levels[-1]).index(pytest.approx(0.5 / 0.95))
     on_it = density(lines.get_paths()[half].vertices[:, ::-1])
@@ -91,7 +92,7 @@ def test_contours_turn_with_the_columns(rng):
 def test_basins_are_coloured_as_mean_shift_says(rng):
     X = blobs(rng)
     density, found = found_in(X)
-    axis = plot_basins(density, resolution=24).axes[0]
+    axis = plot_basins(density, resolution=24)
     assert axis.get_title() == "3 modes and their basins"
     image = axis.images[0]
     pixels, (left, right, low, high) = image.get_array(), image.get_extent()
@@ -106,14 +107,14 @@ def test_basins_are_coloured_as_mean_shift_says(rng):
 
 def test_where_a_window_reaches_nobody_is_white():
     density = mc.mean_embedding(mc.Epanechnikov(1.0), [[0.0, 0.0], [5.0, 5.0]])
-    pixels = plot_basins(density, resolution=20).axes[0].images[0].get_array()
+    pixels = plot_basins(density, resolution=20).images[0].get_array()
     assert (pixels[0, -1] == 1.0).all()
     assert (pixels[1, 1] < 1.0).any()
 
 
 def test_a_part_of_the_plane_and_a_density_of_groups():
     f = mc.methods.adaptive_density(mc.Gaussian(1.0), [[0.0, 0.0], [1.0, 0.5], [5.0, 5.0]])
-    axis = plot_basins(f, (-1.0, -1.0), (2.0, 3.0), resolution=10, names=["u", "v"]).axes[0]
+    axis = plot_basins(f, low=(-1.0, -1.0), high=(2.0, 3.0), resolution=10, names=["u", "v"])
     assert axis.get_xlim() == (-1.0, 2.0)
     assert axis.get_ylim() == (-1.0, 3.0)
     assert axis.get_ylabel() == "v"
@@ -131,8 +132,7 @@ def test_touching_basins_differ_in_colour(rng):
 
 def test_scale_space_marks_the_plateau():
     space = ScaleSpace(np.array([1.0, 2.0, 4.0, 8.0, 16.0]), np.array([7, 3, 3, 3, 1]))
-    figure = plot_scale_space(space)
-    axis = figure.axes[0]
+    axis = plot_scale_space(space)
     assert axis.get_title() == "3 modes from 1.414 to 11.31; in the middle 4"
     assert axis.get_xscale() == axis.get_yscale() == "log"
     assert axis.lines[0].get_xdata()[0] == pytest.approx(4.0)
@@ -140,7 +140,7 @@ def test_scale_space_marks_the_plateau():
     box = axis.patches[0].get_extents().transformed(axis.transData.inverted())
     np.testing.assert_allclose([box.x0, box.x1], [2**0.5, 8 * 2**0.5], rtol=1e-6)
     assert [t.get_text() for t in axis.get_yticklabels()] == ["1", "2", "3", "4", "5", "7"]
-    figure.canvas.draw()
+    axis.figure.canvas.draw()
 
 
 def test_given_axes_are_drawn_on(rng):
@@ -148,10 +148,12 @@ def test_given_axes_are_drawn_on(rng):
     first, second, third = own.subplots(1, 3)
     X = blobs(rng)
     density, found = found_in(X)
-    assert plot_modes(found, X, axes=first) is own
-    assert plot_basins(density, resolution=5, axes=second) is own
+    assert plot_modes(found, X, ax=first) is first
+    assert plot_basins(density, resolution=5, ax=second) is second
     space = ScaleSpace(np.array([1.0, 2.0]), np.array([2, 1]))
-    assert plot_scale_space(space, axes=third) is own
+    assert plot_scale_space(space, ax=third) is third
+    assert own.axes == [first, second, third]
+    assert plt.get_fignums() == []
 
 
 LINE = mc.mean_embedding(mc.Gaussian(1.0), [[0.0], [1.0]])
@@ -169,11 +171,11 @@ PLANE = mc.mean_embedding(mc.Gaussian(1.0), [[0.0, 0.0], [1.0, 0.0]])
         (lambda: plot_modes(mc.mean_shift(PLANE), PLANE.points, columns=(0, 0.5)), "two different"),
         (lambda: plot_modes(mc.mean_shift(PLANE), PLANE.points, density=3), "density must be"),
         (lambda: plot_basins(None), "density must be an Element"),
-        (lambda: plot_basins(PLANE, "a"), "low must"),
+        (lambda: plot_basins(PLANE, low="a"), "low must"),
         (lambda: plot_scale_space(PLANE), "result of scale_space"),
         (lambda: plot_basins(LINE), "two dimensions"),
-        (lambda: plot_basins(PLANE, (0.0, 0.0), (0.0, 1.0)), "low < high"),
-        (lambda: plot_basins(PLANE, axes=Figure().subplots(1, 2)), "1 matplotlib axes"),
+        (lambda: plot_basins(PLANE, low=(0.0, 0.0), high=(0.0, 1.0)), "low < high"),
+        (lambda: plot_basins(PLANE, ax=Figure().subplots(1, 2)), "1 matplotlib axes"),
     ],
 )
 def test_refusals_say_what_to_do(call, message):

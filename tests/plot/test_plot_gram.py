@@ -10,8 +10,8 @@ from mercer.plot import plot_gram
 WORDS = ["banana", "bandana", "ananas", "husky"]
 
 
-def titles(figure):
-    return [axis.get_title() for axis in figure.axes]
+def titles(axes):
+    return [axis.get_title() for axis in axes]
 
 
 def eigenvalues(axis, label):
@@ -29,9 +29,9 @@ def cells(axis):
 
 
 def test_gram_matrix_with_its_values():
-    figure = plot_gram(mc.Spectrum(2), WORDS)
-    left, right = figure.axes
-    assert titles(figure) == ["k(xᵢ, xⱼ)", "eigenvalues"]
+    axes = plot_gram(mc.Spectrum(2), WORDS)
+    left, right = axes
+    assert titles(axes) == ["k(xᵢ, xⱼ)", "eigenvalues"]
     assert names(left) == WORDS
     K = mc.Spectrum(2)(WORDS)
     np.testing.assert_array_equal(left.images[0].get_array(), K)
@@ -39,7 +39,7 @@ def test_gram_matrix_with_its_values():
     np.testing.assert_allclose(
         eigenvalues(right, "positive"), np.linalg.eigvalsh(K)[::-1] / 4, rtol=1e-10
     )
-    figure.canvas.draw()
+    axes[0].figure.canvas.draw()
 
 
 @pytest.mark.parametrize(
@@ -55,22 +55,22 @@ def test_gram_matrix_with_its_values():
     ids=lambda v: type(v).__name__,
 )
 def test_points_that_read_short_are_their_own_names(kernel, points, expected):
-    figure = plot_gram(kernel, points)
-    assert names(figure.axes[0]) == expected
-    figure.canvas.draw()
+    axes = plot_gram(kernel, points)
+    assert names(axes[0]) == expected
+    axes[0].figure.canvas.draw()
 
 
 def test_many_or_long_points_are_counted_unless_named(rng):
     many = rng.normal(size=(30, 2))
-    figure = plot_gram(mc.Gaussian(), many)
-    assert cells(figure.axes[0]) == []
-    assert len(figure.axes) == 3  # with a colour bar
+    axes = plot_gram(mc.Gaussian(), many)
+    assert cells(axes[0]) == []
+    assert len(axes[0].figure.axes) == 3  # with a colour bar
     labels = [f"point {i}" for i in range(30)]
-    left = plot_gram(mc.Gaussian(), many, labels=labels).axes[0]
+    left = plot_gram(mc.Gaussian(), many, labels=labels)[0]
     assert names(left) == labels
     assert left.get_xticks().size == 0
     long = ["a very long text indeed, longer than a name", "another"]
-    left = plot_gram(mc.Spectrum(2), long).axes[0]
+    left = plot_gram(mc.Spectrum(2), long)[0]
     assert not any(text in long for text in names(left))
 
 
@@ -78,36 +78,37 @@ def test_rows_of_a_table_have_the_names_that_are_given():
     pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame({"age": [1.0, 2.0, 4.0], "city": ["Bonn", "Rome", "Bonn"]})
     kernel = mc.kernels.Table({"age": mc.Gaussian(1.0), "city": mc.kernels.Hamming(1.0)})
-    figure = plot_gram(kernel, frame, labels=frame.city)
-    assert names(figure.axes[0]) == ["Bonn", "Rome", "Bonn"]
-    plot_gram(kernel, frame).canvas.draw()
+    axes = plot_gram(kernel, frame, labels=frame.city)
+    assert names(axes[0]) == ["Bonn", "Rome", "Bonn"]
+    plot_gram(kernel, frame)[0].figure.canvas.draw()
 
 
 def test_negative_values_have_another_colour_and_zero_is_white():
     K = np.array([[0.0, -1.0], [-1.0, 0.5]])
-    image = plot_gram(mc.Precomputed(K), [0, 1]).axes[0].images[0]
+    image = plot_gram(mc.Precomputed(K), [0, 1])[0].images[0]
     zero, negative, positive = (image.cmap(image.norm(v)) for v in (0.0, -1.0, 0.5))
     assert min(zero[:3]) > 0.95
     assert negative[0] > negative[2]
     assert positive[2] > positive[0]
-    assert cells(plot_gram(mc.Precomputed(K), [0, 1]).axes[0]) == ["0.00", "-1.00", "-1.00", "0.50"]
+    assert cells(plot_gram(mc.Precomputed(K), [0, 1])[0]) == ["0.00", "-1.00", "-1.00", "0.50"]
 
 
 def test_an_indefinite_matrix_shows_its_negative_eigenvalue():
-    figure = plot_gram(mc.kernels.Uniform(1.0), [[0.0], [0.8], [1.6]])
-    assert figure.get_suptitle().endswith("not positive definite")
-    assert eigenvalues(figure.axes[1], "negative").size == 1
+    axes = plot_gram(mc.kernels.Uniform(1.0), [[0.0], [0.8], [1.6]])
+    assert axes[0].figure.get_suptitle().endswith("not positive definite")
+    assert eigenvalues(axes[1], "negative").size == 1
 
 
 def test_a_matrix_of_zeros_can_be_drawn():
-    plot_gram(mc.Spectrum(3), ["a", "b"]).canvas.draw()
+    plot_gram(mc.Spectrum(3), ["a", "b"])[0].figure.canvas.draw()
 
 
 def test_given_axes_are_drawn_on():
     own = Figure()
     axes = own.subplots(2, 1)
-    assert plot_gram(mc.Spectrum(2), WORDS, axes=axes) is own
-    assert titles(own) == ["k(xᵢ, xⱼ)", "eigenvalues"]
+    drawn = plot_gram(mc.Spectrum(2), WORDS, ax=axes)
+    assert list(drawn) == list(axes) == own.axes
+    assert titles(drawn) == ["k(xᵢ, xⱼ)", "eigenvalues"]
     assert own.get_suptitle() == ""
 
 
@@ -118,7 +119,7 @@ def test_given_axes_are_drawn_on():
         (lambda: plot_gram(mc.Spectrum(2), "banana"), r"list of points"),
         (lambda: plot_gram(mc.Spectrum(2), WORDS, labels=["a"]), r"list of 4 names.*1 of them"),
         (lambda: plot_gram(mc.Spectrum(2), WORDS, labels="abcd"), r"list of 4 names.*one string"),
-        (lambda: plot_gram(mc.Spectrum(2), WORDS, axes=Figure().subplots()), r"2 matplotlib axes"),
+        (lambda: plot_gram(mc.Spectrum(2), WORDS, ax=Figure().subplots()), r"2 matplotlib axes"),
     ],
 )
 def test_refusals_say_what_to_do(call, message):

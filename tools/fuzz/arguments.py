@@ -130,7 +130,7 @@ BY_NAME = {
     "plane": Draw.subspace,
     "random_state": lambda draw: draw.random.choice(["0", "0", "0", "None", "-1", "'x'", "1.5"]),
     "callback": lambda draw: draw.random.choice(["None", "None", "lambda step: True", "3"]),
-    "axes|names|history|n_jobs|filter": lambda _: "None",
+    "ax|names|history|n_jobs|filter": lambda _: "None",
     "solver|inverse": lambda draw: draw.random.choice(SOLVERS),
     "region": lambda draw: f"mercer.Box({draw.number()}, {draw.number()})",
     "image": lambda draw: f"np.random.default_rng(0).random(({draw.count()}, 6, 3))",

@@ -127,14 +127,18 @@ def _check_columns(train: Data) -> None:
 
 
 def _draw(run: Run, plot: Output, data: Data, found: Any, density: Any) -> None:
+    from matplotlib.figure import Figure
+
     from mercer.plot import plot_modes
 
     with run.progress.waiting("drawing"), plot.file() as path:
         d = data.values.shape[1]
         names = data.names or [f"pixel {j}" for j in range(d)]
-        figure = plot_modes(found, data.values, density=density if d <= 2 else None, names=names)
+        figure = Figure(figsize=(4.6, 2.8 if d == 1 else 3.9), layout="constrained")  # no pyplot
+        axis = figure.subplots()
+        plot_modes(found, data.values, density=density if d <= 2 else None, names=names, ax=axis)
         if d == 1:
-            figure.axes[0].set_yticks([])  # the density is known up to a factor
+            axis.set_yticks([])  # the density is known up to a factor
         figure.savefig(path, dpi=150)
 
 

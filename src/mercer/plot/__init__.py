@@ -1,7 +1,9 @@
 """Plots of kernels, Gram matrices, modes and basins; needs matplotlib (extra `plot`).
 
-Each function returns a matplotlib Figure: that of the `axes` it is given, or a new one, which
-pyplot does not manage.
+The first argument is what to draw, the second (if any) the points. Each function draws on the axes
+`ax`, or on those of a new figure of pyplot, so `plt.show()` shows it, and returns the axes: one, or
+an array of them for plots with several panels. Axes are labelled with the names of columns where a
+data frame or a fitted model has them.
 """
 
 from mercer.plot._gram import plot_gram

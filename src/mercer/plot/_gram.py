@@ -19,7 +19,7 @@ _BELOW = 12  # up to this many points, columns have names, too
 _LONGEST = 22  # characters of a point that serves as its own name
 
 
-def plot_gram(kernel: Kernel, points: Any, labels: Any = None, *, axes: Any = None) -> Any:
+def plot_gram(kernel: Kernel, points: Any, *, labels: Any = None, ax: Any = None) -> Any:
     """Draw the Gram matrix of a kernel on some points, and its eigenvalues.
 
     It suits all kinds of points, such as strings, sets, labels or rows of a table. The left panel
@@ -34,14 +34,18 @@ def plot_gram(kernel: Kernel, points: Any, labels: Any = None, *, axes: Any = No
     labels : sequence of str, optional
         Names of the points, one per row. By default up to twelve points whose text is short are
         named by it; others are numbered from 0.
-    axes : two matplotlib axes, optional
+    ax : two matplotlib Axes, optional
+
+    Returns
+    -------
+    array of two Axes
 
     Examples
     --------
     >>> import mercer as mc
     >>> from mercer.plot import plot_gram
-    >>> figure = plot_gram(mc.Spectrum(2), ["banana", "ananas", "bandana"])
-    >>> [label.get_text() for label in figure.axes[0].get_yticklabels()]
+    >>> left, right = plot_gram(mc.Spectrum(2), ["banana", "ananas", "bandana"])
+    >>> [label.get_text() for label in left.get_yticklabels()]
     ['banana', 'ananas', 'bandana']
     """
     check_kernel(kernel)
@@ -52,11 +56,11 @@ def plot_gram(kernel: Kernel, points: Any, labels: Any = None, *, axes: Any = No
     names = _default_names(points, n) if labels is None else as_names(labels, n, "labels")
     K = np.asarray(kernel(points), dtype=np.float64)
     height = float(np.clip(1.3 + 0.32 * n, 2.6, 4.4))
-    left, right = panels(axes, (7.4, height), (1.6, 1.0), kernel_title(kernel))
-    _draw_matrix(left, K, names)
+    drawn = panels(ax, (7.4, height), (1.6, 1.0), kernel_title(kernel))
+    _draw_matrix(drawn[0], K, names)
     with single_threaded_blas():
-        draw_eigenvalues(right, K)
-    return left.figure
+        draw_eigenvalues(drawn[1], K)
+    return drawn
 
 
 def _default_names(points: Any, n: int) -> list[str] | None:

@@ -34,7 +34,7 @@ _FLOOR = 1e-5  # of the largest density; smaller values are not shown
 
 
 def plot_kernel(
-    kernel: Kernel, x: Any = None, *, n_samples: int = 4, random_state: Any = 0, axes: Any = None
+    kernel: Kernel, x: Any = None, *, n_samples: int = 4, random_state: Any = 0, ax: Any = None
 ) -> Any:
     """Plot a kernel of one variable in three panels.
 
@@ -59,14 +59,17 @@ def plot_kernel(
         The number of random functions.
     random_state : int, Generator, RandomState or None, default=0
         For the random functions.
-    axes : three matplotlib axes, optional
+    ax : three matplotlib Axes, optional
+
+    Returns
+    -------
+    array of three Axes
 
     Examples
     --------
     >>> import mercer as mc
     >>> from mercer.plot import plot_kernel
-    >>> figure = plot_kernel(mc.Matern(1.5, 0.5))
-    >>> [axis.get_title() for axis in figure.axes]
+    >>> [axis.get_title() for axis in plot_kernel(mc.Matern(1.5, 0.5))]
     ['k(x₀, x)', 'spectral density', 'functions']
     """
     n_samples, rng = positive_int(n_samples, "n_samples"), as_generator(random_state)
@@ -77,12 +80,13 @@ def plot_kernel(
             "plot_gram(kernel, points)"
         )
     grid, K = _on_grid(kernel) if x is None else _on_given(kernel, x)
-    left, middle, right = panels(axes, (7.4, 2.35), (1, 1, 1), kernel_title(kernel))
+    name = str(getattr(x, "name", "") or getattr(x, "columns", "x")[0])  # of a series or a frame
+    drawn = panels(ax, (7.4, 2.35), (1, 1, 1), kernel_title(kernel))
     with single_threaded_blas():  # the matrices are too small for threads
-        _draw_values(left, grid, K)
-        _draw_spectrum(middle, kernel, K)
-        _draw_functions(right, grid, K, n_samples, rng)
-    return left.figure
+        _draw_values(drawn[0], grid, K, name)
+        _draw_spectrum(drawn[1], kernel, K)
+        _draw_functions(drawn[2], grid, K, n_samples, rng, name)
+    return drawn
 
 
 def _on_given(kernel: Kernel, x: Any) -> tuple[Array, Array]:
@@ -150,8 +154,8 @@ def _half_width(kernel: Kernel) -> float:
     return unit * math.ceil(reach / unit - 0.1)
 
 
-def _draw_values(axis: Any, x: Array, K: Array) -> None:
-    tidy(axis, "k(x₀, x)", "x")
+def _draw_values(axis: Any, x: Array, K: Array, name: str) -> None:
+    tidy(axis, "k(x₀, x)", name)
     n = len(x)
     for i, colour in zip((n // 2, n // 5, n - 1 - n // 12), COLOURS[:3], strict=True):
         axis.plot(x, K[i], color=colour, lw=1.3)
@@ -210,13 +214,15 @@ def _draw_sampled(axis: Any, measure: SpectralMeasure) -> None:
     tidy(axis, "spectral measure, sampled", "frequency")
 
 
-def _draw_functions(axis: Any, x: Array, K: Array, count: int, rng: np.random.Generator) -> None:
+def _draw_functions(
+    axis: Any, x: Array, K: Array, count: int, rng: np.random.Generator, name: str
+) -> None:
     middle = len(x) // 2
     pinned = K - K[:, middle, None] - K[middle] + K[middle, middle]
     for covariance, title in ((K, "functions"), (pinned, "functions, zero at one x₀")):
         root = _root(covariance, float(np.abs(K).max()))
         if root is not None:
-            tidy(axis, title, "x")
+            tidy(axis, title, name)
             for i, draw in enumerate((root @ rng.standard_normal((len(x), count))).T):
                 axis.plot(x, draw, color=COLOURS[i % len(COLOURS)], lw=1.1)
             if covariance is pinned:

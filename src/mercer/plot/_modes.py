@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from mercer._array import Array, as_points, as_vector, is_sparse, positive_int
 from mercer.exceptions import InputError
 from mercer.methods import Modes, mean_shift
 from mercer.methods.modes._scale_space import ScaleSpace
-from mercer.plot._panels import BLUE, GREEN, GREY, ORANGE, PINK, as_names, panels, tidy
+from mercer.plot._panels import BLUE, GREEN, GREY, ORANGE, PINK, column_names, panels, tidy
 from mercer.space import Element
 
 _COLOURS = (BLUE, ORANGE, GREEN, PINK, "#E69F00", "#56B4E9")
@@ -23,134 +24,155 @@ _PALE = 0.42  # opacity of basins
 
 def plot_modes(
     found: Any,
-    X: Any,
+    X: Any = None,
     *,
     density: Any = None,
-    columns: tuple[int, int] = (0, 1),
+    columns: tuple[Any, Any] = (0, 1),
     names: Sequence[str] | None = None,
-    axes: Any = None,
+    ax: Any = None,
 ) -> Any:
     """Plot points, coloured by mode, and the modes.
 
     Points without a mode are small and grey. Modes are circles, numbered if they are few. In one
-    dimension points are ticks, and modes are stems whose height is the density.
+    dimension points are ticks, and modes are stems whose height is the density, if it is known.
 
     Parameters
     ----------
     found : Modes or MeanShift
         The result of `mean_shift`, or a fitted estimator.
-    X : array_like of shape (m, d)
-        The starts, or the rows of `fit`.
+    X : array_like of shape (m, d), optional
+        The starts, or the rows of `fit`; a fitted `MeanShift` remembers its rows.
     density : Element or Density, optional
-        Draw its curve, or in two dimensions its contours, too.
-    columns : pair of int, default=(0, 1)
-        The columns to draw, if there are more than two.
+        Draw its curve, or in two dimensions its contours, too; by default that of a `MeanShift`.
+    columns : pair of int or str, default=(0, 1)
+        Numbers or names of the columns to draw, if there are more than two.
     names : sequence of str, optional
-        Names of all columns of X.
-    axes : matplotlib axes, optional
+        Names of all columns; by default those of the frame X, or of the frame that was fitted.
+    ax : matplotlib Axes, optional
+
+    Returns
+    -------
+    Axes
 
     Examples
     --------
     >>> import mercer as mc
     >>> from mercer.plot import plot_modes
     >>> X = [[0.0, 0.0], [1.0, 0.5], [5.0, 5.0]]
-    >>> figure = plot_modes(mc.mean_shift(mc.mean_embedding(mc.Gaussian(1.0), X)), X)
-    >>> figure.axes[0].get_title()
+    >>> ax = plot_modes(mc.mean_shift(mc.mean_embedding(mc.Gaussian(1.0), X)), X)
+    >>> ax.get_title()
     '2 modes'
     """
     modes, labels, heights = _parts(found)
     d = modes.shape[1]
-    X = _dense(X, "X")
+    names = column_names(names, d, X, found)
+    own: Any = getattr(found, "density_", None)
+    density = own if density is None else density
+    if X is None and own is None:
+        raise InputError("X is missing: give the starts, in the order of the labels")
+    X = _dense(own.points if X is None else X, "X")
     if X.shape != (len(labels), d):
         raise InputError(
             f"X must be the starts that were labelled, shape {(len(labels), d)}, got {X.shape}"
         )
     if density is not None and not callable(density):
         raise InputError(f"density must be an Element or a Density, got {density!r}")
-    names = [f"x{j}" for j in range(d)] if names is None else as_names(names, d)
-    axis = panels(axes, (4.6, 2.8) if d == 1 else (4.6, 3.9))[0]
+    i, j = (0, 0) if d == 1 else _pair(columns, names)
+    (axis,) = panels(ax, (4.6, 2.8) if d == 1 else (4.6, 3.9))
     without = int(np.sum(labels < 0))
     free = f", {without} point{'' if without == 1 else 's'} without" if without else ""
-    title = _counted(len(modes)) + free
+    tidy(axis, _counted(len(modes)) + free, names[i], names[j] if d > 1 else "")
     if d == 1:
         _draw_line(axis, X[:, 0], labels, modes[:, 0], heights, density)
-        tidy(axis, title, names[0], "density")
-        return axis.figure
-    i, j = _pair(columns, d)
-    tidy(axis, title, names[i], names[j])
+        if heights is None and density is own:
+            axis.set_yticks([])  # the density is unknown, or known up to a factor
+        return axis
     _draw_points(axis, X[:, [i, j]], labels)
     if density is not None and d == 2:
-        low, high = _box(X)
-        _draw_contours(axis, density, low, high, 120, flip=(i, j) == (1, 0))
+        _draw_contours(axis, density, *_box(X), 120, flip=(i, j) == (1, 0))
     _draw_modes(axis, modes[:, [i, j]])
-    return axis.figure
+    return axis
 
 
 def plot_basins(
     density: Any,
+    *,
     low: Any = None,
     high: Any = None,
-    *,
     resolution: int = 160,
     names: Sequence[str] | None = None,
-    axes: Any = None,
+    ax: Any = None,
 ) -> Any:
     """Plot the basins of attraction of the modes of a density in the plane.
 
     Mean shift runs from every pixel. Pixels that end at the same mode have the same colour, and
-    adjacent basins have different colours. The density is zero in white areas. Lines are contours
-    of the density, dots its points, circles its modes.
+    adjacent basins have different colours. White pixels end at no mode: the density is zero there,
+    or the model dropped their cluster. Lines are contours of the density, dots its points, circles
+    its modes.
 
     Parameters
     ----------
-    density : Element or Density
-        A density of points in the plane, as for `mean_shift`.
+    density : Element, Density or fitted estimator
+        A density of points in the plane, as for `mean_shift`. A fitted `MeanShift` is drawn with
+        its own clusters, by its `predict`.
     low, high : pairs of float, optional
         Corners of the plot; by default the bounding box of the points with a margin.
     resolution : int, default=160
         Pixels along each side.
     names : two str, optional
-        Names of the axes.
-    axes : matplotlib axes, optional
+        Names of the axes; by default those of the columns of the frame that was fitted.
+    ax : matplotlib Axes, optional
+
+    Returns
+    -------
+    Axes
 
     Examples
     --------
     >>> import mercer as mc
     >>> from mercer.plot import plot_basins
-    >>> f = mc.kernel_density(mc.Gaussian(1.0), [[0.0, 0.0], [1.0, 0.5], [5.0, 5.0]])
-    >>> plot_basins(f, resolution=20).axes[0].get_title()
+    >>> model = mc.MeanShift(bandwidth=1.0).fit([[0.0, 0.0], [1.0, 0.5], [5.0, 5.0]])
+    >>> plot_basins(model, resolution=20).get_title()
     '2 modes and their basins'
     """
     resolution = positive_int(resolution, "resolution")
+    model, density = density, getattr(density, "density_", density)
     elements = getattr(density, "elements", (density,))
     if not all(isinstance(element, Element) for element in elements):
-        raise InputError(f"density must be an Element or a Density, got {density!r}")
+        raise InputError(
+            f"density must be an Element, a Density or a fitted MeanShift, got {density!r}"
+        )
     X = np.concatenate([_dense(e.points, "points of the density") for e in elements])
     if X.shape[1] != 2:
         raise InputError(
             f"plot_basins needs two dimensions, but the density has {X.shape[1]}; use plot_modes"
         )
-    names = ["x0", "x1"] if names is None else as_names(names, 2)
+    names = column_names(names, 2, model)
     low, high = _box(X, low, high)
     ticks = (np.arange(resolution) + 0.5) / resolution
     across, up = (low[k] + ticks * (high[k] - low[k]) for k in range(2))
     grid = np.stack(np.meshgrid(across, up), axis=-1).reshape(-1, 2)
-    found = mean_shift(density, grid)
-    labels = found.labels.reshape(resolution, resolution)
-    axis = panels(axes, (4.6, 3.9))[0]
+    if hasattr(model, "cluster_centers_"):
+        plain = copy(model)
+        vars(plain).pop("feature_names_in_", None)  # else `predict` wants a frame
+        modes, labels = np.asarray(model.cluster_centers_), plain.predict(grid)
+    else:
+        found = mean_shift(density, grid)
+        modes, labels = found.points, found.labels
+    (axis,) = panels(ax, (4.6, 3.9))
     extent = (low[0], high[0], low[1], high[1])
-    axis.imshow(_coloured(labels, len(found)), extent=extent, origin="lower", aspect="auto",
-                interpolation="nearest")  # fmt: skip
+    image = _coloured(labels.reshape(resolution, resolution), len(modes))
+    axis.imshow(image, extent=extent, origin="lower", aspect="auto", interpolation="nearest")
     _draw_contours(axis, density, low, high, resolution)
     axis.plot(*X.T, ".", ms=2.8, color="#303030", alpha=0.6, mew=0)
-    _draw_modes(axis, found.points)
+    _draw_modes(axis, modes)
     axis.set(xlim=extent[:2], ylim=extent[2:])
-    whose = "its basin" if len(found) == 1 else "their basins"
-    tidy(axis, f"{_counted(len(found))} and {whose}", *names)
-    return axis.figure
+    whose = "its basin" if len(modes) == 1 else "their basins"
+    tidy(axis, f"{_counted(len(modes))} and {whose}", *names)
+    return axis
 
 
-def plot_scale_space(space: ScaleSpace, *, axes: Any = None) -> Any:
+def plot_scale_space(space: ScaleSpace, *, ax: Any = None) -> Any:
     """Plot the number of modes against the bandwidth, on logarithmic axes.
 
     The longest plateau with more than one mode is shaded, and its middle is marked.
@@ -158,21 +180,25 @@ def plot_scale_space(space: ScaleSpace, *, axes: Any = None) -> Any:
     Parameters
     ----------
     space : ScaleSpace
-    axes : matplotlib axes, optional
+    ax : matplotlib Axes, optional
+
+    Returns
+    -------
+    Axes
 
     Examples
     --------
     >>> import mercer as mc
     >>> from mercer.plot import plot_scale_space
     >>> space = mc.methods.scale_space([[0.0], [0.1], [5.0], [5.1]], [0.01, 0.1, 1.0, 2.0, 4.0])
-    >>> plot_scale_space(space).axes[0].get_title()
+    >>> plot_scale_space(space).get_title()
     '2 modes from 0.03162 to 2.828; in the middle 0.2991'
     """
     from matplotlib.ticker import LogLocator
 
     if not isinstance(space, ScaleSpace):
         raise InputError(f"space must be a result of scale_space, got {space!r}")
-    axis = panels(axes, (4.6, 2.9))[0]
+    (axis,) = panels(ax, (4.6, 2.9))
     p = space.longest
     axis.axvspan(p.low, p.high, color=ORANGE, alpha=0.15, lw=0)
     axis.axvline(p.middle, color=ORANGE, lw=1.1, ls="--")
@@ -191,7 +217,7 @@ def plot_scale_space(space: ScaleSpace, *, axes: Any = None) -> Any:
         axis.xaxis.set_minor_formatter("")
     title = f"{_counted(p.n_modes)} from {p.low:.4g} to {p.high:.4g}; in the middle {p.middle:.4g}"
     tidy(axis, title, "bandwidth", "number of modes")
-    return axis.figure
+    return axis
 
 
 def _draw_points(axis: Any, X: Array, labels: Array) -> None:
@@ -221,6 +247,7 @@ def _draw_line(
         t = np.linspace(x.min() - 0.15 * spread, x.max() + 0.15 * spread, _CURVE)
         axis.plot(t, density(t[:, None]), color="#404040", lw=1.2)
         heights = np.asarray(density(modes[:, None]))
+    axis.set_ylabel("" if heights is None else "density", fontsize=8)
     heights = np.ones(len(modes)) if heights is None else heights
     top = float(heights.max(initial=0.0)) or 1.0
     colours = np.array([*_COLOURS, GREY])
@@ -292,12 +319,16 @@ def _box(X: Array, low: Any = None, high: Any = None) -> tuple[Array, Array]:
     return low, high
 
 
-def _pair(columns: Any, d: int) -> tuple[int, int]:
+def _pair(columns: Any, names: list[str]) -> tuple[int, int]:
+    """The numbers of two columns that are given by number or by name."""
     given = columns if isinstance(columns, list | tuple | np.ndarray) else ()
-    allowed = [c for c in given if isinstance(c, int | np.integer) and 0 <= c < d]
-    if len(given) != 2 or len(allowed) != 2 or given[0] == given[1]:
-        raise InputError(f"columns must be two different numbers below {d}, got {columns!r}")
-    return int(given[0]), int(given[1])
+    d, found = len(names), [names.index(c) if c in names else c for c in given]
+    allowed = [int(c) for c in found if isinstance(c, int | np.integer) and 0 <= c < d]
+    if len(found) != 2 or len(set(allowed)) != 2:
+        raise InputError(
+            f"columns must be two different numbers below {d} or names of columns, got {columns!r}"
+        )
+    return allowed[0], allowed[1]
 
 
 def _counted(n: int) -> str:

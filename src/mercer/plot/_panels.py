@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import re
 from typing import Any
 
@@ -13,7 +12,7 @@ from mercer.exceptions import InputError
 from mercer.kernels import Definiteness, Kernel
 
 try:
-    from matplotlib.figure import Figure
+    import matplotlib as mpl  # noqa: F401
 except ImportError as error:
     raise ImportError("mercer.plot needs matplotlib: pip install 'mercer[plot]'") from error
 
@@ -32,29 +31,22 @@ _WORDS = {
 _LONGEST = 64  # characters of a kernel in a title
 
 
-class Picture(Figure):
-    """A figure that notebooks display although pyplot does not manage it."""
-
-    def _repr_png_(self) -> bytes:
-        stream = io.BytesIO()
-        self.savefig(stream, format="png")
-        return stream.getvalue()
-
-
 def panels(
-    axes: Any, size: tuple[float, float], widths: tuple[float, ...] = (1.0,), title: str = ""
-) -> list[Any]:
-    """The given axes, checked, or those of a new figure, side by side under a title."""
-    if axes is None:
-        figure = Picture(figsize=size, layout="constrained")
+    ax: Any, size: tuple[float, float], widths: tuple[float, ...] = (1.0,), title: str = ""
+) -> Array:
+    """The given axes, checked, or those of a new figure of pyplot, side by side under a title."""
+    if ax is None:
+        import matplotlib.pyplot as plt  # only now: a program with its own figures needs no pyplot
+
+        figure = plt.figure(figsize=size, layout="constrained")
         if title:
             figure.suptitle(title, fontsize=9, parse_math=False)
-        axes = figure.subplots(1, len(widths), width_ratios=widths)
-    given = list(np.ravel(np.asarray(axes, dtype=object)))
+        ax = figure.subplots(1, len(widths), width_ratios=widths)
+    given = np.ravel(np.asarray(ax, dtype=object))
     if len(given) != len(widths) or not all(hasattr(axis, "plot") for axis in given):
-        found = f"{len(given)} of type {type(given[0]).__name__ if given else 'nothing'}"
-        made = f"as Figure().subplots(1, {len(widths)}) makes them"
-        raise InputError(f"axes must be {len(widths)} matplotlib axes, {made}; got {found}")
+        found = f"{len(given)} of type {type(given[0]).__name__ if len(given) else 'nothing'}"
+        made = f"as plt.subplots(1, {len(widths)}) makes them"
+        raise InputError(f"ax must be {len(widths)} matplotlib axes, {made}; got {found}")
     return given
 
 
@@ -74,6 +66,15 @@ def as_names(names: Any, count: int, what: str = "names") -> list[str]:
         found = "one string" if isinstance(names, str) else found
         raise InputError(f"{what} must be a list of {count} names, got {found}")
     return [str(name) for name in names]
+
+
+def column_names(names: Any, count: int, *sources: Any) -> list[str]:
+    """The given names, else those of the first frame or fitted model that has any, else x0, ..."""
+    for source in sources if names is None else ():
+        found = getattr(source, "feature_names_in_", getattr(source, "columns", None))
+        if found is not None and len(found) == count:
+            return [str(name) for name in found]
+    return [f"x{j}" for j in range(count)] if names is None else as_names(names, count)
 
 
 def tidy(axis: Any, title: str, across: str = "", up: str = "") -> None:
@@ -114,11 +115,13 @@ def log_scale(axis: Any, heights: Array, floor: float) -> None:
 
     It spans at least two decades, so that nearly equal heights look equal.
     """
+    heights = heights[heights > 0]
+    if not len(heights):
+        axis.set_yticks([])
+        return
     axis.set_yscale("log")
     axis.yaxis.set_minor_formatter("")
-    heights = heights[heights > 0]
-    if len(heights):
-        high = float(np.log10(heights.max()))
-        low = max(float(np.log10(heights.min())), high + float(np.log10(floor)))
-        spare = max(0.06 * (high - low), 0.5 * (2.0 - (high - low)))
-        axis.set_ylim(10.0 ** (low - spare), 10.0 ** (high + spare))
+    high = float(np.log10(heights.max()))
+    low = max(float(np.log10(heights.min())), high + float(np.log10(floor)))
+    spare = max(0.06 * (high - low), 0.5 * (2.0 - (high - low)))
+    axis.set_ylim(10.0 ** (low - spare), 10.0 ** (high + spare))
