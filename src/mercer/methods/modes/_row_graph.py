@@ -63,8 +63,8 @@ def row_basins(Z: Array, f: Array, edges: Edges, h: float) -> tuple[Array, Array
     for i, j in (edges, edges[::-1]):
         np.minimum.at(best, i, rank[j])
     tops = np.flatnonzero(best == rank)
-    for i, near in zip(tops, cKDTree(Z).query_ball_point(Z[tops], h), strict=True):
-        best[i] = rank[near].min()
+    for top, near in zip(tops, cKDTree(Z).query_ball_point(Z[tops], h), strict=True):
+        best[top] = rank[near].min()
     modes, basin = np.unique(followed(np.argsort(rank)[best]), return_inverse=True)
     return modes, basin
 

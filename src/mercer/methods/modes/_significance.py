@@ -11,24 +11,26 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from mercer._array import Array, as_points, as_weights, frozen, is_sparse
+from mercer._array import Array, as_weights, frozen, is_sparse
+from mercer._progress import Callback, Step, check_callback
 from mercer._threads import thread_count
 from mercer.engine import Dense, prepare
 from mercer.exceptions import InputError
 from mercer.kernels import Gaussian
 from mercer.methods._rows import distinct_rows
-from mercer.methods.density._bandwidth import check_counts
+from mercer.methods.density._bandwidth import check_counts, column_spreads, normal_scale
 from mercer.methods.modes._row_graph import followed, join_tree, neighbour_edges, row_basins
 
 _FACTORS = (1.0, 0.7, 0.5, 0.35, 0.25)  # of Silverman's bandwidth: those that are tried
 _VIEWS = (10, 5, 2)  # principal components, if there are more columns
 _MOST_ROWS = 20_000  # that are looked at; the others are labelled by the nearest of them
 _ROUNDING = 8  # digits of a mean of kernel values; sums are good to 1e-9
-_FLAT = 1e-8  # of the largest deviation: a component with less is rounding
+_FLAT = 1e-12  # of the largest deviation: a component with less is rounding
 _FULL = 500  # rows or columns up to which all singular vectors are computed
 
 
@@ -79,7 +81,9 @@ class SignificantModes:
         return f"{len(self)} clusters: each mode has t >= {self.critical:.2f}"
 
 
-def significant_modes(X: Any, *, weights: Any = None) -> SignificantModes:
+def significant_modes(
+    X: Any, *, weights: Any = None, callback: Callback | None = None
+) -> SignificantModes:
     """Cluster rows about the significant modes of a Gaussian density, with nothing to choose.
 
     A mode m is joined to a higher one over a saddle s. It is significant if
@@ -101,6 +105,9 @@ def significant_modes(X: Any, *, weights: Any = None) -> SignificantModes:
         lexicographic order, and the others get the label of the nearest of them.
     weights : array_like of shape (n,), optional
         Numbers of rows >= 0: a weight of 2 is the same as repeating the row.
+    callback : callable, optional
+        Called with a `Step` after each bandwidth, whose `residual` is the share still to be tried;
+        return True to stop and take the best so far.
 
     Returns
     -------
@@ -133,33 +140,37 @@ def significant_modes(X: Any, *, weights: Any = None) -> SignificantModes:
     >>> found.message, np.bincount(found.labels)
     ('2 clusters: each mode has t >= 2.50', array([60, 40]))
     """
-    X = as_points(X)
+    X = Gaussian().points(X).array
     if is_sparse(X) or X.ndim != 2:
         raise InputError("significant modes need dense points; use X.toarray()")
+    check_callback(callback)
     as_weights(weights, len(X))  # raises if they are wrong
     X = np.asarray(X, dtype=np.float64)
     rows, w = _sampled(*distinct_rows(X, weights))
-    middle = rows.mean(axis=0)
-    extent = float(np.abs(rows - middle).max())  # squares of very small lengths underflow
-    if extent == 0.0:
+    middle = np.median(rows, axis=0)  # not the mean: an outlier would take digits from all rows
+    if not (rows != middle).any():
         return _one_mode(len(X), rows)
     check_counts(w)
-    C = (rows - middle) / extent
-    axes, variances = _principal_axes(C, w)
-    found: _Found | None = None
-    for q in sorted({min(q, len(axes)) for q in _VIEWS}, reverse=True):
-        spread = math.sqrt(float(variances[:q].mean()))
-        for other in _at_bandwidths(C @ axes[:q].T, w, spread):
-            if found is None or len(other.modes) > len(found.modes):
-                found, A = other, axes[:q]
-    assert found is not None
-    nearest = nearest_rows(C @ A.T, ((X - middle) / extent) @ A.T)
+    unit = float(column_spreads(rows, w).max())  # squares of very small lengths underflow
+    C = (rows - middle) / unit
+    axes = _principal_axes(C, w)
+    views = sorted({min(q, len(axes)) for q in _VIEWS}, reverse=True)
+    tries = ((axes[:q], one) for q in views for one in _at_bandwidths(C, w, axes[:q]))
+    A, found = next(tries)
+    for i, (other_A, other) in enumerate(tries, start=2):
+        if len(other.modes) > len(found.modes):
+            A, found = other_A, other
+        left = 1.0 - i / (len(views) * len(_FACTORS))
+        if callback is not None and callback(Step(i, left)):
+            break
+    A = found.axes
+    nearest = nearest_rows(C @ A.T, ((X - middle) / unit) @ A.T)
     return SignificantModes(
         frozen(found.labels[nearest]),
         frozen(rows[found.modes]),
         frozen(found.t),
         _critical(len(A)),
-        found.bandwidth * extent,
+        found.bandwidth * unit,
         frozen(A) if len(A) < len(axes) else None,
     )
 
@@ -174,6 +185,7 @@ def nearest_rows(rows: Array, Z: Array) -> Array:
 class _Found(NamedTuple):
     """Significant modes at one bandwidth: labels of rows, rows that are modes, and their t."""
 
+    axes: Array
     labels: Array
     modes: Array
     t: Array
@@ -200,8 +212,8 @@ def _sampled(rows: Array, w: Array) -> tuple[Array, Array]:
     return rows[chosen], count * min(1.0, float(total[-1]) / _MOST_ROWS)
 
 
-def _principal_axes(C: Array, w: Array) -> tuple[Array, Array]:
-    """Leading axes of centred rows along which they differ, and the variances along them.
+def _principal_axes(C: Array, w: Array) -> Array:
+    """Leading principal axes of rows along which they differ, shape (r, d).
 
     One more than are needed, so that their number tells whether there are more.
     """
@@ -215,21 +227,21 @@ def _principal_axes(C: Array, w: Array) -> tuple[Array, Array]:
     else:
         _, size, axes = np.linalg.svd(A, full_matrices=False)
     order = np.argsort(-size)[:most]
-    size, axes = size[order], axes[order]
-    used = size > _FLAT * size[0]
-    return axes[used], size[used] ** 2
+    axes = axes[order[size[order] > _FLAT * size.max()]]
+    largest = np.take_along_axis(axes, np.abs(axes).argmax(axis=1)[:, None], axis=1)
+    return np.asarray(axes * np.sign(largest))  # or their signs would depend on rounding
 
 
-def _at_bandwidths(Z: Array, w: Array, spread: float) -> Iterator[_Found]:
-    """The significant modes at each bandwidth, the largest first."""
-    (_, q), n = Z.shape, float(w.sum())
+def _at_bandwidths(C: Array, w: Array, axes: Array) -> Iterator[_Found]:
+    """The significant modes of rows along some axes at each bandwidth, the largest first."""
+    Z, q = C @ axes.T, len(axes)
     edges = neighbour_edges(Z)
-    silverman = spread * (4.0 / ((q + 2) * n)) ** (1.0 / (q + 4))
+    silverman = normal_scale(Z, w, "silverman")
     for factor in _FACTORS:
         h = factor * silverman
-        f = np.round(_means(Z, w, Z, h), _ROUNDING)
+        f = np.round(_means(Z, w, h, Z), _ROUNDING)
         modes, basin = row_basins(Z, f, edges, h)
-        tree = join_tree(Z, f, modes, basin, edges, lambda Q, h=h: _means(Z, w, Q, h))
+        tree = join_tree(Z, f, modes, basin, edges, partial(_means, Z, w, h))
         t = np.full(len(modes), np.inf)
         t[tree.child] = _t(Z, w, Z[modes[tree.child]], tree.saddle, h)
         real = t >= _critical(q)
@@ -241,7 +253,7 @@ def _at_bandwidths(Z: Array, w: Array, spread: float) -> Iterator[_Found]:
         order = order[np.argsort(-mass[order], kind="stable")]
         rank = np.zeros(len(modes), dtype=np.intp)
         rank[order] = np.arange(len(order))
-        yield _Found(rank[number], modes[order], t[order], h)
+        yield _Found(axes, rank[number], modes[order], t[order], h)
 
 
 def _t(Z: Array, w: Array, M: Array, S: Array, h: float) -> Array:
@@ -252,8 +264,8 @@ def _t(Z: Array, w: Array, M: Array, S: Array, h: float) -> Array:
     if not len(M):
         return np.empty(0)
     n, m = float(w.sum()), len(M)
-    f = _means(Z, w, np.concatenate([M, S]), h, exact=True)
-    g = _means(Z, w, np.concatenate([M, S, 0.5 * (M + S)]), h / math.sqrt(2.0), exact=True)
+    f = _means(Z, w, h, np.concatenate([M, S]), exact=True)
+    g = _means(Z, w, h / math.sqrt(2.0), np.concatenate([M, S, 0.5 * (M + S)]), exact=True)
     cross = np.exp(-np.sum((M - S) ** 2, axis=1) / (4.0 * h * h)) * g[2 * m :]
     mean = f[:m] - f[m:]
     variance = g[:m] + g[m : 2 * m] - 2.0 * cross - mean**2
@@ -261,7 +273,7 @@ def _t(Z: Array, w: Array, M: Array, S: Array, h: float) -> Array:
         return np.where(mean > 0.0, mean * np.sqrt(n / np.maximum(variance, 0.0)), 0.0)
 
 
-def _means(Z: Array, w: Array, Q: Array, h: float, *, exact: bool = False) -> Array:
+def _means(Z: Array, w: Array, h: float, Q: Array, *, exact: bool = False) -> Array:
     """The mean of k(x_i, q) over rows, k Gaussian with length scale h, for each row q of Q."""
     coef = Dense((w / w.sum())[:, None])
     total = prepare(Gaussian(h).program, Z, coef, n_queries=len(Q), tolerance=1e-9)
