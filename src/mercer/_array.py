@@ -211,6 +211,13 @@ def instance(value: Any, kind: type[Any], name: str) -> Any:
     return value
 
 
+def check_flag(value: Any, name: str, *, optional: bool = False) -> None:
+    """Raise unless the value is True or False, or None if that is allowed."""
+    if not (isinstance(value, bool | int | np.bool_) or (optional and value is None)):
+        words = "True, False or None" if optional else "True or False"
+        raise InputError(f"{name} must be {words}, got {value!r}")
+
+
 def one_of(value: Any, choices: tuple[str, ...], name: str) -> str:
     """Return value if it is one of the choices."""
     if not isinstance(value, str) or value not in choices:

@@ -2,14 +2,17 @@
 
 import io
 import sys
+import time
 
 import numpy as np
-import pytest
 
+import mercer as mc
+from mercer import _progress
 from mercer.cli._options import parse_kernel
 from mercer.cli._terminal import Progress, listed
 from mercer.estimators import KernelDenoiser, KernelNovelty
 from mercer.kernels import Gaussian, Laplace, Linear, Matern, Polynomial
+from tests.test_progress import Terminal, until
 
 from .test_tables import numbers
 
@@ -78,29 +81,25 @@ def test_lists_of_many():
     assert listed(range(10), 4) == "0, 1, 2 and 7 more"
 
 
-class Terminal(io.StringIO):
-    def isatty(self):
-        return True
-
-
 def test_bars_on_a_terminal_only(monkeypatch):
+    monkeypatch.setattr(_progress, "_OFTEN", 0.01)
     for stream, quiet, shown in (
         (Terminal(), False, True), (Terminal(), True, False), (io.StringIO(), False, False)
     ):  # fmt: skip
         monkeypatch.setattr(sys, "stderr", stream)
-        assert list(Progress(quiet).each([1, 2, 3], "working")) == [1, 2, 3]
+        for i in Progress(quiet).each([0, 1, 2], "working"):
+            wait = until if shown else lambda *_: time.sleep(0.05)
+            wait(stream, f"] {i}/3")
         with Progress(quiet).waiting("learning"):
-            pass
-        assert ("working" in stream.getvalue()) == shown
-        assert ("100%" in stream.getvalue()) == shown
-        assert ("learning ..." in stream.getvalue()) == shown
+            wait(stream, "learning: ")
+        assert shown or not stream.getvalue()
 
 
-@pytest.mark.parametrize("count", [0, 3, 5, 9])
-def test_bars_of_callbacks_end_full(count, monkeypatch):
+def test_the_bar_names_the_slow_parts_of_a_fit(monkeypatch):
     terminal = Terminal()
     monkeypatch.setattr(sys, "stderr", terminal)
-    with Progress().steps(5, "climbing") as step:
-        for _ in range(count):
-            step(None)
-    assert "100%" in terminal.getvalue()
+    monkeypatch.setattr(_progress, "_OFTEN", 0.001)
+    X = np.random.default_rng(0).normal(size=(60, 2))
+    with Progress().waiting("learning"):
+        mc.MeanShift(bandwidth=0.3).fit(X)
+        until(terminal, "learning: curvature")

@@ -124,9 +124,11 @@ class Draw:
 # Names and annotations of parameters, and what they take; the first match counts.
 BY_NAME = {
     "kernel|kernel_.|left|right|k": Draw.kernel,
-    "X|Y|points|start|at|landmarks|centre|rows|elements|seeds|A|B|L|x": Draw.points,
+    "X|Y|V|points|start|at|landmarks|centre|rows|elements|seeds|A|B|L|x": Draw.points,
+    "queries|coordinates": Draw.points,
     "weights|coef|factors|labels|truth|phi_.|f|g": Draw.weights,
-    "psi|density|u|v|origin|directions|pilot|found": Draw.element,
+    "psi|density|u|v|origin|directions|pilot|found|other": Draw.element,
+    "index|item": lambda draw: draw.random.choice(["0", "-1", "2**70", "[0]", "1.5", "slice(2)"]),
     "plane": Draw.subspace,
     "random_state": lambda draw: draw.random.choice(["0", "0", "0", "None", "-1", "'x'", "1.5"]),
     "callback": lambda draw: draw.random.choice(["None", "None", "lambda step: True", "3"]),

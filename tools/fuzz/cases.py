@@ -9,19 +9,15 @@ from functools import cache
 from random import Random
 from typing import Any
 
-from tools.fuzz.arguments import Draw
+import mercer
+from mercer import linalg, methods, preimages, space, theory
+from tools.fuzz.arguments import SOLVERS, Draw
 
-# Packages whose functions check their input; engine and rigor are for checked input.
+# Packages whose functions check their input. Those of engine and rigor take input that was checked,
+# and those of testing fail on wrong input; the checks of `laws.py` and `_law` call them.
 PACKAGES = [
-    "kernels",
-    "space",
-    "preimages",
-    "methods",
-    "estimators",
-    "linalg",
-    "theory",
-    "datasets",
-]
+    "kernels", "space", "preimages", "methods", "estimators", "linalg", "theory", "datasets",
+]  # fmt: skip
 HEADER = """\
 import numpy as np
 import pandas
@@ -30,8 +26,11 @@ import scipy.sparse
 import mercer
 import mercer.datasets
 import mercer.estimators
+import mercer.plot
+import mercer.testing
 import mercer.theory
 from tools.fuzz.checks import *
+from tools.fuzz.laws import *
 
 """
 
@@ -39,9 +38,10 @@ from tools.fuzz.checks import *
 def case(seed: int, number: int, kinds: str = "all") -> str:
     """The source of a case."""
     random = Random(f"{seed} {number}")
-    weights = {_kernel: 3, _sums: 2}
+    weights = {_kernel: 3, _sums: 2, _engines: 1}
     if kinds == "all":
-        weights |= {_call: 8, _estimator: 4, _archive: 2, _command: 1}
+        weights |= {_call: 8, _method: 6, _estimator: 5, _law: 4}
+        weights |= {_archive: 2, _command: 2, _plot: 1}
     kind = random.choices(list(weights), list(weights.values()))[0]
     return HEADER + kind(random)
 
@@ -70,11 +70,15 @@ def _is_result(target: Any) -> bool:
 
 def _arguments(draw: Draw, target: Any) -> str:
     """Required arguments by position, and some of the others by name."""
-    positional, named = [], []
+    positional: list[str] = []
+    named: list[str] = []
+    share = 0.4 if inspect.isclass(target) else 0.25
     for parameter in inspect.signature(target).parameters.values():
+        if parameter.name == "self" or parameter.kind is parameter.VAR_KEYWORD:
+            continue
         if parameter.default is parameter.empty:
             positional.append(draw.argument(parameter, target))
-        elif parameter.name in ("random_state", "max_boxes") or draw.random.random() < 0.25:
+        elif parameter.name in ("random_state", "max_boxes") or draw.random.random() < share:
             named.append(f"{parameter.name}={draw.argument(parameter, target)}")
     return "".join(f", {text}" for text in [*positional, *named])
 
@@ -84,11 +88,26 @@ def _call(random: Random) -> str:
     return f"call({name}{_arguments(Draw(random), target)})\n"
 
 
+def _method(random: Random) -> str:
+    """A public method of an object that is made of plain arguments."""
+    draw = Draw(random, 0.03)
+    kind, made = random.choice(list(OBJECTS.items()))
+    thing = made(draw)
+    draw.nasty = random.choice([0.05, 0.2])
+    names = [name for name in dir(kind) if name in OPERATIONS or not name.startswith("_")]
+    own = kind.__name__
+    name = random.choice([name for name in names if callable(getattr(kind, name))
+                          and not {name, f"{own}.{name}"} & set(INTERNAL)])  # fmt: skip
+    return f"call({thing}.{name}{_arguments(draw, getattr(kind, name))})\n"
+
+
 def _estimator(random: Random) -> str:
-    name, target = random.choice([t for t in targets() if hasattr(t[1], "fit")])
+    name, target = random.choice(
+        [t for t in targets() if ".estimators." in t[0] and hasattr(t[1], "fit")]
+    )
     draw = Draw(random, random.choice([0.03, 0.15]))
     model = f"{name}({_arguments(draw, target)[2:]})"
-    return f"fit_and_use({model}, {draw.points()}, {draw.points()})\n"
+    return f"fit_and_use({model}, {draw.points()}, {draw.points()}, {draw.weights()})\n"
 
 
 def _kernel(random: Random) -> str:
@@ -105,6 +124,54 @@ def _sums(random: Random) -> str:
     return f"check_sums({draw.kernel()}, {draw.points()}, {coef}, {draw.points()})\n"
 
 
+def _engines(random: Random) -> str:
+    draw = Draw(random, 0.0)
+    draw.rows = random.randrange(1, 60)
+    coef = random.choice([f"np.ones({draw.rows})", f"np.linspace(-1.0, 2.0, {draw.rows})"])
+    return f"check_engines({draw.kernel()}, {draw.points()}, {coef}, {draw.points()})\n"
+
+
+def _law(random: Random) -> str:
+    """A check of `laws.py` or of `mercer.testing`."""
+    draw = Draw(random, random.choice([0.0, 0.1]))
+    psi, kernel, Y = draw.element(), draw.kernel(), draw.points()
+    density = f"mercer.mean_embedding({kernel}, {draw.points()})"
+    return random.choice([
+        f"check_kernel_laws({kernel}, {draw.columns})",
+        f"mercer.testing.check_element({psi})",
+        f"mercer.testing.check_subspace({draw.subspace()})",
+        f"check_bounds({psi}, {Y})",
+        f"check_enclosure({kernel}, {Y})",
+        f"check_minimum({psi}, {Y}, {draw.number()}, {random.choice([1, 50, 500])})",
+        f"check_preimage({psi}, {random.choice(SOLVERS)})",
+        f"check_modes({density}, {random.choice(['None', 'None', Y])})",
+        check_structured(draw),
+    ]) + "\n"  # fmt: skip
+
+
+def check_structured(draw: Draw) -> str:
+    """A check of a kernel on strings, sets or tables."""
+    kernel, X, Y = draw.random.choice(STRUCTURED)
+    kernel = kernel.format(n=draw.count(), x=draw.number())
+    return f"check_kernel({kernel}, {X}, {Y})"
+
+
+def _plot(random: Random) -> str:
+    draw = Draw(random, random.choice([0.0, 0.15]))
+    plot = importlib.import_module("mercer.plot")
+    name = random.choice(plot.__all__)
+    made = {"found": f"mercer.mean_shift({draw.element()})",
+            "space": f"mercer.methods.scale_space({draw.points()})"}  # fmt: skip
+    target = getattr(plot, name)
+    words = []
+    for p in inspect.signature(target).parameters.values():
+        if p.default is p.empty:
+            words.append(made.get(p.name) or draw.argument(p, target))
+        elif p.name == "resolution" or random.random() < 0.25:
+            words.append(f"{p.name}={draw.argument(p, target)}")
+    return f"draw(mercer.plot.{name}, {', '.join(words)})\n"
+
+
 def _archive(random: Random) -> str:
     draw = Draw(random, 0.0)
     thing: Callable[[], str] = random.choice([
@@ -117,12 +184,79 @@ def _archive(random: Random) -> str:
 
 
 def _command(random: Random) -> str:
+    """A command with some of its options."""
+    from mercer.cli._app import commands
+
     file = random.choice(["a.csv", "a.tsv", "a.npy", "a.npz", "a.parquet", "a.png", "a.tif"])
-    words = random.choice(
-        [["anomalies"], ["cluster"], ["cluster", "--flat"], ["anomalies", "--escape"]]
-    )
-    if file.endswith(("png", "tif")):
-        words = random.choice([words, ["segment"]])
-    elif file != "a.npy" and random.random() < 0.4:
-        words = random.choice([["denoise"], ["impute"], ["denoise", "--noise", "0.1"]])
+    image = file.endswith(("png", "tif"))
+    command = random.choice([c for n, c in sorted(commands.commands.items())
+                             if image or n != "segment"])  # fmt: skip
+    words = [command.name]
+    for option in command.params:
+        if option.name in ("source", "output", "debug", "help") or random.random() < 0.9:
+            continue
+        words.append(option.opts[-1])
+        if not option.is_flag:
+            words.append(random.choice([*getattr(option.type, "choices", ()), *OPTIONS]))
     return f"run_command({file!r}, {words!r}, {random.randrange(10**9)})\n"
+
+
+OPTIONS = ["1", "2", "0", "-1", "0.5", "nan", "inf", "1e-300", "1e300", "auto", "silverman", "a",
+           "b", "a,b", "nothing", "", "gaussian:1", "laplace:1e-300", "matern:0.5,1", "poly:2",
+           "linear", "polynomial:1000,1,1", "a.csv", "in.dir", "p.png", "p.xyz",
+           "99999999999999999999", "\x1b[31m"]  # fmt: skip
+OPERATIONS = ("__call__", "__add__", "__sub__", "__mul__", "__getitem__", "__matmul__", "__len__")
+# for checked input, or without an answer that can be compared
+INTERNAL = ("lower", "points", "profile", "replace", "get_params", "queries", "fields", "tangent",
+            "count", "index", "combine", "written", "left_out", "solve",
+            "Denoiser.project")  # fmt: skip
+STRUCTURED = [
+    ("mercer.Spectrum({n})", "['abc', 'ab', '', 'aaaa']", "['b', 'abcabc']"),
+    ("mercer.Subsequences({n}, {x})", "['abc', 'ab', '', 'aaaa']", "['b', 'abcabc']"),
+    ("mercer.Jaccard({x})", "[{{1}}, {{1, 2}}, set()]", "[{{2}}, {{3, 'a'}}]"),
+    ("mercer.kernels.Normalised(mercer.Spectrum({n}))", "['abc', 'ab']", "['b', 'abc']"),
+    ("mercer.Precomputed(np.eye(5))", "np.arange(3)", "[4, 0]"),
+    ("mercer.Precomputed({x} * np.ones((3, 3)))", "np.arange({n})", "[0, 2]"),
+    ("mercer.kernels.LaplaceProduct({x})", "np.arange(12.0).reshape(6, 2)", "np.ones((2, 2))"),
+    ("mercer.kernels.Overlap()", "[['a', 'b'], ['c', 'b']]", "[['a', 'x']]"),
+    ("mercer.table_kernel(pandas.DataFrame({{'a': [1.0, {x}, 2.0], 'b': ['u', 'v', 'u']}}))",
+     "pandas.DataFrame({{'a': [1.0, 2.0], 'b': ['u', 'w']}})",
+     "pandas.DataFrame({{'a': [{x}], 'b': ['v']}})"),
+]  # fmt: skip
+OBJECTS: dict[type, Callable[[Draw], str]] = {
+    mercer.Kernel: Draw.kernel,
+    mercer.Element: Draw.element,
+    mercer.Subspace: Draw.subspace,
+    space.Operator: lambda draw: (
+        f"mercer.covariance({draw.kernel()}, {draw.points()}, {draw.kernel()}, {draw.points()})"
+    ),
+    methods.Density: lambda draw: (
+        f"mercer.methods.adaptive_density({draw.kernel()}, {draw.points()})"
+    ),
+    methods.Denoiser: lambda draw: (
+        f"mercer.methods.fit_denoiser({draw.subspace()}, {draw.points()})"
+    ),
+    methods.Imputer: lambda draw: f"mercer.methods.fit_imputer({draw.points()})",
+    methods.Segments: lambda _: (
+        "mercer.methods.segment(np.random.default_rng(0).random((9, 6, 3)))"
+    ),
+    preimages.FittedMap: lambda draw: (
+        f"mercer.LearnedMap().fit({draw.subspace()}, {draw.points()})"
+    ),
+    preimages.LinearInverse: lambda draw: (
+        f"mercer.preimages.LinearInverse.fit({draw.subspace()}, {draw.points()})"
+    ),
+    linalg.GramOperator: lambda draw: (
+        f"mercer.linalg.GramOperator({draw.kernel()}, {draw.points()}, centred=True)"
+    ),
+    linalg.Nystrom: lambda draw: (
+        f"mercer.linalg.nystrom({draw.kernel()}, {draw.points()}, {draw.count()}, random_state=0)"
+    ),
+    linalg.RandomFeatures: lambda draw: (
+        f"mercer.linalg.random_features({draw.kernel()}, {draw.columns}, {draw.count()}, "
+        "random_state=0)"
+    ),
+    theory.MercerExpansion: lambda draw: (
+        f"mercer.theory.gaussian_mercer({draw.number()}, {draw.number()}, {draw.count()})"
+    ),
+}

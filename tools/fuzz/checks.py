@@ -15,9 +15,13 @@ from random import Random
 from typing import Any
 
 import numpy as np
+from sklearn.base import clone
 
 import mercer
 from mercer.cli import main
+
+METHODS = ("transform", "predict", "score_samples", "decision_function", "inverse_transform",
+           "score")  # fmt: skip
 
 
 def call(function: Callable[..., Any], *args: Any, **options: Any) -> Any:
@@ -70,13 +74,30 @@ def check_sums(kernel: Any, X: Any, coef: Any, Y: Any) -> None:
         assert not np.isnan(call(psi.norm)).any(), "the norm is NaN"
 
 
-def fit_and_use(model: Any, X: Any, Y: Any) -> None:
-    """Fit an estimator, and call what it has."""
-    call(model.fit, X)
-    for name in ("transform", "predict", "score_samples", "inverse_transform"):
+def fit_and_use(model: Any, X: Any, Y: Any, weights: Any = None) -> None:
+    """Fit an estimator, call what it has, and save it."""
+    if "sample_weight" in inspect.signature(model.fit).parameters:
+        call(model.fit, X, sample_weight=weights)
+    else:
+        call(model.fit, X)
+    answers = {}
+    for name in METHODS:
         if hasattr(model, name):
             given = model.transform(Y) if name == "inverse_transform" else Y
-            call(getattr(model, name), given)
+            answers[name] = call(getattr(model, name), given)
+    if hasattr(model, "sample"):
+        call(model.sample, 3, random_state=0)
+    for name in ("fit_transform", "fit_predict", "partial_fit"):
+        with contextlib.suppress(mercer.MercerError):  # partial_fit needs landmarks
+            if hasattr(model, name):
+                made = getattr(clone(model), name)
+                made(X) if getattr(model, "random_state", 0) is None else call(made, X)
+    with tempfile.TemporaryDirectory() as folder:
+        mercer.save(model, Path(folder, "model"))
+        loaded = mercer.load(Path(folder, "model"))
+    for name, answer in answers.items():
+        if name not in ("inverse_transform", "score"):
+            assert _same(answer, getattr(loaded, name)(Y)), f"{name} of a loaded model is another"
 
 
 def load_damaged(thing: Any, seed: int) -> None:
@@ -102,13 +123,14 @@ def load_damaged(thing: Any, seed: int) -> None:
 
 
 def run_command(name: str, options: list[str], seed: int) -> None:
-    """Run a command on a damaged file: exit codes are 0, 1 or 2, and errors are expected ones."""
+    """Run a command on a file, damaged or not: exit codes are 0, 1 or 2, errors expected ones."""
     random, rng = Random(seed), np.random.default_rng(seed)
     with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
         inside = Path("in.dir", name) if Path(name).suffix in (".png", ".tif") else Path(name)
         Path("in.dir").mkdir()
         WRITERS[inside.suffix](inside, rng)
-        inside.write_bytes(damaged(inside.read_bytes(), random))
+        if random.random() < 0.5:
+            inside.write_bytes(damaged(inside.read_bytes(), random))
         segment = options[0] == "segment"
         source = inside if segment or inside == Path(name) else Path("in.dir")
         output = {".npy": "out.npz", ".png": "out.csv", ".tif": "out.csv"}.get(inside.suffix)
@@ -194,16 +216,26 @@ def _same(a: Any, b: Any) -> bool:
     return True
 
 
+def _numbers(rng: Any) -> Any:
+    """A small table; some columns are constant, large or whole numbers."""
+    table = rng.normal(size=(rng.choice([1, 2, 9, 9, 30]), 2)).round(3)
+    table[:, 0] *= rng.choice([1.0, 1.0, 1.0, 0.0, 1e300, 1e-300])
+    return np.round(table) if rng.random() < 0.1 else table
+
+
 def _write_text(path: Path, rng: Any) -> None:
     separator = "\t" if path.suffix == ".tsv" else ","
-    rows = [["a", "b"], *rng.normal(size=(9, 2)).round(3).astype(str).tolist()]
+    rows = [["a", "b"], *_numbers(rng).astype(str).tolist()]
+    for row in rows[1:]:
+        if rng.random() < 0.1:
+            row[rng.integers(2)] = rng.choice(["", "NA", "text", "=1+1", "inf"])
     path.write_text("\n".join(map(separator.join, rows)) + "\n")
 
 
 def _write_parquet(path: Path, rng: Any) -> None:
     import pandas as pd
 
-    pd.DataFrame(rng.normal(size=(9, 2)), columns=["a", "b"]).to_parquet(path)
+    pd.DataFrame(_numbers(rng), columns=["a", "b"]).to_parquet(path)
 
 
 def _write_image(path: Path, rng: Any) -> None:
@@ -216,7 +248,7 @@ def _write_image(path: Path, rng: Any) -> None:
 
 WRITERS: dict[str, Callable[[Path, Any], None]] = {
     ".csv": _write_text, ".tsv": _write_text, ".parquet": _write_parquet,
-    ".npy": lambda path, rng: np.save(path, rng.normal(size=(9, 2))),
-    ".npz": lambda path, rng: np.savez_compressed(path, a=rng.normal(size=(9, 2))),
+    ".npy": lambda path, rng: np.save(path, _numbers(rng)),
+    ".npz": lambda path, rng: np.savez_compressed(path, a=_numbers(rng)),
     ".png": _write_image, ".tif": _write_image,
 }  # fmt: skip

@@ -114,6 +114,8 @@ def judge(error: BaseException, source: str) -> Finding | None:
         place = f"{source.splitlines()[-1].partition('(')[0]}:{str(error).partition(':')[0]}"
     if isinstance(error, (MercerError, OSError, ImportError)):
         return None
+    if isinstance(error, IndexError) and last.name == "__getitem__":
+        return None  # as of any sequence
     of_case = isinstance(error, UNCLEAR) or frames[-1].filename == "<case>"
     if not inside and of_case and not isinstance(error, TooSlow):
         return None  # the case itself is wrong: a call without a required argument, say

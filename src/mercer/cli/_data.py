@@ -186,5 +186,5 @@ def _why_not(values: Array, selection: Selection) -> str:
         return ""
     if np.isnan(values).all():
         return "empty"
-    counts_rows = len(values) > 2 and bool(np.all(np.diff(values) == 1.0))
+    counts_rows = len(values) > 2 and bool(np.all(values[1:] == values[:-1] + 1.0))
     return "row numbers" if counts_rows and not selection.columns else ""

@@ -71,7 +71,7 @@ def segment(source: Path, output: Path, **given: Any) -> None:
     target.check([source])
     values, alpha = read_image(source)
     height, width = values.shape[:2]
-    with Progress(quiet).steps(_STEPS, "climbing") as step:
+    with Progress(quiet).waiting("segmenting"):
         found: Any = find_segments(
             values,
             given["spatial"],
@@ -79,7 +79,6 @@ def segment(source: Path, output: Path, **given: Any) -> None:
             kernel=given["kernel"],
             min_size=given["min_size"],
             max_iter=_STEPS,
-            callback=step,
         )
     if target.suffix == ".npy":
         save_array(target, found.labels)

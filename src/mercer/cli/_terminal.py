@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, ClassVar, TypeVar
 
 import click
+
+from mercer._progress import progress_bar, tracked
 
 T = TypeVar("T")
 
@@ -84,28 +86,9 @@ class Progress:
 
     def each(self, items: Sequence[T], label: str) -> Iterator[T]:
         """Yield the items, with a bar."""
-        with self.steps(len(items), label) as step:
-            for item in items:
-                yield item
-                step(item)
+        with self.waiting(""):
+            yield from tracked(items, label)
 
-    @contextmanager
-    def steps(self, most: int, label: str) -> Iterator[Callable[[Any], None]]:
-        """Yield a callback that advances a bar of at most `most` steps."""
-        if not self.shown:
-            yield lambda _: None
-            return
-        with click.progressbar(length=most, label=label, file=sys.stderr) as bar:
-            yield lambda _: bar.update(1)
-            bar.update(max(0, most - bar.pos))
-
-    @contextmanager
-    def waiting(self, text: str) -> Iterator[None]:
-        """Show a line of text during one long step."""
-        if self.shown:
-            click.echo(f"{text} ...", err=True, nl=False)
-        try:
-            yield
-        finally:
-            if self.shown:
-                click.echo("\r\033[K", err=True, nl=False)
+    def waiting(self, text: str) -> AbstractContextManager[None]:
+        """Show a text, and the steps of what is computed, during one long task."""
+        return progress_bar(text, keep=False) if self.shown else nullcontext()

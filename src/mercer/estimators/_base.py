@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
+import threading
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,14 +14,28 @@ from sklearn.utils.validation import check_is_fitted
 
 from mercer._array import Array, Points
 from mercer._config import options
+from mercer._progress import Step, progress_bar, watched
 from mercer.engine import n_rows
 from mercer.estimators._kernel_parameter import is_auto, resolve_kernel, set_kernel_tags
 from mercer.estimators._validation import check_rows, check_weights, fit_column_scaler, scaled
 from mercer.exceptions import InputError
 from mercer.kernels import Kernel, Precomputed
 
+try:
+    from sklearn.callback import CallbackSupportMixin, with_callbacks
+except ImportError:  # scikit-learn 1.8 has no callbacks
 
-class KernelEstimator(BaseEstimator):  # type: ignore[misc]
+    class CallbackSupportMixin:  # type: ignore[no-redef]
+        """Nothing to support."""
+
+    def with_callbacks(method: Any) -> Any:
+        return method
+
+
+_tear_down = with_callbacks(lambda _: None)  # what it does after a method
+
+
+class KernelEstimator(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
     """A scikit-learn estimator whose kernels are immutable values.
 
     `set_params(kernel__length_scale=2.0)`, and so a grid search over it, replaces the kernel
@@ -56,10 +72,41 @@ class KernelEstimator(BaseEstimator):  # type: ignore[misc]
         super().set_params(**rest)
         return self
 
-    def _threads(self) -> Any:
-        """Return a context in which an estimator with `n_jobs` uses so many threads."""
-        jobs = getattr(self, "n_jobs", None)
-        return nullcontext() if jobs is None else options(n_jobs=jobs)
+    @contextmanager
+    def _running(self) -> Iterator[None]:
+        """Use `n_jobs` threads, and show progress if `verbose`."""
+        jobs, verbose = getattr(self, "n_jobs", None), getattr(self, "verbose", False)
+        if not isinstance(verbose, bool | int | np.bool_ | np.integer) or verbose < 0:
+            raise InputError(f"verbose must be False, True or a number >= 0, got {verbose!r}")
+        with ExitStack() as stack:
+            if jobs is not None:
+                stack.enter_context(options(n_jobs=jobs))
+            if verbose:
+                stack.enter_context(progress_bar(type(self).__name__))
+            yield
+
+    @contextmanager
+    def _fitting(self, X: Any) -> Iterator[None]:
+        """`_running`; each step that is reported is a task for scikit-learn's callbacks."""
+        with self._running():
+            if not getattr(self, "_skl_callbacks", None):
+                yield
+                return
+            try:
+                context, lock = self._init_callback_context(max_subtasks=None), threading.Lock()
+                context.call_on_fit_task_begin(estimator=self, X=X)
+
+                def tell(step: Step) -> bool:
+                    with lock:  # blocks of pre-images report from several threads
+                        task = context.subcontext(task_name=step.task)
+                        task.call_on_fit_task_begin(estimator=self)
+                        return bool(task.call_on_fit_task_end(estimator=self))
+
+                with watched(tell):
+                    yield
+                context.call_on_fit_task_end(estimator=self, X=X)
+            finally:
+                _tear_down(self)
 
 
 class FloatTransformerMixin(TransformerMixin):  # type: ignore[misc]
@@ -83,6 +130,7 @@ class SubspaceEstimator(KernelEstimator):
     rule: str = "uniform"
     random_state: Any = None
     n_jobs: int | None = None
+    verbose: bool | int = False
 
     def _training_rows(
         self, X: Any, sample_weight: Any, *, double: bool = False

@@ -39,7 +39,7 @@ class KernelDenoiser(OneToOneFeatureMixin, FloatTransformerMixin, SubspaceEstima
     kernel : Kernel, str or "auto"
         As in `KernelPCA`, on vectors. "auto" is the linear kernel where its estimated error is less
         than that of the automatic Gaussian kernel.
-    gamma, scale_columns, inverse, n_landmarks, rule, random_state, n_jobs
+    gamma, scale_columns, inverse, n_landmarks, rule, random_state, n_jobs, verbose
         As in `KernelPCA`.
     filter : Filter or None
         How much of each component is kept: `Tikhonov(a)` weighs by lambda / (lambda + a),
@@ -111,7 +111,7 @@ class KernelDenoiser(OneToOneFeatureMixin, FloatTransformerMixin, SubspaceEstima
         X = check_rows(self, X, reset=True)
         weights = check_weights(sample_weight, X)
         shared = KernelPCA().get_params(deep=False).keys() & self.get_params(deep=False).keys()
-        with self._threads():
+        with self._fitting(X):
             pca = KernelPCA(**{name: getattr(self, name) for name in shared})
             fitted = self._denoiser(pca.fit(X, sample_weight=weights), X, weights)
             if is_auto(self.kernel) and fitted.noise > 0.0 and not is_sparse(X):
@@ -152,7 +152,7 @@ class KernelDenoiser(OneToOneFeatureMixin, FloatTransformerMixin, SubspaceEstima
         X = check_rows(self, X, reset=False)
         if self.trust_ == 0.0:  # unchanged to the last bit; scaling would round
             return np.array(X.toarray() if is_sparse(X) else X)
-        with self._threads():
+        with self._running():
             found = self.denoiser_(scaled(self.scaler_, X))
         return np.asarray(unscaled(self.scaler_, found), dtype=float_type(X))
 
@@ -164,7 +164,7 @@ class KernelDenoiser(OneToOneFeatureMixin, FloatTransformerMixin, SubspaceEstima
         that are compared should agree on it.
         """
         X = self._new_rows(X)
-        with self._threads():
+        with self._running():
             if y is not None and np.shape(y) == np.shape(X):
                 clean = scaled(self.scaler_, np.asarray(unmasked(y, "y"), dtype=np.float64))
                 return -float(np.mean((self.denoiser_(X) - clean) ** 2))

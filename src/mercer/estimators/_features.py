@@ -31,6 +31,7 @@ class _KernelFeatures(ClassNamePrefixFeaturesOutMixin, FloatTransformerMixin, Ke
     _: KW_ONLY
     gamma: float | None = None
     random_state: Any = None
+    verbose: bool | int = False
 
     @abstractmethod
     def _features(self, X: Any) -> Array:
@@ -40,7 +41,8 @@ class _KernelFeatures(ClassNamePrefixFeaturesOutMixin, FloatTransformerMixin, Ke
         """Return the features z(x_i), dense, shape (m, r); float32 for float32 points."""
         check_is_fitted(self)
         X = check_rows(self, X, reset=False)
-        return _in_type_of(X, self._features(X))
+        with self._running():
+            return _in_type_of(X, self._features(X))
 
     def inverse_transform(self, Z: Any) -> Array:
         """Return points for features, x = intercept + B'z, by the ridge regression of `fit`."""
@@ -91,7 +93,7 @@ class Nystroem(_KernelFeatures):
     rule : {"uniform", "kmeans", "leverage", "pivoted"}, default="uniform"
         How landmarks are chosen, see `mercer.linalg.nystrom`: uniformly at random, centres of
         k-means (dense vectors only), at random by leverage, greedy pivots.
-    gamma, random_state
+    gamma, random_state, verbose
         As in `KernelPCA`.
 
     Attributes
@@ -136,13 +138,16 @@ class Nystroem(_KernelFeatures):
 
     def fit(self, X: Any, y: Any = None) -> Nystroem:
         """Choose landmarks among the rows of X and fit the inverse; y is ignored."""
-        self._fit(check_rows(self, X, reset=True))
+        X = check_rows(self, X, reset=True)
+        with self._fitting(X):
+            self._fit(X)
         return self
 
     def fit_transform(self, X: Any, y: Any = None) -> Array:
         """Fit, and return the features of the training points, which `fit` computes anyway."""
         X = check_rows(self, X, reset=True)
-        Z = _in_type_of(X, self._fit(X))
+        with self._fitting(X):
+            Z = _in_type_of(X, self._fit(X))
         Z.flags.writeable = True  # it is not shared
         return Z
 
@@ -201,7 +206,7 @@ class RandomFeatures(_KernelFeatures):
         The number of features 2 m; an odd number is increased by one.
     kind : {"orthogonal", "plain"}, default="orthogonal"
         Frequencies in orthogonal blocks (smaller error), or independent ones.
-    gamma, random_state
+    gamma, random_state, verbose
         As in `KernelPCA`.
 
     Attributes
@@ -252,8 +257,9 @@ class RandomFeatures(_KernelFeatures):
         rng = as_generator(self.random_state)
         drawn = linalg.random_features(kernel, n_columns(X), even, kind=self.kind, random_state=rng)
         self.kernel_, self.map_, self.n_components_ = kernel, drawn, drawn.n_features
-        self.error_ = drawn.error(X, random_state=rng)
-        found = fit_ridge_inverse(lambda rows: drawn(X[rows]), X)
+        with self._fitting(X):
+            self.error_ = drawn.error(X, random_state=rng)
+            found = fit_ridge_inverse(lambda rows: drawn(X[rows]), X)
         self.inverse_intercept_, self.inverse_coef_, self.inverse_penalty_ = found
         return self
 

@@ -43,6 +43,8 @@ class KernelImputer(FloatTransformerMixin, KernelEstimator):
         result again.
     n_jobs : int or None
         Threads; None is all cores, unlike in scikit-learn.
+    verbose : bool or int, default=False
+        Show a progress bar on stderr.
 
     Attributes
     ----------
@@ -81,6 +83,7 @@ class KernelImputer(FloatTransformerMixin, KernelEstimator):
     keep_empty_features: bool = False
     random_state: Any = 0
     n_jobs: int | None = None
+    verbose: bool | int = False
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> KernelImputer:
         """Complete the rows of X, NaN or masked where missing, and learn to complete others.
@@ -98,7 +101,7 @@ class KernelImputer(FloatTransformerMixin, KernelEstimator):
         kernel = None
         if not is_auto(self.kernel):
             kernel = resolve_kernel(self.kernel, np.zeros((1, int((~self._empty).sum()))))
-        with self._threads():
+        with self._fitting(X):
             imputer = fit_imputer(
                 self._without_empty(X), kernel, weights=weights, n_landmarks=self.n_landmarks,
                 max_iter=self.max_iter, tol=self.tol, random_state=self.random_state,
@@ -114,7 +117,7 @@ class KernelImputer(FloatTransformerMixin, KernelEstimator):
         """Return X with its missing values filled, shape (m, d_out)."""
         check_is_fitted(self)
         X = self._validated(X, reset=False)
-        with self._threads():
+        with self._running():
             filled = self.imputer_(self._without_empty(X))
         if self.keep_empty_features and self._empty.any():
             whole = np.where(np.isnan(X), X.dtype.type(0.0), X)

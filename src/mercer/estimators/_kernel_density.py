@@ -35,6 +35,8 @@ class KernelDensity(DensityMixin, KernelEstimator):  # type: ignore[misc]
         `adaptive_density`); 1/2 is the choice of Abramson.
     n_jobs : int or None
         Threads; None is all cores, unlike in scikit-learn.
+    verbose : bool or int, default=False
+        Show a progress bar on stderr.
 
     Attributes
     ----------
@@ -67,6 +69,7 @@ class KernelDensity(DensityMixin, KernelEstimator):  # type: ignore[misc]
     bandwidth: Any = "auto"
     sensitivity: float = 0.0
     n_jobs: int | None = None
+    verbose: bool | int = False
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> KernelDensity:
         """Choose the bandwidth and build the density of the rows of X, shape (n, d).
@@ -75,7 +78,7 @@ class KernelDensity(DensityMixin, KernelEstimator):  # type: ignore[misc]
         """
         X = check_rows(self, X, reset=True, double=True)  # logarithms are compared
         w = check_weights(sample_weight, X)
-        with self._threads():
+        with self._fitting(X):
             points = Points(as_points(X), Vectors())
             self.kernel_ = density_kernel(self.kernel, self.bandwidth, points, w)
             self.density_ = adaptive_density(
@@ -87,7 +90,7 @@ class KernelDensity(DensityMixin, KernelEstimator):  # type: ignore[misc]
         """Return log f(x_j) for the rows of X, shape (m,); -inf outside the support of a window."""
         check_is_fitted(self)
         X = check_rows(self, X, reset=False, double=True)
-        with self._threads():
+        with self._running():
             return self.density_.log(X)
 
     def score(self, X: Any, y: Any = None) -> float:

@@ -11,6 +11,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from mercer._array import Array, as_points
+from mercer._progress import tracked
 from mercer.engine import n_rows, pieces
 from mercer.estimators._base import FloatTransformerMixin, SubspaceEstimator
 from mercer.estimators._validation import check_flags, check_weights, float_type, scaled, unscaled
@@ -76,6 +77,8 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, FloatTransformerMixin, Subspace
         For landmarks, and the start of "krylov".
     n_jobs : int or None
         Threads; None is all cores, unlike in scikit-learn.
+    verbose : bool or int, default=False
+        Show a progress bar on stderr.
 
     Attributes
     ----------
@@ -125,7 +128,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, FloatTransformerMixin, Subspace
         check_flags(self, "whiten")
         check_number(self.n_components)
         self.__dict__.pop("_sums", None)  # of an earlier fit
-        with self._threads():
+        with self._fitting(X):
             X, weights = self._training_rows(X, sample_weight)
             landmarks = self.n_landmarks
             if landmarks is None and self.n_components is None and n_rows(X) > _MANY:
@@ -152,7 +155,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, FloatTransformerMixin, Subspace
         if not hasattr(self, "_sums"):
             return self.fit(X, y, sample_weight)
         X = self._new_rows(X)
-        with self._threads():
+        with self._running():
             return self._add(X, check_weights(sample_weight, X))
 
     def _add(self, X: Any, weights: Array | None) -> KernelPCA:
@@ -176,7 +179,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, FloatTransformerMixin, Subspace
         """
         X = self._new_rows(X)
         plane = self.subspace_
-        with self._threads():
+        with self._running():
             if isinstance(self.kernel_, Precomputed):
                 f = plane.directions.coef.tile(slice(None), slice(None))
                 c = np.asarray(X @ f - plane.directions.inner(plane.origin))
@@ -197,7 +200,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, FloatTransformerMixin, Subspace
         if c.shape[1] != self.subspace_.dim:
             raise InputError(f"X must have {self.subspace_.dim} columns, got {c.shape[1]}")
         c = c * self._spread() if self.whiten else c
-        with self._threads():
+        with self._running():
             found = reconstruct(self.subspace_, self.inverse_, c)
         found = unscaled(self.scaler_, found)
         return found.astype(np.float32) if float_type(X) == np.float32 else found
@@ -210,7 +213,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, FloatTransformerMixin, Subspace
                 "score_samples needs k(x, x), which k(rows, training rows) does not hold; give a "
                 "kernel instead of 'precomputed'"
             )
-        with self._threads():
+        with self._running():
             return -squared_distances(self.subspace_, X)
 
     def score(self, X: Any, y: Any = None) -> float:
@@ -237,5 +240,5 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, FloatTransformerMixin, Subspace
 def squared_distances(plane: Subspace, X: Any) -> Array:
     """Return the squared distances of the features of rows to a subspace, block by block."""
     kernel = plane.origin.kernel
-    parts = [plane.distance(feature(kernel, X[rows])) ** 2 for rows in pieces(n_rows(X), _BLOCK)]
-    return np.concatenate(parts)
+    blocks = tracked(list(pieces(n_rows(X), _BLOCK)), "distances")
+    return np.concatenate([plane.distance(feature(kernel, X[rows])) ** 2 for rows in blocks])

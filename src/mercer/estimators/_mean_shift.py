@@ -88,6 +88,8 @@ class MeanShift(ClusterMixin, KernelEstimator):  # type: ignore[misc]
     max_iter : int, default=1000
     n_jobs : int or None
         Threads; None is all cores, unlike in scikit-learn.
+    verbose : bool or int, default=False
+        Show a progress bar on stderr.
 
     Attributes
     ----------
@@ -154,6 +156,7 @@ class MeanShift(ClusterMixin, KernelEstimator):  # type: ignore[misc]
     tol: float = 1e-6
     max_iter: int = 1000
     n_jobs: int | None = None
+    verbose: bool | int = False
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> MeanShift:
         """Find the modes and the mode of each row.
@@ -174,7 +177,7 @@ class MeanShift(ClusterMixin, KernelEstimator):  # type: ignore[misc]
         self.significant_: SignificantModes | None = None
         self.significance_: Array | None = None
         self.components_: Array | None = None
-        with self._threads():
+        with self._fitting(X):
             self._choose_kernel(Points(as_points(Z), Vectors()), w)
             U = self._seen(Z)
             if self.blurring:
@@ -213,7 +216,7 @@ class MeanShift(ClusterMixin, KernelEstimator):  # type: ignore[misc]
         """
         check_is_fitted(self)
         U = self._seen(np.asarray(check_rows(self, X, reset=False), dtype=np.float64))
-        with self._threads():
+        with self._running():
             if self.blurring or self.labels == "nearest":
                 return self._nearest(U, self._modes)
             if self.significance_ is not None:
@@ -370,7 +373,8 @@ def _without_small(
     mass = np.bincount(labels[found], weights[found], minlength=len(centres))
     extent = float(np.abs(centres).max(initial=0.0))
     place = np.round(centres / (1e-9 * extent)) if extent > 0.0 else centres
-    order = np.lexsort((*place.T[::-1], -np.round(mass, 9)))
+    share = np.round(mass / (mass.max(initial=0.0) or 1.0), 9)
+    order = np.lexsort((*place.T[::-1], -share))
     keep = order[mass[order] >= least] if least > 1 else order[mass[order] > 0.0]
     rank = np.full(len(centres) + 1, -1)  # one more: -1 stays -1
     rank[keep] = np.arange(len(keep))

@@ -9,6 +9,7 @@ import numpy as np
 from sklearn.base import OutlierMixin
 
 from mercer._array import Array, Points
+from mercer._progress import tracked
 from mercer.engine import n_rows, pieces
 from mercer.estimators._base import SubspaceEstimator
 from mercer.estimators._kernel_parameter import is_auto
@@ -51,7 +52,7 @@ class KernelNovelty(OutlierMixin, SubspaceEstimator):  # type: ignore[misc]
     n_landmarks : int, optional
         As in `KernelPCA`; 1,000 if there are more than 2,000 distinct rows and n_components is
         None.
-    gamma, scale_columns, rule, random_state, n_jobs
+    gamma, scale_columns, rule, random_state, n_jobs, verbose
         As in `KernelPCA`.
 
     Attributes
@@ -105,7 +106,7 @@ class KernelNovelty(OutlierMixin, SubspaceEstimator):  # type: ignore[misc]
         number = isinstance(share, float | int | np.number)
         if not is_auto(share) and not (number and 0.0 < share <= 0.5):
             raise InputError(f"contamination must be 'auto' or lie in (0, 0.5], got {share!r}")
-        with self._threads():
+        with self._fitting(X):
             # in double precision: an error is a small difference of large numbers
             points, w = self._training_rows(X, sample_weight, double=True)
             array, mass = distinct_rows(points.array, w)
@@ -132,7 +133,7 @@ class KernelNovelty(OutlierMixin, SubspaceEstimator):  # type: ignore[misc]
             n_landmarks=landmarks, rule=self.rule, random_state=self.random_state,
         )  # fmt: skip
         total = float(mass.sum())
-        blocks = list(pieces(n_rows(rows), _BLOCK))
+        parts = list(pieces(n_rows(rows), _BLOCK))
 
         def errors(part: slice) -> Array:
             return _left_out_errors(
@@ -142,14 +143,15 @@ class KernelNovelty(OutlierMixin, SubspaceEstimator):  # type: ignore[misc]
         held = np.cumsum(np.asarray(plane.eigenvalues)) / float(plane.total or 1.0)
         if self.n_components is None:
             # the least error among the numbers that leave enough scatter outside
-            mean = np.sum([mass[part] @ errors(part) for part in blocks], axis=0)
+            mean = np.sum([mass[part] @ errors(part) for part in tracked(parts, "errors")], axis=0)
             allowed = max(int(np.count_nonzero(1.0 - held > _LEAST)), 1)
             number = 1 + int(np.argmin(mean[1 : allowed + 1]))
         elif isinstance(self.n_components, float | np.floating):
             number = min(1 + int(np.count_nonzero(held < self.n_components)), plane.dim)
         else:
             number = min(int(self.n_components), plane.dim)
-        return plane.truncate(number), np.concatenate([errors(part)[:, number] for part in blocks])
+        chosen = [errors(part)[:, number] for part in tracked(parts, "errors")]
+        return plane.truncate(number), np.concatenate(chosen)
 
     def score_samples(self, X: Any) -> Array:
         """Return minus the squared distance of each row's feature to the subspace, shape (m,).
@@ -158,7 +160,7 @@ class KernelNovelty(OutlierMixin, SubspaceEstimator):  # type: ignore[misc]
         """
         X = self._new_rows(X, double=True)
         points = self.kernel_.points(X)
-        with self._threads():
+        with self._running():
             scores = -squared_distances(self.subspace_, points)
         keys = row_keys(points.array)
         at = np.minimum(np.searchsorted(self._keys, keys), len(self._keys) - 1)

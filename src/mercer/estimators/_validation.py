@@ -9,7 +9,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils import get_tags
 from sklearn.utils.validation import validate_data
 
-from mercer._array import Array, as_vector, check_frame, is_sparse, unmasked
+from mercer._array import Array, as_vector, check_flag, check_frame, is_sparse, unmasked
 from mercer.engine import n_rows
 from mercer.exceptions import InputError
 from mercer.kernels import Kernel
@@ -74,8 +74,7 @@ def check_weights(sample_weight: Any, X: Any) -> Array | None:
 def check_flags(estimator: Any, *names: str) -> None:
     """Raise unless these parameters are True or False."""
     for name in names:
-        if not isinstance(value := getattr(estimator, name), bool | int | np.bool_):
-            raise InputError(f"{name} must be True or False, got {value!r}")
+        check_flag(getattr(estimator, name), name)
 
 
 def float_type(X: Any) -> Any:
@@ -112,4 +111,4 @@ def scaled(scaler: StandardScaler | None, X: Any) -> Any:
 
 def unscaled(scaler: StandardScaler | None, Z: Any) -> Any:
     """Return rows in the units of the data."""
-    return Z if scaler is None else scaler.inverse_transform(Z)
+    return Z if scaler is None or not len(Z) else scaler.inverse_transform(Z)

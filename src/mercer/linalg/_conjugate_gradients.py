@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields
 import numpy as np
 
 from mercer._array import Array
-from mercer._progress import Callback, Step
+from mercer._progress import Callback, report
 from mercer._status import Status
 
 Product = Callable[[Array], Array]
@@ -104,7 +104,7 @@ class ConjugateGradients:
             slope, flat = self._step(now)
             largest = float(now.best.max())
             self._retire(now, slope, flat)
-            if callback is not None and callback(Step(self._done, largest)) is True:
+            if report("linear system", self._done, largest, callback=callback):
                 self.status[now.index] = Status.STOPPED
                 return
             Z = self.precondition(now.R)

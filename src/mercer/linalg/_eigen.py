@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from mercer._array import Array, frozen, one_of, positive, positive_int
-from mercer._progress import Callback, Step, check_callback
+from mercer._progress import Callback, check_callback, report
 from mercer._random import as_generator
 from mercer._status import Status
 from mercer._threads import single_threaded_blas
@@ -193,7 +193,7 @@ def power_iteration(
         if residual <= tol * abs(value) or size == 0.0:
             status = Status.CONVERGED
             break
-        if callback is not None and callback(Step(n_iter, residual / size)) is True:
+        if report("power iteration", n_iter, residual / size, callback=callback):
             status = Status.STOPPED
             break
         if n_iter < max_iter:
@@ -243,6 +243,7 @@ def _known_trace(S: GramOperator) -> float | None:
 
 def _dense(S: GramOperator, k: int) -> tuple[Array, Array, Array]:
     """The k largest pairs by LAPACK, descending, and S times the vectors."""
+    report("eigenvectors")
     n, K = S.shape[0], S.dense()
     with single_threaded_blas() if n <= _SMALL else nullcontext():
         if 4 * k <= n:  # for more pairs it is faster to find all

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mercer._array import Array
-from mercer._progress import Callback, Step
+from mercer._progress import Callback, report
 from mercer._status import Status
 from mercer._threads import interruptible
 from mercer.linalg._blocked_products import matmul, transposed_matmul
@@ -87,7 +87,7 @@ class BlockLanczos:
                 self.status = Status.CONVERGED
                 break
             worst = float(residual.max()) / scale if scale > 0 else 0.0
-            if callback is not None and callback(Step(self.n_iter, worst)) is True:
+            if report("eigenvectors", self.n_iter, worst, callback=callback):
                 self.status = Status.STOPPED
             if self.size >= wanted and (self.status is Status.STOPPED or self.n_iter >= max_iter):
                 break

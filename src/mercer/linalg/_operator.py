@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 
 from mercer import engine
-from mercer._array import Array, Points, as_weights
+from mercer._array import Array, Points, as_weights, check_flag
 from mercer.engine import Dense, n_rows
-from mercer.exceptions import InputError
 from mercer.kernels import Kernel
 from mercer.linalg._blocked_products import matmul
 from mercer.linalg._inputs import as_columns, double_points, raw_weights
@@ -58,8 +57,7 @@ class GramOperator:
 
     def __post_init__(self) -> None:
         points = double_points(self.kernel, self.points)
-        if not isinstance(self.centred, bool | np.bool_):
-            raise InputError(f"centred must be True or False, got {self.centred!r}")
+        check_flag(self.centred, "centred")
         object.__setattr__(self, "points", points)
         object.__setattr__(self, "weights", raw_weights(self.weights, n_rows(points)))
 

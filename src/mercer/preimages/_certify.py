@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from mercer._array import Array, is_sparse
+from mercer._array import Array, check_flag, is_sparse
 from mercer._config import get_options, options
 from mercer.engine import Program, apply_all, n_rows, pieces
 from mercer.exceptions import DerivativeError, InputError
@@ -96,6 +96,7 @@ def certify(psi: Element, X: Any, *, eigenvalues: bool | None = None) -> Certifi
     >>> [v.name for v in mc.preimages.certify(psi, [[0.03], [1.5]]).verdict]
     ['PROVED_MINIMUM', 'NOT_A_MINIMUM']
     """
+    check_flag(eigenvalues, "eigenvalues", optional=True)
     return certify_state(*prepared(psi, X), eigenvalues=eigenvalues)
 
 

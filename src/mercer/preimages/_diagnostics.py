@@ -10,6 +10,7 @@ import numpy as np
 from mercer import engine
 from mercer._array import Array, as_vector, instance
 from mercer._config import options
+from mercer.engine._sizes import dense
 from mercer.exceptions import DerivativeError, InputError
 from mercer.preimages._objective import ElementSums, Nearest
 from mercer.preimages._state import State
@@ -193,7 +194,7 @@ def _queries(psi: Element, X: Any) -> Any:
 
 def _state(psi: Element, X: Any, order: int) -> State:
     """Derivatives of the objective at the rows of X."""
-    X = np.asarray(engine.as_float64(_queries(psi, X)))
+    X = dense(_queries(psi, X))
     engine.require_derivatives(psi.kernel.program)
     with options(tolerance=0.0):  # sums over frequencies come without stiffness
         return Nearest().at(ElementSums(psi), X, np.zeros(len(X), dtype=int), order)

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mercer._array import Array
-from mercer._progress import Callback, Step
+from mercer._progress import Callback, is_watched, report
 from mercer._status import Status
 from mercer.preimages._state import State
 
@@ -36,6 +36,7 @@ class Search(ABC):
     """
 
     max_iter: int
+    task: str = "pre-images"  # its name in progress bars
 
     @abstractmethod
     def at(self, points: Array, rows: Array) -> State:
@@ -89,8 +90,9 @@ def walk(
         if record:
             path.append((rows, state.points, state.objective, state.gradient_norm))
         over = iteration == search.max_iter or not going.any()
-        if not over and callback is not None:
-            over = bool(callback(Step(iteration, float(stop.residual[going].max()))))
+        if not over and (callback is not None or is_watched()):
+            residual = float(stop.residual[going].max())
+            over = report(search.task, iteration, residual, callback=callback)
             status[rows[going]] = Status.STOPPED if over else Status.MAX_ITER
         if over:
             n_iter[rows] = iteration

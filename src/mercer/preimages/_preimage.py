@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from mercer import engine
-from mercer._array import Array, is_sparse, positive_int
-from mercer._progress import Callback
+from mercer._array import Array, check_flag, is_sparse, positive_int
+from mercer._progress import Callback, check_callback
 from mercer._status import Status
 from mercer.engine import n_columns, pieces
 from mercer.exceptions import InputError
@@ -115,6 +115,9 @@ def preimage(
     >>> mc.preimage(psi, fixed=[1.0, np.nan]).points.round(4)
     array([[1., 1.]])
     """
+    check_flag(history, "history")
+    check_flag(eigenvalues, "eigenvalues", optional=True)
+    check_callback(callback)
     whole = _as_problem(psi, objective, region, fixed)
     chosen = _chosen(whole) if solver is None else solver
     if not isinstance(chosen, Solver):

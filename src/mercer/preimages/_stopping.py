@@ -141,7 +141,7 @@ class StoppingRule:
         sizes = np.atleast_1d(coefficient_sizes(self.problem.psi))
         if self.problem.program.kind != "radial":
             return sizes
-        u = np.array([0.0, self.problem.extent[1] ** 2])
+        u = np.array([0.0, min(self.problem.extent[1], 1e150) ** 2])  # a number
         jet = engine.evaluate(self.problem.program.profile, [u])
         return np.asarray(sizes * float(np.max(np.abs(jet.value))))
 

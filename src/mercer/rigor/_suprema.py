@@ -35,6 +35,7 @@ def _grid(low: float = _SMALLEST, high: float = _LARGEST, per_decade: int = _PER
     return np.geomspace(low, high, count)
 
 
+@np.errstate(over="ignore")
 def _supremum(size: Callable[[Array], Array], high: float = _LARGEST) -> float:
     """sup of a function of r over (0, high]; infinite where it still grows at an end."""
     r = _grid(high=high)

@@ -253,7 +253,8 @@ class Element:
         and the element has no norm.
         """
         squared, size, scale = squared_norms(self.kernel.program, self.points, self.coef)
-        root = np.sqrt(np.maximum(squared, 0.0)) * scale
+        with np.errstate(over="ignore"):
+            root = np.sqrt(np.maximum(squared, 0.0)) * scale
         root = np.where(squared < -_ROUNDING * size, np.nan, root)
         return root if self.batch is not None else root[0]
 

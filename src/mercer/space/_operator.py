@@ -59,7 +59,8 @@ class Operator:
 
     def inner(self, other: Operator) -> float:
         """Return the Hilbert-Schmidt inner product, from <u (x) v, a (x) b> = <u, a> <v, b>."""
-        return sum(_term_inner(s, t) for s in self.terms for t in other.terms)
+        terms = instance(other, Operator, "other").terms
+        return sum(_term_inner(s, t) for s in self.terms for t in terms)
 
     def norm(self) -> float:
         """Return the Hilbert-Schmidt norm."""
@@ -74,7 +75,7 @@ class Operator:
 
     def bilinear(self, f: Element, g: Element) -> Any:
         """Return <f, A g>; for a covariance operator the covariance of f(x) and g(y)."""
-        return f.inner(self(g))
+        return instance(f, Element, "f").inner(self(g))
 
     def __add__(self, other: Any) -> Operator:
         if not isinstance(other, Operator):

@@ -68,6 +68,12 @@ def _scan(
             last = int(np.flatnonzero(bad)[-1])
             # an equal pair may be measured as far apart as a few times the error
             below = max(below, float(u[min(last + 1, u.size - 1)]) + 16.0 * error)
+        ends = [np.full(2, other) for _ in program.variables]
+        ends[index] = np.array([0.0, error])  # a window that is smaller has no slope, but a jump
+        with np.errstate(all="ignore"):
+            k = np.broadcast_to(np.asarray(evaluate(program.profile, ends).value), 2)
+            if abs(k[1] - k[0]) > _TOLERANCE[dtype] * abs(k[0]):
+                below = max(below, 16.0 * error)
     return below
 
 

@@ -105,10 +105,11 @@ class Scales(LinearMap):
     def apply(self, X: Any) -> Any:
         if is_sparse(X):
             return X.multiply(1.0 / self.array[None, :]).tocsr()
-        return X / self.array.astype(X.dtype)
+        with np.errstate(over="ignore"):  # what leaves the range of float32 is infinite, or zero
+            return (X / self.array).astype(X.dtype, copy=False)
 
     def pull(self, G: Array, in_dim: int) -> Array:
-        return np.asarray(G / self.array.astype(G.dtype))
+        return np.asarray(self.apply(G))
 
 
 class Columns(LinearMap):

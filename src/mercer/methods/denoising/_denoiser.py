@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from mercer._array import Array, Points, instance, non_negative
+from mercer._progress import report, tracked
 from mercer.engine import n_rows, pieces
 from mercer.exceptions import InputError
 from mercer.kernels import Kernel
@@ -77,7 +78,7 @@ class Denoiser:
         """Return the rows of Y, denoised; rows that were fitted as if they had not been."""
         Y = self.plane.origin.kernel.points(Y, "Y").array
         out = np.empty(Y.shape, np.float32 if Y.dtype == np.float32 else np.float64)
-        for rows in pieces(n_rows(Y), _BLOCK):
+        for rows in tracked(list(pieces(n_rows(Y), _BLOCK)), "rows"):
             y = dense(Y[rows])
             found = y if self.trust == 0.0 else self._projected(Y[rows])
             out[rows] = found if self.trust == 1.0 else y + self.trust * (found - y)
@@ -123,7 +124,8 @@ class Denoiser:
         """
         plane, phi = self.plane, self.weights
         C = self._coordinates(rows)
-        smoother = Smoother(C, phi / plane.eigenvalues, w, total)
+        values = np.maximum(np.asarray(plane.eigenvalues), np.finfo(float).tiny)  # to be inverted
+        smoother = Smoother(C, phi / values, w, total)
 
         def without(Y: Array) -> Array:
             c = self._coordinates(Y)
@@ -204,6 +206,7 @@ def fit_denoiser(
     rows, mass = distinct_rows(X.array, weights)
     if n_rows(plane.origin.points) >= len(mass):  # otherwise landmarks
         denoiser = replace(denoiser, rows=rows, row_weights=mass)
+    report("left-out errors")
     risk = leave_one_out_risk(denoiser, X, weights=weights)
     trust = risk.trust if isinstance(trust, str) else float(trust)
     return replace(denoiser, trust=trust, risk=risk.at(trust))

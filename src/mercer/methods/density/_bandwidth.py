@@ -11,6 +11,7 @@ import numpy as np
 
 from mercer import engine
 from mercer._array import Array, as_vector, is_sparse, one_of
+from mercer._progress import report
 from mercer.engine import Dense, Program, apply_all, evaluate
 from mercer.exceptions import InputError
 from mercer.kernels import Gaussian, Kernel
@@ -227,6 +228,7 @@ class LeaveOneOutLikelihood:
 
     def __call__(self, log_factor: float) -> float:
         """At one length scale."""
+        report("likelihood of a bandwidth")
         w, n = self.w, float(self.w.sum())
         log_Z = self._log_Z + self.X.shape[1] * log_factor  # raises unless k is a density
         sums = self.log_sums_of_others(math.exp(log_factor))

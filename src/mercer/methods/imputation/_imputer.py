@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from mercer._array import Array, as_points, is_sparse, non_negative, positive_int
+from mercer._progress import tracked
 from mercer._random import as_generator
 from mercer._status import Status
 from mercer._threads import single_threaded_blas
@@ -91,7 +92,7 @@ class Imputer:
         """Fill as in the fit, while the centres change as they did there."""
         holes = np.isnan(self.centres)
         centres = np.where(holes, self.mean, self.centres)
-        for step in self.regressions:
+        for step in tracked(self.regressions, "columns"):
             step.fill(self.kernel, centres, Z, missing)
             group = centres[:, step.columns]
             group[holes[:, step.columns]] = step.filled

@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 
 from mercer._array import Array, Points
+from mercer._progress import tracked
 from mercer.engine import pieces
+from mercer.exceptions import InputError
 from mercer.kernels import Kernel, LaplaceProduct, Linear, Vectors
 from mercer.space import Element
 
@@ -80,9 +82,9 @@ class Chain:
     def run(self, rounds: int, tol: float) -> list[float]:
         """Complete the rows, and return the change in each round."""
         changes: list[float] = []
-        for _ in range(rounds if self.missing.any() else 1):
+        for _ in tracked(range(rounds if self.missing.any() else 1), "rounds"):
             before = self.Z[self.missing]
-            for i, columns in enumerate(self.groups):
+            for i, columns in enumerate(tracked(self.groups, "columns")):
                 if len(self.penalties) == i:
                     self.penalties.append(self._penalties(columns))
                 self.regressions.append(self._regression(columns, self.penalties[i]))
@@ -182,7 +184,12 @@ def _solve(A: Array, b: Array) -> Array:
     from scipy.linalg import cho_factor, cho_solve
 
     A[np.diag_indices_from(A)] += _JITTER * np.trace(A)
-    factor = cho_factor(A, lower=True, overwrite_a=True, check_finite=False)
+    try:
+        factor = cho_factor(A, lower=True, overwrite_a=True, check_finite=False)
+    except np.linalg.LinAlgError as error:
+        raise InputError(
+            "kernel is not positive definite on these rows; use one that is, such as Gaussian(1.0)"
+        ) from error
     return np.asarray(cho_solve(factor, b, check_finite=False))
 
 
@@ -195,7 +202,7 @@ def hidden_error(
     """
     spread = moments(T, w)[1]
     total, mass = np.zeros(T.shape[1]), np.zeros(T.shape[1])
-    for _ in range(min(max(_HIDDEN_ROWS // len(T), 1), 5)):
+    for _ in tracked(range(min(max(_HIDDEN_ROWS // len(T), 1), 5)), "hidden entries"):
         some = np.sort(rng.choice(len(T), min(len(T), _HIDDEN_ROWS), replace=False))
         rows = T[some]
         seen = ~np.isnan(rows)

@@ -55,6 +55,8 @@ class Ascent(Search):
     maximum.
     """
 
+    task = "ascent"
+
     def __init__(
         self,
         density: DensitySum,
@@ -216,6 +218,8 @@ def newton_ascent(density: DensitySum, start: Array, max_iter: int) -> tuple[Arr
 
 class _NewtonAscent(Search):
     """Newton's method, with the step of mean shift instead where the density would fall."""
+
+    task = "ascent"
 
     def __init__(self, density: DensitySum, max_iter: int) -> None:
         self.density, self.max_iter = density, max_iter

@@ -101,7 +101,8 @@ def nearest_center(Z: Array, centers: Array) -> tuple[Array, Array]:
     score = (Z - middle) @ C.T
     score -= 0.5 * np.einsum("ij,ij->i", C, C)
     nearest = np.argmax(score, axis=1)
-    return np.linalg.norm(Z - centers[nearest], axis=1), nearest
+    with np.errstate(over="ignore"):
+        return np.linalg.norm(Z - centers[nearest], axis=1), nearest
 
 
 @dataclass(frozen=True, eq=False)

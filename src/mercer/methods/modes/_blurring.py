@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from mercer._array import Array, frozen, non_negative, one_of, positive, positive_int
-from mercer._progress import Callback, Step, check_callback
+from mercer._progress import Callback, check_callback, report
 from mercer.engine import evaluate
 from mercer.kernels import Kernel
 from mercer.methods._rows import connected
@@ -126,7 +126,7 @@ def blurring_mean_shift(
             converged = bool(small.max() == large.max())
         if converged:
             break
-        if callback is not None and callback(Step(n_iter, moved / length)) is True:
+        if report("blurring", n_iter, moved / length, callback=callback):
             break
     labels = groups(Z, _JOINED * length)
     return Blurred(frozen(target.back(Z)), frozen(labels), n_iter, converged)

@@ -7,8 +7,16 @@ from typing import Any
 
 import numpy as np
 
-from mercer._array import Array, as_points, frozen, is_sparse, positive, positive_int
-from mercer._progress import Callback, check_callback
+from mercer._array import (
+    Array,
+    as_points,
+    check_flag,
+    frozen,
+    is_sparse,
+    positive,
+    positive_int,
+)
+from mercer._progress import Callback, check_callback, report
 from mercer.engine import pieces
 from mercer.exceptions import InputError
 from mercer.methods.modes._ascent import Ascent, Ends
@@ -151,6 +159,7 @@ def mean_shift(
     positive(tol, "tol")
     positive_int(max_iter, "max_iter")
     check_callback(callback)
+    check_flag(eigenvalues, "eigenvalues", optional=True)
     target = DensitySum.of(density)
     if start is None:
         Z = np.concatenate(target.points)
@@ -159,6 +168,7 @@ def mean_shift(
     target = replace(target, n_queries=len(Z))
     ascent = Ascent(target, tol, max_iter)
     ends = ascent.run(Z, callback)
+    report("merging")
     modes, labels = ascent.modes_of(ends)
     return _described(target, modes, labels, ends, eigenvalues)
 
@@ -204,6 +214,7 @@ def _described(
     value = target.values(modes, exact=True) * np.exp(target.log_unit)
     eigenvalues, proved = np.full((len(modes), d), np.nan), np.zeros(len(modes), dtype=bool)
     if target.has_few_columns if curvature is None else curvature:
+        report("curvature")
         eigenvalues, proved = _eigenvalues(target, modes), is_proved_maximum(target, modes)
     parts = (target.back(modes), value, eigenvalues, counts[order], proved, rank[labels])
     return Modes(*(frozen(a) for a in (*parts, ends.status, ends.n_iter)))

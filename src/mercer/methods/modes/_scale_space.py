@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mercer._array import Array, Points, as_vector, frozen, is_sparse, positive_int
-from mercer._progress import Callback, Step, check_callback
+from mercer._progress import Callback, check_callback, report
 from mercer.exceptions import InputError
 from mercer.kernels import Gaussian, Kernel
 from mercer.methods.density._density import stretched, weights_of
@@ -197,7 +197,8 @@ def scale_space(
         modes = counter.modes(bandwidth, starts)
         n_modes.append(len(modes))
         starts = np.concatenate([modes, thinned(counter.starts, max(_FEWEST, 4 * len(modes)))])
-        if callback is not None and callback(Step(i + 1, 1.0 - (i + 1) / len(h))) is True:
+        done, n = i + 1, len(h)
+        if report("bandwidths", done, 1.0 - done / n, total=n, callback=callback):
             break
     return ScaleSpace(frozen(h[: len(n_modes)]), frozen(np.array(n_modes)))
 

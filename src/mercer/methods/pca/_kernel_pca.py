@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from mercer._array import Array, Points, as_weights, is_sparse, positive_int
-from mercer._progress import Callback
+from mercer._progress import Callback, report, tracked
 from mercer._random import as_generator
 from mercer._threads import interruptible, single_threaded_blas
 from mercer.engine import n_columns, n_rows, pieces
@@ -175,6 +175,7 @@ class LandmarkScatter:
         X, _ = distinct_rows(X, weights)
         if n_rows(X) > _CHOSEN_AMONG:
             X = X[np.sort(rng.choice(n_rows(X), _CHOSEN_AMONG, replace=False))]
+        report("landmarks")
         low = nystrom(kernel, Points(X, kernel.domain), n_landmarks, rule=rule, random_state=rng)
         if low.rank == 0 and np.any(kernel.diag(X) < 0.0):
             raise InputError(
@@ -192,7 +193,7 @@ class LandmarkScatter:
         points = kernel.points(X)
         X = points.array
         w = np.ones(n_rows(X)) if weights is None else np.asarray(weights, dtype=np.float64)
-        for part in pieces(n_rows(X), _BLOCK):
+        for part in tracked(list(pieces(n_rows(X), _BLOCK)), "rows"):
             L, v = self.low.map(points[part]), w[part]
             weighted = L * v[:, None]
             self.mass += float(v.sum())

@@ -7,7 +7,16 @@ from typing import Any
 
 import numpy as np
 
-from mercer._array import Array, as_points, frozen, non_negative, one_of, positive, positive_int
+from mercer._array import (
+    Array,
+    as_points,
+    frozen,
+    non_negative,
+    one_of,
+    positive,
+    positive_int,
+    positive_length,
+)
 from mercer._progress import Callback, check_callback
 from mercer.exceptions import InputError
 from mercer.kernels import Epanechnikov, Gaussian, Kernel
@@ -141,7 +150,7 @@ def segment(
     >>> found.n_segments, int((found.labels != disc).sum())
     (2, 0)
     """
-    spatial, colour = positive(spatial, "spatial"), positive(colour, "colour")
+    spatial, colour = positive_length(spatial, "spatial"), positive_length(colour, "colour")
     join, tol = non_negative(join, "join"), positive(tol, "tol")
     min_size, max_iter = positive_int(min_size, "min_size"), positive_int(max_iter, "max_iter")
     one_of(kernel, ("epanechnikov", "gaussian"), "kernel")

@@ -136,7 +136,7 @@ def compress(
         raise InputError(f"psi must be an Element, got {type(psi).__name__}")
     check_callback(callback)
     most = positive_int(n_points, "n_points")
-    level = 0.0 if tol is None else non_negative(tol, "tol")
+    level = 0.0 if tol is None else min(non_negative(tol, "tol"), 1.0)  # 1 is the error of zero
     if method is not None and not isinstance(method, Compressor):
         raise InputError(f"method must be a value such as Greedy() or Pruning(), got {method!r}")
     rng = as_generator(random_state)

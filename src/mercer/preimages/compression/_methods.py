@@ -10,7 +10,7 @@ import numpy as np
 
 from mercer import engine
 from mercer._array import Array, is_sparse, one_of, positive, positive_int
-from mercer._progress import Callback, Step
+from mercer._progress import Callback, report
 from mercer.engine import n_rows
 from mercer.exceptions import InputError
 from mercer.linalg import nystrom
@@ -124,7 +124,7 @@ class Greedy(Compressor):
             steps += taken
             explained = max(explained, value)
             error = float(np.sqrt(max(1.0 - explained / target.total, 0.0)))
-            if task.callback is not None and task.callback(Step(m + 1, error)):
+            if report("compression", m + 1, error, callback=task.callback):
                 return ChosenPoints(Z, False, steps, True)
             if error <= task.tol:
                 break

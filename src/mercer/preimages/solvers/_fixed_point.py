@@ -92,7 +92,6 @@ class MM(IterativeSolver):
     array([[1.]])
     """
 
-    max_iter: int = 10_000
     guarded = False
 
     def memory(self, problem: Problem, rows: int) -> Any:

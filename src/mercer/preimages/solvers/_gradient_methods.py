@@ -40,7 +40,6 @@ class GradientDescent(IterativeSolver):
     array([[0.5]])
     """
 
-    max_iter: int = 10_000
     line_search: bool = True
 
     @property

@@ -7,7 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from mercer._array import Array, as_weights, check_same_columns, is_sparse, positive
+from mercer._array import (
+    Array,
+    as_points,
+    as_weights,
+    check_same_columns,
+    instance,
+    is_sparse,
+    positive,
+)
 from mercer._threads import map_threads, single_threaded_blas
 from mercer.engine import Dense, n_rows, pieces
 from mercer.exceptions import InputError
@@ -62,7 +70,7 @@ class LinearInverse(Solver):
 
         X and `weights` are those from which the subspace was found.
         """
-        kernel, values = plane.origin.kernel, plane.eigenvalues
+        kernel, values = instance(plane, Subspace, "plane").origin.kernel, plane.eigenvalues
         if not kernel.domain.is_vector:
             raise InputError(f"points of {kernel!r} are not vectors: use Candidates()")
         if values is None:
@@ -86,7 +94,10 @@ class LinearInverse(Solver):
 
     def predict(self, coordinates: Any) -> Array:
         """Return the data points of coordinates of shape (b, r), shape (b, d)."""
-        return np.asarray(self.mean + coordinates @ self.slopes)
+        C = as_points(coordinates, "coordinates")
+        if C.shape[1] != len(self.slopes):
+            raise InputError(f"coordinates must have {len(self.slopes)} columns, got {C.shape[1]}")
+        return np.asarray(self.mean + C @ self.slopes)
 
     def solve(self, problem: Problem, start: Any) -> SolverResult:
         return _solved(self.plane, self.predict, self.mean.size, problem)

@@ -1,0 +1,123 @@
+"""Extreme but legal arguments, as `make fuzz` found them: right answers, or errors that say why.
+
+Warnings are errors in the suite, so every call here also shows that none leaks.
+"""
+
+import time
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+import mercer as mc
+from mercer import kernels, methods, preimages
+
+X = np.random.default_rng(0).normal(size=(8, 3))
+
+
+@pytest.mark.parametrize("rho", [5e-324, 1e-70, 1e-20, 1e-16, 1e-3])
+@pytest.mark.parametrize("other", [mc.Linear(), mc.Polynomial(3, 1.0, 0.01), mc.Gaussian(1.0)])
+def test_windows_smaller_than_the_rounding_of_a_distance(rho, other):
+    Y = np.concatenate([X, X[:2]])
+    for k in (kernels.Uniform(rho) + other, kernels.Uniform(rho) * other + mc.Linear()):
+        assert_allclose(np.diag(k(Y)), k.diag(Y), rtol=1e-12)
+        assert_allclose(k(Y)[0, 8], k.diag(Y)[0], rtol=1e-12)
+        assert_allclose(mc.Element(k, Y, np.ones(10))(Y), k(Y).sum(axis=1), rtol=1e-10)
+
+
+@pytest.mark.parametrize("p", [2.0, 30.0, 300.0])
+def test_the_gradient_bound_of_steep_kernels_is_that_of_the_points(p):
+    bound = preimages.gradient_bound(mc.Element(mc.NegativeDistance(p), [[0.0], [1.0]], [1.0, 1.0]))
+    assert_allclose(bound, 2.0 * p, rtol=1e-6)  # the diameter is 1
+
+
+@pytest.mark.parametrize("c", [1e75, 1e160, 1e300])
+def test_kernels_whose_length_is_beyond_the_square_root_of_all_numbers(c):
+    psi = mc.Element(mc.NegativeDistance(1.0, c), X, np.ones((8, 3)))
+    assert mc.preimage(psi, region=mc.Box(0.5, 2.0), random_state=0).points.shape == (3, 3)
+
+
+@pytest.mark.parametrize("solver", [mc.MM(), mc.GradientDescent()], ids=repr)
+def test_searches_without_an_end_are_cut_short(solver):
+    """MM and gradient descent may need hundreds of thousands of steps for one row."""
+    assert solver.max_iter == 1000
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::mercer.MercerWarning")
+def test_a_denoiser_with_such_a_search_ends():
+    began = time.perf_counter()
+    mc.KernelDenoiser(10, inverse=mc.MM()).fit(np.random.default_rng(0).normal(size=(30, 1)))
+    assert time.perf_counter() - began < 20.0  # about three seconds
+
+
+@pytest.mark.parametrize("coef", [1e300, 1e308])
+def test_norms_that_overflow_are_infinite(coef):
+    psi = mc.Element(1e75 * mc.Gaussian(1.0), X, np.full(8, coef))
+    assert psi.norm() == np.inf
+
+
+def test_queries_at_the_end_of_all_numbers_have_a_nearest_cluster():
+    model = mc.MeanShift(kernel=mc.Laplace(2.0), blurring=True).fit(X)
+    assert model.predict(1e300 * X).shape == (8,)
+
+
+@pytest.mark.parametrize("weight", [1e-300, 1e-12, 1.0, 1e300])
+def test_clusters_are_ordered_by_weight_in_any_unit(weight):
+    Z = np.array([[0.0], [0.1], [10.0], [10.1], [10.2]])
+    model = mc.MeanShift(bandwidth=1.0).fit(Z, sample_weight=np.full(5, weight))
+    assert model.labels_.tolist() == [1, 1, 0, 0, 0]
+
+
+def test_no_cluster_is_large_enough_in_scaled_columns():
+    model = mc.MeanShift(scale_columns="std", min_cluster_size=100).fit(X)
+    assert model.cluster_centers_.shape == (0, 3)
+    assert set(model.labels_) == {-1}
+
+
+def test_denoising_with_a_kernel_of_denormal_numbers():
+    tiny = kernels.Epanechnikov(5e-324) * kernels.VovkPolynomial(2)
+    denoiser = methods.fit_denoiser(mc.kernel_pca(tiny, X[:5, :1], 3), X[3:, :1])
+    assert np.isfinite(denoiser(X[:, :1])).all()
+
+
+@pytest.mark.parametrize("tol", [1.0, 2.0, 1e160, 1e300])
+def test_a_tolerance_above_one_is_one(tol):
+    psi = mc.mean_embedding(mc.Gaussian(1.0), X)
+    assert mc.compress(psi, 3, tol=tol).relative_error <= 1.0
+
+
+@pytest.mark.parametrize("name", ["spatial", "colour"])
+@pytest.mark.parametrize("value", [5e-324, 1e-80, 1e80])
+def test_lengths_of_segments(name, value):
+    with pytest.raises(mc.InputError, match=f"{name} must be between 1e-75 and 1e"):
+        methods.segment(np.zeros((4, 4, 3)), **{name: value})
+
+
+@pytest.mark.parametrize("length", [1e-75, 1e-40, 1e40, 1e75])
+def test_lengths_beyond_the_range_of_float32(length):
+    Y = np.array([[0.0, 1.0], [0.5, 1.0]], dtype=np.float32)
+    k = mc.Gaussian(1.0).transform(mc.Scales([length, 1.0]))
+    expected = 1.0 if length > 1.0 else 0.0
+    assert_allclose(k(Y), [[1.0, expected], [expected, 1.0]])
+
+
+@pytest.mark.parametrize("rows", [30, 400])
+def test_an_imputer_says_that_its_kernel_is_not_positive_definite(rows):
+    Z = np.random.default_rng(6).normal(size=(rows, 2))
+    Z[0, 0] = np.nan
+    kernel = mc.NegativeDistance(0.5) * (2.0 * mc.Epanechnikov(2.0))
+    with pytest.raises(mc.InputError, match="kernel is not positive definite on these rows"):
+        mc.KernelImputer(kernel, random_state=0, n_landmarks=300).fit(Z)
+
+
+def test_sparse_points_in_all_diagnostics():
+    import scipy.sparse
+
+    psi = mc.mean_embedding(mc.Exponential(2.0), X)
+    for function in (
+        preimages.preimage_objective,
+        preimages.preimage_gradient,
+        preimages.preimage_hessian,
+    ):
+        assert_allclose(function(psi, scipy.sparse.csr_array(X)), function(psi, X))

@@ -1,0 +1,155 @@
+"""Laws that fuzzed answers must obey: engines agree, bounds hold, searches tell the truth."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+import mercer
+import mercer.testing
+from mercer import methods, preimages
+from mercer.engine import Distance, Expr, evaluate
+from mercer.preimages import preimage_objective
+from mercer.rigor import Interval, as_interval, enclose
+
+
+def check_engines(kernel: Any, X: Any, coef: Any, Y: Any) -> None:
+    """Every engine, with much memory or little, gives the sums and gradients of the pairs."""
+    psi = mercer.Element(kernel, X, coef)
+    a = np.asarray(coef, float)
+    K, slopes = np.asarray(kernel(Y, X), float), None
+    with contextlib.suppress(mercer.MercerError):
+        slopes = np.asarray(kernel.gradient(Y, X), float)
+    expected = [(K @ a, np.abs(K) @ np.abs(a))]
+    if slopes is not None:
+        parts = [np.einsum("jid,i->jd", f(slopes), f(a)) for f in (np.asarray, np.abs)]
+        expected.append((parts[0], parts[1].max(axis=1, keepdims=True, initial=0.0)))
+    for engine, memory in ((None, 128.0), ("blocked", 0.01), ("native", 0.01), ("blocked", 128.0)):
+        with mercer.options(engine=engine, working_memory=memory, n_jobs=1):
+            found = [psi(Y)] if slopes is None else [psi(Y), psi.gradient(Y)]
+        for name, value, (truth, size) in zip(("psi", "grad psi"), found, expected, strict=False):
+            with np.errstate(all="ignore"):
+                scale = max(size.max(initial=0.0), expected[0][1].max(initial=0.0))
+                off = np.abs(value - truth).max(initial=0.0)
+            if np.isfinite(scale):
+                assert off <= 1e-8 * scale, f"{name} of engine {engine} is off by {off / scale:.1e}"
+
+
+def check_kernel_laws(kernel: Any, d: int) -> None:
+    """The public checks of a kernel pass, if there are points in d dimensions that it takes."""
+    try:
+        mercer.testing.check_kernel(kernel, dims=(d,))
+    except AssertionError as error:
+        if "accepts no points" not in str(error):
+            raise
+
+
+def check_bounds(psi: Any, Y: Any) -> None:
+    """Gradients and Hessians at Y stay within the bounds for all points."""
+    with np.errstate(all="ignore"):
+        first, second = np.asarray(psi.gradient(Y)), np.asarray(psi.hessian(Y))
+        slope = np.linalg.norm(first, axis=-1).max(initial=0.0)
+        curvature = np.abs(second).max(initial=0.0)  # an entry is at most the spectral norm
+    for name, bound, largest in (
+        ("gradient_bound", np.max(preimages.gradient_bound(psi)), slope),
+        ("lipschitz", np.max(preimages.lipschitz(psi)), curvature),
+    ):
+        if np.isfinite(bound) and np.isfinite(largest):
+            assert largest <= bound * (1.0 + 1e-6), f"{name} {bound} is below {largest}"
+    preimages.hessian_lipschitz(psi)
+    preimages.weyl_test(psi, Y)
+
+
+def check_enclosure(kernel: Any, distances: Any) -> None:
+    """Values and derivatives of a profile lie in their enclosures, at each distance and between."""
+    profile, variables = kernel.program.profile, kernel.program.variables
+    if not isinstance(profile, Expr) or [type(v) for v in variables] != [Distance]:
+        return
+    with np.errstate(all="ignore"):
+        u = np.sort(np.abs(np.asarray(distances, float)).ravel()) ** 2
+    if len(u) == 0 or not np.isfinite(u).all():
+        return
+    between = 0.5 * (u[1:] + u[:-1])
+    cells = Interval(np.r_[u, u[:-1]], np.r_[u, u[1:]])
+    with np.errstate(all="ignore"):
+        truth = evaluate(profile, [np.r_[u, between]], 2)
+        bound = enclose(profile, [cells], 2)
+    for name, value, held in (
+        ("k", truth.value, bound.value),
+        ("k'", truth.first[0], bound.first[0]),
+        ("k''", truth.second[0][0], bound.second[0][0]),
+    ):
+        held, finite = as_interval(held), np.isfinite(value)
+        inside = (held.lo <= value) & (value <= held.hi)
+        assert np.all(inside | ~finite), f"{name} is outside of its enclosure"
+
+
+def check_minimum(psi: Any, Y: Any, gap: float, boxes: int) -> None:
+    """No point is below a proved lower bound, and the best point has the value that is claimed."""
+    for j, found in enumerate(preimages.global_minimum(psi, gap, boxes)):
+        assert found.lower <= found.upper, f"{found.lower} > {found.upper}"
+        one = psi if psi.batch is None else psi[j]
+        half = 0.0 if np.ndim(kernel_diagonal(one, Y)) == 0 else 0.5 * kernel_diagonal(one, Y)
+        least = float(np.min(half - np.asarray(one(Y)), initial=np.inf))
+        slack = 1e-9 * max(abs(found.lower), abs(least))
+        assert least >= found.lower - slack, f"{least} is below the proved bound {found.lower}"
+
+
+def kernel_diagonal(psi: Any, Y: Any) -> Any:
+    """k(y, y), or 0 if it is the same everywhere."""
+    values = np.asarray(psi.kernel.diag(Y))
+    return 0.0 if len(psi.kernel.program.diagonal.variables) == 0 else values
+
+
+def check_preimage(psi: Any, solver: Any, **options: Any) -> None:
+    """The distance of a pre-image is that of its feature, and no worse than the point 0."""
+    found = mercer.preimage(psi, solver, random_state=0, **options)
+    repr(found)
+    points, size = np.asarray(found.points), np.asarray(psi.norm())
+    ok = np.isfinite(points).all(axis=-1)
+    assert np.all(ok | ~np.isfinite(np.asarray(found.distance))), "a distance without a point"
+    if psi.batch is None and ok.all() and np.isfinite(found.distance).all():
+        truth = (mercer.feature(psi.kernel, points.reshape(1, -1)) - psi).norm()
+        slack = 1e-6 * (float(np.max(size)) + float(np.max(truth)))
+        assert np.allclose(found.distance, truth, 1e-6, slack), f"{found.distance} is not {truth}"
+        assert np.isfinite(preimage_objective(psi, points.reshape(1, -1))).all()
+
+
+def check_modes(density: Any, start: Any) -> None:
+    """Ascents end no lower than they begin, and proved modes are among all modes."""
+    found = mercer.mean_shift(density, start)
+    found.table()
+    repr(found)
+    labels = np.asarray(found.labels)
+    assert labels.size == 0 or (labels.min() >= -1 and labels.max() < len(found.points)), "labels"
+    assert len(found.density) == len(found.points) == len(found.proved)
+    X = density.points if start is None else start
+    values, kept = np.asarray(density(X), float), labels >= 0
+    reached = np.asarray(found.density, float)[labels[kept]]
+    assert (reached >= values[kept] - 1e-6 * np.abs(values[kept])).all(), (
+        "an ascent ends below its start"
+    )
+    if np.shape(found.points)[1] <= 2 and np.asarray(found.proved).any():
+        with contextlib.suppress(mercer.MercerError):
+            every = methods.all_modes(density, max_boxes=2000)
+            if every.complete:
+                count = int(np.asarray(found.proved).sum())
+                assert count <= len(every), f"{count} proved modes, but {len(every)} in all"
+
+
+def draw(function: Callable[..., Any], *args: Any, **options: Any) -> None:
+    """Make a figure, and write it as an image."""
+    import matplotlib as mpl
+
+    mpl.use("Agg")
+    from matplotlib import pyplot as plt
+
+    try:
+        function(*args, **options)
+        plt.gcf().savefig(io.BytesIO(), dpi=40)
+    finally:
+        plt.close("all")
