@@ -23,7 +23,7 @@ from mercer.methods.modes._ascent import Ascent, Ends
 from mercer.methods.modes._basins import is_proved_maximum
 from mercer.methods.modes._density_sum import DensitySum, is_held
 from mercer.methods.modes._leaving import SAME
-from mercer.methods.modes._merging import merge_ends
+from mercer.methods.modes._merging import merge_ends, nearest_mode
 
 
 @dataclass(frozen=True, eq=False)
@@ -191,9 +191,7 @@ def assign_to_modes(
 
 def _numbers(target: DensitySum, known: Array, found: Array) -> Array:
     """The number of each mode among the known ones, -1 if it is none of them."""
-    from scipy.spatial import cKDTree
-
-    distance, number = cKDTree(known).query(found)
+    distance, number = nearest_mode(found, known)
     # known modes may have been rounded to float32
     same = distance <= SAME * target.length + 1e-6 * float(np.abs(known).max())
     number[~same] = merge_ends(target, known, found[~same])[0]

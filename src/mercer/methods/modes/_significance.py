@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mercer._array import Array, as_weights, frozen, is_sparse
-from mercer._progress import Callback, Step, check_callback
+from mercer._progress import Callback, check_callback, report
 from mercer._threads import thread_count
 from mercer.engine import Dense, prepare
 from mercer.exceptions import InputError
@@ -106,8 +106,7 @@ def significant_modes(
     weights : array_like of shape (n,), optional
         Numbers of rows >= 0: a weight of 2 is the same as repeating the row.
     callback : callable, optional
-        Called with a `Step` after each bandwidth, whose `residual` is the share still to be tried;
-        return True to stop and take the best so far.
+        Called with a `Step` after each bandwidth; return True to take the best one so far.
 
     Returns
     -------
@@ -147,21 +146,20 @@ def significant_modes(
     as_weights(weights, len(X))  # raises if they are wrong
     X = np.asarray(X, dtype=np.float64)
     rows, w = _sampled(*distinct_rows(X, weights))
-    middle = np.median(rows, axis=0)  # not the mean: an outlier would take digits from all rows
-    if not (rows != middle).any():
+    if len(rows) == 1:
         return _one_mode(len(X), rows)
     check_counts(w)
+    middle = np.median(rows, axis=0)  # not the mean: an outlier would take digits from all rows
     unit = float(column_spreads(rows, w).max())  # squares of very small lengths underflow
     C = (rows - middle) / unit
     axes = _principal_axes(C, w)
     views = sorted({min(q, len(axes)) for q in _VIEWS}, reverse=True)
-    tries = ((axes[:q], one) for q in views for one in _at_bandwidths(C, w, axes[:q]))
-    A, found = next(tries)
-    for i, (other_A, other) in enumerate(tries, start=2):
+    tries = (one for q in views for one in _at_bandwidths(C, w, axes[:q]))
+    found, total = next(tries), len(views) * len(_FACTORS)
+    for i, other in enumerate(tries, start=2):
         if len(other.modes) > len(found.modes):
-            A, found = other_A, other
-        left = 1.0 - i / (len(views) * len(_FACTORS))
-        if callback is not None and callback(Step(i, left)):
+            found = other
+        if report("significant modes", i, 1.0 - i / total, total=total, callback=callback):
             break
     A = found.axes
     nearest = nearest_rows(C @ A.T, ((X - middle) / unit) @ A.T)
