@@ -11,7 +11,7 @@ from mercer._array import Array
 from mercer._threads import thread_count
 from mercer.methods._rows import connected
 
-_NEIGHBOURS = 12
+_NEIGHBOURS = 8  # with many more, a small group of rows would not have a highest row of its own
 
 Edges = tuple[Array, Array]
 
