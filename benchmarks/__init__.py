@@ -20,6 +20,7 @@ SUITES = (
     "denoising",
     "denoising_tables",
     "imputation",
+    "novelty",
     "mean_shift",
     "clustering",
 )

@@ -1,6 +1,7 @@
 """The functions of the demonstration, on a few digits."""
 
 import importlib.util
+import sys
 from functools import partial
 from pathlib import Path
 
@@ -14,78 +15,76 @@ FILE = Path(__file__).resolve().parent.parent / "examples" / "demo.py"
 def demo():
     spec = importlib.util.spec_from_file_location("demo", FILE)
     module = importlib.util.module_from_spec(spec)
+    sys.modules["demo"] = module  # dataclasses look it up
     spec.loader.exec_module(module)
-    return module
+    yield module
+    del sys.modules["demo"]
 
 
-@pytest.fixture(scope="module")
-def split(demo):
-    return demo.draw(0.3, seed=0, sizes=(80, 20, 60))
+def errors(results):
+    return {(c.group, c.name): outcome.error for c, outcome in results.items()}
 
 
-def test_noise_is_what_was_asked_for_and_rows_are_not_shared(demo, split):
-    assert split.train.shape == (80, 64)
-    assert split.clean.min() >= 0.0
-    assert split.clean.max() <= 1.0
-    assert np.std(split.test - split.clean) == pytest.approx(0.3, rel=0.05)
-    everything = np.vstack([split.clean, split.clean_validation])
-    assert len(np.unique(everything, axis=0)) == 80
-    assert not np.array_equal(demo.draw(0.3, seed=1, sizes=(80, 20, 60)).clean, split.clean)
+def test_the_best_setting_is_kept(demo):
+    one = demo.Contender("tuned", "shift", [lambda x, s=s: x + s for s in (3.0, -1.0, 2.0)])
+    outcome = demo.compare([one], lambda found: abs(float(found)), 0.0)[one]
+    assert (outcome.error, outcome.found) == (1.0, -1.0)
 
 
-@pytest.mark.parametrize("name", ["pca_grid", "peer_grid", "our_grid"])
-def test_every_grid_has_the_stated_size(demo, split, name):
-    grid = list(getattr(demo, name)(split.train))
-    assert len(grid) == demo.SETTINGS
-    assert all(denoise(split.test[:3]).shape == (3, 64) for denoise in grid[:2])
+def test_noise_is_what_was_asked_for_and_ours_removes_it(demo):
+    panel, results = demo.denoising(0.3, 0, train=80, test=100)
+    found = errors(results)
+    assert found["before", "noisy"] == pytest.approx(1e4 * 0.09, rel=0.05)
+    assert found["mercer", "KernelDenoiser"] < 0.6 * found["before", "noisy"]
+    assert panel[0][2].shape == panel[-1][2].shape == (6, 64)
+    assert panel[-1][1] == "KernelDenoiser, mercer"
 
 
-def test_the_setting_is_chosen_on_the_validation_rows(demo, split):
-    def grid(train):
-        return iter([lambda Y: Y * 0.0, lambda Y: Y, lambda Y: Y + 5.0])
-
-    errors = [demo.error(f(split.validation), split.clean_validation) for f in list(grid(None))]
-    expected = list(grid(None))[int(np.argmin(errors))](split.test)
-    np.testing.assert_array_equal(demo.denoised(grid, split), expected)
-
-
-def test_ours_denoises_without_settings(demo, split):
-    found = demo.denoised(demo.ours, split)
-    assert demo.error(found, split.clean) < 0.6 * demo.error(split.test, split.clean)
+def test_only_missing_pixels_are_judged(demo, monkeypatch):
+    few = [c for c in demo.IMPUTERS if c.name in ("column means", "KernelImputer")]
+    monkeypatch.setattr(demo, "IMPUTERS", few)
+    panel, results = demo.missing_pixels(0, count=150)
+    found = errors(results)
+    assert found["mercer", "KernelImputer"] < found["before", "column means"]
+    assert 0.4 < np.isnan(panel[1][2]).mean() < 0.6
 
 
-def test_summary_is_mean_and_standard_error(demo):
-    assert demo.summary([1.0, 2.0, 3.0], 2) == "2.00 +- 0.58"
-    assert demo.summary([4.0]) == "4 +- 0"
+def test_no_alarm_misjudges_half(demo, monkeypatch):
+    few = [c for c in demo.DETECTORS if c.group in ("before", "mercer")]
+    monkeypatch.setattr(demo, "DETECTORS", few)
+    found = errors(demo.novelties(0, outliers=50)[1])
+    assert found["before", "no alarm"] == 50.0
+    assert found["mercer", "KernelNovelty"] < 15.0
 
 
-def test_table_and_picture(demo, split, tmp_path, monkeypatch):
-    few = {name: demo.CONTENDERS[name] for name in ("noisy", "mercer KernelDenoiser()")}
-    monkeypatch.setattr(demo, "CONTENDERS", few)
-    steps = []
-    errors, seconds, images = demo.measure([split, split], lambda: steps.append(1))
-    assert len(steps) == 4
-    assert errors["noisy"][0] == demo.error(split.test, split.clean)
-    text = demo.table({0.3: errors}, {0.3: seconds})
-    assert f"{1e4 * errors['noisy'][0]:.1f}" in text
-    assert len(text.splitlines()) == 4
-    demo.contact_sheet({0.3: (split, images[0])}, tmp_path / "out" / "sheet.png")
-    assert (tmp_path / "out" / "sheet.png").stat().st_size > 1000
+def test_a_row_names_the_best_of_each_group(demo):
+    contenders = [
+        demo.Contender(group, name, [])
+        for group, name in (
+            ("before", "no"), ("mercer", "ours"), ("untuned", "a"), ("untuned", "b"), ("tuned", "c")
+        )
+    ]  # fmt: skip
+    runs = [
+        {
+            c: demo.Outcome(e + s, 0.0, None)
+            for c, e in zip(contenders, (9, 2, 5, 4, 1), strict=True)
+        }
+        for s in (-0.5, 0.5)
+    ]
+    assert " ".join(demo.row("task", runs, 1).split()) == "task 9.0 2.0 ± 0.5 4.0 b 1.0 c"
 
 
-def test_the_whole_of_it_on_one_split(demo, tmp_path, monkeypatch, capsys):
+def test_the_whole_of_it_on_few_digits(demo, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(demo, "SPLITS", 1)
-    monkeypatch.setattr(demo, "NOISE", (0.5,))
-    monkeypatch.setattr(demo, "draw", partial(demo.draw, sizes=(120, 40, 40)))
+    monkeypatch.setattr(demo, "SEEDS", 1)
+    few = {
+        "noise": (partial(demo.denoising, 0.5, train=120, test=80), 0),
+        "the same": (partial(demo.denoising, 0.5, train=100, test=80), 0),
+        "more": (partial(demo.denoising, 0.25, train=120, test=80), 0),
+    }
+    monkeypatch.setattr(demo, "TASKS", few)
     demo.main()
     printed = capsys.readouterr().out
-    assert all(name in printed for name in demo.CONTENDERS)
+    assert all(title in printed for title in few)
+    assert "10 of 10 pre-images are\nproved to be minima" in printed
     assert (tmp_path / demo.OUTPUT).stat().st_size > 1000
-
-
-def test_progress_counts_on_stderr(demo, capsys):
-    with demo.progress(10) as step:
-        for _ in range(10):
-            step()
-    assert "10/10" in capsys.readouterr().err

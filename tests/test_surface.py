@@ -25,7 +25,7 @@ PUBLIC_MODULES = {
 NOT_BUILT = {"report", "reproduce"}  # packages of the design that do not exist yet
 
 # Names that only the root has.
-ROOT_ONLY = {"Options", "Status", "get_options", "options"}
+ROOT_ONLY = {"Options", "Status", "get_options", "options", "show_versions"}
 
 # What `import mercer` may load besides the standard library, and what it must not.
 LIGHT = {"mercer", "numpy", "scipy", "threadpoolctl", "cython_runtime"}
@@ -167,3 +167,11 @@ def test_import_leaves_estimators_and_edges_alone(loaded):
     assert {name for name in loaded if name.startswith("mercer.")} & {
         f"mercer.{edge}" for edge in edges
     } == set()
+
+
+def test_versions_are_shown(capsys):
+    mercer.show_versions()
+    shown = dict(line.split("  ", 1) for line in capsys.readouterr().out.splitlines())
+    assert shown["numpy"].strip() == importlib.metadata.version("numpy")
+    assert {"mercer", "Python", "scikit-learn", "compiled core", "threads"} <= shown.keys()
+    assert any(name.startswith("blas of") for name in shown)

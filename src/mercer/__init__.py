@@ -67,6 +67,7 @@ _LAZY = {
     "RandomFeatures": "estimators",
     "load": "io",
     "save": "io",
+    "show_versions": "engine._versions",
 }
 _PACKAGES = ("datasets", "estimators", "io", "plot", "testing", "theory")  # loaded when first used
 
@@ -81,7 +82,7 @@ __all__ = [
     "Spectrum", "Status", "Subsequences", "Subspace", "__version__", "compress",
     "convergence_bandwidth", "covariance", "feature", "get_options", "kernel_density",
     "kernel_pca", "load", "mean_embedding", "mean_shift", "median_scale", "options", "preimage",
-    "save", "table_kernel",
+    "save", "show_versions", "table_kernel",
 ]  # fmt: skip
 
 

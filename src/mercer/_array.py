@@ -91,15 +91,19 @@ def as_points(X: Any, name: str = "X") -> Any:
         if is_sparse(X.array) or (X.array.ndim == 2 and X.array.dtype in _FLOATS):
             return X.array
         X = X.array
-    if is_sparse(X):
+    if type(X) is np.ndarray and X.dtype in _FLOATS and X.flags.aligned:
+        array = X
+    elif is_sparse(X):
         return _as_sparse_points(X, name)
-    array = _as_float(X, name)
+    else:
+        array = _as_float(X, name)
     if array.ndim != 2:
         raise InputError(
             f"{name} must have shape (n_points, n_features), got {array.shape}; use "
             f"{name}.reshape(-1, 1) for one feature or {name}.reshape(1, -1) for one point"
         )
-    _check_nonempty(array.shape, name)
+    if array.size == 0:
+        _check_nonempty(array.shape, name)
     with np.errstate(over="ignore", invalid="ignore"):
         if np.isfinite(np.einsum("ij,ij->", array, array)):  # so all entries are, and their squares
             return array
@@ -113,8 +117,8 @@ def as_points(X: Any, name: str = "X") -> Any:
 
 def check_same_columns(X: Any, Y: Any, names: tuple[str, str] = ("X", "Y")) -> None:
     """Raise unless two arrays of points have the same number of features (0 if not vectors)."""
-    a, b = (Z.shape[1] if len(Z.shape) == 2 else 0 for Z in (X, Y))
-    if a != b:
+    if X.shape[1:] != Y.shape[1:]:
+        a, b = (Z.shape[1] if len(Z.shape) == 2 else 0 for Z in (X, Y))
         raise InputError(f"{names[0]} has {a} features, but {names[1]} has {b}")
 
 
@@ -242,8 +246,6 @@ def namespace(*arrays: Any) -> Any:
 
 
 def _as_float(X: Any, name: str) -> Array:
-    if type(X) is np.ndarray and X.dtype in _FLOATS:
-        return X if X.flags.aligned else X.copy()
     X = unmasked(X, name)
     check_frame(X, name)
     try:

@@ -37,7 +37,7 @@ class Status(Enum):
     MAX_ITER = "stopped at max_iter before reaching tol; raise max_iter or tol"
     MAX_RANK = "stopped at the largest rank or number of points allowed; raise it, or raise tol"
     STALLED = "stopped: rounding or a kink allows no more progress; raise tol, or the penalty"
-    ESCAPED = "escaped: the search leaves for infinity, where nothing is found; try another start"
+    ESCAPED = "escaped: the search runs off to infinity and finds no minimum; try another start"
     EMPTY = "no point of the data is within reach, so the density is zero; start elsewhere"
     UNDEFINED = "undefined: the step is 0/0; use safeguard=True or another start"
     INDEFINITE = "stopped: the matrix is not positive definite, beyond rounding; check the kernel"

@@ -1,14 +1,16 @@
 """Bad files and bad words: one sentence with the cure, exit code 1 for data and 2 for usage."""
 
+import gzip
 import os
 import warnings
+import zipfile
 
 import numpy as np
 import pytest
 
 from mercer.cli import _run
-from mercer.cli._data import Selection, check_expansion
 from mercer.cli._images import read_image
+from mercer.cli._input import Source, check_expansion
 from mercer.cli._terminal import DataError
 
 from .conftest import write_image, write_images
@@ -30,13 +32,13 @@ def refused(ran, code, *parts):
     [
         (["measurd.csv", "-o", "out.csv"], ["measurd.csv does not exist", "mean measured.csv?"]),
         (["no/where.csv", "-o", "out.csv"], ["no/where.csv does not exist"]),
-        (["notes.txt", "-o", "out.txt"], ["cannot read notes.txt", ".csv", "folder of images"]),
+        (["notes.doc", "-o", "out.txt"], ["cannot read notes.doc", ".csv", "folder of images"]),
         (["scans/00.png", "-o", "out.png"], ["one image", "give a folder"]),
-        (["measured.csv", "-o", "out.npy"], ["must end in .csv or .tsv"]),
+        (["measured.csv", "-o", "out.npy"], ["must end in .csv, .tsv, ", " or .pq"]),
         (["measured.csv", "-o", "scans"], ["is a folder; give the name of a file in it"]),
-        (["scans", "-o", "notes.txt"], ["is a file", "into a folder"]),
+        (["scans", "-o", "notes.doc"], ["is a file", "into a folder"]),
         (["measured.csv", "-o", "no/out.csv"], ["the folder no does not exist", "create it"]),
-        (["measured.csv"], ["Missing option '-o'", "mercer denoise --help"]),
+        (["measured.csv"], ["missing option -o OUTPUT", "-o - writes"]),
         (["-o", "out.csv"], ["Missing argument 'INPUT'"]),
         ([*TABLE, "--columns", "x,z"], ["no column 'z'", "id, name, x, y"]),
         ([*TABLE, "--kernel", "gauss:1"], ["unknown kernel 'gauss:1'", "linear"]),
@@ -52,14 +54,14 @@ def refused(ran, code, *parts):
         ([*TABLE, "--components", "500"], ["too many for 120 rows"]),
         ([*TABLE, "--seed", "-1"], ["--seed", "-1"]),
         ([*TABLE, "--train", "scans"], ["both be files"]),
-        (["scans", "-o", "out", "--columns", "x"], ["--columns and --skip are for tables"]),
+        (["scans", "-o", "out", "--columns", "x"], ["--skip are for tables"]),
         (["pair.npz", "-o", "out.npz"], ["several arrays (X, y)", "--array NAME"]),
         (["pair.npz", "-o", "out.npz", "--array", "Z"], ["no array 'Z'", "X, y"]),
     ],
 )  # fmt: skip
 def test_usage(words, parts, run, files):
     folder = files["folder"]
-    (folder / "notes.txt").touch()
+    (folder / "notes.doc").touch()
     np.savez(folder / "pair.npz", X=np.eye(3), y=np.arange(3))
     refused(run("denoise", *words), 2, *parts)
     assert not (folder / "out.csv").exists()
@@ -79,8 +81,14 @@ TABLES = {
     "cut off": ('a,b\n1,2\n3,"4\n', "is not a table: line"),
     "numbers for names": ("1.5,2.5\n1,2\n3,4\n6,6\n", "--no-header"),
     "missing": ("a,b\n1,2\n3,\n5,7\n9,9\n", "1 missing value, the first in column 'b', line 3"),
-    "infinite": ("a,b\n1,2\n3,inf\n5,7\n9,9\n", "1 infinite or huge value, the first in"),
-    "huge": ("a,b\n1,2\n3,1e200\n5,7\n9,9\n", "1 infinite or huge value, the first in"),
+    "infinite": (
+        "a,b\n1,2\n3,inf\n5,7\n9,9\n",
+        "1 huge value (infinite or above 1e+150), the first in",
+    ),
+    "huge": (
+        "a,b\n1,2\n3,1e200\n5,7\n9,9\n",
+        "1 huge value (infinite or above 1e+150), the first in",
+    ),
     "equal rows": ("a,b\n1,2\n1,2\n1,2\n", "all rows of t.csv are equal"),
     "two rows": ("a,b\n1,2\n3,7\n", "has 2 rows; at least 3 needed"),
 }
@@ -102,21 +110,40 @@ def test_chosen_columns_must_hold_numbers(run, files):
     text[5] = '5,five,"0,5",2'
     (files["folder"] / "t.csv").write_text("\n".join(text))
     ran = run("denoise", "t.csv", "-o", "out.csv", "--columns", "x")
-    refused(ran, 1, "column 'x' of t.csv", "1 of 120 cells", "'0,5' in line 6", "decimal commas")
+    refused(ran, 1, "decimal commas ('0,5' in column 'x')", "--decimal")
+    for words in ([], ["--columns", "x"]):
+        ran = run("denoise", "t.csv", "-o", "out.csv", "--decimal", ".", *words)
+        refused(ran, 1, "column 'x' of t.csv: 1 of 120 cells is not a number", "'0,5' in line 6")
+        assert "--missing, or leave the column out with --skip" in ran.err
+    assert run("denoise", "t.csv", "-o", "out.csv", "--decimal", ".", "--skip", "x").code == 0
+
+
+def test_a_column_of_text_with_some_numbers_is_text(run, files):
+    rows = (files["folder"] / "measured.csv").read_text().splitlines()
+    rows = [f"{row},{'7' if i % 3 else 'room 7'}" for i, row in enumerate(rows[:3])] + [
+        f"{row},room {i}" for i, row in enumerate(rows[3:])
+    ]
+    rows[0] = "id,name,x,y,room"
+    (files["folder"] / "t.csv").write_text("\n".join(rows))
     ran = run("denoise", "t.csv", "-o", "out.csv")
     assert ran.code == 0
-    assert "x (1 of 120 cells is not a number, the first is '0,5' in line 6" in ran.out
+    assert "room (118 of 120 cells are not numbers, the first is 'room 0' in line 4" in ran.out
 
 
-def test_text_that_is_not_utf8(run, tmp_path):
-    (tmp_path / "t.csv").write_bytes("größe,b\n1,2\n".encode("latin-1"))
-    refused(run("denoise", "t.csv", "-o", "out.csv"), 1, "UTF-8")
+def test_text_in_an_unknown_encoding(run, tmp_path):
+    (tmp_path / "t.csv").write_bytes(b"a\x81,b\n1,2\n")  # neither UTF-8 nor Windows-1252
+    refused(run("denoise", "t.csv", "-o", "out.csv"), 1, "utf-8 or cp1252", "--encoding")
+    (tmp_path / "t.csv").write_bytes("a,b\n1,2\n".encode("utf-16-le"))  # without a mark
+    refused(run("denoise", "t.csv", "-o", "out.csv"), 1, "--encoding utf-16-le")
+    ran = run("denoise", "t.csv", "-o", "out.csv", "--encoding", "klingon")
+    refused(ran, 2, "--encoding klingon: unknown")
 
 
-@pytest.mark.parametrize("name", ["t.csv", "t.parquet", "t.npy", "t.npz"])
+@pytest.mark.parametrize("name", ["t.csv", "t.csv.gz", "t.xlsx", "t.parquet", "t.npy", "t.npz"])
 def test_files_that_are_not_what_they_are_called(name, run, tmp_path, rng):
     (tmp_path / name).write_bytes(b"\x89PNG\r\n\x1a\n" + rng.bytes(2000))
-    refused(run("denoise", name, "-o", "out" + name[1:]), 1, name)
+    output = "out.csv" if name == "t.xlsx" else "out" + name[1:]
+    refused(run("denoise", name, "-o", output), 1, name)
 
 
 @pytest.mark.parametrize(
@@ -189,9 +216,9 @@ def test_images_have_no_missing_values(run, files):
 @pytest.mark.parametrize(
     ("words", "part"),
     [
-        (["--share", "0"], "--share 0"),
+        (["--false-alarms", "0"], "--false-alarms 0"),
         (["--top", "-1"], "--top"),
-        (["--share", "x"], "at most 0.5, or auto"),
+        (["--false-alarms", "x"], "at most 0.5"),
     ],
 )
 def test_anomalies_usage(words, part, run, files):
@@ -257,7 +284,7 @@ def test_damaged_images(tmp_path, rng, monkeypatch):
         path.write_bytes(whole[:i] + bytes([whole[i] ^ 0xFF]) + whole[i + 1 :])
         try:
             with warnings.catch_warnings(action="ignore"):
-                read_image(path)
+                read_image(Source(path))
         except DataError:
             refusals += 1
     assert refusals > 10
@@ -275,23 +302,29 @@ def test_images_of_32_bits(value, fine, run, tmp_path, rng):
         refused(ran, 1, "values outside 0 to 65,535")
 
 
-@pytest.mark.parametrize("suffix", [".npz", ".parquet"])
+@pytest.mark.parametrize("suffix", [".npz", ".parquet", ".csv.gz", ".xlsx"])
 def test_compressed_files_do_not_expand_without_limit(suffix, run, tmp_path):
     X = np.zeros((200_000, 20))
     X[:3] = np.eye(3, 20)
     if suffix == ".npz":
         np.savez_compressed(tmp_path / "t.npz", X=X)
+    elif suffix == ".csv.gz":
+        (tmp_path / "t.csv.gz").write_bytes(gzip.compress(b"a,b\n" + b"0,0\n" * 5_000_000))
+    elif suffix == ".xlsx":
+        with zipfile.ZipFile(tmp_path / "t.xlsx", "w", zipfile.ZIP_DEFLATED) as archive:
+            archive.writestr("xl/worksheets/sheet1.xml", b"0" * 20_000_000)
     else:
         pa, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
         table = pa.table({f"c{j}": X[:, j] for j in range(20)})
         parquet.write_table(table, tmp_path / "t.parquet")
-    words = ["anomalies", f"t{suffix}", "-o", f"out{suffix}"]
+    words = ["anomalies", f"t{suffix}", "-o", "out.csv"]
     assert (tmp_path / f"t{suffix}").stat().st_size < 100_000
     refused(run(*words, "--max-expansion", "0.01"), 1, "0.0 GB of memory", "--max-expansion 1")
-    check_expansion(tmp_path, 900_000_000, 0, Selection())
+    source = Source(tmp_path)
+    check_expansion(source, 900_000_000, 1.0, stored=0)
     with pytest.raises(DataError, match=r"1\.6 GB of memory.*--max-expansion 2"):
-        check_expansion(tmp_path, 1_600_000_000, 300_000_000, Selection())
-    check_expansion(tmp_path, 1_600_000_000, 400_000_000, Selection())
+        check_expansion(source, 1_600_000_000, 1.0, stored=300_000_000)
+    check_expansion(source, 1_600_000_000, 1.0, stored=400_000_000)
 
 
 def test_repeated_text_does_not_expand_without_limit(run, tmp_path):

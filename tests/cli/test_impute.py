@@ -51,7 +51,7 @@ def test_a_column_without_any_value_is_left_alone(run, files):
 
 def test_nothing_to_fill(run, files):
     ran = run("impute", "measured.csv", "-o", "out.csv")
-    assert "nothing, no value was missing" in ran.out
+    assert "nothing: no value is missing in the columns used" in ran.out
     assert rows_of(files["folder"] / "out.csv") == rows_of(files["folder"] / "measured.csv")
 
 

@@ -9,6 +9,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
 import mercer as mc
+from mercer import estimators
 from mercer.estimators import KernelEstimator
 
 
@@ -81,3 +82,18 @@ def test_a_kernel_is_a_callable_kernel_for_scikit_learn():
     ours = SVC(kernel=mc.Gaussian.from_gamma(0.5)).fit(X, labels)
     theirs = SVC(kernel="rbf", gamma=0.5).fit(X, labels)
     np.testing.assert_allclose(ours.decision_function(X), theirs.decision_function(X), atol=1e-6)
+
+
+@pytest.mark.parametrize("name", [n for n in estimators.__all__ if n != "KernelEstimator"])
+def test_a_nested_parameter_of_an_automatic_kernel_says_how_to_set_it(name, rng):
+    made = getattr(estimators, name)()
+    cure = rf"kernel='auto' becomes a kernel in fit.*{name}\(kernel=mc.Gaussian\(\)\)"
+    with pytest.raises(mc.InputError, match=cure):
+        made.set_params(kernel__length_scale=2.0)
+    search = GridSearchCV(made, {"kernel__length_scale": [1.0, 2.0]}, scoring=lambda *_: 0.0)
+    with pytest.raises(mc.InputError, match=cure):
+        search.fit(rng.normal(size=(20, 2)))
+    with pytest.raises(mc.InputError, match="kernel='rbf' becomes"):
+        made.set_params(kernel="rbf", kernel__length_scale=2.0)
+    made.set_params(kernel=mc.Gaussian(), kernel__length_scale=2.0)
+    assert made.kernel == mc.Gaussian(2.0)

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy.sparse import csr_array
+from sklearn.datasets import load_breast_cancer, load_digits, load_wine
 from sklearn.preprocessing import StandardScaler
 
 import mercer as mc
@@ -68,7 +69,7 @@ def test_units_of_columns_do_not_matter_once_they_are_scaled(cls):
 def test_frames_and_arrays_are_treated_alike(cls):
     X = data(cls) * [0.1, 1.0, 10.0]
     frame = pd.DataFrame(X, columns=list("abc"))
-    for choice in ("none", "std"):
+    for choice in ("none", "std", "auto"):
         a, b = (made(cls, scale_columns=choice).fit(Z) for Z in (X, frame))
         np.testing.assert_allclose(result(a, X), result(b, frame), rtol=1e-6, atol=1e-9)
 
@@ -81,8 +82,8 @@ def test_a_kernel_that_is_given_is_in_the_units_of_the_data(cls):
         given = {"kernel": mc.Gaussian(1.0)}
     with pytest.raises(mc.InputError, match="units of the data"):
         cls(**given, scale_columns="std").fit(X)
-    model = made(cls, **given).fit(X)
-    assert model.kernel_ == mc.Gaussian(1.0)
+    for choice in ("none", "auto"):
+        assert made(cls, **given, scale_columns=choice).fit(X).kernel_ == mc.Gaussian(1.0)
 
 
 def test_anything_else_is_refused(cls):
@@ -102,6 +103,22 @@ def test_the_scaler_is_scikit_learns(rng):
     S = csr_array(np.where(rng.random((30, 2)) < 0.5, 0.0, X))
     sparse = scaled(fit_column_scaler("std", S, in_data_units=False), S)
     np.testing.assert_allclose(sparse.toarray(), S.toarray() / S.toarray().std(axis=0))
+
+
+def test_automatic_scaling_tells_images_from_tables(rng):
+    digits, faces = load_digits(), rng.uniform(size=(30, 50)) + rng.normal(size=(30, 1))
+    same = [digits.data, digits.data[digits.target == 3], csr_array(digits.data), faces]
+    same += [1e300 * faces, np.ones((3, 2)), faces[:, :1]]
+    for X in same:
+        assert fit_column_scaler("auto", X, in_data_units=False) is None
+    units = [load_wine().data, load_breast_cancer().data, faces[:, :2] * [1.0, 1e6], rows() * UNITS]
+    for X in units:
+        assert fit_column_scaler("auto", X, in_data_units=False) is not None
+        assert fit_column_scaler("auto", X, in_data_units=True) is None
+    # rows of weight 0 do not count
+    X = np.vstack([faces, [1e9] + 49 * [0.0]])
+    assert fit_column_scaler("auto", X, in_data_units=False) is not None
+    assert fit_column_scaler("auto", X, np.array(30 * [1.0] + [0.0]), in_data_units=False) is None
 
 
 # --- what is refused ------------------------------------------------------------------------------
@@ -164,8 +181,8 @@ def test_the_way_out_works():
     frame = pd.DataFrame(rows(40), columns=list("abc")).assign(kind=["x", "y"] * 20)
     kernel = mc.table_kernel(frame)
     for cls in (estimators.KernelPCA, estimators.KernelNovelty, estimators.Nystroem):
-        model = cls(kernel=kernel, n_components=3)
-        assert len(result(model.fit(frame), frame)) == 40
+        settings = {} if cls is estimators.KernelNovelty else {"n_components": 3}
+        assert len(result(cls(kernel=kernel, **settings).fit(frame), frame)) == 40
 
 
 @pytest.mark.parametrize("cls", STRICT, ids=lambda cls: cls.__name__)

@@ -67,7 +67,7 @@ def test_verbose_changes_no_result(capsys):
         ("KernelImputer", {}, "rounds"),
         ("KernelImputer", {}, "hidden entries"),
         ("KernelDenoiser", {}, "left-out errors"),
-        ("KernelNovelty", {}, "errors"),
+        ("KernelNovelty", {}, "distances"),
         ("KernelDensity", {"bandwidth": "likelihood"}, "likelihood of a bandwidth"),
     ],
 )

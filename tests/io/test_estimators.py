@@ -7,7 +7,6 @@ import pytest
 import sklearn
 from sklearn.base import BaseEstimator, RegressorMixin, clone
 from sklearn.exceptions import NotFittedError
-from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import mercer as mc
@@ -78,21 +77,10 @@ def test_unfitted_estimators(there_and_back):
 def test_estimators_inside_estimators_and_of_others(fitted, there_and_back):
     model, X = fitted
     register(Ridge)
-    register(StandardScaler)
     outer = Ridge(inner=[model, StandardScaler().fit(X)])
     one, two = there_and_back(outer).inner
     assert np.array_equal(one.predict(X), model.predict(X))
     assert np.array_equal(two.transform(X), outer.inner[1].transform(X))
-
-
-@pytest.mark.filterwarnings("ignore::mercer.MercerWarning")
-def test_pipelines_once_they_are_registered(rng, there_and_back):
-    for cls in (Pipeline, StandardScaler, Ridge):
-        register(cls)
-    X = rng.normal(size=(20, 2))
-    model = make_pipeline(StandardScaler(), Ridge()).fit(X, X[:, 1])
-    back = there_and_back(model)
-    assert back.predict(X).tobytes() == model.predict(X).tobytes()
 
 
 def test_attributes_that_cannot_be_saved(fitted, there_and_back):

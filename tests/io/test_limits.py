@@ -64,7 +64,7 @@ def refused_in_little_memory(path, match):
 def test_one_array_in_many_objects(repeated, path):
     write(path, [node(GRAM), repeated], [GRAM], {"ref": 1})
     load(path)
-    write(path, [node(GRAM), *(20_000 * [repeated])], [GRAM])
+    write(path, [node(GRAM), *(10_000 * [repeated])], [GRAM])
     refused_in_little_memory(path, "same arrays too often")
 
 
@@ -186,8 +186,8 @@ def test_sets_and_dicts_of_ordinary_size(path):
 def test_descriptions_of_very_many_lists(path, monkeypatch):
     parts = {"mercer.json": '{"format": 1, "objects": [], "root": [' + "[]," * 3_000_000 + "1]}"}
     rewrite(path, parts)
-    refused_in_little_memory(path, "too many lists")
-    monkeypatch.setattr(_archive, "_MOST_BRACKETS", 1000)
+    refused_in_little_memory(path, "description is too long")
+    monkeypatch.setattr(_archive, "_MOST_TEXT", 1000)
     with pytest.raises(mc.InputError, match="too many parts"):
         save([[]] * 1000, path)
 
@@ -209,3 +209,65 @@ def test_very_many_members(large, path):
 def test_devices_without_an_end():
     with pytest.raises(mc.InputError, match="not written by mercer"):
         load("/dev/zero")
+
+
+@pytest.mark.parametrize("number", ["1,", "1.5e3,", '"ab",', "[],"])
+def test_descriptions_of_numbers(number, path):
+    """Twelve million bytes of them are refused at once."""
+    text = '{"format": 1, "objects": [], "root": [' + number * (12_000_000 // len(number)) + "1]}"
+    rewrite(path, {"mercer.json": text})
+    tracemalloc.start()
+    with pytest.raises(mc.InputError, match="description is too long"):
+        load(path)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 2 * len(text)
+
+
+def test_lists_of_very_many_numbers_are_not_saved(path):
+    with pytest.raises(mc.InputError, match="save arrays, not lists"):
+        save(list(range(1_000_000)), path)
+    assert not path.exists()
+
+
+STRINGS = ["", "a", "äß∞", "\ud800", "x" * 300, "\x00"] * 50
+
+
+@pytest.mark.parametrize("kind", [list, tuple, lambda s: np.array(s, dtype=object), set])
+def test_many_strings(kind, path):
+    thing = kind(STRINGS)
+    save([thing, thing], path)
+    one, _ = load(path)
+    assert type(one) is type(thing)
+    assert list(one) == list(thing) or set(one) == set(thing)
+    document = members(path)["mercer.json"]
+    assert isinstance(thing, set) or len(document) < 1000
+
+
+def test_a_long_text_is_an_array(path):
+    """Points of kernels on strings may need more than a description has room for."""
+    words = [f"{i:>100}" for i in range(60_000)]
+    save(words, path)
+    start = time.process_time()
+    assert load(path) == words
+    assert time.process_time() - start < 2.0
+
+
+@pytest.mark.parametrize(
+    ("text", "lengths"),
+    [
+        (np.zeros(3, np.uint8), np.array([1, 1])),
+        (np.zeros(3, np.uint8), np.array([4, -1])),
+        (np.zeros(3, np.uint8), np.array([[3]])),
+        (np.zeros(3, np.int8), np.array([3])),
+        (np.zeros(3, np.uint8), np.array([3.0])),
+        (np.full(3, 255, np.uint8), np.array([3])),
+        (np.zeros(0, np.uint8), np.zeros(1_000_000, dtype=np.int64)),
+        (np.zeros(0, np.uint8), np.array([2**62, 2**62, 2**62, 2**62])),
+    ],
+)
+def test_damaged_strings(text, lengths, path):
+    strings = {"strings": [{"ref": 0}, {"ref": 1}]}
+    write(path, [node(text), node(lengths, 1)], [text, lengths], {"list": strings})
+    with pytest.raises(mc.InputError, match="cannot be loaded"):
+        load(path)

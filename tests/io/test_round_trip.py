@@ -216,7 +216,6 @@ VALUES = [
     mc.LearnedMap(mc.Gaussian(2.0), penalty=0.5),
     mc.preimages.Greedy(),
     mc.preimages.Pruning(),
-    mc.preimages.Landmarks(),
     mc.preimages.Nearest(),
     mc.preimages.Collinear(),
     mc.Box(0.0, [1.0, np.inf]),

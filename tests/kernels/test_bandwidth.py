@@ -8,7 +8,6 @@ from hypothesis.extra.numpy import arrays
 from numpy.testing import assert_allclose
 from scipy.sparse import csr_array
 from scipy.spatial.distance import pdist
-from scipy.stats import gaussian_kde
 
 import mercer as mc
 
@@ -181,60 +180,3 @@ def test_bad_arguments(keywords, message):
 def test_one_weight_that_counts_is_not_a_median():
     with pytest.raises(mc.InputError, match=r"all points are equal"):
         mc.median_scale([[0.0], [1.0]], weights=[1.0, 0.0])
-
-
-# --- Scott and Silverman --------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("d", [1, 2, 5])
-@pytest.mark.parametrize("weighted", [False, True])
-def test_density_rules_are_those_of_scipy(d, weighted, rng):
-    X = rng.normal(size=(60, d)) * np.arange(1, d + 1) + 5.0
-    w = rng.uniform(0.1, 2.0, 60) if weighted else None
-    kde = gaussian_kde(X.T, weights=w)
-    cov = np.atleast_2d(np.cov(X.T, aweights=w, bias=False))
-    spread = np.sqrt(np.trace(cov) / d)
-    assert_allclose(mc.kernels.scott_scale(X, weights=w), kde.scotts_factor() * spread, rtol=1e-12)
-    assert_allclose(
-        mc.kernels.silverman_scale(X, weights=w), kde.silverman_factor() * spread, rtol=1e-12
-    )
-    if d == 1:
-        assert_allclose(mc.kernels.scott_scale(X, weights=w) ** 2, kde.covariance[0, 0], rtol=1e-12)
-
-
-def test_the_rules_agree_in_two_dimensions(rng):
-    X = rng.normal(size=(100, 2))
-    assert_allclose(mc.kernels.scott_scale(X), mc.kernels.silverman_scale(X), rtol=1e-14)
-
-
-def test_density_rules_are_exact_where_the_numbers_are():
-    assert mc.kernels.scott_scale([[0.0], [2.0]]) == pytest.approx(
-        np.sqrt(2.0) * 2 ** (-0.2), rel=1e-15
-    )
-
-
-def test_density_rules_refuse_what_has_no_spread():
-    for rule in (mc.kernels.scott_scale, mc.kernels.silverman_scale):
-        with pytest.raises(mc.InputError, match=r"at least two points"):
-            rule([[1.0]])
-        with pytest.raises(mc.InputError, match=r"at least two points"):
-            rule([[1.0], [2.0]], weights=[1.0, 0.0])
-        with pytest.raises(mc.InputError, match=r"all points are equal"):
-            rule([[1.0], [1.0]])
-        with pytest.raises(mc.InputError, match=r"use X\.toarray\(\)"):
-            rule(csr_array(np.eye(3)))
-
-
-def test_equal_points_have_no_spread_whatever_their_value():
-    """The mean of equal numbers may differ from them by rounding; that is no spread."""
-    for value in (0.1, 1 / 3, 1e6 + 0.1):
-        for n in (3, 7, 10):
-            with pytest.raises(mc.InputError, match=r"all points are equal"):
-                mc.kernels.scott_scale(np.full((n, 2), value))
-
-
-def test_density_rules_in_float32(rng):
-    X = rng.normal(size=(50, 3)) + 100.0
-    assert_allclose(
-        mc.kernels.scott_scale(X.astype(np.float32)), mc.kernels.scott_scale(X), rtol=1e-5
-    )

@@ -150,3 +150,27 @@ def test_mixed_derivative_at_a_cusp_is_missing_and_at_matern_is_not():
     assert_allclose(mc.Matern(1.5, 1.0).mixed_derivative(x)[0, 0], 3.0 * np.eye(2), rtol=1e-13)
     assert_allclose(mc.Matern(2.5, 1.0).mixed_derivative(x)[0, 0], 5 / 3 * np.eye(2), rtol=1e-13)
     assert_allclose(mc.NegativeDistance(3.0).mixed_derivative(x)[0, 0], np.zeros((2, 2)))
+
+
+@pytest.mark.parametrize("engine", [None, "blocked"])
+@pytest.mark.parametrize(
+    "point_map",
+    [mc.Scales([1.3, 0.7, 2.1]), mc.kernels.Matrix(np.eye(3) / 3.0), mc.Columns([0, 2])],
+    ids=repr,
+)
+@pytest.mark.parametrize(
+    "inner", [mc.Gaussian(1.0), mc.Linear(), mc.Laplace(1.0) * mc.Gaussian(1.0)], ids=repr
+)
+def test_float32_beside_float64_is_mapped_in_float64(inner, point_map, engine, rng):
+    """The answer is that of the same numbers in float64."""
+    k = inner.transform(point_map)
+    X, Y = rng.normal(size=(30, 3)), rng.normal(size=(20, 3)).astype(np.float32)
+    exact = Y.astype(np.float64)
+    with mc.options(engine=engine):
+        psi = mc.Element(k, X, np.ones(30))
+        for function in (
+            k, lambda X, Y: k(Y, X).T, k.gradient, lambda _, Y: psi(Y), lambda _, Y: psi.gradient(Y)
+        ):  # fmt: skip
+            found = function(X, Y)
+            assert found.dtype == np.float64
+            assert_allclose(found, function(X, exact), rtol=1e-13, atol=1e-13)

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from mercer import Status
-from mercer.preimages._driver import Search, Stop, walk
-from mercer.preimages._state import State, row_norms, smallest_subgradients
+from mercer.preimages._driver import Search, State, Stop, row_norms, smallest_subgradients, walk
 
 
 class Halving(Search):

@@ -14,7 +14,6 @@ from scipy.optimize import minimize_scalar
 import mercer as mc
 from mercer.engine import Dense, LowRank, SingleFeatures, Stacked, cut
 from mercer.rigor._derivative_bounds import (
-    coefficient_sizes,
     cusp_slope,
     gradient_bound,
     hessian_lipschitz,
@@ -235,7 +234,7 @@ def test_scan_agrees_with_an_optimiser(scale, alpha):
 # --- coefficients -----------------------------------------------------------------------------
 
 
-def test_coefficient_sizes_are_exact_for_every_form(rng):
+def test_sizes_of_coefficients_are_exact_for_every_form(rng):
     dense = Dense(rng.normal(size=(7, 4)))
     selection = SingleFeatures(np.array([0, 3, 3, 1]), rng.normal(size=4), 5)
     low = LowRank(rng.normal(size=(6, 2)), rng.normal(size=(2, 4)))
@@ -244,7 +243,7 @@ def test_coefficient_sizes_are_exact_for_every_form(rng):
         points = rng.normal(size=(coef.shape[0], 2))
         psi = mc.Element(mc.Gaussian(), points, coef, 4)
         written = np.abs(coef.tile(slice(None), slice(None))).sum(axis=0)
-        assert_allclose(coefficient_sizes(psi), written, rtol=1e-14)
+        assert_allclose(psi.coef.sizes, written, rtol=1e-14)
 
 
 def test_one_element_gives_a_number_and_a_batch_an_array(rng):
@@ -260,7 +259,7 @@ def test_low_rank_sizes_do_not_write_out_the_coefficients(rng):
     low = LowRank(rng.normal(size=(n, 1)), rng.normal(size=(1, b)))
     psi = mc.Element(mc.Gaussian(), np.zeros((n, 1)), low, b)
     tracemalloc.start()
-    sizes = coefficient_sizes(psi)
+    sizes = psi.coef.sizes
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 120e6

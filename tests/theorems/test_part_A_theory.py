@@ -15,8 +15,8 @@ from mercer.kernels import SpectralMeasure
 from mercer.kernels._radial import Uniform
 from mercer.testing import lattice
 from mercer.theory import (
+    MercerExpansion,
     bochner_norm,
-    gaussian_mercer,
     is_characteristic,
     is_universal,
     projective_conditions,
@@ -190,7 +190,7 @@ def hermite_rule(terms, n=200):
 
 @pytest.mark.parametrize(("length", "sigma"), [(1.0, 1.0), (0.3, 2.0), (5.0, 0.5), (0.05, 1.0)])
 def test_A16_eigenfunctions_are_orthonormal(length, sigma):
-    terms = gaussian_mercer(length, sigma, 60)
+    terms = MercerExpansion(length, sigma, 60)
     x, w = hermite_rule(terms)
     E = terms.eigenfunctions(x)
     assert_allclose((E * w[:, None]).T @ E, np.eye(60), atol=1e-10)
@@ -199,7 +199,7 @@ def test_A16_eigenfunctions_are_orthonormal(length, sigma):
 @pytest.mark.parametrize(("length", "sigma"), [(1.0, 1.0), (0.4, 2.0), (5.0, 0.5)])
 def test_A16_eigen_equation(length, sigma):
     """int k(x, y) e_j(y) p(y) dy = lam_j e_j(x), by quadrature over a long interval."""
-    terms = gaussian_mercer(length, sigma, 8)
+    terms = MercerExpansion(length, sigma, 8)
     y = np.linspace(-12 * sigma, 12 * sigma, 6001)
     p = np.exp(-(y**2) / (2 * sigma**2)) / np.sqrt(2 * np.pi * sigma**2)
     x = np.array([[-1.3], [0.0], [0.4], [2.0]]) * sigma
@@ -213,7 +213,7 @@ def test_A16_the_sum_is_the_kernel_and_the_bound_holds(d, rng):
     X = rng.normal(size=(40, d))
     K = mc.Gaussian(1.5)(X)
     for n in (1, 7, 40, 200):
-        terms = gaussian_mercer(1.5, 1.0, n, d)
+        terms = MercerExpansion(1.5, 1.0, n, d)
         gap = np.abs(K - terms.kernel_values(X))
         assert (gap <= terms.bound(X)).all()
     assert d > 1 or gap.max() < 1e-12
@@ -223,13 +223,13 @@ def test_A16_the_sum_is_the_kernel_and_the_bound_holds(d, rng):
 @pytest.mark.parametrize("d", [1, 2, 4])
 def test_A16_eigenvalues_sum_to_one(d):
     for n in (1, 5, 17, 300):
-        terms = gaussian_mercer(0.7, 1.3, n, d)
+        terms = MercerExpansion(0.7, 1.3, n, d)
         assert_allclose(terms.eigenvalues.sum() + terms.tail, 1.0, rtol=1e-13)
         assert (np.diff(terms.eigenvalues) <= 1e-16).all()
 
 
 def test_A16_the_tail_is_the_mean_of_what_is_missing():
-    terms = gaussian_mercer(0.6, 1.0, 6)
+    terms = MercerExpansion(0.6, 1.0, 6)
     x, w = hermite_rule(terms)
     kept = np.sum(w * np.sum(terms.features(x) ** 2, axis=1))
     assert_allclose(terms.tail, 1.0 - kept, rtol=1e-10)
@@ -242,7 +242,7 @@ def test_A16_the_density_must_have_a_half_in_its_exponent():
     """
     wrong = lambda x: np.exp(-(x**2)) / np.sqrt(2 * np.pi)  # noqa: E731
     assert_allclose(integrate.quad(wrong, -np.inf, np.inf)[0], 0.7071, atol=5e-5)
-    terms = gaussian_mercer(1.0, 1.0, 3)
+    terms = MercerExpansion(1.0, 1.0, 3)
 
     def product(density, i, j):
         f = lambda x: np.prod(terms.eigenfunctions([[x]])[0, [i, j]]) * density(x)  # noqa: E731

@@ -144,8 +144,6 @@ def test_H4_scores_and_errors_of_new_points_in_explicit_features(rng):
     assert_allclose(np.abs(model.transform(Y)), np.abs(pca.transform(monomials(Y))), atol=1e-8)
     left = monomials(Y) - pca.inverse_transform(pca.transform(monomials(Y)))
     assert_allclose(model.score_samples(Y), -np.sum(left**2, axis=1), rtol=1e-7)
-    novelty = mc.KernelNovelty(k, n_components=3).fit(X)
-    assert_allclose(novelty.score_samples(Y), -np.sum(left**2, axis=1), rtol=1e-7)
 
 
 def test_H4_a_point_from_elsewhere_has_a_larger_error(rng):

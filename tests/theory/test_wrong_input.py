@@ -7,11 +7,11 @@ from numpy.testing import assert_allclose
 import mercer as mc
 from mercer.kernels import JacobiTheta, PeriodicSobolev
 from mercer.theory import (
+    MercerExpansion,
     bochner_norm,
     fourier_coefficients,
     fourier_inner,
     fourier_norm,
-    gaussian_mercer,
     is_characteristic,
     is_universal,
     membership,
@@ -63,13 +63,13 @@ def test_shadows_at_every_scale(s):
 @pytest.mark.parametrize(("length", "sigma"), [(1e75, 1.0), (1.0, 1e-74), (1e-20, 1e20), (1e9, 1)])
 def test_expansions_at_every_scale(length, sigma):
     """Only the ratio of the two lengths counts."""
-    terms, scaled = gaussian_mercer(length, sigma, 4), gaussian_mercer(length / sigma, 1.0, 4)
+    terms, scaled = MercerExpansion(length, sigma, 4), MercerExpansion(length / sigma, 1.0, 4)
     assert_allclose(terms.eigenvalues, scaled.eigenvalues, rtol=1e-12)
     x = np.array([[0.0], [0.3], [2.0]])
     assert_allclose(terms.features(sigma * x), scaled.features(x), rtol=1e-9, atol=1e-300)
     assert np.isfinite(terms.tail)
     with pytest.raises(mc.InputError, match=r"length_scale must be between 1e-75 and 1e\+75"):
-        gaussian_mercer(1e-300)
+        MercerExpansion(1e-300)
 
 
 def test_polynomials_of_any_degree_are_not_characteristic():

@@ -257,6 +257,6 @@ OBJECTS: dict[type, Callable[[Draw], str]] = {
         "random_state=0)"
     ),
     theory.MercerExpansion: lambda draw: (
-        f"mercer.theory.gaussian_mercer({draw.number()}, {draw.number()}, {draw.count()})"
+        f"mercer.theory.MercerExpansion({draw.number()}, {draw.number()}, {draw.count()})"
     ),
 }

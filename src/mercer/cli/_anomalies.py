@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import click
 import numpy as np
 
 from mercer._array import Array
 from mercer.cli._data import Data
-from mercer.cli._options import components_option, data_command, number
+from mercer.cli._options import data_command, number
 from mercer.cli._run import Run
-from mercer.cli._terminal import counted, echo, rounded
+from mercer.cli._terminal import counted, rounded
 
 EXAMPLES = (
     ("score the rows of a table and mark anomalies",
@@ -19,39 +17,38 @@ EXAMPLES = (
     ("score the images of a folder and print the ten most unusual ones",
      "mercer anomalies scans -o scores.csv --top 10"),
     ("compare new rows with earlier ones",
-     "mercer anomalies new.csv -o alarms.csv --train measured.csv --share 0.01"),
+     "mercer anomalies new.csv -o alarms.csv --train measured.csv --false-alarms 0.01"),
 )  # fmt: skip
 
-_share = number("a share above 0 and at most 0.5, or auto", lambda x: 0.0 < x <= 0.5, ["auto"])
+_rate = number("a share above 0 and at most 0.5", lambda x: 0.0 < x <= 0.5)
 
 
 @data_command(
     EXAMPLES,
-    click.option("--share", default="0.05", show_default=True, metavar="SHARE", callback=_share,
-                 help="Share of the training rows to mark, at most 0.5; this sets the threshold "
-                 "for all rows. auto sets it to q3 + 1.5 (q3 - q1), where q1 and q3 are the "
-                 "quartiles of the training scores."),
+    click.option("--false-alarms", default="0.05", show_default=True, metavar="RATE",
+                 callback=_rate,
+                 help="Share of new rows like the training rows that is marked all the same, "
+                 "at most 0.5."),
     click.option("--top", type=click.IntRange(0), default=5, show_default=True, metavar="N",
                  help="Number of rows to print, those with the highest scores."),
-    components_option("Default: the number that predicts left-out rows best."),
 )  # fmt: skip
-def anomalies(run: Run, share: Any, top: int, components: float | None) -> None:
+def anomalies(run: Run, false_alarms: float, top: int) -> None:
     """Score how unusual each row of INPUT is.
 
-    INPUT is a table (.csv, .tsv, .parquet), an array (.npy, .npz) or a folder of images of the
-    same size. The output is the table with two more columns, score and is_anomaly. For arrays
-    and images it is a .csv file with one line per row or image (for arrays also .npz).
+    INPUT is a table (.csv, .tsv, .csv.gz, .xlsx, .parquet), an array (.npy, .npz), a folder of
+    images of the same size, or - for standard input. OUTPUT is the table with two more columns,
+    score and is_anomaly. For arrays and images it is a .csv file with one line per row or image
+    (for arrays also .npz).
 
-    The score is the squared distance of a row to the principal subspace in feature space. Higher
-    scores are more unusual.
+    The score is a Mahalanobis distance to the training rows, in the feature space of a kernel.
+    Higher scores are more unusual. Training rows are scored as if they had been left out.
     """
     from mercer.estimators import KernelNovelty
 
     data, train = run.read(new_columns=True)
     model = KernelNovelty(
         kernel=run.kernel,
-        n_components=components,
-        contamination=share,
+        false_alarm_rate=false_alarms,
         scale_columns=run.scale_columns(train),
         random_state=run.seed,
     )
@@ -67,15 +64,17 @@ def anomalies(run: Run, share: Any, top: int, components: float | None) -> None:
     }
     run.report("scored", data, facts)
     if top > 0 and not run.quiet:
-        _print_highest(data, score, marked, top)
+        _print_highest(run, data, score, marked, top)
 
 
-def _print_highest(data: Data, score: Array, marked: Array, top: int) -> None:
+def _print_highest(run: Run, data: Data, score: Array, marked: Array, top: int) -> None:
     """Print the rows with the highest scores."""
     order = np.argsort(-score, kind="stable")[:top].tolist()
     labels = [data.label(i) for i in order]
     width = max(map(len, labels)) + 2
-    echo("\nhighest scores" + (" (* anomaly)" if marked[order].any() else ""))
+    run.say("\nhighest scores" + (" (* anomaly)" if marked[order].any() else ""))
     for label, i in zip(labels, order, strict=True):
         star = "*" if marked[i] else " "
-        echo(f"  {label:<{width}}{score[i]:<10.4g} {star} {data.describe(data.values[i])}".rstrip())
+        run.say(
+            f"  {label:<{width}}{score[i]:<10.4g} {star} {data.describe(data.values[i])}".rstrip()
+        )

@@ -36,8 +36,8 @@ EXAMPLES = (
 def commands() -> None:
     """Kernel methods for files: tables, arrays and folders of images.
 
-    Inputs are never overwritten. Exit codes: 0 success, 1 unusable data, 2 wrong usage, 130
-    interrupted.
+    Inputs are never overwritten. INPUT - is standard input, OUTPUT - is standard output. Exit
+    codes: 0 success, 1 unusable data, 2 wrong usage, 130 interrupted.
     """
 
 
@@ -49,7 +49,10 @@ def run(args: Sequence[str] | None = None) -> int:
     """Run a command and return its exit code; errors are one sentence on stderr."""
     words = list(sys.argv[1:] if args is None else args)
     with warnings.catch_warnings(), _signals_as_exits():
-        warnings.showwarning = lambda message, *_, **__: echo(f"note: {message}", err=True)
+        if not {"-q", "--quiet"} & set(words):
+            warnings.showwarning = lambda message, *_, **__: echo(f"note: {message}", err=True)
+        else:
+            warnings.simplefilter("ignore")
         try:
             result = commands.main(words or ["--help"], prog_name="mercer", standalone_mode=False)
             return result if isinstance(result, int) else 0

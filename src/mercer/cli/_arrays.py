@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import zipfile
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from mercer._array import Array
-from mercer.cli._csv import as_text, write_table
-from mercer.cli._data import Data, Selection, check_expansion, choose_columns, free_name
+from mercer.cli._data import Data, Selection, choose_columns, choose_part, free_name
+from mercer.cli._input import Source, check_expansion
 from mercer.cli._output import Output
-from mercer.cli._terminal import CommandError, DataError, UsageError, listed
+from mercer.cli._terminal import CommandError, DataError
+from mercer.cli._text import as_text, write_table
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,7 +32,8 @@ class ArrayFile(Data):
         """Floating-point arrays keep their type; integers that changed become float64."""
         array = self.array
         if not np.array_equal(values, self.values):
-            kind = array.dtype if array.dtype.kind == "f" else np.float64
+            fits = array.dtype.kind == "f" and np.abs(values).max() <= np.finfo(array.dtype).max
+            kind = array.dtype if fits else np.float64
             rows = array.reshape(len(array), -1).astype(kind)
             rows[:, list(self.used)] = values
             array = rows.reshape(array.shape)
@@ -65,55 +66,46 @@ def save_array(output: Output, array: Array) -> None:
         np.save(file, array)
 
 
-def read_array(path: Path, selection: Selection) -> ArrayFile:
+def read_array(source: Source, selection: Selection) -> ArrayFile:
     """Read an .npy or .npz file; pickled objects are refused."""
     try:
-        if zipfile.is_zipfile(path):
-            with zipfile.ZipFile(path) as archive:
+        if zipfile.is_zipfile(source.content):
+            with zipfile.ZipFile(source.content) as archive:
                 size = sum(info.file_size for info in archive.infolist())
-            check_expansion(path, size, path.stat().st_size, selection)
-        found: Any = np.load(path, allow_pickle=False)
+            check_expansion(source, size, selection.max_expansion)
+        found: Any = np.load(source.content, allow_pickle=False)
         if isinstance(found, np.ndarray):
             key, others, array = None, {}, found
         else:
             with found:
                 others = {name: found[name] for name in found.files}
-            key = _choose_array(path, list(others), selection)
+            key = choose_part(source, list(others), "array", selection)
             array = others.pop(key)
     except (CommandError, MemoryError):
         raise
     except Exception as error:  # NumPy, zlib and zipfile raise errors of many types
         raise DataError(
-            f"{path} cannot be read as NumPy arrays of numbers; write it with numpy.save or "
+            f"{source} cannot be read as NumPy arrays of numbers; write it with numpy.save or "
             "numpy.savez, without objects"
         ) from error
-    _check_array(path, array)
+    _check_array(source, array)
     flat = array.reshape(len(array), -1)
     kind = np.float32 if array.dtype.kind == "f" and array.dtype.itemsize <= 4 else np.float64
     names = tuple(map(str, range(flat.shape[1])))
-    chosen = choose_columns(path, names, selection, lambda i: flat[:, i].astype(kind))
+    chosen = choose_columns(
+        source, names, selection, lambda i: flat[:, i].astype(kind), may_be_codes=False
+    )
     # stacks of images or signals have one unit, tables do not
-    return ArrayFile(path, *chosen, array, key, others, same_unit=array.ndim > 2)
+    return ArrayFile(source, *chosen, array, key, others, same_unit=array.ndim > 2)
 
 
-def _choose_array(path: Path, names: list[str], selection: Selection) -> str:
-    if selection.array is not None:
-        if selection.array not in names:
-            raise UsageError(f"{path} has no array {selection.array!r}; it has {listed(names, 20)}")
-        return selection.array
-    if len(names) != 1:
-        has = listed(names, 20) or "none"
-        raise UsageError(f"{path} has several arrays ({has}); choose one with --array NAME")
-    return names[0]
-
-
-def _check_array(path: Path, array: Array) -> None:
+def _check_array(source: Source, array: Array) -> None:
     if array.dtype.kind not in "fiu" or array.dtype.itemsize > 8:
-        raise DataError(f"{path} holds {array.dtype}; numbers of at most 64 bits are needed")
+        raise DataError(f"{source} holds {array.dtype}; numbers of at most 64 bits are needed")
     if array.ndim < 2:
         raise DataError(
-            f"the array of {path} has shape {array.shape}; rows, shape (n, d), are needed. "
+            f"the array of {source} has shape {array.shape}; rows, shape (n, d), are needed. "
             "reshape(-1, 1) makes one column"
         )
     if array.size == 0:
-        raise DataError(f"the array of {path} is empty, shape {array.shape}")
+        raise DataError(f"the array of {source} is empty, shape {array.shape}")

@@ -15,7 +15,7 @@ from mercer.cli._data import Data
 from mercer.cli._options import data_command, number
 from mercer.cli._output import Output
 from mercer.cli._run import Run
-from mercer.cli._terminal import UsageError, counted, echo, rounded
+from mercer.cli._terminal import UsageError, counted, rounded
 
 _RULES = ("silverman", "scott", "modes", "likelihood", "stable")
 _PLOTS = (".png", ".pdf", ".svg")
@@ -60,10 +60,10 @@ def cluster(
 
     Each row climbs to a peak of the density of rows; rows that reach the same peak are a cluster.
 
-    INPUT is a table (.csv, .tsv, .parquet), an array (.npy, .npz) or a folder of images of the
-    same size. The output is the table with one more column, cluster. For arrays and images it is
-    a .csv file with one line per row or image (for arrays also .npz). Clusters are numbered from
-    0, the largest first; rows without a cluster have -1.
+    INPUT is a table (.csv, .tsv, .csv.gz, .xlsx, .parquet), an array (.npy, .npz), a folder of
+    images of the same size, or - for standard input. OUTPUT is the table with one more column,
+    cluster. For arrays and images it is a .csv file with one line per row or image (for arrays
+    also .npz). Clusters are numbered from 0, the largest first; rows without a cluster have -1.
 
     By default a peak makes a cluster only if it is significant, so that data without clusters
     are one cluster, and the summary says so. With --bandwidth every peak is a cluster: a larger
@@ -109,14 +109,14 @@ def cluster(
     facts["kernel"] = rounded(model.kernel_ if reduced is None else model.kernel_.kernel)
     run.report("clustered", data, facts | ({"drawn": str(plot)} if plot else {}))
     if not run.quiet:
-        _print_largest(data, labels, centres)
+        _print_largest(run, data, labels, centres)
 
 
 def _check_plot(run: Run, plot: Output) -> None:
     if find_spec("matplotlib") is None:
         raise UsageError("plots need matplotlib: pip install 'mercer[plot]'")
     plot.check_file(_PLOTS, "plots")
-    plot.check(run.inputs)
+    plot.check([one.path for one in run.inputs])
     if plot.path.resolve() == run.output.path.resolve():
         raise UsageError(f"{plot.path} cannot be both the output and the plot")
 
@@ -137,12 +137,12 @@ def _draw(run: Run, plot: Output, data: Data, found: Any, density: Any) -> None:
         figure.savefig(path, dpi=150)
 
 
-def _print_largest(data: Data, labels: Array, centres: Array) -> None:
+def _print_largest(run: Run, data: Data, labels: Array, centres: Array) -> None:
     """Print the sizes and centres of the largest clusters."""
     counts = np.bincount(labels[labels >= 0], minlength=len(centres))
     order = np.argsort(-counts, kind="stable")[:_LISTED].tolist()
     rows = [counted(int(counts[k]), data.row_word) for k in order]
     width = max(map(len, rows), default=0) + 2
-    echo("\nlargest clusters and their centres")
+    run.say("\nlargest clusters and their centres")
     for k, text in zip(order, rows, strict=True):
-        echo(f"  {k:<4}{text:<{width}}{data.describe(centres[k])}".rstrip())
+        run.say(f"  {k:<4}{text:<{width}}{data.describe(centres[k])}".rstrip())

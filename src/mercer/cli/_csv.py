@@ -1,200 +1,227 @@
-"""CSV and TSV tables. Cells are kept as text, so unused cells are written exactly as they were."""
+"""CSV, TSV and Excel tables. Cells are kept as text, so unused cells are written unchanged."""
 
 from __future__ import annotations
 
 import csv
-import re
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+import warnings
+import zipfile
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from datetime import datetime
+from io import BytesIO, TextIOWrapper
 from itertools import chain, islice
-from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
 
 from mercer._array import Array
-from mercer.cli._data import Data, Selection, choose_columns, free_name
+from mercer.cli._data import Data, Selection, choose_columns, choose_part, free_name
+from mercer.cli._input import Source, check_expansion
 from mercer.cli._output import Output
-from mercer.cli._terminal import DataError, counted, listed
+from mercer.cli._parquet import as_arrow, write_parquet
+from mercer.cli._terminal import CommandError, DataError, counted, listed, require
+from mercer.cli._text import (
+    BLOCK,
+    TEXT,
+    Dialect,
+    as_numbers,
+    as_text,
+    encodings,
+    find_decimal,
+    find_separator,
+    is_missing,
+    is_number,
+    write_table,
+)
 
-_BLOCK = 20_000  # rows held as Python strings at a time, to bound the memory
-_MISSING = ("", "na", "nan", "n/a", "null", "none")
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")  # how cells begin that spreadsheets may run
-_TEXT = np.dtypes.StringDType()  # 16 bytes per short cell
+_HEAD = 100_000  # bytes that show the separator
+_GUESSED = "is not in UTF-8 and was read as Windows-1252; if letters are wrong, give --encoding"
 
 
 @dataclass(frozen=True, eq=False)
 class TextTable(Data):
-    """A CSV or TSV file."""
+    """A table whose cells are text."""
 
     header: tuple[str, ...] | None  # the names of all columns, if the file has them
     cells: list[Any]  # all columns, as arrays of strings
-    separator: str
-    newline: str
+    dialect: Dialect
+    line: str  # what messages call a row of the file
 
     has_names: ClassVar[bool] = True
 
     def label(self, row: int) -> str:
         """The line number, as in a text editor."""
-        return f"line {row + 1 + (self.header is not None)}"
+        return f"{self.line} {row + 1 + (self.header is not None)}"
 
     def write(self, values: Array, output: Output) -> None:
         """Cells whose value did not change keep their text."""
-        cells = list(self.cells)
+        cells, numbers = list(self.cells), {}
         for j, i in enumerate(self.used):
             changed = values[:, j] != self.values[:, j]  # NaN differs from everything
             cells[i] = self.cells[i].copy()
-            cells[i][changed] = as_text(values[changed, j])
-        self._write(self.header, cells, output)
+            cells[i][changed] = as_text(values[changed, j], self.dialect.decimal)
+            if changed.any():
+                numbers[i] = values[:, j]
+        self._write([], cells, numbers, output)
 
     def write_columns(self, columns: dict[str, Array], output: Output) -> None:
         """Additional columns, after those of the file."""
-        header = self.header
-        if header is not None:
-            header = (*header, *(free_name(name, header) for name in columns))
-        self._write(header, [*self.cells, *map(as_text, columns.values())], output)
+        added = [as_text(column, self.dialect.decimal) for column in columns.values()]
+        numbers = dict(enumerate(columns.values(), len(self.cells)))
+        self._write(list(columns), [*self.cells, *added], numbers, output)
 
-    def _write(self, header: Sequence[str] | None, cells: list[Any], output: Output) -> None:
-        separator = self.separator
-        if output.suffix != self.path.suffix.lower():
-            separator = "\t" if output.suffix == ".tsv" else ","
-        write_table(output, header, cells, separator, self.newline)
+    def _write(self, new: list[str], cells: list[Any], numbers: Any, output: Output) -> None:
+        names = self.header or tuple(str(i + 1) for i in range(len(self.cells)))
+        names = (*names, *(free_name(name, names) for name in new))
+        if output.is_text:
+            header = None if self.header is None else names
+            write_table(output, header, cells, self._dialect_of(output))
+        else:
+            write_parquet(as_arrow(names, cells, numbers, self.dialect.decimal), output)
+
+    def _dialect_of(self, output: Output) -> Dialect:
+        """That of the input, except for the separator if the format is another."""
+        if output.suffix.removesuffix(".gz") == self.source.suffix.removesuffix(".gz"):
+            return self.dialect
+        comma = ";" if self.dialect.decimal == "," else ","
+        return replace(self.dialect, separator="\t" if ".tsv" in output.suffix else comma)
 
 
-def read_csv(path: Path, selection: Selection) -> TextTable:
+def read_csv(source: Source, selection: Selection) -> TextTable:
     """Read a text table; refuse rows of unequal length."""
-    separator, newline = _dialect(path)
+    data = source.read(selection.max_expansion)
+    tried = encodings(source, data, selection.encoding)
+    for encoding in tried:
+        try:
+            dialect = _dialect(source, data, encoding, selection)
+            file = TextIOWrapper(BytesIO(data), encoding, newline="")
+            rows = csv.reader(file, delimiter=dialect.separator, strict=True)
+            table = _table(source, selection, rows, dialect)
+            guess = encoding == "cp1252" != selection.encoding
+            return replace(table, notes=(f"{source} {_GUESSED}",)) if guess else table
+        except UnicodeError:
+            continue
+        except csv.Error as error:
+            raise DataError(f"{source} is not a table: line {rows.line_num}: {error}") from error
+    raise DataError(
+        f"{source} is not text in {' or '.join(tried)}; give its encoding with --encoding"
+    )
+
+
+def read_excel(source: Source, selection: Selection) -> TextTable:
+    """Read a sheet of an Excel workbook; formulas count as their stored results."""
+    openpyxl = require("openpyxl", "Excel files", "excel")
     try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            rows = csv.reader(file, delimiter=separator, strict=True)
-            header, cells = _columns(path, rows, selection.header)
-    except UnicodeDecodeError as error:
-        raise DataError(f"{path} is not UTF-8 text; save it as CSV in UTF-8") from error
-    except csv.Error as error:
-        raise DataError(f"{path} is not a table: line {rows.line_num}: {error}") from error
+        with zipfile.ZipFile(source.content) as archive:
+            size = sum(info.file_size for info in archive.infolist())
+        check_expansion(source, size, selection.max_expansion)
+        with warnings.catch_warnings(action="ignore"):
+            book = openpyxl.load_workbook(source.content, read_only=True, data_only=True)
+            sheets = {sheet.title: _sheet(sheet) for sheet in book.worksheets}
+        book.close()
+    except (CommandError, MemoryError):
+        raise
+    except Exception as error:  # readers of damaged files raise errors of many types
+        raise DataError(f"{source} is not an Excel workbook (.xlsx), or is damaged") from error
+    filled = {name: rows for name, rows in sheets.items() if rows}
+    rows = filled[choose_part(source, list(filled), "sheet", selection)]
+    return _table(source, selection, iter(rows), Dialect(), line="row")
+
+
+def _sheet(sheet: Any) -> list[list[str]]:
+    """The cells of a sheet as text, without empty rows and columns at its end."""
+
+    def text(cell: Any) -> str:
+        if isinstance(cell, bool):
+            return "true" if cell else "false"
+        if isinstance(cell, datetime):
+            return cell.isoformat(" ").removesuffix(" 00:00:00")
+        return "" if cell is None else str(cell)
+
+    rows = [[text(cell) for cell in row] for row in sheet.iter_rows(values_only=True)]
+    width = max((j + 1 for row in rows for j, cell in enumerate(row) if cell), default=0)
+    while rows and not any(rows[-1]):
+        rows.pop()
+    return [(row + [""] * width)[:width] for row in rows]
+
+
+def _table(
+    source: Source, selection: Selection, rows: Any, dialect: Dialect, line: str = "line"
+) -> TextTable:
+    """Read all rows and find the columns of numbers."""
+    header, cells = _columns(source, rows, selection.header)
     names = header or tuple(str(i + 1) for i in range(len(cells)))
-    first = 2 if header else 1
+    markers = selection.missing
+    decimal = selection.decimal or find_decimal(source, names, cells, markers)
 
     def numbers(i: int) -> Array | str:
-        return as_numbers(cells[i], selection.missing, first)
+        values, bad = as_numbers(cells[i], markers, decimal)
+        if not bad.any():
+            return values
+        known = len(bad) - int(is_missing(cells[i], markers).sum())
+        if bad.sum() == known:
+            return "text"
+        at = int(np.argmax(bad))
+        verb = "is not a number" if bad.sum() == 1 else "are not numbers"
+        few = f"{int(bad.sum()):,} of {counted(known, 'cell')} {verb}"
+        where = f"{line} {at + 1 + (header is not None)}"
+        why = f"{few}, the first is {str(cells[i][at])[:30]!r} in {where}"
+        if 2 * bad.sum() > known:
+            return why
+        raise DataError(
+            f"column {names[i]!r} of {source}: {why}; correct it, mark it as missing with "
+            "--missing, or leave the column out with --skip"
+        )
 
-    chosen = choose_columns(path, names, selection, numbers)
-    return TextTable(path, *chosen, header, cells, separator, newline)
-
-
-def write_table(
-    output: Output,
-    header: Iterable[str] | None,
-    cells: Sequence[Any],
-    separator: str = ",",
-    newline: str = "\n",
-) -> None:
-    """Write columns of strings; file names that are not Unicode are written with escapes."""
-    with (
-        output.file() as path,
-        path.open("w", encoding="utf-8", errors="backslashreplace", newline="") as file,
-    ):
-        writer = csv.writer(file, delimiter=separator, lineterminator=newline)
-        safe = escape_formulas if output.escape else list
-        if header is not None:
-            writer.writerow(safe(header))
-        for start in range(0, len(cells[0]), _BLOCK):
-            block = [safe(column[start : start + _BLOCK].tolist()) for column in cells]
-            writer.writerows(zip(*block, strict=True))
+    chosen = choose_columns(source, names, selection, numbers)
+    kept = replace(dialect, decimal=decimal)
+    return TextTable(source, *chosen, header, cells, kept, line)
 
 
-def as_text(values: Array) -> Any:
-    """Text cells of an array: true and false, integers, or numbers with twelve digits."""
-    if values.dtype.kind == "b":
-        return np.where(values, "true", "false")
-    if values.dtype.kind != "f":
-        return values.astype(str)
-    return np.array([f"{value:.12g}" for value in values.tolist()], dtype=_TEXT)
+def _dialect(source: Source, data: bytes, encoding: str, selection: Selection) -> Dialect:
+    """Find the separator and the line ending in the first lines."""
+    head = data[:_HEAD].decode(encoding, "ignore" if len(data) > _HEAD else "strict")
+    if len(data) > _HEAD:
+        head = head[: head.rfind("\n") + 1] or head
+    newline = "\r\n" if "\r\n" in head else "\n"
+    separator = selection.separator or ("\t" if source.suffix.startswith(".tsv") else None)
+    if separator is None:
+        signs = ";\t|" if selection.decimal == "," else ",;\t|"
+        separator = find_separator(head, signs + " " * (".txt" in source.suffix))
+    return Dialect(separator, newline=newline, encoding=encoding)
 
 
-def escape_formulas(cells: Iterable[str]) -> list[str]:
-    """Put an apostrophe before text that spreadsheets would run as a formula; numbers stay."""
-    return [f"'{c}" if c.startswith(_FORMULA) and not _is_number(c) else c for c in cells]
-
-
-def as_numbers(cells: Any, markers: tuple[str, ...], first_line: int) -> Array | str:
-    """Return the numbers in cells, NaN where they are missing; or why they are not numbers."""
-    plain = np.strings.strip(cells)
-    lower = np.strings.lower(plain)
-    missing = np.zeros(len(cells), dtype=bool)
-    for marker in _MISSING:
-        missing |= lower == marker
-    for marker in markers:
-        missing |= plain == marker.strip()
-    plain[missing] = "nan"
-    try:
-        if np.any(np.strings.find(plain, "_") >= 0):  # float() reads 1_000
-            raise ValueError
-        return np.asarray(plain.astype(np.float64))
-    except ValueError:
-        return _why_not_numbers(plain, first_line)
-
-
-def _why_not_numbers(cells: Any, first_line: int) -> str:
-    bad = [i for i, cell in enumerate(cells.tolist()) if not _is_number(cell)]
-    if len(bad) + int(np.sum(cells == "nan")) == len(cells):
-        return "text"
-    cell = str(cells[bad[0]])
-    hint = "; decimal commas are not supported" if re.fullmatch(r"[-+]?\d+,\d+", cell) else ""
-    verb = "is not a number" if len(bad) == 1 else "are not numbers"
-    few = f"{len(bad):,} of {counted(len(cells), 'cell')} {verb}"
-    return f"{few}, the first is {cell[:30]!r} in line {first_line + bad[0]}{hint}"
-
-
-def _is_number(cell: str) -> bool:
-    try:
-        float(cell)
-    except ValueError:
-        return False
-    return "_" not in cell
-
-
-def _dialect(path: Path) -> tuple[str, str]:
-    """Find the most frequent separator in the first line, and the line ending."""
-    with path.open("rb") as file:
-        line = file.readline(1_000_000)
-    newline = "\r\n" if line.endswith(b"\r\n") else "\n"
-    if path.suffix.lower() == ".tsv":
-        return "\t", newline
-    bare = re.sub(rb'"[^"]*"', b"", line)
-    separators = (",", ";", "\t", "|")
-    return max(separators, key=lambda s: bare.count(s.encode())), newline
-
-
-def _columns(path: Path, rows: Any, named: bool) -> tuple[tuple[str, ...] | None, list[Any]]:
+def _columns(source: Source, rows: Any, named: bool) -> tuple[tuple[str, ...] | None, list[Any]]:
     """Read the header and the columns, in blocks of rows."""
     first = next(rows, None)
     if not first:
-        raise DataError(f"{path} is empty")
+        raise DataError(f"{source} is empty")
+    if not any(first) and len(first) > 1:
+        raise DataError(f"the first line of {source} is blank; delete it")
     if named:
-        _check_header(path, first)
-    todo = _rectangular(path, rows, len(first))
+        _check_header(source, first)
+    todo = _rectangular(source, rows, len(first))
     todo = todo if named else chain([first], todo)
     parts = []
-    while block := list(islice(todo, _BLOCK)):
-        parts.append([np.array(column, dtype=_TEXT) for column in zip(*block, strict=True)])
+    while block := list(islice(todo, BLOCK)):
+        parts.append([np.array(column, dtype=TEXT) for column in zip(*block, strict=True)])
     if not parts:
-        raise DataError(f"{path} has column names but no rows")
+        raise DataError(f"{source} has column names but no rows")
     cells = [np.concatenate(column) for column in zip(*parts, strict=True)]
     return tuple(first) if named else None, cells
 
 
-def _check_header(path: Path, names: list[str]) -> None:
+def _check_header(source: Source, names: list[str]) -> None:
     """Refuse a header of numbers, which is probably data, unless it numbers the columns."""
     count = list(map(str, range(len(names) + 1)))
-    if all(map(_is_number, names)) and names not in (count[:-1], count[1:]):
+    if all(map(is_number, names)) and names not in (count[:-1], count[1:]):
         raise DataError(
-            f"the first line of {path} holds numbers ({listed(names, 4)}), not names; add a line "
-            "of column names, or use --no-header"
+            f"the first line of {source} holds numbers ({listed(names, 4)}), not names; add a "
+            "line of column names, or use --no-header"
         )
 
 
-def _rectangular(path: Path, rows: Any, width: int) -> Iterator[list[str]]:
+def _rectangular(source: Source, rows: Any, width: int) -> Iterator[list[str]]:
     """Yield rows of equal length; blank lines may only follow the last row.
 
     In a table with a single column, a blank line is an empty cell.
@@ -206,11 +233,13 @@ def _rectangular(path: Path, rows: Any, width: int) -> Iterator[list[str]]:
         elif not row:
             blank = blank or rows.line_num
         elif blank:
-            raise DataError(f"line {blank} of {path} is blank; delete it")
+            raise DataError(f"line {blank} of {source} is blank; delete it")
         elif len(row) != width:
+            comma = rows.dialect.delimiter == "," and len(row) > width
+            hint = "are there decimal commas (--decimal ,)?" if comma else "is the file complete?"
             raise DataError(
-                f"line {rows.line_num} of {path} has {counted(len(row), 'cell')}, but the "
-                f"first line has {width}; is the file complete?"
+                f"line {rows.line_num} of {source} has {counted(len(row), 'cell')}, but the "
+                f"first line has {width}; {hint}"
             )
         else:
             yield row

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
+from shlex import quote
 from typing import ClassVar
 
 import numpy as np
 
 from mercer._array import LARGEST, Array
+from mercer.cli._input import Source
 from mercer.cli._output import Output
 from mercer.cli._terminal import DataError, UsageError, counted, listed
 
+CODES = "integer codes"  # why a column is not used
 _SHORT = 20  # values; longer rows without names are not described
+_FEW = 20  # different integers; a column with more of them holds quantities, not codes
 
 
 @dataclass(frozen=True)
@@ -24,9 +26,13 @@ class Selection:
 
     columns: tuple[str, ...] = ()  # to use; each may hold several names, separated by commas
     skip: tuple[str, ...] = ()  # to leave alone, likewise
-    array: str | None = None  # name of the array in an .npz file
+    include: tuple[str, ...] = ()  # to use although they look like row numbers or codes, likewise
+    part: str | None = None  # name of the array in an .npz file, or of the sheet in a workbook
     missing: tuple[str, ...] = ()  # text that marks a missing value, besides empty cells and NaN
     header: bool = True  # whether the first line of a text table holds column names
+    separator: str | None = None  # between the cells of a text table; None to find it
+    decimal: str | None = None  # the decimal sign of a text table; None to find it
+    encoding: str | None = None  # of a text table; None to find it
     max_expansion: float = 1.0  # gigabytes that a compressed file may take up in memory
     like: Data | None = None  # training data, whose columns are required, even if empty here
 
@@ -35,13 +41,14 @@ class Selection:
 class Data(ABC):
     """Rows of numbers and the file they came from."""
 
-    path: Path
+    source: Source
     values: Array  # shape (n, d), NaN where a value is missing
     names: tuple[str, ...]  # of the columns of `values`
     unused: dict[str, str]  # columns that are written unchanged, and why
     used: tuple[int, ...]  # positions in the file of the columns of `values`
     # whether all columns have the same unit, as pixels do; such columns are not scaled
     same_unit: bool = field(default=False, kw_only=True)
+    notes: tuple[str, ...] = field(default=(), kw_only=True)  # about how the file was read
 
     row_word: ClassVar[str] = "row"
     has_names: ClassVar[bool] = False
@@ -74,58 +81,62 @@ class Data(ABC):
 
 def check_rows(data: Data, *, at_least: int = 1, complete: bool) -> None:
     """Refuse too few rows, values that overflow and, if rows must be complete, missing ones."""
-    n, path = len(data.values), data.path
+    n, source = len(data.values), data.source
     if n < at_least:
-        raise DataError(f"{path} has {counted(n, data.row_word)}; at least {at_least} needed")
-    fill = f"fill them first: mercer impute {path} -o OUTPUT"
-    largest = min(LARGEST, float(np.finfo(data.values.dtype).max))
+        raise DataError(f"{source} has {counted(n, data.row_word)}; at least {at_least} needed")
+    fill = f"fill them first: mercer impute {source.path} -o OUTPUT"
+    # differences and sums of a few values must still be numbers of that type
+    largest = min(LARGEST, 1e-3 * float(np.finfo(data.values.dtype).max))
+    huge = f" (infinite or above {largest:.2g})"
+    rescale = "correct or rescale them"
     masks = [
-        (np.abs(data.values) > largest, "infinite or huge", "correct or delete them"),
-        (np.isnan(data.values) & complete, "missing", fill),
+        (np.abs(data.values) > largest, "huge", huge, rescale),
+        (np.isnan(data.values) & complete, "missing", "", fill),
     ]
-    for mask, word, cure in masks:
+    for mask, word, more, cure in masks:
         bad = np.argwhere(mask)
         if len(bad):
             row, column = bad[0].tolist()
             named = f"column {data.names[column]!r}, " if data.names else ""
             raise DataError(
-                f"{path} has {counted(len(bad), f'{word} value')}, the first in {named}"
+                f"{source} has {counted(len(bad), f'{word} value')}{more}, the first in {named}"
                 f"{data.label(row)}; {cure}"
             )
 
 
-def check_expansion(path: Path, size: int, stored: int, selection: Selection) -> None:
-    """Refuse data of `size` bytes in memory, if that is much more than the bytes on disk."""
-    if size > 1e9 * selection.max_expansion and size > 4 * stored:
-        raise DataError(
-            f"{path} needs {size / 1e9:.1f} GB of memory, much more than its size on disk; allow "
-            f"it with --max-expansion {math.ceil(size / 1e9)}"
-        )
-
-
 def choose_columns(
-    path: Path, names: Sequence[str], selection: Selection, numbers: Callable[[int], Array | str]
+    source: Source,
+    names: Sequence[str],
+    selection: Selection,
+    numbers: Callable[[int], Array | str],
+    *,
+    may_be_codes: bool = True,
 ) -> tuple[Array, tuple[str, ...], dict[str, str], tuple[int, ...]]:
     """Return values, names, unused columns and positions, as `Data` has them.
 
-    `numbers(i)` returns the values of column i, or the reason why it has none.
+    `numbers(i)` returns the values of column i, or the reason why it has none. If `may_be_codes`,
+    columns of integer codes are not used unless they are asked for.
     """
-    candidates, unused = _candidates(path, names, selection)
+    candidates, unused = _candidates(source, names, selection)
+    wanted = set(_positions(names, selection.include, source)) if not selection.like else set()
     used: dict[int, Array] = {}
     for i in candidates:
         found = numbers(i)
         if not isinstance(found, str):
             used[i] = _without_markers(found, selection.missing)
-            found = _why_not(used[i], selection)
+            asked = bool(selection.columns or selection.like) or i in wanted
+            found = _why_not(used[i], asked, may_be_codes) if selection.like is None else ""
         if not found:
             continue
         if selection.columns or selection.like:
-            raise DataError(f"column {names[i]!r} of {path} does not hold numbers ({found})")
+            raise DataError(f"column {names[i]!r} of {source} does not hold numbers ({found})")
         unused[names[i]] = found
         used.pop(i, None)
     if not used:
         why = listed(f"{name} ({reason})" for name, reason in unused.items())
-        raise DataError(f"{path} has no column of numbers{': ' + why if why else ''}")
+        codes = [name for name, reason in unused.items() if reason == CODES]
+        cure = f"; to use codes, add --include {quote(','.join(codes))}" if codes else ""
+        raise DataError(f"{source} has no column of numbers{': ' + why if why else ''}{cure}")
     values = np.column_stack(list(used.values()))
     return values, tuple(names[i] for i in used), unused, tuple(used)
 
@@ -149,42 +160,61 @@ def free_name(name: str, taken: Container[str]) -> str:
 
 
 def _candidates(
-    path: Path, names: Sequence[str], selection: Selection
+    source: Source, names: Sequence[str], selection: Selection
 ) -> tuple[list[int], dict[str, str]]:
     """Columns that may be used, and those that are unused since the training rows lack them."""
     train = selection.like
     if train is None:
-        skipped = _positions(names, selection.skip, path)
-        chosen = selection.columns
-        asked = _positions(names, chosen, path) if chosen else range(len(names))
+        skipped = _positions(names, selection.skip, source)
+        chosen = selection.columns and selection.columns + selection.include
+        asked = _positions(names, chosen, source) if chosen else range(len(names))
         return [i for i in asked if i not in skipped], {}
     for name in train.names:
         if names.count(name) != 1:
             problem = "no column" if name not in names else "more than one column"
             raise DataError(
-                f"{path} has {problem} {name!r}, which {train.path} has; leave it out with --skip"
+                f"{source} has {problem} {name!r}, which {train.source} has; leave it out with "
+                "--skip"
             )
     known = train.names + selection.skip
     unused = {name: train.unused.get(name, "new") for name in names if name not in known}
     return [names.index(name) for name in train.names], {} if selection.columns else unused
 
 
-def _positions(names: Sequence[str], asked: tuple[str, ...], path: Path) -> list[int]:
+def _positions(names: Sequence[str], asked: tuple[str, ...], source: Source) -> list[int]:
     """Positions of the named columns, in the order of the file."""
     wanted: list[str] = []
     for text in asked:
         wanted += [text] if text in names else [part.strip() for part in text.split(",")]
     for name in wanted:
         if name not in names:
-            raise UsageError(f"{path} has no column {name!r}; it has {listed(names, 20)}")
+            raise UsageError(f"{source} has no column {name!r}; it has {listed(names, 20)}")
     return [i for i, name in enumerate(names) if name in wanted]
 
 
-def _why_not(values: Array, selection: Selection) -> str:
+def choose_part(source: Source, names: list[str], what: str, selection: Selection) -> str:
+    """The array or sheet to use: the one that is asked for, or the only one."""
+    if selection.part is not None and selection.part not in names:
+        raise UsageError(
+            f"{source} has no {what} {selection.part!r}; it has {listed(names, 20) or 'none'}"
+        )
+    if not names:
+        raise DataError(f"{source} is empty")
+    if selection.part is None and len(names) > 1:
+        raise UsageError(
+            f"{source} has several {what}s ({listed(names, 20)}); choose one with --{what} NAME"
+        )
+    return selection.part or names[0]
+
+
+def _why_not(values: Array, asked: bool, codes: bool) -> str:
     """Why a column of numbers is not used; empty if it is."""
-    if selection.like is not None:
-        return ""
-    if np.isnan(values).all():
+    known = values[~np.isnan(values)]
+    if not len(known):
         return "empty"
-    counts_rows = len(values) > 2 and bool(np.all(values[1:] == values[:-1] + 1.0))
-    return "row numbers" if counts_rows and not selection.columns else ""
+    if asked:
+        return ""
+    if len(values) > 2 and np.all(values[1:] == values[:-1] + 1.0):
+        return "row numbers"
+    few = codes and np.all(known == np.rint(known)) and 1 < len(np.unique(known)) <= _FEW
+    return CODES if few and 2 * len(np.unique(known)) <= len(known) else ""

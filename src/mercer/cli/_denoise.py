@@ -12,7 +12,7 @@ from mercer._array import Array
 from mercer.cli._data import Data
 from mercer.cli._options import components_option, data_command, number
 from mercer.cli._run import Run
-from mercer.cli._terminal import UsageError, counted, echo, rounded
+from mercer.cli._terminal import UsageError, counted, rounded
 from mercer.exceptions import MercerWarning
 
 _MANY = 10_000  # rows; with more, a subspace of landmarks keeps time and memory bounded
@@ -40,20 +40,20 @@ _noise = number("a standard deviation of at least 0", lambda x: 0.0 <= x < np.in
     click.option("--noise", callback=_noise, metavar="SD",
                  help="Standard deviation of the noise, as a multiple of each column's standard "
                  "deviation if columns are scaled, else in the units of the data (images: 1 is "
-                 "white). By default it is estimated, if the training rows tell it; most tables do "
-                 "not."),
+                 "white). Default: estimated where that is possible; for most tables it is not."),
     components_option("Default: all, weighted by the noise."),
 )  # fmt: skip
 def denoise(run: Run, noise: float | None, components: float | None) -> None:
     """Remove noise from the rows of INPUT with kernel PCA.
 
-    INPUT is a table (.csv, .tsv, .parquet), an array (.npy, .npz) or a folder of images of the
-    same size. OUTPUT is of the same kind: tables keep their other columns, images their names.
+    INPUT is a table (.csv, .tsv, .csv.gz, .xlsx, .parquet), an array (.npy, .npz), a folder of
+    images of the same size, or - for standard input. OUTPUT is of the same kind: tables keep
+    their other columns, images their names. Tables can change their format.
 
     Each row moves towards what the rows have in common, as far as this is estimated to reduce
-    the error. This needs many similar rows. If no change would help, rows stay as they are. So they
-    do if the noise is not given and cannot be told from the rows: images tell it, most tables do
-    not.
+    the error. This needs many similar rows. If no change would help, rows stay as they are. They
+    also stay if you do not give the noise and it cannot be estimated: for images it can, for most
+    tables it cannot.
     """
     data, train = run.read()
     with warnings.catch_warnings():
@@ -64,10 +64,10 @@ def denoise(run: Run, noise: float | None, components: float | None) -> None:
         values = run.map_rows(model.transform, data.values, "denoising")
     data.write(values, run.output)
     run.report("denoised", data, _facts(model, noise, values - data.values))
-    if model.noise_error_ == np.inf and not run.quiet:
-        echo(f"note: {_UNKNOWN}", err=True)
-    elif model.trust_ < _NOTHING and noise != 0.0 and not run.quiet:
-        echo("note: a change would do more harm than good; rows stay nearly as they were", err=True)
+    if model.noise_error_ == np.inf:
+        run.note(_UNKNOWN)
+    elif model.trust_ < _NOTHING and noise != 0.0:
+        run.note("a change would do more harm than good; rows stay nearly as they were")
 
 
 def _model(run: Run, train: Data, components: Any, noise: float | None) -> Any:
@@ -107,6 +107,6 @@ def _facts(model: Any, noise: float | None, change: Array) -> dict[str, str]:
         "kernel": rounded(model.kernel_),
         "components": f"{len(weights):,} (effectively {weights.sum():.1f})",
         "noise": _noise_fact(model, noise, unit),
-        "trust": f"{model.trust_:.2f} (the share of the change that is kept)",
+        "trust": f"{abs(model.trust_):.2f} (the share of the change that is kept)",
         "change": f"{size:.3g}{unit}, root mean square",
     }

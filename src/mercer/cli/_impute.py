@@ -26,8 +26,9 @@ EXAMPLES = (
 def impute(run: Run) -> None:
     """Fill missing values of INPUT from the other columns and rows.
 
-    INPUT is a table (.csv, .tsv, .parquet) or an array (.npy, .npz). OUTPUT is of the same kind.
-    Empty cells and NaN in columns of numbers are filled. All other cells stay as they are.
+    INPUT is a table (.csv, .tsv, .csv.gz, .xlsx, .parquet), an array (.npy, .npz), or - for
+    standard input. OUTPUT is of the same kind; tables can change their format. Empty cells and NaN
+    in columns of numbers are filled. All other cells stay as they are.
 
     Every column is predicted from the others. The summary reports a test error, measured on known
     values that were hidden, in standard deviations: 0 is perfect, 1 is no better than the mean of
@@ -35,7 +36,7 @@ def impute(run: Run) -> None:
     """
     from mercer.estimators import KernelImputer
 
-    if run.source.is_dir():
+    if run.source.is_folder:
         raise UsageError(
             f"{run.source} is a folder, but images have no missing values; give a file"
         )
@@ -55,7 +56,7 @@ def impute(run: Run) -> None:
 def _facts(model: Any, data: Data, missing: Array) -> dict[str, str]:
     """How many cells were filled, where, and with what error."""
     if model is None:
-        return {"filled": "nothing, no value was missing"}
+        return {"filled": "nothing: no value is missing in the columns used"}
     counts = missing.sum(axis=0)
     rows = counted(int(missing.any(axis=1).sum()), data.row_word)
     order = [j for j in np.argsort(-counts, kind="stable") if counts[j]]

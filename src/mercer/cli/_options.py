@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import codecs
 import functools
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 import click
 
 from mercer.cli._data import Selection
+from mercer.cli._input import PIPE, Source
 from mercer.cli._output import Output
 from mercer.cli._run import Run
 from mercer.cli._terminal import UsageError
@@ -27,7 +30,6 @@ _NUMBERS = {
     "cosine": ("", 0),
 }
 _FORMS = ("auto", *(f"{name}:{form}" if form else name for name, (form, _) in _NUMBERS.items()))
-_SELECTION = ("columns", "skip", "array", "missing", "header", "max_expansion")
 _PATH = click.Path(path_type=Path)
 
 Examples = Sequence[tuple[str, str]]  # descriptions and command lines for a help page
@@ -43,10 +45,12 @@ def data_command(examples: Examples, *own: Any) -> Decorator:
             def take(*names: str) -> dict[str, Any]:
                 return {name: given.pop(name) for name in names}
 
-            selection = Selection(**take(*_SELECTION))
-            output = Output(given.pop("output"), given.pop("force"), given.pop("escape"))
-            shared = take("source", "train", "kernel", "scale", "seed", "quiet")
-            function(Run(output=output, selection=selection, **shared), **given)
+            selection = Selection(**take(*(f.name for f in fields(Selection) if f.name in given)))
+            source, train = Source(given.pop("source")), given.pop("train")
+            output = choose_output(source, **take("output", "force", "escape", "format"))
+            shared = take("kernel", "scale", "seed", "quiet")
+            learn = None if train is None else Source(train)
+            function(Run(source, output, learn, selection, **shared), **given)
 
         return command(examples, *_INPUTS, *own, *_SHARED, *CONTROLS)(run)
 
@@ -62,6 +66,13 @@ def command(examples: Examples, *options: Any) -> Decorator:
         return click.command(epilog=format_examples(examples))(function)
 
     return decorate
+
+
+def choose_output(source: Source, output: Path | None, *options: Any, **named: Any) -> Output:
+    """The output that is asked for; a command in a pipe need not name it."""
+    if output is None and source.path != PIPE:
+        raise UsageError("missing option -o OUTPUT; -o - writes to standard output")
+    return Output(output or PIPE, *options, **named)
 
 
 def format_examples(examples: Examples) -> str:
@@ -83,6 +94,20 @@ def number(advice: str, is_valid: Callable[[float], bool], words: Sequence[str] 
     return parse
 
 
+def _parse_separator(_: Any, __: Any, text: str | None) -> str | None:
+    text = {"tab": "\t", "\\t": "\t", "space": " "}.get(text or "", text)
+    if text is not None and (len(text) != 1 or text in '"\r\n'):
+        raise UsageError(f"--separator {text}: give one character, or tab")
+    return text
+
+
+def _parse_encoding(_: Any, __: Any, text: str | None) -> str | None:
+    try:
+        return None if text is None else codecs.lookup(text).name
+    except LookupError as error:
+        raise UsageError(f"--encoding {text}: unknown; try utf-8, latin-1 or utf-16") from error
+
+
 CONTROLS = [
     click.option("--force", is_flag=True,
                  help="Replace OUTPUT if it exists. Inputs are never replaced."),
@@ -92,16 +117,19 @@ CONTROLS = [
 ]  # fmt: skip
 _INPUTS = [
     click.argument("source", metavar="INPUT", type=_PATH),
-    click.option("-o", "--output", required=True, type=_PATH, metavar="OUTPUT",
-                 help="File or folder to write. Its parent folder must exist."),
+    click.option("-o", "--output", type=_PATH, metavar="OUTPUT",
+                 help="File or folder to write, or - for standard output, which is the default if "
+                 "INPUT is -."),
     click.option("--train", type=_PATH, metavar="FILE",
-                 help="Learn from this file or folder instead of INPUT. It must be of the same "
-                 "kind, and as noisy as INPUT."),
+                 help="Learn from this file or folder instead of INPUT. It needs the same columns, "
+                 "or images of the same size, and for denoising the same noise."),
 ]  # fmt: skip
 _SHARED = [
     click.option("-c", "--columns", multiple=True, metavar="A,B",
                  help="Use only these columns. Default: all columns of numbers, except row "
-                 "numbers."),
+                 "numbers and integer codes (whole numbers of at most 20 different values)."),
+    click.option("--include", multiple=True, metavar="A,B",
+                 help="Use these columns too, although they look like row numbers or codes."),
     click.option("--skip", multiple=True, metavar="A,B", help="Leave these columns unchanged."),
     click.option("--no-scale", "scale", flag_value=False, default=True, type=bool,
                  help="Do not scale columns to unit variance. By default they are scaled for the "
@@ -111,12 +139,22 @@ _SHARED = [
                  callback=lambda *given: parse_kernel(given[-1]),
                  help=f"{', '.join(_FORMS[:-1])} or {_FORMS[-1]}. auto is a Gaussian whose "
                  "length follows the median distance of rows."),
-    click.option("--array", metavar="NAME", help="The array to use from an .npz file."),
+    click.option("--array", "--sheet", "part", metavar="NAME",
+                 help="The array of an .npz file to use, or the sheet of an .xlsx file."),
     click.option("--missing", multiple=True, metavar="TEXT",
                  help="Text that marks a missing value, besides empty cells, NA, NaN, null and "
                  "none. Can be repeated."),
     click.option("--no-header", "header", flag_value=False, default=True, type=bool,
-                 help="The first line of the CSV file holds data, not column names."),
+                 help="The first line of the table holds data, not column names."),
+    click.option("--separator", metavar="CHAR", callback=_parse_separator,
+                 help="Sign between the cells of a CSV file, or tab. Default: found in the file."),
+    click.option("--decimal", type=click.Choice([".", ","]),
+                 help="Decimal sign of a CSV file. Default: found in the file."),
+    click.option("--encoding", metavar="NAME", callback=_parse_encoding,
+                 help="Encoding of a CSV file, such as latin-1. Default: found in the file (UTF-8, "
+                 "UTF-16 or Windows-1252)."),
+    click.option("--format", type=click.Choice(["csv", "tsv", "parquet", "npy", "npz"]),
+                 default="csv", show_default=True, help="Format of standard output."),
     click.option("--max-expansion", type=click.FloatRange(0), default=1.0, show_default=True,
                  metavar="GB", help="Refuse compressed files that need more memory than this."),
     click.option("--escape", is_flag=True,

@@ -1,34 +1,51 @@
-"""Write outputs atomically: a temporary file in the target folder becomes the output at the end."""
+"""Write outputs atomically: a temporary file in the target folder becomes the output at the end.
+
+What goes to standard output is also written to a temporary file first.
+"""
 
 from __future__ import annotations
 
 import os
 import shutil
 import stat
+import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from mercer.cli._input import PIPE, suffix_of
 from mercer.cli._terminal import UsageError
 
 
 @dataclass(frozen=True)
 class Output:
-    """A file or folder to write: never an input, and complete or absent."""
+    """A file or folder to write: never an input, and complete or absent; - is standard output."""
 
     path: Path
     force: bool = False  # whether an existing output may be replaced
     escape: bool = False  # whether text in a CSV file that looks like a formula gets an apostrophe
+    format: str = "csv"  # of standard output
+
+    @property
+    def is_pipe(self) -> bool:
+        return self.path == PIPE
 
     @property
     def suffix(self) -> str:
         """The ending of the file's name, in lower case."""
-        return self.path.suffix.lower()
+        return f".{self.format}" if self.is_pipe else suffix_of(self.path)
+
+    @property
+    def is_text(self) -> bool:
+        """Whether this is a text table."""
+        return self.suffix.startswith((".csv", ".tsv", ".txt"))
 
     def check(self, inputs: Sequence[Path]) -> None:
         """Refuse to overwrite an input or, without `force`, anything else."""
+        if self.is_pipe:
+            return
         for path in inputs:
             if _same(self.path, path):
                 raise UsageError(
@@ -48,17 +65,32 @@ class Output:
 
     def check_file(self, suffixes: Sequence[str], what: str) -> None:
         """Refuse a folder, or a file whose name does not end in one of the suffixes."""
+        if self.suffix in suffixes and (self.is_pipe or not self.path.is_dir()):
+            return
+        if self.is_pipe:
+            formats = [suffix[1:] for suffix in suffixes if suffix.count(".") == 1]
+            raise UsageError(
+                f"cannot write {what} to standard output as {self.format}; give --format "
+                f"{' or '.join(formats)}"
+            )
         if self.path.is_dir():
             raise UsageError(f"{self.path} is a folder; give the name of a file in it")
-        if self.suffix not in suffixes:
-            endings = " or ".join(suffixes)
-            raise UsageError(
-                f"cannot write {what} to {self.path.name}; its name must end in {endings}"
-            )
+        endings = " or ".join(
+            [", ".join(suffixes[:-1]), suffixes[-1]] if suffixes[1:] else suffixes
+        )
+        raise UsageError(f"cannot write {what} to {self.path.name}; its name must end in {endings}")
 
     @contextmanager
     def file(self) -> Iterator[Path]:
         """Yield a temporary file to write; it becomes the output if no error occurs."""
+        if self.is_pipe:
+            with tempfile.TemporaryDirectory() as folder:
+                temporary = Path(folder) / f"output{self.suffix}"
+                yield temporary
+                with temporary.open("rb") as file:
+                    shutil.copyfileobj(file, sys.stdout.buffer)
+                sys.stdout.flush()
+            return
         handle, name = tempfile.mkstemp(self.path.suffix, ".mercer-", self.path.parent)
         os.close(handle)
         temporary = Path(name)

@@ -1,18 +1,23 @@
-"""Parquet tables; unused columns keep their Arrow types."""
+"""Parquet tables, and their conversion from and to text; unused columns keep their types."""
 
 from __future__ import annotations
 
 import json
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
 
 from mercer._array import Array
-from mercer.cli._data import Data, Selection, check_expansion, choose_columns, free_name
+from mercer.cli._data import Data, Selection, choose_columns, free_name
+from mercer.cli._input import Source, check_expansion
 from mercer.cli._output import Output
 from mercer.cli._terminal import DataError, require
+from mercer.cli._text import TEXT, as_numbers, is_missing, write_table
+
+_LABEL = re.compile(r"\s*[-+]?(0\d|\d{16})")  # digits that are a label, such as 00123
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,7 +43,7 @@ class ParquetTable(Data):
             kind = old.type if pa.types.is_floating(old.type) else pa.float64()
             column = pa.array(values[:, j].astype(kind.to_pandas_dtype()), type=kind)
             table = table.set_column(i, old.with_type(kind), column)
-        _write(table, output)
+        write_parquet(table, output)
 
     def write_columns(self, columns: dict[str, Array], output: Output) -> None:
         """Additional columns, after those of the file."""
@@ -46,10 +51,10 @@ class ParquetTable(Data):
         table = self.table
         for name, column in columns.items():
             table = table.append_column(free_name(name, self.table.column_names), pa.array(column))
-        _write(table, output)
+        write_parquet(table, output)
 
 
-def read_parquet(path: Path, selection: Selection) -> ParquetTable:
+def read_parquet(source: Source, selection: Selection) -> ParquetTable:
     """Read a Parquet file."""
     pa = require("pyarrow", "Parquet files")
     parquet = require("pyarrow.parquet", "Parquet files")
@@ -58,17 +63,18 @@ def read_parquet(path: Path, selection: Selection) -> ParquetTable:
         return any(getattr(pa.types, f"is_{name}")(kind) for name in names)
 
     try:
-        schema = parquet.read_schema(path)
-        stored = path.stat().st_size
-        check_expansion(path, _size_of_values(parquet.read_metadata(path)), stored, selection)
+        metadata = parquet.read_metadata(source.content)
+        schema = parquet.read_schema(source.content)
+        check_expansion(source, _size_of_values(metadata), selection.max_expansion)
         text = [f.name for f in schema if is_one(f.type, "string", "large_string", "binary")]
-        table = parquet.read_table(path, read_dictionary=text)  # repeated text is small
-        check_expansion(path, sum(_size_of_text(table[name]) for name in text), stored, selection)
+        table = parquet.read_table(source.content, read_dictionary=text)  # repeated text is small
+        repeated = sum(_size_of_text(table[name]) for name in text)
+        check_expansion(source, repeated, selection.max_expansion)
         table = table.cast(schema)
     except (pa.ArrowException, OSError) as error:
-        raise DataError(f"{path} is not a Parquet file, or is damaged: {error}") from error
+        raise DataError(f"{source} is not a Parquet file, or is damaged: {error}") from error
     if table.num_rows == 0:
-        raise DataError(f"{path} has no rows")
+        raise DataError(f"{source} has no rows")
     index = _index_columns(table)
 
     def numbers(i: int) -> Array | str:
@@ -82,8 +88,8 @@ def read_parquet(path: Path, selection: Selection) -> ParquetTable:
         column = table.column(i).cast(pa.float64(), safe=False).to_numpy()
         return np.array(column, dtype=np.float64)
 
-    chosen = choose_columns(path, table.column_names, selection, numbers)
-    return ParquetTable(path, *chosen, table)
+    chosen = choose_columns(source, table.column_names, selection, numbers)
+    return ParquetTable(source, *chosen, table)
 
 
 def _size_of_values(metadata: Any) -> int:
@@ -110,7 +116,57 @@ def _index_columns(table: Any) -> set[str]:
     return {name for name in names if isinstance(name, str)}
 
 
-def _write(table: Any, output: Output) -> None:
+def write_parquet(table: Any, output: Output) -> None:
+    """Write an Arrow table as Parquet, or as text if the output is a text table."""
+    if output.is_text:
+        cells = [_as_cells(table, i) for i in range(table.num_columns)]
+        write_table(output, table.column_names, cells)
+        return
     parquet = require("pyarrow.parquet", "Parquet files")
     with output.file() as path:
         parquet.write_table(table, path)
+
+
+def _as_cells(table: Any, i: int) -> Any:
+    pa = require("pyarrow", "Parquet files")
+    try:
+        column = table.column(i).cast(pa.string()).fill_null("")
+    except pa.ArrowException as error:
+        field = table.schema.field(i)
+        raise DataError(
+            f"column {field.name!r} of type {field.type} cannot be written as text; write a "
+            ".parquet file"
+        ) from error
+    return np.array(column.to_pylist(), dtype=TEXT)
+
+
+def as_arrow(
+    names: Sequence[str], cells: Sequence[Any], numbers: dict[int, Array], decimal: str
+) -> Any:
+    """An Arrow table of text cells; `numbers` holds columns that are known to be numbers."""
+    pa = require("pyarrow", "Parquet files")
+    columns = [
+        pa.array(numbers[i], from_pandas=True) if i in numbers else _as_typed(column, decimal)
+        for i, column in enumerate(cells)
+    ]
+    return pa.table(columns, names=list(names))
+
+
+def _as_typed(cells: Any, decimal: str) -> Any:
+    """A column of integers, numbers, truth values, dates, times or else text."""
+    pa = require("pyarrow", "Parquet files")
+    values, bad = as_numbers(cells, (), decimal)
+    missing, texts = is_missing(cells, ()), cells.tolist()
+    if missing.all():
+        return pa.array(texts)
+    if not bad.any() and not any(map(_LABEL.match, texts)):
+        whole = not (np.strings.find(cells, decimal) >= 0).any() and np.all(
+            missing | (values == np.rint(values))
+        )
+        return pa.array(values, pa.int64() if whole else pa.float64(), mask=missing, safe=False)
+    for kind in (pa.bool_(), pa.date32(), pa.timestamp("us")):
+        try:
+            return pa.array(texts, mask=missing).cast(kind)
+        except pa.ArrowInvalid:
+            continue
+    return pa.array(texts)

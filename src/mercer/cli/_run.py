@@ -7,27 +7,38 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 import numpy as np
 
 from mercer._array import Array
 from mercer.cli._arrays import read_array
-from mercer.cli._csv import read_csv
-from mercer.cli._data import Data, Selection, check_rows
+from mercer.cli._csv import read_csv, read_excel
+from mercer.cli._data import CODES, Data, Selection, check_rows
 from mercer.cli._images import SUFFIXES, read_images
+from mercer.cli._input import PIPE, Source
 from mercer.cli._output import Output
 from mercer.cli._parquet import read_parquet
-from mercer.cli._terminal import DataError, Progress, UsageError, counted, echo_facts, listed
+from mercer.cli._terminal import (
+    DataError,
+    Progress,
+    UsageError,
+    counted,
+    echo,
+    echo_facts,
+    listed,
+)
 
 _BLOCK = 1000  # rows per step of a progress bar
-_TEXT, _PARQUET, _ARRAYS = (".csv", ".tsv"), (".parquet", ".pq"), (".csv", ".npz")
+_TEXT = (".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz", ".txt.gz")
+_TABLES = (*_TEXT, ".parquet", ".pq")
+_ARRAYS = (".csv", ".npz")
 # for each input: its reader, and what can be written with new values and with new columns
 _FILES: dict[str, tuple[Callable[..., Data], tuple[str, ...], tuple[str, ...]]] = {
-    ".csv": (read_csv, _TEXT, _TEXT),
-    ".tsv": (read_csv, _TEXT, _TEXT),
-    ".parquet": (read_parquet, _PARQUET, _PARQUET),
-    ".pq": (read_parquet, _PARQUET, _PARQUET),
+    **dict.fromkeys(_TEXT, (read_csv, _TABLES, _TABLES)),
+    **dict.fromkeys((".parquet", ".pq"), (read_parquet, _TABLES, _TABLES)),
+    ".xlsx": (read_excel, _TABLES, _TABLES),
     ".npy": (read_array, (".npy",), _ARRAYS),
     ".npz": (read_array, (".npz",), _ARRAYS),
 }
@@ -37,9 +48,9 @@ _FILES: dict[str, tuple[Callable[..., Data], tuple[str, ...], tuple[str, ...]]] 
 class Run:
     """One run of a command."""
 
-    source: Path
+    source: Source
     output: Output
-    train: Path | None  # where to learn from, if not from the source
+    train: Source | None  # where to learn from, if not from the source
     selection: Selection
     kernel: Any  # a Kernel, or "auto"
     scale: bool  # whether columns may be scaled to unit variance
@@ -48,7 +59,7 @@ class Run:
     start: float = field(default_factory=time.perf_counter)
 
     @property
-    def inputs(self) -> list[Path]:
+    def inputs(self) -> list[Source]:
         """The source, and the file to learn from if there is one."""
         return [self.source] if self.train is None else [self.source, self.train]
 
@@ -66,7 +77,7 @@ class Run:
         train = self._read_one(self.inputs[-1], self.selection)
         check_rows(train, at_least=3, complete=complete)
         if complete and not (train.values != train.values[0]).any():
-            what = f"all {train.row_word}s of {train.path} are equal"
+            what = f"all {train.row_word}s of {train.source} are equal"
             raise DataError(f"{what}; there is nothing to learn")
         if self.train is None:
             return train, train
@@ -74,36 +85,59 @@ class Run:
         check_rows(data, complete=complete)
         if data.size != train.size:
             raise DataError(
-                f"the {data.row_word}s of {data.path} have {data.size}, those of {train.path} "
+                f"the {data.row_word}s of {data.source} have {data.size}, those of {train.source} "
                 f"{train.size}; the sizes must be equal"
             )
         return data, train
 
     def _check_files(self, new_columns: bool) -> None:
         """Refuse inputs that cannot be read and outputs that cannot be written, before any work."""
-        for path in self.inputs:
-            _check_readable(path)
-        source, train, output = self.source, self.inputs[-1], self.output
-        if train.is_dir() != source.is_dir():
+        source, output = self.source, self.output
+        train = self.train or source
+        if self.train and train.path == source.path == PIPE:
+            raise UsageError("INPUT and --train cannot both be standard input")
+        for one in self.inputs:
+            _check_readable(one)
+        if train.is_folder != source.is_folder:
             raise UsageError(
                 f"{train} and {source} must both be files or both be folders of images"
             )
-        if not source.is_dir():
-            _, as_values, as_columns = _FILES[source.suffix.lower()]
+        if not source.is_folder:
+            _, as_values, as_columns = _FILES[source.suffix]
             suffixes = as_columns if new_columns else as_values
-            output.check_file(suffixes, f"the result for {source.name}")
+            output.check_file(suffixes, f"the result for {source}")
         elif new_columns:
             output.check_file((".csv",), "results for images")
-        elif output.path.exists() and not output.path.is_dir():
-            raise UsageError(f"{output.path} is a file, but images are written into a folder")
-        output.check(self.inputs)
+        elif output.is_pipe or (output.path.exists() and not output.path.is_dir()):
+            what = "standard output" if output.is_pipe else f"{output.path} is a file"
+            raise UsageError(f"{what}, but images are written into a folder")
+        output.check([one.path for one in self.inputs])
 
-    def _read_one(self, path: Path, selection: Selection) -> Data:
-        """Read a table, an array or a folder of images."""
-        if path.is_dir():
-            return read_images(path, selection, self.progress)
-        with self.progress.waiting(f"reading {path.name}"):
-            return _FILES[path.suffix.lower()][0](path, selection)
+    def _read_one(self, source: Source, selection: Selection) -> Data:
+        """Read a table, an array or a folder of images; print what is to be said about it."""
+        if source.is_folder:
+            return read_images(source, selection, self.progress)
+        with self.progress.waiting(f"reading {source}"):
+            data = _FILES[source.suffix][0](source, selection)
+        codes = [name for name, why in data.unused.items() if why == CODES]
+        if codes and selection.like is None:
+            seem, are, them = ("seems", "is", "it") if len(codes) == 1 else ("seem", "are", "them")
+            self.note(
+                f"{listed(codes)} {seem} to hold integer codes, not quantities, and {are} not "
+                f"used; to use {them}, add --include {quote(','.join(codes))}"
+            )
+        for note in data.notes:
+            self.note(note)
+        return data
+
+    def say(self, text: str) -> None:
+        """Print text on standard output, or on standard error if the result goes there."""
+        echo(text, err=self.output.is_pipe)
+
+    def note(self, text: str) -> None:
+        """Print a note on standard error, unless asked to be quiet."""
+        if not self.quiet:
+            echo(f"note: {text}", err=True)
 
     def scale_columns(self, train: Data) -> str:
         """The parameter `scale_columns` of estimators; a given kernel has the units of the data."""
@@ -118,7 +152,10 @@ class Run:
     def map_rows(self, function: Callable[[Array], Array], rows: Array, label: str) -> Array:
         """Apply a function to blocks of rows, with a progress bar."""
         blocks = [slice(i, i + _BLOCK) for i in range(0, len(rows), _BLOCK)]
-        return np.concatenate([function(rows[b]) for b in self.progress.each(blocks, label)])
+        found = np.concatenate([function(rows[b]) for b in self.progress.each(blocks, label)])
+        if not np.isfinite(found).all():
+            raise DataError(f"{label} gave values that are not finite; rescale the columns")
+        return found
 
     def report(self, verb: str, data: Data, facts: dict[str, str]) -> None:
         """Print what was done, in a few aligned lines."""
@@ -132,7 +169,9 @@ class Run:
             reasons.setdefault(reason, []).append(name or "(no name)")
         if reasons:
             lines["unchanged"] = "; ".join(f"{listed(n)} ({r})" for r, n in reasons.items())
-        echo_facts({**lines, "written": str(self.output.path)})
+        if not self.output.is_pipe:
+            lines["written"] = str(self.output.path)
+        echo_facts(lines, err=self.output.is_pipe)
 
 
 def check_exists(path: Path) -> None:
@@ -144,11 +183,13 @@ def check_exists(path: Path) -> None:
         raise UsageError(f"{path} does not exist{hint}")
 
 
-def _check_readable(path: Path) -> None:
-    check_exists(path)
-    suffix = path.suffix.lower()
-    if path.is_dir() or (suffix in _FILES and not path.is_char_device()):
+def _check_readable(source: Source) -> None:
+    path = source.path
+    if path == PIPE:
         return
-    if suffix in SUFFIXES:
+    check_exists(path)
+    if path.is_dir() or (source.suffix in _FILES and not path.is_char_device()):
+        return
+    if source.suffix in SUFFIXES:
         raise UsageError(f"{path} is one image; give a folder, in which each image is a row")
     raise UsageError(f"cannot read {path}; give {', '.join(_FILES)} or a folder of images")

@@ -12,8 +12,8 @@ import numpy as np
 from mercer._array import Array
 from mercer.cli._arrays import save_array
 from mercer.cli._images import SUFFIXES, read_image, save_image
-from mercer.cli._options import CONTROLS, command, number
-from mercer.cli._output import Output
+from mercer.cli._input import PIPE, Source
+from mercer.cli._options import CONTROLS, choose_output, command, number
 from mercer.cli._run import check_exists
 from mercer.cli._terminal import Progress, UsageError, counted, echo_facts
 
@@ -32,9 +32,9 @@ EXAMPLES = (
 _positive = number("a number above 0", lambda x: 0.0 < x < np.inf)
 _OPTIONS = [
     click.argument("source", metavar="INPUT", type=click.Path(path_type=Path)),
-    click.option("-o", "--output", required=True, type=click.Path(path_type=Path),
-                 metavar="OUTPUT",
-                 help="Image to write, or an .npy file with the region of each pixel."),
+    click.option("-o", "--output", type=click.Path(path_type=Path), metavar="OUTPUT",
+                 help="Image to write, or an .npy file with the region of each pixel, or - for "
+                 "standard output (PNG), which is the default if INPUT is -."),
     click.option("--spatial", callback=_positive, default="8", show_default=True, metavar="PIXELS",
                  help="Radius of the window in the plane."),
     click.option("--colour", "--color", callback=_positive, default="0.15",
@@ -54,22 +54,24 @@ _OPTIONS = [
 
 
 @command(EXAMPLES, *_OPTIONS, *CONTROLS)
-def segment(source: Path, output: Path, **given: Any) -> None:
+def segment(source: Path, output: Path | None, **given: Any) -> None:
     """Divide an image into regions of similar colour.
 
-    INPUT is one image, grey or in colour. Its opacity is kept. Pixels that are near each other in
-    the plane and in colour climb to the same peak of their density; they form a region.
+    INPUT is one image, grey or in colour, or - for standard input. Its opacity is kept. Pixels
+    that are near each other in the plane and in colour climb to the same peak of their density;
+    they form a region.
     """
     from mercer.methods import segment as find_segments
 
     start, quiet = time.perf_counter(), given["quiet"]
-    target = Output(output, given["force"])
-    check_exists(source)
-    if source.is_dir() or source.suffix.lower() not in SUFFIXES:
-        raise UsageError(f"{source} is not an image ({', '.join(SUFFIXES)})")
+    target = choose_output(Source(source), output, given["force"], format="png")
+    if source != PIPE:
+        check_exists(source)
+        if source.is_dir() or source.suffix.lower() not in SUFFIXES:
+            raise UsageError(f"{source} is not an image ({', '.join(SUFFIXES)})")
     target.check_file((*SUFFIXES, ".npy"), "regions")
     target.check([source])
-    values, alpha = read_image(source)
+    values, look = read_image(Source(source))
     height, width = values.shape[:2]
     with Progress(quiet).waiting("segmenting"):
         found: Any = find_segments(
@@ -84,15 +86,17 @@ def segment(source: Path, output: Path, **given: Any) -> None:
         save_array(target, found.labels)
     else:
         with target.file() as path:
-            save_image(path, _picture(values, found, given["show"]), alpha)
+            save_image(path, _picture(values, found, given["show"]), look)
     if not quiet:
         largest = found.sizes[0] / found.labels.size
         seconds = time.perf_counter() - start
-        echo_facts({
+        facts = {
             "segmented": f"{width} x {height} pixels ({seconds:.1f} s)",
             "regions": f"{counted(found.n_segments, 'region')}, the largest {largest:.0%}",
-            "written": str(output),
-        })  # fmt: skip
+        }
+        if not target.is_pipe:
+            facts["written"] = str(output)
+        echo_facts(facts, err=target.is_pipe)
 
 
 def _picture(values: Array, found: Any, show: str) -> Array:

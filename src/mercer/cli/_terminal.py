@@ -33,13 +33,13 @@ class UsageError(CommandError):
     exit_code = 2
 
 
-def require(module: str, what: str) -> Any:
+def require(module: str, what: str, extra: str = "cli") -> Any:
     """Import an optional package, or say what to install."""
     try:
         return import_module(module)
     except ImportError as error:
         package = module.partition(".")[0].replace("PIL", "pillow")
-        raise UsageError(f"{what} need {package}: pip install 'mercer[cli]'") from error
+        raise UsageError(f"{what} need {package}: pip install 'mercer[{extra}]'") from error
 
 
 def echo(text: str, *, err: bool = False) -> None:
@@ -48,11 +48,11 @@ def echo(text: str, *, err: bool = False) -> None:
     click.echo(safe.encode("utf-8", "backslashreplace").decode(), err=err)
 
 
-def echo_facts(facts: dict[str, str]) -> None:
+def echo_facts(facts: dict[str, str], *, err: bool = False) -> None:
     """Print names and texts in two columns."""
     width = max(map(len, facts)) + 2
     for name, text in facts.items():
-        echo(f"{name:<{width}}{text}")
+        echo(f"{name:<{width}}{text}", err=err)
 
 
 def counted(number: int, word: str) -> str:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,43 @@ from mercer.exceptions import InputError
 
 _GRID = 4096  # starting points of the search for the nearest point of a curve
 _MOST = 1 << 30  # points of a sample
-_BISECTIONS = 50  # halve an interval of the grid to rounding
+_TRISECTIONS = 75  # shrink an interval of the grid to rounding: (2/3)^75 = 6e-14
+
+
+@dataclass(frozen=True, eq=False)
+class Curve:
+    """The curve c(t), low <= t <= high, and the distance to it where there is a formula."""
+
+    at: Callable[[Array], Array]  # c(t), shape (m, 2)
+    low: float
+    high: float
+    formula: Callable[[Array], Array] | None = None
+
+    def draw(self, n_samples: int, rng: np.random.Generator) -> Array:
+        """Uniform parameters t."""
+        if positive_int(n_samples, "n_samples") > _MOST:
+            raise InputError(f"n_samples must be at most {_MOST}, got {n_samples}")
+        return rng.uniform(self.low, self.high, n_samples)
+
+    def distance(self, X: Array) -> Array:
+        """The distance of each point to the curve: on a grid, refined around its nearest point."""
+        from scipy.spatial import cKDTree
+
+        if self.formula is not None:
+            return self.formula(X)
+        grid = np.linspace(self.low, self.high, _GRID)
+        nearest = cKDTree(self.at(grid)).query(X)[1]
+        low, high = grid[np.maximum(nearest - 1, 0)], grid[np.minimum(nearest + 1, _GRID - 1)]
+        for _ in range(_TRISECTIONS):
+            third = (high - low) / 3.0
+            left, right = (
+                np.linalg.norm(self.at(t) - X, axis=1) for t in (low + third, high - third)
+            )
+            low, high = (
+                np.where(left > right, low + third, low),
+                np.where(left > right, high, high - third),
+            )
+        return np.asarray(np.linalg.norm(self.at(0.5 * (low + high)) - X, axis=1))
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,9 +126,11 @@ def frame(n_samples: int = 350, noise: float = 0.1, *, random_state: Any = None)
     >>> bool((abs(sample.clean).max(axis=1) == 1.0).all())
     True
     """
-    nu, rng, square = non_negative(noise, "noise"), as_generator(random_state), Square()
+    nu, rng = non_negative(noise, "noise"), as_generator(random_state)
+    square = Curve(_square, 0.0, 8.0, _to_square)
     t = square.draw(n_samples, rng)
-    moved = rng.uniform(-nu, nu, len(t))[:, None] * square.normal(t)
+    normals = np.array([[0.0, -1.0], [1.0, 0.0], [0.0, 1.0], [-1.0, 0.0]])  # of the four sides
+    moved = rng.uniform(-nu, nu, len(t))[:, None] * normals[np.minimum(t // 2.0, 3.0).astype(int)]
     return Sample(square.at(t) + moved, square.at(t), square)
 
 
@@ -108,7 +147,8 @@ def ring(n_samples: int = 500, noise: float = 0.1, *, random_state: Any = None) 
     >>> bool((sample.distance(sample.points) <= 0.2).all())
     True
     """
-    nu, rng, circle = non_negative(noise, "noise"), as_generator(random_state), Circle()
+    nu, rng = non_negative(noise, "noise"), as_generator(random_state)
+    circle = Curve(_circle, 0.0, 2.0 * np.pi, _to_circle)
     clean = circle.at(circle.draw(n_samples, rng))
     return Sample(clean * (1.0 + rng.uniform(-nu, nu, (len(clean), 1))), clean, circle)
 
@@ -126,7 +166,8 @@ def banana(n_samples: int = 300, noise: float = 0.2, *, random_state: Any = None
     >>> bool((sample.clean[:, 1] == sample.points[:, 0] ** 2).all())
     True
     """
-    nu, rng, parabola = non_negative(noise, "noise"), as_generator(random_state), Parabola()
+    nu, rng = non_negative(noise, "noise"), as_generator(random_state)
+    parabola = Curve(_parabola, -1.0, 1.0)
     clean = parabola.at(parabola.draw(n_samples, rng))
     points = clean.copy()
     points[:, 1] += rng.normal(scale=nu, size=len(points))
@@ -150,9 +191,9 @@ def spiral(n_samples: int = 70, noise: float = 0.3, *, random_state: Any = None)
     True
     """
     nu, rng = non_negative(noise, "noise"), as_generator(random_state)
-    curve = Spiral(nu / 2)
+    curve = Curve(partial(_spiral, shift=nu / 2), 0.0, 6.0 * np.pi)
     t = curve.draw(n_samples, rng)
-    moved = rng.uniform(-nu / 2, nu / 2, len(t))[:, None] * Circle().at(t)
+    moved = rng.uniform(-nu / 2, nu / 2, len(t))[:, None] * _circle(t)
     return Sample(curve.at(t) + moved, curve.at(t), curve)
 
 
@@ -173,125 +214,45 @@ def sine(n_samples: int = 420, noise: float = 0.5, *, random_state: Any = None) 
     True
     """
     nu, rng = non_negative(noise, "noise"), as_generator(random_state)
-    curve = Sine(nu / 2)
+    curve = Curve(partial(_sine, shift=nu / 2), 0.0, 2.0 * np.pi)
     clean = curve.at(curve.draw(n_samples, rng))
     return Sample(clean + rng.uniform(-nu / 2, nu / 2, clean.shape), clean, curve)
 
 
-class Curve(ABC):
-    """A curve c(t) for t in [low, high]."""
-
-    low = 0.0
-    high: float
-
-    @abstractmethod
-    def at(self, t: Array) -> Array:
-        """c(t), shape (m, 2)."""
-
-    def draw(self, n_samples: int, rng: np.random.Generator) -> Array:
-        """Uniform parameters t."""
-        if positive_int(n_samples, "n_samples") > _MOST:
-            raise InputError(f"n_samples must be at most {_MOST}, got {n_samples}")
-        return rng.uniform(self.low, self.high, n_samples)
-
-    @abstractmethod
-    def distance(self, X: Array) -> Array:
-        """The distance of each point to the curve, shape (m,)."""
+# --- the curves ---------------------------------------------------------------------------------
 
 
-class Square(Curve):
-    """The boundary of [-1, 1]^2; t is the length along it from (-1, -1), counterclockwise."""
+def _square(t: Array) -> Array:
+    """The boundary of [-1, 1]^2; t is the length along it from (-1, -1), counterclockwise.
 
-    high = 8.0
-
-    def at(self, t: Array) -> Array:
-        """Both coordinates are the same clipped triangle wave, one side apart."""
-        shifted = np.column_stack([t + 1.0, t - 1.0])
-        return -np.clip(np.abs(np.mod(shifted, 8.0) - 4.0) - 2.0, -1.0, 1.0)
-
-    def normal(self, t: Array) -> Array:
-        """The outward unit normal of each side."""
-        sides = np.array([[0.0, -1.0], [1.0, 0.0], [0.0, 1.0], [-1.0, 0.0]])
-        return np.asarray(sides[np.minimum(t // 2.0, 3.0).astype(int)])
-
-    def distance(self, X: Array) -> Array:
-        """Inside, the distance to the nearest side; outside, to the nearest point of the square."""
-        over = np.abs(X) - 1.0
-        outside = np.linalg.norm(np.maximum(over, 0.0), axis=1)
-        return np.asarray(outside + np.maximum(-over.max(axis=1), 0.0))
+    Both coordinates are the same clipped triangle wave, one side apart.
+    """
+    shifted = np.column_stack([t + 1.0, t - 1.0])
+    return -np.clip(np.abs(np.mod(shifted, 8.0) - 4.0) - 2.0, -1.0, 1.0)
 
 
-class Circle(Curve):
-    """The unit circle; t is the angle."""
-
-    high = 2.0 * np.pi
-
-    def at(self, t: Array) -> Array:
-        return np.column_stack([np.cos(t), np.sin(t)])
-
-    def distance(self, X: Array) -> Array:
-        return np.asarray(np.abs(np.linalg.norm(X, axis=1) - 1.0))
+def _to_square(X: Array) -> Array:
+    """Inside, the distance to the nearest side; outside, to the nearest point of the square."""
+    over = np.abs(X) - 1.0
+    outside = np.linalg.norm(np.maximum(over, 0.0), axis=1)
+    return np.asarray(outside + np.maximum(-over.max(axis=1), 0.0))
 
 
-class Smooth(Curve):
-    """A smooth curve; distances are found by a search on a grid, refined by bisection."""
-
-    @abstractmethod
-    def velocity(self, t: Array) -> Array:
-        """c'(t), shape (m, 2)."""
-
-    def distance(self, X: Array) -> Array:
-        """Bisect <c(t) - x, c'(t)> around the nearest point of the grid."""
-        from scipy.spatial import cKDTree
-
-        grid = np.linspace(self.low, self.high, _GRID)
-        nearest = cKDTree(self.at(grid)).query(X)[1]
-        low, high = grid[np.maximum(nearest - 1, 0)], grid[np.minimum(nearest + 1, _GRID - 1)]
-        for _ in range(_BISECTIONS):
-            t = 0.5 * (low + high)
-            past = np.sum((self.at(t) - X) * self.velocity(t), axis=1) > 0
-            low, high = np.where(past, low, t), np.where(past, t, high)
-        return np.asarray(np.linalg.norm(self.at(0.5 * (low + high)) - X, axis=1))
+def _circle(t: Array) -> Array:
+    return np.column_stack([np.cos(t), np.sin(t)])
 
 
-class Parabola(Smooth):
-    """(t, t^2) for |t| <= 1."""
-
-    low, high = -1.0, 1.0
-
-    def at(self, t: Array) -> Array:
-        return np.column_stack([t, t**2])
-
-    def velocity(self, t: Array) -> Array:
-        return np.column_stack([np.ones_like(t), 2.0 * t])
+def _to_circle(X: Array) -> Array:
+    return np.asarray(np.abs(np.linalg.norm(X, axis=1) - 1.0))
 
 
-@dataclass(frozen=True)
-class Spiral(Smooth):
-    """r (cos t, sin t) with r = 0.07 t + shift, three turns."""
-
-    shift: float
-    high = 6.0 * np.pi
-
-    def at(self, t: Array) -> Array:
-        r = 0.07 * t + self.shift
-        return np.column_stack([r * np.cos(t), r * np.sin(t)])
-
-    def velocity(self, t: Array) -> Array:
-        """r' (cos t, sin t) + r (-sin t, cos t)."""
-        r, c, s = 0.07 * t + self.shift, np.cos(t), np.sin(t)
-        return np.column_stack([0.07 * c - r * s, 0.07 * s + r * c])
+def _parabola(t: Array) -> Array:
+    return np.column_stack([t, t**2])
 
 
-@dataclass(frozen=True)
-class Sine(Smooth):
-    """(t, 0.8 sin 2t) + (shift, shift), two periods."""
+def _spiral(t: Array, shift: float) -> Array:
+    return (0.07 * t + shift)[:, None] * _circle(t)
 
-    shift: float
-    high = 2.0 * np.pi
 
-    def at(self, t: Array) -> Array:
-        return np.column_stack([t, 0.8 * np.sin(2.0 * t)]) + self.shift
-
-    def velocity(self, t: Array) -> Array:
-        return np.column_stack([np.ones_like(t), 1.6 * np.cos(2.0 * t)])
+def _sine(t: Array, shift: float) -> Array:
+    return np.column_stack([t, 0.8 * np.sin(2.0 * t)]) + shift

@@ -63,8 +63,14 @@ class KernelEstimator(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc
         nested: dict[str, dict[str, Any]] = {}
         for key, value in params.items():
             name, _, inner = key.partition("__")
-            if inner and isinstance(getattr(self, name, None), Kernel):
+            holder = getattr(self, name, None)
+            if inner and isinstance(holder, Kernel):
                 nested.setdefault(name, {})[inner] = value
+            elif inner and isinstance(holder, str) and name == "kernel":
+                raise InputError(
+                    f"{key} cannot be set: kernel={holder!r} becomes a kernel in fit. Give one "
+                    f"that has parameters now, such as {type(self).__name__}(kernel=mc.Gaussian())"
+                )
             elif inner:
                 rest[key] = value
         for name, changes in nested.items():
@@ -122,7 +128,6 @@ class FloatTransformerMixin(TransformerMixin):  # type: ignore[misc]
 class SubspaceEstimator(KernelEstimator):
     """What KernelPCA, KernelDenoiser and KernelNovelty share: parameters and checked rows."""
 
-    n_components: Any = None
     kernel: Any = "auto"
     gamma: float | None = None
     scale_columns: str = "none"

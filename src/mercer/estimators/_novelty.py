@@ -1,4 +1,4 @@
-"""Novelty and outlier detection with kernel PCA, as a scikit-learn estimator."""
+"""Novelty and outlier detection by the Mahalanobis distance in feature space."""
 
 from __future__ import annotations
 
@@ -8,75 +8,91 @@ from typing import Any
 import numpy as np
 from sklearn.base import OutlierMixin
 
-from mercer._array import Array, Points
+from mercer._array import Array, Points, positive, positive_int
 from mercer._progress import tracked
+from mercer._random import as_generator
 from mercer.engine import n_rows, pieces
 from mercer.estimators._base import SubspaceEstimator
-from mercer.estimators._kernel_parameter import is_auto
-from mercer.estimators._kernel_pca import squared_distances
 from mercer.exceptions import InputError
 from mercer.methods import kernel_pca
 from mercer.methods._rows import distinct_rows, row_keys
-from mercer.methods.pca._kernel_pca import check_number
+from mercer.methods.pca._kernel_pca import LandmarkScatter
 from mercer.space import Subspace, feature
 
 _MANY = 2_000  # rows whose components are all computed, in seconds; more take landmarks
 _LANDMARKS = 1_000
-_BLOCK = 2048  # rows whose errors are computed at once
-_LEAST = 1e-4  # of the scatter must be left outside: in few dimensions errors would only fall
-_ALONE = 1e-6  # a row whose leverage is this near to one has a direction of its own
+_BLOCK = 2048  # rows that are scored at once
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class KernelNovelty(OutlierMixin, SubspaceEstimator):  # type: ignore[misc]
-    """Novelty and outlier detection by the distance to the principal subspace.
+    """Novelty and outlier detection by the Mahalanobis distance in feature space.
 
-    The score of x is minus the squared distance of k(x, .) to the affine subspace mu + span(f_1,
-    ..., f_r) of kernel PCA, its reconstruction error: the nearer to zero, the more x is like the
-    training rows. A training row is scored as if it had been left out; otherwise the errors of
-    training rows would be far smaller than those of new ones.
+    The score of x is minus
+
+        v(x) = a <k(x, .) - mu, (C + a)^-1 (k(x, .) - mu)> ,
+
+    where mu is the mean and C the scatter sum_i (k(x_i, .) - mu) (k(x_i, .) - mu)' of the features
+    of the training rows: the nearer to zero, the more x is like them. It is also the variance of
+    Gaussian process regression at x. A training row is scored as if it had been left out, exactly.
+    The threshold is a quantile of these scores, so that a stated share of new rows like the
+    training rows is flagged.
 
     Parameters
     ----------
     kernel : Kernel, str or "auto"
         As in `KernelPCA`, except "precomputed".
-    n_components : int, float or None
-        A number r of components; a share in (0, 1) of the scatter; or None for the number that
-        reconstructs the training rows best, each left out in turn, among those that leave at least
-        1e-4 of the scatter outside. Give a number for kernels with few features, such as "linear":
-        None would take nearly all of them.
-    contamination : float or "auto"
-        The share in (0, 0.5] of the training rows that are outliers. "auto" is the rule of box
-        plots: outliers have errors beyond q3 + 1.5 (q3 - q1), with the quartiles q1 and q3 of the
-        errors of training rows, each left out in turn.
+    false_alarm_rate : float
+        In (0, 0.5]: the share of new rows like the training rows that `predict` flags. The default
+        0.05 is a convention. If some training rows are outliers, it is about the share of training
+        rows that are flagged.
+    penalty : float
+        > 0: a, in units of the trace of C per distinct row. The default 0.1 lies in a wide range
+        (1e-8 to 0.3) over which results hardly change; 1 to 3 is better if training rows contain
+        outliers that resemble each other.
+    scale_columns : {"auto", "std", "none"}
+        The units in which the automatic kernel sees the columns. "std" divides them by their
+        standard deviations, "none" takes them as they are. The default "auto" is "none" if more
+        than half of the columns span at least half of the range of the whole table, as pixels do,
+        and "std" otherwise. A kernel that is given is in the units of the data.
     n_landmarks : int, optional
-        As in `KernelPCA`; 1,000 if there are more than 2,000 distinct rows and n_components is
-        None.
-    gamma, scale_columns, rule, random_state, n_jobs, verbose
+        As in `KernelPCA`; by default 1,000 if there are more than 2,000 distinct rows, which then
+        take seconds instead of minutes.
+    gamma, rule, random_state, n_jobs, verbose
         As in `KernelPCA`.
 
     Attributes
     ----------
     offset_ : float
         Rows with a lower score are outliers.
-    n_components_ : int
-    kernel_, subspace_, scaler_
-        As in `KernelPCA`.
+    penalty_ : float
+        a, in the units of the eigenvalues of C.
+    subspace_ : Subspace
+        mu and the eigenvectors of C, with its eigenvalues.
+    kernel_, scaler_
+        As in `KernelPCA`; `scaler_` is None if columns are taken as they are.
 
     See Also
     --------
-    KernelPCA : the subspace itself, with coordinates and an inverse.
+    KernelPCA : the subspace itself; its `score_samples` is the limit of a small penalty.
 
     Notes
     -----
-    Reconstruction is a linear smoother. The leverage of row i, its share in its own
-    reconstruction, is s_i = w_i (1 / sum(w) + sum_l c_l(x_i)^2 / lambda_l) with coordinates c_l.
-    Without the row, its squared error e_i is e_i / (1 - s_i)^2, and at most its squared distance to
-    the mean of the others.
+    Without row i, of weight w out of a total t, mu and C change by multiples of
+    h = k(x_i, .) - mu. So with M = <h, (C + a)^-1 h> the score without it is
+    -a (t / (t - w))^2 M / (1 - w t / (t - w) M).
+
+    With n distinct rows the threshold is the value with rank ceil((1 - rate) (n + 1)) of v among
+    rows left out, as in conformal prediction. With fewer than 1 / rate - 1 rows it is the largest,
+    and the rate is 1 / (n + 1). Landmarks look a little too ordinary, so they are chosen from one
+    half of the rows, and the threshold from the other.
 
     References
     ----------
-    H. Hoffmann, Kernel PCA for novelty detection, Pattern Recognition 40, 2007.
+    B. Haasdonk and E. Pekalska, Classification with kernel Mahalanobis distance classifiers, 2009.
+    M. Kemmler and others, One-class classification with Gaussian processes, Pattern Recognition 46,
+    2013. R. F. Barber and others, Predictive inference with the jackknife+, Annals of Statistics
+    49, 2021.
 
     Examples
     --------
@@ -89,10 +105,12 @@ class KernelNovelty(OutlierMixin, SubspaceEstimator):  # type: ignore[misc]
     """
 
     kernel: Any = field(default="auto", kw_only=False)
-    contamination: Any = "auto"
+    false_alarm_rate: float = 0.05
+    penalty: float = 0.1
+    scale_columns: str = "auto"
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> KernelNovelty:
-        """Find the principal subspace of the rows of X, and the score at which outliers begin.
+        """Find mean and scatter of the features of the rows of X, and the threshold.
 
         With `sample_weight`, a weight of 2 is the same as repeating the row; y is ignored.
         """
@@ -101,70 +119,67 @@ class KernelNovelty(OutlierMixin, SubspaceEstimator):  # type: ignore[misc]
                 "kernel='precomputed' has no k(x, x) of new rows, which their distance needs; give "
                 "a kernel"
             )
-        check_number(self.n_components)
-        share = self.contamination
-        number = isinstance(share, float | int | np.number)
-        if not is_auto(share) and not (number and 0.0 < share <= 0.5):
-            raise InputError(f"contamination must be 'auto' or lie in (0, 0.5], got {share!r}")
+        rate = self.false_alarm_rate
+        if not isinstance(rate, float | int | np.number) or not 0.0 < rate <= 0.5:
+            raise InputError(f"false_alarm_rate must lie in (0, 0.5], got {rate!r}")
+        penalty = positive(self.penalty, "penalty")
         with self._fitting(X):
-            # in double precision: an error is a small difference of large numbers
+            # in double precision: a distance is a small difference of large numbers
             points, w = self._training_rows(X, sample_weight, double=True)
             array, mass = distinct_rows(points.array, w)
             rows = Points(array, self.kernel_.domain)
-            self.subspace_, errors = self._subspace(rows, mass)
-        self.n_components_ = self.subspace_.dim
+            self.subspace_, fresh = self._subspace(rows, mass)
+            self.penalty_ = penalty * float(self.subspace_.total or 0.0) / len(mass)
+            inside, rest = self._squared_distances(rows)
+        eps = np.finfo(float).eps
+        others = 1.0 / np.maximum(1.0 - mass / mass.sum(), eps)
+        left = np.maximum(1.0 - mass * others * inside, eps)
+        errors = self.penalty_ * others**2 * inside / left
+        if fresh.any():  # features have a part outside the span of the landmarks
+            errors += rest
         keys = row_keys(rows.array)
         order = np.argsort(keys)
         self._keys, self._left_out = keys[order], -errors[order]
-        if is_auto(share):
-            low, high = (_quantile(-errors, mass, q) for q in (0.25, 0.75))
-            self.offset_ = low - 1.5 * (high - low)
-        else:
-            self.offset_ = _quantile(-errors, mass, float(share))
+        counted = fresh if np.count_nonzero(fresh) * rate >= 1.0 else slice(None)
+        self.offset_ = -_upper_quantile(errors[counted], mass[counted], float(rate))
         return self
 
     def _subspace(self, rows: Points, mass: Array) -> tuple[Subspace, Array]:
-        """Return the subspace, and the squared error of each row without itself."""
-        landmarks = self.n_landmarks
-        if landmarks is None and self.n_components is None and n_rows(rows) > _MANY:
-            landmarks = _LANDMARKS
-        plane = kernel_pca(
-            self.kernel_, rows, self.n_components if landmarks is None else None, weights=mass,
-            n_landmarks=landmarks, rule=self.rule, random_state=self.random_state,
-        )  # fmt: skip
-        total = float(mass.sum())
-        parts = list(pieces(n_rows(rows), _BLOCK))
+        """Return all components, and which rows could not become landmarks (none if all did)."""
+        n, landmarks = n_rows(rows), self.n_landmarks
+        if landmarks is None:
+            landmarks = _LANDMARKS if n > _MANY else n
+        fresh = np.zeros(n, dtype=bool)
+        if positive_int(landmarks, "n_landmarks") >= n:
+            return kernel_pca(self.kernel_, rows, weights=mass), fresh
+        rng = as_generator(self.random_state)
+        fresh[rng.permutation(n)[max(landmarks, n // 2) :]] = True
+        scatter = LandmarkScatter.choose(self.kernel_, rows[~fresh], landmarks, self.rule, rng)
+        scatter.add(rows, mass)
+        return scatter.pca(None)[0], fresh
 
-        def errors(part: slice) -> Array:
-            return _left_out_errors(
-                plane, rows[part], mass[part], total, outside=landmarks is not None
-            )
-
-        held = np.cumsum(np.asarray(plane.eigenvalues)) / float(plane.total or 1.0)
-        if self.n_components is None:
-            # the least error among the numbers that leave enough scatter outside
-            mean = np.sum([mass[part] @ errors(part) for part in tracked(parts, "errors")], axis=0)
-            allowed = max(int(np.count_nonzero(1.0 - held > _LEAST)), 1)
-            number = 1 + int(np.argmin(mean[1 : allowed + 1]))
-        elif isinstance(self.n_components, float | np.floating):
-            number = min(1 + int(np.count_nonzero(held < self.n_components)), plane.dim)
-        else:
-            number = min(int(self.n_components), plane.dim)
-        chosen = [errors(part)[:, number] for part in tracked(parts, "errors")]
-        return plane.truncate(number), np.concatenate(chosen)
+    def _squared_distances(self, X: Any) -> tuple[Array, Array]:
+        """<h, (C + a)^-1 h> in the span of the training rows or landmarks; |h|^2 outside."""
+        plane, found = self.subspace_, []
+        for rows in tracked(list(pieces(n_rows(X), _BLOCK)), "distances"):
+            psi = feature(self.kernel_, X[rows])
+            squared = np.asarray(plane.coordinates(psi), dtype=np.float64) ** 2
+            whole = np.asarray(psi.distance(plane.origin), dtype=np.float64) ** 2
+            inside = squared @ (1.0 / (np.asarray(plane.eigenvalues) + self.penalty_))
+            found.append((inside, np.maximum(whole - squared.sum(axis=1), 0.0)))
+        inside, rest = (np.concatenate(parts) for parts in zip(*found, strict=True))
+        return inside, rest
 
     def score_samples(self, X: Any) -> Array:
-        """Return minus the squared distance of each row's feature to the subspace, shape (m,).
-
-        For a row that equals a training row: to the subspace without it.
-        """
+        """Return -v(x) for the rows of X, shape (m,); a training row is scored as left out."""
         X = self._new_rows(X, double=True)
         points = self.kernel_.points(X)
         with self._running():
-            scores = -squared_distances(self.subspace_, points)
+            inside, rest = self._squared_distances(points)
         keys = row_keys(points.array)
         at = np.minimum(np.searchsorted(self._keys, keys), len(self._keys) - 1)
-        return np.where(self._keys[at] == keys, self._left_out[at], scores)
+        known = self._keys[at] == keys
+        return np.where(known, self._left_out[at], -(rest + self.penalty_ * inside))
 
     def decision_function(self, X: Any) -> Array:
         """Return `score_samples(X) - offset_`: negative for outliers."""
@@ -175,34 +190,9 @@ class KernelNovelty(OutlierMixin, SubspaceEstimator):  # type: ignore[misc]
         return np.where(self.decision_function(X) < 0.0, -1, 1)
 
 
-def _left_out_errors(plane: Subspace, X: Any, mass: Array, total: float, *, outside: bool) -> Array:
-    """Squared errors of training rows without themselves, for the first 0, ..., r directions.
-
-    Shape (b, r + 1). `outside` says that features have a part outside the span of the landmarks. It
-    is the same with and without the row.
-    """
-    psi = feature(plane.origin.kernel, X)
-    squared = np.asarray(plane.coordinates(psi), dtype=np.float64) ** 2
-    offset = np.asarray(psi.distance(plane.origin), dtype=np.float64) ** 2
-    rest = np.maximum(offset - squared.sum(axis=1), 0.0) if outside else 0.0 * offset
-    inside = (offset - rest)[:, None] - _running_sums(squared)
-    # one minus the leverage, the share of a row in itself
-    shares = _running_sums(squared / np.asarray(plane.eigenvalues))
-    others = 1.0 - mass[:, None] * (1.0 / total + shares)
-    some = np.maximum(others, _ALONE)
-    most = (inside[:, :1] / some[:, :1] ** 2) * np.ones_like(inside)  # to the mean of the others
-    found = np.minimum(np.maximum(inside, 0.0) / some**2, most)
-    return np.asarray(rest[:, None] + np.where(others > _ALONE, found, most))
-
-
-def _running_sums(A: Array) -> Array:
-    """Sums of the first 0, 1, ..., r columns."""
-    return np.concatenate([np.zeros((len(A), 1)), np.cumsum(A, axis=1)], axis=1)
-
-
-def _quantile(values: Array, weights: Array, q: float) -> float:
-    """The least value with more than a share q of the weight at or below it."""
+def _upper_quantile(values: Array, weights: Array, rate: float) -> float:
+    """The value of rank ceil((1 - rate) (n + 1)) among n, at most the largest; with weights."""
     order = np.argsort(values, kind="stable")
-    cumulative = np.cumsum(weights[order])
-    first = np.searchsorted(cumulative, q * cumulative[-1] * (1.0 + 1e-12), side="right")
-    return float(values[order[min(int(first), len(order) - 1)]])
+    share = np.cumsum(weights[order]) / float(weights.sum())
+    needed = (1.0 - rate) * (1.0 + 1.0 / len(values)) * (1.0 - 1e-12)
+    return float(values[order[min(int(np.searchsorted(share, needed)), len(order) - 1)]])

@@ -24,9 +24,10 @@ if TYPE_CHECKING:
     from zipfile import ZipFile, ZipInfo
 
 DESCRIPTION = "mercer.json"
-_MOST_BRACKETS = 2_000_000  # in a description: a second, and 64 bytes for each
-_MOST_ARRAYS = 100_000  # in a file: half a second
-_MOST_DIRECTORY = 150 * _MOST_ARRAYS  # bytes of the list of members
+_MOST_TEXT = 1 << 22  # bytes of a description: objects of Python take more time and memory than
+_TEXT_SHARE = 50  # arrays, so beyond this a description has at most one byte for 50 of arrays
+_BRACKET = 20  # a list or an object counts as so many bytes
+_MOST_DIRECTORY = 1 << 23  # bytes of the list of members
 _MAGIC = b"\x93NUMPY\x01\x00"
 _HEADER = re.compile(
     r"\{'descr': '([<>|][a-zA-Z]\d+)', 'fortran_order': (True|False), "
@@ -130,12 +131,12 @@ def load(path: str | os.PathLike[str]) -> Any:
 def _write(path: Path, document: dict[str, Any], arrays: dict[str, Array]) -> None:
     from zipfile import ZipFile, ZipInfo
 
-    text = json.dumps(document, allow_nan=False)
-    if text.count("[") + text.count("{") > _MOST_BRACKETS or len(arrays) > _MOST_ARRAYS:
+    text = json.dumps(document, allow_nan=False).encode("ascii")
+    if _is_too_long(text, sum(array.nbytes for array in arrays.values())):
         raise InputError("the object has too many parts to be saved; save arrays, not lists")
     with _replacing(path) as file, ZipFile(file, "w") as archive:
         with archive.open(ZipInfo(DESCRIPTION), "w", force_zip64=True) as member:
-            member.write(text.encode("ascii"))
+            member.write(text)
         for name, array in arrays.items():
             with archive.open(ZipInfo(name), "w", force_zip64=True) as member:
                 np.lib.format.write_array(member, array, version=(1, 0), allow_pickle=False)
@@ -174,7 +175,8 @@ class _Reader:
         except BadZipFile as error:
             raise InputError("it is incomplete, or was not written by mercer.save") from error
         self.left = set(self.archive.namelist())
-        if sum(info.file_size for info in self.archive.infolist()) > size:
+        self.size = sum(info.file_size for info in self.archive.infolist())
+        if self.size > size:
             raise InputError("it claims to hold more than its size")
 
     def document(self) -> Any:
@@ -183,8 +185,8 @@ class _Reader:
             raise InputError(f"it contains no {DESCRIPTION}, so it was not written by mercer.save")
         with self._open(DESCRIPTION) as (member, info):
             text = member.read(info.file_size + 1)
-        if text.count(b"[") + text.count(b"{") > _MOST_BRACKETS:
-            raise InputError("its description contains too many lists and objects")
+        if _is_too_long(text, self.size - info.file_size):
+            raise InputError("its description is too long; numbers belong into arrays")
         return json.loads(text.decode("utf-8"), parse_constant=_no_constant)
 
     def array(self, name: str, dtype: str, shape: tuple[int, ...]) -> Array:
@@ -224,6 +226,12 @@ class _Reader:
             yield member, info
             if member.read(1):  # at the end the checksum is compared
                 raise InputError(f"its member {name!r} is longer than it says")
+
+
+def _is_too_long(text: bytes, array_bytes: int) -> bool:
+    """Whether reading a description would cost much more than reading the arrays."""
+    length = len(text) + _BRACKET * (text.count(b"[") + text.count(b"{"))
+    return length > _MOST_TEXT + array_bytes // _TEXT_SHARE
 
 
 def _check_directory(file: BinaryIO, size: int) -> None:

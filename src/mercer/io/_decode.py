@@ -13,7 +13,7 @@ import numpy as np
 
 from mercer._array import Array, Points
 from mercer.exceptions import InputError, MercerError
-from mercer.io._encode import CSR_PARTS, DTYPES, FORMAT
+from mercer.io._encode import CSR_PARTS, DTYPES, FORMAT, is_type
 from mercer.io._objects import build, is_free
 from mercer.io._registry import OWN, class_of
 from mercer.kernels import Kernel
@@ -21,6 +21,7 @@ from mercer.space import Element
 
 Fetch = Callable[[str, str, tuple[int, ...]], Array]
 
+_PLAIN = {type(None), bool, int, float, str}
 _WRONG = ArithmeticError, AssertionError, AttributeError, LookupError, TypeError, ValueError
 
 # Files that refer to one object many times could cost far more than their size. Limits:
@@ -71,7 +72,7 @@ class _Decoder:
 
     def value(self, x: Any) -> Any:
         """Decode a value."""
-        if x is None or isinstance(x, bool | int | float | str):
+        if type(x) in _PLAIN:
             return x
         if isinstance(x, list):
             return self._list(x)
@@ -81,7 +82,24 @@ class _Decoder:
         return _VALUES[tag](self, content)
 
     def _list(self, content: Any) -> list[Any]:
-        return [self.value(item) for item in _as(list, content)]
+        if isinstance(content, dict):
+            return self._strings(**content)
+        items: list[Any] = _as(list, content)
+        return items if _PLAIN.issuperset(map(type, items)) else [self.value(i) for i in items]
+
+    def _strings(self, strings: Any) -> list[Any]:
+        """Cut a text into strings; in memory each has some 60 bytes besides its own."""
+        text, lengths = (_as(np.ndarray, self.value(array)) for array in strings)
+        self.bytes_left -= text.nbytes + 60 * lengths.size
+        if text.dtype != np.uint8 or lengths.dtype.kind != "i" or self.bytes_left < 0:
+            raise InputError("its strings are not bytes and lengths, or are too many")
+        ends = np.cumsum(lengths)
+        within = np.all((lengths >= 0) & (lengths <= text.size))
+        if not within or (ends[-1] if ends.size else 0) != text.size:
+            raise InputError("its strings have another length than their text")
+        whole = text.tobytes()
+        cuts = zip((ends - lengths).tolist(), ends.tolist(), strict=True)
+        return [whole[start:end].decode("utf-8", "surrogatepass") for start, end in cuts]
 
     def _members(self, content: Any) -> list[Any]:
         """Members of a set or keys of a dict; refuse many with the same hash."""
@@ -214,6 +232,13 @@ def _scalar(decoder: _Decoder, content: Any) -> Any:
     return dtype.type(_as((bool, int, float, complex), value))
 
 
+def _dtype(_: _Decoder, content: Any) -> np.dtype[Any]:
+    dtype: np.dtype[Any] = np.dtype(_as(str, content))
+    if not is_type(dtype):
+        raise InputError(f"it contains the unsupported type {dtype}")
+    return dtype
+
+
 def _complex(decoder: _Decoder, content: Any) -> complex:
     real, imag = (float(decoder.value(part)) for part in content)
     return complex(real, imag)
@@ -224,10 +249,13 @@ _VALUES: dict[str, Callable[[_Decoder, Any], Any]] = {
     "float": lambda _, content: {"inf": math.inf, "-inf": -math.inf, "nan": math.nan}[content],
     "complex": _complex,
     "bytes": lambda _, content: base64.b64decode(_as(str, content), validate=True),
+    "list": _Decoder._list,
     "tuple": lambda decoder, content: tuple(decoder._list(content)),
     "set": lambda decoder, content: set(decoder._members(content)),
     "frozenset": lambda decoder, content: frozenset(decoder._members(content)),
     "dict": _Decoder._dict,
+    "dtype": _dtype,
+    "type": lambda decoder, content: _dtype(decoder, content).type,
     "enum": _Decoder._enum,
     "scalar": _scalar,
     "ref": _Decoder._ref,

@@ -10,7 +10,8 @@ version that wrote it), `objects` and `root`. `objects` is a list of
 - `{"csr": class, "shape": ..., "data": ..., "indices": ..., "indptr": ...}`: a sparse matrix.
 
 A value, such as `root`, is a JSON value, `{"ref": i}` for object i (which must precede the object
-that refers to it), or an object with one key, its type, such as `{"tuple": [...]}`.
+that refers to it), or an object with one key, its type, such as `{"tuple": [...]}`. Values in a row
+may be `{"strings": [text, lengths]}`, both arrays.
 Arrays, kernels and points that are shared are written once.
 """
 
@@ -33,6 +34,7 @@ from mercer.io._registry import is_savable, name_of
 
 FORMAT = 1
 DTYPES = {np.dtype(letter) for letter in "?bhilqBHILQefdFD"}
+_MANY = 100  # strings in a row that become arrays
 CSR_PARTS = ("data", "indices", "indptr")
 
 
@@ -70,6 +72,10 @@ class _Encoder:
             return self._scalar(x, where)
         if isinstance(x, np.ndarray):
             return self._array(x, where)
+        if isinstance(x, np.dtype) and is_type(x):
+            return {"dtype": x.str}
+        if isinstance(x, type) and issubclass(x, np.generic) and np.dtype(x) in DTYPES:
+            return {"type": np.dtype(x).str}
         if is_sparse(x):
             return self._shared(id(x), x, lambda: self._csr(x, where))
         name = self._registered(x, where)
@@ -80,10 +86,18 @@ class _Encoder:
             pairs = [[self.value(k, f"a key of {where}"), self.value(v, f"{where}[{k!r}]")]
                      for k, v in x.items()]  # fmt: skip
             return {"dict": pairs}
-        items = [self.value(item, f"{where}[{i}]") for i, item in enumerate(x)]
+        items = self._items(x, where)
         if isinstance(x, set | frozenset):
             items.sort(key=json.dumps)  # so that equal objects give equal files
-        return items if type(x) is list else {type(x).__name__: items}
+        return items if type(items) is type(x) else {type(x).__name__: items}
+
+    def _items(self, x: Any, where: str) -> Any:
+        """Values in a row, or many strings as one array of their text and one of its lengths."""
+        if len(x) < _MANY or isinstance(x, set | frozenset) or not all(type(s) is str for s in x):
+            return [self.value(item, f"{where}[{i}]") for i, item in enumerate(x)]
+        text = [item.encode("utf-8", "surrogatepass") for item in x]
+        arrays = np.array(bytearray(b"".join(text))), np.array([len(item) for item in text])
+        return {"strings": [self._array(array, where) for array in arrays]}
 
     def _shared(self, key: Any, x: Any, describe: Callable[[], Any]) -> dict[str, int]:
         if key not in self.known:
@@ -123,8 +137,7 @@ class _Encoder:
             columns = [[c, self._array(X[c], f"{where}[{c!r}]")] for c in X.dtype.names]
             return {"table": list(X.shape), "columns": columns}
         if X.dtype == object:
-            items = [self.value(x, f"{where}[{i}]") for i, x in enumerate(X.ravel().tolist())]
-            return {"items": items, "shape": list(X.shape)}
+            return {"items": self._items(X.ravel().tolist(), where), "shape": list(X.shape)}
         if not is_plain(X.dtype):
             raise InputError(f"{where} has dtype {X.dtype}, which cannot be saved")
         member = f"{len(self.arrays)}.npy"
@@ -141,6 +154,11 @@ class _Encoder:
 def is_plain(dtype: np.dtype[Any]) -> bool:
     """Whether arrays of this type are written directly: numbers and non-empty strings."""
     return dtype.newbyteorder("=") in DTYPES or (dtype.kind in "US" and dtype.itemsize > 0)
+
+
+def is_type(dtype: np.dtype[Any]) -> bool:
+    """Whether a type may be a parameter: of numbers, strings or objects."""
+    return dtype.newbyteorder("=") in DTYPES or dtype.kind in "USO"
 
 
 def _float(x: float) -> Any:

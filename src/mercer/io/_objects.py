@@ -19,6 +19,7 @@ from mercer.exceptions import InputError
 from mercer.kernels import Kernel
 from mercer.space import Element
 
+_UNSAVED = ("_metadata_request", "_skl_callbacks")  # by scikit-learn
 _FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
 
 
@@ -58,12 +59,14 @@ def _is_estimator(cls: type) -> bool:
 def _estimator_parts(estimator: Any) -> dict[str, Any]:
     """Parameters, and all other attributes except caches and metadata requests."""
     params = estimator.get_params(deep=False)
-    left_out = {*params, "_metadata_request", *getattr(estimator, "_unsaved_attributes", ())}
+    left_out = {*params, *_UNSAVED, *getattr(estimator, "_unsaved_attributes", ())}
     fitted = {name: value for name, value in vars(estimator).items() if name not in left_out}
     return {"params": params, "fitted": fitted}
 
 
 def _estimator(cls: type, params: Any, fitted: Any) -> Any:
+    if params.get("memory") is not None:  # joblib would unpickle what is there
+        raise InputError("memory must be None: a pipeline that is saved has no folder for a cache")
     estimator = cls(**params)
     for name, value in fitted.items():
         if name.startswith("__") or hasattr(getattr_static(cls, name, None), "__get__"):

@@ -9,6 +9,7 @@ import dataclasses
 import inspect
 from enum import Enum
 from functools import cache
+from importlib import import_module
 from types import ModuleType
 from typing import Any, TypeVar
 
@@ -28,6 +29,20 @@ T = TypeVar("T", bound=type)
 OWN = "mercer."  # the prefix of mercer's own classes
 
 _ESTIMATORS = "mercer.estimators"
+# Classes of scikit-learn whose fitted attributes are plain, and whose methods, in NumPy, are safe
+# whatever these are. `Pipeline` is one of them, so pipelines of these steps can be saved.
+_SKLEARN = {
+    "decomposition": ("PCA", "TruncatedSVD"),
+    "feature_selection": ("VarianceThreshold",),
+    "impute": ("MissingIndicator", "SimpleImputer"),
+    "linear_model": ("ElasticNet", "Lasso", "LinearRegression", "LogisticRegression", "Ridge"),
+    "pipeline": ("Pipeline",),
+    "preprocessing": (
+        "KBinsDiscretizer", "MaxAbsScaler", "MinMaxScaler", "Normalizer", "OneHotEncoder",
+        "OrdinalEncoder", "PowerTransformer", "QuantileTransformer", "RobustScaler",
+        "StandardScaler",
+    ),
+}  # fmt: skip
 _PRIVATE: dict[str, type] = {
     "mercer.engine.Dense": engine.Dense,
     "mercer.engine.LowRank": engine.LowRank,
@@ -121,7 +136,7 @@ def class_of(name: str) -> type | None:
 def name_of(cls: type) -> str | None:
     """The name of a class, or None."""
     _fill()
-    if cls.__module__.startswith(_ESTIMATORS):
+    if cls.__module__.startswith((_ESTIMATORS, "sklearn.")):
         _fill_estimators()
     return _names.get(cls)
 
@@ -144,12 +159,13 @@ def _fill() -> None:
 
 @cache
 def _fill_estimators() -> None:
-    from sklearn.preprocessing import StandardScaler
-
     from mercer import estimators
 
     _add_public(estimators)
-    _add(f"{_ESTIMATORS}.StandardScaler", StandardScaler)  # of `scale_columns`
+    for module, names in _SKLEARN.items():
+        found = import_module(f"sklearn.{module}")
+        for name in names:
+            _add(f"{_ESTIMATORS}.sklearn.{name}", getattr(found, name))
 
 
 def _add_public(module: ModuleType) -> None:

@@ -3,7 +3,7 @@
 from mercer._array import Points
 from mercer.engine import Columns, Matrix, Scales
 from mercer.kernels._angular import ArcCosine, Cosine, Normalised
-from mercer.kernels._bandwidth import median_scale, scott_scale, silverman_scale
+from mercer.kernels._bandwidth import median_scale
 from mercer.kernels._circle import Circular, JacobiTheta, Periodic, PeriodicSobolev
 from mercer.kernels._discrete_measures import Atoms
 from mercer.kernels._domain import Domain, Objects, OpenBall, Vectors
@@ -50,6 +50,5 @@ __all__ = [
     "Normalised", "Objects", "OpenBall", "Overlap", "Periodic", "PeriodicSobolev", "Points",
     "Polynomial", "Precomputed", "Product", "Radial", "RationalQuadratic", "Scales", "Sequences",
     "Sets", "Sigmoid", "SpectralMeasure", "Spectrum", "Subsequences", "Sum", "Table", "Taylor",
-    "Transformed", "Uniform", "Vectors", "VovkPolynomial", "median_scale", "scott_scale",
-    "silverman_scale", "table_kernel",
+    "Transformed", "Uniform", "Vectors", "VovkPolynomial", "median_scale", "table_kernel",
 ]  # fmt: skip

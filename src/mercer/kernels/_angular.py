@@ -73,7 +73,7 @@ class Normalised(Kernel):
         return Flags()
 
     @property
-    def domain(self) -> Domain:
+    def domain(self) -> Domain:  # type: ignore[override]
         return _NonZero(self.kernel)
 
     def lower(self) -> Program:
@@ -147,7 +147,7 @@ class ArcCosine(Kernel):
         object.__setattr__(self, "order", int(self.order))
 
     @property
-    def domain(self) -> Domain:
+    def domain(self) -> Domain:  # type: ignore[override]
         return Vectors() if self.order else _COSINE.domain
 
     def lower(self) -> Program:

@@ -1,4 +1,4 @@
-"""Bandwidths from data: the median heuristic, and the rules of Scott and Silverman."""
+"""Length scales from data: the median of the distances between points."""
 
 from __future__ import annotations
 
@@ -64,70 +64,6 @@ def median_scale(
     X, w = X[used].astype(np.float64), w[used]
     unit = _power_of_two(_diameter(X))
     return unit * _median_distance(X / unit, w / _power_of_two(float(w.max())))
-
-
-def scott_scale(X: Any, *, weights: Any = None) -> float:
-    """Return Scott's bandwidth for a density: s n^(-1/(d+4)).
-
-    s is the root mean square of the columns' standard deviations. With weights n is the effective
-    number of points, (sum w)^2 / sum w^2. The rule is the optimal one for a normal density and
-    oversmooths where there are several modes.
-
-    Parameters
-    ----------
-    X : array_like of shape (n, d)
-    weights : array_like of shape (n,), optional
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> import mercer as mc
-    >>> X = np.random.default_rng(0).normal(size=(1000, 2))
-    >>> round(mc.kernels.scott_scale(X), 3)
-    0.316
-    """
-    n, d, spread = _spread(X, weights)
-    return float(spread * n ** (-1.0 / (d + 4)))
-
-
-def silverman_scale(X: Any, *, weights: Any = None) -> float:
-    """Return Silverman's bandwidth for a density: s (4 / ((d + 2) n))^(1/(d+4)).
-
-    s and n as for `scott_scale`; the two rules agree in two dimensions. Source: B. W. Silverman,
-    Density Estimation for Statistics and Data Analysis, 1986, section 4.3.2.
-
-    Parameters
-    ----------
-    X : array_like of shape (n, d)
-    weights : array_like of shape (n,), optional
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> import mercer as mc
-    >>> X = np.random.default_rng(0).normal(size=(1000, 1))
-    >>> round(mc.kernels.silverman_scale(X), 3)
-    0.26
-    """
-    n, d, spread = _spread(X, weights)
-    return float(spread * (4.0 / ((d + 2) * n)) ** (1.0 / (d + 4)))
-
-
-def _spread(X: Any, weights: Any) -> tuple[float, int, float]:
-    """Effective number of points, dimension, root mean square standard deviation."""
-    X = as_points(X)
-    if is_sparse(X):
-        raise InputError("bandwidth rules for densities need dense points; use X.toarray()")
-    w = as_weights(weights, X.shape[0])
-    n = 1.0 / float(w @ w)
-    if n <= 1.0 + 1e-12:
-        raise InputError("a bandwidth rule needs at least two points with positive weight")
-    if np.array_equal(X[w > 0].min(axis=0), X[w > 0].max(axis=0)):
-        raise InputError("all points are equal: there is no scale in the data; give one")
-    unit = _power_of_two(_diameter(X))
-    gap = (X.astype(np.float64) - w @ X) / unit
-    variance = float((w @ gap**2).mean()) * n / (n - 1.0)
-    return n, X.shape[1], unit * float(np.sqrt(variance))
 
 
 def _diameter(X: Any) -> float:

@@ -97,7 +97,7 @@ class Circular(Kernel):
         """Return c_|l| for whole numbers l."""
 
     @property
-    def domain(self) -> Domain:
+    def domain(self) -> Domain:  # type: ignore[override]
         """The circle."""
         return Circle(self.period)
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from mercer._array import as_points, frozen, instance, is_sparse, positive_length
+from mercer._array import as_points, frozen, instance, positive_length
 from mercer.engine import Dot, Map, Program, Var, as_float64, diagonal
 from mercer.exceptions import DomainError, InputError
 from mercer.kernels._parameters import checked
@@ -96,7 +96,7 @@ class Vectors(Domain):
     def check(self, X: Any, name: str) -> Any:
         """A finite float matrix; dense ones come back as read-only views."""
         X = as_points(X, name)
-        return X if is_sparse(X) else frozen(X)
+        return frozen(X) if isinstance(X, np.ndarray) else X
 
 
 @dataclass(frozen=True)

@@ -227,7 +227,7 @@ class Geometric(DotProduct):
     flags = Flags(Definiteness.POSITIVE, True, None, None, True)
 
     @property
-    def domain(self) -> Domain:
+    def domain(self) -> Domain:  # type: ignore[override]
         return OpenBall(math.sqrt(self.scale))
 
     def profile(self, t: Any) -> Any:
@@ -331,7 +331,7 @@ class Taylor(DotProduct):
         return Flags(Definiteness.POSITIVE, convex, None, False, False)
 
     @property
-    def domain(self) -> Domain:
+    def domain(self) -> Domain:  # type: ignore[override]
         return Vectors() if self.radius == math.inf else OpenBall(math.sqrt(self.radius))
 
     def profile(self, t: Any) -> Any:

@@ -49,15 +49,14 @@ class Kernel(Parametrized, ABC):
     """
 
     flags: Flags = Flags()
+    """What is known to be true of the kernel."""
+
+    domain: Domain = Vectors()
+    """The set on which the kernel is defined."""
 
     @abstractmethod
     def lower(self) -> Program:
         """Return the program that an engine runs; called once, see `program`."""
-
-    @property
-    def domain(self) -> Domain:
-        """The set on which the kernel is defined."""
-        return Vectors()
 
     @cached_property
     def program(self) -> Program:
@@ -241,7 +240,7 @@ class _OfTwo(Kernel):
         _ = self.domain  # raises if the points differ
 
     @cached_property
-    def domain(self) -> Domain:
+    def domain(self) -> Domain:  # type: ignore[override]
         return self.left.domain.meet(self.right.domain)
 
     @property
@@ -359,7 +358,7 @@ class Transformed(Kernel):
         return inner if keeps else replace(inner, characteristic=None, universal=None)
 
     @property
-    def domain(self) -> Domain:
+    def domain(self) -> Domain:  # type: ignore[override]
         return Mapped(self.kernel.domain, self.point_map)
 
     def lower(self) -> Program:

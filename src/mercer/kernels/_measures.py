@@ -141,19 +141,23 @@ class InverseGammaMixing(MixingMeasure):
 
 
 @dataclass(frozen=True)
-class _SumOfTwo:
-    """The mass and the draws of the sum of two measures of either kind."""
+class _OfTwo:
+    """A measure made of two measures of either kind."""
 
     left: Any
     right: Any
 
     @property
-    def mass(self) -> float:
-        return float(self.left.mass + self.right.mass)
-
-    @property
     def dim(self) -> int:
         return int(self.left.dim)
+
+
+class _SumOfTwo(_OfTwo):
+    """The mass and the draws of the sum of two measures."""
+
+    @property
+    def mass(self) -> float:
+        return float(self.left.mass + self.right.mass)
 
     def draw(self, size: int, rng: np.random.Generator) -> Array:
         from_left = rng.random(size) * self.mass < self.left.mass
@@ -162,20 +166,12 @@ class _SumOfTwo:
         return np.asarray(np.where(rows, left, right))
 
 
-@dataclass(frozen=True)
-class _ConvolutionOfTwo:
+class _ConvolutionOfTwo(_OfTwo):
     """The mass and the draws of the law of the sum of two independent draws."""
-
-    left: Any
-    right: Any
 
     @property
     def mass(self) -> float:
         return float(self.left.mass * self.right.mass)
-
-    @property
-    def dim(self) -> int:
-        return int(self.left.dim)
 
     def draw(self, size: int, rng: np.random.Generator) -> Array:
         return np.asarray(self.left.draw(size, rng) + self.right.draw(size, rng))

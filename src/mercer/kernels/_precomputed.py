@@ -69,7 +69,7 @@ class FromFunction(OfBlocks):
     on: Domain | None = None
 
     @property
-    def domain(self) -> Domain:
+    def domain(self) -> Domain:  # type: ignore[override]
         return Vectors() if self.on is None else self.on
 
     def _block(self, X: Any, Y: Any = None) -> Array:
@@ -129,7 +129,7 @@ class Precomputed(OfBlocks):
         return Flags(self.definiteness)
 
     @property
-    def domain(self) -> Domain:
+    def domain(self) -> Domain:  # type: ignore[override]
         return RowIds(self.K.shape[0])
 
     def _block(self, X: Any, Y: Any = None) -> Array:

@@ -163,3 +163,16 @@ def _routine(name: str) -> Callable[..., None]:
         raise ImportError("mercer needs a SciPy whose LAPACK takes 32-bit integers")
     address = get_pointer(capsule, signature)
     return ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * signature.count(b"*"))(address)
+
+
+def saddle_free_steps(g: Array, H: Array, flat: float) -> tuple[Array, Array]:
+    """-|H|^-1 g of each row, Newton's step that leaves saddles, and the eigenvalues of H.
+
+    Eigenvalues below `flat` times the largest, in size, are replaced by that. Dauphin et al.,
+    Identifying and attacking the saddle point problem, 2014.
+    """
+    values, vectors = np.linalg.eigh(H)
+    sizes = np.abs(values)
+    sizes = np.maximum(sizes, flat * sizes.max(axis=1, keepdims=True) + np.finfo(float).tiny)
+    along = np.einsum("mij,mi->mj", vectors, g) / sizes
+    return -np.einsum("mij,mj->mi", vectors, along), values

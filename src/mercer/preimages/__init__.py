@@ -1,6 +1,6 @@
 """Pre-images: the way back from feature space to data space."""
 
-from mercer.preimages._certify import certify, is_convex_at
+from mercer.preimages._certify import certify
 from mercer.preimages._constraint import Ball, Box, Simplex
 from mercer.preimages._diagnostics import (
     Surrogate,
@@ -16,7 +16,7 @@ from mercer.preimages._procrustes import Alignment, procrustes
 from mercer.preimages._result import Certificate, History, PreImage, Verdict
 from mercer.preimages._solver import Solver, SolverResult
 from mercer.preimages.compression._compress import Compressed, compress
-from mercer.preimages.compression._methods import Compressor, Greedy, Landmarks, Pruning
+from mercer.preimages.compression._methods import Compressor, Greedy, Pruning
 from mercer.preimages.solvers._candidates import Candidates
 from mercer.preimages.solvers._closed_form import ClosedForm
 from mercer.preimages.solvers._distances import Distances
@@ -36,10 +36,10 @@ from mercer.rigor import (
 __all__ = [
     "LBFGS", "MM", "Alignment", "Ball", "Box", "Candidates", "Certificate", "ClosedForm",
     "Collinear", "Compressed", "Compressor", "Distances", "FittedMap", "FixedPoint", "Global",
-    "GlobalMinimum", "GradientDescent", "Greedy", "History", "Landmarks", "LearnedMap",
+    "GlobalMinimum", "GradientDescent", "Greedy", "History", "LearnedMap",
     "LinearInverse", "Nearest", "Newton", "PreImage", "Projected", "Pruning", "Simplex",
     "Solver", "SolverResult", "Surrogate", "Verdict", "WeylTest", "certify", "compress",
-    "global_minimum", "gradient_bound", "hessian_lipschitz", "is_convex_at", "is_majorised",
+    "global_minimum", "gradient_bound", "hessian_lipschitz", "is_majorised",
     "lipschitz", "preimage", "preimage_gradient", "preimage_hessian", "preimage_objective",
     "procrustes", "surrogate", "weyl_test",
 ]  # fmt: skip

@@ -6,28 +6,15 @@ from typing import Any
 
 import numpy as np
 
+from mercer import rigor
 from mercer._array import Array, check_flag, is_sparse
 from mercer._config import get_options, options
 from mercer.engine import Program, apply_all, n_rows, pieces
 from mercer.exceptions import DerivativeError, InputError
+from mercer.preimages._driver import State, row_norms
 from mercer.preimages._objective import ElementSums, Nearest
 from mercer.preimages._result import Certificate, Verdict, undecided
-from mercer.preimages._state import State, row_norms
-from mercer.rigor import (
-    EPS,
-    Interval,
-    all_sums,
-    as_interval,
-    coefficient_sizes,
-    cusp_slope,
-    enclose,
-    hessian_lipschitz,
-    prepared,
-    spectral_norms,
-    supremum_errors,
-    up,
-    weyl_of_sums,
-)
+from mercer.rigor import EPS, Interval, as_interval, enclose, spectral_norms, up
 from mercer.space import Element
 
 _WHOLE = 64  # dimensions up to which Hessians are written out
@@ -36,32 +23,15 @@ _FEW = 16 * EPS  # relative error of a few operations
 _WHOLE_MAP = 1000  # columns up to which a map is multiplied out to see whether it is onto
 
 
-def is_convex_at(psi: Element, X: Any) -> Array:
-    """Whether the objective k(x, x)/2 - psi(x) is proved strictly convex about each point.
-
-    That is, whether its Hessian there is positive definite beyond rounding. Arguments are those of
-    `certify`; the result has shape (m,).
-
-    Examples
-    --------
-    A Gaussian is concave within its length scale, so its objective is convex there.
-
-    >>> import mercer as mc
-    >>> psi = mc.Element(mc.Gaussian(1.0), [[0.0]], [1.0])
-    >>> mc.preimages.is_convex_at(psi, [[0.0], [0.99], [1.01]])
-    array([ True,  True, False])
-    """
-    return certify(psi, X).min_eigenvalue > 0
-
-
 def certify(psi: Element, X: Any, *, eigenvalues: bool | None = None) -> Certificate:
     """Prove what can be proved about points as local minimisers of k(x, x)/2 - psi(x).
 
     With smallest Hessian eigenvalue >= m > 0, Hessian Lipschitz constant M and gradient g, all with
     their rounding, h = |g| M / m^2 < 1/2 proves that a minimiser lies within
     2 |g| / (m + m sqrt(1 - 2h)) of the point (Newton-Kantorovich). A negative eigenvalue proves
-    that the point is none. At a cusp of weight a and slope eta it is one if the gradient of the
-    rest is below eta a, and none if a < 0.
+    that the point is not a minimiser. A point of the element with coefficient a, where the kernel
+    has a cusp of slope eta, is a minimiser if the gradient of all other terms is below eta a, and
+    not if a < 0.
 
     Parameters
     ----------
@@ -97,7 +67,7 @@ def certify(psi: Element, X: Any, *, eigenvalues: bool | None = None) -> Certifi
     ['PROVED_MINIMUM', 'NOT_A_MINIMUM']
     """
     check_flag(eigenvalues, "eigenvalues", optional=True)
-    return certify_state(*prepared(psi, X), eigenvalues=eigenvalues)
+    return certify_state(*rigor.prepared(psi, X), eigenvalues=eigenvalues)
 
 
 def certify_state(
@@ -122,7 +92,7 @@ def certify_state(
     plain = options(tolerance=0.0, engine=None if now.engine == "spectral" else now.engine)
     with plain, np.errstate(all="ignore"):
         try:
-            M = np.broadcast_to(hessian_lipschitz(psi), (psi.coef.shape[1],))
+            M = np.broadcast_to(rigor.hessian_lipschitz(psi), (psi.coef.shape[1],))
             if len(X) <= size:
                 return Certificate(*_certificate(psi, X, M, whole, state=state))
             parts = [
@@ -156,16 +126,15 @@ def _certificate(
     if state is None:
         owners = np.arange(len(X)) if psi.batch is not None else np.zeros(len(X), dtype=int)
         state = Nearest().at(ElementSums(psi, shifted=False), X, owners, 2 if whole else 1)
-    norm, H = _norms(state.gradient), state.hessian
-    errors = supremum_errors(psi, X) if quick and whole else None
-    if not whole:
-        return _decided(psi, X, _facts_of_sums(psi, X, norm), M, state.cusp)
-    if errors is None:
-        sums = all_sums(psi, X)
-        facts = _facts_of_values(norm, H, sums.gradient_error, sums.hessian_error)
-        return _decided(psi, X, facts, M, state.cusp)
-    facts = _facts_of_values(norm, H, *errors)
+    norm, errors = _norms(state.gradient), None
+    if whole:
+        errors = rigor.supremum_errors(psi, X) if quick else None
+        facts = _facts_of_values(norm, state.hessian, *(errors or _summed_errors(psi, X)))
+    else:
+        facts = _facts_of_sums(psi, X, norm)
     result = _decided(psi, X, facts, M, state.cusp)
+    if errors is None:
+        return result
     _, low, high = facts
     near = norm * M < 0.5 * ((low + high) / 2) ** 2  # proved, but for rounding
     rows = np.flatnonzero((near & (result[0] == Verdict.POSITIVE_DEFINITE)) | (low <= 0))
@@ -176,6 +145,12 @@ def _certificate(
         for old, new in zip(result, again, strict=True):
             old[rows[better]] = new[better]
     return result
+
+
+def _summed_errors(psi: Element, X: Array) -> tuple[Array, Array]:
+    """Bounds on the errors of gradient and Hessian, from a pass over the points."""
+    sums = rigor.all_sums(psi, X)
+    return sums.gradient_error, sums.hessian_error
 
 
 def _norms(g: Array) -> Array:
@@ -199,8 +174,8 @@ def _facts_of_sums(psi: Element, X: Array, norm: Array) -> _Facts:
     nothing = np.full(len(X), np.inf)
     if program.kind not in ("radial", "dot"):
         return nothing, -nothing, nothing
-    sums = all_sums(psi, X)
-    test = weyl_of_sums(program, X, sums)
+    sums = rigor.all_sums(psi, X)
+    test = rigor.weyl_of_sums(program, X, sums)
     factor = 2.0 if program.kind == "radial" else 1.0
     largest, smallest = spectral_norms(program, dim)
     low = factor * (test.slope - test.rising - test.rounding)
@@ -211,10 +186,9 @@ def _facts_of_sums(psi: Element, X: Array, norm: Array) -> _Facts:
 
 def _is_onto(program: Program, dim: int) -> bool:
     """Whether Ax reaches every direction, so that what is proved about Ax holds for x."""
-    maps = getattr(program.variables[0], "maps", ())
-    if not maps:
+    if not program.maps:
         return True
-    A = apply_all(maps, np.eye(dim)) if dim <= _WHOLE_MAP else np.zeros((dim, 1))
+    A = apply_all(program.maps, np.eye(dim)) if dim <= _WHOLE_MAP else np.zeros((dim, 1))
     return bool(np.linalg.matrix_rank(A) == A.shape[1])
 
 
@@ -250,8 +224,8 @@ def _decide_cusps(
     verdict, radius, low = result
     at = np.flatnonzero(cusp != 0)
     verdict[at], radius[at], low[at] = Verdict.UNDECIDED, np.nan, np.nan
-    real = (np.abs(cusp) > 1e-12 * coefficient_sizes(psi))[at]  # not what opposite ones leave
-    slope = cusp_slope(psi.kernel.program)
+    real = (np.abs(cusp) > 1e-12 * psi.coef.sizes)[at]  # not what opposite ones leave
+    slope = rigor.cusp_slope(psi.kernel.program)
     pull = slope * spectral_norms(psi.kernel.program, X.shape[1])[1] if slope > 0 else 0.0
     stays = real & (norm[at] < pull * cusp[at] * (1.0 - 1e-10))
     if slope > 0:  # psi has a peak there, and one of negative weight is a pit
@@ -266,15 +240,14 @@ def _local_lipschitz(psi: Element, X: Array, reach: Array) -> Array:
     6 f''(u) R + 4 f'''(u) R^3 + |a|_1 f'''(t) S^3 for some u in [0, R^2] and |t| <= R S, in sizes.
     """
     program = psi.kernel.program
-    maps = getattr(program.variables[0], "maps", ())
     norm = spectral_norms(program, X.shape[1])[0] * (1.0 + _FEW)
-    points = apply_all(maps, psi.points)
+    points = apply_all(program.maps, psi.points)
     S = float(_norms(points.toarray() if is_sparse(points) else points).max())
-    R = up(_norms(apply_all(maps, X)) + norm * reach)
+    R = up(_norms(apply_all(program.maps, X)) + norm * reach)
     jet = enclose(program.profile, [Interval(np.zeros_like(R), up(R * R))], 3)
     second, third = (as_interval(x).known().size for x in (jet.second[0][0], jet.third))
     side = up(R * S)
     cross = as_interval(enclose(program.profile, [Interval(-side, side)], 3).third).known().size
     own = np.where(second > 0, 6.0 * second * R, 0.0) + np.where(third > 0, 4.0 * third * R**3, 0.0)
-    rest = np.where(cross > 0, cross * S**3, 0.0) * coefficient_sizes(psi)
+    rest = np.where(cross > 0, cross * S**3, 0.0) * psi.coef.sizes
     return np.asarray(up(norm**3 * (own + rest) * (1.0 + _FEW)))

@@ -11,7 +11,8 @@ import numpy as np
 
 from mercer._array import Array, as_points, as_vector, positive
 from mercer.exceptions import InputError
-from mercer.preimages._state import State
+from mercer.kernels._parameters import checked
+from mercer.preimages._driver import State
 
 
 class Region(ABC):
@@ -78,6 +79,7 @@ class Box(Region):
 
 
 @dataclass(frozen=True, eq=False)
+@checked(centre=lambda value, name: as_vector(value, name).astype(float), radius=positive)
 class Ball(Region):
     """|x - centre| <= radius.
 
@@ -96,10 +98,6 @@ class Ball(Region):
 
     centre: Any
     radius: float
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "centre", as_vector(self.centre, "centre").astype(float))
-        object.__setattr__(self, "radius", positive(self.radius, "radius"))
 
     def project(self, X: Array, free: Array) -> Array:
         """Scaled towards the centre; held coordinates leave a smaller ball for the others."""
@@ -127,6 +125,7 @@ class Ball(Region):
 
 
 @dataclass(frozen=True)
+@checked(total=positive)
 class Simplex(Region):
     """x >= 0 with coordinates that sum to `total`: proportions, histograms.
 
@@ -143,9 +142,6 @@ class Simplex(Region):
     """
 
     total: float = 1.0
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "total", positive(self.total, "total"))
 
     def project(self, X: Array, free: Array) -> Array:
         """max(x - mu, 0) with mu such that the sum is right (sorting)."""

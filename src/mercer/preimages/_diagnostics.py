@@ -12,9 +12,8 @@ from mercer._array import Array, as_vector, instance
 from mercer._config import options
 from mercer.engine._sizes import dense
 from mercer.exceptions import DerivativeError, InputError
+from mercer.preimages._driver import State
 from mercer.preimages._objective import ElementSums, Nearest
-from mercer.preimages._state import State
-from mercer.rigor import coefficient_sizes
 from mercer.space import Element
 
 _ROUNDING = 1e-12  # of the sum of the sizes of all terms
@@ -138,8 +137,7 @@ def surrogate(psi: Element, at: Any) -> Surrogate:
     """
     at = as_vector(at, "at").astype(float)
     program = instance(psi, Element, "psi").kernel.program
-    maps: Any = getattr(program.variables[0], "maps", ()) if program.variables else ()
-    if program.kind not in ("radial", "dot") or maps:
+    if program.kind not in ("radial", "dot") or program.maps:
         raise DerivativeError(
             f"the surrogate needs a profile of one distance or inner product, without a map, and "
             f"{psi.kernel!r} is none; transform the points instead"
@@ -182,7 +180,7 @@ def is_majorised(psi: Element, at: Any, X: Any) -> Array:
     own = np.abs(psi.kernel.diag(X))
     # sizes of the terms: sum |a_i k(x_i, x)| <= |a|_1 max k, and those of the quadratic
     points = np.abs(psi.kernel.diag(psi.support)).max()
-    size = own + coefficient_sizes(psi)[0] * (np.sqrt(own * points) + points) + np.abs(q)
+    size = own + psi.coef.sizes[0] * (np.sqrt(own * points) + points) + np.abs(q)
     return np.asarray(values <= q + _ROUNDING * size)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,7 @@ import numpy as np
 from mercer import engine
 from mercer._array import Array
 from mercer.engine import Dense, LowRank, Program
-from mercer.preimages._state import State, row_norms
+from mercer.preimages._driver import State, row_norms
 from mercer.space import Element, Subspace
 
 
@@ -46,8 +46,8 @@ class Nearest(Objective):
 
     def at(self, elements: ElementSums, points: Array, owners: Array, order: int) -> State:
         """Values, gradients and Hessians of k(x, x)/2 - psi(x)."""
-        if elements.is_translation_invariant:
-            return elements.negated(points, owners, order)
+        if elements.program.is_translation_invariant:
+            return elements.at(points, owners, order, negated=True)
         sums = elements.at(points, owners, order)
         own = _self_sums(elements.program, points, order)
         value = 0.5 * own.value - sums.value
@@ -87,8 +87,8 @@ class Collinear(Objective):
 
     def at(self, elements: ElementSums, points: Array, owners: Array, order: int) -> State:
         """Values and gradients of -psi(x) k(x, x)^(-1/2)."""
-        if elements.is_translation_invariant:
-            return elements.negated(points, owners, order)
+        if elements.program.is_translation_invariant:
+            return elements.at(points, owners, order, negated=True)
         sums = elements.at(points, owners, order)
         own = _self_sums(elements.program, points, order)
         root = np.where(own.value > 0, own.value, np.nan) ** -0.5
@@ -160,38 +160,29 @@ class ElementSums:
 
     def __init__(self, psi: Element, shifted: bool = True) -> None:
         self.psi, self.program = psi, psi.kernel.program
-        variables = self.program.variables
-        self.is_translation_invariant = all(isinstance(v, engine.Distance) for v in variables)
-        self.shifted = shifted and self.is_translation_invariant
+        self.shifted = shifted and self.program.is_translation_invariant
         self._prepared: engine.PreparedSum | None = None
 
-    def at(self, points: Array, owners: Array, order: int) -> State:
-        """Element owners[j] at row j."""
+    def at(self, points: Array, owners: Array, order: int, negated: bool = False) -> State:
+        """Element owners[j] at row j; with `negated` minus it."""
         program, X, coef = self.program, self.psi.points, self.psi.coef
         if order:
             engine.require_derivatives(program)
         if coef.shape[1] == 1:
             self._prepared = self._prepared or engine.prepare(program, X, coef, slopes=True)
             f = self._prepared.fields(points, order=order, shifted=self.shifted)
-            return _state(points, f, single=True)
+            return _state(points, f, True, negated)
         if not np.array_equal(owners, np.arange(coef.shape[1])):
             coef = coef.columns(owners)
         how: Any = {"order": order, "paired": True, "shifted": self.shifted}
-        return _state(points, engine.fields(program, X, points, coef, **how), single=False)
-
-    def negated(self, points: Array, owners: Array, order: int) -> State:
-        """The objective -psi of a radial kernel, in place: the engine's arrays are new."""
-        state = self.at(points, owners, order)
-        for part in (state.value, state.gradient, state.hessian):
-            if part is not None:
-                np.negative(part, out=part)
-        return replace(state, stiffness=None if state.stiffness is None else -2.0 * state.stiffness)
+        return _state(points, engine.fields(program, X, points, coef, **how), False, negated)
 
 
-def _state(points: Array, f: engine.Fields, single: bool) -> State:
+def _state(points: Array, f: engine.Fields, single: bool, negated: bool = False) -> State:
     """What the engine returns; of the tables of a `single` element their only column.
 
-    The stiffness is the sum of coefficients times the derivative of the profile.
+    The stiffness is the sum of coefficients times the derivative of the profile. With `negated`
+    (in place: the engine's arrays are new) the state of -psi for a radial kernel.
     """
     slope = f.slopes[0] if f.gradient is not None and len(f.slopes) == 1 else None
     value, gradient, hessian, slope, cusp = (
@@ -199,6 +190,11 @@ def _state(points: Array, f: engine.Fields, single: bool) -> State:
         for part in (f.value, f.gradient, f.hessian, slope, f.cusp)
     )
     assert value is not None
+    if negated:
+        for part in (value, gradient, hessian):
+            if part is not None:
+                np.negative(part, out=part)
+        slope = None if slope is None else -2.0 * slope
     return State(points, value, gradient, hessian, slope, f.shift, cusp=cusp)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from mercer import engine
-from mercer._array import Array, check_flag, is_sparse, positive_int
+from mercer._array import Array, check_flag, instance, is_sparse, positive_int
 from mercer._progress import Callback, check_callback
 from mercer._status import Status
 from mercer.engine import n_columns, pieces
@@ -17,11 +17,10 @@ from mercer.exceptions import InputError
 from mercer.kernels import Definiteness, OpenBall
 from mercer.preimages._certify import certify_state
 from mercer.preimages._constraint import Ball, as_constraint, real_numbers
-from mercer.preimages._descent import IterativeSolver
 from mercer.preimages._objective import Nearest, Objective
 from mercer.preimages._problem import Problem
 from mercer.preimages._result import Certificate, PreImage, undecided
-from mercer.preimages._solver import Solver, SolverResult
+from mercer.preimages._solver import IterativeSolver, Solver, SolverResult
 from mercer.preimages._starts import default_starts, given_starts
 from mercer.preimages.solvers._candidates import Candidates
 from mercer.preimages.solvers._fixed_point import FixedPoint
@@ -78,8 +77,8 @@ def preimage(
         Where the pre-image must lie; by default anywhere, or in the ball on which a kernel such
         as `Geometric` is defined.
     fixed : array_like of shape (d,) or (b, d), optional
-        Values of coordinates that are held, NaN for those that are free: what imputation needs.
-        With several rows, a single element is brought back once for each.
+        Values of coordinates that are held fixed, NaN for those that are free, as in imputation.
+        With several rows, a single element has one pre-image for each row.
     random_state : int, Generator, RandomState or None
         For the choice of starts among more than 2,048 points.
     eigenvalues : bool, optional
@@ -161,8 +160,7 @@ def preimage(
 
 def _as_problem(psi: Any, objective: Any, region: Any, fixed: Any) -> Problem:
     """Check what the user gave; all elements as one batch, in float64."""
-    if not isinstance(psi, Element):
-        raise InputError(f"psi must be an Element, got {type(psi).__name__}")
+    instance(psi, Element, "psi")
     objective = Nearest() if objective is None else objective
     if not isinstance(objective, Objective):
         raise InputError("objective must be Nearest(), Collinear() or Projected(plane)")

@@ -12,9 +12,9 @@ from mercer import engine
 from mercer._array import Array, is_sparse
 from mercer.engine import Program, n_columns, n_rows, pieces
 from mercer.preimages._constraint import Constraint
+from mercer.preimages._driver import State, row_norms, row_products, smallest_subgradients
 from mercer.preimages._objective import ElementSums, Nearest, Objective
-from mercer.preimages._state import State, row_norms, row_products, smallest_subgradients
-from mercer.rigor import coefficient_sizes, cusp_slope, gradient_bound
+from mercer.rigor import cusp_slope, gradient_bound
 from mercer.space import Element, feature
 
 
@@ -27,7 +27,6 @@ class Problem:
         self.batch, self.dim = len(psi), n_columns(psi.points)
         self.sums = ElementSums(psi)
         self._maps: list[Any] = [getattr(v, "maps", ()) for v in self.program.variables] or [()]
-        self.is_translation_invariant = self.sums.is_translation_invariant
         self.is_smooth = psi.kernel.domain.is_vector and self.program.has_derivatives
 
     def part(self, rows: Any) -> Problem:
@@ -53,7 +52,7 @@ class Problem:
     @cached_property
     def offset(self) -> float:
         """k(x, x)/2 where it is constant and left out of the objective, else 0."""
-        if not self.is_translation_invariant or not isinstance(self.objective, Nearest):
+        if not self.program.is_translation_invariant or not isinstance(self.objective, Nearest):
             return 0.0
         return 0.5 * float(engine.diagonal(self.program, self.psi.points[:1])[0])
 
@@ -132,7 +131,7 @@ class Problem:
             means.append(mean)
             reaches.append(float(largest))
         middle, reach = np.concatenate(means), float(np.linalg.norm(reaches))
-        if self.is_translation_invariant:
+        if self.program.is_translation_invariant:
             reach += self.length if np.isfinite(self.length) else 0.0
         else:
             reach = max(reach, float(np.linalg.norm(middle)))
@@ -150,13 +149,13 @@ class Problem:
         """A bound on gradients for each element, what they are compared with."""
         bound = np.asarray(gradient_bound(self.psi), dtype=float)
         if not np.isfinite(bound).all():  # infinite at the points
-            bound = coefficient_sizes(self.psi)
+            bound = self.psi.coef.sizes
             if self.program.kind == "radial":  # 2 r |k'(r^2)| at the typical distance r
                 X = self.psi.points
                 X = self.image(X.toarray() if is_sparse(X) else X)
                 r2 = float(np.mean(np.sum((X - X.mean(axis=0)) ** 2, axis=1))) or 1.0
-                slope = engine.evaluate(self.program.profile, [np.array([r2])], 1).first[0]
-                bound = bound * float(2.0 * r2**0.5 * abs(np.ravel(slope)[0]))
+                slope = engine.profile_at(self.program.profile, np.array([r2]), 1)[1]
+                bound = bound * 2.0 * r2**0.5 * abs(slope)
         return np.asarray(np.maximum(bound, np.finfo(float).tiny))
 
     @cached_property
@@ -210,7 +209,7 @@ def kernel_length(program: Program) -> float:
     """
     if program.kind != "radial":
         return np.inf
-    top = float(np.ravel(engine.evaluate(program.profile, [np.zeros(1)]).value)[0])
+    top = program.value_at_zero
     if any(program.cusps):
         eta = cusp_slope(program)
         return top / eta if top > 0.0 and 0.0 < eta < np.inf else np.inf

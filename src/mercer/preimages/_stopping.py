@@ -9,10 +9,9 @@ import numpy as np
 from mercer import engine
 from mercer._array import Array, Points
 from mercer._status import Status
-from mercer.preimages._driver import Stop
+from mercer.preimages._driver import State, Stop, row_norms, row_products
 from mercer.preimages._problem import Problem
-from mercer.preimages._state import State, row_norms, row_products
-from mercer.rigor import coefficient_sizes, lipschitz
+from mercer.rigor import lipschitz
 from mercer.space import feature
 
 _BULK = 1e-4  # of sum |a_i| k(0): objectives above are not tails
@@ -58,7 +57,7 @@ class StoppingRule:
         away = self.problem.image(state.points) - middle
         distance = row_norms(away)
         arrived, gone = small.copy(), distance > _FAR * reach
-        if self.problem.is_translation_invariant:
+        if self.problem.program.is_translation_invariant:
             if gone.any():  # and going on
                 gone &= row_products(self.problem.image(state.gradient), away) <= 0.0
             if (rows := np.flatnonzero(small)).size:
@@ -95,7 +94,7 @@ class StoppingRule:
     def _has_kinks(self) -> bool:
         """Whether the gradient of a kernel of distances may jump."""
         smooth = np.isfinite(lipschitz(self.problem.psi)).all()
-        return bool(self.problem.is_translation_invariant and not smooth)
+        return bool(self.problem.program.is_translation_invariant and not smooth)
 
     def _tails(
         self, state: State, owners: Array, away: Array, distance: Array
@@ -138,12 +137,10 @@ class StoppingRule:
     @cached_property
     def _sizes(self) -> Array:
         """sum_i |a_i| times the largest |k| over the reach of the points, per element."""
-        sizes = np.atleast_1d(coefficient_sizes(self.problem.psi))
-        if self.problem.program.kind != "radial":
-            return sizes
-        u = np.array([0.0, min(self.problem.extent[1], 1e150) ** 2])  # a number
-        jet = engine.evaluate(self.problem.program.profile, [u])
-        return np.asarray(sizes * float(np.max(np.abs(jet.value))))
+        largest, u = 1.0, np.array([0.0, min(self.problem.extent[1], 1e150) ** 2])  # a number
+        if self.problem.program.kind == "radial":
+            largest = np.abs(engine.profile_at(self.problem.program.profile, u)[0]).max()
+        return np.asarray(self.problem.psi.coef.sizes * largest)
 
     @cached_property
     def _limits(self) -> Array:
@@ -158,6 +155,5 @@ class StoppingRule:
         if self.problem.program.kind != "radial":
             return 0.0
         far = min(1e75 * self.problem.extent[1], 1e150)  # its square is a number
-        jet = engine.evaluate(self.problem.program.profile, [np.array([0.0, far**2])])
-        top, limit = np.broadcast_to(np.asarray(jet.value, dtype=float), 2)
-        return float(limit) if abs(limit) <= abs(top) else 0.0
+        (limit,) = engine.profile_at(self.problem.program.profile, np.array([far**2]))[0]
+        return float(limit) if abs(limit) <= abs(self.problem.program.value_at_zero) else 0.0

@@ -7,7 +7,6 @@ Interval arithmetic on recorded profiles, ranges of kernel sums over boxes, one 
 from mercer.rigor._box_bounds import BoxObjective
 from mercer.rigor._branch_and_bound import negative_up_to
 from mercer.rigor._derivative_bounds import (
-    coefficient_sizes,
     cusp_slope,
     gradient_bound,
     hessian_lipschitz,
@@ -34,7 +33,7 @@ from mercer.rigor._weyl import (
 
 __all__ = [
     "EPS", "BoxObjective", "FoundModes", "GlobalMinimum", "Interval", "RowSums", "Terms",
-    "WeylTest", "all_sums", "as_interval", "coefficient_sizes", "cusp_slope", "enclose",
+    "WeylTest", "all_sums", "as_interval", "cusp_slope", "enclose",
     "enclose_in_distance", "find_modes", "gradient_bound", "half_diagonal", "hessian_lipschitz",
     "lipschitz", "minimise", "negative_up_to", "objective_scale", "prepared", "row_sums",
     "spectral_norms", "supremum_errors", "third_derivative_bounds", "up", "upward_curvature",

@@ -12,20 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from mercer._array import Array, instance, is_sparse
-from mercer.engine import (
-    Coef,
-    Distance,
-    Expr,
-    Matrix,
-    Program,
-    Scales,
-    SingleFeatures,
-    Stacked,
-    apply_all,
-    n_columns,
-    pieces,
-)
+from mercer._array import instance, is_sparse
+from mercer.engine import Distance, Expr, Matrix, Program, Scales, apply_all, n_columns
 from mercer.exceptions import DerivativeError
 from mercer.rigor._suprema import (
     largest_curvature,
@@ -36,7 +24,6 @@ from mercer.rigor._suprema import (
 )
 from mercer.space import Element
 
-_ENTRIES = 1 << 22  # of coefficients, in memory at a time
 _WHOLE_MAP = 1000  # up to this many columns a chain of maps is multiplied out
 
 
@@ -159,18 +146,13 @@ def upward_curvature(program: Program) -> float:
     return _of_kind(program, largest_upward)
 
 
-def coefficient_sizes(psi: Element) -> Array:
-    """|a|_1 = sum_i |a_i| of each element, shape (b,), float64."""
-    return _sizes(psi.coef)
-
-
 def spectral_norms(program: Program, dim: int) -> tuple[float, float]:
     """The largest and the smallest singular value of the map A of a program of one variable.
 
     For a chain of maps in many columns bounds on them, the products of those of each map.
     """
     largest, smallest = 1.0, 1.0
-    maps = getattr(program.variables[0], "maps", ()) if program.variables else ()
+    maps: Any = program.maps
     if len(maps) > 1 and dim <= _WHOLE_MAP:
         maps = (Matrix(apply_all(maps, np.eye(dim)).T),)
     for step in maps:
@@ -185,26 +167,12 @@ def spectral_norms(program: Program, dim: int) -> tuple[float, float]:
     return largest, smallest
 
 
-def _sizes(coef: Coef) -> Array:
-    if isinstance(coef, SingleFeatures):
-        return np.abs(coef.value).astype(np.float64)
-    if isinstance(coef, Stacked):
-        return np.asarray(sum(_sizes(part) for part in coef.parts))
-    n, b = coef.shape
-    total = np.zeros(b)
-    for columns in pieces(b, max(1, min(b, _ENTRIES // 256))):
-        width = columns.stop - columns.start
-        for rows in pieces(n, max(1, _ENTRIES // width)):
-            total[columns] += np.abs(coef.tile(rows, columns)).sum(axis=0, dtype=np.float64)
-    return total
-
-
 def _scaled(psi: Element, sup: float, power: int) -> Any:
     norm = 1.0
     if psi.kernel.program.kind == "radial" and math.isfinite(sup):
         norm = spectral_norms(psi.kernel.program, n_columns(psi.points))[0]
     with np.errstate(invalid="ignore"):
-        sizes = coefficient_sizes(psi)
+        sizes = psi.coef.sizes
         bound = np.where(sizes == 0, 0.0, sizes * (sup * norm**power))
     return bound if psi.batch is not None else float(bound[0])
 

@@ -13,6 +13,7 @@ import numpy as np
 from mercer._array import Array, is_sparse
 from mercer.engine import Columns, Distance, Dot, Map, Maps, Matrix, Norm, Program, Scales
 from mercer.engine.programs._jets import Jet, is_zero, plus, square, times
+from mercer.engine.programs._program import maps_of
 from mercer.rigor._intervals import EPS, Interval, as_interval, up
 from mercer.rigor._profile_enclosure import enclose, enclose_in_distance
 
@@ -55,7 +56,7 @@ class Terms:
     def metrics(self) -> tuple[tuple[Array, Array], ...]:
         """B = A'A of each variable, and a bound on its rounding error."""
         dim = self.points.shape[1]
-        return tuple(_metric(_maps_of(v), dim) for v in self.program.variables)
+        return tuple(_metric(maps_of(v), dim) for v in self.program.variables)
 
     @property
     def is_radial(self) -> bool:
@@ -174,7 +175,7 @@ class Terms:
         j, i = pair
         total: Any = 0
         for v, variable in enumerate(self.program.variables):
-            if isinstance(variable, Distance) or variable == Norm("row", _maps_of(variable)):
+            if isinstance(variable, Distance) or variable == Norm("row", maps_of(variable)):
                 total = plus(total, times(jet.first[v], self._curve(v, pair)))
             for w in range(len(slopes)):
                 a, b = slopes[v][j], slopes[w][i]
@@ -225,10 +226,6 @@ def radial_slopes(t: Terms, scale: Array, reach: Array) -> tuple[Array, Array]:
     fall = as_interval(enclose_in_distance(t.program.profile, r, 1).first[0]).known()
     flat, steep = np.maximum(-fall.hi, 0.0) * least, np.abs(fall.lo) * most
     return np.broadcast_to(flat, reach.shape), np.broadcast_to(steep, reach.shape)
-
-
-def _maps_of(v: Any) -> Maps:
-    return getattr(v, "maps", ())
 
 
 def _spread(a: Any, shape: tuple[int, int]) -> Any:

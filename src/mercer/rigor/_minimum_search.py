@@ -11,6 +11,7 @@ import numpy as np
 
 from mercer._array import Array
 from mercer._status import Status
+from mercer.linalg._dense import saddle_free_steps
 from mercer.rigor._box_bounds import BoxObjective
 from mercer.rigor._branch_and_bound import Boxes, branch_and_bound
 from mercer.rigor._intervals import Interval
@@ -249,7 +250,5 @@ def _newton(g: Array, H: Array, at_low: Array, at_high: Array) -> tuple[Array, A
     blocked = (at_low & (g > 0)) | (at_high & (g < 0))
     g = np.where(blocked, 0.0, g)
     H = np.where(blocked[:, :, None] | blocked[:, None, :], np.eye(g.shape[1]), H)
-    w, V = np.linalg.eigh(H)
-    w = np.maximum(np.abs(w), 1e-8 * np.abs(w).max(axis=1, keepdims=True) + 1e-300)
-    move = -np.einsum("mij,mj->mi", V, np.einsum("mij,mi->mj", V, g) / w)
+    move = saddle_free_steps(g, H, 1e-8)[0]
     return move, -np.sum(g * move, axis=1)

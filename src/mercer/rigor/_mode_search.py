@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mercer._array import Array
-from mercer.engine import evaluate
+from mercer.engine import profile_at
 from mercer.engine.programs._jets import plus
 from mercer.rigor._box_bounds import smallest_eigenvalue
 from mercer.rigor._branch_and_bound import Boxes, branch_and_bound
@@ -168,8 +168,8 @@ def _root(terms: Terms) -> tuple[Array, Array, float]:
     """The box around the points, with a margin, and the largest squared distance in twice of it."""
     scale = np.sqrt(np.diag(terms.metrics[0][0]))
     low, high = terms.points.min(axis=0), terms.points.max(axis=0)
-    jet = evaluate(terms.program.profile, [np.zeros(1)], order=1)
-    length = float(np.sqrt(np.ravel(jet.value)[0] / abs(np.ravel(jet.first[0])[0]) / 2))
+    top, slope = (x[0] for x in profile_at(terms.program.profile, np.zeros(1), 1))
+    length = float(np.sqrt(top / abs(slope) / 2))
     # points may be far nearer to each other than the kernel is wide: rounding needs room, too
     margin = (0.02 * float(((high - low) * scale).max()) + 1e-3 * length) / scale
     low, high = low - margin, high + margin

@@ -11,6 +11,7 @@ interval holds the exact value and what the engine makes of it.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,20 +19,8 @@ import numpy as np
 from mercer import engine
 from mercer._array import Array, is_sparse
 from mercer._threads import map_threads
-from mercer.engine import (
-    Coef,
-    Distance,
-    Dot,
-    Gap,
-    Norm,
-    Program,
-    Var,
-    apply_all,
-    n_columns,
-    n_rows,
-    pieces,
-)
-from mercer.rigor._derivative_bounds import coefficient_sizes, spectral_norms
+from mercer.engine import Distance, Dot, Gap, Norm, Program, Var, apply_all, n_rows
+from mercer.rigor._derivative_bounds import spectral_norms
 from mercer.rigor._intervals import EPS, Interval, as_interval, up
 from mercer.rigor._profile_enclosure import enclose
 from mercer.rigor._suprema import evaluation_error
@@ -59,23 +48,23 @@ class RowSums(NamedTuple):
     hessian_error: Array  # of the engine's Hessian
 
 
-def row_sums(program: Program, X: Any, Y: Any, coef: Coef, paired: bool) -> RowSums:
+def row_sums(program: Program, X: Any, Y: Any, coef: engine.Coef, paired: bool) -> RowSums:
     """Sum over all points, tile by tile: of one element, or of element j at query j."""
     measured = [_Measured.of(v, program, X, Y) for v in program.variables]
     n, m = n_rows(X), n_rows(Y)
     out = np.zeros((7, m))
-    e = (n + n_columns(Y) + _SUM) * EPS
+    e = (n + engine.n_columns(Y) + _SUM) * EPS
     height = max(1, min(m, _TILE // min(n, 512)))
 
     def add(rows: slice) -> None:
-        for columns in pieces(n, max(1, _TILE // height)):
+        for columns in engine.pieces(n, max(1, _TILE // height)):
             A = coef.tile(columns, rows if paired else slice(0, 1)).T.astype(np.float64)
             if A.any():
                 A = np.broadcast_to(A, (rows.stop - rows.start, A.shape[1]))
                 with np.errstate(all="ignore"):
                     out[:, rows] += _tile_sums(program, measured, X, Y, A, rows, columns, e)
 
-    map_threads(add, list(pieces(m, height)))
+    map_threads(add, list(engine.pieces(m, height)))
     parts = np.max([at.parts(slice(None))[:, 0] for at in measured], axis=0, initial=0.0)
     out[5:] += 8 * n * _TINY * (1.0 + parts) ** np.array([[1], [2]])  # terms that underflow
     out[3:] = up(out[3:])
@@ -92,9 +81,7 @@ def supremum_errors(psi: Element, Y: Array) -> tuple[Array, Array] | None:
     program = psi.kernel.program
     if program.kind != "radial" or not psi.kernel.flags.completely_monotone:
         return None
-    jet = enclose(program.profile, [Interval(np.zeros(1), np.zeros(1))], 2)
-    parts = (jet.value, jet.first[0], jet.second[0][0])
-    k, first, second = (float(np.ravel(as_interval(x).known().size)[0]) for x in parts)
+    k, first, second = _sizes_at_zero(program.profile)
     c = evaluation_error(program.profile)
     if not np.isfinite(c * second * k):
         return None
@@ -102,13 +89,21 @@ def supremum_errors(psi: Element, Y: Array) -> tuple[Array, Array] | None:
     (v,) = program.variables
     at = _Measured.of(v, program, psi.points, Y)
     n, radius = n_rows(psi.points), at.queries + at.farthest
-    size = coefficient_sizes(psi) + n * _TINY
+    size = psi.coef.sizes + n * _TINY
     e, du = (n + at.dim + _SUM + c) * EPS, (at.dim + 8) * EPS * radius**2 + _TINY
     summed = e * (2.0 * first + second * (2.0 * radius) ** 2)
     hessian = size * at.norm**2 * (summed + 10.0 * du * second)
     shifted = 4.0 * du * (moved + second * np.sqrt(3.0 * du))
     gradient = size * at.norm * (e * first * 2.0 * radius + shifted)
     return up(gradient) + n * _TINY, up(hessian) + n * _TINY
+
+
+@lru_cache(maxsize=256)
+def _sizes_at_zero(profile: engine.Expr) -> list[float]:
+    """Upper bounds on |k(0)|, |k'(0)| and |k''(0)|."""
+    jet = enclose(profile, [Interval(np.zeros(1), np.zeros(1))], 2)
+    parts = (jet.value, jet.first[0], jet.second[0][0])
+    return [float(np.ravel(as_interval(x).known().size)[0]) for x in parts]
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,9 +125,9 @@ class _Measured:
         sparse = is_sparse(X) or is_sparse(Y)
         middle = X.mean(axis=0) if isinstance(v, Distance) and not sparse else 0.0
         x, y = (apply_all(v.maps, Z if sparse else Z - middle) for Z in (X, Y))
-        norm = spectral_norms(Program((v,), Var(0)), n_columns(Y))[0]
+        norm = spectral_norms(Program((v,), Var(0)), engine.n_columns(Y))[0]
         sizes = _lengths(x), _lengths(y)
-        return cls(v, norm, x, y, *sizes, n_columns(Y), not program.is_smooth)
+        return cls(v, norm, x, y, *sizes, engine.n_columns(Y), not program.is_smooth)
 
     @property
     def farthest(self) -> float:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from mercer._array import Array
-from mercer.engine import Const, Expr, Var, evaluate
+from mercer.engine import Const, Expr, Var, profile_at
 from mercer.engine.programs._expr import Add, Cut, Exp, Matern, Mul, Pow, Unary
 from mercer.exceptions import InputError
 from mercer.rigor._intervals import Interval, as_interval, down, up
@@ -20,14 +20,6 @@ _SMALLEST, _LARGEST = 1e-75, 1e75  # distances; their fourth powers are still nu
 _PER_DECADE = 40
 _FLAT = 1e-9  # logarithmic slopes below this are rounding: the function has a limit
 _ROUNDS, _CELLS = 6, 100_000  # of the search for the largest third derivative
-
-
-def _profile(profile: Expr, u: Array, order: int) -> tuple[Array, ...]:
-    """k, k', k'' at u."""
-    with np.errstate(all="ignore"):
-        jet = evaluate(profile, [u], order)
-    parts = (jet.value, *jet.first, *(row[0] for row in jet.second))
-    return tuple(np.broadcast_to(np.asarray(p, dtype=float), u.shape) for p in parts)
 
 
 def _grid(low: float = _SMALLEST, high: float = _LARGEST, per_decade: int = _PER_DECADE) -> Array:
@@ -68,12 +60,12 @@ def largest_slope(profile: Expr, high: float) -> float:
     if high <= _SMALLEST:
         return 0.0
     end = min(high, _LARGEST)
-    return _supremum(lambda r: 2.0 * r * np.abs(_profile(profile, r * r, 1)[1]), end)
+    return _supremum(lambda r: 2.0 * r * np.abs(profile_at(profile, r * r, 1)[1]), end)
 
 
 def _eigenvalues(profile: Expr, r: Array) -> tuple[Array, Array]:
     """2 k' and 2 k' + 4 u k'', the eigenvalues of the Hessian at distance r."""
-    _, first, second = _profile(profile, r * r, 2)
+    _, first, second = profile_at(profile, r * r, 2)
     with np.errstate(over="ignore", invalid="ignore"):
         return 2.0 * first, 2.0 * first + 4.0 * r * (r * second)
 
@@ -105,13 +97,13 @@ def _jumps(profile: Expr, gate: Expr, sup: float) -> bool:
     from scipy.optimize import brentq
 
     def height(r: Any) -> Any:
-        return _profile(gate, np.atleast_1d(r) ** 2, 0)[0]
+        return profile_at(gate, np.atleast_1d(r) ** 2, 0)[0]
 
     r = _grid()
     sign = height(r) >= 0
     for i in np.flatnonzero(sign[1:] != sign[:-1]):
         edge = brentq(lambda r: height(r)[0], r[i], r[i + 1], xtol=1e-300, rtol=1e-15) ** 2
-        k, slope = _profile(profile, edge * np.array([1 - 1e-13, 1 + 1e-13]), 1)
+        k, slope = profile_at(profile, edge * np.array([1 - 1e-13, 1 + 1e-13]), 1)
         if abs(k[1] - k[0]) > 1e-8 * sup * edge or abs(slope[1] - slope[0]) > 1e-8 * sup:
             return True
     return False
@@ -121,7 +113,7 @@ def _jumps(profile: Expr, gate: Expr, sup: float) -> bool:
 def slope_at_zero(profile: Expr) -> float:
     """lim -2 r k'(r^2) for r -> 0, taken at 1e-100: far below all lengths, squares are numbers."""
     r = np.geomspace(1e-100, 1e-99, _PER_DECADE + 1)
-    slope = -2.0 * r * _profile(profile, r * r, 1)[1]
+    slope = -2.0 * r * profile_at(profile, r * r, 1)[1]
     if _grows(r, np.abs(slope)):
         return math.inf
     return 0.0 if _grows(r[::-1], np.abs(slope)[::-1]) else float(slope[0])

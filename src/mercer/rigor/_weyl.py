@@ -7,9 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from mercer import engine
 from mercer._array import Array, instance, is_sparse
-from mercer.engine import Dense, Distance, Program, apply_all, as_float64
+from mercer.engine import Dense, Program, apply_all, as_float64, profile_at
 from mercer.exceptions import DerivativeError, InputError
 from mercer.rigor._rounding import RowSums, row_sums
 from mercer.space import Element
@@ -32,7 +31,7 @@ class WeylTest:
     trace : array of shape (m,)
         The trace of the Hessian.
     rounding : array of shape (m,)
-        What rounding can have done to slope - rising and slope - falling; infinite at a cusp.
+        A bound on the rounding errors of slope - rising and slope - falling; infinite at a cusp.
 
     Examples
     --------
@@ -122,7 +121,7 @@ def all_sums(psi: Element, X: Array) -> RowSums:
     """Sums over the points; errors of k(x, x)/2 included."""
     program = psi.kernel.program
     sums = row_sums(program, psi.points, X, psi.coef, paired=psi.batch is not None)
-    if all(isinstance(v, Distance) for v in program.variables):
+    if program.is_translation_invariant:
         return sums
     own = row_sums(*half_diagonal(program, X), paired=False)
     gradient, hessian = own.gradient_error, own.hessian_error
@@ -138,8 +137,7 @@ def half_diagonal(program: Program, X: Array) -> tuple[Program, Array, Array, De
 
 def weyl_of_sums(program: Program, X: Array, sums: RowSums) -> WeylTest:
     """The inequalities from sums over the points."""
-    (variable,) = program.variables
-    z = apply_all(getattr(variable, "maps", ()), X)
+    z = apply_all(program.maps, X)
     dim = int(z.shape[1])
     rounding = sums.slope_error + 2.0 * sums.curvature_error
     if program.kind == "radial":
@@ -147,9 +145,7 @@ def weyl_of_sums(program: Program, X: Array, sums: RowSums) -> WeylTest:
         trace = 2.0 * dim * slope - 2.0 * (rising + falling)
         return WeylTest(slope, rising, falling, trace, rounding, dim)
     t = np.sum(z * z, axis=1)
-    with np.errstate(all="ignore"):
-        jet = engine.evaluate(program.profile, [t], 2)
-    first, second = (np.broadcast_to(a, t.shape) for a in (jet.first[0], jet.second[0][0]))
+    _, first, second = profile_at(program.profile, t, 2)
     own = row_sums(*half_diagonal(program, X), paired=False)
     bend = 2.0 * second * t
     rising = sums.rising + np.maximum(-bend, 0.0)

@@ -2,7 +2,7 @@
 
 from mercer.methods import ConvergenceBandwidth, convergence_bandwidth
 from mercer.theory._bochner import BochnerNorm, bochner_norm
-from mercer.theory._expansion import MercerExpansion, gaussian_mercer
+from mercer.theory._expansion import MercerExpansion
 from mercer.theory._fourier import (
     characteristic_coefficients,
     fourier_coefficients,
@@ -20,7 +20,7 @@ __all__ = [
     "BochnerNorm", "ConvergenceBandwidth", "Membership", "MercerExpansion",
     "ProjectiveConditions", "Separation", "Witness", "bochner_norm",
     "characteristic_coefficients", "convergence_bandwidth", "fourier_coefficients",
-    "fourier_inner", "fourier_mmd", "fourier_norm", "gaussian_mercer", "is_characteristic",
+    "fourier_inner", "fourier_mmd", "fourier_norm", "is_characteristic",
     "is_universal", "membership", "projective_conditions", "shadow", "shadow_constant",
     "sobolev_norm",
 ]  # fmt: skip

@@ -32,13 +32,22 @@ class MercerExpansion:
 
     lam_j = sqrt(2a / A) B^j,  e_j(x) = exp(-(c - a) x^2) H_j(sqrt(2c) x) / sqrt(2^j j! sqrt(a/c));
 
-    in more dimensions products of these, by falling eigenvalue.
+    in more dimensions products of these, by falling eigenvalue. From a sample, and for any kernel,
+    `mercer.linalg.nystrom` does it.
 
-    Made by `gaussian_mercer`, which explains the parameters.
+    Parameters
+    ----------
+    length_scale : float
+        The length l > 0 of the kernel.
+    sigma : float
+        Standard deviation > 0 of the density.
+    n_terms : int
+        How many terms, from the largest eigenvalue down.
+    dim : int
+        The number of columns of the points.
 
     Attributes
     ----------
-    length_scale, sigma, n_terms, dim
     eigenvalues : array of shape (n_terms,)
     orders : int array of shape (n_terms, dim)
         The orders j of the factors of each term.
@@ -46,17 +55,26 @@ class MercerExpansion:
         The sum of all eigenvalues that were left out, which is the mean under p of
         k(x, x) - sum_j lam_j e_j(x)^2.
 
+    References
+    ----------
+    Sakulwongtana, Definitions 2.2.4 to 2.2.6 and Remark 32, with the density exp(-x^2 / 2) / sqrt(2
+    pi).
+
     Examples
     --------
+    >>> import numpy as np
     >>> import mercer as mc
-    >>> terms = mc.theory.gaussian_mercer(1.0, 1.0, 3)
-    >>> terms.eigenvalues.round(4), round(terms.tail, 4)
-    (array([0.618 , 0.2361, 0.0902]), 0.0557)
+    >>> terms = mc.theory.MercerExpansion(1.0, n_terms=30)
+    >>> terms.eigenvalues[:3].round(4)
+    array([0.618 , 0.2361, 0.0902])
+    >>> X = [[-1.0], [0.0], [2.0]]
+    >>> bool(np.abs(terms.kernel_values(X) - mc.Gaussian(1.0)(X)).max() < 1e-9)
+    True
     """
 
     length_scale: float
-    sigma: float
-    n_terms: int
+    sigma: float = 1.0
+    n_terms: int = 20
     dim: int = 1
 
     @cached_property
@@ -163,41 +181,6 @@ class MercerExpansion:
             rescale = np.where(rescale > 0.0, rescale, 1.0)
             before, now, scale = before / rescale, now / rescale, scale + np.log(rescale)
         return values, logs
-
-
-def gaussian_mercer(
-    length_scale: float, sigma: float = 1.0, n_terms: int = 20, dim: int = 1
-) -> MercerExpansion:
-    """Mercer's expansion of the Gaussian kernel under the density N(0, sigma^2 I) on R^dim.
-
-    From a sample, and for any kernel, `mercer.linalg.nystrom` does it.
-
-    Parameters
-    ----------
-    length_scale : float
-        The length l > 0 of the kernel.
-    sigma : float
-        Standard deviation > 0 of the density.
-    n_terms : int
-        How many terms, from the largest eigenvalue down.
-    dim : int
-        The number of columns of the points.
-
-    References
-    ----------
-    Sakulwongtana, Definitions 2.2.4 to 2.2.6 and Remark 32, with the density exp(-x^2 / 2) / sqrt(2
-    pi).
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> import mercer as mc
-    >>> terms = mc.theory.gaussian_mercer(1.0, n_terms=30)
-    >>> X = [[-1.0], [0.0], [2.0]]
-    >>> bool(np.abs(terms.kernel_values(X) - mc.Gaussian(1.0)(X)).max() < 1e-9)
-    True
-    """
-    return MercerExpansion(length_scale, sigma, n_terms, dim)
 
 
 def _compositions(total: int, parts: int) -> Iterator[tuple[int, ...]]:

@@ -118,3 +118,12 @@ def test_types_are_those_of_the_parts():
     assert stack([single, single]).dtype == np.float32
     assert stack([single, double]).dtype == np.float64
     assert written(stack([single, double])).dtype == np.float64
+
+
+def test_sizes_add_up_absolute_coefficients(rng):
+    A, L, R = rng.normal(size=(7, 3)), rng.normal(size=(5, 2)), rng.normal(size=(2, 3))
+    one = SingleFeatures(np.array([0, 2, 2]), np.array([1.0, -2.0, 0.5]), 4)
+    for coef in (Dense(A), LowRank(L, R), one, stack([Dense(A), LowRank(L, R), one])):
+        written = np.abs(coef.tile(slice(None), slice(None))).sum(axis=0)
+        np.testing.assert_allclose(coef.sizes, written, rtol=1e-14)
+        assert coef.sizes.dtype == np.float64

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mercer.engine import Opaque, Var, evaluate
+from mercer.engine import Opaque, Var, evaluate, profile_at
 from mercer.engine.programs._expr import Cut, LogAddExp, Matern
 from mercer.engine.programs._log_profile import log_expr
 from tests.engine.profiles import CLOSED_FORMS, GRID, POSITIVE, T, U, V, written_out
@@ -205,3 +205,13 @@ def _same_in_strict(jet, expected, dtype):
             assert ours.dtype == getattr(strict, dtype)
             ours = np.asarray(ours)
         np.testing.assert_allclose(ours, theirs, rtol=rtol)
+
+
+def test_a_profile_at_points_has_their_shape_even_where_it_is_constant():
+    u = np.array([[0.0, 1.0], [4.0, 1e300]])
+    value, slope, bend = profile_at(np.exp(-Var(0)), u, 2)
+    np.testing.assert_array_equal(value, np.exp(-u))
+    np.testing.assert_array_equal(slope, -value)
+    np.testing.assert_array_equal(bend, value)
+    for part, number in zip(profile_at(3.0 * Var(0), u, 2)[1:], (3.0, 0.0), strict=True):
+        np.testing.assert_array_equal(part, np.full(u.shape, number))

@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose
 
 import mercer as mc
 from mercer.preimages.compression._compress import compress
-from mercer.preimages.compression._methods import Greedy, Landmarks, Pruning
+from mercer.preimages.compression._methods import Greedy, Pruning
 from mercer.preimages.compression._target import Target
 from mercer.testing import awkward_kernels
 
@@ -18,12 +18,8 @@ METHODS = [
     Greedy(),
     Pruning(),
     Pruning(pool=1.0),
-    Landmarks(),
-    Landmarks("leverage"),
-    Landmarks("kmeans"),
-    Landmarks("uniform"),
 ]
-OWN = [Pruning(), Pruning(pool=1.0), Landmarks(), Landmarks("leverage"), Landmarks("uniform")]
+OWN = [Pruning(), Pruning(pool=1.0)]
 
 
 def blobs(rng, n=2000, centres=6, dim=2):
@@ -54,7 +50,7 @@ def test_the_error_is_the_distance_and_the_residual_is_orthogonal(method, rng):
 
 @pytest.mark.sample(2)
 @pytest.mark.parametrize("kernel", awkward_kernels(), ids=repr)
-@pytest.mark.parametrize("method", [Greedy(max_iter=4), Pruning(), Landmarks()], ids=repr)
+@pytest.mark.parametrize("method", [Greedy(max_iter=4), Pruning()], ids=repr)
 def test_awkward_kernels(kernel, method, rng):
     psi = mc.Element(kernel, rng.normal(size=(25, 3)), rng.normal(size=25))
     small = compress(psi, 3, method=method)
@@ -71,7 +67,7 @@ def test_it_is_the_projection(seed, n, m):
     """No other coefficients on these points are better."""
     rng = np.random.default_rng(seed)
     psi = mc.Element(mc.Matern(1.5, 1.0), rng.normal(size=(n, 2)), rng.normal(size=n))
-    for method in (Greedy(max_iter=3), Pruning(), Landmarks()):
+    for method in (Greedy(max_iter=3), Pruning()):
         small = compress(psi, m, method=method)
         coef = dense(small.element)[:, 0]
         other = coef + 0.01 * np.abs(coef).max() * rng.normal(size=coef.size)
@@ -122,8 +118,7 @@ def test_refined_greedy_beats_choosing(seed, mixed):
     signs = rng.choice([-1.0, 1.0], size=4)[rng.integers(4, size=300)] if mixed else 1.0
     psi = mc.Element(mc.Gaussian(1.0), X, signs * np.ones(300))
     greedy = float(compress(psi, 12, method=Greedy()).error)
-    for method in (Pruning(), Landmarks(), Landmarks("kmeans")):
-        assert greedy < float(compress(psi, 12, method=method, random_state=0).error)
+    assert greedy < float(compress(psi, 12, method=Pruning(), random_state=0).error)
 
 
 def test_two_thousand_points_by_fifty(rng):
@@ -195,7 +190,7 @@ def test_polynomials_of_degree_two_have_finite_rank(dim, rng):
     k = mc.Polynomial(2, offset=0.0)
     psi = mc.Element(k, rng.normal(size=(60, dim)), rng.normal(size=60))
     full = dim * (dim + 1) // 2
-    for method in (Pruning(), Landmarks()):
+    for method in (Pruning(), Pruning(pool=1.0)):
         small = compress(psi, 30, method=method)
         assert len(small.element.points) == full
         assert small.status is mc.Status.COMPLETE
@@ -261,4 +256,4 @@ def test_features_are_compressed_together(rng):
     small = compress(phi, 12)
     assert len(small.element) == 50
     assert_allclose(small.error, phi.distance(small.element), atol=1e-7)
-    assert np.sum(small.error**2) < np.sum(compress(phi, 12, method=Landmarks()).error ** 2)
+    assert np.sum(small.error**2) < np.sum(compress(phi, 12, method=Pruning()).error ** 2)

@@ -7,7 +7,7 @@ from scipy.sparse import csr_array
 
 import mercer as mc
 from mercer.preimages.compression._compress import compress
-from mercer.preimages.compression._methods import Greedy, Landmarks, Pruning
+from mercer.preimages.compression._methods import Greedy, Pruning
 
 
 def dense(element):
@@ -48,7 +48,7 @@ def test_precomputed(rng):
 def test_float32_points_stay_float32(rng):
     X = rng.normal(size=(100, 2)).astype(np.float32)
     psi = mc.mean_embedding(mc.Gaussian(1.0), X)
-    for method in (Greedy(), Pruning(), Landmarks("kmeans")):
+    for method in (Greedy(), Pruning()):
         small = compress(psi, 8, method=method, random_state=0)
         assert small.element.points.dtype == np.float32
         assert_allclose(small.error, psi.distance(small.element), rtol=1e-5)
@@ -70,7 +70,7 @@ def test_sparse_points(rng):
 
 def test_tol_uses_no_more_points_than_it_takes(rng):
     psi = mc.mean_embedding(mc.Gaussian(1.0), blobs(rng, n=200, centres=3))
-    for method in (Greedy(), Pruning(), Landmarks()):
+    for method in (Greedy(), Pruning()):
         small = compress(psi, 100, method=method, tol=0.05)
         assert small.status is mc.Status.CONVERGED
         assert small.relative_error <= 0.05
@@ -78,7 +78,7 @@ def test_tol_uses_no_more_points_than_it_takes(rng):
         enough = compress(psi, 3, method=method, tol=1e-6)
         assert enough.status is mc.Status.MAX_RANK
         assert not enough.ok
-    assert compress(psi, 200, method=Landmarks("uniform"), tol=1e-12).ok
+    assert compress(psi, 200, method=Pruning(), tol=1e-12).ok
 
 
 def test_many_points_are_sampled(rng, monkeypatch):
@@ -126,8 +126,6 @@ def test_bad_arguments(rng):
         compress(psi, 3, method="greedy")
     with pytest.raises(mc.InputError, match="tol"):
         compress(psi, 3, tol=-1.0)
-    with pytest.raises(mc.InputError, match="rule"):
-        Landmarks("best")
     with pytest.raises(mc.InputError, match="pool"):
         Pruning(pool=0.5)
 
@@ -149,7 +147,7 @@ def test_points_that_meet_do_not_break_it():
 
 
 @pytest.mark.parametrize("size", [1e-200, 1e-20, 1e20, 1e150])
-@pytest.mark.parametrize("method", [Greedy(max_iter=3), Pruning(), Landmarks()], ids=repr)
+@pytest.mark.parametrize("method", [Greedy(max_iter=3), Pruning()], ids=repr)
 def test_tiny_and_huge_coefficients(size, method, rng):
     X, a = rng.normal(size=(30, 2)), rng.normal(size=30)
     one = compress(mc.Element(mc.Gaussian(1.0), X, a), 5, method=method)
@@ -161,7 +159,7 @@ def test_tiny_and_huge_coefficients(size, method, rng):
 
 def test_an_ill_conditioned_kernel_stops_where_only_rounding_is_left(rng):
     psi = mc.mean_embedding(mc.Gaussian(3.0), rng.normal(size=(400, 1)))
-    for method in (Greedy(), Pruning(), Landmarks(), Landmarks("uniform")):
+    for method in (Greedy(), Pruning()):
         small = compress(psi, 60, method=method, random_state=0)
         assert small.status is mc.Status.COMPLETE
         assert len(small.element.points) < 20

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from functools import lru_cache
 
 import numpy as np
 
 from mercer._array import Array
 from mercer.engine.pairs._distances import rowwise_distances, spatial_order
-from mercer.engine.programs._jets import evaluate
+from mercer.engine.programs._jets import evaluate, profile_at
 from mercer.engine.programs._program import Program
 from mercer.exceptions import DerivativeError
 
@@ -88,8 +89,7 @@ def _relative_change(program: Program, inputs: list[Array], index: int) -> tuple
     except DerivativeError:  # nothing is known about the slope: recompute all that are close
         return np.full_like(inputs[index], np.inf), np.ones(inputs[index].shape, dtype=bool)
     value = np.broadcast_to(jet.value, inputs[index].shape)
-    zero = evaluate(program.profile, [np.zeros(1) for _ in inputs]).value
-    scale = np.maximum(np.abs(value), np.abs(np.asarray(zero)))
+    scale = np.maximum(np.abs(value), abs(program.value_at_zero))
     slope = np.broadcast_to(np.abs(jet.first[index]), value.shape)
     return slope / scale, np.broadcast_to(slope > 0, value.shape)
 
@@ -102,10 +102,9 @@ def reach(program: Program, order: int, tolerance: float, largest: float) -> flo
     `largest`. Derivatives are measured in units of the distance itself (u k', u^2 k'').
     """
     u = largest * np.logspace(-12.0, 0.0, 2401)
+    parts = profile_at(program.profile, u, order)
     with np.errstate(all="ignore"):
-        jet = evaluate(program.profile, [u], order)
-        parts = [jet.value, *(u * d for d in jet.first), *(u * u * row[0] for row in jet.second)]
-    size = np.max([np.abs(np.broadcast_to(p, u.shape)) for p in parts], axis=0)
+        size = np.max([np.abs(u**i * part) for i, part in enumerate(parts)], axis=0)
     seen = np.flatnonzero(~(size <= tolerance * abs(program.value_at_zero)))
     if seen.size and seen[-1] == u.size - 1:
         return np.inf
@@ -119,18 +118,18 @@ def useful_cutoff(
     order: int,
     tolerance: float,
     n_queries: int = 0,
-    corners: Array | None = None,
+    corners: Callable[[], Array] | None = None,
 ) -> float:
     """The squared distance beyond which terms are left out; infinity if that is not worth while.
 
     It is where enough blocks of points, sorted in space, are out of each other's reach. `n_queries`
-    is the number of queries in all, if there will be more than these; `corners` are those of the
-    box of X, if known.
+    is the number of queries in all, if there will be more than these; `corners` returns those of
+    the box of X, if they are kept.
     """
     pairs = float(len(X)) * max(len(Y), n_queries)
     if X.shape[1] > _SORTED_DIMENSIONS or pairs < _PAIRS:
         return np.inf
-    largest = extent2(X if corners is None else corners, Y)
+    largest = extent2(X if corners is None else corners(), Y)
     if largest == 0.0:
         return np.inf
     cutoff = reach(program, order, tolerance, rounded_up(largest))

@@ -9,7 +9,7 @@ import numpy as np
 
 from mercer._array import Array, is_sparse
 from mercer.engine._compiled import core, core_allowed, instruction_set
-from mercer.engine._sizes import dense, tile_dtype
+from mercer.engine._sizes import as_float64, dense, tile_dtype
 from mercer.engine.pairs._coordinates import comparable, coordinate_sums, rowwise_sums, totals
 from mercer.engine.pairs._distance_limits import recompute_below
 from mercer.engine.pairs._distances import Distances, middle, squared_norms
@@ -34,6 +34,8 @@ from mercer.engine.programs._program import (
 def mapped_points(v: Variable, X: Any, Y: Any) -> tuple[Any, Any]:
     """Points and queries where variable v measures them."""
     maps = maps_of(v)
+    if maps and tile_dtype(X, Y) == np.float64:  # float32 beside float64 is mapped in float64
+        X, Y = as_float64(X), as_float64(Y)
     if isinstance(v, Coordinates):
         return comparable(apply_all(maps, X), apply_all(maps, Y) if Y is not X else None)
     if not maps:

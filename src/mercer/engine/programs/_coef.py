@@ -10,11 +10,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from mercer._array import Array
+from mercer.engine._sizes import pieces
+
+_ENTRIES = 1 << 22  # of coefficients that are added up at a time
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,6 +35,11 @@ class Dense:
     @property
     def dtype(self) -> Any:
         return self.array.dtype
+
+    @cached_property
+    def sizes(self) -> Array:
+        """sum_i |a_i| of each element, shape (b,), in float64."""
+        return _absolute_sums(self)
 
     def tile(self, rows: slice, columns: Any) -> Array:
         """The entries of some points for some elements."""
@@ -73,6 +82,10 @@ class SingleFeatures:
     def dtype(self) -> Any:
         return self.value.dtype
 
+    @property
+    def sizes(self) -> Array:
+        return np.abs(self.value).astype(np.float64)
+
     def tile(self, rows: slice, columns: Any) -> Array:
         start, stop, _ = rows.indices(self.n_points)
         index, value = self.index[columns], self.value[columns]
@@ -112,6 +125,10 @@ class LowRank:
     def dtype(self) -> Any:
         return np.result_type(self.left, self.right)
 
+    @cached_property
+    def sizes(self) -> Array:
+        return _absolute_sums(self)
+
     def tile(self, rows: slice, columns: Any) -> Array:
         return self.left[rows] @ self.right[:, columns]
 
@@ -144,6 +161,10 @@ class Stacked:
     @property
     def dtype(self) -> Any:
         return np.result_type(*(p.dtype for p in self.parts))
+
+    @property
+    def sizes(self) -> Array:
+        return np.asarray(sum(p.sizes for p in self.parts))
 
     def blocks(self) -> list[tuple[slice, Dense | SingleFeatures | LowRank]]:
         """Each part with the rows it stands on."""
@@ -190,6 +211,16 @@ def stack(coefs: Sequence[Coef]) -> Coef:
     for coef in coefs:
         parts.extend(coef.parts if isinstance(coef, Stacked) else [coef])
     return parts[0] if len(parts) == 1 else Stacked(tuple(parts))
+
+
+def _absolute_sums(coef: Dense | LowRank) -> Array:
+    """sum_i |a_i| of each element, tile by tile."""
+    n, b = coef.shape
+    total = np.zeros(b)
+    for columns in pieces(b, _ENTRIES // 256):
+        for rows in pieces(n, _ENTRIES // (columns.stop - columns.start)):
+            total[columns] += np.abs(coef.tile(rows, columns)).sum(axis=0, dtype=np.float64)
+    return total
 
 
 def _sums_of_groups(array: Array, groups: Array, size: int) -> Array:

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from mercer._array import namespace
+from mercer._array import Array, namespace
 from mercer.engine.programs._expr import (
     Add,
     Const,
@@ -90,6 +90,14 @@ def _jet(node: Expr, inputs: Sequence[Any], order: int, memo: dict[int, Jet]) ->
     raise TypeError(f"not a profile expression: {node!r}")  # pragma: no cover
 
 
+def profile_at(expr: Expr, u: Array, order: int = 0) -> tuple[Array, ...]:
+    """k(u), k'(u), ... up to `order` of a profile of one variable, each of the shape of u."""
+    with np.errstate(all="ignore"):
+        jet = evaluate(expr, [u], order)
+    parts = (jet.value, *jet.first, *(row[0] for row in jet.second))
+    return tuple(np.broadcast_to(np.asarray(p, dtype=float), u.shape) for p in parts)
+
+
 @lru_cache(maxsize=1024)
 def derivatives_at_zero(expr: Expr, variables: int, index: int) -> tuple[float, float]:
     """First and second derivative in one variable where it is 0 and all others are not.
@@ -100,11 +108,8 @@ def derivatives_at_zero(expr: Expr, variables: int, index: int) -> tuple[float, 
     others: list[Expr] = [Const(0.37)] * variables
     others[index] = Var(0)
     profile = substitute(expr, others)
-    u = np.array([0.0, 1e-100, 1e-200])
     try:
-        with np.errstate(all="ignore"):
-            jet = evaluate(profile, [u], order=2)
-            first, second = (np.broadcast_to(d, u.shape) for d in (jet.first[0], jet.second[0][0]))
+        _, first, second = profile_at(profile, np.array([0.0, 1e-100, 1e-200]), 2)
     except DerivativeError:
         return math.nan, math.nan
     at_zero, near, nearer = map(float, first)

@@ -153,7 +153,17 @@ class Program:
         names = {Distance: "radial", Dot: "dot"}
         return names.get(type(self.variables[0]), "mixed") if len(self.variables) == 1 else "mixed"
 
-    @property
+    @cached_property
+    def maps(self) -> Maps:
+        """The maps before the only variable; none if there are several variables, or none."""
+        return maps_of(self.variables[0]) if len(self.variables) == 1 else ()
+
+    @cached_property
+    def is_translation_invariant(self) -> bool:
+        """Whether all variables are distances, so that k(x, x) is constant."""
+        return all(isinstance(v, Distance) for v in self.variables)
+
+    @cached_property
     def has_derivatives(self) -> bool:
         """Whether every variable can be differentiated in the points."""
         return all(

@@ -25,7 +25,6 @@ import numpy as np
 from mercer._array import is_sparse
 from mercer._config import get_options
 from mercer.engine._compiled import core
-from mercer.engine._sizes import n_columns
 from mercer.engine.pairs._distance_limits import recompute_below
 from mercer.engine.pairs._distances import bound_on_error, squared_norms
 from mercer.engine.pairs._tiles import mapped_points
@@ -88,8 +87,7 @@ def can_transform(program: Program, X: Any, Y: Any) -> bool:
 
 
 def _dimensions(program: Program, X: Any) -> int:
-    maps = program.variables[0].maps  # type: ignore[union-attr]
-    return n_columns(apply_all(maps, X[:1])) if maps else n_columns(X)
+    return int((apply_all(program.maps, X[:1]) if program.maps else X).shape[1])
 
 
 @lru_cache(maxsize=1)

@@ -7,7 +7,7 @@ threads then work through tiles of queries.
 
 from __future__ import annotations
 
-from functools import cached_property
+from functools import cached_property, lru_cache, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,12 +16,12 @@ from mercer._array import Array
 from mercer._config import get_options
 from mercer._threads import map_threads, thread_count
 from mercer.engine._compiled import core, instruction_set
-from mercer.engine._sizes import n_columns, pieces, tile_dtype
+from mercer.engine._sizes import as_float64, n_columns, pieces, tile_dtype
 from mercer.engine.pairs._distance_limits import recompute_below, sorted_in_space, useful_cutoff
 from mercer.engine.pairs._distances import bound_on_error, middle, squared_norms
 from mercer.engine.pairs._tiles import centre_before_maps, mapped
 from mercer.engine.programs._coef import Coef, Dense
-from mercer.engine.programs._program import Distance, Program, maps_of
+from mercer.engine.programs._program import Distance, Program
 from mercer.engine.sums._derivatives import Moments, cancelling_rows, with_one
 from mercer.engine.sums._fields import Fields, from_moments
 from mercer.engine.sums._pairwise import by_differences
@@ -51,12 +51,14 @@ class CorePoints:
     def __init__(self, program: Program, X: Any, dtype: Any) -> None:
         self.program, self.X, self.dtype = program, X, dtype
         self._variable = variable = program.variables[0]
-        self._maps = maps_of(variable)
+        self._maps = program.maps
         self._origin = centre_before_maps(variable, X) if self._maps else None
         self.points = self._mapped(X)
 
     def _mapped(self, Z: Any) -> Array:
-        Z = mapped(self._maps, Z, self._origin) if self._maps else Z
+        if self._maps:
+            Z = as_float64(Z) if self.dtype == np.float64 else Z
+            Z = mapped(self._maps, Z, self._origin)
         return np.ascontiguousarray(Z, dtype=self.dtype)
 
     def placed(self, Y: Any, order: int = 0) -> Placed:
@@ -141,11 +143,13 @@ class NativeSum:
         placed = self._points[dtype].placed(Y, order)
         tolerance, queries, cutoff, bound = get_options().tolerance, placed.queries, np.inf, None
         if placed.form != INNER_PRODUCT and pairs is None:
-            corners, many = self._points[dtype].corners(placed.form), self.n_queries
-            cutoff = useful_cutoff(
-                self.program, placed.points, queries, order, tolerance, many, corners
-            )
-        packed = self._in_order(placed, order, cutoff)
+            corners = partial(self._points[dtype].corners, placed.form)
+            sizes = order, tolerance, self.n_queries
+            cutoff = useful_cutoff(self.program, placed.points, queries, *sizes, corners)
+        key = dtype, placed.form, order, cutoff
+        if key not in self._packed:
+            self._packed[key] = _Packed(self, placed, order, cutoff)
+        packed = self._packed[key]
         if cutoff == np.inf:
             sums = packed.sums(queries, pairs)
         else:
@@ -166,31 +170,21 @@ class NativeSum:
             by_differences(f, rows, self.program, self.X, Y, coef, order, pairs is not None)
         return f
 
-    def _in_order(self, placed: Placed, order: int, cutoff: float) -> _Packed:
-        """The points with their coefficients, sorted in space if some are to be left out."""
-        key = placed.points.dtype, placed.form, order, cutoff
-        if key in self._packed:
-            return self._packed[key]
-        points, A = placed.points, self.A
+
+class _Packed:
+    """Points in the core, with the coefficients of sums and derivatives up to some order.
+
+    They are sorted in space if those beyond a `cutoff` are to be left out.
+    """
+
+    def __init__(self, of: NativeSum, placed: Placed, order: int, cutoff: float) -> None:
+        self.program, self.form, self.order, self.cutoff = of.program, placed.form, order, cutoff
+        points, A = placed.points, of.A
         if cutoff < np.inf:
             point_order, points = sorted_in_space(points, _LEAF)
             A = A[point_order]
-        packed = _Packed(self.program, points, placed.form, A, order, cutoff)
-        if self.keep:
-            self._packed[key] = packed
-            packed.keep_parts()
-        return packed
-
-
-class _Packed:
-    """Points in the core, with the coefficients of sums and derivatives up to some order."""
-
-    def __init__(
-        self, program: Program, points: Array, form: int, A: Array, order: int, cutoff: float
-    ) -> None:
-        self.program, self.points, self.form, self.A = program, points, form, A
-        self.order, self.cutoff = order, cutoff
-        self.has_cusps = order > 0 and any(program.cusps)
+        self.points, self.A = points, A
+        self.has_cusps = order > 0 and any(of.program.cusps)
         b, p = A.shape[1], points.shape[1]
         columns = {0: b, 1: b * (1 + p), 2: b * (1 + p + p * (p + 1) // 2)}
         # of the coefficients of each kind of weight: the profile, its derivatives, coincidence
@@ -200,21 +194,17 @@ class _Packed:
         self.width = sum(self.columns.values()) + p  # numbers packed for each point
         # coordinates are measured from here
         self.about: Any = 0.0
-        if order and form != INNER_PRODUCT:
+        if order and placed.form != INNER_PRODUCT:
             self.about = middle(points)
+        room = _KEPT * get_options().working_memory * 2**20
+        self.keeps = of.keep and 8.0 * self.width * len(points) <= room
         self.kept: dict[tuple[int, int], Any] = {}
-
-    def keep_parts(self) -> None:
-        """Pack all the points now, unless that takes too much memory."""
-        if 8.0 * self.width * len(self.points) <= _KEPT * get_options().working_memory * 2**20:
-            parts = list(pieces(len(self.points), _PART))
-            for part, compiled in zip(parts, map_threads(self.part, parts), strict=True):
-                self.kept[part.start, part.stop] = compiled
 
     def part(self, part: slice) -> Any:
         """Some of the points in the compiled core, ready for any queries."""
-        if (part.start, part.stop) in self.kept:
-            return self.kept[part.start, part.stop]
+        key = part.start, part.stop
+        if key in self.kept:
+            return self.kept[key]
         compiled = compiled_program(self.program, self.points[part], self.form)
         a = self.A[part].astype(self.points.dtype, copy=False)
         compiled.set_coef(0, np.ascontiguousarray(a))
@@ -227,6 +217,8 @@ class _Packed:
         compiled.set_corners(self.program.cusps[0], not self.program.is_smooth)
         if self.cutoff < np.inf:
             compiled.set_boxes(self.points[part], self.cutoff)
+        if self.keeps:
+            self.kept[key] = compiled
         return compiled
 
     def sums(self, queries: Array, pairs: Coef | None = None) -> dict[int, Array]:
@@ -243,7 +235,7 @@ class _Packed:
         threads = thread_count()
         per_point = self.width + (0 if pairs is None else _TILE * threads)
         room = int(get_options().working_memory * 2**20 / (2 * 8 * per_point)) // _LEAF * _LEAF
-        parts = list(pieces(n, _PART if self.kept else min(max(_LEAF, room), _PART)))
+        parts = list(pieces(n, _PART if self.keeps else min(max(_LEAF, room), _PART)))
         tiles = list(pieces(m, _tile_rows(self.width + 16, min(n, _PART), m, threads)))
         totals = {kind: np.zeros((m, c)) for kind, c in self.columns.items()}
 
@@ -255,7 +247,7 @@ class _Packed:
                     total += part
             return sums
 
-        together = len(parts) if self.kept else max(1, room // _PART)
+        together = len(parts) if self.keeps else max(1, room // _PART)
         for group in pieces(len(parts), together):
             packs = list(zip(parts[group], map_threads(self.part, parts[group]), strict=True))
             shares = [packs] if len(tiles) > threads else [[pack] for pack in packs]
@@ -280,10 +272,13 @@ class _Packed:
         return out
 
 
+_upper = lru_cache(maxsize=64)(np.triu_indices)
+
+
 def _times_coordinates(a: Array, c: Array, degree: int) -> Array:
     """For each element a c, or for degree 2 the distinct entries of a c c'."""
     if degree == 2:
-        rows, columns = np.triu_indices(c.shape[1])
+        rows, columns = _upper(c.shape[1])
         c = c[:, rows] * c[:, columns]
     return np.ascontiguousarray((a[:, :, None] * c[:, None, :]).reshape(len(a), -1))
 
@@ -304,7 +299,7 @@ def _moments(sums: dict[int, Array], batch: int, p: int) -> Moments:
         out[("cusp",)] = sums[_COINCIDE]
     if 2 in sums:
         second = sums[2].reshape(len(sums[2]), batch, -1)
-        rows, columns = np.triu_indices(1 + p)
+        rows, columns = _upper(1 + p)
         outer = np.empty((len(second), batch, 1 + p, 1 + p))
         outer[:, :, rows, columns] = outer[:, :, columns, rows] = second
         out[("second", 0, 0)] = outer

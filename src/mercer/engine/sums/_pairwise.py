@@ -43,11 +43,11 @@ _ENTRIES = 1 << 20  # of an array of derivatives of pairs: 8 MiB
 @np.errstate(all="ignore")  # overflows are seen in the result
 def diagonal(program: Program, X: Any) -> Array:
     """k(x_i, x_i), shape (n,)."""
-    single = program.diagonal
-    jet = tile_jet(
-        single.profile, rowwise_variables(single, X, X), 0, (n_rows(X),), tile_dtype(X, X)
-    )
-    return np.array(jet.value)  # a copy: the value may be one number, broadcast
+    single, shape, dtype = program.diagonal, (n_rows(X),), tile_dtype(X, X)
+    if not single.variables:
+        return np.full(shape, single.value_at_zero, dtype)
+    inputs = rowwise_variables(single, X, X)
+    return np.array(tile_jet(single.profile, inputs, 0, shape, dtype).value)
 
 
 def rowwise_fields(

@@ -12,7 +12,7 @@ import numpy as np
 
 from mercer._array import Array
 from mercer._config import get_options, options
-from mercer.engine._sizes import as_float32, as_float64, n_columns, n_rows, pieces
+from mercer.engine._sizes import as_float32, as_float64, n_columns, n_rows, pieces, tile_dtype
 from mercer.engine.programs._coef import Coef, Dense, LowRank, SingleFeatures, Stacked
 from mercer.engine.programs._program import Program
 from mercer.engine.sums import _blocked, _native
@@ -39,7 +39,7 @@ _SMALLEST = {"float32": 1e-30, "float64": 1e-290}  # 1e8 and 1e18 above the smal
 def gram(program: Program, X: Any, Y: Any) -> Array:
     """The matrix k(x_i, y_j), shape (n, m); exactly symmetric when Y is X."""
     with np.errstate(all="ignore"):  # overflows are seen in the result
-        if needs_float64(program, X, Y, 0):
+        if tile_dtype(X, Y) == np.float32 and needs_float64(program, X, Y, 0):
             same = X is Y
             X = as_float64(X)
             return as_float32(gram(program, X, X if same else as_float64(Y)))
@@ -194,7 +194,7 @@ class PreparedSum:
         if size == 0 or not use_native(self.program, self.X, Y):
             return _blocked.fields(self.program, self.X, Y, coef, order, False, shifted)
         parts = [self._native(some, coef.array)(Y, order) for some in pieces(coef.shape[1], size)]
-        f = side_by_side(parts)
+        f = parts[0] if len(parts) == 1 else side_by_side(parts)
         return self._redone(f, Y, coef, order, False, True) if shifted else f
 
     @cached_property

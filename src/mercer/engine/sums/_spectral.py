@@ -26,7 +26,7 @@ from mercer._threads import map_threads, thread_count
 from mercer.engine._sizes import as_float64, n_columns, n_rows, pieces, tile_dtype
 from mercer.engine.pairs._distance_limits import reach, share_in_reach, useful_cutoff
 from mercer.engine.pairs._tiles import centre_before_maps, mapped, mapped_points
-from mercer.engine.programs._jets import evaluate
+from mercer.engine.programs._jets import profile_at
 from mercer.engine.programs._maps import pull_all, pull_both
 from mercer.engine.programs._program import Program
 from mercer.engine.sums._fields import Fields, with_rounding
@@ -140,12 +140,12 @@ def slope_ratio(program: Program) -> float:
     """k'(u) / k(u), where the profile is exponential in u; NaN elsewhere."""
     u = np.array([0.0, 1e-6, 1e-3, 0.1, 1.0, 10.0])
     with np.errstate(all="ignore"):
-        jet = evaluate(program.profile, [u], 1)
-        scale = float(-jet.value[0] / jet.first[0][0])
+        value, slope = profile_at(program.profile, u, 1)
+        scale = float(-value[0] / slope[0])
         if not (np.isfinite(scale) and scale > 0.0):
             return float("nan")
-        jet = evaluate(program.profile, [u * scale], 1)
-        ratio = np.broadcast_to(jet.first[0], u.shape) / jet.value
+        value, slope = profile_at(program.profile, u * scale, 1)
+        ratio = slope / value
     return float(ratio[0]) if np.allclose(ratio, ratio[0], rtol=1e-12, atol=0.0) else float("nan")
 
 
@@ -239,7 +239,7 @@ def _images(program: Program, period: Array, slack: Array, shells: int = 6) -> f
         np.maximum(0.0, np.abs(steps) * p - np.where(steps == 0, 0.0, s)) ** 2
         for p, s in zip(period, slack, strict=True)
     ]
-    return float(_profile(program, _outer_sum(axes)).sum())
+    return float(profile_at(program.profile, _outer_sum(axes))[0].sum())
 
 
 def _outer_sum(axes: list[Array]) -> Array:
@@ -269,7 +269,7 @@ def _from_samples(
     while size <= _MOST_PER_AXIS and float(size) ** dim <= most:
         ticks = [np.arange(size) * (p / size) for p in period]
         bent = [_bent(t, e, p) ** 2 for t, e, p in zip(ticks, extent, period, strict=True)]
-        samples = _profile(program, _outer_sum(bent))
+        samples = profile_at(program.profile, _outer_sum(bent))[0]
         weights = np.fft.fftshift(np.fft.fftn(samples).real / samples.size)
         weights = weights[(slice(1, None),) * dim]  # drop the unpaired highest mode
         found = 2.0 * _measured_error(program, Grid(centre, extent, period, weights, 0.0), extent)
@@ -296,12 +296,8 @@ def _measured_error(program: Program, grid: Grid, extent: Array) -> float:
     gaps = rng.uniform(-1.0, 1.0, size=(4000, extent.size)) * extent
     gaps[:2000] *= rng.uniform(0.0, 1.0, size=(2000, 1)) ** 3  # more of them close together
     value = evaluate_modes(grid, grid.weights[None].astype(complex), gaps + grid.centre)[0]
-    return float(np.abs(value - _profile(program, (gaps**2).sum(axis=1))).max())
-
-
-def _profile(program: Program, u: Array) -> Array:
-    with np.errstate(all="ignore"):
-        return np.asarray(np.broadcast_to(evaluate(program.profile, [u]).value, u.shape))
+    exact = profile_at(program.profile, (gaps**2).sum(axis=1))[0]
+    return float(np.abs(value - exact).max())
 
 
 def _tail_frequency(program: Program, mass: float) -> float:

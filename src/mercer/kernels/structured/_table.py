@@ -228,7 +228,7 @@ class Table(Kernel):
         return Flags(self.groups[0][1].flags.definiteness) if len(self.groups) == 1 else Flags()
 
     @property
-    def domain(self) -> Domain:
+    def domain(self) -> Domain:  # type: ignore[override]
         return Tables(tuple(Group(columns, kernel.domain) for columns, kernel in self.groups))
 
     def lower(self) -> Program:

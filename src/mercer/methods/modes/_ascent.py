@@ -10,12 +10,12 @@ from mercer._array import Array
 from mercer._progress import Callback
 from mercer._status import Status
 from mercer.engine import pieces
+from mercer.linalg._dense import saddle_free_steps
 from mercer.methods.modes._basins import Basins, BasinSearch
 from mercer.methods.modes._density_sum import DensitySum, heights, is_held, is_top, newton_steps
 from mercer.methods.modes._leaving import SAME, cells, settle
 from mercer.methods.modes._merging import merge_ends
-from mercer.preimages._driver import Search, Stop, walk
-from mercer.preimages._state import State, row_norms, row_products
+from mercer.preimages._driver import Search, State, Stop, row_norms, row_products, walk
 
 _PILOTS = (32, 256)  # starts that look for modes first, at least and at most
 _MANY = 1000  # starts that are worth a search beforehand
@@ -250,11 +250,7 @@ class _NewtonAscent(Search):
         Where the Hessian is indefinite they lead away from a saddle.
         """
         longest = _LONGEST * self.density.length
-        values, vectors = np.linalg.eigh(np.nan_to_num(state.hessian))
-        sizes = np.abs(values)
-        sizes = np.maximum(sizes, 1e-12 * sizes.max(axis=1, keepdims=True) + 1e-300)
-        along = np.einsum("ijk,ij->ik", vectors, -state.gradient)
-        step = np.einsum("ijk,ik->ij", vectors, along / sizes)
+        step = saddle_free_steps(state.gradient, np.nan_to_num(state.hessian), 1e-12)[0]
         step *= np.minimum(1.0, longest / np.maximum(row_norms(step), longest))[:, None]
         up = row_products(step, state.gradient) < 0.0
         return np.where(up[:, None], step, state.fixed_point_step)

@@ -23,14 +23,13 @@ from mercer.engine import (
     Program,
     Scales,
     apply_all,
-    evaluate,
     n_columns,
     prepare,
 )
 from mercer.exceptions import InputError
 from mercer.kernels import Kernel
+from mercer.preimages._driver import State, smallest_subgradients
 from mercer.preimages._problem import kernel_length
-from mercer.preimages._state import State, smallest_subgradients
 from mercer.rigor import cusp_slope
 from mercer.space import Element
 from mercer.space._points import unique
@@ -100,9 +99,8 @@ class DensitySum:
     @cached_property
     def mass(self) -> float:
         """sum_i a_i k(0): no value of the density is larger."""
-        zero = np.zeros(1)
-        top = [float(np.ravel(evaluate(p.profile, [zero]).value)[0]) for p in self.programs]
-        return float(sum(k * a.sum() for k, a in zip(top, self.coef, strict=True)))
+        pairs = zip(self.programs, self.coef, strict=True)
+        return float(sum(p.value_at_zero * a.sum() for p, a in pairs))
 
     @property
     def has_few_columns(self) -> bool:

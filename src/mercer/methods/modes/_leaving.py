@@ -12,7 +12,7 @@ import numpy as np
 from mercer._array import Array
 from mercer.engine import pieces
 from mercer.methods.modes._density_sum import DensitySum, heights, is_held, is_top
-from mercer.preimages._state import row_products
+from mercer.preimages._driver import row_products
 from mercer.space._points import number_keys
 
 SAME = 1e-4  # of the kernel's length: rows closer than this share a Hessian and a mode

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from mercer import engine
-from mercer._array import Array, frozen, is_sparse, non_negative, positive_int
+from mercer._array import Array, frozen, instance, is_sparse, non_negative, positive_int
 from mercer._progress import Callback, check_callback
 from mercer._random import as_generator
 from mercer._status import Status
@@ -99,14 +99,14 @@ def compress(
         The largest number of points. If psi has no more distinct ones, it is returned with equal
         points merged, error 0.
     method : Compressor, optional
-        `Greedy` finds new points, the best ones; `Pruning` and `Landmarks` choose among those of
-        psi, and take any kernel. By default `Greedy` for dense vectors and kernels with
+        `Greedy` finds new points, the best ones; `Pruning` chooses among those of psi, and takes
+        any kernel. By default `Greedy` for dense vectors and kernels with
         derivatives, else `Pruning`.
     tol : float, optional
         >= 0; use no more points than it takes for
         (sum_l \|psi_l - psi'_l\|^2)^(1/2) <= tol (sum_l \|psi_l\|^2)^(1/2).
     random_state : int, Generator, RandomState or None
-        Draws the candidates where psi has more than 4,096 points, and landmarks.
+        Draws the candidates where psi has more than 4,096 points.
     callback : callable, optional
         Called with a `linalg.Step` after each point that `Greedy` adds; True stops.
 
@@ -132,8 +132,7 @@ def compress(
     >>> small.status.name, len(small.element.points) < 20
     ('CONVERGED', True)
     """
-    if not isinstance(psi, Element):
-        raise InputError(f"psi must be an Element, got {type(psi).__name__}")
+    instance(psi, Element, "psi")
     check_callback(callback)
     most = positive_int(n_points, "n_points")
     level = 0.0 if tol is None else min(non_negative(tol, "tol"), 1.0)  # 1 is the error of zero

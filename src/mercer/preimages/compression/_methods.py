@@ -1,4 +1,4 @@
-"""Methods of compression: greedy pre-images, pruning, landmarks."""
+"""Methods of compression: greedy pre-images, and pruning."""
 
 from __future__ import annotations
 
@@ -9,18 +9,17 @@ from typing import Any
 import numpy as np
 
 from mercer import engine
-from mercer._array import Array, is_sparse, one_of, positive, positive_int
+from mercer._array import Array, is_sparse, positive, positive_int
 from mercer._progress import Callback, report
 from mercer.engine import n_rows
 from mercer.exceptions import InputError
-from mercer.linalg import nystrom
+from mercer.kernels._parameters import checked
 from mercer.preimages.compression._refinement import refine_points
 from mercer.preimages.compression._target import DEPENDENT, Target
 
 _LEAST_POOL = 16
 _FREE = 1e-11  # of k(x, x): candidates that depend on the points so far are not taken
 _COMPLETE = 1e-15  # of |psi|^2: what is left is rounding
-_RULES = ("pivoted", "leverage", "kmeans", "uniform")
 _AFRESH = 16  # eliminations between two factorisations
 _NOISE = 1e-28  # of |psi|^2: a gain that is rounding
 _EPS = float(np.finfo(np.float64).eps)
@@ -54,11 +53,11 @@ class Compressor(ABC):
     --------
     >>> import numpy as np
     >>> import mercer as mc
-    >>> from mercer.preimages import Greedy, Landmarks, Pruning
+    >>> from mercer.preimages import Greedy, Pruning
     >>> X = np.random.default_rng(0).normal(size=(100, 2))
     >>> psi = mc.mean_embedding(mc.Gaussian(1.0), X)
-    >>> errors = [mc.compress(psi, 8, method=m()).error for m in (Greedy, Pruning, Landmarks)]
-    >>> bool(errors[0] < errors[1] < errors[2])
+    >>> errors = [mc.compress(psi, 8, method=m()).error for m in (Greedy, Pruning)]
+    >>> bool(errors[0] < errors[1])
     True
     """
 
@@ -68,12 +67,13 @@ class Compressor(ABC):
 
 
 @dataclass(frozen=True)
+@checked(max_iter=positive_int)
 class Greedy(Compressor):
-    """Pre-images of what is left: points are added one by one, and moved to where they serve best.
+    """Pre-images of the residual: points are added one by one, and moved to lower the error.
 
-    With r = psi - P psi what the points so far leave, the next one starts at the point x of psi
-    that lowers the error most, argmax_x sum_l r_l(x)^2 / |k(x, .) - P k(x, .)|^2, and climbs from
-    there. Then all points climb together: |P_z psi|^2 is maximised over all points z at once,
+    With the residual r = psi - P psi of the points so far, the next one starts at the point x of
+    psi that lowers the error most, argmax_x sum_l r_l(x)^2 / |k(x, .) - P k(x, .)|^2, and climbs
+    from there. Then all points climb together: |P_z psi|^2 is maximised over all points z at once,
     coefficients eliminated (variable projection), by L-BFGS. The error never grows with the number
     of points. Needs derivatives and vectors.
 
@@ -101,14 +101,11 @@ class Greedy(Compressor):
 
     max_iter: int = 20
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "max_iter", positive_int(self.max_iter, "max_iter"))
-
     def choose(self, task: Task) -> ChosenPoints:
         target = task.target
         engine.require_derivatives(target.program)
         if not target.kernel.domain.is_vector:
-            raise InputError("Greedy needs points that are vectors; use Pruning() or Landmarks()")
+            raise InputError("Greedy needs points that are vectors; use Pruning()")
         X = target.points[target.candidates(task.n_points, task.rng)]
         X = np.asarray(X.toarray() if is_sparse(X) else X)
         values = target.values(X)
@@ -132,6 +129,7 @@ class Greedy(Compressor):
 
 
 @dataclass(frozen=True)
+@checked(pool=positive)
 class Pruning(Compressor):
     """Points of the element itself, chosen forwards and then pruned backwards.
 
@@ -165,7 +163,6 @@ class Pruning(Compressor):
     pool: float = 2.0
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "pool", positive(self.pool, "pool"))
         if self.pool < 1.0:
             raise InputError(f"pool must be >= 1, got {self.pool!r}")
 
@@ -179,40 +176,6 @@ class Pruning(Compressor):
         fits = [(r, target.fit(target.points[r])) for r in (rows[: task.n_points], pruned)]
         best = max(fits, key=lambda pair: pair[1].explained.sum())[0]
         return ChosenPoints(target.points[np.sort(best)], True)
-
-
-@dataclass(frozen=True)
-class Landmarks(Compressor):
-    """Points that represent all points of the element; cheaper than `Pruning`, as psi is not used.
-
-    Parameters
-    ----------
-    rule : {"pivoted", "leverage", "kmeans", "uniform"}
-        As in `linalg.nystrom`: pivots of a Cholesky factorisation, points drawn by leverage scores,
-        centres of k-means (dense vectors only), points drawn uniformly.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> import mercer as mc
-    >>> X = np.random.default_rng(0).normal(size=(300, 2))
-    >>> psi = mc.mean_embedding(mc.Gaussian(1.0), X)
-    >>> small = mc.compress(psi, 40, method=mc.preimages.Landmarks("leverage"), random_state=0)
-    >>> bool(small.relative_error < 0.1)
-    True
-    """
-
-    rule: str = "pivoted"
-
-    def __post_init__(self) -> None:
-        one_of(self.rule, _RULES, "rule")
-
-    def choose(self, task: Task) -> ChosenPoints:
-        how: Any = {"rule": self.rule, "random_state": task.rng}
-        low = nystrom(task.target.kernel, task.target.points, task.n_points, **how)
-        if low.index is None:
-            return ChosenPoints(low.landmarks, False)
-        return ChosenPoints(task.target.points[np.sort(low.index)], True)
 
 
 def _gains(target: Target, X: Array, values: Array, own: Array, Z: Array) -> Array:

@@ -135,7 +135,7 @@ class Target:
         theirs = _combined_gradients(self.compact, Z, B, f.gradient)
         gradient = 2.0 * (theirs - _combined_gradients(mine, Z, B))
         weight = np.einsum("jl,jl->j", B, B)
-        if not all(isinstance(v, engine.Distance) for v in self.program.variables):
+        if not self.program.is_translation_invariant:
             # the ridge is scaled by k(z, z), which moves with z
             own = engine.fields(self.program.diagonal, Z[:1], Z, Dense(np.ones((1, 1))), order=1)
             gradient -= _ridge(len(Z)) * weight[:, None] * np.asarray(own.gradient)[:, 0]

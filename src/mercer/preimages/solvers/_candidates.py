@@ -23,9 +23,9 @@ class Candidates(Solver):
     """For each element the candidate c with the smallest k(c, c) / 2 - psi(c).
 
     That is the candidate whose feature is nearest to psi (Honeine 2024, see `preimage`, equation
-    4). Nothing is asked of the kernel but its values: strings, sets, graphs and rows of a
-    precomputed matrix have pre-images this way. Every candidate is looked at, in blocks. Among
-    equals the first is taken.
+    4). Only values of the kernel are needed, so strings, sets, graphs and rows of a precomputed
+    matrix have pre-images too. All candidates are compared, in blocks. Among equally good ones the
+    first is taken.
 
     Under a constraint the candidates are moved to the nearest points that meet it, before they are
     compared.

@@ -7,12 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from mercer import engine
 from mercer._array import Array, is_sparse, non_negative, positive
 from mercer._threads import single_threaded_blas
-from mercer.engine import n_rows
 from mercer.exceptions import InputError
 from mercer.kernels import Kernel
+from mercer.kernels._parameters import checked
 from mercer.linalg._dense import all_pairs
 from mercer.preimages._problem import Problem
 from mercer.preimages._solver import Solver, SolverResult
@@ -23,6 +22,7 @@ _NEGATIVE = 1e-8  # an eigenvalue below minus this share of the largest is not r
 
 
 @dataclass(frozen=True)
+@checked(penalty=non_negative, tol=positive)
 class ClosedForm(Solver):
     """x = X^+ (P - penalty K^+) g: the pre-image by a linear map of the coefficients.
 
@@ -68,10 +68,6 @@ class ClosedForm(Solver):
     positive_part: bool = False
     tol: float = 1e-12
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "penalty", non_negative(self.penalty, "penalty"))
-        object.__setattr__(self, "tol", positive(self.tol, "tol"))
-
     def solve(self, problem: Problem, start: Any) -> SolverResult:
         """x_j = M g_j for every element, by one product."""
         M = self.weights(problem.psi)
@@ -83,8 +79,12 @@ class ClosedForm(Solver):
         X = dense_points(psi, "ClosedForm")
         if self.penalty == 0.0:
             return X
+        name = "ClosedForm with a penalty"
+        check_few(len(X), name, "use penalty=0.0, which needs none, or FixedPoint()")
         with single_threaded_blas():  # factorisations with threads stall on a busy machine
-            return self._regularised(X, *_range(psi.kernel, X, self.tol))
+            values, vectors = gram_eigenpairs(psi.kernel, X, name)
+            keep = values > self.tol * values[-1]
+            return self._regularised(X, values[keep], vectors[:, keep])
 
     def _regularised(self, X: Array, d: Array, V: Array) -> Array:
         """The weights with a penalty, K = V diag(d) V'."""
@@ -112,21 +112,21 @@ def dense_points(psi: Element, name: str) -> Array:
     return np.asarray(X, dtype=np.float64)
 
 
-def _range(kernel: Kernel, X: Array, tol: float) -> tuple[Array, Array]:
-    """Eigenvalues of the Gram matrix that are not zero, and their vectors."""
-    n = n_rows(X)
+def gram_eigenpairs(kernel: Kernel, X: Array, name: str) -> tuple[Array, Array]:
+    """Eigenvalues, increasing, and eigenvectors of a positive definite Gram matrix."""
+    values, vectors = all_pairs(np.asarray(kernel(X), dtype=np.float64))
+    if values[0] < -_NEGATIVE * max(float(values[-1]), 0.0):
+        raise InputError(
+            f"{name} needs a positive definite kernel, but the Gram matrix of {kernel!r} has the "
+            f"eigenvalue {values[0]:.3g}"
+        )
+    return values, vectors
+
+
+def check_few(n: int, name: str, cure: str) -> None:
+    """Raise unless the Gram matrix of n points can be factorised."""
     if n > _MANY:
         raise InputError(
-            f"a penalty needs the eigenvalues of the {n} x {n} Gram matrix, at most {_MANY} "
-            "points; use penalty=0.0, which needs none, or FixedPoint()"
+            f"{name} needs the eigenvalues of the {n} x {n} Gram matrix, at most {_MANY} points; "
+            f"{cure}"
         )
-    K = np.asarray(engine.gram(kernel.program, X, X), dtype=np.float64)
-    values, vectors = all_pairs(K)
-    top = float(values[-1])
-    if values[0] < -_NEGATIVE * max(top, 0.0):
-        raise InputError(
-            f"ClosedForm with a penalty needs a positive definite kernel, but the Gram matrix has "
-            f"the eigenvalue {values[0]:.3g}; use penalty=0.0"
-        )
-    keep = values > tol * top
-    return values[keep], vectors[:, keep]

@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from mercer import engine
 from mercer._array import Array, positive, positive_int
-from mercer._threads import map_threads, single_threaded_blas
-from mercer.engine import Expr, apply_all, pieces
+from mercer._threads import map_threads
+from mercer.engine import Expr, apply_all, pieces, profile_at
 from mercer.exceptions import InputError
 from mercer.kernels import Definiteness, Kernel
+from mercer.kernels._parameters import checked
 from mercer.preimages._problem import Problem
 from mercer.preimages._solver import Solver, SolverResult
 from mercer.preimages.solvers._closed_form import dense_points
@@ -23,15 +23,16 @@ _EPS = float(np.finfo(np.float64).eps)
 
 
 @dataclass(frozen=True)
+@checked(tol=positive)
 class Distances(Solver):
     """The point whose distances to the points of psi are those of psi in feature space.
 
     For a radial kernel k(x, y) = p(|x - y|^2), the feature of x is as far from the features of the
-    points as psi is exactly if
+    points as psi is if and only if
 
         p(|x - x_i|^2) = psi(x_i) + (p(0) - |psi|^2) / 2   for every i.
 
-    The squared distances d_i^2 that solve this are read off the profile, and x from them by
+    The squared distances d_i^2 that solve this come from inverting the profile, and x from them by
     classical multidimensional scaling: with the mean m of the points, the decomposition W S V' of
     the centred points (as rows) and d0_i = |x_i - m|,
 
@@ -76,7 +77,6 @@ class Distances(Solver):
     def __post_init__(self) -> None:
         if self.neighbors is not None:
             object.__setattr__(self, "neighbors", positive_int(self.neighbors, "neighbors"))
-        object.__setattr__(self, "tol", positive(self.tol, "tol"))
 
     def solve(self, problem: Problem, start: Any) -> SolverResult:
         psi = problem.psi
@@ -89,36 +89,7 @@ class Distances(Solver):
                 "Distances needs elements with a norm: the kernel is not positive definite here"
             )
         offset = 0.5 * (profile.top - norm**2)  # what is added to psi(x_i)
-        if self.neighbors is None or self.neighbors >= len(X):
-            x = self._from_all(psi, profile, offset, seen)
-        else:
-            x = self._from_nearest(psi, profile, offset, seen, self.neighbors)
-        x = x if back is None else x @ back
-        return SolverResult.computed(problem.constraint.project(x, np.arange(problem.batch)))
-
-    def _from_all(self, psi: Element, profile: InverseProfile, offset: Array, seen: Array) -> Array:
-        """x = m + G'(d0^2 - d^2) with one decomposition for all, summed over blocks of points."""
-        mean = seen.mean(axis=0)
-        gap = seen - mean
-        with single_threaded_blas():  # factorisations with threads stall on a busy machine
-            left, s, right = np.linalg.svd(gap, full_matrices=False)
-        keep = s > self.tol * s.max(initial=0.0)
-        G = 0.5 * (left[:, keep] / s[keep]) @ right[keep]
-        own, b = np.sum(gap**2, axis=1), len(psi)
-        far, (moved, lost) = np.zeros(b), np.zeros((2, b, G.shape[1]))
-        for rows in pieces(len(seen), _rows_for(b)):
-            u = profile(psi.fields(psi.points[rows]).value + offset)
-            unknown = np.isnan(u)
-            known = np.where(unknown, 0.0, u)
-            far = np.maximum(far, known.max(axis=0))
-            moved += (own[rows, None] - known).T @ G[rows]
-            lost += unknown.T @ G[rows]
-        return np.asarray(mean + moved - far[:, None] * lost)
-
-    def _from_nearest(
-        self, psi: Element, profile: InverseProfile, offset: Array, seen: Array, count: int
-    ) -> Array:
-        """Scaling on the nearest points of each element."""
+        count = min(self.neighbors or len(X), len(X))
         value, index = _nearest(psi, count)
         u = profile(value + offset[:, None])
         far = np.max(np.where(np.isnan(u), 0.0, u), axis=1, keepdims=True)
@@ -128,7 +99,9 @@ class Distances(Solver):
             return _scaled(seen[index[part]], u[part], self.tol)
 
         parts = pieces(len(psi), max(1, min(256, _VALUES // (count * seen.shape[1]))))
-        return np.concatenate(map_threads(scaled, list(parts)))
+        x = np.concatenate(map_threads(scaled, list(parts)))
+        x = x if back is None else x @ back
+        return SolverResult.computed(problem.constraint.project(x, np.arange(problem.batch)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -157,8 +130,7 @@ class InverseProfile:
             )
         profile = kernel.program.profile
         grid = np.concatenate([[0.0], 2.0 ** np.arange(-300.0, 300.0, 0.125)])
-        with np.errstate(all="ignore"):
-            values = _at(profile, grid)
+        (values,) = profile_at(profile, grid)
         finite = np.isfinite(values)
         last = len(grid) if finite.all() else int(np.argmin(finite))
         grid, values = grid[:last], values[:last]
@@ -184,10 +156,6 @@ class InverseProfile:
         return out
 
 
-def _at(profile: Expr, u: Array) -> Array:
-    return np.broadcast_to(np.asarray(engine.evaluate(profile, [u]).value, dtype=float), u.shape)
-
-
 def _root(profile: Expr, t: Array, a: Array, b: Array, fa: Array, fb: Array) -> Array:
     """Solve p(u) = t between a and b, p(a) >= t >= p(b): false position with Illinois weights.
 
@@ -198,7 +166,7 @@ def _root(profile: Expr, t: Array, a: Array, b: Array, fa: Array, fb: Array) -> 
         with np.errstate(divide="ignore", invalid="ignore"):
             u = a + (b - a) * np.clip(fa / (fa - fb), 0.0, 1.0)
         u = np.where(np.isnan(u) | (step % 4 == 3), 0.5 * (a + b), u)
-        f = _at(profile, u) - t
+        f = profile_at(profile, u)[0] - t
         out[left] = u
         more = (np.abs(f) > 2.0 * _EPS * np.abs(t)) & (b - a > 2.0 * _EPS * b)
         if not more.any():
@@ -213,7 +181,7 @@ def _root(profile: Expr, t: Array, a: Array, b: Array, fa: Array, fb: Array) -> 
 
 def _measured(kernel: Kernel, X: Array) -> tuple[Array, Array | None]:
     """The points as the kernel measures them, Ax, and the matrix back; None where A = I."""
-    maps: Any = getattr(kernel.program.variables[0], "maps", ())
+    maps = kernel.program.maps
     if not maps:
         return X, None
     seen, unit = apply_all(maps, X), apply_all(maps, np.eye(X.shape[1]))
@@ -226,15 +194,11 @@ def _measured(kernel: Kernel, X: Array) -> tuple[Array, Array | None]:
     return seen, (right.T / s) @ left.T
 
 
-def _rows_for(batch: int) -> int:
-    return max(16, _VALUES // batch)
-
-
 def _nearest(psi: Element, count: int) -> tuple[Array, Array]:
     """The `count` largest values psi(x_i) per element, and where: shapes (b, count)."""
     b = len(psi)
     best, where = np.empty((b, 0)), np.empty((b, 0), dtype=np.intp)
-    for rows in pieces(len(psi.points), _rows_for(b)):
+    for rows in pieces(len(psi.points), max(16, _VALUES // b)):
         value = np.asarray(psi.fields(psi.points[rows]).value, dtype=float).T
         index = np.broadcast_to(np.arange(rows.start, rows.stop), value.shape)
         best = np.concatenate([best, value], axis=1)

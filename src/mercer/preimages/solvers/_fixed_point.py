@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from mercer._array import Array
-from mercer.engine import Dense, Program, evaluate
+from mercer.engine import Dense, Expr, profile_at
 from mercer.exceptions import DerivativeError, InputError
-from mercer.preimages._descent import IterativeSolver, steepest
+from mercer.preimages._driver import State, row_norms
 from mercer.preimages._problem import Problem
-from mercer.preimages._state import State, row_norms
+from mercer.preimages._solver import IterativeSolver, steepest
 from mercer.rigor import upward_curvature
 from mercer.space import Element
 
@@ -101,7 +101,7 @@ class MM(IterativeSolver):
             raise InputError(
                 "MM needs a smooth kernel of one squared distance or inner product; use FixedPoint"
             )
-        if getattr(problem.program.variables[0], "maps", ()):
+        if problem.program.maps:
             raise InputError("MM needs a kernel without maps of its points; use FixedPoint")
         if kind == "radial" and not problem.kernel.flags.convex_profile:
             raise InputError("MM needs a convex profile, and this one is not known to be convex")
@@ -122,30 +122,24 @@ class MM(IterativeSolver):
 
 def _dot_step(problem: Problem, state: State) -> Array:
     """b = f'(|x|^2) x - gradient, then the length that solves s f'(s^2) = |b|."""
-    x = state.points
-    b = _slope(problem.program, np.sum(x**2, axis=1))[:, None] * x - state.gradient
+    x, profile = state.points, problem.program.profile
+    b = profile_at(profile, np.sum(x**2, axis=1), 1)[1][:, None] * x - state.gradient
     norm = row_norms(b)
     unit = np.nan_to_num(b / norm[:, None])
-    return np.asarray(unit * _solve_length(problem.program, norm)[:, None] - x)
+    return np.asarray(unit * _solve_length(profile, norm)[:, None] - x)
 
 
-def _slope(program: Program, t: Array) -> Array:
-    """f'(t)."""
-    first: Any = evaluate(program.profile, [t], 1).first[0]
-    return np.broadcast_to(np.asarray(first, dtype=float), t.shape)
-
-
-def _solve_length(program: Program, c: Array) -> Array:
+def _solve_length(profile: Expr, c: Array) -> Array:
     """s >= 0 with s f'(s^2) = c, for f convex and increasing: the left side increases with s."""
     low, high = np.zeros_like(c), np.ones_like(c)
     for _ in range(1100):  # doubling: beyond this s^2 overflows
-        short = high * _slope(program, high**2) < c
+        short = high * profile_at(profile, high**2, 1)[1] < c
         if not short.any():
             break
         high = np.where(short, 2.0 * high, high)
     for _ in range(200):  # bisection down to neighbouring numbers
         middle = 0.5 * (low + high)
-        short = middle * _slope(program, middle**2) < c
+        short = middle * profile_at(profile, middle**2, 1)[1] < c
         low, high = np.where(short, middle, low), np.where(short, high, middle)
         if (high - low <= np.spacing(high)).all():
             break

@@ -12,6 +12,7 @@ from mercer._status import Status
 from mercer.engine import Distance, Dot, Norm, as_float64, n_columns
 from mercer.exceptions import InputError
 from mercer.kernels import Definiteness
+from mercer.kernels._parameters import checked
 from mercer.preimages._constraint import Box, as_constraint
 from mercer.preimages._objective import Collinear, Nearest
 from mercer.preimages._problem import Problem
@@ -23,6 +24,7 @@ _MAX_AXES = 3
 
 
 @dataclass(frozen=True)
+@checked(gap=positive, max_boxes=positive_int)
 class Global(Solver):
     """Find a global optimum and prove it, in at most three free coordinates.
 
@@ -74,10 +76,6 @@ class Global(Solver):
 
     gap: float = 1e-6
     max_boxes: int = 500_000
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "gap", positive(self.gap, "gap"))
-        object.__setattr__(self, "max_boxes", positive_int(self.max_boxes, "max_boxes"))
 
     def solve(self, problem: Problem, start: Any = None) -> SolverResult:
         """Each element on its own; starts are not needed, and are offered as candidates."""
@@ -150,7 +148,7 @@ def minima(
 def _region(problem: Problem, j: int) -> tuple[Array, Array]:
     """The box an element is searched in, a single value along coordinates that are held."""
     if not isinstance(problem.objective, Nearest) and not (
-        isinstance(problem.objective, Collinear) and _is_radial(problem.program)
+        isinstance(problem.objective, Collinear) and problem.program.is_translation_invariant
     ):
         raise InputError(
             "Global solves Nearest() problems, and Collinear() ones of radial kernels; "
@@ -167,10 +165,6 @@ def _region(problem: Problem, j: int) -> tuple[Array, Array]:
         row = held[j]
         low, high = np.where(np.isnan(row), low, row), np.where(np.isnan(row), high, row)
     return np.array(low, dtype=float), np.array(high, dtype=float)
-
-
-def _is_radial(program: Any) -> bool:
-    return all(isinstance(v, Distance) for v in program.variables)
 
 
 def _objective(problem: Problem, j: int, low: Array, high: Array) -> BoxObjective:
@@ -194,7 +188,7 @@ def _objective(problem: Problem, j: int, low: Array, high: Array) -> BoxObjectiv
             "with `fixed`, or use another solver"
         )
     groups = [replace(terms, axes=axes)]
-    if not _is_radial(program):
+    if not program.is_translation_invariant:
         half = np.array([0.5])
         groups.append(Terms(program.diagonal, np.zeros((1, problem.dim)), -half, half, axes))
     return BoxObjective(tuple(groups), np.sqrt(seen[list(axes)]))

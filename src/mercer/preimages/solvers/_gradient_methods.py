@@ -7,11 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from mercer._array import Array, positive_int
+from mercer._array import Array, positive, positive_int
 from mercer.exceptions import DerivativeError, InputError
-from mercer.preimages._descent import IterativeSolver, steepest
+from mercer.kernels._parameters import checked
+from mercer.linalg._dense import saddle_free_steps
+from mercer.preimages._driver import State, row_norms, row_products
 from mercer.preimages._problem import Problem
-from mercer.preimages._state import State, row_norms, row_products
+from mercer.preimages._solver import IterativeSolver, steepest
 from mercer.rigor import lipschitz
 
 _FAR = 40.0  # logarithm: pairs from places whose values differ by more are of no use
@@ -20,17 +22,11 @@ _FLAT = 1e-10  # of the largest eigenvalue: smaller ones are not divided by
 
 @dataclass(frozen=True)
 class GradientDescent(IterativeSolver):
-    """x <- x - t gradient, with t = 1/L or by a line search.
+    """x <- x - gradient / L, with L the Lipschitz constant of the gradient (`lipschitz`).
 
-    With L the Lipschitz constant of the gradient (`lipschitz`), 1/L descends without a look at the
-    objective. The line search starts from twice the step that worked last. Honeine (2024, see
-    `preimage`), section 3.2.
-
-    Parameters
-    ----------
-    tol, max_iter
-        As for `FixedPoint`.
-    line_search : bool
+    Such a step never raises the objective, so it is not checked. It is slow, and meant for teaching
+    and comparison. Needs a smooth radial kernel. Honeine (2024, see `preimage`), section 3.2. `tol`
+    and `max_iter` are as for `FixedPoint`.
 
     Examples
     --------
@@ -40,45 +36,20 @@ class GradientDescent(IterativeSolver):
     array([[0.5]])
     """
 
-    line_search: bool = True
-
-    @property
-    def guarded(self) -> bool:  # type: ignore[override]
-        return self.line_search
+    guarded = False
 
     def memory(self, problem: Problem, rows: int) -> Any:
-        """The step length of each row."""
+        """The step length of each element."""
         L = np.atleast_1d(np.asarray(lipschitz(problem.psi), dtype=float))
-        known = np.isfinite(L) & (L > 0)
-        if not self.line_search and not known.all():
+        if not np.isfinite(L).all():
             raise InputError(
-                "the gradient of this element has no known finite Lipschitz constant; use "
-                "GradientDescent(line_search=True)"
+                "the gradient of this element has no known finite Lipschitz constant; use LBFGS()"
             )
-        step = np.where(known, 1.0 / np.where(known, L, 1.0), 1.0)
-        return np.tile(step, rows // problem.batch)
+        return 1.0 / np.where(L > 0, L, np.inf)
 
     def direction(self, problem: Problem, state: State, owners: Array, memory: Any) -> Array:
-        """-t gradient, in true units."""
-        scale = memory * np.exp(state.shift)
-        if self.line_search:
-            # in the tails true gradients are nothing: keep the step of the fixed point instead
-            scale = np.where(np.abs(state.shift) > 1.0, memory, scale)
-        return np.asarray(-state.gradient * scale[:, None])
-
-    def learn(self, memory: Any, rows: Array, old: State, new: State) -> None:
-        """Twice what worked, half where nothing did."""
-        if not self.line_search:
-            return
-        length = row_norms(new.points - old.points)
-        norm = row_norms(old.gradient)
-        used = length / norm
-        fine = rows & np.isfinite(used) & (used > 0)
-        memory[fine] = 2.0 * used[fine]
-        memory[~rows] *= 0.5
-
-    def keep(self, memory: Any, rows: Array) -> Any:
-        return memory[rows]
+        """-gradient / L, in true units."""
+        return np.asarray(-state.gradient * (memory[owners] * np.exp(state.shift))[:, None])
 
 
 @dataclass(frozen=True)
@@ -109,19 +80,17 @@ class Newton(IterativeSolver):
         if problem.constraint.region is not None:
             return steepest(problem, state)
         H = np.where(np.isfinite(state.hessian), state.hessian, 0.0)
-        values, vectors = np.linalg.eigh(H)
-        top = np.abs(values).max(axis=1, keepdims=True)
-        floor = np.maximum(_FLAT * top, np.finfo(float).tiny)
-        along = np.einsum("mij,mi->mj", vectors, state.gradient) / np.maximum(np.abs(values), floor)
-        step = -np.einsum("mij,mj->mi", vectors, along)
+        step, values = saddle_free_steps(state.gradient, H, _FLAT)
         step = problem.shortened(step, state.points, 1.5 * problem.length)
-        bent = (values[:, 0] <= floor[:, 0]) | ~np.isfinite(step).all(axis=1)
+        bent = values[:, 0] <= _FLAT * np.abs(values).max(axis=1)
+        bent |= ~np.isfinite(step).all(axis=1)
         if state.stiffness is not None and bent.any():
             step[bent] = steepest(problem, state[bent])
         return np.asarray(step)
 
 
 @dataclass(frozen=True)
+@checked(tol=positive, max_iter=positive_int, pairs=positive_int)
 class LBFGS(IterativeSolver):
     """Limited-memory BFGS with the fixed-point step as its first guess of the inverse Hessian.
 
@@ -145,10 +114,6 @@ class LBFGS(IterativeSolver):
     """
 
     pairs: int = 8
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        object.__setattr__(self, "pairs", positive_int(self.pairs, "pairs"))
 
     def memory(self, problem: Problem, rows: int) -> Any:
         return []

@@ -20,16 +20,14 @@ from mercer._threads import map_threads, single_threaded_blas
 from mercer.engine import Dense, n_rows, pieces
 from mercer.exceptions import InputError
 from mercer.kernels import Gaussian, Kernel, median_scale
-from mercer.linalg._dense import all_pairs
 from mercer.preimages._problem import Problem
 from mercer.preimages._solver import Solver, SolverResult
+from mercer.preimages.solvers._closed_form import check_few, gram_eigenpairs
 from mercer.space import Element, Subspace, feature
 from mercer.space._points import equal_points
 
 _BLOCK = 4096  # rows whose coordinates are held at once
-_MANY = 10_000  # training points whose Gram matrix is still factorised: 800 MB, minutes
 _GRID = 10.0 ** np.arange(2.0, -12.5, -0.5)  # penalties that are tried, as shares of the largest
-_NEGATIVE = 1e-8  # an eigenvalue below minus this share of the largest is not rounding
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,8 +122,9 @@ class LearnedMap:
         Added to the diagonal of L (so it belongs to a sum of squares, not to a mean). None takes
         the one with the smallest leave-one-out error on a logarithmic grid: with
         G = (L + penalty I)^-1 and g = G1, the error at a point left out is
-        w_i / (G_ii - g_i^2 / 1'G1). Noise of the training data that coordinates can tell comes
-        back; a larger penalty, fewer coordinates or clean training points remove it.
+        w_i / (G_ii - g_i^2 / 1'G1). Noise in the training data that
+        the coordinates reflect comes back in the pre-images; a larger penalty, fewer coordinates or
+        clean training points remove it.
 
     References
     ----------
@@ -153,13 +152,12 @@ class LearnedMap:
         if self.penalty is not None:
             object.__setattr__(self, "penalty", positive(self.penalty, "penalty"))
 
-    def fit(self, plane: Subspace | Element, points: Any = None) -> FittedMap:
+    def fit(self, plane: Subspace, points: Any = None) -> FittedMap:
         """Learn the map from a subspace back to the data, at most 10,000 points.
 
-        By default these are the distinct points on which the subspace is written. A batch of
-        elements stands for the subspace through their mean that they span.
+        By default these are the distinct points on which the subspace is written.
         """
-        plane = _as_plane(plane)
+        instance(plane, Subspace, "plane")
         X = _training_points(plane, points)
         C = np.asarray(plane.coordinates(feature(plane.origin.kernel, X)), dtype=np.float64)
         kernel = self.kernel
@@ -225,17 +223,6 @@ def _solved(plane: Subspace, predict: Any, dim: int, problem: Problem) -> Solver
     return SolverResult.computed(problem.constraint.project(x, np.arange(problem.batch)))
 
 
-def _as_plane(plane: Subspace | Element) -> Subspace:
-    if isinstance(plane, Subspace):
-        return plane
-    if not isinstance(plane, Element) or plane.batch is None:
-        raise InputError(
-            f"plane must be a Subspace or a batch of elements, got {type(plane).__name__}"
-        )
-    mean = plane.combine(np.full(plane.batch, 1.0 / plane.batch))
-    return Subspace.span(mean, plane)
-
-
 def _training_points(plane: Subspace, points: Any) -> Array:
     """The training data in float64, checked."""
     kernel = plane.origin.kernel
@@ -247,11 +234,7 @@ def _training_points(plane: Subspace, points: Any) -> Array:
         raise InputError("a learned map needs dense points; use X.toarray()")
     X = np.asarray(X, dtype=np.float64)
     X = X if given else np.unique(X, axis=0)
-    if len(X) > _MANY:
-        raise InputError(
-            f"a learned map needs the eigenvalues of an n x n matrix, at most {_MANY} training "
-            f"points, got {len(X)}; pass a sample of them as `points`"
-        )
+    check_few(len(X), "a learned map", "pass a sample of them as `points`")
     return X
 
 
@@ -259,10 +242,7 @@ class _Ridge:
     """Ridge regression with an intercept, for every penalty from one eigendecomposition."""
 
     def __init__(self, kernel: Kernel, C: Array, Y: Array) -> None:
-        L = np.asarray(kernel(C), dtype=np.float64)
-        values, V = all_pairs(L)
-        if values[0] < -_NEGATIVE * max(float(values[-1]), 0.0):
-            raise InputError(f"regression needs a positive definite kernel; {kernel!r} is not")
+        values, V = gram_eigenpairs(kernel, C, "a learned map")
         self.values = np.maximum(values, 0.0)  # increasing
         self.vectors, self.targets, self.ones = V, V.T @ Y, V.sum(axis=0)
 
