@@ -121,3 +121,56 @@ def test_sparse_points_in_all_diagnostics():
         preimages.preimage_hessian,
     ):
         assert_allclose(function(psi, scipy.sparse.csr_array(X)), function(psi, X))
+
+
+@pytest.mark.parametrize("scales", [[30.0, 1.0], [1.0, 1.0]])
+@pytest.mark.parametrize("solver", [mc.Newton(), mc.LBFGS(), mc.GradientDescent()], ids=repr)
+def test_a_search_does_not_return_to_the_same_cusp_for_ever(solver, scales):
+    Z = np.random.default_rng(0).normal(size=(30, 2))
+    psi = mc.Element(mc.Laplace(30.0).transform(mc.Scales(scales)), Z, np.ones(30))
+    found = mc.preimage(psi, solver, random_state=0)
+    assert found.status[0].ok
+    assert found.n_evaluations[0] < 2000  # it was 29,000
+
+
+def test_sparse_points_that_are_summed_again_by_differences():
+    import scipy.sparse
+
+    k = mc.Laplace(1.0).transform(mc.Scales([1e75, 0.5, 0.01]))
+    dense, sparse = (mc.Element(k, Z, np.ones(8)) for Z in (X, scipy.sparse.csr_array(X)))
+    for Y in (X, scipy.sparse.csr_array(X)):
+        assert_allclose(sparse.gradient(Y), dense.gradient(X), rtol=1e-9, atol=1e-12)
+
+
+def test_directions_of_features_that_overflow():
+    large = mc.Exponential(0.01)
+    assert np.isfinite(kernels.Normalised(large)(10.0 * X)).all()  # computed in logarithms
+    with pytest.raises(mc.exceptions.DomainError, match=r"k\(x, x\) = inf \(row \d\); scale the"):
+        kernels.Normalised(large * kernels.Taylor((1.0, 1.0, 0.5)))(10.0 * X)
+
+
+def test_objectives_that_overflow_have_no_minimum():
+    psi = mc.feature(mc.Exponential(0.01), 10.0 * X[:, :2])
+    with pytest.raises(mc.InputError, match="the objective overflows at the points of psi"):
+        preimages.global_minimum(psi, 0.01, 10)
+
+
+def test_products_with_a_matrix_that_overflows():
+    S = mc.linalg.GramOperator(mc.Exponential(0.01), 10.0 * X, centred=True)
+    assert np.isnan(S @ np.ones(8)).any()
+
+
+@pytest.mark.filterwarnings("ignore::mercer.MercerWarning")
+@pytest.mark.parametrize("model", [mc.KernelDenoiser, mc.KernelNovelty, mc.KernelPCA])
+def test_columns_are_scaled_with_weights_in_any_unit(model):
+    one, other = (
+        model(scale_columns="std", random_state=0).fit(X, sample_weight=np.full(8, weight))
+        for weight in (1.0, 1e160)
+    )
+    assert_allclose(one.scaler_.scale_, other.scaler_.scale_)
+
+
+@pytest.mark.filterwarnings("ignore::mercer.MercerWarning")
+def test_the_score_of_rows_at_the_end_of_all_numbers():
+    model = mc.KernelDenoiser(3, noise=0.1).fit(X)
+    assert model.score(1e300 * X) == -np.inf

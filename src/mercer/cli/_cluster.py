@@ -94,7 +94,8 @@ def cluster(
     if data is not train:
         labels = run.map_rows(model.predict, scaler.transform(data.values), "labelling")
     data.write_columns({"cluster": labels}, run.output)
-    centres = scaler.inverse_transform(np.asarray(model.cluster_centers_, dtype=np.float64))
+    centres = np.asarray(model.cluster_centers_, dtype=np.float64)
+    centres = scaler.inverse_transform(centres) if len(centres) else centres
     if drawing is not None:
         density = lambda X: model.density_(scaler.transform(X))  # noqa: E731
         found = SimpleNamespace(cluster_centers_=centres, labels_=labels)
@@ -115,6 +116,8 @@ def cluster(
 def _check_plot(run: Run, plot: Output) -> None:
     if find_spec("matplotlib") is None:
         raise UsageError("plots need matplotlib: pip install 'mercer[plot]'")
+    if plot.is_pipe:
+        raise UsageError("--plot needs a file, not standard output")
     plot.check_file(_PLOTS, "plots")
     plot.check([one.path for one in run.inputs])
     if plot.path.resolve() == run.output.path.resolve():

@@ -105,7 +105,8 @@ def fit_column_scaler(
             'is in the units of the data. Use scale_columns="none", or put a StandardScaler before '
             "the estimator in a pipeline"
         )
-    return StandardScaler(with_mean=not is_sparse(X)).fit(X, sample_weight=sample_weight)
+    shares = None if sample_weight is None else sample_weight / np.max(sample_weight)
+    return StandardScaler(with_mean=not is_sparse(X)).fit(X, sample_weight=shares)
 
 
 def _same_unit(X: Any, sample_weight: Any) -> bool:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from mercer._array import namespace
-from mercer.engine import Dot, Expr, Norm, Program, Unary, Var, cut, diagonal
+from mercer.engine import Dot, Expr, Norm, Program, Unary, Var, cut, diagonal, gram
 from mercer.exceptions import DomainError, InputError
 from mercer.kernels._domain import Domain, Vectors
 from mercer.kernels._dot_product import Linear
@@ -34,6 +34,14 @@ class _NonZero(Domain):
                 f"{name} has a point with k(x, x) = {float(length[row])!r} (row {row}), whose "
                 "feature has no direction; drop such points or add a constant to the kernel"
             )
+        if (huge := np.flatnonzero(length == np.inf)).size:  # some are computed in logarithms
+            row = int(huge[0])
+            with np.errstate(all="ignore"):
+                itself = gram(self.kernel.program.normalised(), X[row : row + 1], X[row : row + 1])
+            if np.isnan(itself).any():
+                raise DomainError(
+                    f"{name} has a point with k(x, x) = inf (row {row}); scale the points down"
+                )
         return X
 
     @property

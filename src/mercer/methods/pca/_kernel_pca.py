@@ -303,7 +303,9 @@ def fit_inverse(inverse: Any, plane: Subspace, X: Any, weights: Array | None = N
 
 def reconstruct(plane: Subspace, solver: Solver, coordinates: Array, start: Any = None) -> Any:
     """Return the data points of coordinates; iterative solvers begin at `start`."""
-    if isinstance(solver, LinearInverse | FittedMap):
+    if isinstance(solver, LinearInverse):
+        return solver.points_of(coordinates)
+    if isinstance(solver, FittedMap):
         return solver.predict(coordinates)
     psi = plane.element(coordinates)
     found = preimage(psi, solver, start=start if solver.needs_start else None).points
