@@ -89,6 +89,13 @@ def test_the_default_is_that_of_the_estimator(run, blobs):
     assert model.significant_.message in ran.out
 
 
+def test_columns_that_are_not_to_be_scaled(run, blobs):
+    X, _ = blobs
+    run("cluster", "blobs.npy", "-o", "out.csv", "--no-scale")
+    model = mc.MeanShift(scale_columns="none").fit(X)
+    np.testing.assert_array_equal(labels_of("out.csv"), model.labels_)
+
+
 def test_one_cloud_is_said_to_have_no_clusters(run, tmp_path, rng):
     np.save(tmp_path / "cloud.npy", rng.normal(size=(200, 15)))
     ran = run("cluster", "cloud.npy", "-o", "out.csv")

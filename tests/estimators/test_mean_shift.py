@@ -293,7 +293,8 @@ def test_scaled_columns_do_not_depend_on_units(rng):
             rtol=1e-3,
             atol=1e-3 * units.max(),
         )
-    assert len(mc.MeanShift().fit(X * units).cluster_centers_) != 3
+    assert len(mc.MeanShift(scale_columns="none").fit(X * units).cluster_centers_) != 3
+    assert float(mc.methods.clustering_accuracy(y, mc.MeanShift().fit(X * units).labels_)) == 1.0
 
 
 @pytest.mark.parametrize(
@@ -303,7 +304,7 @@ def test_what_the_user_gives_is_in_the_units_of_the_data(settings, rng):
     X, _ = three_clusters(rng)
     with pytest.raises(mc.InputError, match="units of the data"):
         mc.MeanShift(scale_columns="std", **settings).fit(X)
-    with pytest.raises(mc.InputError, match='must be "none" or "std"'):
+    with pytest.raises(mc.InputError, match='must be "auto", "none" or "std"'):
         mc.MeanShift(scale_columns="yes").fit(X)
 
 

@@ -87,6 +87,7 @@ def cluster(
     model: Any = MeanShift(
         kernel="flat" if flat else run.kernel,
         bandwidth=bandwidth or "auto",
+        scale_columns="none",  # rows are scaled already, or not to be
         bin_seeding=bins,
         min_cluster_size=min_size,
     )

@@ -64,11 +64,12 @@ class MeanShift(ClusterMixin, KernelEstimator):  # type: ignore[misc]
         others see `density_scale`; they are rules for densities and know nothing about clusters.
     seeds : array_like of shape (m, d), optional
         Starts, instead of every row (scikit-learn's name; `start` elsewhere in mercer).
-    scale_columns : {"none", "std"}
+    scale_columns : {"auto", "none", "std"}
         "std" chooses the bandwidth and components in units of the columns' standard deviations:
-        `kernel_` is then a kernel of the scaled columns. "none", the default, takes columns as they
-        are, as is right for columns in the same units, and for a kernel or a bandwidth that you
-        give; "std" beside one is refused.
+        `kernel_` is then a kernel of the scaled columns. "none" takes columns as they are. "auto"
+        is "none" if the columns seem to have the same unit, and "std" otherwise, because clusters
+        should not depend on units. A kernel or a bandwidth that you give is in the units of the
+        data; "std" beside one is refused.
     bin_seeding : bool, default=False
         Start from the centres of the cells of a grid of width h that hold at least `min_bin_freq`
         rows.
@@ -146,7 +147,7 @@ class MeanShift(ClusterMixin, KernelEstimator):  # type: ignore[misc]
     kernel: Any = "auto"
     _: KW_ONLY
     bandwidth: Any = "auto"
-    scale_columns: str = "none"
+    scale_columns: str = "auto"
     seeds: Any = None
     bin_seeding: bool = False
     min_bin_freq: int = 1
