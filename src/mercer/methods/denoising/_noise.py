@@ -223,7 +223,10 @@ def feature_noise(kernel: Kernel, X: Any, noise: float, *, weights: Any = None) 
     points = Points(Z, kernel.domain)
     shifted = kernel.points(Z + noise * rng.standard_normal(Z.shape))
     cross = [kernel(points[i : i + 1], shifted[i : i + 1])[0, 0] for i in range(len(Z))]
-    squared = kernel.diag(points) + kernel.diag(shifted) - 2.0 * np.array(cross)
+    with np.errstate(over="ignore", invalid="ignore"):
+        squared = kernel.diag(points) + kernel.diag(shifted) - 2.0 * np.array(cross)
+    if not np.isfinite(squared).all():
+        raise InputError(f"values of {kernel!r} overflow at these rows; scale them down")
     return float(mass * np.average(squared, weights=share) / Z.shape[1])
 
 
