@@ -45,7 +45,7 @@ class Imputer:
         The rows z_s of the regressions, NaN where missing.
     error : array of shape (d,)
         Root mean squared error on observed entries that were hidden, 5 % at a time, in up to
-        150 rows that were not fitted; at most 300 others were. In standard deviations of the
+        150 rows that were not fitted; at most 250 others were. In standard deviations of the
         column: about 1 where the other columns do not help. Since fewer rows are fitted and more is
         missing, it is a little too large. NaN where no entry could be hidden.
     status : Status
