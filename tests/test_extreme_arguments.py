@@ -186,3 +186,9 @@ def test_noise_in_features_that_overflow():
 def test_distances_are_between_elements(other):
     with pytest.raises(mc.InputError, match=r"an Element is needed, got \w+"):
         mc.mean_embedding(mc.Gaussian(1.0), X).distance(other)
+
+
+def test_an_imputer_whose_kernel_overflows():
+    Z = np.random.default_rng(1).normal(size=(30, 2))
+    with pytest.raises(mc.InputError, match="overflow at these rows; scale them down"):
+        mc.KernelImputer(mc.Exponential(0.01), n_landmarks=2, random_state=0).fit(10.0 * Z)

@@ -51,9 +51,10 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, FloatTransformerMixin, Subspace
         ("rbf"), "laplace", "matern", "polynomial" ("poly"), "sigmoid", "chi2", "linear", "cosine".
     gamma : float, optional
         > 0, for names that have one as in scikit-learn; 1 / d by default ("chi2": 1).
-    scale_columns : {"none", "std"}
-        Whether the automatic kernel sees columns as they are, or divided by their standard
-        deviations. A kernel that is given is in the units of the data.
+    scale_columns : {"none", "std", "auto"}
+        Whether the automatic kernel sees columns as they are (the default, as in other kernel
+        PCAs), or divided by their standard deviations; "auto" as in `KernelNovelty`. A kernel that
+        is given is in the units of the data.
     inverse : Solver, LearnedMap or None
         How `inverse_transform` finds data points. None is `LinearInverse`, a linear regression on
         coordinates; a solver (`FixedPoint()`, `Newton()`, `ClosedForm()`, ...) finds pre-images; a

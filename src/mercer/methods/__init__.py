@@ -12,6 +12,7 @@ from mercer.methods.modes._convergence_bandwidth import ConvergenceBandwidth, co
 from mercer.methods.modes._enclosing_ball import EnclosingBall, enclosing_ball
 from mercer.methods.modes._mean_shift import Modes, mean_shift
 from mercer.methods.modes._scale_space import Plateau, ScaleSpace, scale_space
+from mercer.methods.modes._significance import SignificantModes, significant_modes
 from mercer.methods.pca._filters import Filter, Landweber, Tikhonov, Truncation
 from mercer.methods.pca._kernel_pca import kernel_pca
 from mercer.methods.segmentation._segment import Segments, segment
@@ -19,8 +20,9 @@ from mercer.methods.segmentation._segment import Segments, segment
 __all__ = [
     "Accuracy", "Blurred", "ConvergenceBandwidth", "Denoiser", "Density", "EnclosingBall",
     "Filter", "Imputer", "Landweber", "Modes", "NoiseLevel", "Plateau", "ProvedModes", "ScaleSpace",
-    "Segments", "Tikhonov", "Truncation", "adaptive_density", "all_modes",
+    "Segments", "SignificantModes", "Tikhonov", "Truncation", "adaptive_density", "all_modes",
     "blurring_mean_shift", "clustering_accuracy", "convergence_bandwidth", "density_scale",
     "enclosing_ball", "feature_noise", "fit_denoiser", "fit_imputer", "kernel_density",
     "kernel_pca", "mean_shift", "noise_level", "scale_space", "segment",
+    "significant_modes",
 ]  # fmt: skip

@@ -126,6 +126,7 @@ class Chain:
             coef[seen, k] = _solve(A, self.Z[seen, j] - self.mean[j])
         return coef
 
+    @np.errstate(over="ignore", invalid="ignore")
     def _on_landmarks(self, z: Points, columns: Array, penalties: Array) -> Array:
         """Solve (C^T W C + a K) c = C^T W (y - b) for each column, with C from rows to centres."""
         K = np.asarray(self.kernel(z), dtype=np.float64)
@@ -154,7 +155,9 @@ class Chain:
         v = np.sqrt(self.w[rows])[:, None]
         at = np.ix_(rows, columns)
         Y = v * (self.Z[at] - self.mean[columns])
-        e, V = np.linalg.eigh(v * np.asarray(self.kernel(z), dtype=np.float64) * v.T)
+        K = np.asarray(self.kernel(z), dtype=np.float64)
+        _check_finite(K)
+        e, V = np.linalg.eigh(v * K * v.T)
         e = np.maximum(e, 0.0)
         grid = _PENALTIES * (float(np.mean(np.abs(self.kernel.diag(z)))) or 1.0)
         errors = []
@@ -181,10 +184,16 @@ def _without(Z: Array, columns: Array, rows: Array | None = None) -> Points:
     return Points(Z[:, others] if rows is None else Z[np.ix_(rows, others)], Vectors())
 
 
+def _check_finite(K: Array) -> None:
+    if not np.isfinite(K).all():
+        raise InputError("values of the kernel overflow at these rows; scale them down")
+
+
 def _solve(A: Array, b: Array) -> Array:
     """Solve A x = b, A symmetric and positive semi-definite; centres that are equal share."""
     from scipy.linalg import cho_factor, cho_solve
 
+    _check_finite(A)
     A[np.diag_indices_from(A)] += _JITTER * np.trace(A)
     try:
         factor = cho_factor(A, lower=True, overwrite_a=True, check_finite=False)
