@@ -186,6 +186,9 @@ def _concave_place(kernel: Kernel) -> str:
 def _wrong_difference(kernel: Kernel) -> str:
     """A difference of the profile whose sign does not alternate with its order; "" if none."""
     worst, law = 0.0, ""
+    far = profile_values(kernel, np.logspace(-300.0, 300.0, 601))
+    if np.any(far < -_NOISE * abs(float(profile_values(kernel, np.zeros(1))[0]))):
+        return "it is negative at large distances"
     for u in profile_grids(kernel)[:-1]:
         f = profile_values(kernel, u)
         difference, noise = f, _NOISE * float(np.abs(f).max())

@@ -219,7 +219,13 @@ def feature_noise(kernel: Kernel, X: Any, noise: float, *, weights: Any = None) 
             Z, share = Z[:1], share[:1]
         step = 1e-4 * min(noise, float(np.abs(Z).max()) or noise)
         moved = [_trace_of_metric(kernel, z, step, rng) for z in Z[:, None]]
-        return float(mass * variance * np.average(moved, weights=share) / Z.shape[1])
+        with np.errstate(over="ignore", invalid="ignore"):
+            strength = mass * variance * np.average(moved, weights=share) / Z.shape[1]
+        if not np.isfinite(strength):
+            raise InputError(
+                f"noise {noise!r} overflows in the features of {kernel!r}; scale the data down"
+            )
+        return float(strength)
     points = Points(Z, kernel.domain)
     shifted = kernel.points(Z + noise * rng.standard_normal(Z.shape))
     cross = [kernel(points[i : i + 1], shifted[i : i + 1])[0, 0] for i in range(len(Z))]
