@@ -267,3 +267,14 @@ def test_an_imputer_whose_kernel_overflows_with_its_weights(weight):
     model = mc.KernelImputer(mc.Polynomial(1000, 1.0, 1.0), random_state=0)
     with pytest.raises(mc.InputError, match="overflow at these rows; scale them down"):
         model.fit(3.0 * Z, sample_weight=np.full(30, weight))
+
+
+@pytest.mark.parametrize("scales", [[1.0, 30.0, 0.01], [0.01, 0.01, 30.0]])
+@pytest.mark.parametrize("kernel", [mc.RationalQuadratic(2.0), mc.Gaussian(1.0)], ids=repr)
+def test_characteristic_kernels_behind_very_different_scales(kernel, scales):
+    """Points must be far apart along each axis, or the smallest eigenvalue is below rounding."""
+    scaled = kernel.transform(mc.Scales(scales))
+    check_claims(scaled, scaled.flags, dims=(3,))
+    flat = mc.Linear().transform(mc.Scales(scales))
+    with pytest.raises(AssertionError, match="claims to be characteristic, but"):
+        check_claims(flat, kernels.Flags(characteristic=True), dims=(3,))
