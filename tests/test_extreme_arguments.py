@@ -278,3 +278,29 @@ def test_characteristic_kernels_behind_very_different_scales(kernel, scales):
     flat = mc.Linear().transform(mc.Scales(scales))
     with pytest.raises(AssertionError, match="claims to be characteristic, but"):
         check_claims(flat, kernels.Flags(characteristic=True), dims=(3,))
+
+
+@pytest.mark.parametrize("name", ["blurring", "bin_seeding"])
+@pytest.mark.parametrize("value", [np.zeros((2, 2)), "yes", None], ids=repr)
+def test_switches_of_mean_shift(name, value):
+    with pytest.raises(mc.InputError, match=f"{name} must be True or False, got"):
+        mc.MeanShift(**{name: value}).fit(X)
+
+
+@pytest.mark.parametrize(("n_terms", "dim"), [(2**31, 1), (2**31, 2), (2, 2**31)])
+def test_expansions_of_very_many_terms(n_terms, dim):
+    with pytest.raises(mc.InputError, match=r"n_terms \* dim must be at most 1000000, got"):
+        mc.theory.MercerExpansion(0.01, 0.5, n_terms, dim)
+    assert len(mc.theory.MercerExpansion(0.01, 0.5, 10**5, 3).orders) == 10**5
+
+
+@pytest.mark.parametrize("coef", [1.0, -1.0, 0.0])
+def test_contours_of_what_is_no_density(coef):
+    plt = pytest.importorskip("matplotlib.pyplot")
+    from mercer import plot
+
+    modes = mc.mean_shift(mc.mean_embedding(mc.Gaussian(0.5), X[:, :2]))
+    density = mc.Element(mc.NegativeDistance(1.0), X[:, :2], np.full(8, coef))
+    axis = plot.plot_modes(modes, X=X[:, :2], density=density)
+    assert bool(axis.collections) == (coef != 0.0)
+    plt.close("all")
