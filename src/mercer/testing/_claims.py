@@ -191,9 +191,6 @@ def _concave_place(kernel: Kernel) -> str:
 def _wrong_difference(kernel: Kernel) -> str:
     """A difference of the profile whose sign does not alternate with its order; "" if none."""
     worst, law = 0.0, ""
-    far = profile_values(kernel, np.logspace(-300.0, 300.0, 601))
-    if np.any(far < -_NOISE * abs(float(profile_values(kernel, np.zeros(1))[0]))):
-        return "it is negative at large distances"
     for u in profile_grids(kernel)[:-1]:
         f = profile_values(kernel, u)
         difference, noise = f, _NOISE * float(np.abs(f).max())
@@ -202,7 +199,10 @@ def _wrong_difference(kernel: Kernel) -> str:
             if difference.min() < -noise and least < worst:
                 worst, law = least, f"difference {order} with step {u[1] - u[0]:.3g}"
             difference, noise = -np.diff(difference), 2.0 * noise
-    return f"{law} has the wrong sign, by {-worst:.3g} of the profile" if law else ""
+    if law:
+        return f"{law} has the wrong sign, by {-worst:.3g} of the profile"
+    f = profile_values(kernel, np.r_[0.0, np.logspace(0.0, 300.0, 301)])
+    return "it is negative at large distances" if np.any(f < -_NOISE * np.abs(f[0])) else ""
 
 
 def _where(X: Any) -> str:
