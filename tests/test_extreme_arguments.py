@@ -304,3 +304,19 @@ def test_contours_of_what_is_no_density(coef):
     axis = plot.plot_modes(modes, X=X[:, :2], density=density)
     assert bool(axis.collections) == (coef != 0.0)
     plt.close("all")
+
+
+@pytest.mark.parametrize("scale", [1e-75, 1e-20, 1e-14])
+@pytest.mark.parametrize("kernel", [kernels.Periodic((1.0, 2.0)), kernels.PeriodicSobolev(1, 2.0)])
+def test_angles_that_are_lost_in_rounding(kernel, scale):
+    k = kernel.transform(mc.Scales([scale]))
+    for made in (k, mc.Linear() + k):
+        with pytest.raises(mc.InputError, match=r"more than 1e\+12 periods apart .*; rescale them"):
+            made(X[:, :1], X[:4, :1])
+
+
+def test_angles_behind_a_scale_are_those_of_the_differences():
+    k, Z, Y = kernels.Periodic((1.0, 2.0)), X[:, :1], 2.0 * X[:5, 1:2]
+    scaled = k.transform(mc.Scales([1e-3]))
+    assert_allclose(scaled(Z, Y), scaled(Y, Z).T, atol=1e-10)
+    assert_allclose(scaled(Z, Y), k(1e3 * Z, 1e3 * Y), atol=1e-10)
