@@ -320,3 +320,33 @@ def test_angles_behind_a_scale_are_those_of_the_differences():
     scaled = k.transform(mc.Scales([1e-3]))
     assert_allclose(scaled(Z, Y), scaled(Y, Z).T, atol=1e-10)
     assert_allclose(scaled(Z, Y), k(1e3 * Z, 1e3 * Y), atol=1e-10)
+
+
+@pytest.mark.parametrize("weight", [1e-160, 1e160])
+def test_the_variance_is_the_same_with_weights_in_any_unit(weight):
+    one, other = (mc.KernelPCA(2).fit(X, sample_weight=np.full(8, w)) for w in (1.0, weight))
+    assert_allclose(one.variance_, other.variance_)
+
+
+@pytest.mark.parametrize("model", [mc.MeanShift, mc.KernelPCA, mc.KernelNovelty])
+@pytest.mark.parametrize("value", [np.zeros((2, 2)), ["std"], 1, None], ids=repr)
+def test_scale_columns_is_a_word(model, value):
+    with pytest.raises(mc.InputError, match='scale_columns must be "auto", "none" or "std"'):
+        model(scale_columns=value).fit(X)
+
+
+@pytest.mark.parametrize("columns", [X[:, :2], [0, X], ["x0", ["x1"]], [[0, 1]]])
+def test_columns_of_a_plot_are_two(columns):
+    pytest.importorskip("matplotlib")
+    from mercer import plot
+
+    modes = mc.mean_shift(mc.mean_embedding(mc.Gaussian(0.5), X))
+    with pytest.raises(mc.InputError, match="columns must be two different numbers below 3"):
+        plot.plot_modes(modes, X=X, columns=columns)
+
+
+def test_derivatives_at_points_that_are_not_numbers():
+    psi = mc.Element(kernels.Hamming(2.0), [["a", "b"], ["c", "d"]], np.ones(2))
+    for function in (preimages.preimage_gradient, preimages.preimage_hessian):
+        with pytest.raises(mc.MercerError, match="no derivatives"):
+            function(psi, [["a", "d"]])

@@ -138,7 +138,7 @@ def _law(random: Random) -> str:
     density = f"mercer.mean_embedding({kernel}, {draw.points()})"
     return random.choice([
         f"check_kernel_laws({plain.kernel()}, {plain.columns})",
-        f"mercer.testing.check_element({plain.element()})",
+        f"check_element_laws({plain.element()})",
         f"check_subspace_laws({plain.subspace()})",
         f"check_bounds({psi})",
         f"check_enclosure({kernel}, {Y})",

@@ -46,7 +46,16 @@ def check_kernel_laws(kernel: Any, d: int) -> None:
     try:
         mercer.testing.check_kernel(kernel, dims=(d,))
     except AssertionError as error:
-        if "pass `points`" not in str(error):
+        if not any(words in str(error) for words in ("pass `points`", "cannot be checked")):
+            raise
+
+
+def check_element_laws(psi: Any) -> None:
+    """The public checks of an element pass, unless they say that they cannot judge."""
+    try:
+        mercer.testing.check_element(psi)
+    except AssertionError as error:
+        if "cannot be checked" not in str(error):  # differences are too coarse for its steepness
             raise
 
 

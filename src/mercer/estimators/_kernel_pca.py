@@ -15,7 +15,14 @@ from mercer._array import Array, as_points
 from mercer._progress import tracked
 from mercer.engine import n_rows, pieces
 from mercer.estimators._base import FloatTransformerMixin, SubspaceEstimator
-from mercer.estimators._validation import check_flags, check_weights, float_type, scaled, unscaled
+from mercer.estimators._validation import (
+    check_flags,
+    check_weights,
+    fit_moments,
+    float_type,
+    scaled,
+    unscaled,
+)
 from mercer.exceptions import InputError
 from mercer.kernels import Definiteness, Precomputed
 from mercer.methods import kernel_pca
@@ -154,7 +161,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, FloatTransformerMixin, Subspace
                 self.mass_ = float(n_rows(X)) if weights is None else float(weights.sum())
                 self._set(plane, None, X, weights)
         if self.kernel_.domain.is_vector:
-            moments = StandardScaler(with_mean=False).fit(X.array, sample_weight=weights)
+            moments = fit_moments(StandardScaler(with_mean=False), X.array, weights)
             self.variance_ = float(np.mean(moments.var_))
         else:
             self.variance_ = float(self.subspace_.total or 0.0) / self.mass_

@@ -325,7 +325,8 @@ def _box(X: Array, low: Any = None, high: Any = None) -> tuple[Array, Array]:
 def _pair(columns: Any, names: list[str]) -> tuple[int, int]:
     """The numbers of two columns that are given by number or by name."""
     given = columns if isinstance(columns, list | tuple | np.ndarray) else ()
-    d, found = len(names), [names.index(c) if c in names else c for c in given]
+    found = [names.index(c) if isinstance(c, str) and c in names else c for c in given]
+    d = len(names)
     allowed = [int(c) for c in found if isinstance(c, int | np.integer) and 0 <= c < d]
     if len(found) != 2 or len(set(allowed)) != 2:
         raise InputError(
