@@ -112,7 +112,9 @@ def check_minimum(psi: Any, Y: Any, gap: float, boxes: int) -> None:
         assert found.lower <= found.upper, f"{found.lower} > {found.upper}"
         one = psi if psi.batch is None else psi[j]
         half = 0.0 if np.ndim(kernel_diagonal(one, Y)) == 0 else 0.5 * kernel_diagonal(one, Y)
-        least = float(np.min(half - np.asarray(one(Y)), initial=np.inf))
+        with np.errstate(over="ignore", invalid="ignore"):
+            values = half - np.asarray(one(Y))  # NaN where both overflow
+        least = float(np.fmin.reduce(values, axis=None, initial=np.inf))
         slack = 1e-9 * max(abs(found.lower), abs(least))
         assert least >= found.lower - slack, f"{least} is below the proved bound {found.lower}"
 
