@@ -274,6 +274,7 @@ class MeanShift(ClusterMixin, KernelEstimator):  # type: ignore[misc]
 
         It is moved along the components to the mode, which it need not be above.
         """
+        assert self.components_ is not None
         back = np.linalg.pinv(self.components_).T
         centres = np.empty((len(self._modes), Z.shape[1]))
         for j, mode in enumerate(self._modes):

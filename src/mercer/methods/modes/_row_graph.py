@@ -59,9 +59,9 @@ def bridged(Z: Array, edges: Edges) -> Edges:
 def row_basins(Z: Array, f: Array, edges: Edges, h: float) -> tuple[Array, Array]:
     """Rows that are modes, shape (k,), and the number of the mode of each row, shape (n,).
 
-    Each row goes to its highest neighbour, never over a bridge, which may be long. A row without a higher one goes to the highest within a
-    bandwidth h: on a slope its neighbours may all lie to one side, and a density has hardly any
-    modes closer than that.
+    Each row goes to its highest neighbour, never over a bridge, which may be long. A row without a
+    higher one goes to the highest within a bandwidth h: on a slope its neighbours may all lie to
+    one side, and a density has hardly any modes closer than that.
     """
     from scipy.spatial import cKDTree
 

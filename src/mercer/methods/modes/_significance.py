@@ -99,14 +99,15 @@ def significant_modes(
 
         t = mean_i(k(x_i, m) - k(x_i, s)) / (standard deviation / sqrt(n))
 
-    is at least sqrt(2 log(n) / q), and at least 2.5, on q components. This is done for Silverman's bandwidth times 1, 0.7, 0.5, 0.35 and 0.25, on
-    all principal components (the 10 leading ones if there are more), and on the 5 and 2 leading
-    ones, all scaled to the same spread: a normal cloud is round then, whatever its shape. The
-    bandwidth and components with the most significant modes are taken; among equals those with the
-    fewest other modes, then the most components, then the largest bandwidth.
+    is at least sqrt(2 log(n) / q), and at least 2.5, on q components. This is done for Silverman's
+    bandwidth times 1, 0.7, 0.5, 0.35 and 0.25, on all principal components (the 10 leading ones if
+    there are more), and on the 5 and 2 leading ones, all scaled to the same spread: a normal cloud
+    is round then, whatever its shape. The bandwidth and components with the most significant modes
+    are taken; among equals those with the fewest other modes, then the most components, then the
+    largest bandwidth.
 
     Clusters do not change with the order of rows, nor if all columns are shifted or multiplied by
-    one number. If columns are scaled one by one, those on 5 and 2 components change.
+    one number. They may change if columns are scaled one by one.
 
     Parameters
     ----------
@@ -212,8 +213,9 @@ def _critical(n: float, q: int) -> float:
 
 def _one_mode(n: int, rows: Array) -> SignificantModes:
     """Of n equal rows."""
-    labels, t, axis = np.zeros(n, dtype=np.intp), np.array([np.inf]), np.eye(1, rows.shape[1])
-    return SignificantModes(*map(frozen, (labels, rows, t)), _LEAST, frozen(axis), 1.0)
+    labels, t = frozen(np.zeros(n, dtype=np.intp)), frozen(np.array([np.inf]))
+    axes = frozen(np.eye(*rows.shape))
+    return SignificantModes(labels, frozen(rows), t, _LEAST, axes, 1.0)
 
 
 def _sampled(rows: Array, w: Array) -> tuple[Array, Array]:
