@@ -209,7 +209,7 @@ OPERATIONS = ("__call__", "__add__", "__sub__", "__mul__", "__getitem__", "__mat
 # for checked input, or without an answer that can be compared
 INTERNAL = ("lower", "points", "profile", "replace", "get_params", "queries", "fields", "tangent",
             "count", "index", "combine", "written", "left_out", "solve",
-            "Denoiser.project")  # fmt: skip
+            "points_of", "Denoiser.project")  # fmt: skip
 STRUCTURED = [
     ("mercer.Spectrum({n})", "['abc', 'ab', '', 'aaaa']", "['b', 'abcabc']"),
     ("mercer.Subsequences({n}, {x})", "['abc', 'ab', '', 'aaaa']", "['b', 'abcabc']"),

@@ -15,6 +15,7 @@ from mercer._status import Status
 from mercer.estimators._base import KernelEstimator
 from mercer.estimators._kernel_parameter import density_kernel, is_auto
 from mercer.estimators._validation import (
+    check_flags,
     check_rows,
     check_weights,
     fit_column_scaler,
@@ -171,6 +172,7 @@ class MeanShift(ClusterMixin, KernelEstimator):  # type: ignore[misc]
             A weight of 2 is the same as repeating the row. Rows of weight 0 are only labelled.
         """
         one_of(self.labels, _LABELS, "labels")
+        check_flags(self, "bin_seeding", "blurring")
         positive_int(self.min_bin_freq, "min_bin_freq")
         positive_int(self.min_cluster_size, "min_cluster_size")
         X = check_rows(self, X, reset=True)

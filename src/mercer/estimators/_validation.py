@@ -10,7 +10,15 @@ from sklearn.utils import get_tags
 from sklearn.utils.sparsefuncs import min_max_axis
 from sklearn.utils.validation import validate_data
 
-from mercer._array import Array, as_vector, check_flag, check_frame, is_sparse, unmasked
+from mercer._array import (
+    Array,
+    as_points,
+    as_vector,
+    check_flag,
+    check_frame,
+    is_sparse,
+    unmasked,
+)
 from mercer.engine import n_rows
 from mercer.exceptions import InputError
 from mercer.kernels import Kernel
@@ -106,6 +114,7 @@ def fit_column_scaler(
             "the estimator in a pipeline"
         )
     shares = None if sample_weight is None else sample_weight / np.max(sample_weight)
+    as_points(X, "X")  # refuses entries whose squares overflow
     return StandardScaler(with_mean=not is_sparse(X)).fit(X, sample_weight=shares)
 
 

@@ -155,9 +155,10 @@ class Chain:
         v = np.sqrt(self.w[rows])[:, None]
         at = np.ix_(rows, columns)
         Y = v * (self.Z[at] - self.mean[columns])
-        K = np.asarray(self.kernel(z), dtype=np.float64)
+        with np.errstate(over="ignore", invalid="ignore"):
+            K = v * np.asarray(self.kernel(z), dtype=np.float64) * v.T
         _check_finite(K)
-        e, V = np.linalg.eigh(v * K * v.T)
+        e, V = np.linalg.eigh(K)
         e = np.maximum(e, 0.0)
         grid = _PENALTIES * (float(np.mean(np.abs(self.kernel.diag(z)))) or 1.0)
         errors = []

@@ -15,7 +15,7 @@ from mercer.engine import n_columns, n_rows, pieces
 from mercer.exceptions import InputError
 from mercer.kernels import Kernel
 from mercer.linalg import EigenPairs, GramOperator, Nystrom, nystrom
-from mercer.linalg._eigen import operator_pairs
+from mercer.linalg._eigen import operator_pairs, signs
 from mercer.linalg._inputs import check_kernel, raw_weights
 from mercer.methods._rows import dense, distinct_rows
 from mercer.preimages import Candidates, FittedMap, LearnedMap, LinearInverse, Solver, preimage
@@ -274,15 +274,6 @@ def kept(
         before = np.concatenate([[0.0], np.cumsum(values)[:-1]])
         keep &= before < n_components * total
     return values[keep], vectors[:, keep]
-
-
-def signs(coordinates: Array) -> Array:
-    """Return 1 or -1 for each column, such that its largest entry in size becomes positive."""
-    size = np.abs(coordinates)
-    # the first of several that are equal to rounding
-    largest = np.argmax(size >= size.max(axis=0) * (1.0 - 1e-9), axis=0)
-    entry = coordinates[largest, np.arange(coordinates.shape[1])]
-    return np.where(entry < 0, -1.0, 1.0)
 
 
 def fit_inverse(inverse: Any, plane: Subspace, X: Any, weights: Array | None = None) -> Solver:
