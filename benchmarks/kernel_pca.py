@@ -32,11 +32,12 @@ from sklearn.model_selection import GridSearchCV, train_test_split
 from sklearn.preprocessing import StandardScaler
 
 import mercer as mc
-from benchmarks._harness import Array, Settings
+from benchmarks._harness import DATA, Array, Settings
 from benchmarks._report import Outcome, Row, at_least, at_most
 from benchmarks._resident import status
 
 TITLE = "Kernel PCA: time and memory"
+NEEDS = ("mnist_small.npz", "california_housing.npz", "covtype_100k.npz", "uci_keggundirected.npz")
 
 SAME = "time of fit over that of sklearn, same kind of eigen-solver"
 AUTO = "times faster to fit than sklearn auto"
@@ -61,7 +62,7 @@ MODELS: dict[str, dict[str, Any]] = {
     "10 components, FixedPoint": {"n_components": 10, "inverse": mc.FixedPoint()},
 }
 SAME_BAR, AUTO_BAR, PEAK_BAR = at_most(1.05), at_least(3.0), at_most(2.0)
-_DATA = Path(__file__).parents[2] / "shared" / "data" / "mnist_small.npz"
+_FILE = DATA / "mnist_small.npz"
 
 CONTENDERS: dict[str, dict[str, Any]] = {
     "mercer": {"library": "mercer", "solver": None},
@@ -78,7 +79,7 @@ LIKE = {"mercer": "sklearn, arpack", "mercer, dense": "sklearn, dense"}
 def run(settings: Settings) -> Outcome:
     """The bars of the issue on time and memory."""
     outcome = Outcome(TITLE)
-    if _DATA.exists():
+    if _FILE.exists():
         _run_fit(settings, outcome)
     else:
         outcome.notes.append("MNIST left out: the data sets are not here")
@@ -156,7 +157,7 @@ def _tables(n: int) -> dict[str, Array]:
     """Rows drawn from large data sets: tables standardised, images with pixels in [0, 1]."""
     found: dict[str, Array] = {}
     for name in ("california_housing", "covtype_100k", "uci_keggundirected", "mnist_small"):
-        path = _DATA.parent / f"{name}.npz"
+        path = DATA / f"{name}.npz"
         if path.exists():
             with np.load(path) as file:
                 X = next(file[key] for key in file.files if file[key].ndim > 1)
@@ -215,7 +216,7 @@ def _measured(outcome: Outcome, name: str, order: dict[str, Any]) -> dict[str, f
 
 
 def _digits(n: int, m: int) -> tuple[Array, Array, float]:
-    with np.load(_DATA) as file:
+    with np.load(_FILE) as file:
         X = file["X_train"][: n + m].reshape(n + m, -1) / 255.0
     return X[:n], X[n:], mc.median_scale(X[:n], n_points=1000)
 

@@ -43,7 +43,9 @@ def test_finds_the_blobs_untuned(blobs):
 def test_the_default_is_that_of_significant_modes(blobs):
     X, _ = blobs
     model, found = MeanShift().fit(X), mc.methods.significant_modes(X)
-    assert model.kernel_ == mc.Gaussian(found.bandwidth)
+    assert model.kernel_ == mc.Gaussian(found.bandwidth).transform(
+        mc.kernels.Matrix(found.components)
+    )
     assert np.array_equal(model.labels_, found.labels)
     assert model.significance_.tolist() == found.significance.tolist()
     assert model.components_ is None
@@ -293,8 +295,11 @@ def test_scaled_columns_do_not_depend_on_units(rng):
             rtol=1e-3,
             atol=1e-3 * units.max(),
         )
-    assert len(mc.MeanShift(scale_columns="none").fit(X * units).cluster_centers_) != 3
-    assert float(mc.methods.clustering_accuracy(y, mc.MeanShift().fit(X * units).labels_)) == 1.0
+    for scale_columns in ("auto", "none"):  # components are scaled in any case
+        model = mc.MeanShift(scale_columns=scale_columns).fit(X * units)
+        assert float(mc.methods.clustering_accuracy(y, model.labels_)) == 1.0
+    other = mc.MeanShift(bandwidth="silverman", scale_columns="none").fit(X * units)
+    assert len(other.cluster_centers_) != 3
 
 
 @pytest.mark.parametrize(

@@ -108,7 +108,7 @@ def cluster(
         facts["peaks"] = model.significant_.message
     if (reduced := model.components_) is not None:
         facts["seen"] = f"{len(reduced)} principal components"
-    facts["kernel"] = rounded(model.kernel_ if reduced is None else model.kernel_.kernel)
+    facts["kernel"] = rounded(model.kernel_.kernel if model.significant_ else model.kernel_)
     run.report("clustered", data, facts | ({"drawn": str(plot)} if plot else {}))
     if not run.quiet:
         _print_largest(run, data, labels, centres)

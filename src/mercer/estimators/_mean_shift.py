@@ -105,8 +105,9 @@ class MeanShift(ClusterMixin, KernelEstimator):  # type: ignore[misc]
         What chose the bandwidth: its `message`, the critical t, and more. None if it was given, or
         chosen by another rule.
     components_ : array of shape (q, d) or None
-        Axes of the components (divided by the scales of columns) on which rows are clustered; None
-        if all columns are used.
+        Rows are clustered in the coordinates (X - X.mean(axis=0)) @ components_.T; None if these
+        are as many as columns (`kernel_` then measures distances in them), or the bandwidth was
+        given.
     modes_ : Modes
         The density and its curvature at each mode, and whether it is proved to be a maximum, in
         the coordinates of the components if there are any. None for `blurring`.
@@ -135,7 +136,7 @@ class MeanShift(ClusterMixin, KernelEstimator):  # type: ignore[misc]
     >>> rng = np.random.default_rng(0)
     >>> model = mc.MeanShift().fit(np.concatenate([rng.normal(m, 1.0, (50, 8)) for m in (0, 4)]))
     >>> model.significant_.message, np.bincount(model.labels_)
-    ('2 clusters: each mode has t >= 2.12', array([50, 50]))
+    ('2 clusters: each mode has t >= 2.50', array([50, 50]))
 
     Classical mean shift, with a bandwidth:
 
@@ -241,15 +242,14 @@ class MeanShift(ClusterMixin, KernelEstimator):  # type: ignore[misc]
         if scaler is not None:
             points = Points(scaler.transform(Z), rows.domain)
         scales = np.ones(Z.shape[1]) if scaler is None else scaler.scale_
-        bandwidth = self.bandwidth
+        bandwidth, axes = self.bandwidth, None
         if is_auto(bandwidth) and not given:
             found = significant_modes(points, weights=w)
             if scaler is not None:
                 found = replace(found, points=scaler.inverse_transform(found.points))
             self.significant_ = found
-            if found.components is not None:
-                self.components_ = found.components / scales
-                points = points[:, : len(found.components)]  # only their number counts below
+            axes = found.components / scales
+            points = points[:, : len(axes)]  # only their number counts below
             unit = density_kernel(self.kernel, 1.0, points, w, for_mean_shift=True)
             bandwidth = found.bandwidth
             if not isinstance(unit, Gaussian):
@@ -258,12 +258,13 @@ class MeanShift(ClusterMixin, KernelEstimator):  # type: ignore[misc]
                 self.significance_ = found.significance
         kernel = density_kernel(self.kernel, bandwidth, points, w, for_mean_shift=True)
         self._origin = Z.mean(axis=0)
-        if self.components_ is None:
+        if axes is None:
             self.kernel_ = kernel if scaler is None else kernel.transform(Scales(scales))
-            self.density_ = self._density = mean_embedding(self.kernel_, rows, weights=w)
         else:
-            self.kernel_ = kernel.transform(Matrix(self.components_))
-            self.density_ = mean_embedding(self.kernel_, rows, weights=w)
+            self.kernel_ = kernel.transform(Matrix(axes))
+        self.density_ = self._density = mean_embedding(self.kernel_, rows, weights=w)
+        if axes is not None and len(axes) < Z.shape[1]:
+            self.components_ = axes
             self._density = mean_embedding(kernel, self._seen(Z), weights=w)
 
     def _seen(self, Z: Array) -> Array:
@@ -271,11 +272,17 @@ class MeanShift(ClusterMixin, KernelEstimator):  # type: ignore[misc]
         return Z if self.components_ is None else (Z - self._origin) @ self.components_.T
 
     def _lifted(self, Z: Array, U: Array, mass: Array) -> Array:
-        """The mean of the data with the weights of the kernel at each mode, shape (k, d)."""
+        """The mean of the data with the weights of the kernel at each mode, shape (k, d).
+
+        It is moved along the components to the mode, which it need not be above.
+        """
+        assert self.components_ is not None
+        back = np.linalg.pinv(self.components_).T
         centres = np.empty((len(self._modes), Z.shape[1]))
         for j, mode in enumerate(self._modes):
             weight = mass * self._density.kernel(mode[None], U)[0]
-            centres[j] = self._origin + (weight @ (Z - self._origin)) / weight.sum()
+            weight /= weight.sum()
+            centres[j] = self._origin + weight @ (Z - self._origin) + (mode - weight @ U) @ back
         return centres
 
     def _significant(self, U: Array) -> tuple[Array, Array]:

@@ -7,8 +7,15 @@ from sklearn.metrics import adjusted_rand_score
 import mercer as mc
 from mercer import InputError
 from mercer.methods import significant_modes
+from mercer.methods.density._bandwidth import column_spreads
 from mercer.methods.modes import _significance as significance
-from mercer.methods.modes._row_graph import followed, join_tree, neighbour_edges, row_basins
+from mercer.methods.modes._row_graph import (
+    bridged,
+    followed,
+    join_tree,
+    neighbour_edges,
+    row_basins,
+)
 
 
 @pytest.fixture
@@ -46,7 +53,7 @@ def test_basins_join_over_the_highest_saddle_first():
 
 def test_the_graph_is_connected(rng):
     Z = np.concatenate([rng.normal(m, 0.1, (30, 2)) for m in (0.0, 50.0, 300.0)])
-    a, b = neighbour_edges(Z)
+    a, b = bridged(Z, neighbour_edges(Z))
     part = np.arange(len(Z)) // 30
     assert {tuple(sorted(p)) for p in zip(part[a], part[b], strict=True)} >= {(0, 1), (1, 2)}
 
@@ -57,6 +64,18 @@ def test_a_row_on_a_slope_is_no_mode():
     edges = np.array([0]), np.array([1])
     assert row_basins(Z, f, edges, 0.1)[0].tolist() == [1, 2]
     assert row_basins(Z, f, edges, 1.0)[0].tolist() == [2]
+
+
+def test_no_row_climbs_over_a_bridge():
+    """The last row of one group is the nearest to the other, where the density is higher."""
+    Z = np.concatenate([np.arange(10.0), 20.0 + np.arange(20.0) / 4])[:, None]
+    f = np.concatenate([5.0 - np.abs(np.arange(10.0) - 4.0) / 2, np.full(20, 9.0)])
+    edges = neighbour_edges(Z)
+    modes, basin = row_basins(Z, f, edges, 1.0)
+    assert basin[:10].tolist() == [0] * 10
+    a, b = bridged(Z, edges)
+    assert len(a) == len(edges[0]) + 1
+    assert join_tree(Z, f, modes, basin, (a, b), lambda Q: np.zeros(len(Q))).saddle.shape[1] == 1
 
 
 # --- clusters -----------------------------------------------------------------------------------
@@ -70,6 +89,23 @@ def test_one_normal_cloud_is_one_cluster(d):
         assert len(found) == 1
         assert "no clusters" in found.message
         assert found.significance.tolist() == [np.inf]
+
+
+@pytest.mark.parametrize(("d", "seed"), [(2, 0), (2, 11), (5, 3), (5, 15)])
+def test_a_long_cloud_is_one_cluster(d, seed):
+    """These draws were split while all directions had one bandwidth."""
+    X = np.random.default_rng(seed).normal(size=(1000, d)) * np.geomspace(1.0, 0.1, d)
+    assert len(significant_modes(X)) == 1
+
+
+def test_in_two_columns_their_shape_does_not_matter(clusters):
+    """Components have equal spreads, up to those of quartiles instead of deviations."""
+    X, truth = clusters
+    for A in ([[1.0, 0.0], [0.0, 1e-4]], [[1.0, 5.0], [0.0, 1.0]]):
+        found = significant_modes(X @ A)
+        assert adjusted_rand_score(truth, found.labels) > 0.98
+        spreads = column_spreads(X @ A @ found.components.T, np.ones(len(X)))
+        assert spreads[0] == pytest.approx(spreads[1])
 
 
 @pytest.mark.parametrize("d", [1, 2, 3, 8, 50])
@@ -97,7 +133,7 @@ def test_clusters_in_more_directions_than_two(rng):
     corners = np.array([[i & 1, i >> 1 & 1, i >> 2 & 1] for i in range(8)]) * 10.0
     found = significant_modes(corners[truth] + rng.normal(size=(480, 3)))
     assert adjusted_rand_score(truth, found.labels) > 0.99
-    assert found.components is None
+    assert found.components.shape == (3, 3)
 
 
 def test_labels_are_numbered_by_size_and_points_are_rows(clusters):
@@ -156,7 +192,7 @@ def test_constant_and_collinear_columns(clusters):
     constant = significant_modes(np.column_stack([X, np.full(len(X), 5.0)]))
     assert np.array_equal(constant.labels, truth)
     assert constant.bandwidth == pytest.approx(plain.bandwidth)
-    assert constant.components is None
+    assert constant.components.shape == (2, 3)
     assert np.array_equal(significant_modes(X @ [[1.0, 0, 1, 1], [0, 1, 1, -1]]).labels, truth)
 
 

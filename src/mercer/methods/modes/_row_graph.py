@@ -29,14 +29,21 @@ class JoinTree(NamedTuple):
 
 
 def neighbour_edges(Z: Array) -> Edges:
-    """Edges from each row to its nearest neighbours, and between parts that these leave apart."""
+    """Edges from each row to its nearest neighbours."""
     from scipy.spatial import cKDTree
 
     n = len(Z)
     near = cKDTree(Z).query(Z, min(_NEIGHBOURS + 1, n), workers=thread_count())[1].reshape(n, -1)
     a, b = np.repeat(np.arange(n), near.shape[1]), near.ravel()
-    a, b = a[a != b], b[a != b]
-    while (part := connected(a, b, n)).any():
+    return a[a != b], b[a != b]
+
+
+def bridged(Z: Array, edges: Edges) -> Edges:
+    """The edges, and the shortest ones between parts that they leave apart."""
+    from scipy.spatial import cKDTree
+
+    a, b = edges
+    while (part := connected(a, b, len(Z))).any():
         joins = []
         for c in np.argsort(np.bincount(part), kind="stable")[:-1]:  # all but the largest
             inside, outside = np.flatnonzero(part == c), np.flatnonzero(part != c)
@@ -52,9 +59,9 @@ def neighbour_edges(Z: Array) -> Edges:
 def row_basins(Z: Array, f: Array, edges: Edges, h: float) -> tuple[Array, Array]:
     """Rows that are modes, shape (k,), and the number of the mode of each row, shape (n,).
 
-    Each row goes to its highest neighbour. A row without a higher one goes to the highest within a
-    bandwidth h: on a slope its neighbours may all lie to one side, and a density has hardly any
-    modes closer than that.
+    Each row goes to its highest neighbour, never over a bridge, which may be long. A row without a
+    higher one goes to the highest within a bandwidth h: on a slope its neighbours may all lie to
+    one side, and a density has hardly any modes closer than that.
     """
     from scipy.spatial import cKDTree
 

@@ -24,13 +24,21 @@ from mercer.exceptions import InputError
 from mercer.kernels import Gaussian
 from mercer.methods._rows import distinct_rows
 from mercer.methods.density._bandwidth import check_counts, column_spreads, normal_scale
-from mercer.methods.modes._row_graph import followed, join_tree, neighbour_edges, row_basins
+from mercer.methods.modes._row_graph import (
+    bridged,
+    followed,
+    join_tree,
+    neighbour_edges,
+    row_basins,
+)
 
 _FACTORS = (1.0, 0.7, 0.5, 0.35, 0.25)  # of Silverman's bandwidth: those that are tried
 _VIEWS = (10, 5, 2)  # principal components, if there are more columns
 _MOST_ROWS = 20_000  # that are looked at; the others are labelled by the nearest of them
 _ROUNDING = 8  # digits of a mean of kernel values; sums are good to 1e-9
-_FLAT = 1e-12  # of the largest deviation: a component with less is rounding
+_LEAST = 2.5  # critical t: that of six rows far from all others
+_FLAT = 1e-9  # of the largest deviation: a component with less is rounding
+_ROUNDED = 1e-15  # of the distance from the origin, the same
 _FULL = 500  # rows or columns up to which all singular vectors are computed
 
 
@@ -49,10 +57,11 @@ class SignificantModes:
         infinite.
     critical : float
         The t from which a mode is significant.
+    components : array of shape (q, d)
+        Rows were clustered in the coordinates Z = X @ components.T: principal components, scaled to
+        the spread of the first.
     bandwidth : float
-        The length scale of the Gaussian.
-    components : array of shape (q, d) or None
-        The principal axes that rows were projected on; None if all columns were used.
+        The length scale of the Gaussian in these coordinates.
 
     Examples
     --------
@@ -60,15 +69,15 @@ class SignificantModes:
     >>> import mercer as mc
     >>> X = np.random.default_rng(0).normal(size=(500, 3))
     >>> print(mc.methods.significant_modes(X).message)
-    no clusters: no second mode has t >= 2.33
+    no clusters: no second mode has t >= 2.50
     """
 
     labels: Array = field(repr=False)
     points: Array
     significance: Array
     critical: float
+    components: Array = field(repr=False)
     bandwidth: float
-    components: Array | None = field(repr=False)
 
     def __len__(self) -> int:
         return len(self.points)
@@ -88,15 +97,17 @@ def significant_modes(
 
     A mode m is joined to a higher one over a saddle s. It is significant if
 
-        t = mean_i(k(x_i, m) - k(x_i, s)) / (standard deviation / sqrt(n)) >= 2 + 1 / q
+        t = mean_i(k(x_i, m) - k(x_i, s)) / (standard deviation / sqrt(n))
 
-    in q columns. This is done for Silverman's bandwidth times 1, 0.7, 0.5, 0.35 and 0.25, on all
-    columns (on the 10 leading principal components if there are more), and on the 5 and 2 leading
-    ones. The bandwidth and view with the most significant modes are taken; among equals the one
-    with the most columns, then the largest bandwidth.
+    is at least sqrt(2 log(n) / q), and at least 2.5, on q components. This is done for Silverman's
+    bandwidth times 1, 0.7, 0.5, 0.35 and 0.25, on all principal components (the 10 leading ones if
+    there are more), and on the 5 and 2 leading ones, all scaled to the same spread: a normal cloud
+    is round then, whatever its shape. The bandwidth and components with the most significant modes
+    are taken; among equals those with the fewest other modes, then the most components, then the
+    largest bandwidth.
 
     Clusters do not change with the order of rows, nor if all columns are shifted or multiplied by
-    one number. They do change if columns are scaled one by one.
+    one number. They may change if columns are scaled one by one.
 
     Parameters
     ----------
@@ -120,9 +131,11 @@ def significant_modes(
     Notes
     -----
     t compares a mode and a saddle that were both chosen from the data, and is the largest of many,
-    so it does not follow a normal law. The critical value 2 + 1 / q comes from simulation:
-    one normal cloud is split in at most 4 % of draws (`python -m benchmarks clustering`), but long
-    ones (deviations from 1 to 0.1) in 14 % in two columns and 28 % in five, n = 1,000.
+    so it does not follow a normal law. The critical value comes from simulation: of normal clouds,
+    round or long (deviations from 1 to 0.1), and of uniform ones, at least 95 % are one cluster
+    (`python -m benchmarks clustering`: n from 200 to 5,000, d from 1 to 20). sqrt(2 log n) is about
+    the largest of n standard normal numbers; t of m rows far from all others is about sqrt(m), so
+    that about eight are needed for a cluster.
 
     References
     ----------
@@ -152,12 +165,12 @@ def significant_modes(
     middle = np.median(rows, axis=0)  # not the mean: an outlier would take digits from all rows
     unit = float(column_spreads(rows, w).max())  # squares of very small lengths underflow
     C = (rows - middle) / unit
-    axes = _principal_axes(C, w)
+    axes = _principal_axes(C, w, float(np.abs(middle).max()) / unit)
     views = sorted({min(q, len(axes)) for q in _VIEWS}, reverse=True)
     tries = (one for q in views for one in _at_bandwidths(C, w, axes[:q]))
     found, total = next(tries), len(views) * len(_FACTORS)
     for i, other in enumerate(tries, start=2):
-        if len(other.modes) > len(found.modes):
+        if (len(other.modes), -other.n_tops) > (len(found.modes), -found.n_tops):
             found = other
         if report("significant modes", i, 1.0 - i / total, total=total, callback=callback):
             break
@@ -167,9 +180,9 @@ def significant_modes(
         frozen(found.labels[nearest]),
         frozen(rows[found.modes]),
         frozen(found.t),
-        _critical(len(A)),
+        _critical(float(w.sum()), len(A)),
+        frozen(A),
         found.bandwidth * unit,
-        frozen(A) if len(A) < len(axes) else None,
     )
 
 
@@ -181,23 +194,28 @@ def nearest_rows(rows: Array, Z: Array) -> Array:
 
 
 class _Found(NamedTuple):
-    """Significant modes at one bandwidth: labels of rows, rows that are modes, and their t."""
+    """Significant modes at one bandwidth: labels of rows, rows that are modes, and their t.
+
+    `n_tops` is the number of all modes, significant or not.
+    """
 
     axes: Array
     labels: Array
     modes: Array
     t: Array
     bandwidth: float
+    n_tops: int
 
 
-def _critical(q: int) -> float:
-    return 2.0 + 1.0 / q
+def _critical(n: float, q: int) -> float:
+    return max(_LEAST, math.sqrt(2.0 * math.log(n) / q))
 
 
 def _one_mode(n: int, rows: Array) -> SignificantModes:
     """Of n equal rows."""
-    labels, t = np.zeros(n, dtype=np.intp), np.array([np.inf])
-    return SignificantModes(frozen(labels), frozen(rows[:1]), frozen(t), 3.0, 1.0, None)
+    labels, t = frozen(np.zeros(n, dtype=np.intp)), frozen(np.array([np.inf]))
+    axes = frozen(np.eye(*rows.shape))
+    return SignificantModes(labels, frozen(rows), t, _LEAST, axes, 1.0)
 
 
 def _sampled(rows: Array, w: Array) -> tuple[Array, Array]:
@@ -210,13 +228,15 @@ def _sampled(rows: Array, w: Array) -> tuple[Array, Array]:
     return rows[chosen], count * min(1.0, float(total[-1]) / _MOST_ROWS)
 
 
-def _principal_axes(C: Array, w: Array) -> Array:
+def _principal_axes(C: Array, w: Array, far: float) -> Array:
     """Leading principal axes of rows along which they differ, shape (r, d).
 
-    One more than are needed, so that their number tells whether there are more.
+    They are scaled so that the spreads of rows along all of them are equal: a normal cloud is round
+    then, whatever its shape. `far` is the distance of rows from where they were measured, whose
+    rounding looks like a component.
     """
     A = (C - (w @ C) / w.sum()) * np.sqrt(w / w.sum())[:, None]
-    most = max(_VIEWS) + 1
+    most = max(_VIEWS)
     if min(A.shape) > _FULL:
         from scipy.sparse.linalg import svds
 
@@ -225,24 +245,28 @@ def _principal_axes(C: Array, w: Array) -> Array:
     else:
         _, size, axes = np.linalg.svd(A, full_matrices=False)
     order = np.argsort(-size)[:most]
-    axes = axes[order[size[order] > _FLAT * size.max()]]
+    least = max(_FLAT * size.max(), _ROUNDED * far)
+    axes = axes[order[(size[order] > least) | (order == order[0])]]
     largest = np.take_along_axis(axes, np.abs(axes).argmax(axis=1)[:, None], axis=1)
-    return np.asarray(axes * np.sign(largest))  # or their signs would depend on rounding
+    axes = axes * np.sign(largest)  # or their signs would depend on rounding
+    spreads = column_spreads(C @ axes.T, w)
+    return np.asarray(axes * (spreads[0] / spreads)[:, None])
 
 
 def _at_bandwidths(C: Array, w: Array, axes: Array) -> Iterator[_Found]:
     """The significant modes of rows along some axes at each bandwidth, the largest first."""
     Z, q = C @ axes.T, len(axes)
     edges = neighbour_edges(Z)
+    bridges = bridged(Z, edges)
     silverman = normal_scale(Z, w, "silverman")
     for factor in _FACTORS:
         h = factor * silverman
         f = np.round(_means(Z, w, h, Z), _ROUNDING)
         modes, basin = row_basins(Z, f, edges, h)
-        tree = join_tree(Z, f, modes, basin, edges, partial(_means, Z, w, h))
+        tree = join_tree(Z, f, modes, basin, bridges, partial(_means, Z, w, h))
         t = np.full(len(modes), np.inf)
         t[tree.child] = _t(Z, w, Z[modes[tree.child]], tree.saddle, h)
-        real = t >= _critical(q)
+        real = t >= _critical(float(w.sum()), q)
         into = np.arange(len(modes))
         into[tree.child] = np.where(real[tree.child], tree.child, tree.parent)
         number = followed(into)[basin]
@@ -251,7 +275,7 @@ def _at_bandwidths(C: Array, w: Array, axes: Array) -> Iterator[_Found]:
         order = order[np.argsort(-mass[order], kind="stable")]
         rank = np.zeros(len(modes), dtype=np.intp)
         rank[order] = np.arange(len(order))
-        yield _Found(axes, rank[number], modes[order], t[order], h)
+        yield _Found(axes, rank[number], modes[order], t[order], h, len(modes))
 
 
 def _t(Z: Array, w: Array, M: Array, S: Array, h: float) -> Array:
