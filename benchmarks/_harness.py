@@ -14,12 +14,14 @@ import sys
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[Any]
+DATA = Path(__file__).parents[2] / "shared" / "data"  # of real data sets, which `NEEDS` names
 Contender = Callable[[], Any]
 
 _PAUSE = 0.05  # seconds; OpenBLAS threads spin for about half of it

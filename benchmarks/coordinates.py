@@ -13,7 +13,7 @@ from benchmarks._harness import Array, Contender, Key, Settings, race, threads
 from benchmarks._report import Bar, Outcome, at_least
 from benchmarks.sums import error
 from mercer.engine import gram
-from mercer.kernels._histogram import ChiSquare, Minimum
+from mercer.kernels._coordinates import ChiSquare, Minimum
 from mercer.kernels.structured._categorical import Hamming
 
 TITLE = "Gram matrices of kernels that add up over coordinates"

@@ -12,7 +12,6 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,11 +21,12 @@ from sklearn.datasets import load_digits
 from sklearn.neighbors import NearestNeighbors
 
 import mercer as mc
-from benchmarks._harness import Array, Settings
+from benchmarks._harness import DATA, Array, Settings
 from benchmarks._report import Outcome, Row, at_least, at_most
 from mercer.methods import feature_noise, fit_denoiser
 
 TITLE = "Denoising digits, USPS and MNIST"
+NEEDS = ("usps.npz", "mnist_small.npz")
 
 BEST = "untuned default over the best row"
 NOISY = "untuned default over the noisy input"
@@ -40,7 +40,6 @@ CELLS_WON = at_least(4)
 SPLITS = 5
 SIZES = 500, 150, 200  # train, validation, test
 BUDGET = 60  # settings of a tuned row at most
-_DATA = Path(__file__).parents[2] / "shared" / "data"
 
 Denoise = Callable[[Array], Array]
 
@@ -72,13 +71,13 @@ def _digits() -> Array:
 
 
 def _usps() -> Array:
-    with np.load(_DATA / "usps.npz") as file:
+    with np.load(DATA / "usps.npz") as file:
         X = file["X_train"] / file["scale"]
     return np.asarray(0.5 + 0.5 * X.reshape(len(X), -1))
 
 
 def _mnist() -> Array:
-    with np.load(_DATA / "mnist_small.npz") as file:
+    with np.load(DATA / "mnist_small.npz") as file:
         X = file["X_train"]
     return np.asarray(X.reshape(len(X), -1) / 255.0)
 

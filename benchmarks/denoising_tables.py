@@ -8,20 +8,19 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import numpy as np
 from sklearn import datasets as sk
 
 import mercer as mc
-from benchmarks._harness import Array, Settings
+from benchmarks._harness import DATA, Array, Settings
 from benchmarks._report import Outcome, at_most
 
 TITLE = "Denoising tables: error over that of the noisy rows"
+NEEDS = ("california_housing.npz", "covtype_100k.npz")
 
 LEVELS = (0.0, 0.05, 0.1, 0.3)
 SEEDS = 5
-_DATA = Path(__file__).parents[2] / "shared" / "data"
 _ROWS = 2000
 
 
@@ -73,9 +72,9 @@ def _tables() -> Iterator[tuple[str, Draw]]:
         "breast cancer": sk.load_breast_cancer().data,
         "diabetes": sk.load_diabetes().data,
     }
-    if (_DATA / "california_housing.npz").exists():
-        raw["california"] = np.load(_DATA / "california_housing.npz")["data"][:_ROWS]
-        raw["covertype"] = np.load(_DATA / "covtype_100k.npz")["num"][:_ROWS].astype(float)
+    if (DATA / "california_housing.npz").exists():
+        raw["california"] = np.load(DATA / "california_housing.npz")["data"][:_ROWS]
+        raw["covertype"] = np.load(DATA / "covtype_100k.npz")["num"][:_ROWS].astype(float)
     for name, X in raw.items():
         Z = (X - X.mean(axis=0)) / X.std(axis=0)
         yield name, lambda _rng, Z=Z: Z

@@ -12,7 +12,6 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -23,11 +22,12 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.experimental import enable_iterative_imputer  # noqa: F401
 from sklearn.impute import IterativeImputer, KNNImputer, SimpleImputer
 
-from benchmarks._harness import Array, Settings, threads
+from benchmarks._harness import DATA, Array, Settings, threads
 from benchmarks._report import Outcome, Row, at_most
 from mercer import KernelImputer
 
 TITLE = "Imputation"
+NEEDS = ("mnist_small.npz", "california_housing.npz", "covtype_100k.npz", "seeds.csv")
 
 OVER_DEFAULT = "error over that of KNNImputer, its default"
 OVER_BEST = "error over that of KNNImputer, its best"
@@ -41,8 +41,7 @@ OVER_RANK = "mean rank over that of the best peer"
 NEIGHBOURS = (5, 3, 10, 20)
 SHARE = 0.2
 SEEDS = 5
-_DATA = Path(__file__).parents[2] / "shared" / "data"
-_DIGITS = _DATA / "mnist_small.npz"
+_DIGITS = DATA / "mnist_small.npz"
 _SLOW_COLUMNS = 100  # beyond, a regression per column and round takes minutes
 
 
@@ -201,18 +200,18 @@ def _tables() -> Iterator[tuple[str, Array]]:
         "breast cancer": sk.load_breast_cancer().data,
         "diabetes": sk.load_diabetes().data,
     }
-    if (_DATA / "california_housing.npz").exists():
-        houses = np.load(_DATA / "california_housing.npz")["data"]
+    if (DATA / "california_housing.npz").exists():
+        houses = np.load(DATA / "california_housing.npz")["data"]
         houses = houses[np.random.default_rng(0).permutation(len(houses))[:2000]]
         raw["California"] = houses
         positive = houses.min(axis=0) > 0.0
         raw["California, logs"] = np.where(
             positive, np.log(np.where(positive, houses, 1.0)), houses
         )
-    if (_DATA / "covtype_100k.npz").exists():
-        raw["covertype"] = np.load(_DATA / "covtype_100k.npz")["num"][:2000].astype(float)
-    if (_DATA / "seeds.csv").exists():
-        seeds = _DATA / "seeds.csv"
+    if (DATA / "covtype_100k.npz").exists():
+        raw["covertype"] = np.load(DATA / "covtype_100k.npz")["num"][:2000].astype(float)
+    if (DATA / "seeds.csv").exists():
+        seeds = DATA / "seeds.csv"
         raw["seeds"] = np.loadtxt(seeds, delimiter=",", skiprows=1, usecols=range(7))
     rng = np.random.default_rng(5)
     factors = rng.normal(size=(500, 3)) @ rng.normal(size=(3, 10))

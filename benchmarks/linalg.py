@@ -17,11 +17,12 @@ from typing import Any
 import numpy as np
 
 import mercer
-from benchmarks._harness import Array, Settings
+from benchmarks._harness import DATA, Array, Settings
 from benchmarks._report import Bar, Outcome, Row, at_most
 from mercer import linalg
 
 TITLE = "Eigenpairs and linear systems without the Gram matrix"
+NEEDS = ("covtype_100k.npz",)
 
 SECONDS, PEAK = "seconds", "peak resident memory, GB"
 RESIDUAL = "largest |S v - lambda v| over that of sklearn"
@@ -34,7 +35,7 @@ ROWS = 50_000
 EIGEN_BARS: Mapping[str, Bar] = {RESIDUAL: at_most(1.0), MEMORY: at_most(0.25)}
 CG_BARS: Mapping[str, Bar] = {RELATIVE: at_most(1e-6), SECONDS: at_most(300), PEAK: at_most(2.0)}
 COLUMNS = {"num": "ten numeric columns", "all": "all 54 columns"}
-_TABLE = Path(__file__).parents[2] / "shared" / "data" / "covtype_100k.npz"
+_TABLE = DATA / "covtype_100k.npz"
 
 
 def run(settings: Settings) -> Outcome:

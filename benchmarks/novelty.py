@@ -12,7 +12,6 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,10 +25,18 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import OneClassSVM
 
 import mercer as mc
-from benchmarks._harness import Array, Settings
+from benchmarks._harness import DATA, Array, Settings
 from benchmarks._report import Outcome, Row, at_most
 
 TITLE = "Novelty detection"
+NEEDS = (
+    "seeds.csv",
+    "clustering_benchmark.npz",
+    "covtype_100k.npz",
+    "california_housing.npz",
+    "mnist_small.npz",
+    "usps.npz",
+)
 
 RATE = 0.05
 ALARMS = "share of new clean rows that is flagged, in standard errors above 0.05"
@@ -39,7 +46,6 @@ OVER_RANK = "mean rank over that of the best peer"
 SEEDS = 3
 _REPEATS = {100: 40, 300: 20, 1000: 8, 2000: 4, 4000: 4}
 _NEW = 4000
-_DATA = Path(__file__).parents[2] / "shared" / "data"
 
 
 class Task(NamedTuple):
@@ -152,12 +158,12 @@ def _tasks(rng: Any, settings: Settings) -> Iterator[Task]:
     X, y = sk.load_digits(return_X_y=True)
     for c in range(settings.size(10, 1)):
         yield _classes(f"digits, {c}", X, y, c, rng, image=True)
-    if settings.quick or not _DATA.exists():
+    if settings.quick or not DATA.exists():
         return
-    seeds = np.loadtxt(_DATA / "seeds.csv", delimiter=",", skiprows=1, usecols=range(7))
+    seeds = np.loadtxt(DATA / "seeds.csv", delimiter=",", skiprows=1, usecols=range(7))
     for c in range(3):
         yield _classes(f"seeds, class {c}", seeds, np.repeat([0, 1, 2], 70), c, rng)
-    file = np.load(_DATA / "clustering_benchmark.npz")
+    file = np.load(DATA / "clustering_benchmark.npz")
     kinds = {
         "ionosphere": (1, 2),
         "sonar": (1, 2),
@@ -168,14 +174,14 @@ def _tasks(rng: Any, settings: Settings) -> Iterator[Task]:
     for name, classes in kinds.items():
         X, y = file[f"uci_{name}_X"], file[f"uci_{name}_y0"]
         yield from (_classes(f"{name}, class {c}", X, y, c, rng) for c in classes)
-    file = np.load(_DATA / "covtype_100k.npz")
+    file = np.load(DATA / "covtype_100k.npz")
     some = rng.permutation(100_000)[:30_000]
     for c in (1, 2, 3):
         yield _classes(f"covertype, class {c}", file["num"][some], file["y"][some], c, rng)
-    houses = np.load(_DATA / "california_housing.npz")["data"]
+    houses = np.load(DATA / "california_housing.npz")["data"]
     yield _cells("California, cells", houses[rng.permutation(len(houses))[:2000]], rng)
     for name in ("mnist_small", "usps"):
-        file = np.load(_DATA / f"{name}.npz")
+        file = np.load(DATA / f"{name}.npz")
         some = rng.permutation(len(file["X_train"]))[:5000]
         X, y = file["X_train"][some].reshape(5000, -1), file["y_train"][some]
         for c in (0, 4, 8):

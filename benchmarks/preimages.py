@@ -18,13 +18,14 @@ from typing import Any
 import numpy as np
 
 import mercer as mc
-from benchmarks._harness import Array, Contender, Key, Settings, race
+from benchmarks._harness import DATA, Array, Contender, Key, Settings, race
 from benchmarks._report import Outcome, Row, at_least, at_most
 from benchmarks._resident import forget_peak, status
 from mercer import datasets
 from mercer.preimages import gradient_bound
 
 TITLE = "Pre-images"
+NEEDS = ("mnist_small.npz",)
 
 GEMMS = "time of an iteration over its three GEMMs"
 FASTER = "times faster than the obvious NumPy loop, to the same gradient"
@@ -36,7 +37,7 @@ GROWTH = "resident memory beyond input and output, MB"
 _TOLERANCE = 1e-8
 ITERATIONS = 5  # timed as the difference of two runs
 COUNT, COMPONENTS = 1000, 100
-_DIGITS = Path(__file__).parents[2] / "shared" / "data" / "mnist_small.npz"
+_DIGITS = DATA / "mnist_small.npz"
 _PAPER = {"fixed point": "1.5 h", "distances": "5.5 min", "closed form": "1.3 s"}
 
 

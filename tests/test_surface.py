@@ -7,6 +7,7 @@ import json
 import re
 import subprocess
 import sys
+import tomllib
 import types
 from pathlib import Path
 
@@ -175,3 +176,10 @@ def test_versions_are_shown(capsys):
     assert shown["numpy"].strip() == importlib.metadata.version("numpy")
     assert {"mercer", "Python", "scikit-learn", "compiled core", "threads"} <= shown.keys()
     assert any(name.startswith("blas of") for name in shown)
+
+
+def test_the_extra_all_has_every_optional_package_of_users():
+    project = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text())
+    extras = project["project"]["optional-dependencies"]
+    for_developers = {"all", "test", "dev", "docs", "bench"}
+    assert extras["all"] == [f"mercer[{','.join(sorted(extras.keys() - for_developers))}]"]

@@ -107,11 +107,7 @@ def as_points(X: Any, name: str = "X") -> Any:
     with np.errstate(over="ignore", invalid="ignore"):
         if np.isfinite(np.einsum("ij,ij->", array, array)):  # so all entries are, and their squares
             return array
-    _check_finite(array, name)
-    if array.dtype == np.float64 and float(np.abs(array).max()) > LARGEST:
-        raise InputError(
-            f"{name} has entries above {LARGEST:g}, whose squares overflow; rescale it"
-        )
+    _check_size(array, name)
     return array
 
 
@@ -308,13 +304,21 @@ def _check_finite(array: Array, name: str) -> None:
     )
 
 
+def _check_size(X: Array, name: str) -> None:
+    _check_finite(X, name)
+    if X.dtype == np.float64 and float(np.abs(X).max(initial=0.0)) > LARGEST:
+        raise InputError(
+            f"{name} has entries above {LARGEST:g}, whose squares overflow; rescale it"
+        )
+
+
 def _as_sparse_points(X: Any, name: str) -> Any:
     csr = X.tocsr()
     if csr.ndim != 2:
         raise InputError(f"{name} must be two-dimensional, got shape {csr.shape}")
     _check_nonempty(csr.shape, name)
     data = _as_float(csr.data, name)
-    _check_finite(data, name)
+    _check_size(data, name)
     if data.dtype != csr.dtype:
         csr = csr.astype(np.float64)
     return csr

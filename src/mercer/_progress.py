@@ -97,6 +97,10 @@ def report(
 def tracked(items: Sequence[T], task: str) -> Iterator[T]:
     """Yield the items and report each."""
     n = len(items)
+    if n == 1:
+        report(task)
+        yield items[0]
+        return
     try:
         for i, item in enumerate(items):
             report(task, i, 1.0 - i / n, total=n)

@@ -27,6 +27,16 @@ def test_arrays_keep_their_type(kind, run, stack):
     np.testing.assert_allclose(found, expected, rtol=1e-6)
 
 
+def test_half_precision_does_not_overflow(run, files):
+    """A change may lead out of the range of float16, which ends at 65,504."""
+    t = np.linspace(0.0, 2.0 * np.pi, 60)
+    X = np.column_stack([np.cos(t), np.sin(t)]) * 65_500.0
+    X[:5, 0] *= 0.5
+    np.save("a.npy", X.astype(np.float16))
+    assert run("denoise", "a.npy", "-o", "b.npy", "--noise", "0.3").code == 0
+    assert np.isfinite(np.load("b.npy")).all()
+
+
 def test_integers_become_floating_point_only_where_they_change(run, stack):
     np.save("a.npy", np.rint(100.0 * stack).astype(np.int16))
     run("denoise", "a.npy", "-o", "b.npy")

@@ -34,7 +34,7 @@ def refused(ran, code, *parts):
         (["no/where.csv", "-o", "out.csv"], ["no/where.csv does not exist"]),
         (["notes.doc", "-o", "out.txt"], ["cannot read notes.doc", ".csv", "folder of images"]),
         (["scans/00.png", "-o", "out.png"], ["one image", "give a folder"]),
-        (["measured.csv", "-o", "out.npy"], ["must end in .csv, .tsv, ", " or .pq"]),
+        (["measured.csv", "-o", "out.npy"], ["must end in .csv or .tsv or"]),
         (["measured.csv", "-o", "scans"], ["is a folder; give the name of a file in it"]),
         (["scans", "-o", "notes.doc"], ["is a file", "into a folder"]),
         (["measured.csv", "-o", "no/out.csv"], ["the folder no does not exist", "create it"]),
@@ -51,6 +51,7 @@ def refused(ran, code, *parts):
         ([*TABLE, "--noise", "much"], ["--noise much", "at least 0"]),
         ([*TABLE, "--components", "0"], ["--components 0", "share"]),
         ([*TABLE, "--components", "1.5"], ["between 0 and 1"]),
+        ([*TABLE, "--encoding", "rot13"], ["--encoding rot13: unknown"]),
         ([*TABLE, "--components", "500"], ["too many for 120 rows"]),
         ([*TABLE, "--seed", "-1"], ["--seed", "-1"]),
         ([*TABLE, "--train", "scans"], ["both be files"]),
@@ -83,11 +84,11 @@ TABLES = {
     "missing": ("a,b\n1,2\n3,\n5,7\n9,9\n", "1 missing value, the first in column 'b', line 3"),
     "infinite": (
         "a,b\n1,2\n3,inf\n5,7\n9,9\n",
-        "1 huge value (infinite or above 1e+150), the first in",
+        "1 huge value, the first in column 'b', line 3",
     ),
     "huge": (
         "a,b\n1,2\n3,1e200\n5,7\n9,9\n",
-        "1 huge value (infinite or above 1e+150), the first in",
+        "1 huge value, the first in column 'b', line 3",
     ),
     "equal rows": ("a,b\n1,2\n1,2\n1,2\n", "all rows of t.csv are equal"),
     "two rows": ("a,b\n1,2\n3,7\n", "has 2 rows; at least 3 needed"),
@@ -290,6 +291,34 @@ def test_damaged_images(tmp_path, rng, monkeypatch):
     assert refusals > 10
 
 
+@pytest.mark.parametrize(
+    ("kind", "scale", "fine"),
+    [(float, 1e300, False), (float, 1e149, True), ("f4", 1e38, False), ("f4", 1e30, True)],
+)
+@pytest.mark.parametrize("command", ["denoise", "impute", "anomalies", "cluster"])
+def test_values_near_the_largest_number(command, kind, scale, fine, run, rng):
+    """An error that names the place, or a result: never a column of nan, or notes of NumPy."""
+    X = (scale * rng.uniform(0.1, 1.0, (40, 3))).astype(kind)
+    X[3, 1] = X[4, 1] if command != "impute" else np.nan
+    np.save("t.npy", X)
+    new = command in ("denoise", "impute")
+    words = ["--noise", "0.2"] if command == "denoise" else []
+    ran = run(command, "t.npy", "-o", "out.npy" if new else "out.npz", *words)
+    if not fine:
+        refused(ran, 1, "huge values, the first in column '0', row 0", "rescale")
+        return
+    assert (ran.code, ran.err) == (0, "")
+    found = np.load("out.npy" if new else "out.npz")
+    assert np.isfinite(found if new else found["score" if "score" in found else "cluster"]).all()
+
+
+def test_results_that_are_not_numbers_are_an_error(run, files, monkeypatch):
+    from mercer.estimators import KernelNovelty
+
+    monkeypatch.setattr(KernelNovelty, "score_samples", lambda _, X: np.full(len(X), np.nan))
+    refused(run("anomalies", "measured.csv", "-o", "out.csv"), 1, "not finite", "rescale")
+
+
 @pytest.mark.parametrize(("value", "fine"), [(65_535, True), (65_536, False), (-1, False)])
 def test_images_of_32_bits(value, fine, run, tmp_path, rng):
     pixels = rng.integers(0, 65_536, (6, 5)).astype(np.int32)
@@ -325,6 +354,16 @@ def test_compressed_files_do_not_expand_without_limit(suffix, run, tmp_path):
     with pytest.raises(DataError, match=r"1\.6 GB of memory.*--max-expansion 2"):
         check_expansion(source, 1_600_000_000, 1.0, stored=300_000_000)
     check_expansion(source, 1_600_000_000, 1.0, stored=400_000_000)
+
+
+def test_damaged_parquet_files_are_errors_of_one_line(run, tmp_path):
+    pa, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    parquet.write_table(pa.table({"number": np.arange(9.0) ** 2}), tmp_path / "t.parquet")
+    whole = (tmp_path / "t.parquet").read_bytes()
+    (tmp_path / "t.parquet").write_bytes(whole.replace(b"number", b"num\xffer"))
+    refused(run("anomalies", "t.parquet", "-o", "out.csv"), 1, "not a Parquet file")
+    (tmp_path / "t.parquet").write_bytes(whole[:-20] + b"\xff" * 12 + whole[-8:])
+    refused(run("anomalies", "t.parquet", "-o", "out.csv"), 1, "not a Parquet file")
 
 
 def test_repeated_text_does_not_expand_without_limit(run, tmp_path):

@@ -104,7 +104,7 @@ def test_formats_are_recognised_on_the_way_in_and_chosen_on_the_way_out(pipe, fi
     assert sorted(np.load(io.BytesIO(out)).files) == ["X", "is_anomaly", "score"]
     code, out, err = pipe((folder / "gaps.npy").read_bytes(), "impute", "-")
     assert (code, out) == (2, b"")
-    assert "standard output as csv; give --format npy" in err
+    assert "standard output as csv; choose --format for .npy" in err
 
 
 def test_results_for_images_can_be_piped_but_not_images(pipe, files):
@@ -127,7 +127,7 @@ def test_segment_in_a_pipe(pipe, files):
     assert pipe(b"no image", "segment", "-")[0] == 1
 
 
-def test_a_file_called_minus_has_a_folder_in_front(pipe, files):
+def test_minus_is_standard_input_even_if_there_is_such_a_file(pipe, files):
     (files["folder"] / "-").write_bytes((files["folder"] / "measured.csv").read_bytes())
     code, out, _ = pipe(b"a\n1\n2\n5\n", "denoise", "-", "-q")
     assert (code, out) == (0, b"a\n1\n2\n5\n")

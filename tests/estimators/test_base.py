@@ -84,6 +84,15 @@ def test_a_kernel_is_a_callable_kernel_for_scikit_learn():
     np.testing.assert_allclose(ours.decision_function(X), theirs.decision_function(X), atol=1e-6)
 
 
+def test_partial_fit_is_answered_with_a_hint():
+    for model in (mc.KernelNovelty(), mc.KernelImputer(), mc.MeanShift(), mc.KernelDensity()):
+        assert not hasattr(model, "partial_fit")
+        with pytest.raises(AttributeError, match=r"fit all rows at once.*n_landmarks"):
+            _ = model.partial_fit
+    with pytest.raises(AttributeError, match="'MeanShift' object has no attribute 'anything'"):
+        _ = mc.MeanShift().anything
+
+
 @pytest.mark.parametrize("name", [n for n in estimators.__all__ if n != "KernelEstimator"])
 def test_a_nested_parameter_of_an_automatic_kernel_says_how_to_set_it(name, rng):
     made = getattr(estimators, name)()

@@ -98,13 +98,28 @@ def test_bad_parameters_are_named(parameters, message, rng):
         KernelDensity(**parameters).fit(rng.normal(size=(10, 2)))
 
 
-def test_one_row_or_a_constant_column_has_no_rule_but_takes_a_number():
+def test_one_row_has_no_rule_but_takes_a_number():
     with pytest.raises(mc.InputError, match="two different rows"):
         KernelDensity().fit([[1.0, 2.0]])
-    with pytest.raises(mc.InputError, match="column 1 of X is constant"):
-        KernelDensity().fit([[1.0, 2.0], [3.0, 2.0]])
     one = KernelDensity(bandwidth=1.0).fit([[1.0, 2.0]])
     np.testing.assert_allclose(one.score_samples([[1.0, 2.0]]), -np.log(2 * np.pi))
+
+
+@pytest.mark.parametrize("bandwidth", ["auto", "scott", "modes", "likelihood"])
+@pytest.mark.parametrize("sensitivity", [0.0, 0.5])
+def test_a_constant_column_changes_the_density_by_a_factor(bandwidth, sensitivity, rng):
+    """On rows that are equal there; so densities can still be compared."""
+    X = rng.normal(size=(50, 2))
+    plain = KernelDensity(bandwidth=bandwidth, sensitivity=sensitivity).fit(X)
+    more = KernelDensity(bandwidth=bandwidth, sensitivity=sensitivity)
+    more.fit(np.column_stack([X, np.full(50, 3.0)]))
+    assert more.kernel_.length_scale == pytest.approx(plain.kernel_.length_scale, rel=1e-6)
+    Y = rng.normal(size=(20, 2))
+    gap = more.score_samples(np.column_stack([Y, np.full(20, 3.0)])) - plain.score_samples(Y)
+    if sensitivity == 0.0:
+        h = more.kernel_.length_scale
+        np.testing.assert_allclose(gap, -np.log(h * np.sqrt(2.0 * np.pi)), rtol=1e-5)
+    assert np.isfinite(gap).all()
 
 
 # --- weights, draws, contract ---------------------------------------------------------------------

@@ -5,8 +5,9 @@ import pandas as pd
 import pytest
 import sklearn
 from scipy.sparse import csr_array, random_array
+from sklearn import datasets
 from sklearn import decomposition as peer
-from sklearn.model_selection import GridSearchCV
+from sklearn.model_selection import GridSearchCV, train_test_split
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
@@ -50,6 +51,25 @@ def test_equals_scikit_learns_up_to_sign(options, rng):
     for Z in (X, Y):
         a, b = ours.transform(Z), theirs.transform(Z)
         np.testing.assert_allclose(a * np.sign(np.sum(a * b, axis=0)), b, atol=1e-7)
+
+
+@pytest.mark.parametrize("solver", ["dense", "krylov"])
+def test_eigenvectors_are_scikit_learns_up_to_sign(solver, rng):
+    X, w = rng.normal(size=(60, 5)), rng.integers(0, 3, 60)
+    model = KernelPCA(4, kernel="rbf", eigen_solver=solver, random_state=0).fit(X)
+    theirs = peer.KernelPCA(4, kernel="rbf").fit(X)
+    found = model.eigenvectors_
+    np.testing.assert_allclose(np.abs(found), np.abs(theirs.eigenvectors_), atol=1e-7)
+    np.testing.assert_allclose(found * np.sqrt(model.eigenvalues_), model.transform(X), atol=1e-7)
+    weighted = KernelPCA(4, kernel="rbf").fit(X, sample_weight=w)
+    V = weighted.eigenvectors_
+    np.testing.assert_allclose(V.T @ V, np.eye(4), atol=1e-12)
+    expected = np.sqrt(w)[:, None] * weighted.transform(X) / np.sqrt(weighted.eigenvalues_)
+    np.testing.assert_allclose(V, expected, atol=1e-10)
+    with pytest.raises(AttributeError, match="with landmarks it is transform"):
+        _ = KernelPCA(4, n_landmarks=20).fit(X).eigenvectors_
+    with pytest.raises(AttributeError):
+        _ = KernelPCA(4).eigenvectors_
 
 
 def test_precomputed_equals_scikit_learns_and_comes_back_as_row_numbers(rng):
@@ -171,7 +191,9 @@ def test_strings_are_points_and_come_back_as_training_strings():
     every = KernelPCA(kernel=mc.Subsequences(2, 0.5)).fit(words)
     assert list(every.inverse_transform(every.transform(words))) == words
     assert every.score_samples(words) == pytest.approx(np.zeros(6), abs=1e-10)
-    assert model.score(["bananana"]) == float(model.score_samples(["bananana"])[0])
+    variance = model.subspace_.total / 6.0
+    expected = 1.0 + float(model.score_samples(["bananana"])[0]) / variance
+    assert model.score(["bananana"]) == pytest.approx(expected)
 
 
 def test_one_row_constant_rows_and_nan():
@@ -203,6 +225,28 @@ def test_far_from_the_origin(options, rng):
     linear = KernelPCA(3, kernel="linear").fit(X + 1e6)
     back = linear.inverse_transform(linear.transform(X + 1e6))
     np.testing.assert_allclose(back, X + 1e6, atol=1e-2)
+
+
+# --- many rows ------------------------------------------------------------------------------------
+
+
+def test_many_rows_take_landmarks_by_default(rng, monkeypatch):
+    monkeypatch.setattr("mercer.estimators._kernel_pca._MANY", 200)
+    monkeypatch.setattr("mercer.estimators._kernel_pca._LANDMARKS", 60)
+    X = rng.normal(size=(201, 3))
+    exact = KernelPCA(5, eigen_solver="dense").fit(X)
+    assert len(exact.subspace_.origin.points) == 201
+    for number, landmarks in ((5, 60), (0.8, 60), (None, 60), (40, 80)):
+        model = KernelPCA(number, random_state=0).fit(X)
+        assert len(model.subspace_.origin.points) == landmarks
+        np.testing.assert_allclose(model.eigenvalues_[:5], exact.eigenvalues_, rtol=1e-2)
+        assert not hasattr(model, "partial_fit")
+    assert len(KernelPCA(5).fit(X[:200]).subspace_.origin.points) == 200
+    # landmarks need a positive definite kernel, and a Gram matrix that is given needs none
+    conditional = KernelPCA(5, kernel=mc.NegativeDistance(1.0)).fit(X)
+    given = KernelPCA(5, kernel="precomputed").fit(exact.kernel_(X))
+    assert all(len(m.subspace_.origin.points) == 201 for m in (conditional, given))
+    np.testing.assert_allclose(given.eigenvalues_, exact.eigenvalues_)
 
 
 # --- weights and batches --------------------------------------------------------------------------
@@ -269,6 +313,8 @@ def test_batches_are_all_rows_at_once(rng):
 def test_partial_fit_needs_landmarks_and_fit_forgets(rng):
     X = rng.normal(size=(30, 2))
     assert not hasattr(KernelPCA(), "partial_fit")
+    with pytest.raises(AttributeError, match=r"partial_fit needs landmarks: .*n_landmarks"):
+        _ = KernelPCA().partial_fit
     model = KernelPCA(2, n_landmarks=10, random_state=0).fit(X)
     model.set_params(n_landmarks=None).fit(X[:20])
     assert model.mass_ == 20.0
@@ -278,12 +324,18 @@ def test_partial_fit_needs_landmarks_and_fit_forgets(rng):
 # --- model selection ------------------------------------------------------------------------------
 
 
-def test_score_is_the_error_of_reconstruction(rng):
+def test_score_is_the_explained_variance(rng):
     X, Y = rng.normal(size=(60, 3)), rng.normal(size=(20, 3))
     for options in ({}, {"n_components": 4, "whiten": True}):
         model = KernelPCA(**options).fit(X)
         back = model.inverse_transform(model.transform(Y))
-        assert model.score(Y) == pytest.approx(-error(back, Y))
+        assert model.score(Y) == pytest.approx(1.0 - error(back, Y) / X.var(axis=0).mean())
+    w = rng.integers(0, 3, 60)
+    weighted = KernelPCA(4).fit(X, sample_weight=w)
+    repeated = KernelPCA(4).fit(np.repeat(X, w, axis=0))
+    assert weighted.score(Y) == pytest.approx(repeated.score(Y))
+    far = KernelPCA(4).fit(X + 1e6)
+    assert far.score(Y + 1e6) == pytest.approx(KernelPCA(4).fit(X).score(Y), abs=1e-6)
     units = np.array([1.0, 1e3, 1e-3])
     plain, other = (KernelPCA(4, scale_columns="std").fit(X * u) for u in (1.0, units))
     assert other.score(Y * units) == pytest.approx(plain.score(Y), rel=1e-6)
@@ -298,8 +350,28 @@ def test_grid_search_finds_the_length_scale_with_the_least_error():
     grid = {"kernel__length_scale": [0.05, 0.3, 1.0]}
     found = GridSearchCV(KernelPCA(6, kernel=mc.Gaussian(1.0)), grid, cv=4).fit(curve)
     assert found.best_params_ == {"kernel__length_scale": 1.0}
-    scores = found.cv_results_["mean_test_score"]
-    assert np.all(np.diff(scores) > 0.5 * np.abs(scores[1:]))  # far apart, unlike distances in H
+    left = 1.0 - found.cv_results_["mean_test_score"]
+    assert np.all(left[1:] < 0.67 * left[:-1])  # far apart, unlike distances in H
+
+
+@pytest.mark.parametrize("name", ["iris", "wine", "diabetes"])
+@pytest.mark.parametrize(
+    "options", [{"n_components": 2}, {"n_components": 5, "whiten": True}, {},
+                {"n_components": 3, "inverse": mc.FixedPoint()}],
+)  # fmt: skip
+def test_grid_search_is_near_the_best_held_out_error(name, options):
+    rows = getattr(datasets, f"load_{name}")().data
+    X, Y = train_test_split(rows, test_size=0.4, random_state=0)
+    scaler = StandardScaler().fit(X)
+    X, Y = scaler.transform(X), scaler.transform(Y)
+    lengths = mc.median_scale(X) * np.geomspace(0.1, 300.0, 8)
+    model = KernelPCA(kernel=mc.Gaussian(1.0), **options)
+    search = GridSearchCV(model, {"kernel__length_scale": lengths}, cv=3).fit(X)
+    errors = []
+    for s in lengths:
+        model.set_params(kernel__length_scale=s).fit(X)
+        errors.append(1e-6 + error(model.inverse_transform(model.transform(Y)), Y))
+    assert errors[search.best_index_] <= 1.05 * min(errors)
 
 
 def test_bad_inverses_are_refused(rng):

@@ -40,6 +40,80 @@ def test_finds_the_blobs_untuned(blobs):
     assert not model.guarantee_.holds
 
 
+def test_the_default_is_that_of_significant_modes(blobs):
+    X, _ = blobs
+    model, found = MeanShift().fit(X), mc.methods.significant_modes(X)
+    assert model.kernel_ == mc.Gaussian(found.bandwidth).transform(
+        mc.kernels.Matrix(found.components)
+    )
+    assert np.array_equal(model.labels_, found.labels)
+    assert model.significance_.tolist() == found.significance.tolist()
+    assert model.components_ is None
+    assert model.significant_.message == found.message
+
+
+def test_a_kernel_or_bandwidth_of_ones_own_is_classical(blobs):
+    X, _ = blobs
+    for model in (MeanShift(bandwidth=0.3), MeanShift(mc.Gaussian(0.3))):
+        model.fit(X)
+        assert (model.significance_, model.significant_, model.components_) == (None, None, None)
+        assert len(model.cluster_centers_) > 3
+
+
+@pytest.mark.parametrize("scale_columns", ["none", "std"])
+@pytest.mark.parametrize("shift", [0.0, 1e6])
+def test_components_in_many_columns(scale_columns, shift, rng):
+    truth = np.repeat([0, 1, 2], [60, 50, 40])
+    X = rng.normal(size=(150, 40)) + 2.5 * rng.normal(size=(3, 40))[truth] + shift
+    model = MeanShift(scale_columns=scale_columns).fit(X)
+    assert np.array_equal(model.labels_, truth)
+    assert np.array_equal(model.predict(X), truth)
+    assert model.components_.shape[1] == 40
+    means = np.stack([X[truth == j].mean(axis=0) for j in range(3)])
+    assert np.abs(model.cluster_centers_ - means).max() < 1.5
+    z = (X - X.mean(axis=0)) @ model.components_.T
+    assert model.modes_.points.shape == (3, z.shape[1])
+    # the density does not change across the components
+    across = np.linalg.svd(model.components_)[2][-1]
+    np.testing.assert_allclose(model.density_(X + 5.0 * across), model.density_(X), rtol=1e-4)
+    for other in (
+        {"kernel": "flat"},
+        {"bin_seeding": True},
+        {"seeds": X[::5]},
+        {"blurring": True},
+        {"labels": "nearest"},
+    ):
+        model = MeanShift(scale_columns=scale_columns, **other).fit(X)
+        assert adjusted_rand_score(truth, model.labels_) > 0.9
+        assert np.array_equal(model.predict(X), model.labels_)
+        assert model.cluster_centers_.shape[1] == 40
+
+
+def test_no_clusters_is_an_answer(rng):
+    model = MeanShift().fit(rng.normal(size=(200, 5)))
+    assert len(model.cluster_centers_) == 1
+    assert "no clusters" in model.significant_.message
+    assert (model.predict(rng.normal(size=(10, 5))) == 0).all()
+
+
+def test_a_lattice_has_one_cluster_and_no_warning():
+    """On its plateau an ascent takes longer than `max_iter`."""
+    X = np.stack(np.meshgrid(np.arange(20.0), np.arange(20.0)), axis=-1).reshape(-1, 2)
+    model = MeanShift(max_iter=5).fit(X)
+    assert (model.labels_ == 0).all()
+    assert model.cluster_centers_.shape == (1, 2)
+
+
+@pytest.mark.parametrize("bandwidth", ["auto", "silverman", "stable", 1.0])
+def test_constant_columns(bandwidth, blobs):
+    X, y = blobs
+    model = MeanShift(bandwidth=bandwidth).fit(np.column_stack([X, np.full(len(X), 5.0)]))
+    assert adjusted_rand_score(y, model.labels_) > 0.95
+    assert (model.cluster_centers_[:, 2] == 5.0).all()
+    new = np.column_stack([X, np.full(len(X), 5.5)])
+    assert adjusted_rand_score(y, model.predict(new)) > 0.95
+
+
 def test_the_stable_bandwidth_is_that_of_the_scale_space(blobs):
     X, y = blobs
     model = MeanShift(bandwidth="stable").fit(X)
@@ -64,6 +138,8 @@ def test_the_flat_kernel_is_that_of_scikit_learn(blobs):
         MeanShift("flat", bandwidth=2.0),
         MeanShift(mc.Laplace(1.5)),
         MeanShift(bandwidth="likelihood"),
+        MeanShift("flat"),
+        MeanShift(scale_columns="std"),
     ],
     ids=repr,
 )
@@ -157,6 +233,8 @@ def test_saved_and_loaded(blobs, tmp_path):
 
 def test_one_point_and_equal_points():
     assert MeanShift(bandwidth=1.0).fit([[3.0, 4.0]]).cluster_centers_.tolist() == [[3.0, 4.0]]
+    assert MeanShift().fit([[3.0, 4.0]]).cluster_centers_.tolist() == [[3.0, 4.0]]
+    assert MeanShift().fit(np.ones((5, 2))).labels_.tolist() == [0] * 5
     same = MeanShift(bandwidth=1.0).fit(np.ones((5, 2)))
     assert same.labels_.tolist() == [0] * 5
     assert same.cluster_centers_.tolist() == [[1.0, 1.0]]
@@ -217,7 +295,11 @@ def test_scaled_columns_do_not_depend_on_units(rng):
             rtol=1e-3,
             atol=1e-3 * units.max(),
         )
-    assert len(mc.MeanShift().fit(X * units).cluster_centers_) != 3
+    for scale_columns in ("auto", "none"):  # components are scaled in any case
+        model = mc.MeanShift(scale_columns=scale_columns).fit(X * units)
+        assert float(mc.methods.clustering_accuracy(y, model.labels_)) == 1.0
+    other = mc.MeanShift(bandwidth="silverman", scale_columns="none").fit(X * units)
+    assert len(other.cluster_centers_) != 3
 
 
 @pytest.mark.parametrize(
@@ -227,7 +309,7 @@ def test_what_the_user_gives_is_in_the_units_of_the_data(settings, rng):
     X, _ = three_clusters(rng)
     with pytest.raises(mc.InputError, match="units of the data"):
         mc.MeanShift(scale_columns="std", **settings).fit(X)
-    with pytest.raises(mc.InputError, match='must be "none" or "std"'):
+    with pytest.raises(mc.InputError, match='must be "auto", "none" or "std"'):
         mc.MeanShift(scale_columns="yes").fit(X)
 
 

@@ -31,7 +31,7 @@ def same(one, other):
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("name", [name for name in NAMES if name != "Pipeline"])
-@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.filterwarnings("ignore::UserWarning", "ignore::FutureWarning")
 def test_every_known_step(name, dtype, there_and_back):
     rows = HOLES if name in ("SimpleImputer", "MissingIndicator") else X
     rows = TEXT if name == "OrdinalEncoder" else rows.astype(dtype)

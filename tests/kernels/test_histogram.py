@@ -11,7 +11,7 @@ from scipy.spatial.distance import cdist
 from sklearn.metrics.pairwise import additive_chi2_kernel, chi2_kernel
 
 import mercer as mc
-from mercer.kernels._histogram import AdditiveChiSquare, ChiSquare, Harmonic, Minimum
+from mercer.kernels._coordinates import AdditiveChiSquare, ChiSquare, Harmonic, Minimum
 from mercer.testing import check_element, check_kernel, lattice
 
 KERNELS = [Minimum(), Harmonic(), AdditiveChiSquare(), ChiSquare(), ChiSquare(0.05)]

@@ -9,7 +9,7 @@ from scipy.integrate import quad
 from scipy.linalg import null_space
 
 import mercer as mc
-from mercer.kernels._histogram import AdditiveChiSquare, ChiSquare, Harmonic, Minimum
+from mercer.kernels._coordinates import AdditiveChiSquare, ChiSquare, Harmonic, Minimum
 from mercer.kernels.structured._categorical import Hamming, Overlap
 from mercer.testing import lattice
 

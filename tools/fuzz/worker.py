@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import linecache
 import multiprocessing
 import os
@@ -9,11 +10,13 @@ import resource
 import signal
 import traceback
 import warnings
+from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-SECONDS = 20  # for one case
+SECONDS = 20  # of the processor's time, for one case
+LONGEST = 120  # seconds on the clock: the machine may be busy, or the case waits for ever
 MEMORY = 1 << 30  # bytes beyond those of a fresh process
 HUGE = ("2**31", "2**63", "10**30", "2**70")  # arguments that may ask for more memory than there is
 UNCLEAR = TypeError, ValueError, NotImplementedError
@@ -49,10 +52,10 @@ class Worker:
             self.pipe.recv()  # it is ready
         self.pipe.send(source)
         try:
-            if self.pipe.poll(2 * SECONDS):
+            if self.pipe.poll(LONGEST):
                 found: Finding | None = self.pipe.recv()
                 return found
-            kind, text = "hang", f"no answer within {2 * SECONDS} seconds, even to a signal"
+            kind, text = "hang", f"no answer within {LONGEST} seconds"
         except EOFError:
             self.process.join()
             kind, text = "crash", f"the process ended with code {self.process.exitcode}"
@@ -87,18 +90,19 @@ def run(source: str) -> Finding | None:
     """Run a case in this process; the result says what is wrong."""
     from mercer import MercerWarning
 
-    before = signal.signal(signal.SIGALRM, _stop)
-    signal.alarm(SECONDS)
+    before = signal.signal(signal.SIGPROF, _stop)
+    signal.setitimer(signal.ITIMER_PROF, SECONDS)
     try:
-        with warnings.catch_warnings():
+        quiet = io.StringIO()  # progress bars and tables
+        with warnings.catch_warnings(), redirect_stdout(quiet), redirect_stderr(quiet):
             warnings.simplefilter("error")
             warnings.simplefilter("ignore", MercerWarning)
             exec(compile(source, "<case>", "exec"), {"__name__": "case"})
     except (Exception, TooSlow) as error:  # noqa: BLE001
         return judge(error, source)
     finally:
-        signal.alarm(0)
-        signal.signal(signal.SIGALRM, before)
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, before)
     return None
 
 

@@ -61,7 +61,7 @@ def run(args: Sequence[str] | None = None) -> int:
                 traceback.print_exc()
             text, code = _explain(error)
             if text:
-                echo(f"mercer: {text}", err=True)
+                echo(f"mercer: {' '.join(text.split())}", err=True)
             return code
 
 

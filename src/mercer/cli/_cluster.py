@@ -15,7 +15,7 @@ from mercer.cli._data import Data
 from mercer.cli._options import data_command, number
 from mercer.cli._output import Output
 from mercer.cli._run import Run
-from mercer.cli._terminal import DataError, UsageError, counted, listed, rounded
+from mercer.cli._terminal import UsageError, counted, rounded
 
 _RULES = ("silverman", "scott", "modes", "likelihood", "stable")
 _PLOTS = (".png", ".pdf", ".svg")
@@ -41,7 +41,9 @@ _bandwidth = number(
                  help="Length scale of the kernel, in the units of the data (columns are not "
                  f"scaled then), or a rule to choose it: {', '.join(_RULES[:3])} (rules of "
                  "thumb), likelihood (of left-out rows), or stable (the widest range of "
-                 "bandwidths with the same number of clusters, at least 2). Default: silverman."),
+                 "bandwidths with the same number of clusters, at least 2). By default the one "
+                 "with the most significant peaks; peaks that may be chance are joined to others, "
+                 "and many columns are reduced to principal components."),
     click.option("--flat", is_flag=True,
                  help="Use a flat window of radius H (steps go to plain means), not a Gaussian."),
     click.option("--min-size", type=click.IntRange(1), default=1, show_default=True, metavar="N",
@@ -63,7 +65,9 @@ def cluster(
     cluster. For arrays and images it is a .csv file with one line per row or image (for arrays
     also .npz). Clusters are numbered from 0, the largest first; rows without a cluster have -1.
 
-    The bandwidth determines the number of clusters: a larger bandwidth gives fewer.
+    By default a peak makes a cluster only if it is significant, so that data without clusters
+    are one cluster, and the summary says so. With --bandwidth every peak is a cluster: a larger
+    bandwidth gives fewer.
     """
     from sklearn.preprocessing import StandardScaler
 
@@ -80,11 +84,10 @@ def cluster(
     scale = not isinstance(bandwidth, float) and run.scale_columns(train) == "std"
     scaler = StandardScaler(with_mean=scale, with_std=scale)
     rows = scaler.fit_transform(train.values)
-    if not isinstance(bandwidth, float) and run.kernel == "auto":
-        _check_columns(train)
     model: Any = MeanShift(
         kernel="flat" if flat else run.kernel,
         bandwidth=bandwidth or "auto",
+        scale_columns="none",  # rows are scaled already, or not to be
         bin_seeding=bins,
         min_cluster_size=min_size,
     )
@@ -92,7 +95,8 @@ def cluster(
     if data is not train:
         labels = run.map_rows(model.predict, scaler.transform(data.values), "labelling")
     data.write_columns({"cluster": labels}, run.output)
-    centres = scaler.inverse_transform(np.asarray(model.cluster_centers_, dtype=np.float64))
+    centres = np.asarray(model.cluster_centers_, dtype=np.float64)
+    centres = scaler.inverse_transform(centres) if len(centres) else centres
     if drawing is not None:
         density = lambda X: model.density_(scaler.transform(X))  # noqa: E731
         found = SimpleNamespace(cluster_centers_=centres, labels_=labels)
@@ -100,7 +104,11 @@ def cluster(
     facts = {"clusters": f"{len(centres):,}"}
     if without := int(np.sum(labels < 0)):
         facts["without"] = f"{counted(without, data.row_word)}, cluster -1"
-    facts["kernel"] = rounded(model.kernel_)
+    if model.significance_ is not None:
+        facts["peaks"] = model.significant_.message
+    if (reduced := model.components_) is not None:
+        facts["seen"] = f"{len(reduced)} principal components"
+    facts["kernel"] = rounded(model.kernel_.kernel if model.significant_ else model.kernel_)
     run.report("clustered", data, facts | ({"drawn": str(plot)} if plot else {}))
     if not run.quiet:
         _print_largest(run, data, labels, centres)
@@ -109,21 +117,12 @@ def cluster(
 def _check_plot(run: Run, plot: Output) -> None:
     if find_spec("matplotlib") is None:
         raise UsageError("plots need matplotlib: pip install 'mercer[plot]'")
+    if plot.is_pipe:
+        raise UsageError("--plot needs a file, not standard output")
     plot.check_file(_PLOTS, "plots")
     plot.check([one.path for one in run.inputs])
     if plot.path.resolve() == run.output.path.resolve():
         raise UsageError(f"{plot.path} cannot be both the output and the plot")
-
-
-def _check_columns(train: Data) -> None:
-    """Refuse constant columns, for which no rule can choose a bandwidth."""
-    constant = np.ptp(train.values, axis=0) == 0
-    if constant.any():
-        names = [train.names[j] if train.names else str(j) for j in np.flatnonzero(constant)]
-        raise DataError(
-            f"{train.source} has constant columns ({listed(names)}), so no bandwidth can be "
-            "chosen; leave them out with --skip, or give --bandwidth a number"
-        )
 
 
 def _draw(run: Run, plot: Output, data: Data, found: Any, density: Any) -> None:

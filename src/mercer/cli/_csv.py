@@ -28,13 +28,12 @@ from mercer.cli._text import (
     as_text,
     encodings,
     find_decimal,
-    find_separator,
+    find_dialect,
     is_missing,
     is_number,
     write_table,
 )
 
-_HEAD = 100_000  # bytes that show the separator
 _GUESSED = "is not in UTF-8 and was read as Windows-1252; if letters are wrong, give --encoding"
 
 
@@ -93,7 +92,7 @@ def read_csv(source: Source, selection: Selection) -> TextTable:
     tried = encodings(source, data, selection.encoding)
     for encoding in tried:
         try:
-            dialect = _dialect(source, data, encoding, selection)
+            dialect = find_dialect(source, data, encoding, selection)
             file = TextIOWrapper(BytesIO(data), encoding, newline="")
             rows = csv.reader(file, delimiter=dialect.separator, strict=True)
             table = _table(source, selection, rows, dialect)
@@ -176,19 +175,6 @@ def _table(
     chosen = choose_columns(source, names, selection, numbers)
     kept = replace(dialect, decimal=decimal)
     return TextTable(source, *chosen, header, cells, kept, line)
-
-
-def _dialect(source: Source, data: bytes, encoding: str, selection: Selection) -> Dialect:
-    """Find the separator and the line ending in the first lines."""
-    head = data[:_HEAD].decode(encoding, "ignore" if len(data) > _HEAD else "strict")
-    if len(data) > _HEAD:
-        head = head[: head.rfind("\n") + 1] or head
-    newline = "\r\n" if "\r\n" in head else "\n"
-    separator = selection.separator or ("\t" if source.suffix.startswith(".tsv") else None)
-    if separator is None:
-        signs = ";\t|" if selection.decimal == "," else ",;\t|"
-        separator = find_separator(head, signs + " " * (".txt" in source.suffix))
-    return Dialect(separator, newline=newline, encoding=encoding)
 
 
 def _columns(source: Source, rows: Any, named: bool) -> tuple[tuple[str, ...] | None, list[Any]]:

@@ -87,19 +87,18 @@ def check_rows(data: Data, *, at_least: int = 1, complete: bool) -> None:
     fill = f"fill them first: mercer impute {source.path} -o OUTPUT"
     # differences and sums of a few values must still be numbers of that type
     largest = min(LARGEST, 1e-3 * float(np.finfo(data.values.dtype).max))
-    huge = f" (infinite or above {largest:.2g})"
-    rescale = "correct or rescale them"
+    huge = f"correct or rescale what is infinite or above {largest:.2g}"
     masks = [
-        (np.abs(data.values) > largest, "huge", huge, rescale),
-        (np.isnan(data.values) & complete, "missing", "", fill),
+        (np.abs(data.values) > largest, "huge", huge),
+        (np.isnan(data.values) & complete, "missing", fill),
     ]
-    for mask, word, more, cure in masks:
+    for mask, word, cure in masks:
         bad = np.argwhere(mask)
         if len(bad):
             row, column = bad[0].tolist()
             named = f"column {data.names[column]!r}, " if data.names else ""
             raise DataError(
-                f"{source} has {counted(len(bad), f'{word} value')}{more}, the first in {named}"
+                f"{source} has {counted(len(bad), f'{word} value')}, the first in {named}"
                 f"{data.label(row)}; {cure}"
             )
 

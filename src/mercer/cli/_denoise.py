@@ -10,7 +10,7 @@ import numpy as np
 
 from mercer._array import Array
 from mercer.cli._data import Data
-from mercer.cli._options import components_option, data_command, number
+from mercer.cli._options import data_command, number
 from mercer.cli._run import Run
 from mercer.cli._terminal import UsageError, counted, rounded
 from mercer.exceptions import MercerWarning
@@ -33,6 +33,10 @@ EXAMPLES = (
 )  # fmt: skip
 
 _noise = number("a standard deviation of at least 0", lambda x: 0.0 <= x < np.inf)
+_components = number(
+    "a number of components, or a share between 0 and 1",
+    lambda x: 0.0 < x < 1.0 or (x.is_integer() and 1.0 <= x < 2.0**31),
+)
 
 
 @data_command(
@@ -41,7 +45,9 @@ _noise = number("a standard deviation of at least 0", lambda x: 0.0 <= x < np.in
                  help="Standard deviation of the noise, as a multiple of each column's standard "
                  "deviation if columns are scaled, else in the units of the data (images: 1 is "
                  "white). Default: estimated where that is possible; for most tables it is not."),
-    components_option("Default: all, weighted by the noise."),
+    click.option("--components", callback=_components, metavar="N",
+                 help="Number of principal components, or the share of variance to keep, such as "
+                 "0.9. Default: all, weighted by the noise."),
 )  # fmt: skip
 def denoise(run: Run, noise: float | None, components: float | None) -> None:
     """Remove noise from the rows of INPUT with kernel PCA.
@@ -74,6 +80,8 @@ def _model(run: Run, train: Data, components: Any, noise: float | None) -> Any:
     from mercer.estimators import KernelDenoiser
 
     n = len(train.values)
+    if components is not None and components >= 1.0:
+        components = int(components)
     count = components if isinstance(components, int) else 0
     if count >= n:
         raise UsageError(f"--components {count} is too many for {counted(n, train.row_word)}")

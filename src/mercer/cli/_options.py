@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import codecs
 import functools
 import math
 from collections.abc import Callable, Sequence
@@ -49,8 +48,7 @@ def data_command(examples: Examples, *own: Any) -> Decorator:
             source, train = Source(given.pop("source")), given.pop("train")
             output = choose_output(source, **take("output", "force", "escape", "format"))
             shared = take("kernel", "scale", "seed", "quiet")
-            learn = None if train is None else Source(train)
-            function(Run(source, output, learn, selection, **shared), **given)
+            function(Run(source, output, train and Source(train), selection, **shared), **given)
 
         return command(examples, *_INPUTS, *own, *_SHARED, *CONTROLS)(run)
 
@@ -103,9 +101,10 @@ def _parse_separator(_: Any, __: Any, text: str | None) -> str | None:
 
 def _parse_encoding(_: Any, __: Any, text: str | None) -> str | None:
     try:
-        return None if text is None else codecs.lookup(text).name
-    except LookupError as error:
+        "".encode(text or "utf-8")
+    except (LookupError, ValueError) as error:
         raise UsageError(f"--encoding {text}: unknown; try utf-8, latin-1 or utf-16") from error
+    return text
 
 
 CONTROLS = [
@@ -163,27 +162,6 @@ _SHARED = [
     click.option("--seed", default=0, show_default=True, type=click.IntRange(0), metavar="N",
                  help="Seed for random subsets of large data."),
 ]  # fmt: skip
-
-
-def components_option(default: str) -> Any:
-    """The option for the number of principal components."""
-    text = "Number of principal components, or the share of variance to keep, such as 0.9."
-    return click.option(
-        "--components", metavar="N", callback=_parse_components, help=f"{text} {default}"
-    )
-
-
-def _parse_components(_: Any, __: Any, text: str | None) -> int | float | None:
-    if text is None:
-        return None
-    number = _as_float(text)
-    if text.isdecimal() and 1.0 <= number < 2.0**31:
-        return int(text)
-    if not 0.0 < number < 1.0:
-        raise UsageError(
-            f"--components {text}: give a number of components, or a share between 0 and 1"
-        )
-    return number
 
 
 def parse_kernel(text: str) -> Any:

@@ -65,20 +65,14 @@ class Output:
 
     def check_file(self, suffixes: Sequence[str], what: str) -> None:
         """Refuse a folder, or a file whose name does not end in one of the suffixes."""
-        if self.suffix in suffixes and (self.is_pipe or not self.path.is_dir()):
-            return
         if self.is_pipe:
-            formats = [suffix[1:] for suffix in suffixes if suffix.count(".") == 1]
-            raise UsageError(
-                f"cannot write {what} to standard output as {self.format}; give --format "
-                f"{' or '.join(formats)}"
-            )
-        if self.path.is_dir():
+            where = f"standard output as {self.format}; choose --format for"
+        elif self.path.is_dir():
             raise UsageError(f"{self.path} is a folder; give the name of a file in it")
-        endings = " or ".join(
-            [", ".join(suffixes[:-1]), suffixes[-1]] if suffixes[1:] else suffixes
-        )
-        raise UsageError(f"cannot write {what} to {self.path.name}; its name must end in {endings}")
+        else:
+            where = f"{self.path.name}; its name must end in"
+        if self.suffix not in suffixes:
+            raise UsageError(f"cannot write {what} to {where} {' or '.join(suffixes)}")
 
     @contextmanager
     def file(self) -> Iterator[Path]:

@@ -14,7 +14,7 @@ from mercer._array import Array
 from mercer.cli._data import Data, Selection, choose_columns, free_name
 from mercer.cli._input import Source, check_expansion
 from mercer.cli._output import Output
-from mercer.cli._terminal import DataError, require
+from mercer.cli._terminal import CommandError, DataError, require
 from mercer.cli._text import TEXT, as_numbers, is_missing, write_table
 
 _LABEL = re.compile(r"\s*[-+]?(0\d|\d{16})")  # digits that are a label, such as 00123
@@ -71,7 +71,9 @@ def read_parquet(source: Source, selection: Selection) -> ParquetTable:
         repeated = sum(_size_of_text(table[name]) for name in text)
         check_expansion(source, repeated, selection.max_expansion)
         table = table.cast(schema)
-    except (pa.ArrowException, OSError) as error:
+    except (CommandError, MemoryError):
+        raise
+    except Exception as error:  # also names that are not text
         raise DataError(f"{source} is not a Parquet file, or is damaged: {error}") from error
     if table.num_rows == 0:
         raise DataError(f"{source} has no rows")

@@ -15,12 +15,14 @@ from typing import Any
 import numpy as np
 
 from mercer._array import Array
+from mercer.cli._data import Selection
 from mercer.cli._input import Source
 from mercer.cli._output import Output
 from mercer.cli._terminal import DataError
 
 BLOCK = 20_000  # rows held as Python strings at a time, to bound the memory
 TEXT = np.dtypes.StringDType()  # 16 bytes per short cell
+_HEAD = 100_000  # bytes of a file that show its separator
 _SAMPLE = 1_000  # cells of a column, or lines of a file, that show how numbers are written
 _MISSING = ("", "na", "nan", "n/a", "#n/a", "null", "none")
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")  # how cells begin that spreadsheets may run
@@ -53,6 +55,17 @@ def encodings(source: Source, data: bytes, asked: str | None) -> list[str]:
             f"{source} is not a text table; if it is text in UTF-16, give --encoding utf-16-le"
         )
     return ["utf-8", "cp1252"]
+
+
+def find_dialect(source: Source, data: bytes, encoding: str, selection: Selection) -> Dialect:
+    """Find the separator and the line ending in the first lines."""
+    whole = len(data) <= _HEAD
+    head = data[:_HEAD].decode(encoding, "strict" if whole else "ignore")
+    head = head if whole else head[: head.rfind("\n") + 1] or head
+    signs = (";\t|" if selection.decimal == "," else ",;\t|") + " " * (".txt" in source.suffix)
+    signs = selection.separator or ("\t" if ".tsv" in source.suffix else signs)
+    newline = "\r\n" if "\r\n" in head else "\n"
+    return Dialect(find_separator(head, signs), newline=newline, encoding=encoding)
 
 
 def find_separator(text: str, candidates: str) -> str:
@@ -164,10 +177,9 @@ def write_table(
     """Write columns of strings; file names that are not Unicode are written with escapes."""
     how = dialect or Dialect("\t" if output.suffix.startswith(".tsv") else ",")
     with output.file() as path, path.open("wb") as raw:
-        zipped = (
-            gzip.GzipFile("", "wb", fileobj=raw, mtime=0) if output.suffix[-2:] == "gz" else raw
-        )
-        with TextIOWrapper(zipped, how.encoding, "backslashreplace", newline="") as file:
+        packed = output.suffix.endswith(".gz")
+        binary = gzip.GzipFile("", "wb", fileobj=raw, mtime=0) if packed else raw
+        with TextIOWrapper(binary, how.encoding, "backslashreplace", newline="") as file:
             writer = csv.writer(file, delimiter=how.separator, lineterminator=how.newline)
             safe = escape_formulas if output.escape else list
             if header is not None:

@@ -12,7 +12,7 @@ from mercer.engine._compiled import core, instruction_set
 
 _PACKAGES = (
     "mercer", "numpy", "scipy", "scikit-learn", "threadpoolctl",
-    "click", "pillow", "pyarrow", "matplotlib", "finufft",
+    "click", "pillow", "pyarrow", "openpyxl", "matplotlib", "finufft",
 )  # fmt: skip
 
 

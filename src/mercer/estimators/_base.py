@@ -6,7 +6,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
@@ -77,6 +77,16 @@ class KernelEstimator(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc
             setattr(self, name, getattr(self, name).replace(**changes))
         super().set_params(**rest)
         return self
+
+    _hints: ClassVar = {
+        "partial_fit": "there is no partial_fit, so fit all rows at once; only KernelPCA with "
+        "n_landmarks takes rows in batches"
+    }
+
+    def __getattr__(self, name: str) -> Any:
+        """Raise an AttributeError that says what to do instead, for what people look for."""
+        plain = f"{type(self).__name__!r} object has no attribute {name!r}"
+        raise AttributeError(self._hints.get(name, plain), name=name, obj=self)
 
     @contextmanager
     def _running(self) -> Iterator[None]:

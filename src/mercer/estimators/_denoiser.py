@@ -15,7 +15,14 @@ from mercer._array import Array, Points, is_sparse, unmasked
 from mercer.estimators._base import FloatTransformerMixin, SubspaceEstimator
 from mercer.estimators._kernel_parameter import is_auto
 from mercer.estimators._kernel_pca import KernelPCA
-from mercer.estimators._validation import check_rows, check_weights, float_type, scaled, unscaled
+from mercer.estimators._validation import (
+    check_rows,
+    check_weights,
+    fit_moments,
+    float_type,
+    scaled,
+    unscaled,
+)
 from mercer.exceptions import InputError, MercerWarning
 from mercer.kernels import Kernel
 from mercer.methods import Denoiser, Filter, Truncation, fit_denoiser
@@ -118,7 +125,8 @@ class KernelDenoiser(OneToOneFeatureMixin, FloatTransformerMixin, SubspaceEstima
                 # where few factors explain everything, lines do better than curves
                 linear = clone(pca).set_params(kernel="linear", scale_columns="none")
                 scaler = StandardScaler(with_std=self.scale_columns == "std")
-                linear.fit(scaler.fit_transform(X, sample_weight=weights), sample_weight=weights)
+                fit_moments(scaler, X, weights)
+                linear.fit(scaler.transform(X), sample_weight=weights)
                 linear.scaler_ = scaler  # centred, because far from the origin products cancel
                 other = self._denoiser(linear, X, weights)
                 if other.risk < fitted.risk:

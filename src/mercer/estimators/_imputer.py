@@ -51,9 +51,10 @@ class KernelImputer(FloatTransformerMixin, KernelEstimator):
     imputer_ : mercer.methods.Imputer
         The fitted map.
     error_ : array of shape (d,)
-        Root mean squared error of each column in its standard deviations, from entries that were
-        hidden: about 1 where the other columns do not help. NaN where none could be hidden, and
-        for columns without any observed value.
+        Root mean squared error of each column in its standard deviations, from entries of up to
+        150 rows that were hidden (`Imputer.error`): about 1 where the other columns do not help,
+        and rather too large than too small. NaN where none could be hidden, and for columns
+        without any observed value.
     kernel_, changes_, status_
         As in `Imputer`.
     n_iter_ : int

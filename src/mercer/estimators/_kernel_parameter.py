@@ -22,7 +22,7 @@ from mercer.kernels import (
     Uniform,
     median_scale,
 )
-from mercer.kernels._histogram import NonNegative
+from mercer.kernels._coordinates import NonNegative
 from mercer.kernels._names import ALIASES, KERNELS
 from mercer.methods._rows import distinct_rows
 from mercer.methods.density._bandwidth import BANDWIDTH_RULES, density_scale

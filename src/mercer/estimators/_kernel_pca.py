@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin
+from sklearn.preprocessing import StandardScaler
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
@@ -14,9 +15,16 @@ from mercer._array import Array, as_points
 from mercer._progress import tracked
 from mercer.engine import n_rows, pieces
 from mercer.estimators._base import FloatTransformerMixin, SubspaceEstimator
-from mercer.estimators._validation import check_flags, check_weights, float_type, scaled, unscaled
+from mercer.estimators._validation import (
+    check_flags,
+    check_weights,
+    fit_moments,
+    float_type,
+    scaled,
+    unscaled,
+)
 from mercer.exceptions import InputError
-from mercer.kernels import Precomputed
+from mercer.kernels import Definiteness, Precomputed
 from mercer.methods import kernel_pca
 from mercer.methods.pca._kernel_pca import (
     LandmarkScatter,
@@ -26,15 +34,9 @@ from mercer.methods.pca._kernel_pca import (
 )
 from mercer.space import Subspace, feature
 
-_MANY = 10_000  # rows whose Gram matrix fits in memory (800 MB); for all components of more rows
-_LANDMARKS = 1_000  # so many landmarks are used
+_MANY = 10_000  # rows whose Gram matrix fits in memory (800 MB); more rows take landmarks,
+_LANDMARKS = 1_000  # at least so many: the leading eigenvalues of tables to 0.1 %, of images to 2 %
 _BLOCK = 4096  # rows whose distances are computed at once
-
-
-def _has_landmarks(model: Any) -> bool:
-    if model.n_landmarks is None:
-        raise AttributeError("partial_fit needs landmarks: give n_landmarks")
-    return True
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -49,28 +51,30 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, FloatTransformerMixin, Subspace
     Parameters
     ----------
     n_components : int, float or None
-        A number of components; a share in (0, 1) of the scatter; or None for all above rounding
-        (for more than 10,000 rows: all that 1,000 landmarks give).
+        A number of components; a share in (0, 1) of the scatter; or None for all above rounding.
     kernel : Kernel, str or "auto"
         "auto" is a Gaussian whose squared length scale is half the median squared distance between
         distinct rows. "precomputed" takes Gram matrices instead of rows. Other names: "gaussian"
         ("rbf"), "laplace", "matern", "polynomial" ("poly"), "sigmoid", "chi2", "linear", "cosine".
     gamma : float, optional
         > 0, for names that have one as in scikit-learn; 1 / d by default ("chi2": 1).
-    scale_columns : {"none", "std"}
-        Whether the automatic kernel sees columns as they are, or divided by their standard
-        deviations. A kernel that is given is in the units of the data.
+    scale_columns : {"none", "std", "auto"}
+        Whether the automatic kernel sees columns as they are (the default, as in other kernel
+        PCAs), or divided by their standard deviations; "auto" as in `KernelNovelty`. A kernel that
+        is given is in the units of the data.
     inverse : Solver, LearnedMap or None
         How `inverse_transform` finds data points. None is `LinearInverse`, a linear regression on
         coordinates; a solver (`FixedPoint()`, `Newton()`, `ClosedForm()`, ...) finds pre-images; a
         `LearnedMap` is fitted to the training rows.
     n_landmarks : int, optional
         Work in the span of the features of so many landmarks (Nystrom): n x n_landmarks numbers,
-        for any n. Needed for `partial_fit`.
-    rule : {"uniform", "kmeans", "leverage", "pivoted"}
-        How landmarks are chosen.
+        for any n. Needed for `partial_fit`. By default, more than 10,000 rows take 1,000 landmarks,
+        or twice `n_components` if that is more, unless `eigen_solver` is given.
+    rule : {"leverage", "uniform", "kmeans", "pivoted"}
+        How landmarks are chosen, see `mercer.linalg.nystrom`. "leverage" prefers rows that the
+        others explain badly; on tables its eigenvalues are several times as accurate as "uniform".
     eigen_solver : {None, "dense", "krylov"}
-        None chooses by size; see `mercer.linalg.eigenpairs`.
+        Without landmarks: None chooses by size, see `mercer.linalg.eigenpairs`.
     whiten : bool, default=False
         Divide coordinates by their standard deviations over the training rows.
     random_state : int, Generator, RandomState or None
@@ -87,6 +91,10 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, FloatTransformerMixin, Subspace
     subspace_ : Subspace
     eigenvalues_ : array of shape (r,)
         Of the centred Gram matrix, not divided by n.
+    eigenvectors_ : array of shape (n, r)
+        Of the centred Gram matrix, of length one, so that `fit_transform(X)` is
+        `eigenvectors_ * sqrt(eigenvalues_)`, as in scikit-learn. With weights w, of the matrix with
+        entries sqrt(w_i w_j) times its entries. Landmarks have none.
     explained_variance_ratio_ : array of shape (r,)
     inverse_ : Solver
         The fitted inverse.
@@ -96,6 +104,9 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, FloatTransformerMixin, Subspace
         The share of the scatter outside the span of the landmarks.
     scaler_ : StandardScaler or None
         Scales columns; None for `scale_columns="none"`.
+    variance_ : float
+        The unit of `score`: the mean variance of the columns in `fit` or the first `partial_fit`;
+        the variance of the features if points are not vectors.
 
     See Also
     --------
@@ -116,9 +127,15 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, FloatTransformerMixin, Subspace
     """
 
     n_components: Any = field(default=None, kw_only=False)
+    rule: str = "leverage"
     inverse: Any = None
     eigen_solver: str | None = None
     whiten: bool = False
+    _hints: ClassVar = {
+        "partial_fit": "partial_fit needs landmarks: KernelPCA(n_landmarks=1000)",
+        "eigenvectors_": "eigenvectors_ has a row for each training row, which `fit` finds without "
+        "landmarks only; with landmarks it is transform(X) / sqrt(eigenvalues_)",
+    }
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> KernelPCA:
         """Find the principal subspace of the rows of X, dense or CSR.
@@ -130,22 +147,37 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, FloatTransformerMixin, Subspace
         self.__dict__.pop("_sums", None)  # of an earlier fit
         with self._fitting(X):
             X, weights = self._training_rows(X, sample_weight)
-            landmarks = self.n_landmarks
-            if landmarks is None and self.n_components is None and n_rows(X) > _MANY:
-                landmarks = _LANDMARKS
+            landmarks = self._landmark_number(n_rows(X))
             if landmarks is not None:
                 self._sums = LandmarkScatter.choose(
                     self.kernel_, X, landmarks, self.rule, self.random_state, weights
                 )
-                return self._add(X, weights)
-            plane = kernel_pca(
-                self.kernel_, X, self.n_components, weights=weights, method=self.eigen_solver,
-                random_state=self.random_state,
-            )  # fmt: skip
-            self.mass_ = float(n_rows(X)) if weights is None else float(weights.sum())
-            return self._set(plane, None, X, weights)
+                self._add(X, weights)
+            else:
+                plane = kernel_pca(
+                    self.kernel_, X, self.n_components, weights=weights, method=self.eigen_solver,
+                    random_state=self.random_state,
+                )  # fmt: skip
+                self.mass_ = float(n_rows(X)) if weights is None else float(weights.sum())
+                self._set(plane, None, X, weights)
+        if self.kernel_.domain.is_vector:
+            moments = fit_moments(StandardScaler(with_mean=False), X.array, weights)
+            self.variance_ = float(np.mean(moments.var_))
+        else:
+            self.variance_ = float(self.subspace_.total or 0.0) / self.mass_
+        return self
 
-    @available_if(_has_landmarks)  # type: ignore[untyped-decorator]
+    def _landmark_number(self, n: int) -> int | None:
+        """Return the number of landmarks for n rows, or None to work without."""
+        if self.n_landmarks is not None or self.eigen_solver is not None or n <= _MANY:
+            return self.n_landmarks
+        if self.n_components is None:
+            return _LANDMARKS
+        if self.kernel_.flags.definiteness is not Definiteness.POSITIVE:
+            return None
+        return max(_LANDMARKS, 2 * int(self.n_components))
+
+    @available_if(lambda self: self.n_landmarks is not None)  # type: ignore[untyped-decorator]
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> KernelPCA:
         """Add rows; needs `n_landmarks`.
 
@@ -217,17 +249,30 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, FloatTransformerMixin, Subspace
             return -squared_distances(self.subspace_, X)
 
     def score(self, X: Any, y: Any = None) -> float:
-        """Return minus the mean squared error of reconstruction, for model selection.
+        """Return the explained variance, 1 - mean squared error / `variance_`.
 
-        The error is that of `inverse_transform(transform(X))` in the units in which columns are
-        seen, so that different kernels can be compared. For points that are not vectors it is the
-        mean of `score_samples`.
+        The error is that of `inverse_transform(transform(X))`, in the units in which the kernel
+        sees columns: 1 is perfect, and 0 is no better than the mean of the training rows. Kernels
+        can be compared by it, so `GridSearchCV` can choose a length scale. If points are not
+        vectors, the error is the squared distance to the subspace, minus `score_samples`.
         """
         Z = self.transform(X)
-        if not self.kernel_.domain.is_vector:
-            return float(np.mean(self.score_samples(X)))
-        back = scaled(self.scaler_, self.inverse_transform(Z))
-        return -float(np.mean(np.square(back - self._new_rows(X))))
+        if self.kernel_.domain.is_vector:
+            back = scaled(self.scaler_, self.inverse_transform(Z))
+            error = np.mean(np.square(back - self._new_rows(X)))
+        else:
+            error = -np.mean(self.score_samples(X))
+        return 1.0 - float(error) / max(self.variance_, np.finfo(np.float64).tiny)
+
+    @property
+    def eigenvectors_(self) -> Array:
+        """The unit eigenvectors of the centred Gram matrix, shape (n, r)."""
+        if hasattr(self, "_sums"):
+            raise AttributeError  # `__getattr__` says more
+        plane = self.subspace_
+        root = np.sqrt(self.mass_ * plane.origin.coef.array)
+        coef = plane.directions.coef.array * np.sqrt(self.eigenvalues_)
+        return np.asarray(np.divide(coef, root, out=np.zeros_like(coef), where=root > 0.0))
 
     def _spread(self) -> Array:
         return np.sqrt(self.eigenvalues_ / self.mass_)

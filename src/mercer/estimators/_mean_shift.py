@@ -3,31 +3,34 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any
 
 import numpy as np
 from sklearn.base import ClusterMixin
 from sklearn.utils.validation import check_is_fitted
 
-from mercer._array import Array, Points, as_points, one_of, positive_int
+from mercer._array import Array, Points, as_points, check_same_columns, one_of, positive_int
 from mercer._status import Status
 from mercer.estimators._base import KernelEstimator
 from mercer.estimators._kernel_parameter import density_kernel, is_auto
 from mercer.estimators._validation import (
+    check_flags,
     check_rows,
     check_weights,
     fit_column_scaler,
     float_type,
 )
 from mercer.exceptions import InputError, MercerWarning
-from mercer.kernels import Kernel, Scales, Vectors
-from mercer.methods import Modes, mean_shift
+from mercer.kernels import Gaussian, Kernel, Matrix, Scales, Vectors
+from mercer.methods import Modes, mean_shift, significant_modes
+from mercer.methods.density._bandwidth import kernel_deviation
 from mercer.methods.modes._basins import nearest_center
 from mercer.methods.modes._blurring import blurring_mean_shift
 from mercer.methods.modes._convergence_bandwidth import ConvergenceBandwidth, convergence_bandwidth
 from mercer.methods.modes._density_sum import DensitySum
 from mercer.methods.modes._mean_shift import assign_to_modes
+from mercer.methods.modes._significance import SignificantModes, nearest_rows
 from mercer.space import mean_embedding
 from mercer.space._points import unique
 
@@ -38,35 +41,45 @@ _LABELS = ("basin", "nearest")
 class MeanShift(ClusterMixin, KernelEstimator):  # type: ignore[misc]
     """Mean shift clustering: rows that climb to the same mode of the density are one cluster.
 
-    The density is f = sum_i w_i k(x_i, .), up to a constant. `mean_shift` climbs it from every row,
-    or from `seeds`.
+    The density is f = sum_i w_i k(x_i, .), up to a constant. By default there is nothing to choose:
+    `significant_modes` chooses the bandwidth, and in more than two columns the number of principal
+    components, and joins modes that are not significant to others. If only one is left, the data
+    show no clusters, and `significant_.message` says so. With a kernel or bandwidth of your own,
+    this is classical mean shift: `mean_shift` climbs from every row, or from `seeds`, and every
+    mode is a cluster.
 
     Parameters
     ----------
     kernel : Kernel or {"auto", "gaussian", "epanechnikov", "flat", "exponential"}
-        Any kernel of one squared distance with a convex profile. "auto" is the Gaussian. "flat" is
-        scikit-learn's mean shift, which climbs the density of "epanechnikov".
+        Any kernel of one squared distance with a convex profile. "auto" is the Gaussian, for which
+        modes can be tested quickly. "flat" is scikit-learn's mean shift, which climbs the density
+        of "epanechnikov".
     bandwidth : float, {"auto", "silverman", "scott", "modes", "likelihood", "stable"}
         A number h > 0 or a rule to choose it. h is the `length_scale` of kernels that have one, and
-        the radius of windows; other kernels are taken at x / h. "stable" is the middle of the range
-        of bandwidths over which the number of modes stays the same (`scale_space`): the best rule
-        for clusters, and the slowest. For the others see `density_scale`; they smooth too much
-        where there are many clusters. "auto" is "silverman" if the kernel is given by name, and
-        leaves a kernel object as it is. A flat kernel of radius 2 h is about as wide as a Gaussian
-        of length scale h.
+        the radius of windows; other kernels are taken at x / h. "auto" leaves a kernel object as it
+        is; for a kernel given by name it is that of `significant_modes`, because it finds clusters
+        and does not split what may be one. With another kernel than the Gaussian, `seeds`,
+        `bin_seeding` or `blurring`, only the bandwidth (that of the same standard deviation) and
+        the components are taken from there, and no mode is tested. "stable" is the middle of the
+        range of bandwidths over which the number of modes stays the same (`scale_space`). For the
+        others see `density_scale`; they are rules for densities and know nothing about clusters.
     seeds : array_like of shape (m, d), optional
         Starts, instead of every row (scikit-learn's name; `start` elsewhere in mercer).
-    scale_columns : {"none", "std"}
-        "std" chooses the bandwidth in units of the columns' standard deviations: `kernel_` is then
-        a kernel of the scaled columns. "none" takes columns as they are, as is right for a kernel
-        or a bandwidth in the units of the data; "std" beside one is refused.
+    scale_columns : {"auto", "none", "std"}
+        "std" chooses the bandwidth and components in units of the columns' standard deviations:
+        `kernel_` is then a kernel of the scaled columns. "none" takes columns as they are. "auto"
+        is "none" if the columns seem to have the same unit, and "std" otherwise, because clusters
+        should not depend on units. A kernel or a bandwidth that you give is in the units of the
+        data; "std" beside one is refused.
     bin_seeding : bool, default=False
         Start from the centres of the cells of a grid of width h that hold at least `min_bin_freq`
         rows.
     min_bin_freq : int, default=1
     labels : {"basin", "nearest"}
-        "basin" is the mode that a row climbs to (-1 if it is not among those found), "nearest" the
-        mode nearest in the metric of the kernel, as in scikit-learn.
+        "basin" is the mode that a row climbs to (-1 if it is not among those found); with the
+        default bandwidth rows climb from neighbour to neighbour, and a new row gets the label of
+        the nearest fitted one. "nearest" is the mode nearest in the metric of the kernel, as in
+        scikit-learn.
     min_cluster_size : int, default=1
         Smaller clusters are dropped; their rows get the label -1.
     blurring : bool, default=False
@@ -83,11 +96,21 @@ class MeanShift(ClusterMixin, KernelEstimator):  # type: ignore[misc]
     Attributes
     ----------
     cluster_centers_ : array of shape (k, d)
-        The modes; the largest cluster comes first.
+        The modes; the largest cluster comes first. On components, the mean of the rows with the
+        kernel's weights at the mode.
     labels_ : array of shape (n,)
+    significance_ : array of shape (k,) or None
+        t of each cluster's mode, infinite for the highest one; None if modes were not tested.
+    significant_ : SignificantModes or None
+        What chose the bandwidth: its `message`, the critical t, and more. None if it was given, or
+        chosen by another rule.
+    components_ : array of shape (q, d) or None
+        Rows are clustered in the coordinates (X - X.mean(axis=0)) @ components_.T; None if these
+        are as many as columns (`kernel_` then measures distances in them), or the bandwidth was
+        given.
     modes_ : Modes
-        The density and its curvature at each mode, and whether it is proved to be a maximum. None
-        for `blurring`.
+        The density and its curvature at each mode, and whether it is proved to be a maximum, in
+        the coordinates of the components if there are any. None for `blurring`.
     kernel_ : Kernel
     density_ : Element
         f.
@@ -98,7 +121,7 @@ class MeanShift(ClusterMixin, KernelEstimator):  # type: ignore[misc]
 
     See Also
     --------
-    mean_shift : the function behind it.
+    significant_modes, mean_shift : the functions behind it.
     scale_space : the number of modes for every bandwidth.
 
     References
@@ -108,7 +131,15 @@ class MeanShift(ClusterMixin, KernelEstimator):  # type: ignore[misc]
 
     Examples
     --------
+    >>> import numpy as np
     >>> import mercer as mc
+    >>> rng = np.random.default_rng(0)
+    >>> model = mc.MeanShift().fit(np.concatenate([rng.normal(m, 1.0, (50, 8)) for m in (0, 4)]))
+    >>> model.significant_.message, np.bincount(model.labels_)
+    ('2 clusters: each mode has t >= 2.50', array([50, 50]))
+
+    Classical mean shift, with a bandwidth:
+
     >>> X = [[1.0, 1.0], [2.0, 1.0], [1.0, 0.0], [4.0, 7.0], [3.0, 5.0], [3.0, 6.0]]
     >>> model = mc.MeanShift(bandwidth=1.0).fit(X)
     >>> model.labels_, model.predict([[0.0, 0.0], [5.0, 5.0]])
@@ -118,7 +149,7 @@ class MeanShift(ClusterMixin, KernelEstimator):  # type: ignore[misc]
     kernel: Any = "auto"
     _: KW_ONLY
     bandwidth: Any = "auto"
-    scale_columns: str = "none"
+    scale_columns: str = "auto"
     seeds: Any = None
     bin_seeding: bool = False
     min_bin_freq: int = 1
@@ -141,19 +172,31 @@ class MeanShift(ClusterMixin, KernelEstimator):  # type: ignore[misc]
             A weight of 2 is the same as repeating the row. Rows of weight 0 are only labelled.
         """
         one_of(self.labels, _LABELS, "labels")
+        check_flags(self, "bin_seeding", "blurring")
         positive_int(self.min_bin_freq, "min_bin_freq")
         positive_int(self.min_cluster_size, "min_cluster_size")
         X = check_rows(self, X, reset=True)
         w = check_weights(sample_weight, X)
         Z = np.asarray(X, dtype=np.float64)
-        points = Points(as_points(Z), Vectors())
+        self.significant_: SignificantModes | None = None
+        self.significance_: Array | None = None
+        self.components_: Array | None = None
         with self._fitting(X):
-            self.kernel_ = self._chosen_kernel(points, w)
-            self.density_ = mean_embedding(self.kernel_, points, weights=w)
-            centres, labels = self._blurred(Z, w) if self.blurring else self._climbed(Z)
-        mass = np.ones(len(Z)) if w is None else w
-        labels, centres = _without_small(labels, centres, mass, self.min_cluster_size)
-        self.cluster_centers_ = centres.astype(float_type(X), copy=False)
+            self._choose_kernel(Points(as_points(Z), Vectors()), w)
+            U = self._seen(Z)
+            if self.blurring:
+                modes, labels = self._blurred(U, w)
+            elif self.significance_ is not None:
+                modes, labels = self._significant(U)
+            else:
+                modes, labels = self._climbed(U)
+            mass = np.ones(len(Z)) if w is None else w
+            labels, keep = _without_small(labels, modes, mass, self.min_cluster_size)
+            self._modes = modes[keep]
+            centres = self._modes if self.components_ is None else self._lifted(Z, U, mass)
+        if self.significance_ is not None:
+            self.significance_ = self.significance_[keep]
+        self.cluster_centers_ = centres.astype(float_type(X))
         self.labels_ = labels
         self._guarantee: ConvergenceBandwidth | None = None
         return self
@@ -163,9 +206,9 @@ class MeanShift(ClusterMixin, KernelEstimator):  # type: ignore[misc]
         """Whether theory guarantees a single mode, and why; computed when first read."""
         check_is_fitted(self)
         if self._guarantee is None:
-            psi = self.density_
+            psi = self._density
             used = psi.coef.tile(slice(None), slice(None))[:, 0] > 0.0
-            self._guarantee = convergence_bandwidth(self.kernel_, psi.points[used])
+            self._guarantee = convergence_bandwidth(psi.kernel, psi.points[used])
         return self._guarantee
 
     def predict(self, X: Any) -> Array:
@@ -176,37 +219,98 @@ class MeanShift(ClusterMixin, KernelEstimator):  # type: ignore[misc]
         X : array_like of shape (m, d)
         """
         check_is_fitted(self)
-        Z = np.asarray(check_rows(self, X, reset=False), dtype=np.float64)
-        centres = np.asarray(self.cluster_centers_, dtype=np.float64)
+        U = self._seen(np.asarray(check_rows(self, X, reset=False), dtype=np.float64))
         with self._running():
             if self.blurring or self.labels == "nearest":
-                return self._nearest(Z, centres)
-            return assign_to_modes(self.density_, centres, Z, tol=self.tol, max_iter=self.max_iter)
+                return self._nearest(U, self._modes)
+            if self.significance_ is not None:
+                forth = DensitySum.of(self._density).forth
+                return np.asarray(self.labels_[nearest_rows(forth(self._density.points), forth(U))])
+            return assign_to_modes(
+                self._density, self._modes, U, tol=self.tol, max_iter=self.max_iter
+            )
 
     # --- helpers ------------------------------------------------------------------------------
 
-    def _chosen_kernel(self, points: Points, w: Array | None) -> Kernel:
-        """The kernel, in the units of the data."""
-        named = isinstance(self.bandwidth, str)
-        given = not named or (is_auto(self.bandwidth) and isinstance(self.kernel, Kernel))
-        scaler = fit_column_scaler(self.scale_columns, points.array, w, in_data_units=given)
+    def _choose_kernel(self, rows: Points, w: Array | None) -> None:
+        """Set the kernel, the components, and the density of rows in the units of the data."""
+        Z, points = rows.array, rows
+        given = not isinstance(self.bandwidth, str) or (
+            is_auto(self.bandwidth) and isinstance(self.kernel, Kernel)
+        )
+        scaler = fit_column_scaler(self.scale_columns, Z, w, in_data_units=given)
         if scaler is not None:
-            points = Points(scaler.transform(points.array), points.domain)
-        kernel = density_kernel(self.kernel, self.bandwidth, points, w, for_mean_shift=True)
-        return kernel if scaler is None else kernel.transform(Scales(scaler.scale_))
+            points = Points(scaler.transform(Z), rows.domain)
+        scales = np.ones(Z.shape[1]) if scaler is None else scaler.scale_
+        bandwidth, axes = self.bandwidth, None
+        if is_auto(bandwidth) and not given:
+            found = significant_modes(points, weights=w)
+            if scaler is not None:
+                found = replace(found, points=scaler.inverse_transform(found.points))
+            self.significant_ = found
+            axes = found.components / scales
+            points = points[:, : len(axes)]  # only their number counts below
+            unit = density_kernel(self.kernel, 1.0, points, w, for_mean_shift=True)
+            bandwidth = found.bandwidth
+            if not isinstance(unit, Gaussian):
+                bandwidth /= kernel_deviation(unit, points.shape[1])
+            elif self.seeds is None and not self.bin_seeding and not self.blurring:
+                self.significance_ = found.significance
+        kernel = density_kernel(self.kernel, bandwidth, points, w, for_mean_shift=True)
+        self._origin = Z.mean(axis=0)
+        if axes is None:
+            self.kernel_ = kernel if scaler is None else kernel.transform(Scales(scales))
+        else:
+            self.kernel_ = kernel.transform(Matrix(axes))
+        self.density_ = self._density = mean_embedding(self.kernel_, rows, weights=w)
+        if axes is not None and len(axes) < Z.shape[1]:
+            self.components_ = axes
+            self._density = mean_embedding(kernel, self._seen(Z), weights=w)
+
+    def _seen(self, Z: Array) -> Array:
+        """Rows in the coordinates in which they are clustered."""
+        return Z if self.components_ is None else (Z - self._origin) @ self.components_.T
+
+    def _lifted(self, Z: Array, U: Array, mass: Array) -> Array:
+        """The mean of the data with the weights of the kernel at each mode, shape (k, d).
+
+        It is moved along the components to the mode, which it need not be above.
+        """
+        assert self.components_ is not None
+        back = np.linalg.pinv(self.components_).T
+        centres = np.empty((len(self._modes), Z.shape[1]))
+        for j, mode in enumerate(self._modes):
+            weight = mass * self._density.kernel(mode[None], U)[0]
+            weight /= weight.sum()
+            centres[j] = self._origin + weight @ (Z - self._origin) + (mode - weight @ U) @ back
+        return centres
+
+    def _significant(self, U: Array) -> tuple[Array, Array]:
+        """The modes above the highest rows of clusters, and the labels of rows.
+
+        On a plateau an ascent may take too long; the highest row itself is then the mode.
+        """
+        assert self.significant_ is not None
+        starts = self._seen(self.significant_.points)
+        found = self._ascent(Points(starts, Vectors()))
+        late = found.labels < 0
+        number = found.labels.copy()
+        number[late] = len(found) + np.arange(late.sum())
+        modes = np.concatenate([found.points, starts[late]])
+        self.significance_ = np.zeros(len(modes))
+        np.maximum.at(self.significance_, number, self.significant_.significance)  # two may meet
+        if self.labels == "nearest":
+            return modes, self._nearest(U, modes)
+        return modes, number[self.significant_.labels]
 
     def _nearest(self, Z: Array, centres: Array) -> Array:
         """The number of the centre nearest in the metric of the kernel, -1 without centres."""
-        target = DensitySum.of(self.density_)
+        target = DensitySum.of(self._density)
         return nearest_center(target.forth(Z), target.forth(centres))[1]
 
-    def _climbed(self, Z: Array) -> tuple[Array, Array]:
-        settings = {"tol": self.tol, "max_iter": self.max_iter}
-        chosen = self._starts(Z)
-        starts = self.density_.support if chosen is None else chosen
-        found = mean_shift(self.density_, starts, **settings)  # type: ignore[arg-type]
-        self.modes_: Modes | None = found
-        self.n_iter_ = int(found.n_iter.max(initial=0))
+    def _climbed(self, U: Array) -> tuple[Array, Array]:
+        starts = self._starts(U)
+        found = self._ascent(self._density.support if starts is None else starts)
         late = int(np.sum(found.status == Status.MAX_ITER))
         if late:
             warnings.warn(
@@ -218,14 +322,22 @@ class MeanShift(ClusterMixin, KernelEstimator):  # type: ignore[misc]
         if not len(found):
             raise InputError("no start reached a mode; raise max_iter, or give seeds near the data")
         if self.labels == "nearest":
-            return found.points, self._nearest(Z, found.points)
-        if chosen is None:
+            return found.points, self._nearest(U, found.points)
+        if starts is None:
             return found.points, found.labels
-        return found.points, assign_to_modes(self.density_, found.points, Z, **settings)  # type: ignore[arg-type]
+        return found.points, assign_to_modes(
+            self._density, found.points, U, tol=self.tol, max_iter=self.max_iter
+        )
+
+    def _ascent(self, starts: Any) -> Modes:
+        found = mean_shift(self._density, starts, tol=self.tol, max_iter=self.max_iter)
+        self.modes_: Modes | None = found
+        self.n_iter_ = int(found.n_iter.max(initial=0))
+        return found
 
     def _blurred(self, Z: Array, w: Array | None) -> tuple[Array, Array]:
         found = blurring_mean_shift(
-            self.kernel_, Z, weights=w, tol=self.tol, max_iter=self.max_iter
+            self._density.kernel, Z, weights=w, tol=self.tol, max_iter=self.max_iter
         )
         if not found.converged:
             warnings.warn(
@@ -242,11 +354,13 @@ class MeanShift(ClusterMixin, KernelEstimator):  # type: ignore[misc]
 
     def _starts(self, Z: Array) -> Array | None:
         if self.seeds is not None:
-            return np.asarray(as_points(self.seeds, "seeds"), dtype=np.float64)
+            seeds = np.asarray(as_points(self.seeds, "seeds"), dtype=np.float64)
+            check_same_columns(self.density_.points, seeds, ("X", "seeds"))
+            return self._seen(seeds)
         if not self.bin_seeding:
             return None
-        target = DensitySum.of(self.density_)
-        width = getattr(self.kernel_, "length_scale", None) or target.length
+        target = DensitySum.of(self._density)
+        width = getattr(self._density.kernel, "length_scale", None) or target.length
         cells, group = unique(np.round(target.forth(Z) / width) + 0.0)
         middles = target.back(cells[np.bincount(group) >= self.min_bin_freq] * width)
         return middles if len(middles) else Z
@@ -262,6 +376,7 @@ def _without_small(
 ) -> tuple[Array, Array]:
     """Drop clusters of fewer rows, and number the others by the weight of their rows.
 
+    Returns the new labels, and the old numbers of the clusters that are kept.
     Clusters of the same weight are ordered by their position, so the order of rows does not matter.
     """
     found = labels >= 0
@@ -273,4 +388,4 @@ def _without_small(
     keep = order[mass[order] >= least] if least > 1 else order[mass[order] > 0.0]
     rank = np.full(len(centres) + 1, -1)  # one more: -1 stays -1
     rank[keep] = np.arange(len(keep))
-    return rank[labels], centres[keep]
+    return rank[labels], keep

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import OutlierMixin
 
-from mercer._array import Array, Points, positive, positive_int
+from mercer._array import Array, Points, is_sparse, positive, positive_int
 from mercer._progress import tracked
 from mercer._random import as_generator
 from mercer.engine import n_rows, pieces
@@ -34,8 +34,8 @@ class KernelNovelty(OutlierMixin, SubspaceEstimator):  # type: ignore[misc]
 
     where mu is the mean and C the scatter sum_i (k(x_i, .) - mu) (k(x_i, .) - mu)' of the features
     of the training rows: the nearer to zero, the more x is like them. It is also the variance of
-    Gaussian process regression at x. A training row is scored as if it had been left out, exactly.
-    The threshold is a quantile of these scores, so that a stated share of new rows like the
+    Gaussian process regression at x. A training row is scored as if it had been left out, in closed
+    form. The threshold is a quantile of these scores, so that a stated share of new rows like the
     training rows is flagged.
 
     Parameters
@@ -80,7 +80,8 @@ class KernelNovelty(OutlierMixin, SubspaceEstimator):  # type: ignore[misc]
     -----
     Without row i, of weight w out of a total t, mu and C change by multiples of
     h = k(x_i, .) - mu. So with M = <h, (C + a)^-1 h> the score without it is
-    -a (t / (t - w))^2 M / (1 - w t / (t - w) M).
+    -a (t / (t - w))^2 M / (1 - w t / (t - w) M). Where columns are scaled, the row is also taken in
+    the standard deviations of the others; the kernel and a are those of all rows.
 
     With n distinct rows the threshold is the value with rank ceil((1 - rate) (n + 1)) of v among
     rows left out, as in conformal prediction. With fewer than 1 / rate - 1 rows it is the largest,
@@ -130,13 +131,7 @@ class KernelNovelty(OutlierMixin, SubspaceEstimator):  # type: ignore[misc]
             rows = Points(array, self.kernel_.domain)
             self.subspace_, fresh = self._subspace(rows, mass)
             self.penalty_ = penalty * float(self.subspace_.total or 0.0) / len(mass)
-            inside, rest = self._squared_distances(rows)
-        eps = np.finfo(float).eps
-        others = 1.0 / np.maximum(1.0 - mass / mass.sum(), eps)
-        left = np.maximum(1.0 - mass * others * inside, eps)
-        errors = self.penalty_ * others**2 * inside / left
-        if fresh.any():  # features have a part outside the span of the landmarks
-            errors += rest
+            errors = self._left_out_errors(rows, mass, outside=bool(fresh.any()))
         keys = row_keys(rows.array)
         order = np.argsort(keys)
         self._keys, self._left_out = keys[order], -errors[order]
@@ -158,28 +153,51 @@ class KernelNovelty(OutlierMixin, SubspaceEstimator):  # type: ignore[misc]
         scatter.add(rows, mass)
         return scatter.pca(None)[0], fresh
 
-    def _squared_distances(self, X: Any) -> tuple[Array, Array]:
-        """<h, (C + a)^-1 h> in the span of the training rows or landmarks; |h|^2 outside."""
-        plane, found = self.subspace_, []
-        for rows in tracked(list(pieces(n_rows(X), _BLOCK)), "distances"):
-            psi = feature(self.kernel_, X[rows])
-            squared = np.asarray(plane.coordinates(psi), dtype=np.float64) ** 2
-            whole = np.asarray(psi.distance(plane.origin), dtype=np.float64) ** 2
-            inside = squared @ (1.0 / (np.asarray(plane.eigenvalues) + self.penalty_))
-            found.append((inside, np.maximum(whole - squared.sum(axis=1), 0.0)))
-        inside, rest = (np.concatenate(parts) for parts in zip(*found, strict=True))
-        return inside, rest
+    def _left_out_errors(self, rows: Points, mass: Array, *, outside: bool) -> Array:
+        """v of each training row without itself: in its scatter, its mean and its column scales.
+
+        `outside` says that features have a part outside the span of the landmarks.
+        """
+        eps, total, found = np.finfo(float).eps, mass.sum(), []
+        moved = rows
+        if self.scaler_ is not None and not is_sparse(rows.array):
+            moved = Points(_rescaled(rows.array, mass / total, self.scaler_.scale_), rows.domain)
+        shrink = 1.0 / (np.asarray(self.subspace_.eigenvalues) + self.penalty_)
+        for part in tracked(list(pieces(n_rows(rows), _BLOCK)), "distances"):
+            c, rest = self._coordinates(rows[part])
+            h = c
+            if moved is not rows:
+                h, rest = self._coordinates(moved[part])
+            elif not outside:  # nothing but rounding
+                rest = 0.0 * rest
+            others = 1.0 / np.maximum(1.0 - mass[part] / total, eps)
+            h = h + (others - 1.0)[:, None] * c  # from the mean of the others
+            w = mass[part] * others
+            own, cross, inside = c**2 @ shrink, (h * c) @ shrink, h**2 @ shrink
+            inside += w * cross**2 / np.maximum(1.0 - w * own, eps)  # Sherman and Morrison
+            found.append(rest + self.penalty_ * inside)
+        return np.concatenate(found)
+
+    def _coordinates(self, X: Any) -> tuple[Array, Array]:
+        """Coordinates of k(x, .) - mu in the subspace, and the squared length outside."""
+        psi, plane = feature(self.kernel_, X), self.subspace_
+        c = np.asarray(plane.coordinates(psi), dtype=np.float64)
+        whole = np.asarray(psi.distance(plane.origin), dtype=np.float64) ** 2
+        return c, np.maximum(whole - np.sum(c**2, axis=1), 0.0)
 
     def score_samples(self, X: Any) -> Array:
         """Return -v(x) for the rows of X, shape (m,); a training row is scored as left out."""
         X = self._new_rows(X, double=True)
         points = self.kernel_.points(X)
+        scores = np.empty(n_rows(X))
+        shrink = 1.0 / (np.asarray(self.subspace_.eigenvalues) + self.penalty_)
         with self._running():
-            inside, rest = self._squared_distances(points)
+            for part in tracked(list(pieces(n_rows(X), _BLOCK)), "distances"):
+                c, rest = self._coordinates(points[part])
+                scores[part] = -(rest + self.penalty_ * (c**2 @ shrink))
         keys = row_keys(points.array)
         at = np.minimum(np.searchsorted(self._keys, keys), len(self._keys) - 1)
-        known = self._keys[at] == keys
-        return np.where(known, self._left_out[at], -(rest + self.penalty_ * inside))
+        return np.where(self._keys[at] == keys, self._left_out[at], scores)
 
     def decision_function(self, X: Any) -> Array:
         """Return `score_samples(X) - offset_`: negative for outliers."""
@@ -196,3 +214,16 @@ def _upper_quantile(values: Array, weights: Array, rate: float) -> float:
     share = np.cumsum(weights[order]) / float(weights.sum())
     needed = (1.0 - rate) * (1.0 + 1.0 / len(values)) * (1.0 - 1e-12)
     return float(values[order[min(int(np.searchsorted(share, needed)), len(order) - 1)]])
+
+
+def _rescaled(Z: Array, share: Array, scale: Array) -> Array:
+    """Scaled rows, in the standard deviations that the columns have without the row.
+
+    `share` is the weight of each row. A column that is constant without it is not scaled.
+    """
+    rest = np.maximum(1.0 - share, np.finfo(float).eps)[:, None]
+    variance = (1.0 - share[:, None] * Z**2 / rest) / rest
+    constant = variance < 1e-9
+    return np.asarray(
+        Z * np.where(constant, scale, 1.0 / np.sqrt(np.where(constant, 1.0, variance)))
+    )

@@ -10,7 +10,15 @@ from sklearn.utils import get_tags
 from sklearn.utils.sparsefuncs import min_max_axis
 from sklearn.utils.validation import validate_data
 
-from mercer._array import Array, as_vector, check_flag, check_frame, is_sparse, unmasked
+from mercer._array import (
+    Array,
+    as_points,
+    as_vector,
+    check_flag,
+    check_frame,
+    is_sparse,
+    unmasked,
+)
 from mercer.engine import n_rows
 from mercer.exceptions import InputError
 from mercer.kernels import Kernel
@@ -93,7 +101,7 @@ def fit_column_scaler(
     "none" if the columns seem to have the same unit, and "std" otherwise. A kernel or a bandwidth
     that the user gave is `in_data_units`: "auto" is "none" then, and "std" is refused.
     """
-    if scale_columns not in ("auto", "none", "std") or not isinstance(scale_columns, str):
+    if not isinstance(scale_columns, str) or scale_columns not in ("auto", "none", "std"):
         raise InputError(f'scale_columns must be "auto", "none" or "std", got {scale_columns!r}')
     if scale_columns == "auto" and (in_data_units or _same_unit(X, sample_weight)):
         return None
@@ -105,7 +113,14 @@ def fit_column_scaler(
             'is in the units of the data. Use scale_columns="none", or put a StandardScaler before '
             "the estimator in a pipeline"
         )
-    return StandardScaler(with_mean=not is_sparse(X)).fit(X, sample_weight=sample_weight)
+    return fit_moments(StandardScaler(with_mean=not is_sparse(X)), X, sample_weight)
+
+
+def fit_moments(scaler: StandardScaler, X: Any, sample_weight: Any) -> StandardScaler:
+    """Fit a scaler, with weights in any unit."""
+    as_points(X, "X")  # refuses entries whose squares overflow
+    shares = None if sample_weight is None else sample_weight / np.max(sample_weight)
+    return scaler.fit(X, sample_weight=shares)
 
 
 def _same_unit(X: Any, sample_weight: Any) -> bool:

@@ -5,6 +5,13 @@ from mercer.engine import Columns, Matrix, Scales
 from mercer.kernels._angular import ArcCosine, Cosine, Normalised
 from mercer.kernels._bandwidth import median_scale
 from mercer.kernels._circle import Circular, JacobiTheta, Periodic, PeriodicSobolev
+from mercer.kernels._coordinates import (
+    AdditiveChiSquare,
+    ChiSquare,
+    Harmonic,
+    LaplaceProduct,
+    Minimum,
+)
 from mercer.kernels._discrete_measures import Atoms
 from mercer.kernels._domain import Domain, Objects, OpenBall, Vectors
 from mercer.kernels._dot_product import (
@@ -19,9 +26,7 @@ from mercer.kernels._dot_product import (
 )
 from mercer.kernels._features import Features, Monomials
 from mercer.kernels._flags import Definiteness, Flags
-from mercer.kernels._histogram import AdditiveChiSquare, ChiSquare, Harmonic, Minimum
 from mercer.kernels._kernel import Constant, Kernel, Product, Sum, Transformed
-from mercer.kernels._laplace_product import LaplaceProduct
 from mercer.kernels._measures import MixingMeasure, SpectralMeasure
 from mercer.kernels._precomputed import FromFunction, Precomputed
 from mercer.kernels._radial import (

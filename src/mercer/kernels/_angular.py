@@ -9,12 +9,13 @@ from typing import Any
 import numpy as np
 
 from mercer._array import namespace
-from mercer.engine import Dot, Expr, Norm, Program, Unary, Var, cut, diagonal
+from mercer.engine import Dot, Expr, Norm, Program, Unary, Var, cut, diagonal, gram
 from mercer.exceptions import DomainError, InputError
 from mercer.kernels._domain import Domain, Vectors
-from mercer.kernels._dot_product import Linear
+from mercer.kernels._dot_product import Exponential, Linear
 from mercer.kernels._flags import Definiteness, Flags
-from mercer.kernels._kernel import Kernel
+from mercer.kernels._kernel import Kernel, Product, Transformed
+from mercer.kernels._radial import Gaussian
 
 _NEAR = 16.0  # units of rounding by which a cosine of parallel vectors may miss 1
 
@@ -28,12 +29,23 @@ class _NonZero(Domain):
     def check(self, X: Any, name: str) -> Any:
         X = self.kernel.domain.check(X, name)
         length = diagonal(self.kernel.program, X)
-        if not np.all(length > 0):
-            row = int(np.flatnonzero(~(length > 0))[0])
+        least = np.finfo(length.dtype).tiny if length.dtype.kind == "f" else 0
+        if not np.all((length > 0) & (length >= least)):
+            row = int(np.flatnonzero(~((length > 0) & (length >= least)))[0])
+            why = "feature has no direction; drop such points or add a constant to the kernel"
+            if length[row] > 0:  # a denormal number has few digits or none
+                why = "digits are lost; scale the points or the kernel's parameters up"
             raise DomainError(
-                f"{name} has a point with k(x, x) = {float(length[row])!r} (row {row}), whose "
-                "feature has no direction; drop such points or add a constant to the kernel"
+                f"{name} has a point with k(x, x) = {float(length[row])!r} (row {row}), whose {why}"
             )
+        if (huge := np.flatnonzero(length == np.inf)).size:  # some are computed in logarithms
+            row = int(huge[0])
+            with np.errstate(all="ignore"):
+                itself = gram(_normalised(self.kernel), X[row : row + 1], X[row : row + 1])
+            if np.isnan(itself).any():
+                raise DomainError(
+                    f"{name} has a point with k(x, x) = inf (row {row}); scale the points down"
+                )
         return X
 
     @property
@@ -77,7 +89,21 @@ class Normalised(Kernel):
         return _NonZero(self.kernel)
 
     def lower(self) -> Program:
-        return self.kernel.program.normalised()
+        return _normalised(self.kernel)
+
+
+def _normalised(kernel: Kernel) -> Program:
+    """The program of Normalised(kernel), without differences of large exponents."""
+    match kernel:
+        case Exponential(scale=s):
+            return Gaussian(math.sqrt(s)).program
+        case Product(left=a, right=b) if (
+            a.flags.is_positive_definite and b.flags.is_positive_definite
+        ):
+            return _normalised(a) * _normalised(b)
+        case Transformed(kernel=a, point_map=T):
+            return _normalised(a).mapped((T,))
+    return kernel.program.normalised()
 
 
 _COSINE = Normalised(Linear())

@@ -64,8 +64,8 @@ class Flags:
         """The flags of a sum; `same_kind` when both profiles have the same variable."""
         return Flags(
             _sum_definiteness(self.definiteness, other.definiteness),
-            _both(self.convex_profile, other.convex_profile) if same_kind else None,
-            _both(self.completely_monotone, other.completely_monotone) if same_kind else None,
+            (same_kind and self.convex_profile and other.convex_profile) or None,
+            (same_kind and self.completely_monotone and other.completely_monotone) or None,
             # the squared MMD of a sum is the sum of the squared MMDs
             _with(self.characteristic, other) or _with(other.characteristic, self) or None,
             # the space of a sum holds the spaces of both
@@ -94,10 +94,6 @@ class Flags:
 def _with(claim: bool | None, other: Flags) -> bool:
     """A claim that adding any positive definite kernel leaves true."""
     return bool(claim and other.is_positive_definite)
-
-
-def _both(a: bool | None, b: bool | None) -> bool | None:
-    return True if a and b else None
 
 
 def _sum_definiteness(a: Definiteness, b: Definiteness) -> Definiteness:

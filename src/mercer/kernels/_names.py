@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from mercer.kernels._angular import Cosine
+from mercer.kernels._coordinates import ChiSquare, LaplaceProduct
 from mercer.kernels._dot_product import Linear, Polynomial, Sigmoid
-from mercer.kernels._histogram import ChiSquare
 from mercer.kernels._kernel import Kernel
-from mercer.kernels._laplace_product import LaplaceProduct
 from mercer.kernels._radial import Gaussian, Laplace, Matern
 
 KERNELS: dict[str, type[Kernel]] = {

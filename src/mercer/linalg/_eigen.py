@@ -70,7 +70,7 @@ class EigenPairs:
     ) -> EigenPairs:
         """Pairs with their residuals from S V, and the sign of each vector."""
         residuals = np.linalg.norm(images - values * V, axis=0)
-        return cls(frozen(values), frozen(_signed(V)), frozen(residuals), n_iter, method, status)
+        return cls(frozen(values), frozen(V * signs(V)), frozen(residuals), n_iter, method, status)
 
 
 def eigenpairs(
@@ -266,9 +266,9 @@ def _are_pairs(values: Array, V: Array, images: Array, k: int, largest: float) -
     return bool(gaps[0].max() <= slack and gaps[1].max() <= slack * largest)
 
 
-def _signed(V: Array) -> Array:
-    """Columns with the sign that makes their largest entry positive; the first one at a tie."""
+def signs(V: Array) -> Array:
+    """1 or -1 for each column, such that its largest entry in size becomes positive."""
     size = np.abs(V)
-    # entries equal to rounding count as ties, so that symmetric vectors have a sign too
+    # the first of entries that are equal to rounding, so that symmetric vectors have a sign too
     first = np.argmax(size > (1.0 - 1e-6) * size.max(axis=0), axis=0)
-    return np.asarray(V * np.where(V[first, np.arange(V.shape[1])] < 0, -1.0, 1.0))
+    return np.where(V[first, np.arange(V.shape[1])] < 0, -1.0, 1.0)

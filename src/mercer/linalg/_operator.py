@@ -134,6 +134,7 @@ class GramOperator:
         U = V if self._root is None else self._root[:, None] * V
         return U - np.outer(self._share, U.sum(axis=0)) if self.centred else U
 
+    @np.errstate(over="ignore", invalid="ignore")  # of kernel values that overflow
     def _out(self, Z: Array) -> Array:
         """D^(1/2) (I - 1 w') Z, in place."""
         if self.centred:

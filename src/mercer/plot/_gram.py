@@ -99,6 +99,7 @@ def _draw_matrix(axis: Any, K: Array, names: list[str] | None) -> None:
         for (i, j), value in np.ndenumerate(K):
             dark = np.mean(shown.cmap(shown.norm(value))[:3]) < 0.55
             text = f"{round(float(value), digits) + 0.0:.{digits}f}"  # + 0.0: no minus zero
+            text = text if reach < 1e6 else f"{value:.0e}"
             axis.text(j, i, text, ha="center", va="center", fontsize=7.5,
                       color="white" if dark else "black")  # fmt: skip
     else:

@@ -266,8 +266,11 @@ def _draw_contours(
     x, y = (np.linspace(low[k], high[k], count) for k in range(2))
     grid = np.stack(np.meshgrid(x, y), axis=-1).reshape(-1, 2)
     values = np.asarray(density(grid)).reshape(count, count)
-    levels = values.max() * np.array([0.02, 0.05, 0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.95])
-    if not values.max() > values.min():
+    base = min(float(values.min()), 0.0)  # of a density 0
+    shares = np.array([0.02, 0.05, 0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.95])
+    with np.errstate(all="ignore"):
+        levels = base + (values.max() - base) * shares
+    if not (values.max() > values.min() and np.all(np.diff(levels) > 0.0)):
         return
     planes = (y, x, values.T) if flip else (x, y, values)
     axis.contour(*planes, levels=levels, colors="#404040", linewidths=0.5, alpha=0.7)
@@ -322,7 +325,8 @@ def _box(X: Array, low: Any = None, high: Any = None) -> tuple[Array, Array]:
 def _pair(columns: Any, names: list[str]) -> tuple[int, int]:
     """The numbers of two columns that are given by number or by name."""
     given = columns if isinstance(columns, list | tuple | np.ndarray) else ()
-    d, found = len(names), [names.index(c) if c in names else c for c in given]
+    found = [names.index(c) if isinstance(c, str) and c in names else c for c in given]
+    d = len(names)
     allowed = [int(c) for c in found if isinstance(c, int | np.integer) and 0 <= c < d]
     if len(found) != 2 or len(set(allowed)) != 2:
         raise InputError(

@@ -119,9 +119,9 @@ def log_scale(axis: Any, heights: Array, floor: float) -> None:
     if not len(heights):
         axis.set_yticks([])
         return
-    axis.set_yscale("log")
-    axis.yaxis.set_minor_formatter("")
     high = float(np.log10(heights.max()))
     low = max(float(np.log10(heights.min())), high + float(np.log10(floor)))
     spare = max(0.06 * (high - low), 0.5 * (2.0 - (high - low)))
     axis.set_ylim(10.0 ** (low - spare), 10.0 ** (high + spare))
+    axis.set_yscale("log")
+    axis.yaxis.set_minor_formatter("")

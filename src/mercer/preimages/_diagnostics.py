@@ -192,7 +192,8 @@ def _queries(psi: Element, X: Any) -> Any:
 
 def _state(psi: Element, X: Any, order: int) -> State:
     """Derivatives of the objective at the rows of X."""
-    X = dense(_queries(psi, X))
+    X = _queries(psi, X)
     engine.require_derivatives(psi.kernel.program)
+    X = dense(X)
     with options(tolerance=0.0):  # sums over frequencies come without stiffness
         return Nearest().at(ElementSums(psi), X, np.zeros(len(X), dtype=int), order)

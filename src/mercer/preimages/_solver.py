@@ -192,6 +192,7 @@ class _Descent(Search):
             direction[peaks] = _off_peaks(self.problem, state[peaks])
         new, moved = self._line_search(state, rows, direction)
         new = self._snap(new, rows)
+        moved &= np.any(new.points != state.points, axis=1)  # not back to the point it came from
         self.solver.learn(self.memory, moved, state, new)
         self.kinks += self.rule.jumps(state, new, self.owners[rows])
         self.stuck = (self.failed & ~moved) | (self.kinks >= _KINKS)

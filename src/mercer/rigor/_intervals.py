@@ -17,16 +17,17 @@ EPS = float(np.finfo(float).eps)
 # Sums, products and NumPy's exp, log and powers are within 4 units in the last place.
 _EPS = 8.0 * EPS
 _TINY = float(np.finfo(float).tiny)
+_MAX = float(np.finfo(float).max)  # a lower bound of every number that overflows
 
 
 def down(x: Any) -> Any:
     """A little less than x, by more than the error of one operation."""
-    return x * (1.0 - np.copysign(_EPS, x)) - _TINY
+    return np.minimum(x * (1.0 - np.copysign(_EPS, x)) - _TINY, _MAX)
 
 
 def up(x: Any) -> Any:
     """A little more than x."""
-    return x * (1.0 + np.copysign(_EPS, x)) + _TINY
+    return np.maximum(x * (1.0 + np.copysign(_EPS, x)) + _TINY, -_MAX)
 
 
 @dataclass(frozen=True)
@@ -40,7 +41,7 @@ class Interval:
         o = as_interval(other)
         lo, hi = self.lo + o.lo, self.hi + o.hi  # sums do not underflow
         lo, hi = lo * (1.0 - np.copysign(_EPS, lo)), hi * (1.0 + np.copysign(_EPS, hi))
-        return Interval(lo, hi)
+        return Interval(np.minimum(lo, _MAX), np.maximum(hi, -_MAX))
 
     def __neg__(self) -> Interval:
         return Interval(-self.hi, -self.lo)

@@ -11,6 +11,7 @@ import numpy as np
 
 from mercer._array import Array
 from mercer._status import Status
+from mercer.exceptions import InputError
 from mercer.linalg._dense import saddle_free_steps
 from mercer.rigor._box_bounds import BoxObjective
 from mercer.rigor._branch_and_bound import Boxes, branch_and_bound
@@ -74,6 +75,8 @@ def minimise(
         scale = objective_scale(objective)
         search = MinimumSearch(objective, low, high, gap * scale, scale)
         search.begin(starts)
+        if not np.isfinite(search.best):
+            raise InputError("the objective overflows at the points of psi; scale them down")
         zero = len(objective.groups) == 1 and not objective.groups[0].coef.any()
         if zero or not objective.axes:
             lower = float(objective.values(low[None], high[None]).lo[0])

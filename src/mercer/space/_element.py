@@ -260,6 +260,7 @@ class Element:
 
     def distance(self, other: Element) -> Any:
         """Return |psi - phi|, element by element where batches are involved."""
+        self._same_space(other)
         return (self - other).norm()
 
     def _single(self, array: Any) -> Array:

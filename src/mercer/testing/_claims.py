@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from mercer._array import Array
-from mercer.engine import Distance, Dot, apply_all, evaluate
+from mercer.engine import Distance, Dot, Scales, apply_all, evaluate
 from mercer.exceptions import DerivativeError
 from mercer.kernels import Definiteness, Flags, Kernel, Product, Sum, Transformed
 from mercer.kernels._circle import period_of
@@ -97,14 +97,19 @@ def _check_separates(kernel: Kernel, dims: tuple[int, ...], claim: str) -> None:
     This holds for all measures if the kernel is universal, and for those with total mass zero if
     it is characteristic.
     """
-    period = period_of(kernel)
+    inner, lengths = kernel, np.ones(1)
+    if isinstance(kernel, Transformed) and isinstance(kernel.point_map, Scales):
+        # far apart along each axis
+        inner, lengths = kernel.kernel, kernel.point_map.array
+    period = period_of(inner)
     for d in dimensions(kernel, dims):
-        side, step = {1: 14, 2: 5, 3: 3}.get(d, 2), 2.0 * natural_scale(kernel, d)
+        side, step = {1: 14, 2: 5, 3: 3}.get(d, 2), 2.0 * natural_scale(inner, d)
         if period is not None:  # more points on the circle would be too close together
             side = max(3, min(side, int(2.0 * period / step) + 1))
-        X = placed(kernel, d, side, step)
+        X = placed(inner, d, side, step)
         if X is None or len(X) < 3:
             continue
+        X = X * lengths
         K = np.asarray(kernel(X), dtype=np.float64)
         basis = np.eye(len(X))
         if claim == "universal":  # scaling features does not change independence
@@ -194,7 +199,10 @@ def _wrong_difference(kernel: Kernel) -> str:
             if difference.min() < -noise and least < worst:
                 worst, law = least, f"difference {order} with step {u[1] - u[0]:.3g}"
             difference, noise = -np.diff(difference), 2.0 * noise
-    return f"{law} has the wrong sign, by {-worst:.3g} of the profile" if law else ""
+    if law:
+        return f"{law} has the wrong sign, by {-worst:.3g} of the profile"
+    f = profile_values(kernel, np.r_[0.0, np.logspace(0.0, 300.0, 301)])
+    return "it is negative at large distances" if np.any(f < -_NOISE * np.abs(f[0])) else ""
 
 
 def _where(X: Any) -> str:

@@ -16,6 +16,7 @@ from mercer.exceptions import InputError
 from mercer.kernels._parameters import checked
 
 _LARGE = 1e100  # where the recurrence takes out a factor
+_MOST = 10**6  # orders; a second and 100 MB
 
 
 @dataclass(frozen=True)
@@ -76,6 +77,12 @@ class MercerExpansion:
     sigma: float = 1.0
     n_terms: int = 20
     dim: int = 1
+
+    def __post_init__(self) -> None:
+        if self.n_terms * self.dim > _MOST:
+            raise InputError(
+                f"n_terms * dim must be at most {_MOST}, got {self.n_terms} * {self.dim}"
+            )
 
     @cached_property
     def orders(self) -> Array:

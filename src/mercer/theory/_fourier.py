@@ -174,16 +174,9 @@ def fourier_inner(kernel: Circular, f: Any, g: Any) -> complex:
 
 
 def fourier_norm(kernel: Circular, f: Any) -> float:
-    """Return ||f|| = sqrt(sum_l |fhat_l|^2 / khat_l).
+    """Return ||f|| = sqrt(sum_l |fhat_l|^2 / khat_l); parameters and source as in `fourier_inner`.
 
-    Infinite if f is not in the space (fhat_l != 0 = khat_l for some l), or beyond float64. Source:
-    Sakulwongtana, Definition 2.2.3.
-
-    Parameters
-    ----------
-    kernel : Circular
-    f : array_like of shape (2L + 1,)
-        Fourier coefficients of l = -L, ..., L, all others being zero.
+    Infinite if f is not in the space (fhat_l != 0 = khat_l for some l), or beyond float64.
 
     Examples
     --------

@@ -6,24 +6,11 @@ import math
 
 import numpy as np
 
+from mercer import kernels as mk
 from mercer._array import Array, instance
 from mercer.engine import Distance, evaluate
 from mercer.exceptions import InputError, UnavailableError
-from mercer.kernels import (
-    Constant,
-    Epanechnikov,
-    Gaussian,
-    InverseMultiquadric,
-    Kernel,
-    Laplace,
-    Matern,
-    NegativeDistance,
-    Product,
-    RationalQuadratic,
-    Sum,
-    Transformed,
-    Uniform,
-)
+from mercer.kernels import Constant, Kernel, Matern, Product
 
 
 def shadow(kernel: Kernel) -> Kernel:
@@ -110,32 +97,32 @@ def _evaluated(kernel: Kernel, u: Array, order: int) -> Array:
 
 def _shadow(kernel: Kernel) -> Kernel:
     match kernel:
-        case Sum(left=left, right=right):
+        case mk.Sum(left=left, right=right):
             return _shadow(left) + _shadow(right)
         case (
             Product(left=Constant(value=c), right=other)
             | Product(left=other, right=Constant(value=c))
         ):
             return _times(c, _shadow(other))
-        case Transformed(kernel=inner, point_map=point_map):
+        case mk.Transformed(kernel=inner, point_map=point_map):
             return _shadow(inner).transform(point_map)
-        case Gaussian(length_scale=length):
+        case mk.Gaussian(length_scale=length):
             return 2.0 * length**2 * kernel
-        case Laplace(length_scale=length):
+        case mk.Laplace(length_scale=length):
             return _shadow(Matern(0.5, length))
         case Matern(nu=nu, length_scale=length) if nu < 2.5:
             # with w = z^2: M_(nu + 1)'(w) = -M_nu(w) / (4 nu), where z must be the same:
             # z^2 = 2 nu u / l^2
             return 2.0 * length**2 * Matern(nu + 1.0, length * math.sqrt((nu + 1.0) / nu))
-        case InverseMultiquadric(c=c, p=p) if p > 1.0:
-            return _times(1.0 / (p - 1.0), InverseMultiquadric(c, p - 1.0))
-        case RationalQuadratic(alpha=alpha, length_scale=length) if alpha > 1.0:
-            wider = RationalQuadratic(alpha - 1.0, length * math.sqrt(alpha / (alpha - 1.0)))
+        case mk.InverseMultiquadric(c=c, p=p) if p > 1.0:
+            return _times(1.0 / (p - 1.0), mk.InverseMultiquadric(c, p - 1.0))
+        case mk.RationalQuadratic(alpha=alpha, length_scale=length) if alpha > 1.0:
+            wider = mk.RationalQuadratic(alpha - 1.0, length * math.sqrt(alpha / (alpha - 1.0)))
             return _times(2.0 * alpha * length**2 / (alpha - 1.0), wider)
-        case Uniform(rho=rho):
-            return Epanechnikov(rho)
-    diverges = isinstance(kernel, InverseMultiquadric | RationalQuadratic | Constant)
-    if diverges or isinstance(kernel, NegativeDistance):
+        case mk.Uniform(rho=rho):
+            return mk.Epanechnikov(rho)
+    diverges = isinstance(kernel, mk.InverseMultiquadric | mk.RationalQuadratic | Constant)
+    if diverges or isinstance(kernel, mk.NegativeDistance):
         raise UnavailableError(
             f"{kernel!r} has no shadow: the integral of its profile diverges; it needs a profile "
             "that falls faster than 1 / u"

@@ -53,9 +53,9 @@ def test_most_tables_do_not_tell(name, sd, rng):
 
 
 def test_independent_columns_may_be_signal():
-    """The tests accept pure noise as a floor in at most a few per cent of draws."""
-    draws = [np.random.default_rng(i).normal(size=(200, 8)) for i in range(100)]
-    assert sum(noise_level(X).source != "unknown" for X in draws) <= 8
+    """Nothing varies clearly more than the rest; with the usual level, 3 % of draws seemed to."""
+    draws = [np.random.default_rng(i).normal(size=(500, 8)) for i in range(300)]
+    assert all(noise_level(X).source == "unknown" for X in draws)
 
 
 def test_quiet_columns_that_depend_on_each_other_are_no_floor(rng):

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
-from sklearn.datasets import load_digits
+from sklearn.datasets import load_diabetes, load_digits, load_iris, load_wine
 from sklearn.experimental import enable_iterative_imputer  # noqa: F401
 from sklearn.impute import IterativeImputer, KNNImputer
 
@@ -263,7 +263,18 @@ def test_the_expected_error_is_about_the_true_one():
     found = fit_imputer(missing)
     gap = np.where(np.isnan(missing), found(missing) - X, np.nan)
     true = np.sqrt(np.nanmean(gap**2, axis=0)) / X.std(axis=0)
-    assert ((found.error > 0.5 * true) & (found.error < 2.0 * true)).all()
+    assert ((found.error > 0.7 * true) & (found.error < 1.8 * true)).all()  # found: 1.03 to 1.60
+
+
+@pytest.mark.parametrize("load", [load_wine, load_diabetes, load_iris])
+def test_the_expected_error_on_real_tables(load):
+    X = load().data
+    X = (X - X.mean(axis=0)) / X.std(axis=0)
+    missing = holes(X)
+    found = fit_imputer(missing)
+    true = np.sqrt(np.nanmean(np.where(np.isnan(missing), found(missing) - X, np.nan) ** 2, axis=0))
+    assert np.abs(np.log(found.error / true)).max() < np.log(2.0)
+    assert 0.9 < found.error.mean() / true.mean() < 1.25  # a little too large: from fewer rows
 
 
 def test_a_fitted_imputer_can_be_saved(tmp_path):

@@ -37,7 +37,7 @@ def test_of_landmarks_is_least_squares(weighted, rng):
     found = LinearInverse.fit(plane, X, w)
     np.testing.assert_allclose(found.mean, best[0], rtol=1e-7)
     np.testing.assert_allclose(found.slopes, best[1:], atol=1e-7)
-    scatter = LandmarkScatter.choose(K, X, 12, "uniform", 0, w)
+    scatter = LandmarkScatter.choose(K, X, 12, "leverage", 0, w)
     scatter.add(X, w)
     same = scatter.pca(5)[1]
     np.testing.assert_allclose(same.slopes, found.slopes, atol=1e-7)

@@ -29,6 +29,9 @@ from mercer.engine.programs._program import (
     Variable,
     maps_of,
 )
+from mercer.exceptions import InputError
+
+_TURNS = 1e12  # beyond it fewer than four digits of an angle are left
 
 
 def mapped_points(v: Variable, X: Any, Y: Any) -> tuple[Any, Any]:
@@ -42,7 +45,15 @@ def mapped_points(v: Variable, X: Any, Y: Any) -> tuple[Any, Any]:
         return X, Y
     centre = None if is_sparse(Y) else centre_before_maps(v, X)
     x = mapped(maps, X, centre)
-    return x, x if Y is X else mapped(maps, Y, centre)
+    y = x if Y is X else mapped(maps, Y, centre)
+    if centre is not None and isinstance(v, Gap) and v.period is not None:
+        for Z in (x, y):
+            if np.abs(Z).max(initial=0.0) > _TURNS * v.period:
+                raise InputError(
+                    f"points are more than {_TURNS:g} periods apart behind the kernel's map, so "
+                    "their angles are lost in rounding; rescale them"
+                )
+    return x, y
 
 
 def centre_before_maps(v: Variable, X: Any) -> Array | None:

@@ -112,8 +112,8 @@ def by_differences(
         parts = []
         for some in pieces(n_rows(X), size):
             x = X[some]
-            y = np.repeat(Y[j : j + 1], len(x), axis=0)
-            pairs = rowwise_fields(program, x, y, np.ones(len(x)), order, shifted)
+            y = Y[np.full(n_rows(x), j)]
+            pairs = rowwise_fields(program, x, y, np.ones(n_rows(x)), order, shifted)
             high = np.max(pairs.shift, keepdims=True)
             a = coef.tile(some, slice(j, j + 1) if paired else slice(None)).astype(np.float64)
             weights = by_row(a, factor(pairs.shift, high))

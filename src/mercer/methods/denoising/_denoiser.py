@@ -256,6 +256,7 @@ class SteinRisk:
         return v + trust**2 * self.moved + 2.0 * trust * v * self.divergence
 
 
+@np.errstate(over="ignore")  # of rows at the end of all numbers
 def estimate_risk(denoise: Callable[[Array], Array], rows: Array, noise: float) -> SteinRisk:
     """Estimate the risk of a map that does not depend on the rows to which it is applied.
 

@@ -18,7 +18,8 @@ from mercer.methods._rows import dense, spread_rows
 _FEWEST = 5  # columns or directions of pure noise; fewer are equal by chance
 _MANY = 20  # directions; fewer must be half of all (in tables, a fifth may be nearly equal)
 _FEWEST_ROWS = 50  # with fewer, tests accept nearly everything
-_LEVEL = 0.01  # of the tests
+_LEVEL = 0.01  # of the tests that columns or directions are equal
+_CLEARLY = 1e-6  # of the test that some vary more: at 0.01, one table of pure signal in a hundred
 _SLACK = 1.5  # correlation of quiet columns: those of images see a little of the image
 _MANY_COLUMNS = 3000  # beyond, no eigenvalues: a cube of their number
 _SMALL = 1e-70  # beyond, squares of lengths leave the range of kernels
@@ -66,7 +67,8 @@ def noise_level(X: Any, *, weights: Any = None) -> NoiseLevel:
     - directions: the smallest eigenvalues of the covariance, as many as are equal (Bartlett's test
       of sphericity), if there are a third more rows than columns; few factors behind many columns.
 
-    There must be five such columns, or half of the directions (or 20), and others that vary more.
+    There must be five such columns, or half of the directions (or 20), and others that clearly vary
+    more.
     In most tables neither is found. Then the level is unknown, and the estimate 0.
 
     Parameters
@@ -131,17 +133,23 @@ def _level(variance: float, n: float, m: int, source: str) -> NoiseLevel:
 
 
 def _equal_variances(v: Array, n: float) -> int:
-    """How many of the variances, ascending, are equal: the most that Bartlett's test accepts."""
+    """How many of the variances, ascending, are equal: the most that Bartlett's test accepts.
+
+    None unless all of them together clearly are not.
+    """
     from scipy.special import chdtrc
 
     k = np.arange(1, len(v) + 1)
     statistic = (n - 1.0) * (k * np.log(np.cumsum(v) / k) - np.cumsum(np.log(v)))
-    accepted = chdtrc(np.maximum(k - 1, 1), np.maximum(statistic, 0.0)) > _LEVEL
-    return int(k[accepted].max(initial=0))
+    p = chdtrc(np.maximum(k - 1, 1), np.maximum(statistic, 0.0))
+    return int(k[p > _LEVEL].max(initial=0)) if p[-1] < _CLEARLY else 0
 
 
 def _equal_eigenvalues(e: Array, n: float) -> int:
-    """How many eigenvalues of a covariance, ascending, are equal: the most that a test accepts."""
+    """How many eigenvalues of a covariance, ascending, are equal: the most that a test accepts.
+
+    None unless all of them together clearly are not.
+    """
     from scipy.special import chdtrc
 
     if e[0] <= len(e) * _EPS * e[-1]:  # columns that depend on each other exactly
@@ -149,8 +157,8 @@ def _equal_eigenvalues(e: Array, n: float) -> int:
     k = np.arange(1, len(e) + 1)
     freedom = n - 1.0 - (len(e) - k) - (2.0 * k**2 + k + 2.0) / (6.0 * k)
     statistic = freedom * (k * np.log(np.cumsum(e) / k) - np.cumsum(np.log(e)))
-    accepted = chdtrc(np.maximum((k - 1) * (k + 2) / 2, 1), np.maximum(statistic, 0.0)) > _LEVEL
-    return int(k[accepted & (k > 1)].max(initial=0))
+    p = chdtrc(np.maximum((k - 1) * (k + 2) / 2, 1), np.maximum(statistic, 0.0))
+    return int(k[(p > _LEVEL) & (k > 1)].max(initial=0)) if p[-1] < _CLEARLY else 0
 
 
 def _uncorrelated(Z: Array, n: float) -> bool:
@@ -219,11 +227,20 @@ def feature_noise(kernel: Kernel, X: Any, noise: float, *, weights: Any = None) 
             Z, share = Z[:1], share[:1]
         step = 1e-4 * min(noise, float(np.abs(Z).max()) or noise)
         moved = [_trace_of_metric(kernel, z, step, rng) for z in Z[:, None]]
-        return float(mass * variance * np.average(moved, weights=share) / Z.shape[1])
+        with np.errstate(over="ignore", invalid="ignore"):
+            strength = mass * variance * np.average(moved, weights=share) / Z.shape[1]
+        if not np.isfinite(strength):
+            raise InputError(
+                f"noise {noise!r} overflows in the features of {kernel!r}; scale the data down"
+            )
+        return float(strength)
     points = Points(Z, kernel.domain)
     shifted = kernel.points(Z + noise * rng.standard_normal(Z.shape))
     cross = [kernel(points[i : i + 1], shifted[i : i + 1])[0, 0] for i in range(len(Z))]
-    squared = kernel.diag(points) + kernel.diag(shifted) - 2.0 * np.array(cross)
+    with np.errstate(over="ignore", invalid="ignore"):
+        squared = kernel.diag(points) + kernel.diag(shifted) - 2.0 * np.array(cross)
+    if not np.isfinite(squared).all():
+        raise InputError(f"values of {kernel!r} overflow at these rows; scale them down")
     return float(mass * np.average(squared, weights=share) / Z.shape[1])
 
 

@@ -42,8 +42,8 @@ def density_scale(
     Parameters
     ----------
     X : array_like of shape (n, d)
-        At least two different rows. Constant columns, along which there is no density, are refused
-        by the first three rules.
+        At least two different rows. Constant columns carry no information and are left out; d
+        counts the others.
     rule : {"silverman", "scott", "modes", "likelihood"}
     kernel : Kernel, optional
         As for `kernel_density`; Gaussian by default. The first three rules give it the standard
@@ -86,20 +86,17 @@ def density_scale(
     kernel = Gaussian() if kernel is None else kernel
     check_kernel(kernel)
     X, w = _counted_rows(kernel, X, weights)
+    varying = X[:, np.ptp(X, axis=0) > 0.0]
+    if not any(getattr(v, "maps", ()) for v in kernel.program.variables):
+        X = varying  # others have to see all columns
     length = float(getattr(kernel, "length_scale", 1.0))
     if rule == "likelihood":
         extent = float(np.max(np.ptp(X, axis=0)))  # squares of very small lengths underflow
         return length * extent * _most_likely(kernel, X / extent, w)
-    constant = np.flatnonzero(np.ptp(X, axis=0) == 0)
-    if constant.size:
-        raise InputError(
-            f"column {constant[0]} of X is constant, so there is no density along it; drop it, or "
-            "give the length scale as a number"
-        )
-    return length * _normal_scale(X, w, rule) / kernel_deviation(kernel, X.shape[1])
+    return length * normal_scale(varying, w, rule) / kernel_deviation(kernel, X.shape[1])
 
 
-def _normal_scale(X: Array, w: Array, rule: str) -> float:
+def normal_scale(X: Array, w: Array, rule: str) -> float:
     """The length scale of a Gaussian by a reference rule."""
     n, d = float(w.sum()), X.shape[1]
     spreads = column_spreads(X, w)
@@ -165,12 +162,17 @@ def _counted_rows(kernel: Kernel, X: Any, weights: Any) -> tuple[Array, Array]:
             f"{int(used.sum())}); give it as a number"
         )
     w = np.bincount(group, raw[used].astype(np.float64), len(rows))
+    check_counts(w)
+    return rows, w
+
+
+def check_counts(w: Array) -> None:
+    """Raise unless weights can be numbers of rows."""
     if not w.sum() > 1.0:
         raise InputError(
             f"weights are numbers of rows here, so their sum must be > 1, got {float(w.sum())!r}; "
             "multiply them by the number of rows they represent"
         )
-    return rows, w
 
 
 def _most_likely(kernel: Kernel, X: Array, w: Array) -> float:
@@ -190,7 +192,7 @@ def _most_likely(kernel: Kernel, X: Array, w: Array) -> float:
     except InputError:  # heavy tails
         width = 1.0
     rows = w * (len(w) / w.sum())  # the likelihood does not change with the sum of the weights
-    start = math.log(_normal_scale(X, rows, "silverman") / width)
+    start = math.log(normal_scale(X, rows, "silverman") / width)
     best = 0
     for _ in range(_DOUBLINGS):  # until it is better than two neighbours on each side
         around = [best + step for step in (-2, -1, 0, 1, 2)]

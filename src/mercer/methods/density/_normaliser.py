@@ -212,6 +212,8 @@ class RadialLaw:
         best = int(np.argmax(g))
         around = np.linspace(t[max(best - 1, 0)], t[min(best + 1, t.size - 1)], 20_001)
         top = float(np.max(log_density(around)))
+        if top == math.inf:
+            raise _infinite(kernel, dim)
         seen = np.flatnonzero(g > top - _SEEN)
         first, last = (seen[0], seen[-1]) if seen.size else (best, best)
         tails = 0.0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -16,8 +17,9 @@ from mercer.space import Element
 
 _CHOICE_ROWS = 200  # on which the penalties of a group are chosen
 _PENALTIES = 10.0 ** np.arange(-1.0, 3.1, 0.5)  # per unit of k(x, x)
-_HIDDEN = 0.1  # the share of observed entries that is hidden to measure the error
-_HIDDEN_ROWS = 300  # on which it is measured
+_PARTS = 20  # so the twentieth part of the entries is hidden at a time to measure the error
+_TEST_ROWS = 150  # in which they are hidden: about as many entries of each column
+_FIT_ROWS = 250  # other rows that are fitted for it
 _GROUPS = 48  # groups of columns at most; a group is predicted from all columns outside it
 _GROUP_COLUMNS = 12_000  # groups times columns: beyond 250 columns there are fewer groups
 _BLOCK = 4096  # rows that are taken at once
@@ -124,6 +126,7 @@ class Chain:
             coef[seen, k] = _solve(A, self.Z[seen, j] - self.mean[j])
         return coef
 
+    @np.errstate(over="ignore", invalid="ignore")
     def _on_landmarks(self, z: Points, columns: Array, penalties: Array) -> Array:
         """Solve (C^T W C + a K) c = C^T W (y - b) for each column, with C from rows to centres."""
         K = np.asarray(self.kernel(z), dtype=np.float64)
@@ -152,7 +155,10 @@ class Chain:
         v = np.sqrt(self.w[rows])[:, None]
         at = np.ix_(rows, columns)
         Y = v * (self.Z[at] - self.mean[columns])
-        e, V = np.linalg.eigh(v * np.asarray(self.kernel(z), dtype=np.float64) * v.T)
+        with np.errstate(over="ignore", invalid="ignore"):
+            K = v * np.asarray(self.kernel(z), dtype=np.float64) * v.T
+        _check_finite(K)
+        e, V = np.linalg.eigh(K)
         e = np.maximum(e, 0.0)
         grid = _PENALTIES * (float(np.mean(np.abs(self.kernel.diag(z)))) or 1.0)
         errors = []
@@ -179,10 +185,16 @@ def _without(Z: Array, columns: Array, rows: Array | None = None) -> Points:
     return Points(Z[:, others] if rows is None else Z[np.ix_(rows, others)], Vectors())
 
 
+def _check_finite(K: Array) -> None:
+    if not np.isfinite(K).all():
+        raise InputError("values of the kernel overflow at these rows; scale them down")
+
+
 def _solve(A: Array, b: Array) -> Array:
     """Solve A x = b, A symmetric and positive semi-definite; centres that are equal share."""
     from scipy.linalg import cho_factor, cho_solve
 
+    _check_finite(A)
     A[np.diag_indices_from(A)] += _JITTER * np.trace(A)
     try:
         factor = cho_factor(A, lower=True, overwrite_a=True, check_finite=False)
@@ -193,30 +205,53 @@ def _solve(A: Array, b: Array) -> Array:
     return np.asarray(cho_solve(factor, b, check_finite=False))
 
 
+def replay(
+    kernel: Kernel, regressions: Sequence[ColumnRegression], centres: Array, mean: Array, X: Array
+) -> Array:
+    """Fill rows as in the fit, while the centres (NaN where missing) change as they did there."""
+    missing, holes = np.isnan(X), np.isnan(centres)
+    Z, centres = np.where(missing, mean, X), np.where(holes, mean, centres)
+    missing &= ~missing.all(axis=1, keepdims=True)  # rows of nothing keep the means
+    for step in tracked(regressions, "columns") if missing.any() else ():
+        step.fill(kernel, centres, Z, missing)
+        group = centres[:, step.columns]
+        group[holes[:, step.columns]] = step.filled
+        centres[:, step.columns] = group
+    return Z
+
+
 def hidden_error(
     T: Array, w: Array, kernel: Kernel | None, size: int, rounds: int, tol: float, rng: Any
 ) -> Array:
     """Hide observed entries, predict them, and return the error of each column over its spread.
 
-    Of few rows several times, since few entries are hidden then.
+    Some rows are held out of the fit, and each of their observed entries is hidden once. Of few
+    rows, all are held out in five folds.
     """
-    spread = moments(T, w)[1]
+    n, spread = len(T), moments(T, w)[1]
+    held = min(_TEST_ROWS, max(n // 5, 1))
+    order = rng.permutation(n)
     total, mass = np.zeros(T.shape[1]), np.zeros(T.shape[1])
-    for _ in tracked(range(min(max(_HIDDEN_ROWS // len(T), 1), 5)), "hidden entries"):
-        some = np.sort(rng.choice(len(T), min(len(T), _HIDDEN_ROWS), replace=False))
-        rows = T[some]
-        seen = ~np.isnan(rows)
-        hidden = seen & (rng.random(seen.shape) < _HIDDEN)
-        hidden[~(seen & ~hidden).any(axis=1)] = False  # every row keeps an entry, every column two
-        hidden[:, (seen & ~hidden).sum(axis=0) < 2] = False
-        if hidden.any():
-            i, j = np.nonzero(hidden)
-            truth, rows[hidden] = rows[hidden], np.nan
-            chain = Chain(rows, w[some], kernel, size, rng)
-            chain.run(rounds, tol)
-            gap = (chain.Z[hidden] - truth) / spread[j]
-            total += np.bincount(j, w[some][i] * gap**2, len(total))
-            mass += np.bincount(j, w[some][i], len(mass))
+    for fold in tracked(range(min(5, n, _TEST_ROWS // held) if n > 1 else 0), "hidden entries"):
+        test = order[fold * held : (fold + 1) * held]
+        fitted = np.sort(np.setdiff1d(order, test, assume_unique=True)[:_FIT_ROWS])
+        columns = np.flatnonzero((~np.isnan(T[fitted])).sum(axis=0) > 1)
+        if not columns.size:
+            continue
+        rows, X = T[np.ix_(fitted, columns)], T[np.ix_(test, columns)]
+        chain = Chain(rows, w[fitted], kernel, size, rng)
+        chain.run(rounds, tol)
+        part = rng.integers(_PARTS, size=X.shape)
+        copies = np.repeat(X[None], _PARTS, axis=0)
+        copies[part == np.arange(_PARTS)[:, None, None]] = np.nan
+        hidden = np.isnan(copies) & ~np.isnan(X) & ~np.isnan(copies).all(axis=2, keepdims=True)
+        k, i, j = np.nonzero(hidden)
+        some, again = np.unique(k * len(X) + i, return_inverse=True)
+        rows_left = copies.reshape(-1, X.shape[1])[some]
+        Z = replay(chain.kernel, chain.regressions, rows[chain.centres], chain.mean, rows_left)
+        gap = (Z[again, j] - X[i, j]) / spread[columns[j]]
+        total += np.bincount(columns[j], w[test][i] * gap**2, len(total))
+        mass += np.bincount(columns[j], w[test][i], len(mass))
     ratio = np.divide(total, mass, out=np.full(len(mass), np.nan), where=mass > 0.0)
     return np.asarray(np.sqrt(ratio))
 

@@ -23,7 +23,7 @@ from mercer.methods.modes._ascent import Ascent, Ends
 from mercer.methods.modes._basins import is_proved_maximum
 from mercer.methods.modes._density_sum import DensitySum, is_held
 from mercer.methods.modes._leaving import SAME
-from mercer.methods.modes._merging import merge_ends
+from mercer.methods.modes._merging import merge_ends, nearest_mode
 
 
 @dataclass(frozen=True, eq=False)
@@ -185,15 +185,18 @@ def assign_to_modes(
     target = DensitySum.of(density, len(start))
     Z, known = target.forth(start), target.forth(modes)
     ascent = Ascent(target, tol, max_iter)
-    found, labels = ascent.modes_of(ascent.run(Z))
+    ends = ascent.run(Z)
+    if not target.has_few_columns:  # without basins: one comparison instead of two
+        labels, arrived = np.full(len(Z), -1), ends.loose
+        labels[arrived] = merge_ends(target, known, ends.points[arrived])[0]
+        return np.where(labels < len(known), labels, -1)
+    found, labels = ascent.modes_of(ends)
     return np.append(_numbers(target, known, found), -1)[labels]
 
 
 def _numbers(target: DensitySum, known: Array, found: Array) -> Array:
     """The number of each mode among the known ones, -1 if it is none of them."""
-    from scipy.spatial import cKDTree
-
-    distance, number = cKDTree(known).query(found)
+    distance, number = nearest_mode(found, known)
     # known modes may have been rounded to float32
     same = distance <= SAME * target.length + 1e-6 * float(np.abs(known).max())
     number[~same] = merge_ends(target, known, found[~same])[0]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 
 from mercer._array import Array
@@ -15,6 +17,9 @@ _MERGE = 0.5  # of the kernel's length: the farthest that an end may be from its
 _NEARLY = 4.0  # steps of Newton: at a maximum of fourth order one goes a third of the way
 _BETWEEN = np.linspace(0.0, 1.0, 11)[1:-1]  # where between two ends the density is looked at
 _ROUNDING = 1e-10  # of the density: differences below it are none
+_TREE = 20  # columns up to which a tree is faster than all distances
+_BLOCK = 1024  # rows whose distances to all others are held at a time
+_CANCELLED = 1e-14  # of the largest square: the error of a distance from products
 
 
 def merge_ends(density: DensitySum, modes: Array, ends: Array) -> tuple[Array, Array]:
@@ -35,7 +40,8 @@ def merge_ends(density: DensitySum, modes: Array, ends: Array) -> tuple[Array, A
     _, first, cell = np.unique(cells(ends, density), return_index=True, return_inverse=True)
     points = ends[first]
     off = np.full(len(points), SAME * density.length)
-    near = _has_neighbour(known, points, 2.0 * (_MERGE + SAME) * density.length)
+    reach = 2.0 * (_MERGE + SAME) * density.length
+    near = _has_neighbour(np.concatenate([points, known]), reach)[: len(points)]
     off[near] += _distance_left(density, points[near])
     label = _nearest_known(density, known, points, off)
     rest = np.flatnonzero(label < 0)
@@ -51,21 +57,45 @@ def merge_ends(density: DensitySum, modes: Array, ends: Array) -> tuple[Array, A
     return rank[labels], np.concatenate([known, points[rest][highest]])[used]
 
 
-def _has_neighbour(known: Array, points: Array, reach: float) -> Array:
-    """Points within reach of another one or of a known mode: only these can be joined."""
-    from scipy.spatial import cKDTree
+def nearest_mode(points: Array, modes: Array) -> tuple[Array, Array]:
+    """The distance of each point to the nearest mode, and its number."""
+    if points.shape[1] <= _TREE:
+        from scipy.spatial import cKDTree
 
-    distance = cKDTree(np.concatenate([points, known])).query(points, 2)[0][:, 1]
-    return np.flatnonzero(distance <= reach)
+        return cKDTree(modes).query(points)  # type: ignore[no-any-return]
+    number = np.empty(len(points), dtype=np.intp)
+    for rows, gap in _squared_distances(points, modes):
+        number[rows] = gap.argmin(axis=1)
+    return np.linalg.norm(points - modes[number], axis=1), number
+
+
+def _has_neighbour(points: Array, reach: float) -> Array:
+    """Whether another point lies within reach, shape (n,)."""
+    if points.shape[1] <= _TREE:
+        from scipy.spatial import cKDTree
+
+        return np.asarray(cKDTree(points).query(points, 2)[0][:, 1] <= reach)
+    near = np.zeros(len(points), dtype=bool)
+    slack = _CANCELLED * float(np.sum((points - points.mean(axis=0)) ** 2, axis=1).max(initial=0.0))
+    for rows, gap in _squared_distances(points, points):
+        near[rows] = np.sum(gap <= reach**2 + slack, axis=1) > 1  # one is the point itself
+    return near
+
+
+def _squared_distances(A: Array, B: Array) -> Iterator[tuple[slice, Array]]:
+    """Squared distances from products, which is fastest in many columns, some rows at a time."""
+    middle = B.mean(axis=0)
+    A, B = A - middle, B - middle
+    a, b = (np.einsum("ij,ij->i", Z, Z) for Z in (A, B))
+    for rows in pieces(len(A), _BLOCK):
+        yield rows, a[rows, None] + b - 2.0 * (A[rows] @ B.T)
 
 
 def _nearest_known(density: DensitySum, known: Array, points: Array, off: Array) -> Array:
     """The mode nearest to each point, -1 where it is too far away or behind a dip."""
-    from scipy.spatial import cKDTree
-
     label = np.full(len(points), -1)
     if len(known):
-        distance, nearest = cKDTree(known).query(points)
+        distance, nearest = nearest_mode(points, known)
         rows = np.flatnonzero(distance <= off + SAME * density.length)
         rows = rows[~_dips(density, points[rows], known[nearest[rows]])]
         label[rows] = nearest[rows]
@@ -73,22 +103,29 @@ def _nearest_known(density: DensitySum, known: Array, points: Array, off: Array)
 
 
 def _grouped(density: DensitySum, points: Array, off: Array) -> tuple[Array, Array]:
-    """Groups of points that are one mode, and the number of the highest of each."""
-    from scipy.spatial import cKDTree
+    """Groups of points that are one mode, and the number of the highest of each.
 
-    if not len(points):
+    The highest point is compared with all others near it, then the highest that was not joined, and
+    so on: so many comparisons as points times groups, not all pairs.
+    """
+    n = len(points)
+    if not n:
         return np.zeros(0, dtype=np.intp), np.zeros(0, dtype=np.intp)
-    a, b = cKDTree(points).query_pairs(2.0 * float(off.max()), output_type="ndarray").T
-    joined = np.zeros(len(a), dtype=bool)
-    for rows in pieces(len(a), density.block_rows):
-        i, j = a[rows], b[rows]
-        close = np.linalg.norm(points[i] - points[j], axis=1) <= off[i] + off[j]
-        close[close] = ~_dips(density, points[i[close]], points[j[close]])
-        joined[rows] = close
-    part = connected(a[joined], b[joined], len(points))
+    order = np.argsort(-density.values(points), kind="stable")
+    free = _has_neighbour(points, 2.0 * float(off.max()))
+    links = [np.zeros((0, 2), dtype=np.intp)]
+    for top in order:
+        if not free[top]:
+            continue
+        distance = np.linalg.norm(points - points[top], axis=1)
+        near = np.flatnonzero(distance <= off + off[top])
+        near = near[~_dips(density, points[near], points[[top] * len(near)])]
+        free[near] = False
+        links.append(np.stack([np.full(len(near), top), near], axis=1))
+    a, b = np.concatenate(links).T
+    part = connected(a, b, n)
     highest = np.zeros(part.max() + 1, dtype=np.intp)
-    order = np.argsort(density.values(points))
-    highest[part[order]] = order
+    highest[part[order[::-1]]] = order[::-1]
     return part, highest
 
 

@@ -15,7 +15,7 @@ from mercer.engine import n_columns, n_rows, pieces
 from mercer.exceptions import InputError
 from mercer.kernels import Kernel
 from mercer.linalg import EigenPairs, GramOperator, Nystrom, nystrom
-from mercer.linalg._eigen import operator_pairs
+from mercer.linalg._eigen import operator_pairs, signs
 from mercer.linalg._inputs import check_kernel, raw_weights
 from mercer.methods._rows import dense, distinct_rows
 from mercer.preimages import Candidates, FittedMap, LearnedMap, LinearInverse, Solver, preimage
@@ -37,7 +37,7 @@ def kernel_pca(
     weights: Any = None,
     centred: bool = True,
     n_landmarks: int | None = None,
-    rule: str = "uniform",
+    rule: str = "leverage",
     method: str | None = None,
     tol: float = 1e-8,
     max_iter: int = 200,
@@ -65,7 +65,7 @@ def kernel_pca(
     n_landmarks : int, optional
         Work in the span of the features of m landmarks (Nystrom): O(n m^2) operations, n m numbers,
         and a subspace written on the landmarks. `plane.neglected` is the scatter outside the span.
-    rule : {"uniform", "kmeans", "leverage", "pivoted"}
+    rule : {"leverage", "uniform", "kmeans", "pivoted"}
         How landmarks are chosen, see `mercer.linalg.nystrom`.
     method : {None, "dense", "krylov"}
         The eigen-solver without landmarks, see `mercer.linalg.eigenpairs`; None chooses.
@@ -276,15 +276,6 @@ def kept(
     return values[keep], vectors[:, keep]
 
 
-def signs(coordinates: Array) -> Array:
-    """Return 1 or -1 for each column, such that its largest entry in size becomes positive."""
-    size = np.abs(coordinates)
-    # the first of several that are equal to rounding
-    largest = np.argmax(size >= size.max(axis=0) * (1.0 - 1e-9), axis=0)
-    entry = coordinates[largest, np.arange(coordinates.shape[1])]
-    return np.where(entry < 0, -1.0, 1.0)
-
-
 def fit_inverse(inverse: Any, plane: Subspace, X: Any, weights: Array | None = None) -> Solver:
     """Return the solver of an `inverse` parameter, fitted to the training rows.
 
@@ -303,7 +294,9 @@ def fit_inverse(inverse: Any, plane: Subspace, X: Any, weights: Array | None = N
 
 def reconstruct(plane: Subspace, solver: Solver, coordinates: Array, start: Any = None) -> Any:
     """Return the data points of coordinates; iterative solvers begin at `start`."""
-    if isinstance(solver, LinearInverse | FittedMap):
+    if isinstance(solver, LinearInverse):
+        return solver.points_of(coordinates)
+    if isinstance(solver, FittedMap):
         return solver.predict(coordinates)
     psi = plane.element(coordinates)
     found = preimage(psi, solver, start=start if solver.needs_start else None).points

@@ -52,5 +52,5 @@ class Smoother:
 
     def points_without(self, c: Array, rows: Array, phi: Array, inverse: LinearInverse) -> Array:
         """Data points of filtered coordinates c_i phi, row i left out of subspace and inverse."""
-        gap = inverse.predict(self.C * phi) - rows
-        return np.asarray(inverse.predict(c * phi) + self.leave_out(c)[:, None] * gap)
+        gap = inverse.points_of(self.C * phi) - rows
+        return np.asarray(inverse.points_of(c * phi) + self.leave_out(c)[:, None] * gap)

@@ -95,10 +95,14 @@ class LinearInverse(Solver):
         C = as_points(coordinates, "coordinates")
         if C.shape[1] != len(self.slopes):
             raise InputError(f"coordinates must have {len(self.slopes)} columns, got {C.shape[1]}")
+        return self.points_of(C)
+
+    def points_of(self, C: Array) -> Array:
+        """`predict` for coordinates that were computed, so that they need no check."""
         return np.asarray(self.mean + C @ self.slopes)
 
     def solve(self, problem: Problem, start: Any) -> SolverResult:
-        return _solved(self.plane, self.predict, self.mean.size, problem)
+        return _solved(self.plane, self.points_of, self.mean.size, problem)
 
 
 @dataclass(frozen=True)
