@@ -53,6 +53,9 @@ def dhsic(kernels: Any, variables: Any) -> float:
     >>> dhsic([k, k, k], [x, y, z]) > 0.001 > hsic(k, x, k, z, estimator="biased")
     True
     """
+    for value, name in ((kernels, "kernels"), (variables, "variables")):
+        if not isinstance(value, list | tuple):
+            raise InputError(f"{name} must be a list, got {type(value).__name__}")
     if len(kernels) != len(variables) or len(kernels) < 2:
         raise InputError(
             f"dhsic needs two or more variables and a kernel for each, got {len(kernels)} kernels "
