@@ -350,3 +350,9 @@ def test_derivatives_at_points_that_are_not_numbers():
     for function in (preimages.preimage_gradient, preimages.preimage_hessian):
         with pytest.raises(mc.MercerError, match="no derivatives"):
             function(psi, [["a", "d"]])
+
+
+@pytest.mark.parametrize("weight", [1e-200, 1e-100, 1e100])
+def test_novelty_is_the_same_with_weights_in_any_unit(weight):
+    one, other = (mc.KernelNovelty().fit(X, sample_weight=np.full(8, w)) for w in (1.0, weight))
+    assert_allclose(one.score_samples(2.0 * X), other.score_samples(2.0 * X), rtol=1e-6)
