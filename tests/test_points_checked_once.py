@@ -20,7 +20,7 @@ def checked(monkeypatch):
     arrays = []
 
     def counted(X, name="X"):
-        if not isinstance(X, _array.Points):
+        if not isinstance(X, _array.Points) and name != "A":  # the matrix of a map is no points
             arrays.append(np.asarray(X))
         return original(X, name)
 

@@ -262,7 +262,8 @@ class MeanShift(ClusterMixin, KernelEstimator):  # type: ignore[misc]
             self.kernel_ = kernel if scaler is None else kernel.transform(Scales(scales))
         else:
             self.kernel_ = kernel.transform(Matrix(axes))
-        self.density_ = self._density = mean_embedding(self.kernel_, rows, weights=w)
+        checked = Points(Z, self.kernel_.domain)
+        self.density_ = self._density = mean_embedding(self.kernel_, checked, weights=w)
         if axes is not None and len(axes) < Z.shape[1]:
             self.components_ = axes
             self._density = mean_embedding(kernel, self._seen(Z), weights=w)

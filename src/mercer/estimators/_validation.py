@@ -113,12 +113,12 @@ def fit_column_scaler(
             'is in the units of the data. Use scale_columns="none", or put a StandardScaler before '
             "the estimator in a pipeline"
         )
+    as_points(X, "X")  # refuses entries whose squares overflow
     return fit_moments(StandardScaler(with_mean=not is_sparse(X)), X, sample_weight)
 
 
 def fit_moments(scaler: StandardScaler, X: Any, sample_weight: Any) -> StandardScaler:
     """Fit a scaler, with weights in any unit."""
-    as_points(X, "X")  # refuses entries whose squares overflow
     shares = None if sample_weight is None else sample_weight / np.max(sample_weight)
     return scaler.fit(X, sample_weight=shares)
 
