@@ -125,3 +125,13 @@ def test_outside_the_support_and_beyond_float64():
 def test_refusals_name_the_cure(options, message):
     with pytest.raises((InputError, TypeError), match=message):
         weighted_chi_square_tail(**{"weights": [1.0], "q": 1.0, **options})
+
+
+@pytest.mark.parametrize("scale", [1e-200, 1e200])
+def test_weights_of_any_scale(scale):
+    check(weighted_chi_square_tail([2.0 * scale] * 3, 4.0 * scale), chi2.sf(2.0, 3))
+
+
+def test_remainder_is_three_numbers():
+    with pytest.raises(InputError, match="three numbers"):
+        weighted_chi_square_tail([1.0], 1.0, remainder=0.5)

@@ -261,3 +261,16 @@ def test_small_and_constant_samples():
     tiny = mmd_test(1e-60 * normal(30), 1e-60 * normal(30, shift=1.0, seed=1), random_state=0)
     plain = mmd_test(normal(30), normal(30, shift=1.0, seed=1), random_state=0)
     assert abs(tiny.pvalue - plain.pvalue) <= 2 / 2001
+
+
+@pytest.mark.parametrize("weights", [2**70, "x", object(), np.ones(8), (np.ones(8),)])
+def test_weights_are_lists_of_arrays(weights):
+    X, Y, k = normal(8), normal(8, seed=1), mc.Gaussian(1.0)
+    for call in (lambda: mmd(k, X, Y, weights=weights), lambda: mmd_test(X, Y, weights=weights)):
+        with pytest.raises(InputError, match="weights must be"):
+            call()
+
+
+def test_samples_have_the_same_columns():
+    with pytest.raises(InputError, match="features"):
+        mmd_test(normal(8), normal(8), normal(8, d=3), kernel=mc.Gaussian(1.0))

@@ -108,15 +108,15 @@ def weighted_chi_square_tail(
     o = np.zeros(len(w)) if offsets is None else as_vector(offsets, "offsets", len(w)) * 1.0
     if len(h) and h.min() <= 0:
         raise InputError(f"degrees must be > 0, got {h.min()}")
-    rest = (
-        Remainder() if remainder is None else Remainder(*(real(v, "remainder") for v in remainder))
-    )
+    if remainder is not None and (not isinstance(remainder, list | tuple) or len(remainder) != 3):
+        raise InputError("remainder must be three numbers: sum, sum of squares, upper bound")
+    rest = Remainder(*(real(v, "remainder") for v in remainder or ()))
     if min(rest) < 0 or rest.squares > rest.largest * rest.sum * (1 + 1e-9):
         raise InputError(f"remainder must be numbers >= 0 with F <= largest * T, got {tuple(rest)}")
     q, size = real(q, "q"), max(float(np.abs(w).max(initial=0.0)), rest.largest)
     if size == 0.0 or not np.isfinite(q / size):
         return Tail(float(q < 0), 0.0)
-    rest = Remainder(rest.sum / size, rest.squares / size**2, rest.largest / size)
+    rest = Remainder(rest.sum / size, rest.squares / size / size, rest.largest / size)
     terms = _Terms.of(w / size, h, o**2, rest)
     q = q / size
     for sign, sure in ((1.0, 0.0), (-1.0, 1.0)):

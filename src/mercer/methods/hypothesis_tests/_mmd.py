@@ -75,7 +75,7 @@ def mmd(
     x, y = kernel.points(X, "X"), kernel.points(Y, "Y")
     check_same_columns(x.array, y.array)
     if estimator in ("biased", "unbiased"):
-        v, w = weights if weights is not None else (None, None)
+        v, w = _both(weights)
         v, w = as_weights(v, len(x)), as_weights(w, len(y))
         if estimator == "biased":
             difference = mean_embedding(kernel, x, weights=v) - mean_embedding(kernel, y, weights=w)
@@ -108,8 +108,17 @@ def witness(kernel: Kernel, X: Any, Y: Any, *, weights: Any = None) -> Element:
     >>> f([[0.0], [1.5], [3.0]]).round(3)
     array([ 0.989,  0.   , -0.989])
     """
-    v, w = weights if weights is not None else (None, None)
+    v, w = _both(weights)
     return mean_embedding(kernel, X, weights=v) - mean_embedding(kernel, Y, weights=w)
+
+
+def _both(weights: Any) -> tuple[Any, Any]:
+    """The weights of X and of Y."""
+    if weights is None:
+        return None, None
+    if not isinstance(weights, list | tuple) or len(weights) != 2:
+        raise InputError("weights must be a pair, the weights of X and those of Y")
+    return weights[0], weights[1]
 
 
 def _within(kernel: Kernel, x: Any, v: Array) -> float:

@@ -271,9 +271,9 @@ def _signs(n: int, n_draws: int, dependence: float | None, rng: np.random.Genera
 
 def _weights(weights: Any, sizes: tuple[int, ...]) -> Array:
     """Weights of all rows; those of each sample have mean 1."""
-    given = [None] * len(sizes) if weights is None else list(weights)
-    if len(given) != len(sizes):
-        raise InputError(f"weights must be one array per sample, {len(sizes)}, got {len(given)}")
+    given = [None] * len(sizes) if weights is None else weights
+    if not isinstance(given, list | tuple) or len(given) != len(sizes):
+        raise InputError(f"weights must be a list of {len(sizes)} arrays, one array per sample")
     return np.concatenate([n * as_weights(w, n) for w, n in zip(given, sizes, strict=True)])
 
 
@@ -290,4 +290,6 @@ def _samples(
         return arrays, as_kernels(kernel, reduce(concatenated, arrays), rng)
     kernels = as_kernels(kernel, None, rng)
     arrays = [kernels[0].points(S, f"sample {i + 1}").array for i, S in enumerate(samples)]
+    for A in arrays[1:]:
+        check_same_columns(arrays[0], A)
     return arrays, kernels
