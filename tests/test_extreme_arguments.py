@@ -11,6 +11,7 @@ from numpy.testing import assert_allclose
 
 import mercer as mc
 from mercer import kernels, methods, preimages
+from mercer.testing import check_element
 from mercer.testing._claims import check_claims
 
 X = np.random.default_rng(0).normal(size=(8, 3))
@@ -350,3 +351,33 @@ def test_derivatives_at_points_that_are_not_numbers():
     for function in (preimages.preimage_gradient, preimages.preimage_hessian):
         with pytest.raises(mc.MercerError, match="no derivatives"):
             function(psi, [["a", "d"]])
+
+
+@pytest.mark.parametrize("weight", [1e-200, 1e-100, 1e100])
+def test_novelty_is_the_same_with_weights_in_any_unit(weight):
+    one, other = (mc.KernelNovelty().fit(X, sample_weight=np.full(8, w)) for w in (1.0, weight))
+    assert_allclose(one.score_samples(2.0 * X), other.score_samples(2.0 * X), rtol=1e-6)
+
+
+def test_elements_whose_values_overflow_cannot_be_checked():
+    psi = mc.feature(mc.Exponential(0.01), np.random.default_rng(3).normal(size=(3, 2)))
+    with pytest.raises(AssertionError, match="kernel values overflow; pass `queries`"):
+        check_element(psi)
+
+
+@pytest.mark.parametrize("factor", [1e-300, 1e200, 1e300])
+@pytest.mark.parametrize("kernel", [mc.NegativeDistance(1.0, 0.01), mc.Gaussian(9.0)], ids=repr)
+def test_a_factor_does_not_change_the_bandwidth_of_convergence(kernel, factor):
+    one, other = (mc.theory.convergence_bandwidth(k, X) for k in (kernel, factor * kernel))
+    assert (one.root, one.proved, one.holds) == (other.root, other.proved, other.holds)
+
+
+def test_plots_of_kernels_at_the_ends_of_all_numbers():
+    plt = pytest.importorskip("matplotlib.pyplot")
+    from mercer import plot
+
+    plot.plot_kernel(5e-324 * mc.NegativeDistance(1.0, 1.0), random_state=0)
+    for kernel in (mc.Exponential(0.01), 1e305 * mc.Linear()):
+        with pytest.raises(mc.InputError, match="overflow at these points; scale them down"):
+            plot.plot_gram(kernel, 10.0 * X)
+    plt.close("all")

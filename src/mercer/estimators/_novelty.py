@@ -174,7 +174,8 @@ class KernelNovelty(OutlierMixin, SubspaceEstimator):  # type: ignore[misc]
             h = h + (others - 1.0)[:, None] * c  # from the mean of the others
             w = mass[part] * others
             own, cross, inside = c**2 @ shrink, (h * c) @ shrink, h**2 @ shrink
-            inside += w * cross**2 / np.maximum(1.0 - w * own, eps)  # Sherman and Morrison
+            # Sherman and Morrison; w cross has no unit, cross^2 alone may overflow
+            inside += (w * cross) * cross / np.maximum(1.0 - w * own, eps)
             found.append(rest + self.penalty_ * inside)
         return np.concatenate(found)
 

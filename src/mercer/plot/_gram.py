@@ -17,6 +17,7 @@ from mercer.plot._panels import as_names, draw_eigenvalues, kernel_title, panels
 _WRITTEN = 9  # up to this many points, values are written into the matrix
 _BELOW = 12  # up to this many points, columns have names, too
 _LONGEST = 22  # characters of a point that serves as its own name
+_LARGEST = 1e300  # of a value: differences of values must not overflow
 
 
 def plot_gram(kernel: Kernel, points: Any, *, labels: Any = None, ax: Any = None) -> Any:
@@ -55,6 +56,8 @@ def plot_gram(kernel: Kernel, points: Any, *, labels: Any = None, ax: Any = None
         raise InputError("points must be at least two, got 1")
     names = _default_names(points, n) if labels is None else as_names(labels, n, "labels")
     K = np.asarray(kernel(points), dtype=np.float64)
+    if not np.abs(K).max() < _LARGEST:
+        raise InputError(f"values of {kernel!r} overflow at these points; scale them down")
     height = float(np.clip(1.3 + 0.32 * n, 2.6, 4.4))
     drawn = panels(ax, (7.4, height), (1.6, 1.0), kernel_title(kernel))
     _draw_matrix(drawn[0], K, names)

@@ -147,7 +147,7 @@ def _half_width(kernel: Kernel) -> float:
     except InputError:  # not a kernel of one column
         return 3.0
     fallen = np.flatnonzero(values <= math.exp(-0.5) * values[0])
-    if values[0] <= 0.0 or not fallen.size:
+    if values[0] <= 0.0 or not fallen.size or fallen[0] == 0:  # 5e-324 has no digits
         return 3.0
     reach = 3.0 * float(r[fallen[0]])
     unit = 10.0 ** math.floor(math.log10(reach))

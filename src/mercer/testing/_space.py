@@ -46,6 +46,8 @@ def check_element(psi: Element, queries: Any = None, *, random_state: Any = 0) -
     tol = 1e-4 if getattr(psi.points, "dtype", None) == np.float32 else 1e-10
     K = _loop(psi, Y)
     values = psi(Y)
+    cure = "pass `queries` nearer to the origin"
+    require(np.isfinite(K).all(), psi, f"cannot be checked: kernel values overflow; {cure}")
     size = float((np.abs(K) @ np.abs(A)).max()) + 1e-300
     law, flat = "psi(y) = sum_i a_i k(x_i, y)", values.reshape(len(values), -1)
     agree(psi, law, flat, K @ A, tol=tol, size=size)

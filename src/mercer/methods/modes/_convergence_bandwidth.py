@@ -173,8 +173,8 @@ def convergence_bandwidth(kernel: Kernel, X: Any, *, centre: Any = None) -> Conv
         given = as_vector(centre, "centre", n_columns(X)).astype(np.float64)
         middle = np.asarray(apply_all(maps, given[None]))[0]
         radius = max_distance(Z, middle)
-    root, reach = _smallest_root(kernel, program.profile)
     core = _core(kernel)
+    root, reach = _smallest_root(kernel, core.program.profile)
     holds = radius == 0.0 or 2.0 * radius < reach
     lemma = isinstance(core, Gaussian) and radius < core.length_scale
     proved = reach > 0.0 or root == 0.0
