@@ -105,9 +105,9 @@ class MeanShift(ClusterMixin, KernelEstimator):  # type: ignore[misc]
         What chose the bandwidth: its `message`, the critical t, and more. None if it was given, or
         chosen by another rule.
     components_ : array of shape (q, d) or None
-        Rows are clustered in the coordinates (X - X.mean(axis=0)) @ components_.T; None if these
-        are as many as columns (`kernel_` then measures distances in them), or the bandwidth was
-        given.
+        Rows are clustered in the coordinates `(X - X.mean(axis=0)) @ components_.T`; None if
+        these are as many as columns (`kernel_` then measures distances in them), or the
+        bandwidth was given.
     modes_ : Modes
         The density and its curvature at each mode, and whether it is proved to be a maximum, in
         the coordinates of the components if there are any. None for `blurring`.
