@@ -12,7 +12,8 @@ import mercer as mc
 from mercer.exceptions import InputError
 from mercer.methods import mmd, mmd_test
 from mercer.methods.hypothesis_tests._relabelling import CentredKernel, Relabelled
-from mercer.methods.hypothesis_tests._two_sample import _Paired
+from mercer.methods.hypothesis_tests._resampling import combined, p_value
+from mercer.methods.hypothesis_tests._two_sample import _Paired, _weights
 
 
 def normal(n, d=2, seed=0, shift=0.0):
@@ -89,6 +90,39 @@ def test_p_value_counts_the_observed_draw():
     result = mmd_test(normal(30), normal(30, seed=1, shift=5.0), n_permutations=99, random_state=0)
     assert result.pvalue == 0.01
     assert result.pvalue_bounds == (0.01, 0.01)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_p_values_over_all_relabellings_are_uniform(weighted):
+    """Each relabelling is observed in turn: a share alpha at most has a p-value <= alpha."""
+    rng = np.random.default_rng(0)
+    Z, w = rng.normal(size=(8, 1)), rng.exponential(size=8) ** 2
+    parts = list(combinations(range(8), 4))
+    labels = np.array([[int(i not in part) for part in parts] for i in range(8)])
+    p = []
+    for j in range(len(parts)):
+        drawn = np.roll(labels, -j, axis=1)
+        order = np.argsort(drawn[:, 0], kind="stable")
+        given = (w[order[:4]], w[order[4:]]) if weighted else None
+        v = _weights(given, (4, 4))
+        kernels = [
+            CentredKernel(mc.Gaussian(s), Z[order], centred=not weighted) for s in (0.3, 1, 3)
+        ]
+        statistics, _ = Relabelled(v, drawn[order], 2).discrepancies(kernels)
+        p.append(p_value(combined(statistics, np.array([0.5, 0.7, 0.9]))))
+    for alpha in np.unique(p):
+        assert np.mean(np.array(p) <= alpha + 1e-12) <= alpha + 1e-12
+
+
+@pytest.mark.parametrize("paired", [False, True])
+@pytest.mark.parametrize("n_permutations", [1, 2, 10])
+def test_two_rows_have_a_p_value(paired, n_permutations):
+    for seed in range(5):
+        result = mmd_test(
+            normal(2, 1, seed), normal(2, 1, seed + 50), paired=paired, random_state=seed,
+            n_permutations=n_permutations,
+        )  # fmt: skip
+        assert 1 / (n_permutations + 1) - 1e-12 <= result.pvalue <= 1
 
 
 def test_equal_samples_have_a_p_value_of_one():

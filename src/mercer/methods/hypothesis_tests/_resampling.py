@@ -101,6 +101,9 @@ def _minus_log_p(statistics: Array) -> Array:
     """Minus the logarithms of upper tails, by a gamma law with the moments of the statistics."""
     from scipy.stats import gamma  # slow to import
 
-    z = (statistics - statistics.mean()) / statistics.std()
+    spread = float(statistics.std())
+    if spread <= TIE * float(np.abs(statistics).max()):  # all the same, but for rounding
+        return np.zeros(len(statistics))
+    z = (statistics - statistics.mean()) / spread
     shape = 4.0 / max(float(np.mean(z**3)), _SMALLEST_SKEWNESS) ** 2
     return -np.asarray(gamma.logsf(np.maximum(z * np.sqrt(shape) + shape, 0.0), shape))

@@ -12,6 +12,7 @@ from mercer._array import (
     Array,
     Points,
     as_points,
+    as_vector,
     as_weights,
     check_same_columns,
     frozen,
@@ -81,7 +82,7 @@ def mmd_test(
         Several are combined. "median" is one Gaussian whose length scale is the median distance
         of the pooled rows. By default the grid described above, which the data choose.
     weights : sequence of array_like, optional
-        Weights >= 0 of the rows, one array per sample. They move with their rows.
+        Weights >= 0 of the rows, one array per sample, all in one unit. They move with their rows.
     paired : bool, default=False
         Row i of X belongs to row i of Y (before and after, for instance): rows of a pair are
         swapped, not rows of different pairs.
@@ -178,11 +179,7 @@ def mmd_test(
         statistic=float(drawn.statistics[best, 0]),
         pvalue=p,
         pvalue_bounds=(p, p),
-        null="wild bootstrap"
-        if dependence is not None
-        else "sign flips"
-        if paired
-        else "permutation",
+        null=_null(paired, dependence),
         kernels=(kernels[best], *kernels[:best], *kernels[best + 1 :]),
         n=sizes,
         n_permutations=n_draws,
@@ -263,6 +260,12 @@ class _Paired:
         )
 
 
+def _null(paired: bool, dependence: float | None) -> str:
+    if dependence is not None:
+        return "wild bootstrap"
+    return "sign flips" if paired else "permutation"
+
+
 def _signs(n: int, n_draws: int, dependence: float | None, rng: np.random.Generator) -> Array:
     if dependence is None:
         return random_signs(n, n_draws, rng)
@@ -270,11 +273,20 @@ def _signs(n: int, n_draws: int, dependence: float | None, rng: np.random.Genera
 
 
 def _weights(weights: Any, sizes: tuple[int, ...]) -> Array:
-    """Weights of all rows; those of each sample have mean 1."""
+    """Weights of all rows, with mean 1.
+
+    They are not scaled sample by sample: that would depend on the labels, and the p-value would not
+    be exact.
+    """
     given = [None] * len(sizes) if weights is None else weights
     if not isinstance(given, list | tuple) or len(given) != len(sizes):
         raise InputError(f"weights must be a list of {len(sizes)} arrays, one array per sample")
-    return np.concatenate([n * as_weights(w, n) for w, n in zip(given, sizes, strict=True)])
+    parts = []
+    for w, n in zip(given, sizes, strict=True):
+        as_weights(w, n)  # raises
+        parts.append(np.ones(n) if w is None else as_vector(w, "weights", n).astype(np.float64))
+    v = np.concatenate(parts)
+    return np.asarray(v / v.mean())
 
 
 def _samples(
