@@ -198,7 +198,7 @@ def _upper(terms: _Terms, q: float) -> Tail:
     chernoff = float(terms.log_M(c)) - c * q  # log of a bound of P(Q > q)
     log_p = chernoff - 0.5 * np.log(2.0 * np.pi * (1.0 + c**2 * curvature))  # and of P, roughly
     if log_p < _LEAST:
-        return Tail(0.0, float(np.exp(chernoff)))
+        return Tail(0.0, max(float(np.exp(chernoff)), 5e-324))
     step, aliases = _step(terms, q, c, log_p)
     value, error = _sum(terms, q, c, step, float(np.exp(log_p)))
     error += aliases + _change(terms, q, c)
