@@ -8,8 +8,21 @@ from mercer.estimators._kernel_density import KernelDensity
 from mercer.estimators._kernel_pca import KernelPCA
 from mercer.estimators._mean_shift import MeanShift
 from mercer.estimators._novelty import KernelNovelty
+from mercer.estimators._support_vectors import SVC, SVR, NuSVC, NuSVR, OneClassSVM
 
 __all__ = [
-    "KernelDenoiser", "KernelDensity", "KernelEstimator", "KernelImputer", "KernelNovelty",
-    "KernelPCA", "MeanShift", "Nystroem", "RandomFeatures",
+    "SVC",
+    "SVR",
+    "KernelDenoiser",
+    "KernelDensity",
+    "KernelEstimator",
+    "KernelImputer",
+    "KernelNovelty",
+    "KernelPCA",
+    "MeanShift",
+    "NuSVC",
+    "NuSVR",
+    "Nystroem",
+    "OneClassSVM",
+    "RandomFeatures",
 ]  # fmt: skip

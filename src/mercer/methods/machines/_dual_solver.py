@@ -8,18 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
 from time import monotonic
 
 import numpy as np
 
 from mercer import engine
 from mercer._array import Array, Points
+from mercer._certificate import FitCertificate, relative_gap
 from mercer._progress import report
 from mercer._status import Status
 from mercer._threads import single_threaded_blas
-from mercer.engine import Dense, Program, as_float64
+from mercer.engine import Dense, Program, as_float64, n_rows
 from mercer.engine._compiled import core, core_allowed, instruction_set
-from mercer._certificate import FitCertificate, relative_gap
 
 WORKING_SET = 512
 _STEPS = 100  # per variable of a working set; the rest is left to later rounds
@@ -102,7 +103,7 @@ def solve_dual(
     returned, with its gap.
     """
     state = _State(program, as_float64(X.array), problem, start)
-    deadline, n_iter = monotonic() + time_limit, 0
+    deadline, n_iter, moves = monotonic() + time_limit, 0, True
     with single_threaded_blas():  # vectors are short: threads would wait for each other
         while True:
             violation, levels = state.violation()
@@ -110,17 +111,18 @@ def solve_dual(
             gap, status = relative_gap(primal, dual), None
             if gap <= tol:
                 status = Status.CONVERGED
-            elif violation <= state.rounding:
+            elif violation <= state.rounding or not moves:
                 status = Status.STALLED
             elif n_iter >= max_iter or monotonic() > deadline:
                 status = Status.MAX_ITER
             elif report("dual", n_iter, gap):
                 status = Status.STOPPED
             if status is None:
-                state.improve(violation)
+                moves = state.improve(violation)
                 n_iter += 1
             elif not state.exact:  # the changes that were added up have gathered rounding errors
                 state.sum_again()
+                moves = True
             else:
                 break
     certificate = FitCertificate(primal, dual, *state.conditions(levels))
@@ -135,11 +137,12 @@ class _State:
         self.start, self.b = start, start.copy()
         self.order = np.random.default_rng(0).permutation(len(start))  # of variables that tie
         self.last: Array = self.order[:0]
+        self.largest = float(np.abs(engine.diagonal(program, X)).max())
         self.sum_again()
 
     def sum_again(self) -> None:
         """f at the points, from all variables."""
-        self.values, self.exact = np.zeros(len(self.X)), True
+        self.values, self.exact = np.zeros(n_rows(self.X)), True
         self._add(np.flatnonzero(self.b), self.b[self.b != 0.0])
 
     def _add(self, at: Array, change: Array) -> None:
@@ -154,8 +157,8 @@ class _State:
         self.gradient = p.signs * self.values[p.rows] + p.linear
         rises = np.where(self.b < p.upper, self.gradient, np.inf)
         falls = np.where(self.b > p.lower, self.gradient, -np.inf)
-        size = float(np.abs(self.gradient).max(initial=1.0))
-        self.rounding = 4.0 * np.finfo(float).eps * size
+        size = self.largest * float(np.abs(self.b).sum()) + float(np.abs(p.linear).max())
+        self.rounding = np.finfo(float).eps * size  # of the gradient
         if p.groups is None:
             self.up, self.down = -rises, falls
             return float(max(self.up.max(), self.down.max())), np.zeros(0)
@@ -188,8 +191,8 @@ class _State:
             float(products.max(initial=0.0)),
         )
 
-    def improve(self, violation: float) -> None:
-        """Minimise over the variables that violate optimality most."""
+    def improve(self, violation: float) -> bool:
+        """Minimise over the variables that violate optimality most; whether any of them moved."""
         p, chosen = self.problem, self._working_set()
         members = [chosen] if p.groups is None else [np.intersect1d(g, chosen) for g in p.groups]
         chosen = np.concatenate(members)
@@ -213,14 +216,17 @@ class _State:
         self._add(chosen[moved], change[moved])
         self.exact = False
         self.last = chosen[np.argsort(-np.abs(change), kind="stable")]
+        return len(moved) > 0
 
     def _working_set(self) -> Array:
-        """Variables between their bounds from the round before, and the worst that rise and fall."""
+        """Variables that were between their bounds, and those that violate optimality most."""
         p, last = self.problem, self.last
         between = last[(self.b[last] > p.lower[last]) & (self.b[last] < p.upper[last])]
         kept = between[: WORKING_SET // 2]
         half = (WORKING_SET - len(kept)) // 2
-        return np.unique(np.concatenate([kept, self._worst(self.up, half), self._worst(self.down, half)]))
+        return np.unique(
+            np.concatenate([kept, self._worst(self.up, half), self._worst(self.down, half)])
+        )
 
     def _worst(self, scores: Array, count: int) -> Array:
         scores = scores[self.order]
@@ -255,8 +261,10 @@ def minimise_working_set(
         )
         return steps
     for step in range(max_steps):
-        moves = _pair(M, gradient, b, lower, upper, start, tol) if len(start) else _single(
-            M, gradient, b, lower, upper, tol
+        moves = (
+            _pair(M, gradient, b, lower, upper, start, tol)
+            if len(start)
+            else _single(M, gradient, b, lower, upper, tol)
         )
         if moves is None:
             return step
@@ -271,7 +279,7 @@ def _pair(
 ) -> list[tuple[int, float]] | None:
     """Two variables of a group that move by t and -t."""
     rises, falls = np.where(b < upper, g, np.inf), np.where(b > lower, g, -np.inf)
-    groups = [slice(*ends) for ends in zip(start, start[1:], strict=False)]
+    groups = [slice(*ends) for ends in pairwise(start)]
     gaps = [falls[s].max(initial=-np.inf) - rises[s].min(initial=np.inf) for s in groups]
     group = groups[int(np.argmax(gaps))]
     if not max(gaps) > tol:

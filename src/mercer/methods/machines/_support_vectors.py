@@ -7,7 +7,7 @@ each row); f is the function without the intercept.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from mercer._certificate import FitCertificate
 from mercer._status import Status
 from mercer.exceptions import InputError
 from mercer.kernels import Kernel
-from mercer.methods.machines._dual_solver import DualProblem, solve_dual
+from mercer.methods.machines._dual_solver import DualProblem, DualSolution, solve_dual
 
 
 class SupportVectorProblem(ABC):
@@ -105,9 +105,7 @@ class Regression(SupportVectorProblem):
     sum_i b_i = 0 if there is an intercept c. The parts of b above and below zero are two variables.
     """
 
-    def __init__(
-        self, y: Array, bounds: Array, epsilon: float, fit_intercept: bool = True
-    ) -> None:
+    def __init__(self, y: Array, bounds: Array, epsilon: float, fit_intercept: bool = True) -> None:
         self.y, self.bounds, self.epsilon = y, bounds, epsilon
         groups = (np.arange(2 * len(y)),) if fit_intercept else None
         self.dual = _two_per_row(epsilon - y, -epsilon - y, bounds, groups)
@@ -179,6 +177,25 @@ class OneClass(SupportVectorProblem):
         return -float(levels[0])
 
 
+@dataclass(frozen=True)
+class SupportVectorCertificate(FitCertificate):
+    """How far a support vector machine is from optimal, and where its points lie.
+
+    Attributes
+    ----------
+    primal, dual, stationarity, feasibility, complementarity, gap, relative_gap
+        As in `FitCertificate`.
+    outside, free, at_bound : float
+        Shares of the weight of the points with a variable of 0 (they have no loss), between its
+        bounds (on the margin), and at its upper bound (within the margin or beyond it). For the
+        nu-machines `at_bound <= nu <= free + at_bound`.
+    """
+
+    outside: float
+    free: float
+    at_bound: float
+
+
 @dataclass(frozen=True, eq=False)
 class SupportVectorFit:
     """The solution of a support vector problem.
@@ -188,9 +205,7 @@ class SupportVectorFit:
     coef : array of shape (n,)
         f = sum_i coef_i k(x_i, .); zero for points that are not support vectors.
     intercept : float
-    at_bound : array of bool, shape (n,)
-        Support vectors whose variable is at its upper bound.
-    certificate : FitCertificate
+    certificate : SupportVectorCertificate
     variables : array
         Of the dual problem; a fit continues from them.
     n_iter : int
@@ -199,8 +214,7 @@ class SupportVectorFit:
 
     coef: Array
     intercept: float
-    at_bound: Array
-    certificate: FitCertificate
+    certificate: SupportVectorCertificate
     variables: Array
     n_iter: int
     status: Status
@@ -235,17 +249,29 @@ def fit_support_vectors(
     )
     b, n, scale = solution.variables, len(X), problem.margin(solution.levels)
     if scale <= 0.0:
-        raise InputError("the classes cannot be separated with this nu; choose a smaller nu")
-    far = np.where(dual.lower < 0.0, dual.lower, dual.upper)
+        raise InputError("no margin is left with this nu: the classes overlap; lower nu")
     return SupportVectorFit(
         coef=np.bincount(dual.rows, dual.signs * b, n) / scale,
         intercept=problem.intercept(solution.levels) / scale,
-        at_bound=np.bincount(dual.rows, (b == far) & (b != 0.0), n) > 0,
-        certificate=solution.certificate,
+        certificate=_certificate(problem, solution),
         variables=b,
         n_iter=solution.n_iter,
         status=solution.status,
     )
+
+
+def _certificate(problem: SupportVectorProblem, solution: DualSolution) -> SupportVectorCertificate:
+    dual, size = problem.dual, np.abs(solution.variables)
+    bounds = np.maximum(np.abs(dual.lower), dual.upper)
+    n = len(solution.values)
+    support = np.bincount(dual.rows, size > 0.0, n) > 0
+    full = np.bincount(dual.rows, (size > 0.0) & (size == bounds), n) > 0
+    weights = np.where(np.isfinite(bounds[:n]), bounds[:n], 1.0)
+    shares = weights / weights.sum()
+    outside, at_bound = float(shares @ ~support), float(shares @ full)
+    found = {f.name: getattr(solution.certificate, f.name) for f in fields(FitCertificate)}
+    free = float(shares @ (support & ~full))
+    return SupportVectorCertificate(**found, outside=outside, free=free, at_bound=at_bound)
 
 
 def _one_per_row(linear: Array, far: Array, groups: tuple[Array, ...] | None) -> DualProblem:
