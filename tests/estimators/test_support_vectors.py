@@ -12,7 +12,7 @@ from mercer.estimators import SVC, SVR, NuSVC, NuSVR, OneClassSVM
     [
         SVC(),
         SVC(mc.Laplace(2.0), C=10.0, class_weight="balanced", fit_intercept=False),
-        SVC("poly"),
+        SVC("matern", C=100.0),
         NuSVC(nu=0.3),
         SVR(),
         SVR("laplacian", epsilon=0.0, fit_intercept=False),

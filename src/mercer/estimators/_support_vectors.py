@@ -277,7 +277,8 @@ class NuSVC(_Classifier):
         |f|^2 / 2 - nu s W + sum_i w_i max(0, s - y_i (f(x_i) + c)),    W = sum_i w_i
 
     over f, the intercept c and the margin s; f and c are then divided by s. At most a share nu of
-    the rows have a margin below s, and at least a share nu are support vectors.
+    the rows have a margin below s, and at least a share nu are support vectors. If nu is too large
+    for classes that overlap, f and s are zero.
 
     Parameters
     ----------

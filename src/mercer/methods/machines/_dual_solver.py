@@ -23,8 +23,11 @@ from mercer.engine import Dense, Program, as_float64, n_rows
 from mercer.engine._compiled import core, core_allowed, instruction_set
 
 WORKING_SET = 512
-_STEPS = 100  # per variable of a working set; the rest is left to later rounds
+_STEPS = 20  # per variable of a working set, before a Newton step
+_NEWTON_STEPS = 10  # per working set; the rest is left to later rounds
 _INNER = 0.1  # of the violation: to which a working set is minimised
+_NEGLIGIBLE = 1e-8  # of the largest possible |f|^2: below it f is zero
+_RIDGE = 1e-13  # of the mean diagonal: makes a singular kernel matrix regular
 _FLAT = 1e-12  # smallest curvature, in directions in which the kernel matrix is singular
 
 
@@ -109,7 +112,7 @@ def solve_dual(
             violation, levels = state.violation()
             primal, dual = objectives(state.b, state.values, levels)
             gap, status = relative_gap(primal, dual), None
-            if gap <= tol:
+            if gap <= tol or primal - dual <= tol * _NEGLIGIBLE * state.size**2:
                 status = Status.CONVERGED
             elif violation <= state.rounding or not moves:
                 status = Status.STALLED
@@ -157,8 +160,10 @@ class _State:
         self.gradient = p.signs * self.values[p.rows] + p.linear
         rises = np.where(self.b < p.upper, self.gradient, np.inf)
         falls = np.where(self.b > p.lower, self.gradient, -np.inf)
-        size = self.largest * float(np.abs(self.b).sum()) + float(np.abs(p.linear).max())
-        self.rounding = np.finfo(float).eps * size  # of the gradient
+        mass = float(np.abs(self.b).sum())
+        self.size = mass * np.sqrt(self.largest)  # |f| is at most this
+        slope = self.largest * mass + float(np.abs(p.linear).max())
+        self.rounding = np.finfo(float).eps * slope  # of the gradient
         if p.groups is None:
             self.up, self.down = -rises, falls
             return float(max(self.up.max(), self.down.max())), np.zeros(0)
@@ -196,20 +201,17 @@ class _State:
         p, chosen = self.problem, self._working_set()
         members = [chosen] if p.groups is None else [np.intersect1d(g, chosen) for g in p.groups]
         chosen = np.concatenate(members)
-        start = np.cumsum([0, *map(len, members)]) if p.groups is not None else np.zeros(0)
+        start = np.cumsum([0, *map(len, members)] if p.groups is not None else [], dtype=np.int64)
         points, e = self.X[p.rows[chosen]], p.signs[chosen]
         M = engine.gram(self.program, points, points) * np.outer(e, e)
-        b = self.b[chosen]
-        minimise_working_set(
-            M,
-            self.gradient[chosen],
-            b,
-            p.lower[chosen],
-            p.upper[chosen],
-            start.astype(np.int64),
-            max(_INNER * violation, self.rounding),
-            _STEPS * len(chosen),
-        )
+        b, g = self.b[chosen], self.gradient[chosen]
+        lower, upper = p.lower[chosen], p.upper[chosen]
+        stop = max(_INNER * violation, self.rounding)
+        for _ in range(_NEWTON_STEPS):
+            most = _STEPS * len(chosen)
+            if minimise_working_set(M, g, b, lower, upper, start, stop, most) < most:
+                break
+            _newton_step(M, g, b, lower, upper, start)
         change = b - self.b[chosen]
         self.b[chosen] = b
         moved = np.flatnonzero(change)
@@ -272,6 +274,31 @@ def minimise_working_set(
             b[i] = np.clip(b[i] + t, lower[i], upper[i])
             gradient += t * M[i]
     return max_steps
+
+
+def _newton_step(
+    M: Array, g: Array, b: Array, lower: Array, upper: Array, start: Array
+) -> None:
+    """Move all variables between their bounds towards their joint minimum, up to a bound.
+
+    Where the kernel matrix is ill-conditioned, steps of pairs are short, and this is the way out.
+    """
+    free = np.flatnonzero((b > lower) & (b < upper))
+    A = np.array([(free >= first) & (free < last) for first, last in pairwise(start)], dtype=float)
+    A = A.reshape(-1, len(free))
+    A = A[A.any(axis=1)]
+    H = M[np.ix_(free, free)]
+    H = H + _RIDGE * np.trace(H) / max(len(free), 1) * np.eye(len(free))
+    system = np.block([[H, A.T], [A, np.zeros((len(A), len(A)))]])
+    try:
+        d = np.linalg.solve(system, np.concatenate([-g[free], np.zeros(len(A))]))[: len(free)]
+    except np.linalg.LinAlgError:
+        return
+    room = np.where(d > 0.0, upper[free] - b[free], b[free] - lower[free])
+    moves = d != 0.0
+    t = float(np.min(room[moves] / np.abs(d[moves]), initial=1.0))
+    b[free] = np.clip(b[free] + t * d, lower[free], upper[free])
+    g += t * (M[:, free] @ d)
 
 
 def _pair(

