@@ -101,7 +101,7 @@ class _SupportVectorMachine(RowsEstimator):
                 values = np.asarray(X)[:, self.support_] @ self.dual_coef_.T
             else:
                 values = np.asarray(self.element_(X)).reshape(n_rows(X), -1)
-        return np.asarray(values, dtype=np.float64) + self.intercept_
+        return np.asarray(values + self.intercept_, dtype=np.float64)
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -167,7 +167,7 @@ class _Classifier(ClassifierMixin, _SupportVectorMachine):  # type: ignore[misc]
             votes[:, b] += values[:, k] >= 0.0
             sums[:, a] -= values[:, k]
             sums[:, b] += values[:, k]
-        return votes + sums / (3.0 * (np.abs(sums) + 1.0))
+        return np.asarray(votes + sums / (3.0 * (np.abs(sums) + 1.0)))
 
     def predict(self, X: Any) -> Array:
         """Return the class of each row of X."""
@@ -277,7 +277,7 @@ class NuSVC(_Classifier):
         |f|^2 / 2 - nu s W + sum_i w_i max(0, s - y_i (f(x_i) + c)),    W = sum_i w_i
 
     over f, the intercept c and the margin s; f and c are then divided by s. At most a share nu of
-    the rows have a margin below s, and at least a share nu are support vectors. If nu is too large
+    the rows have a margin below s, and at least a share nu are support vectors. If nu is too small
     for classes that overlap, f and s are zero.
 
     Parameters

@@ -112,7 +112,7 @@ def solve_dual(
             violation, levels = state.violation()
             primal, dual = objectives(state.b, state.values, levels)
             gap, status = relative_gap(primal, dual), None
-            if gap <= tol or primal - dual <= tol * _NEGLIGIBLE * state.size**2:
+            if gap <= tol or max(abs(primal), abs(dual)) <= _NEGLIGIBLE * state.size**2:
                 status = Status.CONVERGED
             elif violation <= state.rounding or not moves:
                 status = Status.STALLED
@@ -216,7 +216,7 @@ class _State:
         self.b[chosen] = b
         moved = np.flatnonzero(change)
         self._add(chosen[moved], change[moved])
-        self.exact = False
+        self.exact &= not len(moved)
         self.last = chosen[np.argsort(-np.abs(change), kind="stable")]
         return len(moved) > 0
 
@@ -276,9 +276,7 @@ def minimise_working_set(
     return max_steps
 
 
-def _newton_step(
-    M: Array, g: Array, b: Array, lower: Array, upper: Array, start: Array
-) -> None:
+def _newton_step(M: Array, g: Array, b: Array, lower: Array, upper: Array, start: Array) -> None:
     """Move all variables between their bounds towards their joint minimum, up to a bound.
 
     Where the kernel matrix is ill-conditioned, steps of pairs are short, and this is the way out.

@@ -33,8 +33,8 @@ class SupportVectorProblem(ABC):
     def intercept(self, levels: Array) -> float:
         """What is added to f."""
 
-    def margin(self, levels: Array) -> float:
-        """What f is divided by, so that support vectors between their bounds have |f| = 1."""
+    def margin(self, values: Array, levels: Array) -> float:
+        """What f and the intercept are divided by, so that points on the margin have +-1."""
         return 1.0
 
 
@@ -46,21 +46,27 @@ class Classification(SupportVectorProblem):
     """
 
     def __init__(self, y: Array, bounds: Array, fit_intercept: bool = True) -> None:
-        self.y, self.bounds = y, bounds
+        self.y, self.bounds, self.hard = y, bounds, bool(np.isinf(bounds).all())
         self.dual = _one_per_row(-y, y * bounds, (np.arange(len(y)),) if fit_intercept else None)
         self.start = np.zeros(len(y))
 
     def objectives(self, b: Array, values: Array, levels: Array) -> tuple[float, float]:
         square = float(b @ values)
-        margins = self.y * (values + self.intercept(levels))
         dual = float(b @ self.y) - 0.5 * square
-        if np.isinf(self.bounds).all():  # f is scaled until all margins are 1
-            least = float(margins.min())
+        if self.hard:  # f is divided by its least margin, which is then 1
+            least = float(self._margins(values, levels).min())
             return (0.5 * square / least**2 if least > 0.0 else np.inf), dual
-        return 0.5 * square + float(self.bounds @ np.maximum(0.0, 1.0 - margins)), dual
+        losses = np.maximum(0.0, 1.0 - self._margins(values, levels))
+        return 0.5 * square + float(self.bounds @ losses), dual
 
     def intercept(self, levels: Array) -> float:
         return -float(levels[0]) if len(levels) else 0.0
+
+    def margin(self, values: Array, levels: Array) -> float:
+        return float(self._margins(values, levels).min()) if self.hard else 1.0
+
+    def _margins(self, values: Array, levels: Array) -> Array:
+        return np.asarray(self.y * (values + self.intercept(levels)))
 
 
 class NuClassification(SupportVectorProblem):
@@ -86,7 +92,7 @@ class NuClassification(SupportVectorProblem):
 
     def objectives(self, b: Array, values: Array, levels: Array) -> tuple[float, float]:
         square = float((self.dual.signs * b) @ values)
-        s = self.margin(levels)
+        s = self.margin(values, levels)
         margins = self.y * (values + self.intercept(levels))
         losses = float(self.bounds @ np.maximum(0.0, s - margins))
         return 0.5 * square - s * self.total + losses, -0.5 * square
@@ -94,7 +100,7 @@ class NuClassification(SupportVectorProblem):
     def intercept(self, levels: Array) -> float:
         return -0.5 * float(levels[0] + levels[1]) if len(levels) == 2 else 0.0
 
-    def margin(self, levels: Array) -> float:
+    def margin(self, values: Array, levels: Array) -> float:
         return 0.5 * float(levels[0] - levels[1]) if len(levels) == 2 else float(levels[0])
 
 
@@ -247,8 +253,9 @@ def fit_support_vectors(
         max_iter=max_iter,
         time_limit=time_limit,
     )
-    b, n, scale = solution.variables, len(X), problem.margin(solution.levels)
-    if scale <= 0.0:  # classes that overlap, and a nu that is too large for them: f is zero
+    b, n = solution.variables, len(X)
+    scale = problem.margin(solution.values, solution.levels)
+    if scale <= 0.0:  # the classes overlap: no hard margin, or f is zero as nu is too small
         scale = 1.0
     return SupportVectorFit(
         coef=np.bincount(dual.rows, dual.signs * b, n) / scale,
