@@ -7,12 +7,14 @@ import math
 import sys
 import zipfile
 import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from io import BytesIO
 from pathlib import Path
 
-from mercer.cli._terminal import DataError
+from mercer.cli._terminal import CommandError, DataError
 
 PIPE = Path("-")
 _MAGIC = {b"PAR1": ".parquet", b"\x93NUMPY": ".npy", b"\x1f\x8b": ".csv.gz"}
@@ -80,6 +82,23 @@ def suffix_of(path: Path) -> str:
     """The ending of a file's name in lower case, such as .csv or .csv.gz."""
     suffix = path.suffix.lower()
     return Path(path.stem).suffix.lower() + suffix if suffix == ".gz" else suffix
+
+
+@contextmanager
+def refuse_damaged(sentence: str) -> Iterator[None]:
+    """Raise a DataError for any other error: readers of damaged files raise many types."""
+    try:
+        yield
+    except (CommandError, MemoryError):
+        raise
+    except Exception as error:
+        raise DataError(sentence) from error
+
+
+def check_archive(source: Source, limit: float) -> None:
+    """Refuse a zip archive that needs much more memory than disk."""
+    with zipfile.ZipFile(source.content) as archive:
+        check_expansion(source, sum(info.file_size for info in archive.infolist()), limit)
 
 
 def check_expansion(
