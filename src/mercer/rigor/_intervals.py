@@ -92,21 +92,27 @@ class Interval:
         """Kept where the mask is true, a number elsewhere."""
         return Interval(np.where(mask, self.lo, other), np.where(mask, self.hi, other))
 
+    def broadcast(self, shape: tuple[int, ...]) -> Interval:
+        """As arrays of this shape."""
+        return Interval(np.broadcast_to(self.lo, shape), np.broadcast_to(self.hi, shape))
+
     def __getitem__(self, index: Any) -> Interval:
         return Interval(self.lo[index], self.hi[index])
 
     @staticmethod
     def stacked(parts: Sequence[Interval], rows: int) -> Interval:
         """Intervals of shape (rows,), or single ones, side by side: shape (rows, len(parts))."""
-        lo = [np.broadcast_to(p.lo, (rows,)) for p in parts]
-        hi = [np.broadcast_to(p.hi, (rows,)) for p in parts]
-        return Interval(np.stack(lo, axis=1), np.stack(hi, axis=1))
+        wide = [part.broadcast((rows,)) for part in parts]
+        return Interval(*(np.stack(ends, axis=1) for ends in zip(*map(_ends, wide), strict=True)))
 
     @staticmethod
     def joined(parts: Sequence[Interval]) -> Interval:
         """Intervals one after the other along the first axis."""
-        lo, hi = (np.concatenate(ends) for ends in zip(*((p.lo, p.hi) for p in parts), strict=True))
-        return Interval(lo, hi)
+        return Interval(*(np.concatenate(ends) for ends in zip(*map(_ends, parts), strict=True)))
+
+
+def _ends(x: Interval) -> tuple[Any, Any]:
+    return x.lo, x.hi
 
 
 def as_interval(value: Any) -> Interval:

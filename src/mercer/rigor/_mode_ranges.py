@@ -13,12 +13,11 @@ import numpy as np
 from mercer._array import Array
 from mercer.engine import Const, Expr, Var
 from mercer.engine.programs._expr import Add, Matern, Mul
-from mercer.engine.programs._jets import plus, square, times
 from mercer.engine.programs._log_profile import log_expr
 from mercer.exceptions import InputError
 from mercer.rigor._enclosure import Terms, radial_slopes
-from mercer.rigor._intervals import Interval, as_interval, down, up
-from mercer.rigor._profile_enclosure import enclose
+from mercer.rigor._intervals import Interval, down, up
+from mercer.rigor._profile_enclosure import ZERO, profile_ranges
 
 _TILE = 64  # boxes that share their near points
 _PAIRS = 1 << 15  # boxes times points that are worked on at once
@@ -73,14 +72,11 @@ class Density:
         """Where terms hardly count any more, for all of them together beside the smallest one."""
         profile, a = self.terms.program.profile, self.terms.coef
         edges = self.widest * np.logspace(-8.0, 0.0, 161)
-        jet = enclose(profile, [Interval(edges, np.full(161, self.widest))], 2)
-        value, first, second = (
-            np.broadcast_to(as_interval(x).known().size, edges.shape)
-            for x in (jet.value, jet.first[0], jet.second[0][0])
-        )
+        beyond = Interval(edges, np.full(161, self.widest))
+        value, first, second = (x.size for x in profile_ranges(profile, beyond, 2))
         slope = up(2.0 * np.sqrt(self.widest) * first)
         bend = up(up(2.0 * first) + up(4.0 * self.widest * second))
-        start = float(np.ravel(as_interval(enclose(profile, [_ZERO]).value).lo)[0])
+        start = float(profile_ranges(profile, ZERO)[0].lo[0])
         half = edges[min(int(np.count_nonzero(value > start / 2)), len(edges) - 1)]
         fine = bend * a.sum() <= 1e-14 * a.min() * start / half  # a bend of the usual size
         if not fine.any():
@@ -131,9 +127,6 @@ class Density:
                 yield slice(j, min(j + step, end)), t if keep.all() else few, dropped
 
 
-_ZERO = Interval(np.zeros(1), np.zeros(1))
-
-
 def _squared(t: Terms, low: Array, high: Array) -> Interval:
     """Squared distances between boxes and points, (m, n)."""
     return t.variable(0, low, high, 0)[0]
@@ -167,14 +160,12 @@ def _by_logarithm(profile: Expr, dim: int, widest: float) -> float:
     try:
         if log_profile is None:
             raise InputError("no logarithm")
-        jet = enclose(log_profile, [u], 2)
-        first, second = jet.first[0], jet.second[0][0]
-        second = plus(second, square(first))
+        _, first, second = profile_ranges(log_profile, u, 2)
+        second = second + first.square()
     except InputError:
-        jet = enclose(profile, [u], 2)
-        first, second = jet.first[0], jet.second[0][0]
-    trace = as_interval(plus(times(float(dim), first), times(2.0 * u, second))).known()
-    bad = np.flatnonzero(~(np.broadcast_to(trace.lo, (_GRID,)) > 0))
+        _, first, second = profile_ranges(profile, u, 2)
+    trace = (float(dim) * first + 2.0 * u * second).known()
+    bad = np.flatnonzero(~(trace.lo > 0))
     if not len(bad):
         return float(up(edges[0]))
     return float(up(edges[bad[-1] + 1])) if bad[-1] + 1 < _GRID else math.inf

@@ -22,7 +22,7 @@ from mercer._threads import map_threads
 from mercer.engine import Distance, Dot, Gap, Norm, Program, Var, apply_all, n_rows
 from mercer.rigor._derivative_bounds import spectral_norms
 from mercer.rigor._intervals import EPS, Interval, as_interval, up
-from mercer.rigor._profile_enclosure import enclose
+from mercer.rigor._profile_enclosure import ZERO, enclose, profile_ranges
 from mercer.rigor._suprema import evaluation_error
 from mercer.space import Element
 
@@ -101,9 +101,7 @@ def supremum_errors(psi: Element, Y: Array) -> tuple[Array, Array] | None:
 @lru_cache(maxsize=256)
 def _sizes_at_zero(profile: engine.Expr) -> list[float]:
     """Upper bounds on |k(0)|, |k'(0)| and |k''(0)|."""
-    jet = enclose(profile, [Interval(np.zeros(1), np.zeros(1))], 2)
-    parts = (jet.value, jet.first[0], jet.second[0][0])
-    return [float(np.ravel(as_interval(x).known().size)[0]) for x in parts]
+    return [float(x.size[0]) for x in profile_ranges(profile, ZERO, 2)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -271,10 +269,8 @@ def _derivative_ranges(
     jet = enclose(program.profile, inputs, 2)
 
     def full(x: Any) -> Interval:
-        x = as_interval(x).known()
-        lo, hi = (np.broadcast_to(end, cusp.shape) for end in (x.lo, x.hi))
-        left_out = cusp & ~(np.isfinite(lo) & np.isfinite(hi))
-        return Interval(np.where(left_out, 0.0, lo), np.where(left_out, 0.0, hi))
+        known = as_interval(x).known().broadcast(cusp.shape)
+        return known.where(~cusp | np.isfinite(known.size))
 
     return [full(x) for x in jet.first], [[full(x) for x in row] for row in jet.second]
 
