@@ -10,8 +10,7 @@ import numpy as np
 
 from mercer._array import Array
 from mercer.cli._data import Data, Selection, choose_columns, choose_part, free_name
-from mercer.cli._input import Source, check_archive, refuse_damaged
-from mercer.cli._output import Output
+from mercer.cli._files import Output, Source, check_archive, refuse_damaged
 from mercer.cli._terminal import DataError
 from mercer.cli._text import as_text, write_table
 

@@ -12,8 +12,8 @@ import numpy as np
 
 from mercer._array import Array
 from mercer.cli._data import Data
+from mercer.cli._files import Output
 from mercer.cli._options import data_command, number
-from mercer.cli._output import Output
 from mercer.cli._run import Run
 from mercer.cli._terminal import UsageError, counted, rounded
 

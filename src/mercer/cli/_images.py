@@ -10,8 +10,7 @@ import numpy as np
 
 from mercer._array import Array
 from mercer.cli._data import Data, Selection
-from mercer.cli._input import Source, check_expansion, refuse_damaged
-from mercer.cli._output import Output
+from mercer.cli._files import Output, Source, check_expansion, refuse_damaged
 from mercer.cli._terminal import DataError, Progress, UsageError, require
 from mercer.cli._text import as_text, escape_formulas, write_table
 

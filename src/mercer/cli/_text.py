@@ -16,8 +16,7 @@ import numpy as np
 
 from mercer._array import Array
 from mercer.cli._data import Selection
-from mercer.cli._input import Source
-from mercer.cli._output import Output
+from mercer.cli._files import Output, Source
 from mercer.cli._terminal import DataError
 
 BLOCK = 20_000  # rows held as Python strings at a time, to bound the memory
