@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from mercer._array import Array
-from mercer.engine import Const, Expr, Var
+from mercer.engine import Const, Expr, Var, pieces
 from mercer.engine.programs._expr import Add, Matern, Mul
 from mercer.engine.programs._log_profile import log_expr
 from mercer.exceptions import InputError
@@ -113,18 +113,16 @@ class Density:
     def _tiles(self, low: Array, high: Array) -> Iterator[tuple[slice, Terms, float]]:
         """Boxes in reach, a few at a time: the terms that count there, the weight of the others."""
         t = self.terms
-        for i in range(0, len(low), _TILE):
-            end = min(i + _TILE, len(low))
-            hull = low[i:end].min(axis=0, keepdims=True), high[i:end].max(axis=0, keepdims=True)
+        for tile in pieces(len(low), _TILE):
+            hull = low[tile].min(axis=0, keepdims=True), high[tile].max(axis=0, keepdims=True)
             u = _squared(t, *hull).lo[0]
             if u.min() > self.reach:
                 continue
             keep = u <= self.cutoff.squared
             few = Terms(t.program, t.points[keep], t.coef[keep], t.weight[keep], t.axes)
             dropped = float(t.weight[~keep].sum()) * (1 + 1e-9)
-            step = max(1, _PAIRS // len(few.coef))
-            for j in range(i, end, step):
-                yield slice(j, min(j + step, end)), t if keep.all() else few, dropped
+            for rows in pieces(tile.stop, max(1, _PAIRS // len(few.coef)), tile.start):
+                yield rows, t if keep.all() else few, dropped
 
 
 def _squared(t: Terms, low: Array, high: Array) -> Interval:
@@ -216,9 +214,7 @@ def _judge(density: Density, rows: Array, low: Array, high: Array) -> tuple[Arra
     """Points from which psi falls in all directions, and boxes without critical points."""
     t, s = density.terms, density.scale
     least, most = np.empty(len(rows)), np.empty(len(rows))
-    step = max(1, _PAIRS // len(t.coef))
-    for i in range(0, len(rows), step):
-        part = slice(i, i + step)
+    for part in pieces(len(rows), max(1, _PAIRS // len(t.coef))):
         others = np.arange(len(t.coef)) != rows[part, None]
         G = t.gradient(t.at(low[part], high[part], 1), others)
         nearest = np.where((G.lo < 0) & (G.hi > 0), 0.0, np.minimum(np.abs(G.lo), np.abs(G.hi)))
