@@ -60,7 +60,6 @@ class ArrayFile(Data):
 
 
 def save_array(output: Output, array: Array) -> None:
-    """Write an .npy file."""
     with output.file() as path, path.open("wb") as file:
         np.save(file, array)
 

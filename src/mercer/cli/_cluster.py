@@ -138,7 +138,6 @@ def _draw(run: Run, plot: Output, data: Data, model: Any, labels: Array) -> None
 
 
 def _print_largest(run: Run, data: Data, labels: Array, centres: Array) -> None:
-    """Print the sizes and centres of the largest clusters."""
     counts = np.bincount(labels[labels >= 0], minlength=len(centres))
     order = np.argsort(-counts, kind="stable")[:_LISTED].tolist()
     rows = [counted(int(counts[k]), data.row_word) for k in order]

@@ -139,7 +139,6 @@ class Output:
 
     @property
     def is_text(self) -> bool:
-        """Whether this is a text table."""
         return self.suffix.startswith((".csv", ".tsv", ".txt"))
 
     def check(self, inputs: Sequence[Path]) -> None:

@@ -54,7 +54,6 @@ class ParquetTable(Data):
 
 
 def read_parquet(source: Source, selection: Selection) -> ParquetTable:
-    """Read a Parquet file."""
     pa = require("pyarrow", "Parquet files")
     parquet = require("pyarrow.parquet", "Parquet files")
 

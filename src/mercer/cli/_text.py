@@ -88,7 +88,6 @@ def find_separator(text: str, candidates: str) -> str:
 
 
 def is_missing(cells: Any, markers: tuple[str, ...]) -> Array:
-    """Which cells mark a missing value."""
     plain = np.strings.strip(cells)
     lower = np.strings.lower(plain)
     missing = np.zeros(len(cells), dtype=bool)

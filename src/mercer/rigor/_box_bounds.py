@@ -41,7 +41,6 @@ class BoxObjective:
 
     @property
     def axes(self) -> list[int]:
-        """The coordinates that are free."""
         return list(self.groups[0].axes)
 
     @property

@@ -68,7 +68,6 @@ class Interval:
 
     @property
     def is_nonnegative(self) -> bool:
-        """Whether no number in it is negative."""
         return bool(np.all(self.lo >= 0))
 
     @property
@@ -77,7 +76,6 @@ class Interval:
         return np.maximum(np.abs(self.lo), np.abs(self.hi))
 
     def square(self) -> Interval:
-        """x^2 for x in the interval."""
         a, b = self.lo * self.lo, self.hi * self.hi
         straddles = (self.lo < 0) & (self.hi > 0)
         lowest = np.where(straddles, 0.0, np.maximum(down(np.minimum(a, b)), 0.0))
@@ -93,7 +91,6 @@ class Interval:
         return Interval(np.where(mask, self.lo, other), np.where(mask, self.hi, other))
 
     def broadcast(self, shape: tuple[int, ...]) -> Interval:
-        """As arrays of this shape."""
         return Interval(np.broadcast_to(self.lo, shape), np.broadcast_to(self.hi, shape))
 
     def __getitem__(self, index: Any) -> Interval:

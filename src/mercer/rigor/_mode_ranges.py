@@ -54,7 +54,6 @@ class Density:
 
     @property
     def dim(self) -> int:
-        """The number of coordinates."""
         return int(self.terms.points.shape[1])
 
     @cached_property

@@ -119,7 +119,6 @@ class _Measured:
 
     @classmethod
     def of(cls, v: Any, program: Program, X: Any, Y: Any) -> _Measured:
-        """Of the points X and queries Y."""
         sparse = is_sparse(X) or is_sparse(Y)
         middle = X.mean(axis=0) if isinstance(v, Distance) and not sparse else 0.0
         x, y = (apply_all(v.maps, Z if sparse else Z - middle) for Z in (X, Y))
@@ -276,6 +275,5 @@ def _derivative_ranges(
 
 
 def _lengths(Z: Any) -> Array:
-    """|z| of each row."""
     squared = Z.multiply(Z).sum(axis=1) if is_sparse(Z) else np.sum(Z * Z, axis=1)
     return np.sqrt(np.asarray(squared, dtype=np.float64).reshape(-1))

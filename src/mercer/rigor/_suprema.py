@@ -85,7 +85,6 @@ def largest_upward(profile: Expr) -> float:
 
 
 def nodes(expr: Expr) -> Iterator[Expr]:
-    """The expression and all that it is made of."""
     yield expr
     for name in ("left", "right", "arg", "gate", "body"):
         if isinstance(part := getattr(expr, name, None), Expr):

@@ -30,7 +30,6 @@ _ORDERS = 8  # differences of a completely monotone profile that must alternate 
 def check_claims(
     kernel: Kernel, claims: Flags, points: Any = None, dims: tuple[int, ...] = DIMENSIONS
 ) -> None:
-    """Check every claim that is made."""
     check_definiteness(kernel, claims.definiteness, points, dims)
     if claims.characteristic:
         _check_separates(kernel, dims, "characteristic")
@@ -124,7 +123,6 @@ def _check_separates(kernel: Kernel, dims: tuple[int, ...], claim: str) -> None:
 
 
 def profile_values(kernel: Kernel, u: Array) -> Array:
-    """The profile of a kernel of one variable."""
     return profile_at(kernel.program.profile, u)[0]
 
 
