@@ -263,8 +263,9 @@ def _derivative_ranges(
     jet = enclose(program.profile, inputs, 2)
 
     def full(x: Any) -> Interval:
-        known = as_interval(x).known().broadcast(cusp.shape)
-        return known.where(~cusp | np.isfinite(known.size))
+        x = as_interval(x).known().broadcast(cusp.shape)
+        left_out = cusp & ~(np.isfinite(x.lo) & np.isfinite(x.hi))
+        return Interval(np.where(left_out, 0.0, x.lo), np.where(left_out, 0.0, x.hi))
 
     return [full(x) for x in jet.first], [[full(x) for x in row] for row in jet.second]
 
