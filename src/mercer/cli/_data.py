@@ -11,8 +11,7 @@ from typing import ClassVar
 import numpy as np
 
 from mercer._array import LARGEST, Array
-from mercer.cli._input import Source
-from mercer.cli._output import Output
+from mercer.cli._files import Output, Source
 from mercer.cli._terminal import DataError, UsageError, counted, listed
 
 CODES = "integer codes"  # why a column is not used

@@ -13,7 +13,7 @@ import numpy as np
 
 from mercer._array import Array
 from mercer.cli._data import Data, Selection, check_rows
-from mercer.cli._input import PIPE, Source
+from mercer.cli._files import PIPE, Source
 from mercer.cli._options import (
     COLUMNS,
     CONTROLS,

@@ -12,8 +12,7 @@ from typing import Any
 import click
 
 from mercer.cli._data import Selection
-from mercer.cli._input import PIPE, Source
-from mercer.cli._output import Output
+from mercer.cli._files import PIPE, Output, Source
 from mercer.cli._run import Run
 from mercer.cli._terminal import UsageError
 from mercer.exceptions import InputError

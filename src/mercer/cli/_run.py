@@ -16,9 +16,8 @@ from mercer._array import Array
 from mercer.cli._arrays import read_array
 from mercer.cli._csv import read_csv, read_excel
 from mercer.cli._data import CODES, Data, Selection, check_rows
+from mercer.cli._files import PIPE, Output, Source
 from mercer.cli._images import SUFFIXES, read_images
-from mercer.cli._input import PIPE, Source
-from mercer.cli._output import Output
 from mercer.cli._parquet import read_parquet
 from mercer.cli._terminal import (
     DataError,
