@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from mercer._array import Array, as_points, frozen, is_sparse
+from mercer._array import Array, as_dense_points, frozen
 from mercer.engine import Block, Program, Var
 from mercer.exceptions import InputError
 from mercer.kernels._domain import Domain, RowIds, Vectors, optional_domain
@@ -110,9 +110,7 @@ class Precomputed(OfBlocks):
     definiteness: Definiteness = Definiteness.UNKNOWN
 
     def __post_init__(self) -> None:
-        K = as_points(self.K, "K")
-        if is_sparse(K):
-            raise InputError("K must be dense; use K.toarray()")
+        K = as_dense_points(self.K, "K")
         if K.shape[0] != K.shape[1]:
             raise InputError(f"K must be square, got shape {K.shape}")
         gap = float(np.abs(K - K.T).max())
@@ -122,7 +120,7 @@ class Precomputed(OfBlocks):
             )
         if not isinstance(self.definiteness, Definiteness):
             raise InputError(f"definiteness must be a Definiteness, got {self.definiteness!r}")
-        object.__setattr__(self, "K", frozen(K.astype(np.float64) + 0.0))
+        object.__setattr__(self, "K", frozen(K + 0.0))
 
     @property
     def flags(self) -> Flags:  # type: ignore[override]

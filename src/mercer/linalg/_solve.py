@@ -10,8 +10,7 @@ import numpy as np
 from mercer._array import (
     Array,
     Points,
-    as_points,
-    is_sparse,
+    as_dense_points,
     non_negative,
     one_of,
     positive,
@@ -220,10 +219,7 @@ def woodbury(L: Any, B: Any, penalty: float) -> Solution:
     >>> linalg.woodbury([[1.0], [1.0]], [3.0, 0.0], 1.0).coef.round(6)
     array([ 2., -1.])
     """
-    L = as_points(L, "L")
-    if is_sparse(L):
-        raise InputError("L must be dense; use L.toarray()")
-    L = L.astype(np.float64, copy=False)
+    L = as_dense_points(L, "L")
     B, single = as_columns(B, L.shape[0])
     penalty = positive(penalty, "penalty")
     with single_threaded_blas():  # threads are for blocks, see `_blocked_products`

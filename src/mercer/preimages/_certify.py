@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from mercer import rigor
-from mercer._array import Array, check_flag, is_sparse
+from mercer._array import Array, check_flag
 from mercer._config import get_options, options
-from mercer.engine import Program, apply_all, n_rows, pieces
+from mercer.engine import Program, apply_all, dense, n_rows, pieces
 from mercer.exceptions import DerivativeError, InputError
 from mercer.preimages._driver import State, row_norms
 from mercer.preimages._objective import ElementSums, Nearest
@@ -76,7 +76,7 @@ def certify_state(
     """`certify` for checked points, at which the derivatives may be known already."""
     if not psi.kernel.program.has_derivatives:
         return undecided(n_rows(X))
-    X = X.toarray() if is_sparse(X) else X
+    X = dense(X)
     whole = X.shape[1] <= _WHOLE if eigenvalues is None else eigenvalues
     now = get_options()
     if state is not None and (
@@ -241,8 +241,7 @@ def _local_lipschitz(psi: Element, X: Array, reach: Array) -> Array:
     """
     program = psi.kernel.program
     norm = spectral_norms(program, X.shape[1])[0] * (1.0 + _FEW)
-    points = apply_all(program.maps, psi.points)
-    S = float(_norms(points.toarray() if is_sparse(points) else points).max())
+    S = float(_norms(dense(apply_all(program.maps, psi.points))).max())
     R = up(_norms(apply_all(program.maps, X)) + norm * reach)
     jet = enclose(program.profile, [Interval(np.zeros_like(R), up(R * R))], 3)
     second, third = (as_interval(x).known().size for x in (jet.second[0][0], jet.third))

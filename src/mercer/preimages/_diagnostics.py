@@ -10,7 +10,7 @@ import numpy as np
 from mercer import engine
 from mercer._array import Array, as_vector, instance
 from mercer._config import options
-from mercer.engine._sizes import dense
+from mercer.engine import dense
 from mercer.exceptions import DerivativeError, InputError
 from mercer.preimages._driver import State
 from mercer.preimages._objective import ElementSums, Nearest

@@ -69,7 +69,7 @@ def test_other_functions_are_refused(function):
         function(*arguments)
 
 
-@pytest.mark.parametrize("use", [lambda: U < 1.0, lambda: U % 2.0, lambda: np.array([1.0, 2.0]) * U])
+@pytest.mark.parametrize("use", [lambda: U < 1.0, lambda: U % 2.0, lambda: np.arange(2.0) * U])
 def test_what_is_not_one_formula_is_refused(use):
     with pytest.raises(TypeError):
         use()
