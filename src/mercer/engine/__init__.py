@@ -10,19 +10,14 @@ from mercer.engine.programs._jets import Jet, evaluate, profile_at
 from mercer.engine.programs._maps import Columns, LinearMap, Map, Maps, Matrix, Scales, apply_all
 from mercer.engine.programs._program import Block, Coordinates, Distance, Dot, Gap, Norm, Program
 from mercer.engine.sums._fields import Fields
-from mercer.engine.sums._pairwise import (
-    diagonal,
-    input_gradient,
-    input_mixed,
-    require_derivatives,
-)
+from mercer.engine.sums._pairwise import diagonal, pairwise_derivative, require_derivatives
 from mercer.engine.sums._prepared import PreparedSum, fields, gram, prepare
 
 __all__ = [
     "Block", "Coef", "Columns", "Const", "Coordinates", "Dense", "Distance", "Dot", "Expr",
     "Fields", "Gap", "Jet", "LinearMap", "LowRank", "Map", "Maps", "Matrix", "Norm", "Opaque",
     "PreparedSum", "Program", "Scales", "SingleFeatures", "Stacked", "Unary", "Var", "apply_all",
-    "as_float64", "cut", "dense", "diagonal", "evaluate", "fields", "gram", "input_gradient",
-    "input_mixed", "matern", "n_columns", "n_rows", "pieces", "prepare", "profile_at",
+    "as_float64", "cut", "dense", "diagonal", "evaluate", "fields", "gram", "matern",
+    "n_columns", "n_rows", "pairwise_derivative", "pieces", "prepare", "profile_at",
     "require_derivatives", "stack", "tile_dtype",
 ]  # fmt: skip

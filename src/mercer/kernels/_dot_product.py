@@ -143,10 +143,7 @@ class Exponential(DotProduct):
 
     scale: float = 1.0
 
-    @property
-    def flags(self) -> Flags:  # type: ignore[override]
-        """Positive definite, convex, universal; characteristic on bounded sets only."""
-        return Flags(Definiteness.POSITIVE, True, None, None, True)
+    flags = Flags(Definiteness.POSITIVE, True, None, None, True)  # characteristic on bounded sets
 
     @classmethod
     def from_gamma(cls, gamma: float) -> Exponential:

@@ -14,14 +14,14 @@ import numpy as np
 from mercer._array import Array, as_points, is_sparse, non_negative, positive, positive_int
 from mercer.engine import Map
 from mercer.exceptions import InputError
-from mercer.kernels._domain import Domain, optional_domain
-from mercer.kernels._parameters import callable_function, checked
+from mercer.kernels._domain import Domain
+from mercer.kernels._parameters import an_instance, callable_function, checked, optional
 
 _LARGEST_MAP = 1_000_000  # monomials; more are never wanted, the kernel is the shorter way
 
 
 @dataclass(frozen=True)
-@checked(function=callable_function, on=optional_domain)
+@checked(function=callable_function, on=optional(an_instance(Domain)))
 class Features(Map):
     """Map points by a function: x -> phi(x).
 

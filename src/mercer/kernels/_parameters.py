@@ -8,7 +8,7 @@ from typing import Any, Self, TypeVar
 
 import numpy as np
 
-from mercer._array import frozen
+from mercer._array import frozen, instance
 from mercer.exceptions import InputError
 
 T = TypeVar("T")
@@ -31,6 +31,16 @@ def checked(**checks: Callable[[Any, str], Any]) -> Callable[[type[T]], type[T]]
         return kind
 
     return decorate
+
+
+def optional(check: Callable[[Any, str], Any]) -> Callable[[Any, str], Any]:
+    """The check, or None for None."""
+    return lambda value, name: None if value is None else check(value, name)
+
+
+def an_instance(kind: type) -> Callable[[Any, str], Any]:
+    """A check that values are of this type."""
+    return lambda value, name: instance(value, kind, name)
 
 
 def callable_function(value: Any, name: str) -> Any:

@@ -12,10 +12,10 @@ import numpy as np
 from mercer._array import Array, as_dense_points, frozen
 from mercer.engine import Block, Program, Var
 from mercer.exceptions import InputError
-from mercer.kernels._domain import Domain, RowIds, Vectors, optional_domain
+from mercer.kernels._domain import Domain, RowIds, Vectors
 from mercer.kernels._flags import Definiteness, Flags
 from mercer.kernels._kernel import Kernel
-from mercer.kernels._parameters import callable_function, checked
+from mercer.kernels._parameters import an_instance, callable_function, checked, optional
 
 
 class OfBlocks(Kernel):
@@ -41,7 +41,7 @@ class _BlockOf:
 
 
 @dataclass(frozen=True)
-@checked(function=callable_function, on=optional_domain)
+@checked(function=callable_function, on=optional(an_instance(Domain)))
 class FromFunction(OfBlocks):
     """k(x, y) from a Python function of two blocks of points.
 

@@ -17,8 +17,8 @@ from mercer._config import get_options
 from mercer._threads import map_threads, thread_count
 from mercer.engine._compiled import core, instruction_set
 from mercer.engine._sizes import as_float64, n_columns, pieces, tile_dtype
-from mercer.engine.pairs._distance_limits import recompute_below, sorted_in_space, useful_cutoff
-from mercer.engine.pairs._distances import bound_on_error, middle, squared_norms
+from mercer.engine.pairs._distance_limits import recompute_below, useful_cutoff
+from mercer.engine.pairs._distances import bound_on_error, middle, sorted_in_space, squared_norms
 from mercer.engine.pairs._tiles import centre_before_maps, mapped
 from mercer.engine.programs._coef import Coef, Dense
 from mercer.engine.programs._program import Distance, Program

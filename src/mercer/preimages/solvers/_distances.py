@@ -12,7 +12,7 @@ from mercer._threads import map_threads
 from mercer.engine import Expr, apply_all, pieces, profile_at
 from mercer.exceptions import InputError
 from mercer.kernels import Kernel
-from mercer.kernels._parameters import checked
+from mercer.kernels._parameters import checked, optional
 from mercer.linalg._inputs import require_definite
 from mercer.preimages._problem import Problem
 from mercer.preimages._solver import Solver, SolverResult
@@ -24,7 +24,7 @@ _EPS = float(np.finfo(np.float64).eps)
 
 
 @dataclass(frozen=True)
-@checked(tol=positive)
+@checked(neighbors=optional(positive_int), tol=positive)
 class Distances(Solver):
     """The point whose distances to the points of psi are those of psi in feature space.
 
@@ -74,10 +74,6 @@ class Distances(Solver):
 
     neighbors: int | None = 10
     tol: float = 1e-8
-
-    def __post_init__(self) -> None:
-        if self.neighbors is not None:
-            object.__setattr__(self, "neighbors", positive_int(self.neighbors, "neighbors"))
 
     def solve(self, problem: Problem, start: Any) -> SolverResult:
         psi = problem.psi
@@ -241,10 +237,6 @@ def procrustes(A: Any, B: Any, *, scale: bool = False) -> Alignment:
         Row i of A goes to row i of B.
     scale : bool, default=False
         Whether to scale too; otherwise c = 1.
-
-    Returns
-    -------
-    Alignment
 
     Examples
     --------

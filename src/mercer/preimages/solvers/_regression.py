@@ -20,6 +20,7 @@ from mercer._threads import map_threads, single_threaded_blas
 from mercer.engine import Dense, n_rows, pieces
 from mercer.exceptions import InputError
 from mercer.kernels import Gaussian, Kernel, median_scale
+from mercer.kernels._parameters import an_instance, checked, optional
 from mercer.preimages._problem import Problem
 from mercer.preimages._solver import Solver, SolverResult
 from mercer.preimages.solvers._closed_form import check_few, gram_eigenpairs
@@ -106,6 +107,7 @@ class LinearInverse(Solver):
 
 
 @dataclass(frozen=True)
+@checked(kernel=optional(an_instance(Kernel)), penalty=optional(positive))
 class LearnedMap:
     """Kernel ridge regression from feature space to the data: fitted once, then a formula.
 
@@ -149,12 +151,6 @@ class LearnedMap:
 
     kernel: Kernel | None = None
     penalty: float | None = None
-
-    def __post_init__(self) -> None:
-        if self.kernel is not None and not isinstance(self.kernel, Kernel):
-            raise InputError(f"kernel must be a Kernel or None, got {type(self.kernel).__name__}")
-        if self.penalty is not None:
-            object.__setattr__(self, "penalty", positive(self.penalty, "penalty"))
 
     def fit(self, plane: Subspace, points: Any = None) -> FittedMap:
         """Learn the map from a subspace back to the data, at most 10,000 points.
