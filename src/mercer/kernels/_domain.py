@@ -110,9 +110,8 @@ class OpenBall(Domain):
     Examples
     --------
     >>> import mercer as mc
-    >>> from mercer.kernels import OpenBall
     >>> class InverseRoot(mc.DotProduct):
-    ...     domain = OpenBall(1.0)
+    ...     domain = mc.kernels.OpenBall(1.0)
     ...     def profile(self, t):
     ...         return (1.0 - t) ** -0.5
     >>> InverseRoot()([[0.6, 0.0]], [[0.6, 0.5]])

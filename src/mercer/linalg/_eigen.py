@@ -50,9 +50,8 @@ class EigenPairs:
     The linear kernel, centred: variances along the principal axes, times n.
 
     >>> import mercer as mc
-    >>> from mercer import linalg
     >>> X = [[0.0, 0.0], [4.0, 0.0], [0.0, 2.0], [4.0, 2.0]]
-    >>> pairs = linalg.eigenpairs(mc.Linear(), X, 2, centred=True)
+    >>> pairs = mc.linalg.eigenpairs(mc.Linear(), X, 2, centred=True)
     >>> pairs.values.round(6), bool(pairs.residuals.max() < 1e-12)
     (array([16.,  4.]), True)
     """
@@ -118,8 +117,7 @@ def eigenpairs(
     Examples
     --------
     >>> import mercer as mc
-    >>> from mercer import linalg
-    >>> pairs = linalg.eigenpairs(mc.Linear(), [[3.0], [4.0]], 2)
+    >>> pairs = mc.linalg.eigenpairs(mc.Linear(), [[3.0], [4.0]], 2)
     >>> pairs.values.round(6) + 0.0
     array([25.,  0.])
     >>> pairs.vectors[:, 0].round(6)
@@ -162,8 +160,7 @@ def power_iteration(
     Examples
     --------
     >>> import mercer as mc
-    >>> from mercer import linalg
-    >>> pair = linalg.power_iteration(mc.Linear(), [[3.0], [4.0]], random_state=0)
+    >>> pair = mc.linalg.power_iteration(mc.Linear(), [[3.0], [4.0]], random_state=0)
     >>> pair.values.round(6), pair.vectors[:, 0].round(6), pair.status.name
     (array([25.]), array([0.6, 0.8]), 'CONVERGED')
     """

@@ -40,8 +40,7 @@ class GramOperator:
     --------
     >>> import numpy as np
     >>> import mercer as mc
-    >>> from mercer import linalg
-    >>> S = linalg.GramOperator(mc.Linear(), [[1.0], [3.0]], centred=True)
+    >>> S = mc.linalg.GramOperator(mc.Linear(), [[1.0], [3.0]], centred=True)
     >>> S.shape, S.diag
     ((2, 2), array([1., 1.]))
     >>> S @ np.array([1.0, 0.0])

@@ -62,9 +62,8 @@ class Solution:
     Examples
     --------
     >>> import mercer as mc
-    >>> from mercer import linalg
     >>> twice = [[0.0], [0.0], [1.0]]  # a duplicate makes K singular
-    >>> solution = linalg.solve(mc.Gaussian(1.0), twice, [1.0, 1.0, 0.0], penalty=0.0)
+    >>> solution = mc.linalg.solve(mc.Gaussian(1.0), twice, [1.0, 1.0, 0.0], penalty=0.0)
     >>> solution.coef.round(4), solution.rank, solution.status.name
     (array([ 0.791 ,  0.791 , -0.9595]), 2, 'TRUNCATED')
     """
@@ -157,8 +156,7 @@ def solve(
     Examples
     --------
     >>> import mercer as mc
-    >>> from mercer import linalg
-    >>> solution = linalg.solve(mc.Gaussian(1.0), [[0.0], [1.0]], [1.0, 2.0], penalty=0.5)
+    >>> solution = mc.linalg.solve(mc.Gaussian(1.0), [[0.0], [1.0]], [1.0, 2.0], penalty=0.5)
     >>> solution.coef.round(4)
     array([0.1525, 1.2717])
     >>> solution.method, solution.status.name, solution.jitter
@@ -211,8 +209,8 @@ def woodbury(L: Any, B: Any, penalty: float) -> Solution:
 
     Examples
     --------
-    >>> from mercer import linalg
-    >>> linalg.woodbury([[1.0], [1.0]], [3.0, 0.0], 1.0).coef.round(6)
+    >>> import mercer as mc
+    >>> mc.linalg.woodbury([[1.0], [1.0]], [3.0, 0.0], 1.0).coef.round(6)
     array([ 2., -1.])
     """
     L = as_dense_points(L, "L")

@@ -39,11 +39,10 @@ class Solver(ABC):
 
     >>> import numpy as np
     >>> import mercer as mc
-    >>> from mercer.preimages import Solver, SolverResult
-    >>> class Mean(Solver):
+    >>> class Mean(mc.preimages.Solver):
     ...     def solve(self, problem, start):
     ...         mean = problem.psi.points.mean(axis=0)
-    ...         return SolverResult.computed(np.tile(mean, (problem.batch, 1)))
+    ...         return mc.preimages.SolverResult.computed(np.tile(mean, (problem.batch, 1)))
     >>> psi = mc.mean_embedding(mc.Gaussian(1.0), [[0.0], [1.0], [5.0]])
     >>> back = mc.preimage(psi, Mean())
     >>> back.points, back.status[0].name
@@ -72,8 +71,8 @@ class SolverResult:
 
     Examples
     --------
-    >>> from mercer.preimages import SolverResult
-    >>> [s.name for s in SolverResult.computed([[0.0], [1.0]]).status]
+    >>> import mercer as mc
+    >>> [s.name for s in mc.preimages.SolverResult.computed([[0.0], [1.0]]).status]
     ['COMPUTED', 'COMPUTED']
     """
 

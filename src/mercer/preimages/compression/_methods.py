@@ -53,11 +53,10 @@ class Compressor(ABC):
     --------
     >>> import numpy as np
     >>> import mercer as mc
-    >>> from mercer.preimages import Greedy, Pruning
     >>> X = np.random.default_rng(0).normal(size=(100, 2))
     >>> psi = mc.mean_embedding(mc.Gaussian(1.0), X)
-    >>> errors = [mc.compress(psi, 8, method=m()).error for m in (Greedy, Pruning)]
-    >>> bool(errors[0] < errors[1])
+    >>> greedy = mc.compress(psi, 8, method=mc.preimages.Greedy())
+    >>> bool(greedy.error < mc.compress(psi, 8, method=mc.preimages.Pruning()).error)
     True
     """
 

@@ -51,10 +51,9 @@ class LinearInverse(Solver):
     Examples
     --------
     >>> import mercer as mc
-    >>> from mercer.preimages import LinearInverse
     >>> k, X = mc.Gaussian(1.0), [[0.0, 1.0], [1.0, 1.0], [2.0, 0.0]]
     >>> plane = mc.kernel_pca(k, X)
-    >>> way_back = LinearInverse.fit(plane, X)
+    >>> way_back = mc.preimages.LinearInverse.fit(plane, X)
     >>> mc.preimage(plane.project(mc.feature(k, [[1.0, 1.0]])), way_back).points.round(6)
     array([[1., 1.]])
     """
