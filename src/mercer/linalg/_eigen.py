@@ -215,17 +215,14 @@ def operator_pairs(
     check_finite(S.own)
     S = S.written() if n <= _DENSE_AT_MOST else S
     with single_threaded_blas():  # threads are for blocks, see `_blocked_products`
-        run = BlockLanczos(S.matmat, n, Sizes.of(n, k), as_generator(random_state), _known_trace(S))
+        kind = S.kernel.flags.definiteness
+        conditional = S.centred and kind is Definiteness.CONDITIONAL
+        # the sum of the eigenvalues, where it is known that none is negative
+        trace = S.trace if conditional or kind is Definiteness.POSITIVE else None
+        run = BlockLanczos(S.matmat, n, Sizes.of(n, k), as_generator(random_state), trace)
         run.run(tol, max_iter, callback)
     images = S.matmat(run.vectors)
     return EigenPairs.of(run.values, run.vectors, images, run.n_iter, "krylov", run.status)
-
-
-def _known_trace(S: GramOperator) -> float | None:
-    """The trace, where it is the sum of eigenvalues that are known not to be negative."""
-    kind = S.kernel.flags.definiteness
-    conditional = S.centred and kind is Definiteness.CONDITIONAL
-    return S.trace if conditional or kind is Definiteness.POSITIVE else None
 
 
 def _dense(S: GramOperator, k: int) -> tuple[Array, Array, Array]:

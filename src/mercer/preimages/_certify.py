@@ -125,7 +125,11 @@ def _certificate(
     norm, errors = _norms(state.gradient), None
     if whole:
         errors = rigor.supremum_errors(psi, X) if quick else None
-        facts = _facts_of_values(norm, state.hessian, *(errors or _summed_errors(psi, X)))
+        if errors is None:
+            sums = rigor.all_sums(psi, X)
+            facts = _facts_of_values(norm, state.hessian, sums.gradient_error, sums.hessian_error)
+        else:
+            facts = _facts_of_values(norm, state.hessian, *errors)
     else:
         facts = _facts_of_sums(psi, X, norm)
     result = _decided(psi, X, facts, M, state.cusp)
@@ -141,12 +145,6 @@ def _certificate(
         for old, new in zip(result, again, strict=True):
             old[rows[better]] = new[better]
     return result
-
-
-def _summed_errors(psi: Element, X: Array) -> tuple[Array, Array]:
-    """Bounds on the errors of gradient and Hessian, from a pass over the points."""
-    sums = rigor.all_sums(psi, X)
-    return sums.gradient_error, sums.hessian_error
 
 
 def _norms(g: Array) -> Array:

@@ -216,12 +216,7 @@ def walk(
             rows, state = rows[going], state[going]
             search.keep(going)
         state = search.step(state, rows)
-    return Walk(_in_order(ends), status, n_iter, path)
-
-
-def _in_order(ends: list[tuple[Array, State]]) -> State:
-    """The states of all rows, in the order of the starts."""
-    if len(ends) == 1:
-        return ends[0][1]
-    order = np.argsort(np.concatenate([rows for rows, _ in ends]))
-    return State.joined([state for _, state in ends])[order]
+    if len(ends) > 1:  # back to the order of the starts
+        order = np.argsort(np.concatenate([rows for rows, _ in ends]))
+        state = State.joined([state for _, state in ends])[order]
+    return Walk(state, status, n_iter, path)

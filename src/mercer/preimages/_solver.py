@@ -225,7 +225,10 @@ class _Descent(Search):
             bad = ~good
             if not bad.any():
                 break
-            t[todo[bad]] *= _shortening(rise[bad], expected[bad])
+            # to the minimum of the parabola through the values and the slope
+            factor = -expected[bad] / (2.0 * (rise[bad] - expected[bad]))
+            factor = np.nan_to_num(factor, nan=0.1, posinf=0.5, neginf=0.1)
+            t[todo[bad]] *= np.clip(factor, 0.1, 0.5)
             todo = todo[bad]
         return new, moved
 
@@ -236,12 +239,6 @@ class _Descent(Search):
         tried = self.at(self.problem.nearest_point(state.points), rows)
         better = tried.rise_from(state) < 0
         return state.updated(np.flatnonzero(better), tried[better]) if better.any() else state
-
-
-def _shortening(rise: Array, expected: Array) -> Array:
-    """Factor from the parabola through the values and the slope, between 0.1 and 0.5."""
-    factor = -expected / (2.0 * (rise - expected))
-    return np.clip(np.nan_to_num(factor, nan=0.1, posinf=0.5, neginf=0.1), 0.1, 0.5)
 
 
 def _history(found: Walk, rows: Array, offset: float) -> History:

@@ -133,7 +133,8 @@ class Pairs:
             case Distance():
                 return self._distances[i].tile(rows, columns)
             case Dot():
-                return _dots(Y[rows], X[columns], self.dtype)
+                t = Y[rows] @ X[columns].T
+                return np.asarray(t.toarray() if is_sparse(t) else t, dtype=self.dtype)
             case Coordinates(kind=kind):
                 return coordinate_sums(kind, Y[rows], X[columns])
             case Gap(period=period):
@@ -177,7 +178,8 @@ def rowwise_variables(program: Program, X: Any, Y: Any) -> list[Any]:
             case Gap(period=period):
                 out.append(wrapped(_column(y) - _column(x), period))
             case Block(function=f):
-                out.append(_rowwise_block(f, y, x))
+                pairs = (f(y[j : j + 1], x[j : j + 1]) for j in range(len(y)))
+                out.append(np.array([np.asarray(value)[0, 0] for value in pairs], np.float64))
             case Norm(of=of) | Own(of=of):
                 out.append(_of_one_point(v, y if of == "row" else x, dtype))
     return out
@@ -228,22 +230,11 @@ def _of_one_point(v: Norm | Own, Z: Any, dtype: Any) -> Array:
     raise AssertionError(v)  # pragma: no cover
 
 
-def _dots(Y: Any, X: Any, dtype: Any) -> Array:
-    t = Y @ X.T
-    return np.asarray(t.toarray() if is_sparse(t) else t, dtype=dtype)
-
-
 def _rowwise_dots(Y: Any, X: Any) -> Array:
     if is_sparse(Y) or is_sparse(X):
         products = Y.multiply(X) if is_sparse(Y) else X.multiply(Y)
         return np.asarray(products.sum(axis=1), dtype=np.float64).ravel()
     return np.asarray(np.einsum("ij,ij->i", Y, X, dtype=np.float64))
-
-
-def _rowwise_block(function: Any, Y: Any, X: Any) -> Array:
-    """A function of blocks, one pair at a time."""
-    values = [np.asarray(function(Y[j : j + 1], X[j : j + 1]))[0, 0] for j in range(len(Y))]
-    return np.asarray(values, dtype=np.float64)
 
 
 def tile_jet(expr: Expr, inputs: list[Any], order: int, shape: tuple[int, ...], dtype: Any) -> Jet:

@@ -299,7 +299,9 @@ def table_kernel(
     if numbers := {c: columns[c] for c in names if kinds[c] == "numeric"}:
         groups[tuple(numbers)] = _for_numbers(numbers, rng)
     if labels := {c: columns[c] for c in names if kinds[c] == "categorical"}:
-        groups[tuple(labels)] = _for_labels(list(labels.values()), rng)
+        left, right = rng.integers(0, len(columns[names[0]]), size=(2, _PAIRS))
+        differing = sum(float(np.mean(c[left] != c[right])) for c in labels.values())
+        groups[tuple(labels)] = Hamming(max(differing, 0.5))
     texts = [c for c in names if kinds[c] == "text"]
     return Table(groups | {c: Normalised(Spectrum(3) + 1.0) for c in texts})
 
@@ -342,10 +344,3 @@ def _for_numbers(columns: dict[str, Array], rng: np.random.Generator) -> Kernel:
     Z = X / scales
     moved = bool(np.any(Z[0] != Z))
     return Gaussian(median_scale(Z, random_state=rng) if moved else 1.0).transform(Scales(scales))
-
-
-def _for_labels(columns: list[Array], rng: np.random.Generator) -> Kernel:
-    n = len(columns[0])
-    left, right = rng.integers(0, n, size=(2, _PAIRS))
-    differing = sum(float(np.mean(values[left] != values[right])) for values in columns)
-    return Hamming(max(differing, 0.5))
