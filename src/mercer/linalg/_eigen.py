@@ -18,7 +18,7 @@ from mercer.kernels import Definiteness, Kernel
 from mercer.linalg._blocked_products import matmul
 from mercer.linalg._dense import EPS, all_pairs, check_finite, largest_pairs
 from mercer.linalg._inputs import refuses_overflow
-from mercer.linalg._lanczos import BlockLanczos, Sizes
+from mercer.linalg._lanczos import BlockLanczos
 from mercer.linalg._operator import GramOperator
 
 DENSE_UP_TO = 1_500
@@ -219,7 +219,7 @@ def operator_pairs(
         conditional = S.centred and kind is Definiteness.CONDITIONAL
         # the sum of the eigenvalues, where it is known that none is negative
         trace = S.trace if conditional or kind is Definiteness.POSITIVE else None
-        run = BlockLanczos(S.matmat, n, Sizes.of(n, k), as_generator(random_state), trace)
+        run = BlockLanczos(S.matmat, n, k, as_generator(random_state), trace)
         run.run(tol, max_iter, callback)
     images = S.matmat(run.vectors)
     return EigenPairs.of(run.values, run.vectors, images, run.n_iter, "krylov", run.status)

@@ -105,8 +105,6 @@ def _part(psi: Element, X: Array, M: Array, rows: Any) -> tuple[Element, Array, 
     return (psi, X[rows], M) if psi.batch is None else (psi[rows], X[rows], M[rows])
 
 
-# --- what is known at each point --------------------------------------------------------------
-
 # bounds on the norm of the gradient, and on the smallest eigenvalue from below and from above
 _Facts = tuple[Array, Array, Array]
 
@@ -184,9 +182,6 @@ def _is_onto(program: Program, dim: int) -> bool:
         return True
     A = apply_all(program.maps, np.eye(dim)) if dim <= _WHOLE_MAP else np.zeros((dim, 1))
     return bool(np.linalg.matrix_rank(A) == A.shape[1])
-
-
-# --- what follows -----------------------------------------------------------------------------
 
 
 def _decided(

@@ -111,9 +111,6 @@ def _features_are_faster(x: Letters, y: Letters, length: int) -> bool:
     return math.log(by_features) + length * math.log(x.alphabet) < math.log(pair * n * m)
 
 
-# --- explicit features ----------------------------------------------------------------------------
-
-
 def _by_features(x: Letters, y: Letters, length: int, decay: float) -> Array:
     """Sum over groups of features with the same beginning, each as large as the memory allows."""
     out = np.zeros((x.count, y.count))
@@ -148,9 +145,6 @@ def _features(
         x.letters, x.start, x.alphabet, length, *begin, decay, out, *_settings()
     )
     return out
-
-
-# --- recursion over pairs -------------------------------------------------------------------------
 
 
 def _by_pairs(x: Letters, y: Letters, length: int, decay: float) -> Array:

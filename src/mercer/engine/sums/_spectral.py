@@ -151,9 +151,6 @@ def slope_ratio(program: Program) -> float:
     return float(ratio[0]) if np.allclose(ratio, ratio[0], rtol=1e-12, atol=0.0) else float("nan")
 
 
-# --- grids of frequencies -------------------------------------------------------------------------
-
-
 @lru_cache(maxsize=1)
 def finufft() -> Any:
     """The module, or None where it is not installed (extra `fast`)."""
