@@ -110,6 +110,11 @@ def eigenpairs(
     callback : callable, optional
         For `krylov`: called with a `Step` after each pass; stops by returning True.
 
+    Returns
+    -------
+    EigenPairs
+        `values, vectors, residuals, n_iter, method, status`.
+
     References
     ----------
     Y. Zhou and Y. Saad, Block Krylov-Schur method for large symmetric eigenvalue problems (2008).
@@ -152,6 +157,11 @@ def power_iteration(
     tol : float, default=1e-6
         Stop when |S v - lambda v| <= tol |lambda|.
     max_iter : int, default=1000
+
+    Returns
+    -------
+    EigenPairs
+        One pair.
 
     References
     ----------

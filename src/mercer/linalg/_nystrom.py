@@ -113,6 +113,10 @@ def nystrom(
     random_state : int, Generator, RandomState or None
         Draws landmarks; not used by `pivoted`.
 
+    Returns
+    -------
+    Nystrom
+
     References
     ----------
     C. Williams and M. Seeger, Using the Nystrom method to speed up kernel machines (2001); A. Rudi

@@ -76,6 +76,10 @@ def pivoted_cholesky(
     tol : float, default=1e-8
         >= 0; stop when trace(K - L L') <= tol trace(K).
 
+    Returns
+    -------
+    PivotedCholesky
+
     References
     ----------
     Harbrecht, Peters, Schneider (2012), On the low-rank approximation by the pivoted Cholesky

@@ -206,6 +206,10 @@ def woodbury(L: Any, B: Any, penalty: float) -> Solution:
     penalty : float
         > 0.
 
+    Returns
+    -------
+    Solution
+
     References
     ----------
     A. Rudi and P. Gaillard, Kernel methods (lecture notes, 2021), section 4.

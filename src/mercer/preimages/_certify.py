@@ -43,6 +43,10 @@ def certify(psi: Element, X: Any, *, eigenvalues: bool | None = None) -> Certifi
         Whether to use the eigenvalues of Hessians, by default up to 64 dimensions. Otherwise
         Weyl's inequalities and the trace (`weyl_test`), which prove less and cost less.
 
+    Returns
+    -------
+    Certificate
+
     Notes
     -----
     Rounding is bounded by the number of operations in each sum, and for the profile by interval

@@ -87,6 +87,10 @@ def preimage(
     callback : callable, optional
         Called with a `linalg.Step` after each iteration of a block; True stops.
 
+    Returns
+    -------
+    PreImage
+
     References
     ----------
     P. Honeine, Theoretical insights on the pre-image resolution in machine learning, 2024.

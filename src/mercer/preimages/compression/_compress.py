@@ -110,6 +110,10 @@ def compress(
     callback : callable, optional
         Called with a `linalg.Step` after each point that `Greedy` adds; True stops.
 
+    Returns
+    -------
+    Compressed
+
     Examples
     --------
     A density of 500 points by 10, for evaluation fifty times as fast:

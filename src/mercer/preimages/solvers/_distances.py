@@ -238,6 +238,10 @@ def procrustes(A: Any, B: Any, *, scale: bool = False) -> Alignment:
     scale : bool, default=False
         Whether to scale too; otherwise c = 1.
 
+    Returns
+    -------
+    Alignment
+
     Examples
     --------
     >>> import mercer as mc
