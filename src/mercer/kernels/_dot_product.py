@@ -275,7 +275,6 @@ class VovkPolynomial(DotProduct):
 
 
 def series_coefficients(values: Any, name: str) -> tuple[float, ...]:
-    """Coefficients >= 0, not all zero, as a tuple."""
     a = as_vector(values, name).astype(np.float64)
     if a.size == 0 or a.min() < 0.0 or a.max() == 0.0:
         raise InputError(

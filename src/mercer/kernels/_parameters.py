@@ -39,12 +39,10 @@ def optional(check: Callable[[Any, str], Any]) -> Callable[[Any, str], Any]:
 
 
 def an_instance(kind: type) -> Callable[[Any, str], Any]:
-    """A check that values are of this type."""
     return lambda value, name: instance(value, kind, name)
 
 
 def callable_function(value: Any, name: str) -> Any:
-    """A function, or raise."""
     if not callable(value):
         raise InputError(f"{name} must be callable, got {type(value).__name__}")
     return value

@@ -131,7 +131,6 @@ class Precomputed(OfBlocks):
         return RowIds(self.K.shape[0])
 
     def _block(self, X: Any, Y: Any = None) -> Array:
-        """The entries of K."""
         return np.asarray(self.K[X, X] if Y is None else self.K[np.ix_(X, Y)])
 
     def __eq__(self, other: object) -> bool:

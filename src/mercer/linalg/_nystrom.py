@@ -201,7 +201,6 @@ def leverage_scores(
 def _landmarks(
     kernel: Kernel, X: Any, size: int, rule: str, rng: np.random.Generator
 ) -> tuple[Any, Array | None]:
-    """Landmarks, and their row numbers where they are rows of X."""
     if rule == "kmeans":
         return _centres(kernel, X, size, rng), None
     if rule == "pivoted":

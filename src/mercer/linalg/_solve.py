@@ -316,7 +316,6 @@ def _preconditioner(S: GramOperator, given: Any, penalty: float, random_state: A
 def _direct(
     coef: Array, residual: Array, rank: int, method: str, status: Status, jitter: float = 0.0
 ) -> Solution:
-    """The solution of a method without iterations."""
     b = residual.size
     n_iter = np.zeros(b, dtype=np.intp)
     return Solution(coef, residual, n_iter, jitter, rank, method, (status,) * b)

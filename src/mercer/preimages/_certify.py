@@ -191,7 +191,6 @@ def _is_onto(program: Program, dim: int) -> bool:
 def _decided(
     psi: Element, X: Array, facts: _Facts, M: Array, cusp: Array | None
 ) -> tuple[Array, ...]:
-    """Verdict, radius and lower bound for each point."""
     norm, low, high = facts
     convex = low > 0
     if psi.kernel.program.kind == "dot":

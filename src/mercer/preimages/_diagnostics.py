@@ -191,7 +191,6 @@ def _queries(psi: Element, X: Any) -> Any:
 
 
 def _state(psi: Element, X: Any, order: int) -> State:
-    """Derivatives of the objective at the rows of X."""
     X = _queries(psi, X)
     engine.require_derivatives(psi.kernel.program)
     X = dense(X)

@@ -50,7 +50,6 @@ class State:
 
     @classmethod
     def joined(cls, states: Sequence[State]) -> State:
-        """The rows of several states, one after the other."""
         columns = [[getattr(state, name) for state in states] for name in _PARTS]
         parts: list[Any] = [None if c[0] is None else np.concatenate(c) for c in columns]
         return cls(*parts)
@@ -127,7 +126,6 @@ def row_norms(array: Array) -> Array:
 
 
 def row_products(a: Array, b: Array) -> Array:
-    """The inner product of each row of a with that of b, in one pass."""
     return np.asarray(np.einsum("ij,ij->i", a, b))
 
 

@@ -196,7 +196,6 @@ class Problem:
 
 
 def spread(X: Any) -> float:
-    """The root mean squared distance of points from their mean."""
     mean = np.asarray(X.mean(axis=0)).reshape(-1)
     squares = (
         X.power(2).sum() - n_rows(X) * (mean @ mean) if is_sparse(X) else ((X - mean) ** 2).sum()

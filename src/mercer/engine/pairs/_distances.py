@@ -59,7 +59,6 @@ class Distances:
         return one_type and not self.sparse and self.recompute_below <= 0.0
 
     def tile(self, rows: slice, columns: slice) -> Array:
-        """The squared distances of some queries to some points."""
         if self.direct:
             return _differences(self.Y[rows], self.X[columns], self.dtype)
         u, y_norms, x_norms = self.products(rows, columns)
@@ -104,12 +103,10 @@ def rowwise_distances(Y: Any, X: Any) -> Array:
 
 
 def differences(Y: Any, X: Any) -> Any:
-    """Y - X in float64."""
     return Y - X if is_sparse(Y) or is_sparse(X) else np.subtract(Y, X, dtype=np.float64)
 
 
 def squared_norms(X: Any) -> Array:
-    """|x_i|^2 in float64."""
     if is_sparse(X):
         return np.asarray(X.multiply(X).sum(axis=1), dtype=np.float64).ravel()
     return np.asarray(np.einsum("ij,ij->i", X, X, dtype=np.float64))
@@ -136,7 +133,6 @@ def sorted_in_space(Y: Array, leaf: int) -> tuple[Array, Array]:
 
 
 def _centred(X: Any, centre: Any, dtype: Any) -> tuple[Any, Array]:
-    """Centred points and their squared norms."""
     points = X.astype(dtype) if is_sparse(X) else np.subtract(X, centre, dtype=dtype)
     return points, squared_norms(points).astype(dtype, copy=False)
 

@@ -46,12 +46,10 @@ class Letters:
 
     @property
     def count(self) -> int:
-        """The number of sequences."""
         return len(self.start) - 1
 
     @property
     def lengths(self) -> Array:
-        """The length of each sequence."""
         return np.diff(self.start)
 
     @property
@@ -63,7 +61,6 @@ class Letters:
         return (self.letters[a:b] for a, b in itertools.pairwise(self.start))
 
     def part(self, rows: slice) -> Letters:
-        """Neighbouring sequences."""
         start = self.start[rows.start : rows.stop + 1]
         return Letters(self.letters[start[0] : start[-1]], start - start[0], self.alphabet)
 

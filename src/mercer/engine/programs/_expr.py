@@ -220,7 +220,6 @@ def _power_of(x: Any, p: float) -> Any:
 
 
 def as_expr(value: Any) -> Expr:
-    """A node as it is, a number as a constant."""
     return value if isinstance(value, Expr) else Const(float(value))
 
 
@@ -262,12 +261,10 @@ def multiply(a: Expr, b: Expr) -> Expr:
 
 
 def negative(a: Expr) -> Expr:
-    """-a."""
     return multiply(Const(-1.0), a)
 
 
 def power(a: Expr, p: float) -> Expr:
-    """a ** p."""
     if p == 0.0:
         return Const(1.0)
     if isinstance(a, Exp):

@@ -197,7 +197,6 @@ Maps = tuple[Map, ...]
 
 
 def apply_all(maps: Maps, X: Any) -> Any:
-    """Apply the maps in order."""
     for step in maps:
         X = step.apply(X)
     return X

@@ -285,7 +285,6 @@ class _Mapped:
 
 
 def _mapped(v: Any, maps: Maps) -> Any:
-    """A variable of mapped points."""
     match v:
         case Block(function=f, diagonal=g):
             return Block(_Mapped(f, maps), _Mapped(g, maps))

@@ -40,7 +40,6 @@ class Tables(Domain):
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The columns that are needed, each once."""
         return tuple(dict.fromkeys(c for group in self.groups for c in group.columns))
 
     def check(self, X: Any, name: str) -> Any:
@@ -103,7 +102,6 @@ class Group:
 
 
 def column_names(X: Any, name: str = "X") -> list[str]:
-    """The columns of whatever is taken for a table."""
     if isinstance(X, np.ndarray) and X.dtype.names is not None:
         return list(X.dtype.names)
     if isinstance(X, Mapping):
@@ -119,7 +117,6 @@ def column_names(X: Any, name: str = "X") -> list[str]:
 
 
 def columns_of(X: Any, names: Iterable[str], name: str) -> dict[str, Array]:
-    """Some columns, all of one length."""
     columns = {c: column_of(X, c, name) for c in names}
     lengths = {c: len(values) for c, values in columns.items()}
     if len(set(lengths.values())) > 1:

@@ -215,7 +215,6 @@ class FittedMap(Solver):
 
 
 def _solved(plane: Subspace, predict: Any, dim: int, problem: Problem) -> SolverResult:
-    """Return the data points that a regression on coordinates in a subspace predicts."""
     if problem.dim != dim:
         raise InputError(f"the map was fitted to {dim} features, the elements have {problem.dim}")
     x = predict(plane.coordinates(problem.psi))
@@ -223,7 +222,6 @@ def _solved(plane: Subspace, predict: Any, dim: int, problem: Problem) -> Solver
 
 
 def _training_points(plane: Subspace, points: Any) -> Array:
-    """The training data in float64, checked."""
     kernel = plane.origin.kernel
     if not kernel.domain.is_vector:
         raise InputError(f"points of {kernel!r} are not vectors: use Candidates()")
