@@ -22,7 +22,7 @@ from mercer._threads import map_threads
 from mercer.engine import Distance, Dot, Gap, Norm, Program, Var, apply_all, n_rows
 from mercer.rigor._derivative_bounds import spectral_norms
 from mercer.rigor._intervals import EPS, Interval, as_interval, up
-from mercer.rigor._profile_enclosure import enclose
+from mercer.rigor._profile_enclosure import ZERO, enclose, profile_ranges
 from mercer.rigor._suprema import evaluation_error
 from mercer.space import Element
 
@@ -62,7 +62,7 @@ def row_sums(program: Program, X: Any, Y: Any, coef: engine.Coef, paired: bool) 
             if A.any():
                 A = np.broadcast_to(A, (rows.stop - rows.start, A.shape[1]))
                 with np.errstate(all="ignore"):
-                    out[:, rows] += _tile_sums(program, measured, X, Y, A, rows, columns, e)
+                    out[:, rows] += _tile_sums(program, measured, A, rows, columns, e)
 
     map_threads(add, list(engine.pieces(m, height)))
     parts = np.max([at.parts(slice(None))[:, 0] for at in measured], axis=0, initial=0.0)
@@ -101,9 +101,7 @@ def supremum_errors(psi: Element, Y: Array) -> tuple[Array, Array] | None:
 @lru_cache(maxsize=256)
 def _sizes_at_zero(profile: engine.Expr) -> list[float]:
     """Upper bounds on |k(0)|, |k'(0)| and |k''(0)|."""
-    jet = enclose(profile, [Interval(np.zeros(1), np.zeros(1))], 2)
-    parts = (jet.value, jet.first[0], jet.second[0][0])
-    return [float(np.ravel(as_interval(x).known().size)[0]) for x in parts]
+    return [float(x.size[0]) for x in profile_ranges(profile, ZERO, 2)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,6 +110,8 @@ class _Measured:
 
     kind: Any
     norm: float  # of the map A
+    X: Any  # the points and queries
+    Y: Any
     x: Any  # A x_i, about the middle for distances
     y: Any
     points: Array  # their lengths
@@ -121,13 +121,12 @@ class _Measured:
 
     @classmethod
     def of(cls, v: Any, program: Program, X: Any, Y: Any) -> _Measured:
-        """Of the points X and queries Y."""
         sparse = is_sparse(X) or is_sparse(Y)
         middle = X.mean(axis=0) if isinstance(v, Distance) and not sparse else 0.0
         x, y = (apply_all(v.maps, Z if sparse else Z - middle) for Z in (X, Y))
         norm = spectral_norms(Program((v,), Var(0)), engine.n_columns(Y))[0]
         sizes = _lengths(x), _lengths(y)
-        return cls(v, norm, x, y, *sizes, engine.n_columns(Y), not program.is_smooth)
+        return cls(v, norm, X, Y, x, y, *sizes, engine.n_columns(Y), not program.is_smooth)
 
     @property
     def farthest(self) -> float:
@@ -140,7 +139,7 @@ class _Measured:
         moves = isinstance(self.kind, Distance) or getattr(self.kind, "of", "") == "row"
         return 2.0 * self.norm**2 if moves else 0.0
 
-    def values(self, X: Any, Y: Any, rows: slice, columns: slice) -> Array:
+    def values(self, rows: slice, columns: slice) -> Array:
         """The variable for all pairs of some queries and points."""
         if isinstance(self.kind, Distance) and not self.exact_near:
             product = self.y[rows] @ self.x[columns].T
@@ -148,7 +147,7 @@ class _Measured:
             squares = self.queries[rows, None] ** 2 + self.points[None, columns] ** 2
             return np.asarray(np.maximum(squares - 2.0 * product, 0.0))
         node = Var(0, nonnegative=not isinstance(self.kind, Dot | Gap))
-        return engine.gram(Program((self.kind,), node), Y[rows], X[columns])
+        return engine.gram(Program((self.kind,), node), self.Y[rows], self.X[columns])
 
     def parts(self, rows: slice) -> Array:
         """A bound on the coordinates that make up its gradient, shape (r, 1)."""
@@ -188,17 +187,10 @@ class _Measured:
 
 
 def _tile_sums(
-    program: Program,
-    measured: list[_Measured],
-    X: Any,
-    Y: Any,
-    A: Array,
-    rows: slice,
-    columns: slice,
-    e: float,
+    program: Program, measured: list[_Measured], A: Array, rows: slice, columns: slice, e: float
 ) -> Array:
     """The seven sums of one tile, shape (7, r)."""
-    values = [at.values(X, Y, rows, columns) for at in measured]
+    values = [at.values(rows, columns) for at in measured]
     errors = [at.error(u, rows, columns) for at, u in zip(measured, values, strict=True)]
     cusp = _cusps(program, values, A.shape)
     first, second = _derivative_ranges(program, values, errors, cusp)
@@ -271,15 +263,13 @@ def _derivative_ranges(
     jet = enclose(program.profile, inputs, 2)
 
     def full(x: Any) -> Interval:
-        x = as_interval(x).known()
-        lo, hi = (np.broadcast_to(end, cusp.shape) for end in (x.lo, x.hi))
-        left_out = cusp & ~(np.isfinite(lo) & np.isfinite(hi))
-        return Interval(np.where(left_out, 0.0, lo), np.where(left_out, 0.0, hi))
+        x = as_interval(x).known().broadcast(cusp.shape)
+        left_out = cusp & ~(np.isfinite(x.lo) & np.isfinite(x.hi))
+        return Interval(np.where(left_out, 0.0, x.lo), np.where(left_out, 0.0, x.hi))
 
     return [full(x) for x in jet.first], [[full(x) for x in row] for row in jet.second]
 
 
 def _lengths(Z: Any) -> Array:
-    """|z| of each row."""
     squared = Z.multiply(Z).sum(axis=1) if is_sparse(Z) else np.sum(Z * Z, axis=1)
     return np.sqrt(np.asarray(squared, dtype=np.float64).reshape(-1))

@@ -14,7 +14,7 @@ from mercer.engine import Const, Expr, Var, profile_at
 from mercer.engine.programs._expr import Add, Cut, Exp, Matern, Mul, Pow, Unary
 from mercer.exceptions import InputError
 from mercer.rigor._intervals import Interval, as_interval, down, up
-from mercer.rigor._profile_enclosure import enclose, enclose_in_distance
+from mercer.rigor._profile_enclosure import ZERO, profile_ranges, profile_ranges_in_distance
 
 _SMALLEST, _LARGEST = 1e-75, 1e75  # distances; their fourth powers are still numbers
 _PER_DECADE = 40
@@ -85,7 +85,6 @@ def largest_upward(profile: Expr) -> float:
 
 
 def nodes(expr: Expr) -> Iterator[Expr]:
-    """The expression and all that it is made of."""
     yield expr
     for name in ("left", "right", "arg", "gate", "body"):
         if isinstance(part := getattr(expr, name, None), Expr):
@@ -94,19 +93,18 @@ def nodes(expr: Expr) -> Iterator[Expr]:
 
 def _jumps(profile: Expr, gate: Expr, sup: float) -> bool:
     """Whether k or k' differs on the two sides of a gate."""
-    from scipy.optimize import brentq
+    from scipy.optimize.elementwise import find_root
 
-    def height(r: Any) -> Any:
-        return profile_at(gate, np.atleast_1d(r) ** 2, 0)[0]
+    def height(r: Array) -> Array:
+        return profile_at(gate, r * r)[0]
 
     r = _grid()
-    sign = height(r) >= 0
-    for i in np.flatnonzero(sign[1:] != sign[:-1]):
-        edge = brentq(lambda r: height(r)[0], r[i], r[i + 1], xtol=1e-300, rtol=1e-15) ** 2
-        k, slope = profile_at(profile, edge * np.array([1 - 1e-13, 1 + 1e-13]), 1)
-        if abs(k[1] - k[0]) > 1e-8 * sup * edge or abs(slope[1] - slope[0]) > 1e-8 * sup:
-            return True
-    return False
+    inside = height(r) >= 0
+    at = np.flatnonzero(inside[1:] != inside[:-1])
+    edges = find_root(height, (r[at], r[at + 1])).x ** 2
+    before, after = (profile_at(profile, edges * side, 1) for side in (1 - 1e-13, 1 + 1e-13))
+    jump, kink = (np.abs(a - b) for a, b in zip(before, after, strict=True))
+    return bool(np.any((jump > 1e-8 * sup * edges) | (kink > 1e-8 * sup)))
 
 
 @lru_cache(maxsize=256)
@@ -145,11 +143,11 @@ def _by_square(profile: Expr, near: Array, far: Array) -> Array:
     """From ranges of k'' and k''' over u."""
     with np.errstate(all="ignore"):
         u = Interval(np.maximum(down(near * near), 0.0), up(far * far))
-        jet = enclose(profile, [u], 3)
-        second, third = (as_interval(x).known() for x in (jet.second[0][0], jet.third))
+        second, third = profile_ranges(profile, u, 3)[2:]
         rise = _largest(12.0 * second.hi, 8.0 * third.hi, far)
         fall = _largest(-12.0 * second.lo, -8.0 * third.lo, far)
-        return _padded(np.maximum(rise, fall), near.shape)
+        bound = np.maximum(rise, fall)
+    return np.where(np.isnan(bound), np.inf, bound)
 
 
 def _largest(a: Any, b: Any, end: Array) -> Any:
@@ -162,14 +160,10 @@ def _largest(a: Any, b: Any, end: Array) -> Any:
 def _from_zero(profile: Expr, far: Array) -> Array:
     """From the range of q''' over [0, far]; infinite with a cusp, where q'(0) is not 0."""
     zero = np.zeros_like(far)
-    slope = as_interval(enclose(profile, [Interval(zero, up(far * far))], 1).first[0]).known()
-    third = as_interval(enclose_in_distance(profile, Interval(zero, far), 3).third).known()
+    slope = profile_ranges(profile, Interval(zero, up(far * far)), 1)[1]
+    third = profile_ranges_in_distance(profile, Interval(zero, far), 3)[3]
     smooth = np.isfinite(slope.size)  # so q'(r) = 2 r k'(r^2) tends to 0
-    return _padded(np.where(smooth, third.size, np.inf), far.shape)
-
-
-def _padded(bound: Any, shape: tuple[int, ...]) -> Array:
-    return np.array(np.broadcast_to(np.where(np.isnan(bound), np.inf, bound), shape), dtype=float)
+    return np.where(smooth, third.size, np.inf)
 
 
 @lru_cache(maxsize=256)
@@ -181,7 +175,7 @@ def largest_third(profile: Expr) -> float:
     """
     edges = np.concatenate([[0.0], _grid()])
     left, right = edges[:-1], edges[1:]
-    top = np.ravel(as_interval(enclose(profile, [Interval(np.zeros(1), np.zeros(1))]).value).size)
+    top = profile_ranges(profile, ZERO)[0].size
     lower = done = 0.0
 
     def bounds() -> Array:
@@ -194,7 +188,7 @@ def largest_third(profile: Expr) -> float:
         if not math.isfinite(upper.max()):
             return math.inf
         middle = as_interval(left + (right - left) / 2)
-        third = as_interval(enclose_in_distance(profile, middle, 3).third).known().size
+        third = profile_ranges_in_distance(profile, middle, 3)[3].size
         lower = max(lower, float(np.max(third, initial=0.0, where=np.isfinite(third))))
         keep = upper > 1.001 * lower
         done = max(done, float(upper[~keep].max(initial=0.0)))
