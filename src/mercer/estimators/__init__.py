@@ -8,7 +8,9 @@ from mercer.estimators._kernel_density import KernelDensity
 from mercer.estimators._kernel_pca import KernelPCA
 from mercer.estimators._mean_shift import MeanShift
 from mercer.estimators._novelty import KernelNovelty
-from mercer.estimators._support_vectors import SVC, SVR, NuSVC, NuSVR, OneClassSVM
+from mercer.estimators._one_class_svm import OneClassSVM
+from mercer.estimators._support_vector_classifiers import SVC, NuSVC
+from mercer.estimators._support_vector_regressors import SVR, NuSVR
 
 __all__ = [
     "SVC",
