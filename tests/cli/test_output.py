@@ -5,8 +5,8 @@ import signal
 import stat
 import subprocess
 import sys
-import time
 import tempfile
+import time
 from pathlib import Path
 
 import numpy as np
