@@ -11,7 +11,12 @@ from mercer._array import Array, Points, frozen, one_of, positive, positive_int
 from mercer.engine import as_float64, n_rows
 from mercer.exceptions import InputError
 from mercer.kernels import Kernel
-from mercer.methods.hypothesis_tests._coco import DENSE, range_factor, witness_pair
+from mercer.methods.hypothesis_tests._coco import (
+    DENSE,
+    cholesky_factor,
+    range_factor,
+    witness_pair,
+)
 from mercer.methods.hypothesis_tests._hsic import centred_kernel, hsic
 from mercer.methods.hypothesis_tests._hsic_permutations import (
     LowRank,
@@ -212,12 +217,13 @@ def _witness(
     kx, ky = pair
     x, y = (Points(as_float64(Z), kernel.domain) for Z, kernel in zip(arrays, pair, strict=True))
     if isinstance(permuted, LowRank):
-        i, j = divmod(best, len(permuted.G))
-        return witness_pair(kx, x, permuted.F[i], ky, y, permuted.G[j])
+        i, j = divmod(best, len(permuted.y))
+        return witness_pair(kx, x, permuted.x[i], ky, y, permuted.y[j])
     definite = all(k.flags.is_positive_definite for k in pair)
     if len(x) > (_WITNESS if definite else DENSE):
         return None
+    factor = cholesky_factor if len(x) <= DENSE else range_factor
     try:
-        return witness_pair(kx, x, range_factor(kx, x), ky, y, range_factor(ky, y))
+        return witness_pair(kx, x, factor(kx, x), ky, y, factor(ky, y))
     except InputError:  # not positive definite
         return None

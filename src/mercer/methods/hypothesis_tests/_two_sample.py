@@ -33,11 +33,12 @@ from mercer.methods.hypothesis_tests._mean_of_features import mean_of_features, 
 from mercer.methods.hypothesis_tests._mmd import mmd, paired_values, witness
 from mercer.methods.hypothesis_tests._null_laws import mmd_tail
 from mercer.methods.hypothesis_tests._power import held_out, most_powerful
-from mercer.methods.hypothesis_tests._relabelling import CentredKernel, Relabelled
+from mercer.methods.hypothesis_tests._relabelling import Relabelled, precise
 from mercer.methods.hypothesis_tests._resampling import (
     combined,
     p_value,
     random_signs,
+    relabelled,
     seeded,
     shuffled,
     wild_weights,
@@ -165,8 +166,9 @@ def mmd_test(
         signs = _signs(sizes[0], n_draws, dependence, rng)
         drawn = _Paired(kernels, samples[0], samples[1], signs)
     else:
-        labels = np.repeat(np.arange(len(sizes), dtype=np.int16), sizes)
-        labels = shuffled(labels, n_draws, rng, blocks)
+        labels = relabelled(sizes, n_draws if blocks is None else 0, rng)
+        if blocks is not None:
+            labels = shuffled(labels[0], n_draws, rng, blocks)
         drawn = _Relabelled(kernels, samples, _weights(weights, sizes), labels)
     norms = root_mean_squares(kernels, reduce(concatenated, samples), rng)
     total = combined(drawn.statistics, norms)
@@ -200,7 +202,7 @@ def _by_law(
             "give one kernel, for instance kernel='median', or use null='permutation'"
         )
     sizes = n_rows(samples[0]), n_rows(samples[1])
-    labels = np.repeat(np.arange(2, dtype=np.int16), sizes)[:, None]
+    labels = relabelled(sizes, 0, np.random.default_rng(0))
     drawn = _Relabelled(kernels, samples, np.ones(sum(sizes)), labels)
     points = (Points(S, kernels[0].domain) for S in samples)
     statistic = mmd(kernels[0], *points)
@@ -229,8 +231,8 @@ class _Relabelled:
     ) -> None:
         self.drawn = Relabelled(weights, labels, len(samples))
         Z = reduce(concatenated, samples)
-        equal = np.ptp(weights) == 0
-        self.kernels = [CentredKernel(k, Z, centred=equal) for k in kernels]
+        equal = bool(np.ptp(weights) == 0)
+        self.kernels = [precise(k, Z, equal_weights=equal) for k in kernels]
         self.statistics, self.forms = self.drawn.discrepancies(self.kernels)
 
     def effect(self, k: int) -> tuple[float, float, float]:
