@@ -24,4 +24,5 @@ SUITES = (
     "novelty",
     "mean_shift",
     "clustering",
+    "hypothesis_tests",
 )

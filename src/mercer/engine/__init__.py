@@ -17,12 +17,13 @@ from mercer.engine.sums._pairwise import (
     require_derivatives,
 )
 from mercer.engine.sums._prepared import PreparedSum, fields, gram, prepare
+from mercer.engine.sums._spectral_forms import SpectralForms, spectral_forms
 
 __all__ = [
     "Block", "Coef", "Columns", "Const", "Coordinates", "Dense", "Distance", "Dot", "Expr",
     "Fields", "Gap", "Jet", "LinearMap", "LowRank", "Map", "Maps", "Matrix", "Norm", "Opaque",
-    "PreparedSum", "Program", "Scales", "SingleFeatures", "Stacked", "Unary", "Var", "apply_all",
-    "as_float64", "cut", "diagonal", "evaluate", "fields", "gram", "input_gradient",
-    "input_mixed", "matern", "n_columns", "n_rows", "pieces", "prepare", "profile_at",
-    "require_derivatives", "stack", "tile_dtype",
+    "PreparedSum", "Program", "Scales", "SingleFeatures", "SpectralForms", "Stacked", "Unary",
+    "Var", "apply_all", "as_float64", "cut", "diagonal", "evaluate", "fields", "gram",
+    "input_gradient", "input_mixed", "matern", "n_columns", "n_rows", "pieces", "prepare",
+    "profile_at", "require_derivatives", "spectral_forms", "stack", "tile_dtype",
 ]  # fmt: skip

@@ -9,6 +9,7 @@ from numpy.testing import assert_allclose
 from scipy.stats import binom, chisquare
 
 import mercer as mc
+from mercer.engine.sums import _spectral_forms
 from mercer.exceptions import InputError
 from mercer.methods import mmd, mmd_test
 from mercer.methods.hypothesis_tests._relabelling import Relabelled, precise
@@ -65,8 +66,8 @@ def test_each_draw_is_the_statistic_of_relabelled_rows(n_samples):
     rng = np.random.default_rng(0)
     Z, k, v = rng.normal(size=(12, 2)), mc.Laplace(1.0), rng.uniform(0.5, 2.0, 12)
     labels = rng.permuted(np.tile(np.arange(12) % n_samples, (6, 1)), axis=1)
-    drawn = Relabelled(v, labels, n_samples)
-    statistics, _ = drawn.discrepancies([precise(k, Z, equal_weights=False)])
+    drawn, kernels = Relabelled(v, labels[0], n_samples), [precise(k, Z, equal_weights=False)]
+    statistics = drawn.discrepancies(kernels, [labels[:4], labels[4:]]).statistics
     for b in range(6):
         parts = [(Z[labels[b] == g], v[labels[b] == g]) for g in range(n_samples)]
         pairs = list(combinations(parts, 2))
@@ -108,7 +109,8 @@ def test_p_values_over_all_relabellings_are_uniform(weighted):
         kernels = [
             precise(mc.Gaussian(s), Z[order], equal_weights=not weighted) for s in (0.3, 1, 3)
         ]
-        statistics, _ = Relabelled(v, drawn[:, order], 2).discrepancies(kernels)
+        rows = Relabelled(v, drawn[0, order], 2)
+        statistics = rows.discrepancies(kernels, [drawn[:, order]]).statistics
         p.append(p_value(combined(statistics, np.array([0.5, 0.7, 0.9]))))
     for alpha in np.unique(p):
         assert np.mean(np.array(p) <= alpha + 1e-12) <= alpha + 1e-12
@@ -327,4 +329,39 @@ def test_draws_that_are_not_kept_give_the_same_statistics():
         assert_allclose(
             mmd_test(X, Y, X[:20] + 1.0, n_permutations=50, random_state=0).null_statistics,
             whole.null_statistics,
+            rtol=1e-5,
         )
+
+
+@pytest.mark.parametrize("dim", [1, 2, 3])
+def test_frequencies_give_a_bracket_of_the_p_value(dim, monkeypatch):
+    """The truth is the p-value of products in tiles, of the same draws."""
+    pytest.importorskip("finufft")
+    widths = []
+    for accuracy in (1e-4, 0.3):  # as it is, and so coarse that the bracket is wide
+        monkeypatch.setattr(_spectral_forms, "_TRANSFORMS", accuracy)
+        for seed in range(12):
+            X, Y = normal(60, dim, seed), normal(50, dim, seed + 100, shift=0.2 * (seed % 3))
+            options = {"kernel": mc.Gaussian(0.7), "n_permutations": 199, "random_state": seed}
+            exact = mmd_test(X, Y, **options)
+            with mc.options(engine="spectral"):
+                found = mmd_test(X, Y, **options)
+            low, high = found.pvalue_bounds
+            assert low <= exact.pvalue <= high == found.pvalue
+            if accuracy == 1e-4:
+                assert_allclose(found.statistic, exact.statistic, rtol=1e-4, atol=1e-5)
+                assert_allclose(found.effect_interval, exact.effect_interval, rtol=1e-3, atol=1e-4)
+            widths.append(high - low)
+    assert max(widths[:12]) <= 0.01 < max(widths[12:])
+
+
+def test_frequencies_are_chosen_for_many_rows():
+    pytest.importorskip("finufft")
+    X, Y = normal(9000, 1), normal(8000, 1, seed=1)
+    assert precise(mc.Gaussian(1.0), X, spectral=True).spectral is not None
+    assert precise(mc.Laplace(1.0), X, spectral=True).spectral is None
+    assert precise(mc.Gaussian(1.0), X[:300], spectral=True).spectral is None
+    found = mmd_test(X, Y, kernel=mc.Gaussian(1.0), n_permutations=19, random_state=0)
+    with mc.options(engine="native"):
+        exact = mmd_test(X, Y, kernel=mc.Gaussian(1.0), n_permutations=19, random_state=0)
+    assert_allclose(found.null_statistics, exact.null_statistics, atol=1e-8)

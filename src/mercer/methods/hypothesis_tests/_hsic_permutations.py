@@ -24,7 +24,7 @@ from mercer.engine import as_float64, n_rows, pieces
 from mercer.kernels import Definiteness, Kernel
 from mercer.linalg import pivoted_cholesky
 from mercer.methods.hypothesis_tests._hsic import centred_kernel
-from mercer.methods.hypothesis_tests._resampling import shuffled
+from mercer.methods.hypothesis_tests._resampling import in_parts, shuffled
 
 _TOL = 1e-8  # of the trace, over n: an error of about 1e-7 of the spread of the null statistics
 _GATHERED = 16  # multiplications in float32 that take as long as gathering one number
@@ -32,15 +32,12 @@ _GATHER = 1 << 20  # bytes of whole rows that are gathered from at once: they st
 _FEWEST = 16  # such rows, where they are computed
 _AT_ONCE = 16  # permutations in one task
 _MEMORY = 1 << 22  # bytes of what is gathered at once in a thread
-_DRAWS = 1 << 25  # numbers in permutations that are held at once
 
 
 def permutations(n: int, n_draws: int, rng: np.random.Generator, blocks: Any) -> Iterator[Array]:
     """The identity and then random permutations in rows, some at a time."""
-    rows, size = np.arange(n, dtype=np.int32), max(1, _DRAWS // n)
-    for at in pieces(n_draws, size):
-        drawn = shuffled(rows, at.stop - at.start, rng, blocks)
-        yield drawn if at.start == 0 else drawn[1:]
+    rows = np.arange(n, dtype=np.int32)
+    return in_parts(lambda m: shuffled(rows, m, rng, blocks), n, n_draws, rows.itemsize)
 
 
 @dataclass(frozen=True, eq=False)

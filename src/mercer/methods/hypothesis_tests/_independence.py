@@ -27,7 +27,7 @@ from mercer.methods.hypothesis_tests._kernel_grid import root_mean_squares
 from mercer.methods.hypothesis_tests._mean_of_features import mean_of_features
 from mercer.methods.hypothesis_tests._null_laws import hsic_tail
 from mercer.methods.hypothesis_tests._relabelling import CentredKernel
-from mercer.methods.hypothesis_tests._resampling import TIE, combined, p_value, seeded, wild_weights
+from mercer.methods.hypothesis_tests._resampling import combined, p_bounds, seeded, wild_weights
 from mercer.methods.hypothesis_tests._result import TestResult, effect_interval
 from mercer.methods.hypothesis_tests._variables import variables
 from mercer.space import Element
@@ -138,7 +138,7 @@ def hsic_test(
     spread = statistics.std(axis=1)
     best = int(np.argmax(statistics[:, 0] / np.where(spread > 0, spread, np.inf)))
     error = float(permuted.errors[0]) if len(pairs) == 1 and dependence is None else 0.0
-    low, high = _bounds(total, error)
+    low, high = p_bounds(total, error)
     value, ratio, variance, unit = permuted.effect(best)
     return TestResult(
         question=_QUESTION,
@@ -177,21 +177,6 @@ def _by_law(pair: tuple[Kernel, Kernel], arrays: list[Any], null: str) -> TestRe
         witness=_witness(permuted, 0, pair, arrays),
         null_statistics=frozen(np.empty(0)),
     )
-
-
-def _bounds(statistics: Array, error: float) -> tuple[float, float]:
-    """A bracket of the p-value if each statistic is wrong by at most `error`.
-
-    Statistics that differ by less than `p_value` allows for rounding count against the observed
-    one in any case.
-    """
-    high = p_value(statistics)
-    if 2.0 * error <= TIE * float(statistics.std()):
-        return high, high
-    first, others = statistics[0], statistics[1:]
-    above = np.sum(others > first + 2.0 * error)
-    high = max(high, float(np.mean(statistics >= first - 2.0 * error)))
-    return float(above + 1) / len(statistics), high
 
 
 def _wild(kernels: list[tuple[Kernel, ...]], arrays: list[Any], weights: Array) -> Array:

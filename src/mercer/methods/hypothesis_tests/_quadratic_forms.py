@@ -7,7 +7,7 @@ with K. K is symmetric, so half of its tiles are enough; they are made one at a 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -29,6 +29,8 @@ class Forms(NamedTuple):
 
     values: Array  # (n_vectors,): sum w_i K_ij w_j
     products: Array  # (n, c): K times the watched vectors, the diagonal left out
+    errors: Any = 0.0  # bounds on the errors of the values, beyond rounding
+    row_error: float = 0.0  # and of the products
 
 
 def quadratic_forms(tiles: Sequence[Tile], vectors: Vectors, watched: Array) -> list[Forms]:

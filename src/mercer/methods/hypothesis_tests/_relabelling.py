@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from functools import cached_property
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from mercer import engine
 from mercer._array import Array
 from mercer._config import get_options
-from mercer.engine import as_float64, n_rows, pieces
+from mercer._progress import tracked
+from mercer.engine import SpectralForms, as_float64, n_rows, pieces
 from mercer.kernels import Kernel
 from mercer.methods.hypothesis_tests._quadratic_forms import Forms, quadratic_forms
 
@@ -21,11 +24,15 @@ _ENTRIES = 1 << 21  # of a boolean matrix that is converted at once
 
 @dataclass(frozen=True, eq=False)
 class CentredKernel:
-    """k(x, y) - g(x) - g(y) on the rows of Z; g is an array, or a number."""
+    """k(x, y) - g(x) - g(y) on the rows of Z; g is an array, or a number.
+
+    With `spectral`, sums over all pairs come from that, and g is zero.
+    """
 
     program: engine.Program
     Z: Any
     g: Any = 0.0
+    spectral: SpectralForms | None = None
 
     def tile(self, rows: slice | Array, columns: slice | Array) -> Array:
         """Values at rows and columns: slices, or numbers of rows."""
@@ -42,12 +49,18 @@ class CentredKernel:
         return np.asarray(engine.diagonal(self.program, as_float64(self.Z)) - 2.0 * self.g)
 
 
-def precise(kernel: Kernel, Z: Any, *, equal_weights: bool = True) -> CentredKernel:
+def precise(
+    kernel: Kernel, Z: Any, *, equal_weights: bool = True, spectral: bool = False
+) -> CentredKernel:
     """The kernel less about its means, so that nothing cancels in sums in float32.
 
     Unbiased discrepancies do not change: g is a number, or for rows of equal weight about the mean
-    of k(x, .), if a number is not precise enough.
+    of k(x, .), if a number is not precise enough. With `spectral`, sums are done by frequencies
+    where that is less work.
     """
+    forms = engine.spectral_forms(kernel.program, Z) if spectral else None
+    if forms is not None:
+        return CentredKernel(kernel.program, Z, spectral=forms)
     n = n_rows(Z)
     some = as_float64(Z[np.unique(np.linspace(0, n - 1, min(n, _REFERENCES)).astype(int))])
     K = engine.gram(kernel.program, some, some)
@@ -59,44 +72,61 @@ def precise(kernel: Kernel, Z: Any, *, equal_weights: bool = True) -> CentredKer
     return CentredKernel(kernel.program, Z, g)
 
 
+class Discrepancies(NamedTuple):
+    """The statistic of each kernel and draw, bounds on their errors, and sums for `effect`."""
+
+    statistics: Array  # (n_kernels, n_draws)
+    errors: Array  # beyond rounding
+    products: list[Array]  # of each kernel: sums over each observed sample from every row
+
+
 @dataclass(frozen=True)
 class Relabelled:
-    """Weighted rows of several samples, and the sample of each row in each draw.
+    """Weighted rows of several samples.
 
     Attributes
     ----------
     weights : array of shape (n,)
-    labels : array of int, shape (n_draws, n)
-        Row 0 is what was observed.
+    observed : array of int, shape (n,)
+        The sample of each row.
     n_samples : int
     """
 
     weights: Array
-    labels: Array
+    observed: Array
     n_samples: int
 
-    def sums(self, values: Array) -> Array:
-        """Sums of values (n, c) over each sample in each draw, shape (c, n_samples, n_draws)."""
-        out = np.zeros((values.shape[1], self.n_samples, len(self.labels)))
-        for at in pieces(len(values), max(1, _ENTRIES // len(self.labels))):
-            for g in range(self.n_samples):
-                out[:, g] += ((self.labels[:, at] == g) @ values[at]).T
-        return out
+    @property
+    def own(self) -> Array:
+        """Whether a row is in a sample, shape (n, n_samples)."""
+        return np.asarray(self.observed[:, None] == np.arange(self.n_samples))
 
-    def discrepancies(self, kernels: list[CentredKernel]) -> tuple[Array, list[Forms]]:
-        """The statistic of each kernel and draw, and the sums that `effect` needs.
+    def discrepancies(self, kernels: list[CentredKernel], draws: Iterable[Array]) -> Discrepancies:
+        """The statistics of draws, whose labels have shape (n_draws, n), some draws at a time.
 
         sum_{g < h} W_g W_h MMD^2(g, h) / sum_{g < h} W_g W_h with unbiased MMD^2, W_g the weight of
         sample g; for two samples that is their MMD^2. It needs sums within the samples only,
         because the sum over all pairs is the same in each draw.
         """
-        v = self.weights
-        (W, squares), total = self.sums(np.stack([v, v**2], axis=1)), float(v.sum())
-        observed = (self.labels[0][:, None] == np.arange(self.n_samples)) * v[:, None]
-        members = _Members(self, v)
-        forms = quadratic_forms([k.tile for k in kernels], members, observed)
-        rows = np.stack([f.products.sum(axis=1) * v for f in forms], axis=1)  # of all pairs
-        by_sample, every = self.sums(rows), rows.sum(axis=0)[:, None]
+        watched = self.own * self.weights[:, None]
+        products: list[Array] = []
+        parts = []
+        for labels in draws:
+            members = _Members(self, labels)
+            forms = _forms(kernels, members, watched[:, :0] if products else watched)
+            products = products or [f.products for f in forms]
+            parts.append(self._from_forms(forms, products, members))
+        statistics, errors = (np.concatenate(part, axis=1) for part in zip(*parts, strict=True))
+        return Discrepancies(statistics, errors, products)
+
+    def _from_forms(
+        self, forms: list[Forms], products: list[Array], members: _Members
+    ) -> tuple[Array, Array]:
+        """Statistics and bounds on their errors from the forms of all kernels."""
+        v, total = self.weights, float(self.weights.sum())
+        rows = np.stack([P.sum(axis=1) * v for P in products], axis=1)  # of all pairs
+        (W, squares), by_sample = members.sums(np.stack([v, v**2], axis=1)), members.sums(rows)
+        every = rows.sum(axis=0)[:, None]
         factors = W * (total - W) / (W**2 - squares) + 1.0
         pairs = 0.5 * (total**2 - (W**2).sum(axis=0))
         # w = u + p v, and the forms are those of u
@@ -106,17 +136,20 @@ class Relabelled:
         if members.groups == 1:  # the second is what is neither within the first nor between
             second = every - 2.0 * by_sample[:, 0] + within[:, 0]
             within = np.stack([within[:, 0], second], axis=1)
-        return ((factors * within).sum(axis=1) - every) / pairs, forms
+        statistics = ((factors * within).sum(axis=1) - every) / pairs
+        both = factors.sum(axis=0)
+        linear = 2.0 * np.abs(p[0] * both - factors[1]) * self.n_samples * total
+        errors = np.stack([(both * f.errors + linear * f.row_error) / pairs for f in forms])
+        return statistics, errors
 
-    def effect(self, kernel: CentredKernel, forms: Forms) -> tuple[float, float, float]:
+    def effect(self, kernel: CentredKernel, products: Array) -> tuple[float, float, float]:
         """The observed statistic over the variance within samples, its variance, and the latter.
 
         Both are means over pairs of rows; the variance is that of their influence functions.
         """
-        v, label = self.weights, self.labels[0]
-        own = label[:, None] == np.arange(self.n_samples)
+        v, label, own = self.weights, self.observed, self.own
         W = v @ own
-        means = forms.products / (W - own * v[:, None])  # of the kernel, from a row to each sample
+        means = products / (W - own * v[:, None])  # of the kernel, from a row to each sample
         to_own = means[own]
         between = (to_own[:, None] - means) @ W * W[label] * 2.0 / (v.sum() ** 2 - (W**2).sum())
         part, diagonal = W[label] / v.sum(), kernel.diagonal
@@ -133,26 +166,64 @@ class Relabelled:
 class _Members:
     """Vectors u = v (1_g - p): the weights v of the rows in sample g, less the share p of all.
 
-    Their sums are nearly zero, so nothing cancels. Of two samples the first is enough.
+    Their sums are nearly zero, so nothing cancels. Of two samples the first is enough. They are
+    kept if there is memory.
     """
 
-    def __init__(self, drawn: Relabelled, v: Array) -> None:
-        exact = np.ptp(v) > 0  # such kernels are not centred
-        self.labels, self.v = drawn.labels, None if not exact else v
-        self.groups = drawn.n_samples if drawn.n_samples > 2 else 1
-        shares = [np.mean(drawn.labels[0] == g) for g in range(self.groups)]
-        self.p = np.round(np.array(shares) * 2**20) / 2**20  # exact in float32
-        self.kept = None
-        if 4.0 * self.groups * drawn.labels.size <= get_options().working_memory * 2**20:
-            self.kept = self._at(slice(None))
+    def __init__(self, of: Relabelled, labels: Array) -> None:
+        exact = np.ptp(of.weights) > 0  # such kernels are not centred
+        self.labels, self.v, self.n_samples = labels, of.weights if exact else None, of.n_samples
+        self.groups = of.n_samples if of.n_samples > 2 else 1
+        shares = of.own.mean(axis=0)[: self.groups]
+        self.p = np.round(shares * 2**20) / 2**20  # exact in float32
+        self.keep = 4.0 * self.groups * labels.size <= get_options().working_memory * 2**20
+
+    @cached_property
+    def kept(self) -> Array:
+        return self.of_draws(slice(None), slice(None))
 
     def __call__(self, rows: slice) -> Array:
-        return self._at(rows) if self.kept is None else np.asarray(self.kept[:, rows])
+        return self.kept[:, rows] if self.keep else self.of_draws(slice(None), rows)
 
-    def _at(self, rows: slice) -> Array:
+    def of_draws(self, draws: slice, rows: slice) -> Array:
+        """The vectors of some draws at some rows, those of the first group first."""
         parts = [
-            np.subtract(self.labels[:, rows] == g, p, dtype=np.float32)
+            np.subtract(self.labels[draws, rows] == g, p, dtype=np.float32)
             for g, p in enumerate(self.p)
         ]
         U = parts[0] if self.groups == 1 else np.concatenate(parts)
         return np.asarray(U if self.v is None else U * self.v[rows])
+
+    def sums(self, values: Array) -> Array:
+        """Sums of values (n, c) over each sample in each draw, shape (c, n_samples, n_draws)."""
+        out = np.zeros((values.shape[1], self.n_samples, len(self.labels)))
+        for at in pieces(len(values), max(1, _ENTRIES // len(self.labels))):
+            for g in range(self.n_samples):
+                out[:, g] += ((self.labels[:, at] == g) @ values[at]).T
+        return out
+
+
+def _forms(kernels: list[CentredKernel], members: _Members, watched: Array) -> list[Forms]:
+    """The forms of all kernels, by products of tiles or by frequencies."""
+    tiles = [k.tile for k in kernels if k.spectral is None]
+    tiled = iter(quadratic_forms(tiles, members, watched) if tiles else [])
+    return [
+        next(tiled) if k.spectral is None else _by_frequencies(k.spectral, members, watched)
+        for k in kernels
+    ]
+
+
+def _by_frequencies(spectral: SpectralForms, members: _Members, watched: Array) -> Forms:
+    """The same sums by frequencies, some draws at a time."""
+    at_once = max(2, int(get_options().working_memory * 2**20 / (32 * len(watched))) // 2 * 2)
+    values, errors = [], []
+    for draws in tracked(list(pieces(len(members.labels), at_once)), "permutations"):
+        U = members.of_draws(draws, slice(None))
+        found, bounds = spectral(U)
+        values.append(found - spectral.at_zero * np.einsum("bi,bi->b", U, U, dtype=np.float64))
+        errors.append(bounds)
+    products, row_error = watched, 0.0
+    if watched.shape[1]:
+        products, row_error = spectral.products(watched)
+        products = products - spectral.at_zero * watched
+    return Forms(np.concatenate(values), products, np.concatenate(errors), row_error)

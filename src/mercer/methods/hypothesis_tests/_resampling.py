@@ -6,12 +6,15 @@ one. The observed data count as one of the draws: that makes the test exact for 
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 
 from mercer._array import Array
+from mercer._config import get_options
 from mercer._random import as_generator
+from mercer.engine import pieces
 from mercer.exceptions import InputError
 
 _RIDGE = 0.01  # of correlations: neighbouring bandwidths are nearly the same test
@@ -96,10 +99,36 @@ def wild_weights(n: int, n_draws: int, length: float, rng: np.random.Generator) 
     return np.ascontiguousarray(W.T, dtype=np.float32)
 
 
+def in_parts(draw: Callable[[int], Array], n: int, n_draws: int, size: int) -> Iterator[Array]:
+    """Draws in rows, of which each has n numbers of some `size` in bytes, some at a time.
+
+    `draw(m)` returns what was observed in row 0 and m draws.
+    """
+    at_once = max(1, int(get_options().working_memory * 2**20 / (2 * size * n)))
+    for at in pieces(n_draws, at_once):
+        drawn = draw(at.stop - at.start)
+        yield drawn if at.start == 0 else drawn[1:]
+
+
 def p_value(statistics: Array) -> float:
     """(b + 1) / (m + 1) of the statistic in place 0 among m others; ties count against it."""
     margin = TIE * float(statistics.std())
     return float(np.mean(statistics >= statistics[0] - margin))
+
+
+def p_bounds(statistics: Array, errors: Any = 0.0) -> tuple[float, float]:
+    """A bracket of the p-value if each statistic is wrong by at most its error.
+
+    Statistics that differ by less than `p_value` allows for rounding count against the observed
+    one in any case.
+    """
+    high = p_value(statistics)
+    slack = (errors + np.zeros(len(statistics))) + np.ravel(errors)[0]
+    if float(slack.max()) <= TIE * float(statistics.std()):
+        return high, high
+    above = np.sum(statistics[1:] > statistics[0] + slack[1:])
+    high = max(high, float(np.mean(statistics >= statistics[0] - slack)))
+    return float(above + 1) / len(statistics), high
 
 
 def combined(statistics: Array, norms: Array) -> Array:
