@@ -27,6 +27,7 @@ from mercer.methods.hypothesis_tests._hsic import centred_kernel
 from mercer.methods.hypothesis_tests._resampling import in_parts, shuffled
 
 _TOL = 1e-8  # of the trace, over n: an error of about 1e-7 of the spread of the null statistics
+_ROUNDING = 1e-13  # a smaller share of the trace is noise
 _GATHERED = 16  # multiplications in float32 that take as long as gathering one number
 _GATHER = 1 << 20  # bytes of whole rows that are gathered from at once: they stay in cache
 _FEWEST = 16  # such rows, where they are computed
@@ -104,7 +105,7 @@ def factors(kernels: tuple[Kernel, ...], X: Any, most: int) -> Factors | None:
         if left < 1:
             return None
         points = Points(as_float64(X), kernel.domain)
-        low = pivoted_cholesky(kernel, points, max_rank=left, tol=_TOL / n_rows(X))
+        low = pivoted_cholesky(kernel, points, max_rank=left, tol=max(_TOL / n_rows(X), _ROUNDING))
         if low.status not in (Status.CONVERGED, Status.COMPLETE):
             return None
         out.append(_Scaled(Factor(low.factor - low.factor.mean(axis=0), low.trace_error)))

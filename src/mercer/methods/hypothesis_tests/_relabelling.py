@@ -125,7 +125,8 @@ class Relabelled:
         """Statistics and bounds on their errors from the forms of all kernels."""
         v, total = self.weights, float(self.weights.sum())
         rows = np.stack([P.sum(axis=1) * v for P in products], axis=1)  # of all pairs
-        (W, squares), by_sample = members.sums(np.stack([v, v**2], axis=1)), members.sums(rows)
+        by_sample = members.sums(np.concatenate([v[:, None], v[:, None] ** 2, rows], axis=1))
+        W, squares, by_sample = by_sample[0], by_sample[1], by_sample[2:]
         every = rows.sum(axis=0)[:, None]
         factors = W * (total - W) / (W**2 - squares) + 1.0
         pairs = 0.5 * (total**2 - (W**2).sum(axis=0))
@@ -198,8 +199,9 @@ class _Members:
         """Sums of values (n, c) over each sample in each draw, shape (c, n_samples, n_draws)."""
         out = np.zeros((values.shape[1], self.n_samples, len(self.labels)))
         for at in pieces(len(values), max(1, _ENTRIES // len(self.labels))):
-            for g in range(self.n_samples):
-                out[:, g] += ((self.labels[:, at] == g) @ values[at]).T
+            for g in range(self.n_samples - 1):
+                out[:, g] += ((self.labels[:, at] == g).astype(np.float64) @ values[at]).T
+        out[:, -1] = values.sum(axis=0)[:, None] - out.sum(axis=1)
         return out
 
 
