@@ -39,6 +39,8 @@ from mercer.engine.programs._jets import (
 from mercer.exceptions import InputError
 from mercer.rigor._intervals import Interval, as_interval, down, up
 
+ZERO = Interval(np.zeros(1), np.zeros(1))
+
 
 @dataclass(frozen=True)
 class _Scope:
@@ -60,10 +62,20 @@ def enclose(expr: Expr, inputs: Sequence[Interval], order: int = 0) -> Jet:
         return _enclose(expr, _Scope(inputs, order))
 
 
-def enclose_in_distance(profile: Expr, r: Interval, order: int = 0) -> Jet:
-    """Enclose q(r) = k(r^2) and its derivatives in r, which are finite at a cusp."""
+def profile_ranges(profile: Expr, u: Interval, order: int = 0) -> list[Interval]:
+    """Ranges of k, k', ... of a profile of one variable; infinite where they are not known."""
+    return _listed(enclose(profile, [u], order), order, u)
+
+
+def profile_ranges_in_distance(profile: Expr, r: Interval, order: int = 0) -> list[Interval]:
+    """Ranges of q(r) = k(r^2) and its derivatives in r, which are finite at a cusp."""
     with np.errstate(all="ignore"):
-        return _enclose(in_distance(profile), _Scope([r], order, rounded=True))
+        return _listed(_enclose(in_distance(profile), _Scope([r], order, rounded=True)), order, r)
+
+
+def _listed(jet: Jet, order: int, over: Interval) -> list[Interval]:
+    parts = (jet.value, *jet.first, *(row[0] for row in jet.second), jet.third)
+    return [as_interval(x).known().broadcast(np.shape(over.lo)) for x in parts[: order + 1]]
 
 
 def _enclose(expr: Expr, scope: _Scope, gate: Expr | None = None) -> Jet:
@@ -214,7 +226,7 @@ def _vanishes_with(body: Expr, gate: Expr) -> bool:
             return _vanishes_with(a, gate) or _vanishes_with(b, gate)
         case Pow(arg=a, exponent=p):
             return p > 0 and _vanishes_with(a, gate)
-    return body == gate
+    return bool(body == gate)
 
 
 @lru_cache(maxsize=256)
@@ -238,7 +250,7 @@ def in_distance(expr: Expr) -> Expr:
         case Matern(arg=a, nu=nu):
             z = _root(in_distance(a), 0.5)
             poly = 1.0 + z if nu == 1.5 else 1.0 + z + z**2 / 3.0
-            return poly * function(Exp(-z))
+            return multiply(poly, function(Exp(-z)))
     return expr
 
 
