@@ -17,10 +17,17 @@ from mercer._array import Array
 from mercer._config import get_options
 from mercer._threads import thread_count
 from mercer.engine._sizes import as_float64
-from mercer.engine.pairs._tiles import centre_before_maps, mapped
+from mercer.engine.pairs._tiles import mapped_points
 from mercer.engine.programs._program import Program
 from mercer.engine.sums._choice import can_transform
-from mercer.engine.sums._spectral import Grid, evaluate_modes, finufft, grid_for, transform
+from mercer.engine.sums._spectral import (
+    MOST_MODES,
+    SLACK,
+    Grid,
+    SpectralSum,
+    finufft,
+    grid_for,
+)
 
 # Errors, as shares of the spread of u'Ku over random signs u, which is about n k(0) / 10.
 _GRID, _TRANSFORMS = 1e-5, 1e-4  # of the grid; of the transforms, whose errors have random signs
@@ -34,11 +41,12 @@ _PER_MODE = 4e3
 class SpectralForms:
     """Forms and products of the matrix k(x_i, x_j), with bounds on their errors."""
 
-    def __init__(self, program: Program, X: Array, grid: Grid) -> None:
-        self.x, self.grid, self._count = X, grid, 0
+    def __init__(self, program: Program, X: Array, mapped_to: Array, grid: Grid) -> None:
+        self.program, self.X, self.grid = program, X, grid
         self.at_zero = float(program.value_at_zero)
-        self._points = (X - grid.centre) * (2.0 * math.pi / grid.period)
+        self._points = (mapped_to - grid.centre) * (2.0 * math.pi / grid.period)
         self._plan: Any = None
+        self._count = 0
 
     def __call__(self, U: Array) -> tuple[Array, Array]:
         """u'Ku for each row u of U, and a bound on the error of each.
@@ -61,9 +69,9 @@ class SpectralForms:
 
     def products(self, A: Array) -> tuple[Array, float]:
         """K A, and a bound on the error of each entry."""
-        modes = transform(self.grid, self.x, A)
-        length = float(np.abs(A).sum(axis=0).max())
-        return evaluate_modes(self.grid, modes, self.x).T, self.grid.error_of_sums * length
+        f = SpectralSum(self.program, self.X, A, self.grid).fields(self.X)
+        assert f.bound is not None
+        return f.value, float(f.bound.max())
 
     def _planned(self, count: int) -> Any:
         """A plan for this many transforms of the points, which are sorted once."""
@@ -80,15 +88,17 @@ def spectral_forms(program: Program, X: Any) -> SpectralForms | None:
     """Forms by frequencies; None if products with the matrix in tiles take less work."""
     if get_options().engine not in (None, "spectral") or not can_transform(program, X, X):
         return None
-    variable: Any = program.variables[0]
-    x = np.asarray(mapped(variable.maps, as_float64(X), centre_before_maps(variable, X)))
+    points = as_float64(X)
+    x, _ = mapped_points(program.variables[0], points, points)
     n, dim = x.shape
-    most = (0.5 * n * n - _PER_POINT[dim] * n) / _PER_MODE
-    if get_options().engine == "spectral":
-        most = 1 << 24
+    forced = get_options().engine == "spectral"
+    most = MOST_MODES if forced else (0.5 * n * n - _PER_POINT[dim] * n) / _PER_MODE
     if most < 1:
         return None
-    grid = grid_for(program, x.min(axis=0), x.max(axis=0), max(_GRID / n, _FINEST), most)
+    low, high = x.min(axis=0), x.max(axis=0)
+    slack = SLACK * (high - low)
+    grid = grid_for(program, low - slack, high + slack, max(_GRID / n, _FINEST), most)
     if grid is None:
         return None
-    return SpectralForms(program, x, replace(grid, accuracy=max(_TRANSFORMS / math.sqrt(n), 1e-12)))
+    accuracy = max(_TRANSFORMS / math.sqrt(n), _FINEST)
+    return SpectralForms(program, points, x, replace(grid, accuracy=accuracy))
