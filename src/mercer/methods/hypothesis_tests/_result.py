@@ -60,7 +60,7 @@ class TestResult:
     Do the samples come from the same distribution?
       p = 0.01 (permutation; 50 and 50 rows)
       statistic 0.6163 with Gaussian(length_scale=1.0)
-      effect size 1.54, 95 % interval 0.804 to 2.28
+      effect size 1.54, 95 % interval 0.803 to 2.28
     """
 
     question: str
