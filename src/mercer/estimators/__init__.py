@@ -6,6 +6,7 @@ from mercer.estimators._features import Nystroem, RandomFeatures
 from mercer.estimators._imputer import KernelImputer
 from mercer.estimators._kernel_density import KernelDensity
 from mercer.estimators._kernel_pca import KernelPCA
+from mercer.estimators._kernel_ridge import KernelRidge
 from mercer.estimators._mean_shift import MeanShift
 from mercer.estimators._novelty import KernelNovelty
 from mercer.estimators._one_class_svm import OneClassSVM
@@ -21,6 +22,7 @@ __all__ = [
     "KernelImputer",
     "KernelNovelty",
     "KernelPCA",
+    "KernelRidge",
     "MeanShift",
     "NuSVC",
     "NuSVR",
