@@ -22,10 +22,10 @@ from mercer._threads import single_threaded_blas
 from mercer.engine import Dense, Program, as_float64, n_rows
 from mercer.engine._compiled import core, core_allowed, instruction_set
 
-WORKING_SET = 512
+WORKING_SET = 768
 _STEPS = 20  # per variable of a working set, before a Newton step
 _NEWTON_STEPS = 10  # per working set; the rest is left to later rounds
-_INNER = 0.1  # of the violation: to which a working set is minimised
+_INNER = 0.03  # of the violation: to which a working set is minimised
 _NEGLIGIBLE = 1e-8  # of the largest possible |f|^2: below it f is zero
 _RIDGE = 1e-13  # of the mean diagonal: makes a singular kernel matrix regular
 _FLAT = 1e-12  # smallest curvature, in directions in which the kernel matrix is singular
