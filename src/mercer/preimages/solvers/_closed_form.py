@@ -88,16 +88,13 @@ class ClosedForm(Solver):
 
     def _regularised(self, X: Array, d: Array, V: Array) -> Array:
         """The weights with a penalty, K = V diag(d) V'."""
-        left, s, right = np.linalg.svd(X, full_matrices=False)
-        keep = s > max(X.shape) * np.finfo(np.float64).eps * s.max(initial=0.0)
-        left, s, right = left[:, keep], s[keep], right[keep]
+        inverse = np.linalg.pinv(X, rcond=max(X.shape) * np.finfo(np.float64).eps).T
         if not self.positive_part:
-            solved = V @ ((V.T @ left) / d[:, None])
-            return np.asarray(X - self.penalty * (solved / s) @ right)
+            return np.asarray(X - self.penalty * V @ ((V.T @ inverse) / d[:, None]))
         root = V.T @ X  # on the range of K, P is root root'
         values, U = np.linalg.eigh(root @ root.T - np.diag(self.penalty / d))
         W = V @ U[:, values > 0]
-        return np.asarray((W * values[values > 0]) @ ((W.T @ left) / s) @ right)
+        return np.asarray((W * values[values > 0]) @ (W.T @ inverse))
 
 
 def dense_points(psi: Element, name: str) -> Array:
