@@ -76,7 +76,7 @@ class ClosedForm(Solver):
 
     def weights(self, psi: Element) -> Array:
         """M' of shape (n, d), where x = M g for coefficients g."""
-        X = dense_points(psi, "ClosedForm")
+        X = dense_points(psi.kernel, psi.support, "ClosedForm")
         if self.penalty == 0.0:
             return X
         name = "ClosedForm with a penalty"
@@ -97,15 +97,14 @@ class ClosedForm(Solver):
         return np.asarray((W * values[values > 0]) @ (W.T @ inverse))
 
 
-def dense_points(psi: Element, name: str) -> Array:
-    X = psi.points
-    if is_sparse(X):
+def dense_points(kernel: Kernel, X: Any, name: str) -> Array:
+    """Points of a kernel as a float64 matrix, for the solver called `name`."""
+    if not kernel.domain.is_vector:
+        raise InputError(f"{name} needs points that are vectors; for {kernel!r} use Candidates()")
+    points = kernel.points(X).array
+    if is_sparse(points):
         raise InputError(f"{name} needs dense points; use X.toarray()")
-    if not psi.kernel.domain.is_vector:
-        raise InputError(
-            f"{name} needs points that are vectors; for {psi.kernel!r} use Candidates()"
-        )
-    return np.asarray(X, dtype=np.float64)
+    return np.asarray(points, dtype=np.float64)
 
 
 def gram_eigenpairs(kernel: Kernel, X: Array, name: str) -> tuple[Array, Array]:

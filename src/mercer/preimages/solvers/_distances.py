@@ -77,7 +77,7 @@ class Distances(Solver):
 
     def solve(self, problem: Problem, start: Any) -> SolverResult:
         psi = problem.psi
-        X = dense_points(psi, "Distances")
+        X = dense_points(psi.kernel, psi.support, "Distances")
         profile = InverseProfile.of(psi.kernel)
         seen, back = _measured(psi.kernel, X)
         norm = np.asarray(psi.norm(), dtype=float)
