@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 import numpy as np
@@ -53,8 +52,7 @@ def panels(
 
 def kernel_title(kernel: Kernel) -> str:
     """A kernel, with numbers of four digits and the names of functions, and its definiteness."""
-    name = re.sub(r"<ufunc '(\w+)'>", r"\1", rounded(kernel))
-    name = re.sub(r"<(?:function|bound method) (?:\S+\.)?(<?\w+>?)[^>]*>", r"\1", name)
+    name = rounded(kernel)
     name = name if len(name) <= _LONGEST else name[: _LONGEST - 1] + "…"
     return f"{name}  ·  {_WORDS[kernel.flags.definiteness]}"
 
