@@ -9,7 +9,7 @@ from mercer.engine.programs._expr import Const, Expr, Opaque, Unary, Var, cut, m
 from mercer.engine.programs._jets import Jet, evaluate, profile_at
 from mercer.engine.programs._maps import Columns, LinearMap, Map, Maps, Matrix, Scales, apply_all
 from mercer.engine.programs._program import Block, Coordinates, Distance, Dot, Gap, Norm, Program
-from mercer.engine.sums._fields import Fields
+from mercer.engine.sums._fields import Fields, by_row, total
 from mercer.engine.sums._pairwise import (
     diagonal,
     input_gradient,
@@ -22,7 +22,7 @@ __all__ = [
     "Block", "Coef", "Columns", "Const", "Coordinates", "Dense", "Distance", "Dot", "Expr",
     "Fields", "Gap", "Jet", "LinearMap", "LowRank", "Map", "Maps", "Matrix", "Norm", "Opaque",
     "PreparedSum", "Program", "Scales", "SingleFeatures", "Stacked", "Unary", "Var", "apply_all",
-    "as_float64", "cut", "diagonal", "evaluate", "fields", "gram", "input_gradient",
+    "as_float64", "by_row", "cut", "diagonal", "evaluate", "fields", "gram", "input_gradient",
     "input_mixed", "matern", "n_columns", "n_rows", "pieces", "prepare", "profile_at",
-    "require_derivatives", "stack", "tile_dtype",
+    "require_derivatives", "stack", "tile_dtype", "total",
 ]  # fmt: skip

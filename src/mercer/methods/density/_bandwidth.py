@@ -10,14 +10,14 @@ from typing import Any
 import numpy as np
 
 from mercer import engine
-from mercer._array import Array, as_vector, is_sparse, one_of
+from mercer._array import Array, is_sparse, one_of
 from mercer._progress import report
 from mercer.engine import Dense, Program, apply_all, evaluate
 from mercer.exceptions import InputError
 from mercer.kernels import Gaussian, Kernel
-from mercer.linalg._inputs import check_kernel
+from mercer.linalg._inputs import check_kernel, raw_weights
+from mercer.methods._rows import distinct_rows
 from mercer.methods.density._normaliser import log_normaliser, log_radial_integral, radial_parts
-from mercer.space._points import unique
 
 BANDWIDTH_RULES = ("silverman", "scott", "modes", "likelihood")
 _LEAF = 64  # rows whose leave-one-out sums are computed pair by pair
@@ -149,19 +149,12 @@ def _counted_rows(kernel: Kernel, X: Any, weights: Any) -> tuple[Array, Array]:
     X = kernel.points(X).array
     if is_sparse(X) or getattr(X, "ndim", 1) != 2:
         raise InputError("a bandwidth rule needs dense points; use X.toarray()")
-    raw = np.ones(len(X)) if weights is None else as_vector(weights, "weights", len(X))
-    if np.any(raw < 0):
-        raise InputError(f"weights must be >= 0, got {float(raw.min())!r}")
-    used = raw > 0
-    if not used.any():
-        raise InputError("weights must not all be zero")
-    rows, group = unique(X[used].astype(np.float64))
+    rows, w = distinct_rows(X.astype(np.float64), raw_weights(weights, len(X)))
     if len(rows) < 2:
         raise InputError(
             f"a length scale needs at least two different rows, got {len(rows)} (n_samples = "
-            f"{int(used.sum())}); give it as a number"
+            f"{len(X)}); give it as a number"
         )
-    w = np.bincount(group, raw[used].astype(np.float64), len(rows))
     check_counts(w)
     return rows, w
 

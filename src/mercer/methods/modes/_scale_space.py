@@ -9,16 +9,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mercer._array import Array, Points, as_vector, frozen, is_sparse, positive_int
+from mercer._array import Array, Points, as_vector, frozen, positive_int
 from mercer._progress import Callback, check_callback, report
 from mercer.exceptions import InputError
 from mercer.kernels import Gaussian, Kernel
-from mercer.methods.density._density import stretched, weights_of
+from mercer.methods._rows import distinct_rows, thinned
+from mercer.methods.density._density import weights_of, with_bandwidth
 from mercer.methods.modes._ascent import find_modes
 from mercer.methods.modes._density_sum import DensitySum
 from mercer.methods.modes._mean_shift import mean_shift
 from mercer.space import Element, mean_embedding
-from mercer.space._points import unique
 
 _FACTOR = math.sqrt(2.0)  # between bandwidths tried while looking for the largest
 _STEPS = 60  # of that search: nine orders of magnitude
@@ -203,29 +203,20 @@ def scale_space(
     return ScaleSpace(frozen(h[: len(n_modes)]), frozen(np.array(n_modes)))
 
 
-def thinned(rows: Array, most: int) -> Array:
-    """Evenly chosen rows, no more than `most`."""
-    return rows[:: -(-len(rows) // most)]
-
-
 class _Counter:
     """Modes of one sample at any bandwidth."""
 
     def __init__(self, kernel: Kernel, X: Any, weights: Any, max_starts: int) -> None:
         mean = mean_embedding(kernel, X, weights=weights)
-        if is_sparse(mean.points):
-            raise InputError("mean shift needs dense points; use X.toarray()")
-        w, target = weights_of(mean), DensitySum.of(mean)
+        target = DensitySum.of(mean)
         self.kernel, self.forth = kernel, target.forth
         self.unit = 1.0 if hasattr(kernel, "length_scale") else target.length
-        self.X, group = unique(np.asarray(mean.points[w > 0], dtype=np.float64))
-        self.w = np.bincount(group, w[w > 0], len(self.X))
+        self.X, self.w = distinct_rows(mean.points.astype(np.float64), weights_of(mean))
         self.starts = thinned(self.X, max_starts)
 
     def modes(self, bandwidth: float, starts: Array) -> Array:
         """The modes that starts reach."""
-        length = float(getattr(self.kernel, "length_scale", 1.0))
-        kernel = stretched(self.kernel, bandwidth / length, self.X.shape[1])
+        kernel = with_bandwidth(self.kernel, bandwidth, self.X.shape[1])
         density = Element(kernel, Points(self.X, kernel.domain), self.w)
         target = DensitySum.of(density, len(starts))
         if kernel.program.is_smooth and target.has_few_columns:

@@ -7,7 +7,7 @@ import heapq
 import numpy as np
 
 from mercer._array import Array
-from mercer.methods._rows import connected
+from mercer.methods._rows import connected, renumbered
 
 
 def joined_regions(ends: Array, shape: tuple[int, ...], join: float) -> Array:
@@ -37,11 +37,9 @@ def without_small_regions(
     owner = _owners(counts, sums, _adjacent(regions, k), min_size)
     kept, labels = np.unique(owner[flat], return_inverse=True)
     order = np.argsort(-counts[kept], kind="stable")
-    rank = np.empty_like(order)
-    rank[order] = np.arange(len(order))
-    kept = kept[order]
+    labels, kept = renumbered(labels, order, len(kept)), kept[order]
     colours = sums[kept] / counts[kept, None]
-    return rank[labels].reshape(regions.shape), colours, counts[kept]
+    return labels.reshape(regions.shape), colours, counts[kept]
 
 
 def _owners(counts: Array, sums: Array, beside: list[set[int]], min_size: int) -> Array:
