@@ -54,11 +54,6 @@ def spread_rows(X: Any, weights: Array | None, size: int) -> tuple[Array, Array]
     return dense(rows[chosen]), mass[chosen]
 
 
-def thinned(rows: Array, most: int) -> Array:
-    """Evenly chosen rows, no more than `most`."""
-    return rows[:: -(-len(rows) // most)]
-
-
 def nearest(rows: Array, Z: Array) -> tuple[Array, Array]:
     """The distance of each row of Z to the nearest of some rows, and its number; -1 for none."""
     if not len(rows):
@@ -76,7 +71,7 @@ def nearest(rows: Array, Z: Array) -> tuple[Array, Array]:
         if few_columns:
             gap = cdist(Z[part], rows, "sqeuclidean")
         else:
-            gap = np.einsum("ij,ij->i", C, C) - 2.0 * ((Z[part] - middle) @ C.T)
+            gap = row_squares(C) - 2.0 * ((Z[part] - middle) @ C.T)
         number[part] = gap.argmin(axis=1)
     with np.errstate(over="ignore"):
         return np.linalg.norm(Z - rows[number], axis=1), number
@@ -96,6 +91,18 @@ def connected(a: Array, b: Array, n: int) -> Array:
 
     links = coo_array((np.ones(len(a), dtype=bool), (a, b)), shape=(n, n))
     return np.asarray(connected_components(links, directed=False)[1])
+
+
+def followed(into: Array) -> Array:
+    """Where each number ends when i goes to into[i], again and again."""
+    while not np.array_equal(into, into[into]):
+        into = into[into]
+    return into
+
+
+def row_squares(X: Array) -> Array:
+    """Return the squared length of each row, shape (n,)."""
+    return np.asarray(np.einsum("ij,ij->i", X, X))
 
 
 def dense(X: Any) -> Array:

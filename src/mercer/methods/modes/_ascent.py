@@ -11,7 +11,6 @@ from mercer._progress import Callback
 from mercer._status import Status
 from mercer.engine import pieces
 from mercer.linalg._dense import saddle_free_steps
-from mercer.methods._rows import thinned
 from mercer.methods.modes._basins import Basins
 from mercer.methods.modes._density_sum import DensitySum, heights, is_held, is_top, newton_steps
 from mercer.methods.modes._leaving import SAME, cells, settle
@@ -172,7 +171,7 @@ class Ascent(Search):
 
 def _some(start: Array) -> Array:
     """Starts that look for modes: an eighth of them, evenly chosen."""
-    return thinned(start, int(np.clip(len(start) // 8, *_PILOTS)))
+    return start[:: max(1, len(start) // int(np.clip(len(start) // 8, *_PILOTS)))]
 
 
 def _distinct(Z: Array, density: DensitySum) -> Array:

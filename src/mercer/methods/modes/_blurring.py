@@ -11,10 +11,9 @@ from mercer._array import Array, frozen, non_negative, one_of, positive, positiv
 from mercer._progress import Callback, check_callback, report
 from mercer.engine import Program, by_row, profile_at
 from mercer.kernels import Kernel
-from mercer.methods._rows import connected, renumbered
+from mercer.methods._rows import connected, renumbered, row_squares
 from mercer.methods.density._density import weights_of
 from mercer.methods.modes._density_sum import DensitySum
-from mercer.preimages._driver import row_products
 from mercer.space import mean_embedding
 from mercer.space._points import unique
 
@@ -158,7 +157,7 @@ def _floored(
     pairs, own = cKDTree(Z).query_pairs(eps, output_type="ndarray").T, np.arange(len(Z))
     i, j = np.hstack([pairs, pairs[::-1], [own, own]])
     gap = Z[j] - Z[i]
-    there = _weight(program, row_products(gap, gap))
+    there = _weight(program, row_squares(gap))
     counted = np.where(np.isfinite(there), there, 0.0)  # the sums leave out equal points at a cusp
     change = a[j] * (_weight(program, np.array([eps**2])) - counted)
     np.add.at(weight, i, change)

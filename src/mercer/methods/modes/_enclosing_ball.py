@@ -10,7 +10,7 @@ import numpy as np
 from mercer._array import Array, as_points, frozen
 from mercer._threads import single_threaded_blas
 from mercer.engine import n_columns, n_rows, pieces
-from mercer.methods._rows import dense
+from mercer.methods._rows import dense, row_squares
 
 _EPS = float(np.finfo(np.float64).eps)
 _TILE = 1 << 21  # numbers that are held at once
@@ -117,7 +117,7 @@ def _farthest(X: Any, centre: Array, count: int) -> tuple[Array, Array]:
     for tile in pieces(n_rows(X), max(1, _TILE // max(1, n_columns(X)))):
         apart = dense(X[tile]) - centre
         largest = float(np.abs(apart).max()) or 1.0
-        squared = _squares(apart / largest)
+        squared = row_squares(apart / largest)
         top = np.arange(len(squared))
         if len(squared) > count:
             top = np.argpartition(squared, len(squared) - count)[-count:]
@@ -136,7 +136,7 @@ def _exact(W: Array, c: Array) -> tuple[Array, float]:
     """
     from scipy.linalg import lstsq
 
-    T = [int(np.argmax(_squares(W - c)))]
+    T = [int(np.argmax(row_squares(W - c)))]
     best, bound, smallest = c, 0.0, np.inf
     for step in range(20 * (W.shape[1] + 10)):
         V = (W[T[1:]] - W[T[0]]).T
@@ -145,7 +145,7 @@ def _exact(W: Array, c: Array) -> tuple[Array, float]:
         lam = lstsq(V, -target, cond=1e-13, lapack_driver="gelsy")[0] if len(T) > 1 else np.empty(0)
         weights = np.concatenate([[1.0 - lam.sum()], lam])
         v = target + V @ lam  # from c to the circumcentre, orthogonal to the flat of T
-        reach = _squares(W - c)
+        reach = row_squares(W - c)
         if reach.max() < smallest:
             best, smallest = c, float(reach.max())
         if bound >= np.sqrt(smallest) * (1 - _GOAL / 4):
@@ -160,7 +160,7 @@ def _exact(W: Array, c: Array) -> tuple[Array, float]:
             continue
         bound = max(bound, _dual(W[T], weights))
         if weights.min() >= -1e-13 or len(T) == 1:
-            reach = _squares(W - c)
+            reach = row_squares(W - c)
             best = c if reach.max() < smallest else best
             break
         worst = int(np.argmin(weights)) if step < 10 * W.shape[1] else int(np.argmax(weights < 0))
@@ -184,8 +184,4 @@ def _dual(P: Array, weights: Array) -> float:
     """A lower bound of the radius: the spread of the points about their weighted mean."""
     w = np.maximum(weights, 0.0)
     w = w / w.sum()
-    return float(np.sqrt(max(w @ _squares(P - w @ P), 0.0)))
-
-
-def _squares(V: Array) -> Array:
-    return np.asarray(np.einsum("ij,ij->i", V, V))
+    return float(np.sqrt(max(w @ row_squares(P - w @ P), 0.0)))

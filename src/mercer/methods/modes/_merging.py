@@ -6,10 +6,9 @@ import numpy as np
 
 from mercer._array import Array
 from mercer.engine import pieces
-from mercer.methods._rows import TREE_COLUMNS, connected, nearest, renumbered
+from mercer.methods._rows import TREE_COLUMNS, connected, nearest, renumbered, row_squares
 from mercer.methods.modes._density_sum import DensitySum, is_held, newton_steps
 from mercer.methods.modes._leaving import SAME, cells
-from mercer.preimages._driver import row_products
 from mercer.space._points import unique
 
 _MERGE = 0.5  # of the kernel's length: the farthest that an end may be from its mode
@@ -61,7 +60,7 @@ def _has_neighbour(points: Array, reach: float) -> Array:
 
         return np.asarray(cKDTree(points).query(points, 2)[0][:, 1] <= reach)
     near, C = np.zeros(len(points), dtype=bool), points - points.mean(axis=0)
-    squares = row_products(C, C)
+    squares = row_squares(C)
     slack = _CANCELLED * float(squares.max(initial=0.0))
     for rows in pieces(len(C), _BLOCK):
         gap = squares[rows, None] + squares - 2.0 * (C[rows] @ C.T)

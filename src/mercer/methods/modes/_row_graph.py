@@ -9,7 +9,7 @@ import numpy as np
 
 from mercer._array import Array
 from mercer._threads import thread_count
-from mercer.methods._rows import connected
+from mercer.methods._rows import connected, followed, renumbered
 
 _NEIGHBOURS = 8  # with many more, a small group of rows would not have a highest row of its own
 
@@ -117,15 +117,6 @@ def join_tree(
     return JoinTree(child, parent, saddle[edge])
 
 
-def followed(into: Array) -> Array:
-    """Where each number ends when i goes to into[i], again and again."""
-    while not np.array_equal(into, into[into]):
-        into = into[into]
-    return into
-
-
 def _ranks(f: Array) -> Array:
     """The rank of each row by falling density; equal ones keep the order of rows."""
-    rank = np.empty(len(f), dtype=np.intp)
-    rank[np.argsort(-f, kind="stable")] = np.arange(len(f))
-    return rank
+    return renumbered(np.arange(len(f)), np.argsort(-f, kind="stable"), len(f))

@@ -13,7 +13,7 @@ from mercer._array import Array, Points, as_vector, frozen, positive_int
 from mercer._progress import Callback, check_callback, report
 from mercer.exceptions import InputError
 from mercer.kernels import Gaussian, Kernel
-from mercer.methods._rows import distinct_rows, thinned
+from mercer.methods._rows import distinct_rows
 from mercer.methods.density._density import weights_of, with_bandwidth
 from mercer.methods.modes._ascent import find_modes
 from mercer.methods.modes._density_sum import DensitySum
@@ -196,11 +196,16 @@ def scale_space(
     for i, bandwidth in enumerate(h.tolist()):
         modes = counter.modes(bandwidth, starts)
         n_modes.append(len(modes))
-        starts = np.concatenate([modes, thinned(counter.starts, max(_FEWEST, 4 * len(modes)))])
+        starts = np.concatenate([modes, _thinned(counter.starts, max(_FEWEST, 4 * len(modes)))])
         done, n = i + 1, len(h)
         if report("bandwidths", done, 1.0 - done / n, total=n, callback=callback):
             break
     return ScaleSpace(frozen(h[: len(n_modes)]), frozen(np.array(n_modes)))
+
+
+def _thinned(rows: Array, most: int) -> Array:
+    """Evenly chosen rows, no more than `most`."""
+    return rows[:: -(-len(rows) // most)]
 
 
 class _Counter:
@@ -212,7 +217,7 @@ class _Counter:
         self.kernel, self.forth = kernel, target.forth
         self.unit = 1.0 if hasattr(kernel, "length_scale") else target.length
         self.X, self.w = distinct_rows(mean.points.astype(np.float64), weights_of(mean))
-        self.starts = thinned(self.X, max_starts)
+        self.starts = _thinned(self.X, max_starts)
 
     def modes(self, bandwidth: float, starts: Array) -> Array:
         """The modes that starts reach."""
@@ -241,7 +246,7 @@ class _Counter:
 
     def _one_mode_from(self, h: float) -> float:
         """A bandwidth with one mode, such that one a little smaller has several."""
-        some = thinned(self.starts, _FEWEST)
+        some = _thinned(self.starts, _FEWEST)
         for _ in range(_STEPS):  # up: heavy tails, or outliers far away
             if len(self.modes(h, some)) == 1:
                 break

@@ -21,15 +21,9 @@ from mercer._progress import Callback, check_callback, report
 from mercer.engine import Dense, prepare
 from mercer.kernels import Gaussian
 from mercer.linalg._inputs import raw_weights
-from mercer.methods._rows import nearest, renumbered, spread_rows
+from mercer.methods._rows import followed, nearest, renumbered, spread_rows
 from mercer.methods.density._bandwidth import check_counts, column_spreads, normal_scale
-from mercer.methods.modes._row_graph import (
-    bridged,
-    followed,
-    join_tree,
-    neighbour_edges,
-    row_basins,
-)
+from mercer.methods.modes._row_graph import bridged, join_tree, neighbour_edges, row_basins
 
 _FACTORS = (1.0, 0.7, 0.5, 0.35, 0.25)  # of Silverman's bandwidth: those that are tried
 _VIEWS = (10, 5, 2)  # principal components, if there are more columns

@@ -7,7 +7,7 @@ import heapq
 import numpy as np
 
 from mercer._array import Array
-from mercer.methods._rows import connected, renumbered
+from mercer.methods._rows import connected, followed, renumbered, row_squares
 
 
 def joined_regions(ends: Array, shape: tuple[int, ...], join: float) -> Array:
@@ -53,7 +53,7 @@ def _owners(counts: Array, sums: Array, beside: list[set[int]], min_size: int) -
             continue  # merged, grown since, or the whole image
         near = sorted(beside[r])
         gap = sums[near] / counts[near, None] - sums[r] / counts[r]
-        to = near[int(np.argmin(np.einsum("ij,ij->i", gap, gap)))]
+        to = near[int(np.argmin(row_squares(gap)))]
         owner[r] = to
         counts[to] += counts[r]
         sums[to] += sums[r]
@@ -64,9 +64,7 @@ def _owners(counts: Array, sums: Array, beside: list[set[int]], min_size: int) -
                 beside[to].add(other)
         if counts[to] < min_size:
             heapq.heappush(queue, (int(counts[to]), to))
-    while (owner[owner] != owner).any():
-        owner = owner[owner]
-    return owner
+    return followed(owner)
 
 
 def _adjacent(regions: Array, k: int) -> list[set[int]]:
