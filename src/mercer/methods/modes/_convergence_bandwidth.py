@@ -137,7 +137,6 @@ def convergence_bandwidth(kernel: Kernel, X: Any, *, centre: Any = None) -> Conv
 
     See Also
     --------
-    enclosing_ball : the smallest ball.
     all_modes : all modes with proof, at any bandwidth.
 
     Notes
@@ -167,8 +166,7 @@ def convergence_bandwidth(kernel: Kernel, X: Any, *, centre: Any = None) -> Conv
     maps = _checked(kernel, program)
     Z = apply_all(maps, X)
     if centre is None:
-        ball = enclosing_ball(Z)
-        middle, radius = ball.centre, ball.radius
+        middle, radius, _ = enclosing_ball(Z)
     else:
         given = as_vector(centre, "centre", n_columns(X)).astype(np.float64)
         middle = np.asarray(apply_all(maps, given[None]))[0]
