@@ -35,6 +35,7 @@ _CLOSED: dict[str, Callable[..., Array]] = {
 }
 _STEP = 1e-3  # of the width of a density: fourth-order differences are right to about 1e-10
 _FEWEST = 10  # rows, or the square root of their number: the largest tell how heavy the tail is
+_TAIL = 3  # the largest rows are a tail only if they are at most a third of all
 _CONFIDENCE = 0.99
 
 
@@ -179,7 +180,7 @@ class MomentCondition:
         The mean of |s|^2 over the sample.
     tail_index : float
         a such that P(|s| > t) falls like t^-a, by Hill's estimator on the sqrt(n) largest |s|, at
-        least ten. The second moment is infinite for a <= 2.
+        least ten. The second moment is infinite for a <= 2. inf for fewer than 30 rows.
     fails : bool
         Whether the tail index is below 2 with confidence 99 %.
 
@@ -237,7 +238,7 @@ def tail_of(S: Array) -> MomentCondition:
     k = max(_FEWEST, int(np.sqrt(len(S))))
     with np.errstate(over="ignore"):
         mean_square = float(np.mean(sizes**2))
-    if len(S) <= k or sizes[-k - 1] == 0.0:
+    if len(S) < _TAIL * k or sizes[-k - 1] == 0.0:
         return MomentCondition(mean_square, np.inf, False)
     total = float(np.log(sizes[-k:] / sizes[-k - 1]).sum())
     if total == 0.0:
