@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from functools import cached_property
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -172,7 +171,7 @@ def _most_likely(kernel: Kernel, X: Array, w: Array) -> float:
     """The factor f of k(x / f) with the largest leave-one-out likelihood."""
     from scipy.optimize import minimize_scalar
 
-    likelihood = LeaveOneOutLikelihood(kernel, X, w)
+    likelihood = partial(leave_one_out_likelihood, kernel, X, w)
     values: dict[int, float] = {}
 
     def at(k: int) -> float:
@@ -208,56 +207,41 @@ def _most_likely(kernel: Kernel, X: Array, w: Array) -> float:
     return math.exp(float(result.x) if -result.fun >= at(best) else middle)
 
 
-@dataclass(frozen=True, eq=False)
-class LeaveOneOutLikelihood:
-    """Leave-one-out log-likelihood of distinct rows, on average, as a function of log f.
+def leave_one_out_likelihood(kernel: Kernel, X: Array, w: Array, log_factor: float) -> float:
+    """The leave-one-out log-likelihood of distinct rows, on average, with k(x / f), log f given.
 
     sum_i w_i log(sum_(j != i) w_j k(x_i / f, x_j / f) / (Z f^d (n - w_i))) / n
     """
+    report("likelihood of a bandwidth")
+    n, d = float(w.sum()), X.shape[1]
+    log_Z = log_normaliser(kernel, d) + d * log_factor  # raises unless k is a density
+    scaled = (X - X.mean(axis=0)) / math.exp(log_factor)
+    sums = _log_sums_of_others(kernel.program, scaled, w)
+    return float((w / n) @ (sums - np.log(n - w)) - log_Z)
 
-    kernel: Kernel
-    X: Array
-    w: Array
 
-    def __call__(self, log_factor: float) -> float:
-        """At one length scale."""
-        report("likelihood of a bandwidth")
-        w, n = self.w, float(self.w.sum())
-        log_Z = self._log_Z + self.X.shape[1] * log_factor  # raises unless k is a density
-        sums = self.log_sums_of_others(math.exp(log_factor))
-        return float((w / n) @ (sums - np.log(n - w)) - log_Z)
+def _log_sums_of_others(program: Program, X: Array, w: Array) -> Array:
+    """log sum_(j != i) w_j k(x_i, x_j): one half against the other, and so on in each half.
 
-    def log_sums_of_others(self, factor: float) -> Array:
-        """log sum_(j != i) w_j k(x_i, x_j): one half against the other, and so on in each half.
-
-        No term is ever subtracted, so nothing cancels.
-        """
-        program, X, w = self.kernel.program, self._centred / factor, self.w
-        out = np.full(len(X), -np.inf)
-        spans = [(0, len(X))]
-        while spans:
-            low, high = spans.pop()
-            middle, rows = (low + high) // 2, slice(low, high)
-            if high - low <= _LEAF:
-                out[rows] = np.logaddexp(out[rows], _log_sums(program, X[rows], w[rows]))
-                continue
-            spans += [(low, middle), (middle, high)]
-            left, right = slice(low, middle), slice(middle, high)
-            for points, queries in ((left, right), (right, left)):
-                coef = Dense(w[points, None])
-                part = engine.fields(program, X[points], X[queries], coef, shifted=True)
-                with np.errstate(divide="ignore"):
-                    log = np.log(part.value[:, 0]) + part.shift
-                out[queries] = np.logaddexp(out[queries], log)
-        return out
-
-    @cached_property
-    def _log_Z(self) -> float:
-        return log_normaliser(self.kernel, self.X.shape[1])
-
-    @cached_property
-    def _centred(self) -> Array:
-        return np.asarray(self.X - self.X.mean(axis=0))
+    No term is ever subtracted, so nothing cancels.
+    """
+    out = np.full(len(X), -np.inf)
+    spans = [(0, len(X))]
+    while spans:
+        low, high = spans.pop()
+        middle, rows = (low + high) // 2, slice(low, high)
+        if high - low <= _LEAF:
+            out[rows] = np.logaddexp(out[rows], _log_sums(program, X[rows], w[rows]))
+            continue
+        spans += [(low, middle), (middle, high)]
+        left, right = slice(low, middle), slice(middle, high)
+        for points, queries in ((left, right), (right, left)):
+            coef = Dense(w[points, None])
+            part = engine.fields(program, X[points], X[queries], coef, shifted=True)
+            with np.errstate(divide="ignore"):
+                log = np.log(part.value[:, 0]) + part.shift
+            out[queries] = np.logaddexp(out[queries], log)
+    return out
 
 
 def _log_sums(program: Program, X: Array, w: Array) -> Array:

@@ -89,7 +89,7 @@ class Ascent(Search):
 
     def modes_of(self, ends: Ends) -> tuple[Array, Array]:
         """Modes of shape (k, d), and the number of the mode of each row, -1 for none."""
-        modes = np.reshape([b.mode for b in self.basins.known], (-1, ends.points.shape[1]))
+        modes = self.basins.modes
         labels, loose = ends.basin.copy(), ends.loose
         if loose.size:
             labels[loose], modes = merge_ends(self.density, modes, ends.points[loose])

@@ -63,20 +63,16 @@ class Basins:
     def __init__(self, density: DensitySum) -> None:
         self.density = density
         self.known: list[Basin] = []
+        self.modes = np.empty((0, density.dim))
+        self.radius = self.level = np.empty(0)
 
     def holding(self, Z: Array, value: Array) -> Array:
         """The number of the basin that holds each point, -1 where none does."""
         if not self.known:
             return np.full(len(Z), -1)
-        modes, radius, level = self._arrays
-        distance, number = nearest(modes, Z)
-        held = (distance < radius[number]) & (value > level[number])
+        distance, number = nearest(self.modes, Z)
+        held = (distance < self.radius[number]) & (value > self.level[number])
         return np.where(held, number, -1)
-
-    @cached_property
-    def _arrays(self) -> tuple[Array, ...]:
-        names = ("mode", "radius", "level")
-        return tuple(np.array([getattr(b, name) for b in self.known]) for name in names)
 
     def search(self, modes: Array, most_samples: float) -> None:
         """Look for basins about modes, which are known to rounding.
@@ -85,10 +81,12 @@ class Basins:
         samples of the density. One whose mode lies in a ball that is known is the same as that.
         """
         for basin in self._grown(self._balls(modes), most_samples):
-            gaps = [np.linalg.norm(basin.mode - b.mode) < b.radius for b in self.known]
-            if basin.level < basin.value and not any(gaps):
+            same = np.linalg.norm(self.modes - basin.mode, axis=1) < self.radius
+            if basin.level < basin.value and not same.any():
                 self.known.append(basin)
-                self.__dict__.pop("_arrays", None)
+                self.modes = np.vstack([self.modes, basin.mode])
+                self.radius = np.append(self.radius, basin.radius)
+                self.level = np.append(self.level, basin.level)
 
     @cached_property
     def _third(self) -> ThirdDerivatives:

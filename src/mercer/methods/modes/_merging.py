@@ -117,8 +117,6 @@ def _distance_left(density: DensitySum, ends: Array) -> Array:
 def _dips(density: DensitySum, A: Array, B: Array) -> Array:
     """Whether the density between two points is lower than at the lower of them."""
     dips = np.zeros(len(A), dtype=bool)
-    if not len(A):
-        return dips
     lower = np.minimum(density.values(A), density.values(B)) * (1.0 - _ROUNDING)
     for t in _BETWEEN:
         dips |= density.values((1.0 - t) * A + t * B) < lower

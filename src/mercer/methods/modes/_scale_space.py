@@ -13,12 +13,12 @@ from mercer._array import Array, Points, as_vector, frozen, positive_int
 from mercer._progress import Callback, check_callback, report
 from mercer.exceptions import InputError
 from mercer.kernels import Gaussian, Kernel
-from mercer.methods._rows import distinct_rows
 from mercer.methods.density._density import weights_of, with_bandwidth
 from mercer.methods.modes._ascent import find_modes
 from mercer.methods.modes._density_sum import DensitySum
 from mercer.methods.modes._mean_shift import mean_shift
 from mercer.space import Element, mean_embedding
+from mercer.space._points import unique
 
 _FACTOR = math.sqrt(2.0)  # between bandwidths tried while looking for the largest
 _STEPS = 60  # of that search: nine orders of magnitude
@@ -216,7 +216,9 @@ class _Counter:
         target = DensitySum.of(mean)
         self.kernel, self.forth = kernel, target.forth
         self.unit = 1.0 if hasattr(kernel, "length_scale") else target.length
-        self.X, self.w = distinct_rows(mean.points.astype(np.float64), weights_of(mean))
+        w = weights_of(mean)
+        self.X, group = unique(np.asarray(mean.points[w > 0], dtype=np.float64))
+        self.w = np.bincount(group, w[w > 0], len(self.X))
         self.starts = _thinned(self.X, max_starts)
 
     def modes(self, bandwidth: float, starts: Array) -> Array:
