@@ -111,8 +111,8 @@ def as_points(X: Any, name: str = "X") -> Any:
     return array
 
 
-def as_dense(X: Any, name: str = "X") -> Array:
-    """Return X as a dense (n, d) matrix of finite numbers in float64."""
+def as_dense_points(X: Any, name: str = "X") -> Array:
+    """Return X as `as_points` does, in float64, refusing sparse matrices."""
     X = as_points(X, name)
     if is_sparse(X):
         raise InputError(f"{name} must be dense; use {name}.toarray()")

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from mercer._array import (
     Array,
     Points,
-    as_dense,
+    as_dense_points,
     as_points,
     check_same_columns,
     one_of,
@@ -364,7 +364,7 @@ class MeanShift(ClusterMixin, KernelEstimator):  # type: ignore[misc]
 
     def _starts(self, Z: Array) -> Array | None:
         if self.seeds is not None:
-            seeds = as_dense(self.seeds, "seeds")
+            seeds = as_dense_points(self.seeds, "seeds")
             check_same_columns(self.density_.points, seeds, ("X", "seeds"))
             return self._seen(seeds)
         if not self.bin_seeding:

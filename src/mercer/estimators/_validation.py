@@ -67,13 +67,11 @@ def check_weights(sample_weight: Any, X: Any) -> Array | None:
 
 
 def check_flags(estimator: Any, *names: str) -> None:
-    """Raise unless these parameters are True or False."""
     for name in names:
         check_flag(getattr(estimator, name), name)
 
 
 def float_type(X: Any) -> Any:
-    """Return float32 for float32 rows, and float64 otherwise."""
     return np.float32 if getattr(X, "dtype", None) == np.float32 else np.float64
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from mercer._array import Array, as_vector, is_sparse
 from mercer._threads import thread_count
-from mercer.engine import n_columns, n_rows, pieces
+from mercer.engine import dense, n_columns, n_rows, pieces
 from mercer.space._points import number_keys
 
 TREE_COLUMNS = 20  # up to which a tree is faster than all distances
@@ -101,13 +101,7 @@ def followed(into: Array) -> Array:
 
 
 def row_squares(X: Array) -> Array:
-    """Return the squared length of each row, shape (n,)."""
     return np.asarray(np.einsum("ij,ij->i", X, X))
-
-
-def dense(X: Any) -> Array:
-    """Return rows as a dense float64 matrix."""
-    return np.asarray(X.toarray() if is_sparse(X) else X, dtype=np.float64)
 
 
 def _lexicographic(X: Any, rows: Array) -> Array:

@@ -84,7 +84,6 @@ def _scaled(inner: Parts, a: float) -> Parts:
 
 
 def _merged(w: Array, m: Array) -> tuple[Array, Array]:
-    """Merge atoms at the same frequency."""
     if not w.size:
         return w, m
     order = np.argsort(w, kind="stable")

@@ -11,11 +11,11 @@ import numpy as np
 
 from mercer._array import Array, Points, instance, non_negative
 from mercer._progress import report, tracked
-from mercer.engine import n_rows, pieces
+from mercer.engine import dense, n_rows, pieces
 from mercer.exceptions import InputError
 from mercer.kernels import Kernel
 from mercer.linalg._inputs import raw_weights
-from mercer.methods._rows import dense, distinct_rows, row_keys, spread_rows
+from mercer.methods._rows import distinct_rows, row_keys, spread_rows
 from mercer.methods.denoising._noise import NoiseLevel, feature_noise, noise_level
 from mercer.methods.pca._filters import Filter, Tikhonov, Truncation, as_filter
 from mercer.methods.pca._kernel_pca import fit_inverse, reconstruct

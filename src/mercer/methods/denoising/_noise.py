@@ -9,11 +9,11 @@ import numpy as np
 
 from mercer._array import Array, Points, as_points, as_weights, is_sparse, non_negative
 from mercer._threads import interruptible, single_threaded_blas
-from mercer.engine import Distance
+from mercer.engine import Distance, dense
 from mercer.exceptions import InputError
 from mercer.kernels import Kernel
 from mercer.linalg._inputs import check_kernel, raw_weights
-from mercer.methods._rows import dense, spread_rows
+from mercer.methods._rows import spread_rows
 
 _FEWEST = 5  # columns or directions of pure noise; fewer are equal by chance
 _MANY = 20  # directions; fewer must be half of all (in tables, a fifth may be nearly equal)

@@ -159,7 +159,6 @@ def _counted_rows(kernel: Kernel, X: Any, weights: Any) -> tuple[Array, Array]:
 
 
 def check_counts(w: Array) -> None:
-    """Raise unless weights can be numbers of rows."""
     if not w.sum() > 1.0:
         raise InputError(
             f"weights are numbers of rows here, so their sum must be > 1, got {float(w.sum())!r}; "

@@ -7,10 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from mercer._array import Array, frozen, instance, non_negative, positive, positive_int
-from mercer.engine import Distance, Expr, profile_at
+from mercer.engine import Distance, Expr, dense, profile_at
 from mercer.engine.programs._expr import Cut, Opaque
 from mercer.exceptions import InputError
-from mercer.methods._rows import dense
 from mercer.rigor import FoundModes, Interval, Terms, find_modes, negative_up_to, profile_ranges
 from mercer.rigor._suprema import nodes
 from mercer.space import Element

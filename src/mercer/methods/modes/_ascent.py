@@ -116,7 +116,6 @@ class Ascent(Search):
     # --- the search that the driver walks -----------------------------------------------------
 
     def at(self, points: Array, rows: Array) -> State:
-        """The density, to its tolerance."""
         return self.density.at(points)
 
     def stop(self, state: State, rows: Array, iteration: int) -> Stop:
@@ -141,11 +140,9 @@ class Ascent(Search):
         return Stop(length / self.density.length, ended)
 
     def keep(self, going: Array) -> None:
-        """Cut the points that rows go to next."""
         self.target = self.target[going]
 
     def step(self, state: State, rows: Array) -> State:
-        """The step of mean shift, or a leap."""
         return self.at(self.target, rows)
 
     def _leap(self, Z: Array, slow: Array, short: Array, rows: Array) -> None:

@@ -131,7 +131,6 @@ def blurring_mean_shift(
 
 
 def _blurred(target: DensitySum, Z: Array, a: Array, own: str, eps: float) -> Array:
-    """One step for every point."""
     (group,) = target.groups
     f, _ = replace(target, groups=(group._replace(points=Z, coef=a),)).fields(Z, exact=True)
     sums: Any = f.gradient, -2.0 * f.slopes[0]

@@ -113,7 +113,6 @@ class DensitySum:
 
     @cached_property
     def points(self) -> Array:
-        """The z_i of all groups."""
         return np.concatenate([group.points for group in self.groups])
 
     @property
@@ -138,7 +137,6 @@ class DensitySum:
 
     @cached_property
     def tree(self) -> Any:
-        """Finds the data point nearest to each row."""
         from scipy.spatial import cKDTree
 
         return cKDTree(self.points)

@@ -8,8 +8,8 @@ import numpy as np
 
 from mercer._array import Array, frozen
 from mercer._threads import single_threaded_blas
-from mercer.engine import n_columns, n_rows, pieces
-from mercer.methods._rows import dense, row_squares
+from mercer.engine import dense, n_columns, n_rows, pieces
+from mercer.methods._rows import row_squares
 
 _EPS = float(np.finfo(np.float64).eps)
 _TILE = 1 << 21  # numbers that are held at once

@@ -9,7 +9,7 @@ import numpy as np
 
 from mercer._array import (
     Array,
-    as_dense,
+    as_dense_points,
     check_flag,
     check_same_columns,
     frozen,
@@ -163,7 +163,7 @@ def mean_shift(
     target = DensitySum.of(density)
     Z = target.points
     if start is not None:
-        start = as_dense(start, "start")
+        start = as_dense_points(start, "start")
         check_same_columns(Z, start, ("the density", "start"))
         Z = target.forth(start)
     target = replace(target, n_queries=len(Z))

@@ -29,7 +29,6 @@ class JoinTree(NamedTuple):
 
 
 def neighbour_edges(Z: Array) -> Edges:
-    """Edges from each row to its nearest neighbours."""
     from scipy.spatial import cKDTree
 
     n = len(Z)

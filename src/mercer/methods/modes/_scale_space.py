@@ -222,7 +222,6 @@ class _Counter:
         self.starts = _thinned(self.X, max_starts)
 
     def modes(self, bandwidth: float, starts: Array) -> Array:
-        """The modes that starts reach."""
         kernel = with_bandwidth(self.kernel, bandwidth, self.X.shape[1])
         density = Element(kernel, Points(self.X, kernel.domain), self.w)
         target = DensitySum.of(density, len(starts))

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mercer._array import Array, as_dense, frozen
+from mercer._array import Array, as_dense_points, frozen
 from mercer._progress import Callback, check_callback, report
 from mercer.engine import Dense, prepare
 from mercer.kernels import Gaussian
@@ -145,7 +145,7 @@ def significant_modes(
     >>> found.message, np.bincount(found.labels)
     ('2 clusters: each mode has t >= 2.50', array([60, 40]))
     """
-    X = as_dense(X)
+    X = as_dense_points(X)
     check_callback(callback)
     rows, w = spread_rows(X, raw_weights(weights, len(X)), _MOST_ROWS)
     if len(rows) == 1:

@@ -68,7 +68,6 @@ def _owners(counts: Array, sums: Array, beside: list[set[int]], min_size: int) -
 
 
 def _adjacent(regions: Array, k: int) -> list[set[int]]:
-    """The regions adjacent to each region."""
     a, b = _neighbours(regions)
     low, high = np.minimum(a, b), np.maximum(a, b)
     pairs = np.unique(low.astype(np.int64)[low != high] * k + high[low != high])
