@@ -10,10 +10,14 @@ from mercer.methods.modes._density_sum import DensitySum
 from tests.methods.modes.test_mean_shift import GAUSS, SMOOTH, plain, spread
 
 
+def listed(basins):
+    return list(zip(basins.modes, basins.radius, basins.level, strict=True))
+
+
 def found_about(density, modes, most_samples=1000):
     basins = Basins(density)
     basins.search(modes, most_samples)
-    return basins.known
+    return listed(basins)
 
 
 @pytest.mark.parametrize("d", [1, 2, 3, 6])
@@ -24,14 +28,14 @@ def test_a_proved_basin_holds_no_other_end(kernel, d, rng):
     ascent = Ascent(DensitySum.of(mc.mean_embedding(kernel, X)), 1e-6, 1000)
     ascent.look_for_modes(X)
     psi = mc.mean_embedding(kernel, X)
-    assert ascent.basins.known
-    for basin in ascent.basins.known:
+    assert len(ascent.basins.modes)
+    for mode, radius, level in listed(ascent.basins):
         Y = rng.normal(size=(40, d))
-        Y *= basin.radius * rng.uniform(0, 1, (40, 1)) / np.linalg.norm(Y, axis=1, keepdims=True)
-        Y += basin.mode
-        Y = Y[psi(Y) > basin.level][:8]
+        Y *= radius * rng.uniform(0, 1, (40, 1)) / np.linalg.norm(Y, axis=1, keepdims=True)
+        Y += mode
+        Y = Y[psi(Y) > level][:8]
         ends = plain(kernel, X, Y)
-        np.testing.assert_allclose(ends, np.broadcast_to(basin.mode, ends.shape), atol=1e-6)
+        np.testing.assert_allclose(ends, np.broadcast_to(mode, ends.shape), atol=1e-6)
 
 
 def test_shells_reach_farther_than_the_ball(rng):
@@ -39,10 +43,12 @@ def test_shells_reach_farther_than_the_ball(rng):
     density = DensitySum.of(mc.mean_embedding(GAUSS, X))
     ascent = Ascent(density, 1e-6, 1000)
     ascent.look_for_modes(X[:50])
-    (basin,) = ascent.basins.known
-    (ball,) = found_about(density, basin.mode[None], most_samples=0)
-    assert basin.radius > 3.0 * ball.radius
-    assert basin.level < ball.level
+    ((mode, radius, level),) = zip(
+        ascent.basins.modes, ascent.basins.radius, ascent.basins.level, strict=True
+    )
+    ((_, ball_radius, ball_level),) = found_about(density, mode[None], most_samples=0)
+    assert radius > 3.0 * ball_radius
+    assert level < ball_level
 
 
 def test_nothing_is_proved_at_a_saddle_or_a_degenerate_maximum():

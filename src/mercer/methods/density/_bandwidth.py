@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from mercer import engine
-from mercer._array import Array, is_sparse, one_of
+from mercer._array import Array, as_dense_points, one_of
 from mercer._progress import report
 from mercer.engine import Dense, Program, apply_all, evaluate
 from mercer.exceptions import InputError
@@ -84,7 +84,7 @@ def density_scale(
     one_of(rule, BANDWIDTH_RULES, "rule")
     kernel = Gaussian() if kernel is None else kernel
     check_kernel(kernel)
-    X, w = _counted_rows(kernel, X, weights)
+    X, w = _counted_rows(X, weights)
     varying = X[:, np.ptp(X, axis=0) > 0.0]
     if not any(getattr(v, "maps", ()) for v in kernel.program.variables):
         X = varying  # others have to see all columns
@@ -143,12 +143,10 @@ def column_spreads(X: Array, w: Array) -> Array:
     return np.where(robust > 0, np.minimum(robust, deviation), deviation)
 
 
-def _counted_rows(kernel: Kernel, X: Any, weights: Any) -> tuple[Array, Array]:
+def _counted_rows(X: Any, weights: Any) -> tuple[Array, Array]:
     """Distinct rows in float64, and how often each occurs."""
-    X = kernel.points(X).array
-    if is_sparse(X) or getattr(X, "ndim", 1) != 2:
-        raise InputError("a bandwidth rule needs dense points; use X.toarray()")
-    rows, w = distinct_rows(X.astype(np.float64), raw_weights(weights, len(X)))
+    X = as_dense_points(X)
+    rows, w = distinct_rows(X, raw_weights(weights, len(X)))
     if len(rows) < 2:
         raise InputError(
             f"a length scale needs at least two different rows, got {len(rows)} (n_samples = "

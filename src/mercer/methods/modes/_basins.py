@@ -13,8 +13,8 @@ called checked, not proved. What `is_proved_maximum` says about a mode is a proo
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
@@ -44,8 +44,7 @@ _GRIDS = {
 }
 
 
-@dataclass(frozen=True)
-class Basin:
+class Basin(NamedTuple):
     """Every start with |z - mode| < radius and f(z) > level ends at this mode."""
 
     mode: Array  # of shape (d,)
@@ -62,13 +61,12 @@ class Basins:
 
     def __init__(self, density: DensitySum) -> None:
         self.density = density
-        self.known: list[Basin] = []
         self.modes = np.empty((0, density.dim))
         self.radius = self.level = np.empty(0)
 
     def holding(self, Z: Array, value: Array) -> Array:
         """The number of the basin that holds each point, -1 where none does."""
-        if not self.known:
+        if not len(self.modes):
             return np.full(len(Z), -1)
         distance, number = nearest(self.modes, Z)
         held = (distance < self.radius[number]) & (value > self.level[number])
@@ -83,7 +81,6 @@ class Basins:
         for basin in self._grown(self._balls(modes), most_samples):
             same = np.linalg.norm(self.modes - basin.mode, axis=1) < self.radius
             if basin.level < basin.value and not same.any():
-                self.known.append(basin)
                 self.modes = np.vstack([self.modes, basin.mode])
                 self.radius = np.append(self.radius, basin.radius)
                 self.level = np.append(self.level, basin.level)
