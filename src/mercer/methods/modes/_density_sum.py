@@ -73,7 +73,7 @@ class DensitySum:
         elements = (density,) if whole else density.elements
         logs = np.zeros(1) if whole else density.log_scales
         unit, maps = float(logs.max()), _maps(elements[0])
-        if any(_maps(element) != maps for element in elements):
+        if any(_maps(element) != maps for element in elements[1:]):
             raise InputError("the elements of a density must measure distances alike")
         groups = tuple(
             _group(element, maps, np.exp(log - unit))

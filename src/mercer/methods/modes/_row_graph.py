@@ -49,9 +49,8 @@ def bridged(Z: Array, edges: Edges) -> Edges:
             distance, other = cKDTree(Z[outside]).query(Z[inside])
             i = int(np.argmin(distance))
             joins.append((inside[i], outside[other[i]]))
-        a, b = (
-            np.append(old, new) for old, new in zip((a, b), zip(*joins, strict=True), strict=True)
-        )
+        inner, outer = np.array(joins).T
+        a, b = np.append(a, inner), np.append(b, outer)
     return a, b
 
 

@@ -210,7 +210,6 @@ class LandmarkScatter:
         """Return the principal subspace, and its linear inverse if points are vectors."""
         from scipy.linalg import solve_triangular
 
-        check_number(n_components)
         mean = self.first / self.mass if centred else np.zeros_like(self.first)
         scatter = self.second - self.mass * np.outer(mean, mean)
         with single_threaded_blas():
