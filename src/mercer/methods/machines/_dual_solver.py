@@ -24,7 +24,7 @@ from mercer.engine._compiled import core, core_allowed, instruction_set
 
 WORKING_SET = 768  # variables at most
 _SHARE = 4  # of all variables: more than a quarter at once costs more than it saves
-_FEWEST = 64
+_FEWEST = 256
 _STEPS = 20  # per variable of a working set, before a Newton step
 _NEWTON_STEPS = 10  # per working set; the rest is left to later rounds
 _INNER = 0.03  # of the violation: to which a working set is minimised
