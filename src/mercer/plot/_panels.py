@@ -58,7 +58,6 @@ def kernel_title(kernel: Kernel) -> str:
 
 
 def as_names(names: Any, count: int, what: str = "names") -> list[str]:
-    """Check names of rows or columns."""
     if isinstance(names, str) or not hasattr(names, "__len__") or len(names) != count:
         found = f"{len(names)} of them" if hasattr(names, "__len__") else type(names).__name__
         found = "one string" if isinstance(names, str) else found
