@@ -195,7 +195,7 @@ class RidgePath:
         if self.vectors.shape[1] >= len(self.weights) - self.fit_intercept:
             return np.zeros(len(self.weights))
         rest = 1.0 - self._squares.sum(axis=1)
-        return np.maximum(rest - self.fit_intercept * self.weights / self.total, 0.0)
+        return np.asarray(np.maximum(rest - self.fit_intercept * self.weights / self.total, 0.0))
 
     @cached_property
     def _floor(self) -> float:
