@@ -119,10 +119,10 @@ def cloud(kernel: Kernel, d: int, rng: np.random.Generator) -> Array:
     """Eight random points on the kernel's natural scale, two of them equal."""
     X = rng.normal(size=(8, d))
     X[5] = X[2]
-    spreads = (natural_scale(kernel, d), 0.1, 0.01)
+    spreads = (natural_scale(kernel, d), 0.1, 0.01, 0.001)
     tried = (s * Z for s in spreads for Z in (X, np.abs(X)))
     found = next((Z for Z in tried if accepts(kernel, Z)), None)
-    require(found is not None, kernel, f"accepts none of the test points in {d} dimensions")
+    require(found is not None, kernel, f"accepts none of the {d}-dimensional test points; pass `points`")
     return np.asarray(found)
 
 

@@ -76,7 +76,8 @@ def check_subspace(
     psi : Element, optional
         A batch of elements to project; by default random ones on the subspace's points.
     tol : float, default=1e-8
-        The relative error allowed; its square root for distances near zero.
+        The relative error allowed; its square root for distances near zero. Rounding of inner
+        products is allowed for as well: much if features are nearly equal.
     random_state : int, Generator, RandomState or None, default=0
 
     Examples
@@ -89,6 +90,9 @@ def check_subspace(
     """
     rng = as_generator(random_state)
     f, origin, r = plane.directions, plane.origin, plane.dim
+    A = np.abs(np.asarray(f.coef.tile(slice(None), slice(None)), dtype=np.float64))
+    products = float(np.max(A.T @ np.abs(origin.kernel(f.points)) @ A, initial=0.0))
+    tol = max(tol, 16.0 * np.finfo(np.float64).eps * products)
     agree(plane, "orthonormality of its directions", f.inner(f), np.eye(r), tol=tol)
     if psi is None:
         psi = Element(origin.kernel, f.points, rng.normal(size=(n_rows(f.points), 4)))
