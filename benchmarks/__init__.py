@@ -3,7 +3,8 @@
 A suite is a module with a `TITLE` and a function `run(settings)` that returns an `Outcome`. Its
 bars (what a figure must reach) are listed next to its cases. To add a suite, write the module and
 add its name to `SUITES`. `NEEDS` names its files of real data; a full run without them leaves it
-out.
+out. The suites in `LONG` take an hour and run only if they are named; a run that was interrupted
+continues.
 """
 
 SUITES = (
@@ -25,3 +26,4 @@ SUITES = (
     "mean_shift",
     "clustering",
 )
+LONG = ("levels", "power")

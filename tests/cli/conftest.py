@@ -82,6 +82,7 @@ def files(tmp_path, rng):
     half = np.where(np.arange(20)[:, None, None] < 10, [200, 40, 30], [20, 60, 180])
     photo = half + rng.integers(-10, 10, size=(20, 24, 3))
     write_image(tmp_path / "photo.png", photo.astype(np.uint8))
+    write_circle(tmp_path / "after.csv", rng, 120)
     return {"clean": clean, "folder": tmp_path}
 
 

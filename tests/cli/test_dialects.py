@@ -8,7 +8,7 @@ import pytest
 
 from mercer.cli._csv import read_csv
 from mercer.cli._data import Selection
-from mercer.cli._input import Source
+from mercer.cli._files import Source
 from mercer.cli._terminal import DataError
 from mercer.cli._text import find_separator
 

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from mercer.cli import _run
+from mercer.cli._files import Source, check_expansion
 from mercer.cli._images import read_image
-from mercer.cli._input import Source, check_expansion
 from mercer.cli._terminal import DataError
 
 from .conftest import write_image, write_images

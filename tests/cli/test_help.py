@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from mercer import cli
-from mercer.cli import _anomalies, _app, _cluster, _denoise, _impute, _segment
+from mercer.cli import _anomalies, _app, _cluster, _denoise, _hypothesis_tests, _impute, _segment
 
 COMMANDS = {
     "denoise": _denoise,
@@ -18,6 +18,7 @@ COMMANDS = {
     "anomalies": _anomalies,
     "cluster": _cluster,
     "segment": _segment,
+    "test": _hypothesis_tests,
 }
 PAST = {
     "denoise": "denoised",
@@ -27,6 +28,11 @@ PAST = {
     "segment": "segmented",
 }
 LINES = [line for m in (_app, *COMMANDS.values()) for _, line in m.EXAMPLES]
+TESTS = {
+    "two-sample": _hypothesis_tests.TWO_SAMPLE,
+    "independence": _hypothesis_tests.INDEPENDENCE,
+    "fit": _hypothesis_tests.FIT,
+}
 
 
 @pytest.mark.parametrize("line", LINES)
@@ -39,7 +45,7 @@ def test_examples_run(line, run, files):
     assert ran.code == 0, ran.err
     assert ran.err == ""
     assert ran.out.splitlines()[-1 if words[1] != "anomalies" else 0]
-    assert Path(words[words.index("-o") + 1]).exists()
+    assert "-o" not in words or Path(words[words.index("-o") + 1]).exists()
     if "--plot" in words:
         assert Path("clusters.png").read_bytes().startswith(b"\x89PNG")
 
@@ -60,6 +66,15 @@ def test_help_has_the_examples(command, run):
     for what, line in (COMMANDS[command] if command else _app).EXAMPLES:
         assert f"# {what}\n    {line}\n" in ran.out
     assert max(map(len, ran.out.splitlines())) <= 100
+
+
+@pytest.mark.parametrize("test", TESTS)
+def test_examples_of_tests(test, run, files):
+    shown = run("test", test, "--help").out
+    for what, line in TESTS[test]:
+        assert f"# {what}\n    {line}\n" in shown
+        ran = run(*shlex.split(line)[1:])
+        assert (ran.code in ((0, 3) if "--fail" in line else (0,)), ran.err) == (True, "")
 
 
 def test_no_words_are_a_question_for_help(run):

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from mercer.cli import _arrays, _csv, _images
-from mercer.cli._output import Output
+from mercer.cli._files import Output
 
 
 def untouched(folder, names):

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from mercer.cli._csv import read_csv
 from mercer.cli._data import Selection, free_name
-from mercer.cli._input import Source
-from mercer.cli._output import Output
+from mercer.cli._files import Output, Source
 from mercer.cli._terminal import DataError
 from mercer.cli._text import as_numbers, as_text, write_table
 

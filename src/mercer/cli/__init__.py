@@ -1,4 +1,4 @@
-"""The command line: `mercer denoise`, `impute`, `anomalies`, `cluster` and `segment`."""
+"""The command line: `mercer denoise`, `impute`, `anomalies`, `cluster`, `segment` and `test`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ __all__ = ["main"]
 def main(args: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code.
 
-    0 is success, 1 unusable data, 2 wrong usage, 130 an interrupt.
+    0 is success, 1 unusable data, 2 wrong usage, 3 a rejected hypothesis (`mercer test` with
+    `--fail`), 130 an interrupt.
 
     Parameters
     ----------

@@ -68,7 +68,6 @@ def anomalies(run: Run, false_alarms: float, top: int) -> None:
 
 
 def _print_highest(run: Run, data: Data, score: Array, marked: Array, top: int) -> None:
-    """Print the rows with the highest scores."""
     order = np.argsort(-score, kind="stable")[:top].tolist()
     labels = [data.label(i) for i in order]
     width = max(map(len, labels)) + 2

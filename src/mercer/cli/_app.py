@@ -15,6 +15,7 @@ import click
 from mercer.cli._anomalies import anomalies
 from mercer.cli._cluster import cluster
 from mercer.cli._denoise import denoise
+from mercer.cli._hypothesis_tests import test
 from mercer.cli._impute import impute
 from mercer.cli._options import format_examples
 from mercer.cli._segment import segment
@@ -26,6 +27,7 @@ EXAMPLES = (
     ("fill missing values", "mercer impute gaps.csv -o filled.csv"),
     ("find unusual images", "mercer anomalies scans -o scores.csv"),
     ("find clusters", "mercer cluster measured.csv -o clusters.csv --plot clusters.png"),
+    ("ask whether two samples differ", "mercer test two-sample measured.csv new.csv"),
 )
 
 
@@ -37,11 +39,12 @@ def commands() -> None:
     """Kernel methods for files: tables, arrays and folders of images.
 
     Inputs are never overwritten. INPUT - is standard input, OUTPUT - is standard output. Exit
-    codes: 0 success, 1 unusable data, 2 wrong usage, 130 interrupted.
+    codes: 0 success, 1 unusable data, 2 wrong usage, 3 a test that rejects (with --fail), 130
+    interrupted.
     """
 
 
-for _command in (denoise, impute, anomalies, cluster, segment):
+for _command in (denoise, impute, anomalies, cluster, segment, test):
     commands.add_command(_command)
 
 

@@ -10,9 +10,8 @@ import numpy as np
 
 from mercer._array import Array
 from mercer.cli._data import Data, Selection, choose_columns, choose_part, free_name
-from mercer.cli._input import Source, check_expansion
-from mercer.cli._output import Output
-from mercer.cli._terminal import CommandError, DataError
+from mercer.cli._files import Output, Source, check_archive, refuse_damaged
+from mercer.cli._terminal import DataError
 from mercer.cli._text import as_text, write_table
 
 
@@ -61,18 +60,18 @@ class ArrayFile(Data):
 
 
 def save_array(output: Output, array: Array) -> None:
-    """Write an .npy file."""
     with output.file() as path, path.open("wb") as file:
         np.save(file, array)
 
 
 def read_array(source: Source, selection: Selection) -> ArrayFile:
     """Read an .npy or .npz file; pickled objects are refused."""
-    try:
+    with refuse_damaged(
+        f"{source} cannot be read as NumPy arrays of numbers; write it with numpy.save or "
+        "numpy.savez, without objects"
+    ):
         if zipfile.is_zipfile(source.content):
-            with zipfile.ZipFile(source.content) as archive:
-                size = sum(info.file_size for info in archive.infolist())
-            check_expansion(source, size, selection.max_expansion)
+            check_archive(source, selection.max_expansion)
         found: Any = np.load(source.content, allow_pickle=False)
         if isinstance(found, np.ndarray):
             key, others, array = None, {}, found
@@ -81,13 +80,6 @@ def read_array(source: Source, selection: Selection) -> ArrayFile:
                 others = {name: found[name] for name in found.files}
             key = choose_part(source, list(others), "array", selection)
             array = others.pop(key)
-    except (CommandError, MemoryError):
-        raise
-    except Exception as error:  # NumPy, zlib and zipfile raise errors of many types
-        raise DataError(
-            f"{source} cannot be read as NumPy arrays of numbers; write it with numpy.save or "
-            "numpy.savez, without objects"
-        ) from error
     _check_array(source, array)
     flat = array.reshape(len(array), -1)
     kind = np.float32 if array.dtype.kind == "f" and array.dtype.itemsize <= 4 else np.float64

@@ -12,8 +12,8 @@ import numpy as np
 
 from mercer._array import Array
 from mercer.cli._data import Data
+from mercer.cli._files import Output
 from mercer.cli._options import data_command, number
-from mercer.cli._output import Output
 from mercer.cli._run import Run
 from mercer.cli._terminal import UsageError, counted, rounded
 
@@ -69,9 +69,8 @@ def cluster(
     are one cluster, and the summary says so. With --bandwidth every peak is a cluster: a larger
     bandwidth gives fewer.
     """
-    from sklearn.preprocessing import StandardScaler
-
     from mercer.estimators import MeanShift
+    from mercer.kernels import Transformed
 
     if flat and run.kernel != "auto":
         raise UsageError("--flat and --kernel both choose the kernel; give one of them")
@@ -81,26 +80,20 @@ def cluster(
     if drawing is not None:
         _check_plot(run, drawing)
     data, train = run.read(new_columns=True)
-    scale = not isinstance(bandwidth, float) and run.scale_columns(train) == "std"
-    scaler = StandardScaler(with_mean=scale, with_std=scale)
-    rows = scaler.fit_transform(train.values)
     model: Any = MeanShift(
         kernel="flat" if flat else run.kernel,
         bandwidth=bandwidth or "auto",
-        scale_columns="none",  # rows are scaled already, or not to be
+        scale_columns="none" if isinstance(bandwidth, float) else run.scale_columns(train),
         bin_seeding=bins,
         min_cluster_size=min_size,
     )
-    labels = run.fit(model, rows).labels_
+    labels = run.fit(model, train.values).labels_
     if data is not train:
-        labels = run.map_rows(model.predict, scaler.transform(data.values), "labelling")
+        labels = run.map_rows(model.predict, data.values, "labelling")
     data.write_columns({"cluster": labels}, run.output)
-    centres = np.asarray(model.cluster_centers_, dtype=np.float64)
-    centres = scaler.inverse_transform(centres) if len(centres) else centres
+    centres = model.cluster_centers_
     if drawing is not None:
-        density = lambda X: model.density_(scaler.transform(X))  # noqa: E731
-        found = SimpleNamespace(cluster_centers_=centres, labels_=labels)
-        _draw(run, drawing, data, found, density)
+        _draw(run, drawing, data, model, labels)
     facts = {"clusters": f"{len(centres):,}"}
     if without := int(np.sum(labels < 0)):
         facts["without"] = f"{counted(without, data.row_word)}, cluster -1"
@@ -108,7 +101,8 @@ def cluster(
         facts["peaks"] = model.significant_.message
     if (reduced := model.components_) is not None:
         facts["seen"] = f"{len(reduced)} principal components"
-    facts["kernel"] = rounded(model.kernel_.kernel if model.significant_ else model.kernel_)
+    kernel = model.kernel_  # of scaled columns or of principal components
+    facts["kernel"] = rounded(kernel.kernel if isinstance(kernel, Transformed) else kernel)
     run.report("clustered", data, facts | ({"drawn": str(plot)} if plot else {}))
     if not run.quiet:
         _print_largest(run, data, labels, centres)
@@ -125,24 +119,25 @@ def _check_plot(run: Run, plot: Output) -> None:
         raise UsageError(f"{plot.path} cannot be both the output and the plot")
 
 
-def _draw(run: Run, plot: Output, data: Data, found: Any, density: Any) -> None:
+def _draw(run: Run, plot: Output, data: Data, model: Any, labels: Array) -> None:
     from matplotlib.figure import Figure
 
     from mercer.plot import plot_modes
 
+    found = SimpleNamespace(cluster_centers_=model.cluster_centers_, labels_=labels)
     with run.progress.waiting("drawing"), plot.file() as path:
         d = data.values.shape[1]
         names = data.names or [f"pixel {j}" for j in range(d)]
+        density = model.density_ if d <= 2 else None
         figure = Figure(figsize=(4.6, 2.8 if d == 1 else 3.9), layout="constrained")  # no pyplot
         axis = figure.subplots()
-        plot_modes(found, data.values, density=density if d <= 2 else None, names=names, ax=axis)
+        plot_modes(found, data.values, density=density, names=names, ax=axis)
         if d == 1:
             axis.set_yticks([])  # the density is known up to a factor
         figure.savefig(path, dpi=150)
 
 
 def _print_largest(run: Run, data: Data, labels: Array, centres: Array) -> None:
-    """Print the sizes and centres of the largest clusters."""
     counts = np.bincount(labels[labels >= 0], minlength=len(centres))
     order = np.argsort(-counts, kind="stable")[:_LISTED].tolist()
     rows = [counted(int(counts[k]), data.row_word) for k in order]

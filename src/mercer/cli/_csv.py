@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import warnings
-import zipfile
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -16,10 +15,9 @@ import numpy as np
 
 from mercer._array import Array
 from mercer.cli._data import Data, Selection, choose_columns, choose_part, free_name
-from mercer.cli._input import Source, check_expansion
-from mercer.cli._output import Output
+from mercer.cli._files import Output, Source, check_archive, refuse_damaged
 from mercer.cli._parquet import as_arrow, write_parquet
-from mercer.cli._terminal import CommandError, DataError, counted, listed, require
+from mercer.cli._terminal import DataError, counted, listed, require
 from mercer.cli._text import (
     BLOCK,
     TEXT,
@@ -110,18 +108,14 @@ def read_csv(source: Source, selection: Selection) -> TextTable:
 def read_excel(source: Source, selection: Selection) -> TextTable:
     """Read a sheet of an Excel workbook; formulas count as their stored results."""
     openpyxl = require("openpyxl", "Excel files", "excel")
-    try:
-        with zipfile.ZipFile(source.content) as archive:
-            size = sum(info.file_size for info in archive.infolist())
-        check_expansion(source, size, selection.max_expansion)
-        with warnings.catch_warnings(action="ignore"):
-            book = openpyxl.load_workbook(source.content, read_only=True, data_only=True)
-            sheets = {sheet.title: _sheet(sheet) for sheet in book.worksheets}
+    with (
+        refuse_damaged(f"{source} is not an Excel workbook (.xlsx), or is damaged"),
+        warnings.catch_warnings(action="ignore"),
+    ):
+        check_archive(source, selection.max_expansion)
+        book = openpyxl.load_workbook(source.content, read_only=True, data_only=True)
+        sheets = {sheet.title: _sheet(sheet) for sheet in book.worksheets}
         book.close()
-    except (CommandError, MemoryError):
-        raise
-    except Exception as error:  # readers of damaged files raise errors of many types
-        raise DataError(f"{source} is not an Excel workbook (.xlsx), or is damaged") from error
     filled = {name: rows for name, rows in sheets.items() if rows}
     rows = filled[choose_part(source, list(filled), "sheet", selection)]
     return _table(source, selection, iter(rows), Dialect(), line="row")

@@ -11,8 +11,7 @@ from typing import ClassVar
 import numpy as np
 
 from mercer._array import LARGEST, Array
-from mercer.cli._input import Source
-from mercer.cli._output import Output
+from mercer.cli._files import Output, Source
 from mercer.cli._terminal import DataError, UsageError, counted, listed
 
 CODES = "integer codes"  # why a column is not used
@@ -79,12 +78,15 @@ class Data(ABC):
         """Write the input with additional columns, or a table of these columns."""
 
 
-def check_rows(data: Data, *, at_least: int = 1, complete: bool) -> None:
-    """Refuse too few rows, values that overflow and, if rows must be complete, missing ones."""
+def check_rows(data: Data, *, at_least: int = 1, complete: bool, cure: str = "") -> None:
+    """Refuse too few rows, values that overflow and, if rows must be complete, missing ones.
+
+    `cure` says what to do about missing values, if not to fill them.
+    """
     n, source = len(data.values), data.source
     if n < at_least:
         raise DataError(f"{source} has {counted(n, data.row_word)}; at least {at_least} needed")
-    fill = f"fill them first: mercer impute {source.path} -o OUTPUT"
+    fill = cure or f"fill them first: mercer impute {source.path} -o OUTPUT"
     # differences and sums of a few values must still be numbers of that type
     largest = min(LARGEST, 1e-3 * float(np.finfo(data.values.dtype).max))
     huge = f"correct or rescale what is infinite or above {largest:.2g}"

@@ -10,8 +10,7 @@ import numpy as np
 
 from mercer._array import Array
 from mercer.cli._data import Data, Selection
-from mercer.cli._input import Source, check_expansion
-from mercer.cli._output import Output
+from mercer.cli._files import Output, Source, check_expansion, refuse_damaged
 from mercer.cli._terminal import DataError, Progress, UsageError, require
 from mercer.cli._text import as_text, escape_formulas, write_table
 
@@ -133,18 +132,15 @@ def save_image(path: Path, values: Array, look: Look) -> None:
 
 
 def _open(source: Source) -> Any:
-    """Decode an image with Pillow, whose decoders raise errors of many types on damaged files."""
     image = require("PIL.Image", "images")
-    try:
-        with image.open(source.content, formats=_FORMATS) as opened:
-            # cameras store previews beside a photograph (MPO)
-            frames = 1 if opened.format == "MPO" else getattr(opened, "n_frames", 1)
-            opened.load()
-            picture = require("PIL.ImageOps", "images").exif_transpose(opened)
-    except MemoryError:
-        raise
-    except Exception as error:
-        raise DataError(f"{source} cannot be read as an image; remove it") from error
+    with (
+        refuse_damaged(f"{source} cannot be read as an image; remove it"),
+        image.open(source.content, formats=_FORMATS) as opened,
+    ):
+        # cameras store previews beside a photograph (MPO)
+        frames = 1 if opened.format == "MPO" else getattr(opened, "n_frames", 1)
+        opened.load()
+        picture = require("PIL.ImageOps", "images").exif_transpose(opened)
     if frames != 1:
         raise DataError(f"{source} contains {frames} images; save each in its own file")
     return picture

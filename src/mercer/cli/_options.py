@@ -12,8 +12,7 @@ from typing import Any
 import click
 
 from mercer.cli._data import Selection
-from mercer.cli._input import PIPE, Source
-from mercer.cli._output import Output
+from mercer.cli._files import PIPE, Output, Source
 from mercer.cli._run import Run
 from mercer.cli._terminal import UsageError
 from mercer.exceptions import InputError
@@ -32,13 +31,13 @@ _FORMS = ("auto", *(f"{name}:{form}" if form else name for name, (form, _) in _N
 _PATH = click.Path(path_type=Path)
 
 Examples = Sequence[tuple[str, str]]  # descriptions and command lines for a help page
-Decorator = Callable[[Callable[..., None]], click.Command]
+Decorator = Callable[[Callable[..., int | None]], click.Command]
 
 
 def data_command(examples: Examples, *own: Any) -> Decorator:
     """Make a command of a function of a `Run` and of the command's own options."""
 
-    def decorate(function: Callable[..., None]) -> click.Command:
+    def decorate(function: Callable[..., int | None]) -> click.Command:
         @functools.wraps(function)
         def run(**given: Any) -> None:
             def take(*names: str) -> dict[str, Any]:
@@ -58,7 +57,7 @@ def data_command(examples: Examples, *own: Any) -> Decorator:
 def command(examples: Examples, *options: Any) -> Decorator:
     """Make a command of a function, with options in this order and examples in its help page."""
 
-    def decorate(function: Callable[..., None]) -> click.Command:
+    def decorate(function: Callable[..., int | None]) -> click.Command:
         for option in reversed(options):
             function = option(function)
         return click.command(epilog=format_examples(examples))(function)
@@ -84,7 +83,7 @@ def number(advice: str, is_valid: Callable[[float], bool], words: Sequence[str] 
     def parse(_: Any, option: click.Option, text: str | None) -> float | str | None:
         if text is None or text in words:
             return text
-        value = _as_float(text)
+        value = as_float(text)
         if not is_valid(value):
             raise UsageError(f"{option.opts[0]} {text}: give {advice}")
         return value
@@ -123,21 +122,15 @@ _INPUTS = [
                  help="Learn from this file or folder instead of INPUT. It needs the same columns, "
                  "or images of the same size, and for denoising the same noise."),
 ]  # fmt: skip
-_SHARED = [
+COLUMNS = [
     click.option("-c", "--columns", multiple=True, metavar="A,B",
                  help="Use only these columns. Default: all columns of numbers, except row "
                  "numbers and integer codes (whole numbers of at most 20 different values)."),
     click.option("--include", multiple=True, metavar="A,B",
                  help="Use these columns too, although they look like row numbers or codes."),
     click.option("--skip", multiple=True, metavar="A,B", help="Leave these columns unchanged."),
-    click.option("--no-scale", "scale", flag_value=False, default=True, type=bool,
-                 help="Do not scale columns to unit variance. By default they are scaled for the "
-                 "computation, unless you give a kernel, which is in the units of the data. "
-                 "Images are never scaled."),
-    click.option("--kernel", default="auto", show_default=True, metavar="KERNEL",
-                 callback=lambda *given: parse_kernel(given[-1]),
-                 help=f"{', '.join(_FORMS[:-1])} or {_FORMS[-1]}. auto is a Gaussian whose "
-                 "length follows the median distance of rows."),
+]  # fmt: skip
+READING = [
     click.option("--array", "--sheet", "part", metavar="NAME",
                  help="The array of an .npz file to use, or the sheet of an .xlsx file."),
     click.option("--missing", multiple=True, metavar="TEXT",
@@ -152,10 +145,24 @@ _SHARED = [
     click.option("--encoding", metavar="NAME", callback=_parse_encoding,
                  help="Encoding of a CSV file, such as latin-1. Default: found in the file (UTF-8, "
                  "UTF-16 or Windows-1252)."),
-    click.option("--format", type=click.Choice(["csv", "tsv", "parquet", "npy", "npz"]),
-                 default="csv", show_default=True, help="Format of standard output."),
     click.option("--max-expansion", type=click.FloatRange(0), default=1.0, show_default=True,
                  metavar="GB", help="Refuse compressed files that need more memory than this."),
+]  # fmt: skip
+SCALE = click.option(
+    "--no-scale", "scale", flag_value=False, default=True, type=bool,
+    help="Do not scale columns to unit variance. By default they are scaled for the computation, "
+    "unless you give a kernel, which is in the units of the data. Images are never scaled.",
+)  # fmt: skip
+_SHARED = [
+    *COLUMNS,
+    SCALE,
+    click.option("--kernel", default="auto", show_default=True, metavar="KERNEL",
+                 callback=lambda *given: parse_kernel(given[-1]),
+                 help=f"{', '.join(_FORMS[:-1])} or {_FORMS[-1]}. auto is a Gaussian whose "
+                 "length follows the median distance of rows."),
+    *READING,
+    click.option("--format", type=click.Choice(["csv", "tsv", "parquet", "npy", "npz"]),
+                 default="csv", show_default=True, help="Format of standard output."),
     click.option("--escape", is_flag=True,
                  help="Put an apostrophe before text in a CSV output that a spreadsheet would run "
                  "as a formula. File names are always escaped."),
@@ -174,7 +181,7 @@ def parse_kernel(text: str) -> Any:
         raise UsageError(f"unknown kernel {text!r}; choose one of {', '.join(_FORMS)}")
     form, least = _NUMBERS[name]
     most = form.count(",") + 1 if form else 0
-    values = [_as_float(number) for number in numbers.split(",")] if numbers else []
+    values = [as_float(number) for number in numbers.split(",")] if numbers else []
     if not least <= len(values) <= most or any(map(math.isnan, values)):
         expected = f"{name}:{form}" if form else name
         raise UsageError(f"--kernel {text} does not have the form {expected}")
@@ -186,7 +193,7 @@ def parse_kernel(text: str) -> Any:
         raise UsageError(f"--kernel {text}: {error}") from error
 
 
-def _as_float(text: str) -> float:
+def as_float(text: str) -> float:
     """The number that text stands for, or NaN."""
     try:
         return float(text)

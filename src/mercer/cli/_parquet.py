@@ -12,8 +12,7 @@ import numpy as np
 
 from mercer._array import Array
 from mercer.cli._data import Data, Selection, choose_columns, free_name
-from mercer.cli._input import Source, check_expansion
-from mercer.cli._output import Output
+from mercer.cli._files import Output, Source, check_expansion
 from mercer.cli._terminal import CommandError, DataError, require
 from mercer.cli._text import TEXT, as_numbers, is_missing, write_table
 
@@ -55,7 +54,6 @@ class ParquetTable(Data):
 
 
 def read_parquet(source: Source, selection: Selection) -> ParquetTable:
-    """Read a Parquet file."""
     pa = require("pyarrow", "Parquet files")
     parquet = require("pyarrow.parquet", "Parquet files")
 

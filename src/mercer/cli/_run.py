@@ -16,9 +16,8 @@ from mercer._array import Array
 from mercer.cli._arrays import read_array
 from mercer.cli._csv import read_csv, read_excel
 from mercer.cli._data import CODES, Data, Selection, check_rows
+from mercer.cli._files import PIPE, Output, Source
 from mercer.cli._images import SUFFIXES, read_images
-from mercer.cli._input import PIPE, Source
-from mercer.cli._output import Output
 from mercer.cli._parquet import read_parquet
 from mercer.cli._terminal import (
     DataError,
@@ -74,14 +73,14 @@ class Run:
         `complete` that missing values, and rows that are all equal, are refused.
         """
         self._check_files(new_columns)
-        train = self._read_one(self.inputs[-1], self.selection)
+        train = read_one(self.inputs[-1], self.selection, self.quiet)
         check_rows(train, at_least=3, complete=complete)
         if complete and not (train.values != train.values[0]).any():
             what = f"all {train.row_word}s of {train.source} are equal"
             raise DataError(f"{what}; there is nothing to learn")
         if self.train is None:
             return train, train
-        data = self._read_one(self.source, replace(self.selection, like=train))
+        data = read_one(self.source, replace(self.selection, like=train), self.quiet)
         check_rows(data, complete=complete)
         if data.size != train.size:
             raise DataError(
@@ -97,7 +96,7 @@ class Run:
         if self.train and train.path == source.path == PIPE:
             raise UsageError("INPUT and --train cannot both be standard input")
         for one in self.inputs:
-            _check_readable(one)
+            check_readable(one)
         if train.is_folder != source.is_folder:
             raise UsageError(
                 f"{train} and {source} must both be files or both be folders of images"
@@ -112,23 +111,6 @@ class Run:
             what = "standard output" if output.is_pipe else f"{output.path} is a file"
             raise UsageError(f"{what}, but images are written into a folder")
         output.check([one.path for one in self.inputs])
-
-    def _read_one(self, source: Source, selection: Selection) -> Data:
-        """Read a table, an array or a folder of images; print what is to be said about it."""
-        if source.is_folder:
-            return read_images(source, selection, self.progress)
-        with self.progress.waiting(f"reading {source}"):
-            data = _FILES[source.suffix][0](source, selection)
-        codes = [name for name, why in data.unused.items() if why == CODES]
-        if codes and selection.like is None:
-            seem, are, them = ("seems", "is", "it") if len(codes) == 1 else ("seem", "are", "them")
-            self.note(
-                f"{listed(codes)} {seem} to hold integer codes, not quantities, and {are} not "
-                f"used; to use {them}, add --include {quote(','.join(codes))}"
-            )
-        for note in data.notes:
-            self.note(note)
-        return data
 
     def say(self, text: str) -> None:
         """Print text on standard output, or on standard error if the result goes there."""
@@ -174,6 +156,27 @@ class Run:
         echo_facts(lines, err=self.output.is_pipe)
 
 
+def read_one(source: Source, selection: Selection, quiet: bool = False) -> Data:
+    """Read a table, an array or a folder of images; print what is to be said about it."""
+    progress = Progress(quiet)
+    if source.is_folder:
+        return read_images(source, selection, progress)
+    with progress.waiting(f"reading {source}"):
+        data = _FILES[source.suffix][0](source, selection)
+    codes = [name for name, why in data.unused.items() if why == CODES]
+    notes = list(data.notes)
+    if codes and selection.like is None:
+        seem, are, them = ("seems", "is", "it") if len(codes) == 1 else ("seem", "are", "them")
+        notes.insert(
+            0,
+            f"{listed(codes)} {seem} to hold integer codes, not quantities, and {are} not "
+            f"used; to use {them}, add --include {quote(','.join(codes))}",
+        )
+    for text in [] if quiet else notes:
+        echo(f"note: {text}", err=True)
+    return data
+
+
 def check_exists(path: Path) -> None:
     """Refuse a path that does not exist, and suggest one with a similar name."""
     if not path.exists():
@@ -183,7 +186,8 @@ def check_exists(path: Path) -> None:
         raise UsageError(f"{path} does not exist{hint}")
 
 
-def _check_readable(source: Source) -> None:
+def check_readable(source: Source) -> None:
+    """Refuse a path that does not exist or that no reader takes."""
     path = source.path
     if path == PIPE:
         return

@@ -11,8 +11,8 @@ import numpy as np
 
 from mercer._array import Array
 from mercer.cli._arrays import save_array
+from mercer.cli._files import PIPE, Source
 from mercer.cli._images import SUFFIXES, read_image, save_image
-from mercer.cli._input import PIPE, Source
 from mercer.cli._options import CONTROLS, choose_output, command, number
 from mercer.cli._run import check_exists
 from mercer.cli._terminal import Progress, UsageError, counted, echo_facts

@@ -79,11 +79,6 @@ class Progress:
 
     quiet: bool = False
 
-    @property
-    def shown(self) -> bool:
-        """Whether bars are shown at all."""
-        return not self.quiet and sys.stderr.isatty()
-
     def each(self, items: Sequence[T], label: str) -> Iterator[T]:
         """Yield the items, with a bar."""
         with self.waiting(""):
@@ -91,4 +86,5 @@ class Progress:
 
     def waiting(self, text: str) -> AbstractContextManager[None]:
         """Show a text, and the steps of what is computed, during one long task."""
-        return progress_bar(text, keep=False) if self.shown else nullcontext()
+        shown = not self.quiet and sys.stderr.isatty()
+        return progress_bar(text, keep=False) if shown else nullcontext()

@@ -16,8 +16,7 @@ import numpy as np
 
 from mercer._array import Array
 from mercer.cli._data import Selection
-from mercer.cli._input import Source
-from mercer.cli._output import Output
+from mercer.cli._files import Output, Source
 from mercer.cli._terminal import DataError
 
 BLOCK = 20_000  # rows held as Python strings at a time, to bound the memory
@@ -89,7 +88,6 @@ def find_separator(text: str, candidates: str) -> str:
 
 
 def is_missing(cells: Any, markers: tuple[str, ...]) -> Array:
-    """Which cells mark a missing value."""
     plain = np.strings.strip(cells)
     lower = np.strings.lower(plain)
     missing = np.zeros(len(cells), dtype=bool)

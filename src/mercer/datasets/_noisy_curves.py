@@ -28,7 +28,6 @@ class Curve:
     formula: Callable[[Array], Array] | None = None
 
     def draw(self, n_samples: int, rng: np.random.Generator) -> Array:
-        """Uniform parameters t."""
         if positive_int(n_samples, "n_samples") > _MOST:
             raise InputError(f"n_samples must be at most {_MOST}, got {n_samples}")
         return rng.uniform(self.low, self.high, n_samples)

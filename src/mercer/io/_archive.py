@@ -180,7 +180,6 @@ class _Reader:
             raise InputError("it claims to hold more than its size")
 
     def document(self) -> Any:
-        """Read the description."""
         if DESCRIPTION not in self.left:
             raise InputError(f"it contains no {DESCRIPTION}, so it was not written by mercer.save")
         with self._open(DESCRIPTION) as (member, info):

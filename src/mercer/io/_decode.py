@@ -71,7 +71,6 @@ class _Decoder:
     # --- values -------------------------------------------------------------------------------
 
     def value(self, x: Any) -> Any:
-        """Decode a value."""
         if type(x) in _PLAIN:
             return x
         if isinstance(x, list):
@@ -271,7 +270,6 @@ _NODES: dict[str, Callable[[_Decoder, Any], Any]] = {
 
 
 def _as(kind: Any, content: Any) -> Any:
-    """Return the content if it has this type."""
     if not isinstance(content, kind):
         raise TypeError(f"unexpected {content!r:.50}")
     return content

@@ -134,7 +134,6 @@ def class_of(name: str) -> type | None:
 
 
 def name_of(cls: type) -> str | None:
-    """The name of a class, or None."""
     _fill()
     if cls.__module__.startswith((_ESTIMATORS, "sklearn.")):
         _fill_estimators()

@@ -14,7 +14,7 @@ from mercer.exceptions import DerivativeError, InputError
 from mercer.preimages._driver import State, row_norms
 from mercer.preimages._objective import ElementSums, Nearest
 from mercer.preimages._result import Certificate, Verdict, undecided
-from mercer.rigor import EPS, Interval, as_interval, enclose, spectral_norms, up
+from mercer.rigor import EPS, Interval, profile_ranges, spectral_norms, up
 from mercer.space import Element
 
 _WHOLE = 64  # dimensions up to which Hessians are written out
@@ -244,10 +244,10 @@ def _local_lipschitz(psi: Element, X: Array, reach: Array) -> Array:
     points = apply_all(program.maps, psi.points)
     S = float(_norms(points.toarray() if is_sparse(points) else points).max())
     R = up(_norms(apply_all(program.maps, X)) + norm * reach)
-    jet = enclose(program.profile, [Interval(np.zeros_like(R), up(R * R))], 3)
-    second, third = (as_interval(x).known().size for x in (jet.second[0][0], jet.third))
+    own_square = Interval(np.zeros_like(R), up(R * R))
+    second, third = (x.size for x in profile_ranges(program.profile, own_square, 3)[2:])
     side = up(R * S)
-    cross = as_interval(enclose(program.profile, [Interval(-side, side)], 3).third).known().size
+    cross = profile_ranges(program.profile, Interval(-side, side), 3)[3].size
     own = np.where(second > 0, 6.0 * second * R, 0.0) + np.where(third > 0, 4.0 * third * R**3, 0.0)
     rest = np.where(cross > 0, cross * S**3, 0.0) * psi.coef.sizes
     return np.asarray(up(norm**3 * (own + rest) * (1.0 + _FEW)))

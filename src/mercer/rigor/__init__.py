@@ -18,7 +18,7 @@ from mercer.rigor._enclosure import Terms
 from mercer.rigor._intervals import EPS, Interval, as_interval, up
 from mercer.rigor._minimum_search import GlobalMinimum, minimise
 from mercer.rigor._mode_search import FoundModes, find_modes
-from mercer.rigor._profile_enclosure import enclose, enclose_in_distance
+from mercer.rigor._profile_enclosure import enclose, profile_ranges, profile_ranges_in_distance
 from mercer.rigor._rounding import RowSums, row_sums, supremum_errors
 from mercer.rigor._search_region import objective_scale
 from mercer.rigor._suprema import third_derivative_bounds
@@ -34,8 +34,9 @@ from mercer.rigor._weyl import (
 __all__ = [
     "EPS", "BoxObjective", "FoundModes", "GlobalMinimum", "Interval", "RowSums", "Terms",
     "WeylTest", "all_sums", "as_interval", "cusp_slope", "enclose",
-    "enclose_in_distance", "find_modes", "gradient_bound", "half_diagonal", "hessian_lipschitz",
-    "lipschitz", "minimise", "negative_up_to", "objective_scale", "prepared", "row_sums",
+    "find_modes", "gradient_bound", "half_diagonal", "hessian_lipschitz",
+    "lipschitz", "minimise", "negative_up_to", "objective_scale", "prepared", "profile_ranges",
+    "profile_ranges_in_distance", "row_sums",
     "spectral_norms", "supremum_errors", "third_derivative_bounds", "up", "upward_curvature",
     "weyl_of_sums", "weyl_test",
 ]  # fmt: skip

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import functools
 import operator
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from mercer._array import Array
+from mercer.engine import pieces
 from mercer.rigor._enclosure import Enclosure, Terms, radial_slopes
 from mercer.rigor._intervals import EPS, Interval
 
@@ -41,7 +41,6 @@ class BoxObjective:
 
     @property
     def axes(self) -> list[int]:
-        """The coordinates that are free."""
         return list(self.groups[0].axes)
 
     @property
@@ -53,7 +52,7 @@ class BoxObjective:
     def values(self, low: Array, high: Array) -> Interval:
         """The range of F over each box, term by term."""
         out = Interval(np.empty(len(low)), np.empty(len(low)))
-        for rows in self._tiles(len(low)):
+        for rows in pieces(len(low), self._batch):
             found: Any = 0.0
             for terms in self.groups:
                 found = terms.weighed(terms.at(low[rows], high[rows], 0).value) + found
@@ -70,7 +69,7 @@ class BoxObjective:
     def expand(self, low: Array, high: Array, e: Array, cusp: Array | None = None) -> Expansion:
         """Expand at e on the hull of e and the box; terms number `cusp` (or -1) are left out."""
         parts = []
-        for rows in self._tiles(len(low)):
+        for rows in pieces(len(low), self._batch):
             left_out = None if cusp is None else cusp[rows]
             a = low[rows]
             b, c = (a, a) if low is high is e else (high[rows], e[rows])
@@ -109,9 +108,9 @@ class BoxObjective:
             bound[rows] = np.fmax(bound[rows], sharp)
         return np.where(np.isnan(bound), -np.inf, bound), x
 
-    def _tiles(self, count: int) -> Iterator[slice]:
-        step = max(1, _TILE // len(self.groups[0].coef))
-        return (slice(i, i + step) for i in range(0, count, step))
+    @property
+    def _batch(self) -> int:
+        return max(1, _TILE // len(self.groups[0].coef))
 
 
 def _part(t: Terms, low: Array, high: Array, e: Array, cusp: Array | None) -> tuple[Any, ...]:

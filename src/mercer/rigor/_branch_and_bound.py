@@ -27,7 +27,6 @@ class Boxes:
 
     @classmethod
     def joined(cls, parts: Sequence[Boxes]) -> Boxes:
-        """The boxes of several lists, one after the other."""
         rows = ((p.low, p.high, p.bound) for p in parts)
         return cls(*(np.concatenate(x) for x in zip(*rows, strict=True)))
 
@@ -39,7 +38,6 @@ class Boxes:
 
     @property
     def centres(self) -> Array:
-        """The middle of each box."""
         return np.clip(self.low + (self.high - self.low) / 2, self.low, self.high)
 
     def halved(self, scale: Array) -> tuple[Boxes, Boxes]:

@@ -15,7 +15,7 @@ from mercer.engine import Columns, Distance, Dot, Map, Maps, Matrix, Norm, Progr
 from mercer.engine.programs._jets import Jet, is_zero, plus, square, times
 from mercer.engine.programs._program import maps_of
 from mercer.rigor._intervals import EPS, Interval, as_interval, up
-from mercer.rigor._profile_enclosure import enclose, enclose_in_distance
+from mercer.rigor._profile_enclosure import enclose, profile_ranges_in_distance
 
 
 @dataclass(frozen=True)
@@ -195,7 +195,7 @@ class Terms:
         if not self.is_radial or not isinstance(jet.first[0], Interval):
             return None
         r = Interval(np.sqrt(u.lo) * (1 - 4 * EPS), np.sqrt(u.hi) * (1 + 4 * EPS))
-        bend = as_interval(enclose_in_distance(self.program.profile, r, 2).second[0][0])
+        bend = profile_ranges_in_distance(self.program.profile, r, 2)[2]
         return bend + (-2.0) * jet.first[0]
 
     def _bounded(
@@ -223,17 +223,13 @@ def radial_slopes(t: Terms, scale: Array, reach: Array) -> tuple[Array, Array]:
     least = np.sqrt(max(float(squared[0]) - 1e-12 * float(squared[-1]), 0.0)) * (1 - 1e-11)
     most = float(np.sqrt(squared[-1])) * (1 + 1e-11)
     r = Interval(np.zeros_like(reach), up(reach * most))
-    fall = as_interval(enclose_in_distance(t.program.profile, r, 1).first[0]).known()
-    flat, steep = np.maximum(-fall.hi, 0.0) * least, np.abs(fall.lo) * most
-    return np.broadcast_to(flat, reach.shape), np.broadcast_to(steep, reach.shape)
+    fall = profile_ranges_in_distance(t.program.profile, r, 1)[1]
+    return np.maximum(-fall.hi, 0.0) * least, np.abs(fall.lo) * most
 
 
 def _spread(a: Any, shape: tuple[int, int]) -> Any:
     """An interval as arrays of the given shape; 0 stays."""
-    if isinstance(a, int):
-        return a
-    a = as_interval(a)
-    return Interval(np.broadcast_to(a.lo, shape), np.broadcast_to(a.hi, shape))
+    return a if isinstance(a, int) else as_interval(a).broadcast(shape)
 
 
 def _matrix(step: Map, dim: int) -> Array:

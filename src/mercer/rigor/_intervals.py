@@ -68,7 +68,6 @@ class Interval:
 
     @property
     def is_nonnegative(self) -> bool:
-        """Whether no number in it is negative."""
         return bool(np.all(self.lo >= 0))
 
     @property
@@ -77,7 +76,6 @@ class Interval:
         return np.maximum(np.abs(self.lo), np.abs(self.hi))
 
     def square(self) -> Interval:
-        """x^2 for x in the interval."""
         a, b = self.lo * self.lo, self.hi * self.hi
         straddles = (self.lo < 0) & (self.hi > 0)
         lowest = np.where(straddles, 0.0, np.maximum(down(np.minimum(a, b)), 0.0))
@@ -92,21 +90,26 @@ class Interval:
         """Kept where the mask is true, a number elsewhere."""
         return Interval(np.where(mask, self.lo, other), np.where(mask, self.hi, other))
 
+    def broadcast(self, shape: tuple[int, ...]) -> Interval:
+        return Interval(np.broadcast_to(self.lo, shape), np.broadcast_to(self.hi, shape))
+
     def __getitem__(self, index: Any) -> Interval:
         return Interval(self.lo[index], self.hi[index])
 
     @staticmethod
     def stacked(parts: Sequence[Interval], rows: int) -> Interval:
         """Intervals of shape (rows,), or single ones, side by side: shape (rows, len(parts))."""
-        lo = [np.broadcast_to(p.lo, (rows,)) for p in parts]
-        hi = [np.broadcast_to(p.hi, (rows,)) for p in parts]
-        return Interval(np.stack(lo, axis=1), np.stack(hi, axis=1))
+        wide = [part.broadcast((rows,)) for part in parts]
+        return Interval(*(np.stack(ends, axis=1) for ends in zip(*map(_ends, wide), strict=True)))
 
     @staticmethod
     def joined(parts: Sequence[Interval]) -> Interval:
         """Intervals one after the other along the first axis."""
-        lo, hi = (np.concatenate(ends) for ends in zip(*((p.lo, p.hi) for p in parts), strict=True))
-        return Interval(lo, hi)
+        return Interval(*(np.concatenate(ends) for ends in zip(*map(_ends, parts), strict=True)))
+
+
+def _ends(x: Interval) -> tuple[Any, Any]:
+    return x.lo, x.hi
 
 
 def as_interval(value: Any) -> Interval:

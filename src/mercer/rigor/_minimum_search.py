@@ -11,6 +11,7 @@ import numpy as np
 
 from mercer._array import Array
 from mercer._status import Status
+from mercer.engine import pieces
 from mercer.exceptions import InputError
 from mercer.linalg._dense import saddle_free_steps
 from mercer.rigor._box_bounds import BoxObjective
@@ -22,6 +23,7 @@ _BATCH = 1024  # boxes that are split in one round
 _START = 64  # boxes the root is cut into
 _NEAR = 0.6  # a candidate this many widths outside a box may serve to expand at
 _CANDIDATES = 256
+_PAIRS = 1 << 18  # boxes times candidates that are compared at once
 
 
 @dataclass(frozen=True, eq=False)
@@ -218,9 +220,7 @@ class MinimumSearch:
         low, high, e = boxes.low, boxes.high, boxes.centres
         cusp = np.full(len(low), -1)
         axes = self.objective.axes
-        step = max(1, (1 << 18) // max(1, len(self.points)))
-        for start in range(0, len(low) if len(self.points) else 0, step):
-            rows = slice(start, start + step)
+        for rows in pieces(len(low), max(1, _PAIRS // len(self.points))):
             a, b = low[rows][:, None, axes], high[rows][:, None, axes]
             P = self.points[None, :, axes]
             outside = np.maximum(np.maximum(a - P, P - b), 0.0)  # in widths of the box

@@ -11,14 +11,13 @@ from typing import NamedTuple
 import numpy as np
 
 from mercer._array import Array
-from mercer.engine import Const, Expr, Var
+from mercer.engine import Const, Expr, Var, pieces
 from mercer.engine.programs._expr import Add, Matern, Mul
-from mercer.engine.programs._jets import plus, square, times
 from mercer.engine.programs._log_profile import log_expr
 from mercer.exceptions import InputError
 from mercer.rigor._enclosure import Terms, radial_slopes
-from mercer.rigor._intervals import Interval, as_interval, down, up
-from mercer.rigor._profile_enclosure import enclose
+from mercer.rigor._intervals import Interval, down, up
+from mercer.rigor._profile_enclosure import ZERO, profile_ranges
 
 _TILE = 64  # boxes that share their near points
 _PAIRS = 1 << 15  # boxes times points that are worked on at once
@@ -55,7 +54,6 @@ class Density:
 
     @property
     def dim(self) -> int:
-        """The number of coordinates."""
         return int(self.terms.points.shape[1])
 
     @cached_property
@@ -73,14 +71,11 @@ class Density:
         """Where terms hardly count any more, for all of them together beside the smallest one."""
         profile, a = self.terms.program.profile, self.terms.coef
         edges = self.widest * np.logspace(-8.0, 0.0, 161)
-        jet = enclose(profile, [Interval(edges, np.full(161, self.widest))], 2)
-        value, first, second = (
-            np.broadcast_to(as_interval(x).known().size, edges.shape)
-            for x in (jet.value, jet.first[0], jet.second[0][0])
-        )
+        beyond = Interval(edges, np.full(161, self.widest))
+        value, first, second = (x.size for x in profile_ranges(profile, beyond, 2))
         slope = up(2.0 * np.sqrt(self.widest) * first)
         bend = up(up(2.0 * first) + up(4.0 * self.widest * second))
-        start = float(np.ravel(as_interval(enclose(profile, [_ZERO]).value).lo)[0])
+        start = float(profile_ranges(profile, ZERO)[0].lo[0])
         half = edges[min(int(np.count_nonzero(value > start / 2)), len(edges) - 1)]
         fine = bend * a.sum() <= 1e-14 * a.min() * start / half  # a bend of the usual size
         if not fine.any():
@@ -117,21 +112,16 @@ class Density:
     def _tiles(self, low: Array, high: Array) -> Iterator[tuple[slice, Terms, float]]:
         """Boxes in reach, a few at a time: the terms that count there, the weight of the others."""
         t = self.terms
-        for i in range(0, len(low), _TILE):
-            end = min(i + _TILE, len(low))
-            hull = low[i:end].min(axis=0, keepdims=True), high[i:end].max(axis=0, keepdims=True)
+        for tile in pieces(len(low), _TILE):
+            hull = low[tile].min(axis=0, keepdims=True), high[tile].max(axis=0, keepdims=True)
             u = _squared(t, *hull).lo[0]
             if u.min() > self.reach:
                 continue
             keep = u <= self.cutoff.squared
             few = Terms(t.program, t.points[keep], t.coef[keep], t.weight[keep], t.axes)
             dropped = float(t.weight[~keep].sum()) * (1 + 1e-9)
-            step = max(1, _PAIRS // len(few.coef))
-            for j in range(i, end, step):
-                yield slice(j, min(j + step, end)), t if keep.all() else few, dropped
-
-
-_ZERO = Interval(np.zeros(1), np.zeros(1))
+            for rows in pieces(tile.stop, max(1, _PAIRS // len(few.coef)), tile.start):
+                yield rows, t if keep.all() else few, dropped
 
 
 def _squared(t: Terms, low: Array, high: Array) -> Interval:
@@ -167,14 +157,12 @@ def _by_logarithm(profile: Expr, dim: int, widest: float) -> float:
     try:
         if log_profile is None:
             raise InputError("no logarithm")
-        jet = enclose(log_profile, [u], 2)
-        first, second = jet.first[0], jet.second[0][0]
-        second = plus(second, square(first))
+        _, first, second = profile_ranges(log_profile, u, 2)
+        second = second + first.square()
     except InputError:
-        jet = enclose(profile, [u], 2)
-        first, second = jet.first[0], jet.second[0][0]
-    trace = as_interval(plus(times(float(dim), first), times(2.0 * u, second))).known()
-    bad = np.flatnonzero(~(np.broadcast_to(trace.lo, (_GRID,)) > 0))
+        _, first, second = profile_ranges(profile, u, 2)
+    trace = (float(dim) * first + 2.0 * u * second).known()
+    bad = np.flatnonzero(~(trace.lo > 0))
     if not len(bad):
         return float(up(edges[0]))
     return float(up(edges[bad[-1] + 1])) if bad[-1] + 1 < _GRID else math.inf
@@ -225,9 +213,7 @@ def _judge(density: Density, rows: Array, low: Array, high: Array) -> tuple[Arra
     """Points from which psi falls in all directions, and boxes without critical points."""
     t, s = density.terms, density.scale
     least, most = np.empty(len(rows)), np.empty(len(rows))
-    step = max(1, _PAIRS // len(t.coef))
-    for i in range(0, len(rows), step):
-        part = slice(i, i + step)
+    for part in pieces(len(rows), max(1, _PAIRS // len(t.coef))):
         others = np.arange(len(t.coef)) != rows[part, None]
         G = t.gradient(t.at(low[part], high[part], 1), others)
         nearest = np.where((G.lo < 0) & (G.hi > 0), 0.0, np.minimum(np.abs(G.lo), np.abs(G.hi)))

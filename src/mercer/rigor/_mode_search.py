@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mercer._array import Array
-from mercer.engine import profile_at
+from mercer.engine import pieces, profile_at
 from mercer.engine.programs._jets import plus
 from mercer.rigor._box_bounds import smallest_eigenvalue
 from mercer.rigor._branch_and_bound import Boxes, branch_and_bound
@@ -224,8 +224,7 @@ class ModeSearch:
         if self.clear is not None:
             lows, highs = (np.concatenate(x) for x in zip((lows, highs), self.clear, strict=True))
         inside = np.zeros(len(low), dtype=bool)
-        for i in range(0, len(low), 256):
-            rows = slice(i, i + 256)
+        for rows in pieces(len(low), 256):
             within = (low[rows, None] >= lows) & (high[rows, None] <= highs)
             inside[rows] = np.any(np.all(within, axis=2), axis=1)
         return inside

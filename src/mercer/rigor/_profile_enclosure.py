@@ -39,6 +39,8 @@ from mercer.engine.programs._jets import (
 from mercer.exceptions import InputError
 from mercer.rigor._intervals import Interval, as_interval, down, up
 
+ZERO = Interval(np.zeros(1), np.zeros(1))
+
 
 @dataclass(frozen=True)
 class _Scope:
@@ -60,10 +62,20 @@ def enclose(expr: Expr, inputs: Sequence[Interval], order: int = 0) -> Jet:
         return _enclose(expr, _Scope(inputs, order))
 
 
-def enclose_in_distance(profile: Expr, r: Interval, order: int = 0) -> Jet:
-    """Enclose q(r) = k(r^2) and its derivatives in r, which are finite at a cusp."""
+def profile_ranges(profile: Expr, u: Interval, order: int = 0) -> list[Interval]:
+    """Ranges of k, k', ... of a profile of one variable; infinite where they are not known."""
+    return _listed(enclose(profile, [u], order), order, u)
+
+
+def profile_ranges_in_distance(profile: Expr, r: Interval, order: int = 0) -> list[Interval]:
+    """Ranges of q(r) = k(r^2) and its derivatives in r, which are finite at a cusp."""
     with np.errstate(all="ignore"):
-        return _enclose(in_distance(profile), _Scope([r], order, rounded=True))
+        return _listed(_enclose(in_distance(profile), _Scope([r], order, rounded=True)), order, r)
+
+
+def _listed(jet: Jet, order: int, over: Interval) -> list[Interval]:
+    parts = (jet.value, *jet.first, *(row[0] for row in jet.second), jet.third)
+    return [as_interval(x).known().broadcast(np.shape(over.lo)) for x in parts[: order + 1]]
 
 
 def _enclose(expr: Expr, scope: _Scope, gate: Expr | None = None) -> Jet:

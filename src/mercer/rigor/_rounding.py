@@ -22,7 +22,7 @@ from mercer._threads import map_threads
 from mercer.engine import Distance, Dot, Gap, Norm, Program, Var, apply_all, n_rows
 from mercer.rigor._derivative_bounds import spectral_norms
 from mercer.rigor._intervals import EPS, Interval, as_interval, up
-from mercer.rigor._profile_enclosure import enclose
+from mercer.rigor._profile_enclosure import ZERO, enclose, profile_ranges
 from mercer.rigor._suprema import evaluation_error
 from mercer.space import Element
 
@@ -101,9 +101,7 @@ def supremum_errors(psi: Element, Y: Array) -> tuple[Array, Array] | None:
 @lru_cache(maxsize=256)
 def _sizes_at_zero(profile: engine.Expr) -> list[float]:
     """Upper bounds on |k(0)|, |k'(0)| and |k''(0)|."""
-    jet = enclose(profile, [Interval(np.zeros(1), np.zeros(1))], 2)
-    parts = (jet.value, jet.first[0], jet.second[0][0])
-    return [float(np.ravel(as_interval(x).known().size)[0]) for x in parts]
+    return [float(x.size[0]) for x in profile_ranges(profile, ZERO, 2)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,7 +119,6 @@ class _Measured:
 
     @classmethod
     def of(cls, v: Any, program: Program, X: Any, Y: Any) -> _Measured:
-        """Of the points X and queries Y."""
         sparse = is_sparse(X) or is_sparse(Y)
         middle = X.mean(axis=0) if isinstance(v, Distance) and not sparse else 0.0
         x, y = (apply_all(v.maps, Z if sparse else Z - middle) for Z in (X, Y))
@@ -271,15 +268,12 @@ def _derivative_ranges(
     jet = enclose(program.profile, inputs, 2)
 
     def full(x: Any) -> Interval:
-        x = as_interval(x).known()
-        lo, hi = (np.broadcast_to(end, cusp.shape) for end in (x.lo, x.hi))
-        left_out = cusp & ~(np.isfinite(lo) & np.isfinite(hi))
-        return Interval(np.where(left_out, 0.0, lo), np.where(left_out, 0.0, hi))
+        known = as_interval(x).known().broadcast(cusp.shape)
+        return known.where(~cusp | np.isfinite(known.size))
 
     return [full(x) for x in jet.first], [[full(x) for x in row] for row in jet.second]
 
 
 def _lengths(Z: Any) -> Array:
-    """|z| of each row."""
     squared = Z.multiply(Z).sum(axis=1) if is_sparse(Z) else np.sum(Z * Z, axis=1)
     return np.sqrt(np.asarray(squared, dtype=np.float64).reshape(-1))

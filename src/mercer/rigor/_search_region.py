@@ -115,10 +115,8 @@ def _beyond(objective: BoxObjective, axis: int, away: Array) -> Interval:
         u = np.nan_to_num(_least_square(B, axis) * away**2 * (1 - 1e-9), nan=0.0, posinf=np.inf)
         end = np.full_like(u, np.inf)
         ranges.append(Interval(u[None], end[None]))
-    value = enclose(main.program.profile, ranges).value
-    shape = (1, len(main.coef))
-    spread = Interval(np.broadcast_to(value.lo, shape), np.broadcast_to(value.hi, shape))
-    found = main.weighed(spread)
+    value = enclose(main.program.profile, ranges).value.broadcast((1, len(main.coef)))
+    found = main.weighed(value)
     return Interval(float(found.lo[0]), float(found.hi[0]))
 
 

@@ -14,7 +14,7 @@ from mercer.engine import Const, Expr, Var, profile_at
 from mercer.engine.programs._expr import Add, Cut, Exp, Matern, Mul, Pow, Unary
 from mercer.exceptions import InputError
 from mercer.rigor._intervals import Interval, as_interval, down, up
-from mercer.rigor._profile_enclosure import enclose, enclose_in_distance
+from mercer.rigor._profile_enclosure import ZERO, profile_ranges, profile_ranges_in_distance
 
 _SMALLEST, _LARGEST = 1e-75, 1e75  # distances; their fourth powers are still numbers
 _PER_DECADE = 40
@@ -85,7 +85,6 @@ def largest_upward(profile: Expr) -> float:
 
 
 def nodes(expr: Expr) -> Iterator[Expr]:
-    """The expression and all that it is made of."""
     yield expr
     for name in ("left", "right", "arg", "gate", "body"):
         if isinstance(part := getattr(expr, name, None), Expr):
@@ -145,11 +144,11 @@ def _by_square(profile: Expr, near: Array, far: Array) -> Array:
     """From ranges of k'' and k''' over u."""
     with np.errstate(all="ignore"):
         u = Interval(np.maximum(down(near * near), 0.0), up(far * far))
-        jet = enclose(profile, [u], 3)
-        second, third = (as_interval(x).known() for x in (jet.second[0][0], jet.third))
+        second, third = profile_ranges(profile, u, 3)[2:]
         rise = _largest(12.0 * second.hi, 8.0 * third.hi, far)
         fall = _largest(-12.0 * second.lo, -8.0 * third.lo, far)
-        return _padded(np.maximum(rise, fall), near.shape)
+        bound = np.maximum(rise, fall)
+    return np.where(np.isnan(bound), np.inf, bound)
 
 
 def _largest(a: Any, b: Any, end: Array) -> Any:
@@ -162,14 +161,10 @@ def _largest(a: Any, b: Any, end: Array) -> Any:
 def _from_zero(profile: Expr, far: Array) -> Array:
     """From the range of q''' over [0, far]; infinite with a cusp, where q'(0) is not 0."""
     zero = np.zeros_like(far)
-    slope = as_interval(enclose(profile, [Interval(zero, up(far * far))], 1).first[0]).known()
-    third = as_interval(enclose_in_distance(profile, Interval(zero, far), 3).third).known()
+    slope = profile_ranges(profile, Interval(zero, up(far * far)), 1)[1]
+    third = profile_ranges_in_distance(profile, Interval(zero, far), 3)[3]
     smooth = np.isfinite(slope.size)  # so q'(r) = 2 r k'(r^2) tends to 0
-    return _padded(np.where(smooth, third.size, np.inf), far.shape)
-
-
-def _padded(bound: Any, shape: tuple[int, ...]) -> Array:
-    return np.array(np.broadcast_to(np.where(np.isnan(bound), np.inf, bound), shape), dtype=float)
+    return np.where(smooth, third.size, np.inf)
 
 
 @lru_cache(maxsize=256)
@@ -181,7 +176,7 @@ def largest_third(profile: Expr) -> float:
     """
     edges = np.concatenate([[0.0], _grid()])
     left, right = edges[:-1], edges[1:]
-    top = np.ravel(as_interval(enclose(profile, [Interval(np.zeros(1), np.zeros(1))]).value).size)
+    top = profile_ranges(profile, ZERO)[0].size
     lower = done = 0.0
 
     def bounds() -> Array:
@@ -194,7 +189,7 @@ def largest_third(profile: Expr) -> float:
         if not math.isfinite(upper.max()):
             return math.inf
         middle = as_interval(left + (right - left) / 2)
-        third = as_interval(enclose_in_distance(profile, middle, 3).third).known().size
+        third = profile_ranges_in_distance(profile, middle, 3)[3].size
         lower = max(lower, float(np.max(third, initial=0.0, where=np.isfinite(third))))
         keep = upper > 1.001 * lower
         done = max(done, float(upper[~keep].max(initial=0.0)))

@@ -10,7 +10,6 @@ from mercer._array import Array, frozen, is_sparse
 
 
 def concatenated(X: Any, Y: Any) -> Any:
-    """The points of X, then those of Y."""
     if is_sparse(X) or is_sparse(Y):
         from scipy.sparse import csr_array, vstack
 

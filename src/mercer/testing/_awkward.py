@@ -18,7 +18,6 @@ class OneMethod(Radial):
     scale: float = 1.0
 
     def profile(self, u: Any) -> Any:
-        """1 / (1 + u / s^2)."""
         return 1.0 / (1.0 + u / self.scale**2)
 
 
@@ -29,11 +28,9 @@ class Opaque(Radial):
     flags = Flags(Definiteness.POSITIVE, True, True, True)
 
     def profile(self, u: Any) -> Any:
-        """(1 + u)^-2."""
         return np.where(u < np.inf, (1.0 + u) ** -2, 0.0).astype(u.dtype)
 
     def profile_derivatives(self, u: Any) -> tuple[Any, Any]:
-        """The first and second derivative."""
         return -2.0 * (1.0 + u) ** -3, 6.0 * (1.0 + u) ** -4
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from mercer._array import Array
-from mercer.engine import Distance, Dot, Scales, apply_all, evaluate
+from mercer.engine import Distance, Dot, Scales, apply_all, profile_at
 from mercer.exceptions import DerivativeError
 from mercer.kernels import Definiteness, Flags, Kernel, Product, Sum, Transformed
 from mercer.kernels._circle import period_of
@@ -30,7 +30,6 @@ _ORDERS = 8  # differences of a completely monotone profile that must alternate 
 def check_claims(
     kernel: Kernel, claims: Flags, points: Any = None, dims: tuple[int, ...] = DIMENSIONS
 ) -> None:
-    """Check every claim that is made."""
     check_definiteness(kernel, claims.definiteness, points, dims)
     if claims.characteristic:
         _check_separates(kernel, dims, "characteristic")
@@ -124,10 +123,7 @@ def _check_separates(kernel: Kernel, dims: tuple[int, ...], claim: str) -> None:
 
 
 def profile_values(kernel: Kernel, u: Array) -> Array:
-    """The profile of a kernel of one variable."""
-    with np.errstate(all="ignore"):
-        value = evaluate(kernel.program.profile, [u], 0).value
-    return np.broadcast_to(np.asarray(value, np.float64), u.shape)
+    return profile_at(kernel.program.profile, u)[0]
 
 
 def profile_grids(kernel: Kernel) -> list[Array]:

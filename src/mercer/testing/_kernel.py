@@ -99,7 +99,6 @@ def _check_vectors(kernel: Kernel, X: Any, Y: Any) -> None:
 
 
 def _check_values(kernel: Kernel, X: Any, Y: Any) -> None:
-    """Check symmetry, the diagonal, and values pair by pair."""
     X, Y = kernel.points(X).array, kernel.points(Y).array
     K, K_XY = kernel(X), kernel(X, Y)
     require(np.isfinite(K).all() and np.isfinite(K_XY).all(), kernel, "k(X, Y) is not finite")

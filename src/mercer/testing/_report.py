@@ -13,12 +13,10 @@ _TRUST = 1e-4  # relative difference of two step sizes up to which differences a
 
 
 def fail(subject: Any, sentence: str) -> NoReturn:
-    """Raise an AssertionError about the subject."""
     raise AssertionError(f"{subject!r}: {sentence}")
 
 
 def require(condition: Any, subject: Any, sentence: str) -> None:
-    """Fail unless the condition holds."""
     if not condition:
         fail(subject, sentence)
 

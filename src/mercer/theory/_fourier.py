@@ -77,7 +77,7 @@ def fourier_coefficients(
     if N <= 2 * L:
         raise InputError(f"n_points must be > 2 n_terms = {2 * L}, got {N}")
     start = real(start, "start")
-    values = _values(function, start + period * np.arange(N) / N, "function")
+    values = finite_values(function, start + period * np.arange(N) / N, "function")
     l = np.arange(-L, L + 1)  # noqa: E741
     shift = np.exp(-2j * math.pi * l * (start / period))
     return np.asarray(np.fft.fft(values)[l] / N * shift)
@@ -231,9 +231,7 @@ def sobolev_norm(
     instance(kernel, PeriodicSobolev, "kernel")
     N = positive_int(n_points, "n_points")
     x = kernel.period * (np.arange(N) + 0.5) / N
-    f, df = (
-        _values(h, x, name) for h, name in ((function, "function"), (derivative, "derivative"))
-    )
+    f, df = finite_values(function, x, "function"), finite_values(derivative, x, "derivative")
     top = float(np.abs(df).max()) or 1.0
     with np.errstate(over="ignore", divide="ignore"):
         log_size = np.log(top) + 0.5 * np.log(np.mean(np.abs(df / top) ** 2))
@@ -280,13 +278,13 @@ def fourier_mmd(kernel: Circular, phi_P: Any, phi_Q: Any) -> float:
     return float(np.sum(khat * np.abs(P - Q) ** 2))
 
 
-def _values(function: Callable[[Array], Any], x: Array, name: str) -> Array:
-    """What a function of the caller returns, checked."""
+def finite_values(function: Callable[[Array], Any], x: Array, name: str) -> Array:
+    """What a function of the caller returns for the rows of x, checked."""
     values = np.asarray(callable_function(function, name)(x))
     kind = values.dtype.kind
-    if values.shape != x.shape or kind not in "biufc" or not np.isfinite(values).all():
+    if values.shape != (len(x),) or kind not in "biufc" or not np.isfinite(values).all():
         raise InputError(
-            f"{name} must return {x.size} finite numbers for {x.size} points, got dtype "
+            f"{name} must return {len(x)} finite numbers for {len(x)} points, got dtype "
             f"{values.dtype} and shape {values.shape}"
         )
     return values

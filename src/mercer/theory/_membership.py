@@ -11,7 +11,7 @@ import numpy as np
 from mercer._array import Array, frozen, positive_int
 from mercer.exceptions import InputError
 from mercer.kernels._circle import Circular
-from mercer.theory._fourier import _coefficients, log_terms
+from mercer.theory._fourier import _coefficients, finite_values, log_terms
 
 _RATIOS = 3  # ratios of the last octaves that must agree
 _INSIDE, _OUTSIDE = 1.5, 0.75  # decay exponents; 1 is where sums of powers begin to converge
@@ -102,9 +102,7 @@ def membership(
         L = 4096 if n_terms is None else positive_int(n_terms, "n_terms")
         if L < 64:
             raise InputError(f"n_terms must be at least 64 to show a trend, got {L}")
-        f = _coefficients(coefficients(np.arange(-L, L + 1)), "coefficients(l)")
-        if f.size != 2 * L + 1:
-            raise InputError(f"coefficients(l) must return {2 * L + 1} numbers, got {f.size}")
+        f = finite_values(coefficients, np.arange(-L, L + 1), "coefficients").astype(np.complex128)
     elif n_terms is not None:
         raise InputError("n_terms is for functions l -> fhat_l; an array says how many it has")
     else:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mercer._array import Array, instance, positive_length
-from mercer.engine import Dot, evaluate
+from mercer.engine import Dot, profile_at
 from mercer.exceptions import InputError
 from mercer.kernels import Kernel
 
@@ -94,10 +94,8 @@ def projective_conditions(kernel: Kernel, largest: float = 10.0) -> ProjectiveCo
 
 def _laws(kernel: Kernel, t: Array) -> Array:
     """f, f' and f' + t f'' at t, shape (3, n)."""
+    f, first, second = profile_at(kernel.program.profile, t, 2)
     with np.errstate(all="ignore"):
-        jet = evaluate(kernel.program.profile, [t], 2)
-        parts = (jet.value, jet.first[0], jet.second[0][0])
-        f, first, second = (np.broadcast_to(np.asarray(a, np.float64), t.shape) for a in parts)
         return np.stack([f, first, first + t * second])
 
 

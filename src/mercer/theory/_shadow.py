@@ -7,8 +7,8 @@ import math
 import numpy as np
 
 from mercer import kernels as mk
-from mercer._array import Array, instance
-from mercer.engine import Distance, evaluate
+from mercer._array import instance
+from mercer.engine import Distance, profile_at
 from mercer.exceptions import InputError, UnavailableError
 from mercer.kernels import Constant, Kernel, Matern, Product
 
@@ -73,7 +73,7 @@ def shadow_constant(k: Kernel, g: Kernel) -> float | None:
     if k.program.variables != g.program.variables:
         return None  # distances in different metrics, or none
     u = np.logspace(-150.0, 150.0, 6001)
-    slope, weight = _evaluated(k, u, 1), _evaluated(g, u, 0)
+    slope, weight = profile_at(k.program.profile, u, 1)[1], profile_at(g.program.profile, u)[0]
     finite = np.isfinite(slope) & np.isfinite(weight)
     slope, weight = slope[finite], weight[finite]
     seen = np.abs(weight) > 1e-140 * np.abs(weight).max(initial=0.0)
@@ -86,13 +86,6 @@ def shadow_constant(k: Kernel, g: Kernel) -> float | None:
     if not 0.0 < c < math.inf or outside or np.abs(ratio - c).max() > 1e-9 * c:
         return None
     return c
-
-
-def _evaluated(kernel: Kernel, u: Array, order: int) -> Array:
-    with np.errstate(all="ignore"):
-        jet = evaluate(kernel.program.profile, [u] * len(kernel.program.variables), order)
-    value = jet.value if order == 0 else sum(jet.first)
-    return np.broadcast_to(np.asarray(value, np.float64), u.shape)
 
 
 def _shadow(kernel: Kernel) -> Kernel:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,6 +11,7 @@ from mercer._array import Array, instance, positive_int
 from mercer.engine import n_columns, n_rows, pieces
 from mercer.exceptions import InputError
 from mercer.kernels import Kernel
+from mercer.theory._fourier import finite_values
 
 
 class SpectralMMD(NamedTuple):
@@ -78,29 +78,15 @@ def spectral_mmd(
         )
     measure = kernel.spectral_measure(columns.pop())
     w = measure.sample(count, random_state)
-    phi = np.zeros(count, dtype=np.complex128)
-    for S, law, sign in zip(samples, (P, Q), (1.0, -1.0), strict=True):
-        phi += sign * (_values_at(law, w) if S is None else _characteristic(S, w))
+    phi = _characteristic(P, samples[0], w) - _characteristic(Q, samples[1], w)
     squares = measure.mass * np.abs(phi) ** 2
     return SpectralMMD(float(squares.mean()), float(squares.std() / math.sqrt(count)))
 
 
-def _characteristic(X: Any, w: Array) -> Array:
-    """mean_j exp(-i <w, x_j>) at the rows of w, some at a time."""
+def _characteristic(P: Any, X: Any, w: Array) -> Array:
+    """The given function at the rows of w, or mean_j exp(-i <w, x_j>), some rows at a time."""
+    if X is None:
+        return finite_values(P, w, "a characteristic function")
     rows = max(1, (1 << 20) // n_rows(X))
     parts = (np.exp(-1j * np.asarray(X @ w[at].T)).mean(axis=0) for at in pieces(len(w), rows))
     return np.concatenate(list(parts))
-
-
-def _values_at(function: Callable[[Array], Any], w: Array) -> Array:
-    values = np.asarray(function(w))
-    if (
-        values.shape != (len(w),)
-        or values.dtype.kind not in "biufc"
-        or not np.isfinite(values).all()
-    ):
-        raise InputError(
-            f"a characteristic function must return {len(w)} finite numbers for {len(w)} "
-            f"frequencies, got dtype {values.dtype} and shape {values.shape}"
-        )
-    return values

@@ -84,25 +84,30 @@ class TestResult:
         kernel: Kernel = self.kernels[0]
         return kernel
 
-    def to_frame(self) -> Any:
-        """One row with the numbers of the result, as a pandas frame."""
-        import pandas as pd  # type: ignore[import-untyped]  # optional, and heavy
-
-        low, high = self.effect_interval
-        row = {
+    def to_dict(self) -> dict[str, Any]:
+        """The numbers and words of the result, of plain types, for JSON."""
+        return {
             "question": self.question,
             "statistic": self.statistic,
             "pvalue": self.pvalue,
             "pvalue_low": self.pvalue_bounds[0],
             "pvalue_high": self.pvalue_bounds[1],
             "effect_size": self.effect_size,
-            "effect_low": low,
-            "effect_high": high,
+            "effect_low": self.effect_interval[0],
+            "effect_high": self.effect_interval[1],
             "null": self.null,
+            "rows": list(self.n),
+            "kernel": repr(self.kernels[0]),
+            "n_kernels": len(self.kernels),
             "n_permutations": self.n_permutations,
             "seed": self.seed,
         }
-        return pd.DataFrame([row])
+
+    def to_frame(self) -> Any:
+        """`to_dict` as one row of a pandas frame."""
+        import pandas as pd  # type: ignore[import-untyped]  # optional, and heavy
+
+        return pd.DataFrame([self.to_dict()])
 
     def __repr__(self) -> str:
         many = f", {len(self.kernels)} kernels combined" if len(self.kernels) > 1 else ""

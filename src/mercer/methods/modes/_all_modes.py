@@ -11,15 +11,7 @@ from mercer.engine import Distance, Expr, evaluate
 from mercer.engine.programs._expr import Cut, Opaque
 from mercer.exceptions import InputError
 from mercer.methods._rows import dense
-from mercer.rigor import (
-    FoundModes,
-    Interval,
-    Terms,
-    as_interval,
-    enclose,
-    find_modes,
-    negative_up_to,
-)
+from mercer.rigor import FoundModes, Interval, Terms, find_modes, negative_up_to, profile_ranges
 from mercer.rigor._suprema import nodes
 from mercer.space import Element
 
@@ -187,9 +179,8 @@ def _is_decreasing(profile: Expr) -> bool:
     slack = _UNDERFLOW * max(1.0, float(np.abs(slopes[np.isfinite(slopes)]).max(initial=0.0)))
 
     def upper(low: Array, high: Array) -> Array:
-        jet = enclose(profile, [Interval(low, high)], 1)
-        value, slope = as_interval(jet.value).known(), as_interval(jet.first[0]).known()
-        return np.broadcast_to(np.maximum(slope.hi, -value.lo) - slack, low.shape)
+        value, slope = profile_ranges(profile, Interval(low, high), 1)
+        return np.asarray(np.maximum(slope.hi, -value.lo) - slack)
 
     def value(u: Array) -> Array:
         with np.errstate(all="ignore"):

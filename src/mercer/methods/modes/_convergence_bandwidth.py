@@ -13,7 +13,7 @@ from mercer.engine import Distance, Expr, Program, apply_all, evaluate, n_column
 from mercer.exceptions import DerivativeError, InputError
 from mercer.kernels import Constant, Gaussian, Kernel, Product, Transformed
 from mercer.methods.modes._enclosing_ball import enclosing_ball, max_distance
-from mercer.rigor import Interval, as_interval, enclose_in_distance, negative_up_to
+from mercer.rigor import Interval, negative_up_to, profile_ranges_in_distance
 
 _DECADES = 155  # the scan runs over u from 1e-155 to 1e155: all lengths that kernels may have
 _PER_DECADE = 200
@@ -275,8 +275,7 @@ def _concave_reach(profile: Expr, end: float) -> tuple[float, float | None]:
     edges = end * (1.0 - _SHORT) * np.concatenate([[0.0], np.logspace(-20.0, 0.0, 2001)])
 
     def bend(low: Array, high: Array) -> Array:
-        found = enclose_in_distance(profile, Interval(low, high), 2).second[0][0]
-        return np.broadcast_to(np.asarray(as_interval(found).known().hi), low.shape)
+        return np.asarray(profile_ranges_in_distance(profile, Interval(low, high), 2)[2].hi)
 
     try:
         reach, r = negative_up_to(bend, lambda r: np.maximum(*_slopes(profile, r * r)), edges)
