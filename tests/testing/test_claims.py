@@ -143,3 +143,9 @@ def test_cosine_is_positive_on_the_line_only():
 def test_wrong_claims_about_the_profile_are_caught(kernel, claim, law):
     with pytest.raises(AssertionError, match=law):
         check_kernel(kernel, claims=mc.kernels.Flags(**claim))
+
+
+@pytest.mark.parametrize("scale", [30.0, 0.01])
+@pytest.mark.parametrize("k", [mc.kernels.Uniform(1.0), mc.Epanechnikov(1.0), mc.Gaussian(2.0)])
+def test_profiles_are_looked_at_in_the_units_of_scaled_columns(k, scale):
+    check_kernel(k.transform(mc.Scales([scale, scale])), dims=(2,))

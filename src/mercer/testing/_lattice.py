@@ -122,7 +122,8 @@ def cloud(kernel: Kernel, d: int, rng: np.random.Generator) -> Array:
     spreads = (natural_scale(kernel, d), 0.1, 0.01, 0.001)
     tried = (s * Z for s in spreads for Z in (X, np.abs(X)))
     found = next((Z for Z in tried if accepts(kernel, Z)), None)
-    require(found is not None, kernel, f"accepts none of the {d}-dimensional test points; pass `points`")
+    message = f"accepts none of the test points in {d} dimensions; pass `points`"
+    require(found is not None, kernel, message)
     return np.asarray(found)
 
 

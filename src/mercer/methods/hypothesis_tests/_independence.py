@@ -11,6 +11,7 @@ from mercer._array import Array, Points, frozen, one_of, positive, positive_int
 from mercer.engine import as_float64, n_rows
 from mercer.exceptions import InputError
 from mercer.kernels import Kernel
+from mercer.linalg._inputs import refuses_overflow
 from mercer.methods.hypothesis_tests._coco import DENSE, range_factor, witness_pair
 from mercer.methods.hypothesis_tests._hsic import centred_kernel, hsic
 from mercer.methods.hypothesis_tests._hsic_permutations import (
@@ -31,6 +32,7 @@ _QUESTION = "Are the variables independent?"
 _WITNESS = 20_000  # rows up to which a witness is found for kernels that are not of low rank
 
 
+@refuses_overflow
 def hsic_test(
     X: Any,
     Y: Any,

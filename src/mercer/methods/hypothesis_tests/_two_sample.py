@@ -23,6 +23,7 @@ from mercer._array import (
 from mercer.engine import as_float64, n_rows
 from mercer.exceptions import InputError
 from mercer.kernels import Kernel, table_kernel
+from mercer.linalg._inputs import refuses_overflow
 from mercer.methods.hypothesis_tests._kernel_grid import (
     as_kernels,
     has_text,
@@ -48,6 +49,7 @@ from mercer.space._points import concatenated
 _QUESTION = "Do the samples come from the same distribution?"
 
 
+@refuses_overflow
 def mmd_test(
     X: Any,
     Y: Any,

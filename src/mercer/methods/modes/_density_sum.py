@@ -245,7 +245,8 @@ def newton_steps(state: State) -> Array:
     known = np.isfinite(state.hessian).all(axis=(1, 2), keepdims=True)
     values, V = np.linalg.eigh(np.where(known, state.hessian, 0.0))
     with np.errstate(all="ignore"):
-        step = -(V @ ((V.swapaxes(1, 2) @ state.gradient[:, :, None]) / values[:, :, None]))[:, :, 0]
+        turned = V.swapaxes(1, 2) @ state.gradient[:, :, None]
+        step = -(V @ (turned / values[:, :, None]))[:, :, 0]
         return np.where((values[:, :1] > 0.0) & (np.abs(step) < 1e150), step, np.inf)
 
 

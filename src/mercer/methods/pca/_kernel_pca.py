@@ -267,8 +267,8 @@ def kept(
     if largest <= rounding:
         raise InputError(
             "all points have the same feature to rounding, so there is no direction of scatter; "
-            "give at least two different points (more than n_samples = 1), a kernel with a shorter length scale, or, for kernels of the "
-            "inner product, points closer to the origin"
+            "give at least two different points (more than n_samples = 1), a shorter length scale, "
+            "or, for kernels of the inner product, points closer to the origin"
         )
     keep = values > max(_ROUNDING * largest, rounding)
     if isinstance(n_components, float | np.floating):
