@@ -149,3 +149,8 @@ def test_wrong_claims_about_the_profile_are_caught(kernel, claim, law):
 @pytest.mark.parametrize("k", [mc.kernels.Uniform(1.0), mc.Epanechnikov(1.0), mc.Gaussian(2.0)])
 def test_profiles_are_looked_at_in_the_units_of_scaled_columns(k, scale):
     check_kernel(k.transform(mc.Scales([scale, scale])), dims=(2,))
+
+
+@pytest.mark.parametrize("k", [mc.Sigmoid(2.0, 0.5), mc.kernels.Uniform(1.0)])
+def test_profiles_of_kernels_on_a_certain_number_of_columns(k):
+    check_kernel(k.transform(mc.Scales([1.0, 1.0, 1.0, 1.0, 0.5, 2.0, 0.5])), dims=(7,))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -61,7 +61,7 @@ def accepts(kernel: Kernel, X: Any) -> bool:
     return True
 
 
-def dimensions(kernel: Kernel, wanted: tuple[int, ...] = DIMENSIONS) -> list[int]:
+def dimensions(kernel: Kernel, wanted: Sequence[int] = DIMENSIONS) -> list[int]:
     """The dimensions among `wanted` in which the kernel accepts points."""
     if not kernel.domain.is_vector:
         return []
