@@ -111,6 +111,14 @@ def as_points(X: Any, name: str = "X") -> Any:
     return array
 
 
+def as_dense_points(X: Any, name: str = "X") -> Array:
+    """Return X as `as_points` does, in float64, refusing sparse matrices."""
+    X = as_points(X, name)
+    if is_sparse(X):
+        raise InputError(f"{name} must be dense; use {name}.toarray()")
+    return np.asarray(X, dtype=np.float64)
+
+
 def check_same_columns(X: Any, Y: Any, names: tuple[str, str] = ("X", "Y")) -> None:
     """Raise unless two arrays of points have the same number of features (0 if not vectors)."""
     if X.shape[1:] != Y.shape[1:]:

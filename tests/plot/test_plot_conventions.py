@@ -11,16 +11,27 @@ from sklearn.cluster import MeanShift
 
 import mercer as mc
 from mercer.methods import scale_space
-from mercer.plot import plot_basins, plot_gram, plot_kernel, plot_modes, plot_scale_space
+from mercer.plot import (
+    plot_basins,
+    plot_gram,
+    plot_kernel,
+    plot_modes,
+    plot_null,
+    plot_scale_space,
+    plot_witness,
+)
 
 POINTS = np.array([[0.0, 0.0], [1.0, 0.5], [5.0, 5.0]])
 MODEL = mc.MeanShift(bandwidth=1.0).fit(POINTS)
+TEST = mc.mmd_test(POINTS, POINTS + 1.0, n_permutations=19, random_state=0)
 PLOTS = {
     plot_basins: ((MODEL,), 1),
     plot_gram: ((mc.Linear(), POINTS), 2),
     plot_kernel: ((mc.Gaussian(1.0),), 3),
     plot_modes: ((MODEL,), 1),
+    plot_null: ((TEST,), 1),
     plot_scale_space: ((scale_space(POINTS, [0.1, 1.0, 9.0]),), 1),
+    plot_witness: ((TEST,), 1),
 }
 
 

@@ -10,10 +10,10 @@ from scipy.optimize import minimize
 from scipy.spatial import cKDTree
 
 import mercer as mc
+from mercer.preimages import procrustes
 from mercer.preimages._constraint import Constraint
 from mercer.preimages._objective import Nearest
 from mercer.preimages._problem import Problem
-from mercer.preimages._procrustes import procrustes
 from mercer.preimages.solvers._closed_form import ClosedForm
 from mercer.preimages.solvers._distances import Distances
 from mercer.preimages.solvers._regression import LearnedMap

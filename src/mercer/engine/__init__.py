@@ -3,26 +3,21 @@
 The engine knows programs (variables and a profile of them) and coefficients; never a Kernel.
 """
 
-from mercer.engine._sizes import as_float64, n_columns, n_rows, pieces, tile_dtype
+from mercer.engine._sizes import as_float64, dense, n_columns, n_rows, pieces, tile_dtype
 from mercer.engine.programs._coef import Coef, Dense, LowRank, SingleFeatures, Stacked, stack
 from mercer.engine.programs._expr import Const, Expr, Opaque, Unary, Var, cut, matern
 from mercer.engine.programs._jets import Jet, evaluate, profile_at
 from mercer.engine.programs._maps import Columns, LinearMap, Map, Maps, Matrix, Scales, apply_all
 from mercer.engine.programs._program import Block, Coordinates, Distance, Dot, Gap, Norm, Program
 from mercer.engine.sums._fields import Fields
-from mercer.engine.sums._pairwise import (
-    diagonal,
-    input_gradient,
-    input_mixed,
-    require_derivatives,
-)
+from mercer.engine.sums._pairwise import diagonal, pairwise_derivative, require_derivatives
 from mercer.engine.sums._prepared import PreparedSum, fields, gram, prepare
 
 __all__ = [
     "Block", "Coef", "Columns", "Const", "Coordinates", "Dense", "Distance", "Dot", "Expr",
     "Fields", "Gap", "Jet", "LinearMap", "LowRank", "Map", "Maps", "Matrix", "Norm", "Opaque",
     "PreparedSum", "Program", "Scales", "SingleFeatures", "Stacked", "Unary", "Var", "apply_all",
-    "as_float64", "cut", "diagonal", "evaluate", "fields", "gram", "input_gradient",
-    "input_mixed", "matern", "n_columns", "n_rows", "pieces", "prepare", "profile_at",
+    "as_float64", "cut", "dense", "diagonal", "evaluate", "fields", "gram", "matern",
+    "n_columns", "n_rows", "pairwise_derivative", "pieces", "prepare", "profile_at",
     "require_derivatives", "stack", "tile_dtype",
 ]  # fmt: skip

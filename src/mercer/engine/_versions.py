@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
 
 import threadpoolctl
@@ -27,7 +28,10 @@ def show_versions() -> None:
     >>> mc.show_versions()  # doctest: +ELLIPSIS
     mercer           ...
     """
-    facts = {name: _version(name) for name in _PACKAGES}
+    facts = dict.fromkeys(_PACKAGES, "not installed")
+    for name in _PACKAGES:
+        with suppress(PackageNotFoundError):
+            facts[name] = version(name)
     facts["Python"] = f"{platform.python_version()} on {platform.platform()}"
     compiled = core()
     facts["compiled core"] = "not built; NumPy is used" if compiled is None else compiled.describe()
@@ -42,10 +46,3 @@ def show_versions() -> None:
         )
     width = max(map(len, facts)) + 2
     print("\n".join(f"{name:<{width}}{text}" for name, text in facts.items()))  # noqa: T201
-
-
-def _version(package: str) -> str:
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return "not installed"

@@ -10,7 +10,15 @@ import numpy as np
 from sklearn.base import ClusterMixin
 from sklearn.utils.validation import check_is_fitted
 
-from mercer._array import Array, Points, as_points, check_same_columns, one_of, positive_int
+from mercer._array import (
+    Array,
+    Points,
+    as_dense_points,
+    as_points,
+    check_same_columns,
+    one_of,
+    positive_int,
+)
 from mercer._status import Status
 from mercer.estimators._base import KernelEstimator
 from mercer.estimators._kernel_parameter import density_kernel, is_auto
@@ -355,7 +363,7 @@ class MeanShift(ClusterMixin, KernelEstimator):  # type: ignore[misc]
 
     def _starts(self, Z: Array) -> Array | None:
         if self.seeds is not None:
-            seeds = np.asarray(as_points(self.seeds, "seeds"), dtype=np.float64)
+            seeds = as_dense_points(self.seeds, "seeds")
             check_same_columns(self.density_.points, seeds, ("X", "seeds"))
             return self._seen(seeds)
         if not self.bin_seeding:

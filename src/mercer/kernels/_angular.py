@@ -29,9 +29,9 @@ class _NonZero(Domain):
     def check(self, X: Any, name: str) -> Any:
         X = self.kernel.domain.check(X, name)
         length = diagonal(self.kernel.program, X)
-        least = np.finfo(length.dtype).tiny if length.dtype.kind == "f" else 0
-        if not np.all((length > 0) & (length >= least)):
-            row = int(np.flatnonzero(~((length > 0) & (length >= least)))[0])
+        small = np.flatnonzero(~(length >= np.finfo(length.dtype).tiny))
+        if small.size:
+            row = int(small[0])
             why = "feature has no direction; drop such points or add a constant to the kernel"
             if length[row] > 0:  # a denormal number has few digits or none
                 why = "digits are lost; scale the points or the kernel's parameters up"
@@ -80,9 +80,8 @@ class Normalised(Kernel):
     @property
     def flags(self) -> Flags:  # type: ignore[override]
         """A positive definite kernel stays one."""
-        if self.kernel.flags.definiteness is Definiteness.POSITIVE:
-            return Flags(Definiteness.POSITIVE)
-        return Flags()
+        definite = self.kernel.flags.is_positive_definite
+        return Flags(Definiteness.POSITIVE) if definite else Flags()
 
     @property
     def domain(self) -> Domain:  # type: ignore[override]

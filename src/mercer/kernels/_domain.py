@@ -8,17 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from mercer._array import as_points, frozen, instance, positive_length
+from mercer._array import as_points, frozen, positive_length
 from mercer.engine import Dot, Map, Program, Var, as_float64, diagonal
 from mercer.exceptions import DomainError, InputError
 from mercer.kernels._parameters import checked
 
 _SQUARED_NORM = Program((Dot(),), Var(0))
-
-
-def optional_domain(on: Any, name: str) -> Domain | None:
-    """A domain, or None."""
-    return None if on is None else instance(on, Domain, name)
 
 
 class Domain(ABC):
@@ -115,9 +110,8 @@ class OpenBall(Domain):
     Examples
     --------
     >>> import mercer as mc
-    >>> from mercer.kernels import OpenBall
     >>> class InverseRoot(mc.DotProduct):
-    ...     domain = OpenBall(1.0)
+    ...     domain = mc.kernels.OpenBall(1.0)
     ...     def profile(self, t):
     ...         return (1.0 - t) ** -0.5
     >>> InverseRoot()([[0.6, 0.0]], [[0.6, 0.5]])

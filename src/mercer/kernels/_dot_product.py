@@ -143,10 +143,7 @@ class Exponential(DotProduct):
 
     scale: float = 1.0
 
-    @property
-    def flags(self) -> Flags:  # type: ignore[override]
-        """Positive definite, convex, universal; characteristic on bounded sets only."""
-        return Flags(Definiteness.POSITIVE, True, None, None, True)
+    flags = Flags(Definiteness.POSITIVE, True, None, None, True)  # characteristic on bounded sets
 
     @classmethod
     def from_gamma(cls, gamma: float) -> Exponential:
@@ -278,7 +275,6 @@ class VovkPolynomial(DotProduct):
 
 
 def series_coefficients(values: Any, name: str) -> tuple[float, ...]:
-    """Coefficients >= 0, not all zero, as a tuple."""
     a = as_vector(values, name).astype(np.float64)
     if a.size == 0 or a.min() < 0.0 or a.max() == 0.0:
         raise InputError(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
@@ -14,14 +15,14 @@ import numpy as np
 from mercer._array import Array, as_points, is_sparse, non_negative, positive, positive_int
 from mercer.engine import Map
 from mercer.exceptions import InputError
-from mercer.kernels._domain import Domain, optional_domain
-from mercer.kernels._parameters import callable_function, checked
+from mercer.kernels._domain import Domain
+from mercer.kernels._parameters import an_instance, callable_function, checked, optional
 
 _LARGEST_MAP = 1_000_000  # monomials; more are never wanted, the kernel is the shorter way
 
 
 @dataclass(frozen=True)
-@checked(function=callable_function, on=optional_domain)
+@checked(function=callable_function, on=optional(an_instance(Domain)))
 class Features(Map):
     """Map points by a function: x -> phi(x).
 
@@ -132,11 +133,7 @@ def _exponents(variables: int, degree: int) -> tuple[Array, Array]:
             "kernel Polynomial, which needs none of them"
         )
     chosen = np.array(list(combinations_with_replacement(range(variables), degree)), dtype=np.intp)
-    roots = [math.sqrt(_multinomial(row)) for row in chosen.tolist()]
-    return chosen, np.array(roots)
-
-
-def _multinomial(row: list[int]) -> int:
-    """p! / (a_1! ... a_d!) for a sorted list of p variables."""
-    repeats = (row.count(v) for v in set(row))
-    return math.factorial(len(row)) // math.prod(math.factorial(a) for a in repeats)
+    shares = [
+        math.prod(math.factorial(a) for a in Counter(row).values()) for row in chosen.tolist()
+    ]
+    return chosen, np.sqrt([float(math.factorial(degree) // share) for share in shares])

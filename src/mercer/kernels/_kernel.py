@@ -98,14 +98,14 @@ class Kernel(Parametrized, ABC):
         Where a kernel has a cusp (Laplace at x = y) the gradient does not exist, and the symmetric
         derivative, zero, is returned.
         """
-        return engine.input_gradient(self.program, *self._pair(X, Y))
+        return engine.pairwise_derivative(self.program, *self._pair(X, Y))
 
     def mixed_derivative(self, X: Any, Y: Any = None) -> Array:
         """Return the matrix of d^2 k(x_i, y_j) / dx_i dy_j', shape (n, m, d, d).
 
         NaN where it does not exist (kernels with a cusp, at x = y).
         """
-        return engine.input_mixed(self.program, *self._pair(X, Y))
+        return engine.pairwise_derivative(self.program, *self._pair(X, Y), mixed=True)
 
     def points(self, X: Any, name: str = "X") -> Points:
         """Return X checked, or raise; `Points` that an equal domain accepted come back as is."""

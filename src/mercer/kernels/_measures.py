@@ -14,13 +14,29 @@ from typing import Any
 
 import numpy as np
 
-from mercer._array import Array, as_points
+from mercer._array import Array, as_dense_points, positive_int
 from mercer._random import as_generator
 from mercer.engine import Map
 from mercer.exceptions import InputError, UnavailableError
+from mercer.kernels._parameters import checked
 
 
-class MixingMeasure(ABC):
+class _Measure(ABC):
+    """A finite measure that can be sampled."""
+
+    mass: float
+    """The total mass, k(0) or k(x, x)."""
+
+    @abstractmethod
+    def draw(self, size: int, rng: np.random.Generator) -> Array:
+        """Independent draws from the measure over its mass, one per row."""
+
+    def sample(self, size: int, random_state: Any = None) -> Array:
+        """Return independent draws from the measure over its mass, one per row."""
+        return self.draw(size, as_generator(random_state))
+
+
+class MixingMeasure(_Measure):
     """A positive measure mu on t >= 0 with k(u) = int exp(-u t) dmu(t).
 
     Examples
@@ -37,24 +53,13 @@ class MixingMeasure(ABC):
     True
     """
 
-    mass: float
-    """The total mass, k(0)."""
-
     @abstractmethod
     def density(self, t: Any) -> Array:
         """The density of mu at t > 0."""
 
     @abstractmethod
-    def draw(self, size: int, rng: np.random.Generator) -> Array:
-        """Independent draws from mu / mass."""
-
-    @abstractmethod
     def spectral_density(self, squared: Array, dim: int) -> Array:
         """Density at |w|^2 = squared of the spectral measure in dimension dim."""
-
-    def sample(self, size: int, random_state: Any = None) -> Array:
-        """Return independent draws from mu / mass, shape (size,)."""
-        return self.draw(size, as_generator(random_state))
 
     def __add__(self, other: MixingMeasure) -> MixingMeasure:
         return _MixingSum(self, other)
@@ -209,7 +214,7 @@ class _MixingConvolution(_ConvolutionOfTwo, MixingMeasure):  # type: ignore[over
         raise self.no_density()
 
 
-class SpectralMeasure(ABC):
+class SpectralMeasure(_Measure):
     """A finite measure Lambda on R^dim with k(x, y) = int exp(-i <w, x - y>) dLambda(w).
 
     Examples
@@ -226,30 +231,20 @@ class SpectralMeasure(ABC):
 
     dim: int
 
-    mass: float
-    """The total mass, k(x, x)."""
-
     @abstractmethod
     def _density(self, w: Array) -> Array:
         """The density at the rows of w."""
 
-    @abstractmethod
-    def draw(self, size: int, rng: np.random.Generator) -> Array:
-        """Draws from Lambda / mass, shape (size, dim)."""
-
     def density(self, w: Any) -> Array:
         """Return the density of Lambda at the rows of w, shape (n,); it integrates to the mass."""
-        w = as_points(w, "w")
+        w = as_dense_points(w, "w")
         if w.shape[1] != self.dim:
             raise InputError(f"w must have {self.dim} columns, got {w.shape[1]}")
-        return self._density(w.astype(np.float64))
-
-    def sample(self, size: int, random_state: Any = None) -> Array:
-        """Return independent frequencies from Lambda / mass, shape (size, dim)."""
-        return self.draw(size, as_generator(random_state))
+        return self._density(w)
 
 
 @dataclass(frozen=True)
+@checked(dim=positive_int)
 class ScaleMixture(SpectralMeasure):
     """w is normal with variance 2t, t from a mixing measure."""
 

@@ -8,7 +8,7 @@ from typing import Any, Self, TypeVar
 
 import numpy as np
 
-from mercer._array import frozen
+from mercer._array import frozen, instance
 from mercer.exceptions import InputError
 
 T = TypeVar("T")
@@ -33,8 +33,16 @@ def checked(**checks: Callable[[Any, str], Any]) -> Callable[[type[T]], type[T]]
     return decorate
 
 
+def optional(check: Callable[[Any, str], Any]) -> Callable[[Any, str], Any]:
+    """The check, or None for None."""
+    return lambda value, name: None if value is None else check(value, name)
+
+
+def an_instance(kind: type) -> Callable[[Any, str], Any]:
+    return lambda value, name: instance(value, kind, name)
+
+
 def callable_function(value: Any, name: str) -> Any:
-    """A function, or raise."""
     if not callable(value):
         raise InputError(f"{name} must be callable, got {type(value).__name__}")
     return value

@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from mercer._array import Array, as_points, frozen, is_sparse
+from mercer._array import Array, as_dense_points, frozen
 from mercer.engine import Block, Program, Var
 from mercer.exceptions import InputError
-from mercer.kernels._domain import Domain, RowIds, Vectors, optional_domain
+from mercer.kernels._domain import Domain, RowIds, Vectors
 from mercer.kernels._flags import Definiteness, Flags
 from mercer.kernels._kernel import Kernel
-from mercer.kernels._parameters import callable_function, checked
+from mercer.kernels._parameters import an_instance, callable_function, checked, optional
 
 
 class OfBlocks(Kernel):
@@ -41,7 +41,7 @@ class _BlockOf:
 
 
 @dataclass(frozen=True)
-@checked(function=callable_function, on=optional_domain)
+@checked(function=callable_function, on=optional(an_instance(Domain)))
 class FromFunction(OfBlocks):
     """k(x, y) from a Python function of two blocks of points.
 
@@ -110,9 +110,7 @@ class Precomputed(OfBlocks):
     definiteness: Definiteness = Definiteness.UNKNOWN
 
     def __post_init__(self) -> None:
-        K = as_points(self.K, "K")
-        if is_sparse(K):
-            raise InputError("K must be dense; use K.toarray()")
+        K = as_dense_points(self.K, "K")
         if K.shape[0] != K.shape[1]:
             raise InputError(f"K must be square, got shape {K.shape}")
         gap = float(np.abs(K - K.T).max())
@@ -122,7 +120,7 @@ class Precomputed(OfBlocks):
             )
         if not isinstance(self.definiteness, Definiteness):
             raise InputError(f"definiteness must be a Definiteness, got {self.definiteness!r}")
-        object.__setattr__(self, "K", frozen(K.astype(np.float64) + 0.0))
+        object.__setattr__(self, "K", frozen(K + 0.0))
 
     @property
     def flags(self) -> Flags:  # type: ignore[override]
@@ -133,7 +131,6 @@ class Precomputed(OfBlocks):
         return RowIds(self.K.shape[0])
 
     def _block(self, X: Any, Y: Any = None) -> Array:
-        """The entries of K."""
         return np.asarray(self.K[X, X] if Y is None else self.K[np.ix_(X, Y)])
 
     def __eq__(self, other: object) -> bool:

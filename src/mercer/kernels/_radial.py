@@ -23,7 +23,7 @@ from mercer.kernels._measures import (
     ScaleMixture,
     SpectralMeasure,
 )
-from mercer.kernels._parameters import checked
+from mercer.kernels._parameters import checked, optional
 
 _LARGEST_ALPHA = 1e30  # (1 + w / alpha)^-alpha = exp(-w) to rounding, unless both underflow
 _MONOTONE = Flags(Definiteness.POSITIVE, True, True, True, True)
@@ -294,7 +294,7 @@ class InverseMultiquadric(Radial):
 
 
 @dataclass(frozen=True)
-@checked(c=positive, rho=lambda rho, name: None if rho is None else positive(rho, name))
+@checked(c=positive, rho=optional(positive))
 class Epanechnikov(Radial):
     """Epanechnikov kernel k(x, y) = c - |x - y|^2 inside the window |x - y|^2 <= rho, else 0.
 

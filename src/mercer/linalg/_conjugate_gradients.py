@@ -32,7 +32,6 @@ class _Active:
     since: Array  # iterations since the residual was last smaller than ever before
 
     def keep(self, mask: Array) -> None:
-        """Retire the other columns."""
         if not mask.all():
             for f in fields(self):
                 setattr(self, f.name, getattr(self, f.name)[..., mask])

@@ -18,7 +18,7 @@ from mercer.kernels import Definiteness, Kernel
 from mercer.linalg._blocked_products import matmul
 from mercer.linalg._dense import EPS, all_pairs, check_finite, largest_pairs
 from mercer.linalg._inputs import refuses_overflow
-from mercer.linalg._lanczos import BlockLanczos, Sizes
+from mercer.linalg._lanczos import BlockLanczos
 from mercer.linalg._operator import GramOperator
 
 DENSE_UP_TO = 1_500
@@ -50,9 +50,8 @@ class EigenPairs:
     The linear kernel, centred: variances along the principal axes, times n.
 
     >>> import mercer as mc
-    >>> from mercer import linalg
     >>> X = [[0.0, 0.0], [4.0, 0.0], [0.0, 2.0], [4.0, 2.0]]
-    >>> pairs = linalg.eigenpairs(mc.Linear(), X, 2, centred=True)
+    >>> pairs = mc.linalg.eigenpairs(mc.Linear(), X, 2, centred=True)
     >>> pairs.values.round(6), bool(pairs.residuals.max() < 1e-12)
     (array([16.,  4.]), True)
     """
@@ -123,8 +122,7 @@ def eigenpairs(
     Examples
     --------
     >>> import mercer as mc
-    >>> from mercer import linalg
-    >>> pairs = linalg.eigenpairs(mc.Linear(), [[3.0], [4.0]], 2)
+    >>> pairs = mc.linalg.eigenpairs(mc.Linear(), [[3.0], [4.0]], 2)
     >>> pairs.values.round(6) + 0.0
     array([25.,  0.])
     >>> pairs.vectors[:, 0].round(6)
@@ -172,8 +170,7 @@ def power_iteration(
     Examples
     --------
     >>> import mercer as mc
-    >>> from mercer import linalg
-    >>> pair = linalg.power_iteration(mc.Linear(), [[3.0], [4.0]], random_state=0)
+    >>> pair = mc.linalg.power_iteration(mc.Linear(), [[3.0], [4.0]], random_state=0)
     >>> pair.values.round(6), pair.vectors[:, 0].round(6), pair.status.name
     (array([25.]), array([0.6, 0.8]), 'CONVERGED')
     """
@@ -228,17 +225,14 @@ def operator_pairs(
     check_finite(S.own)
     S = S.written() if n <= _DENSE_AT_MOST else S
     with single_threaded_blas():  # threads are for blocks, see `_blocked_products`
-        run = BlockLanczos(S.matmat, n, Sizes.of(n, k), as_generator(random_state), _known_trace(S))
+        kind = S.kernel.flags.definiteness
+        conditional = S.centred and kind is Definiteness.CONDITIONAL
+        # the sum of the eigenvalues, where it is known that none is negative
+        trace = S.trace if conditional or kind is Definiteness.POSITIVE else None
+        run = BlockLanczos(S.matmat, n, k, as_generator(random_state), trace)
         run.run(tol, max_iter, callback)
     images = S.matmat(run.vectors)
     return EigenPairs.of(run.values, run.vectors, images, run.n_iter, "krylov", run.status)
-
-
-def _known_trace(S: GramOperator) -> float | None:
-    """The trace, where it is the sum of eigenvalues that are known not to be negative."""
-    kind = S.kernel.flags.definiteness
-    conditional = S.centred and kind is Definiteness.CONDITIONAL
-    return S.trace if conditional or kind is Definiteness.POSITIVE else None
 
 
 def _dense(S: GramOperator, k: int) -> tuple[Array, Array, Array]:

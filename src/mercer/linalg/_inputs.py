@@ -40,7 +40,6 @@ def refuses_overflow(function: Callable[P, R]) -> Callable[P, R]:
 
 
 def check_kernel(kernel: Any) -> None:
-    """Raise unless this is a kernel."""
     if not isinstance(kernel, Kernel):
         raise InputError(
             f"kernel must be a Kernel such as mercer.Gaussian(1.0), got {type(kernel).__name__}"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -19,24 +18,15 @@ _EPS = float(np.finfo(np.float64).eps)
 _CHECK, _FEW = 2, 8  # passes of a check for hidden eigenvalues, and vectors it starts from
 
 
-@dataclass(frozen=True)
-class Sizes:
-    """How many pairs are wanted, columns go into one product, vectors the basis may hold."""
+def default_sizes(n: int, wanted: int) -> tuple[int, int]:
+    """Columns of a block, a third of the wanted pairs and from 8 to 64; vectors of the basis.
 
-    wanted: int
-    block: int
-    basis: int
-
-    @classmethod
-    def of(cls, n: int, wanted: int) -> Sizes:
-        """Blocks of a third of the wanted pairs, from 8 to 64 columns.
-
-        The basis holds eight blocks beyond the wanted vectors, and up to four times as many as
-        those: more room means fewer passes over the kernel, and larger matrices T.
-        """
-        block = min(n, max(8, min(64, -(-wanted // 3))))
-        basis = max(wanted + 8 * block, min(4 * wanted, 2 * wanted + 400))
-        return cls(wanted, block, min(n, basis))
+    The basis holds eight blocks beyond the wanted vectors, and up to four times as many as those:
+    more room means fewer passes over the kernel, and larger matrices T.
+    """
+    block = min(n, max(8, min(64, -(-wanted // 3))))
+    basis = max(wanted + 8 * block, min(4 * wanted, 2 * wanted + 400))
+    return block, min(n, basis)
 
 
 class BlockLanczos:
@@ -58,16 +48,18 @@ class BlockLanczos:
         self,
         product: Product,
         n: int,
-        sizes: Sizes,
+        wanted: int,
         rng: np.random.Generator,
         trace: float | None = None,
+        sizes: tuple[int, int] | None = None,
     ) -> None:
-        self.product, self.n, self.sizes, self.rng, self.trace = product, n, sizes, rng, trace
-        room = min(n, sizes.basis + sizes.block)
+        self.product, self.n, self.wanted, self.rng, self.trace = product, n, wanted, rng, trace
+        self.block, self.basis = sizes or default_sizes(n, wanted)
+        self.full_block = self.block
+        room = min(n, self.basis + self.block)
         self.Q = np.empty((n, room), order="F")
         self.T = np.zeros((room, room))
         self.size = 0  # basis vectors whose images are known
-        self.block = sizes.block
         self.next = self._fresh(self.block, np.empty((n, 0)))
         self.n_iter = 0
         self.status = Status.MAX_ITER
@@ -75,7 +67,7 @@ class BlockLanczos:
 
     def run(self, tol: float, max_iter: int, callback: Callback | None = None) -> None:
         """Iterate until the wanted pairs have residuals below tol times the largest value."""
-        wanted = self.sizes.wanted
+        wanted = self.wanted
         while True:
             coupling, last = self._extend()
             theta, Y = interruptible(np.linalg.eigh, self.T[: self.size, : self.size])
@@ -93,7 +85,7 @@ class BlockLanczos:
                 break
             if settled and self._since != 1:
                 self._check(theta, Y)
-            elif self.size + self.next.shape[1] > self.sizes.basis:
+            elif self.size + self.next.shape[1] > self.basis:
                 self._restart(theta, Y)
         self.values = theta[:wanted]
         self.vectors = matmul(self.Q[:, : self.size], Y[:, :wanted])
@@ -106,7 +98,7 @@ class BlockLanczos:
         plus the trace that the basis leaves. Where that is too much, fresh random vectors must not
         have found anything.
         """
-        k = self.sizes.wanted
+        k = self.wanted
         if self.size == self.n:
             return True
         following = float(theta[k]) if self.size > k else 0.0
@@ -116,10 +108,10 @@ class BlockLanczos:
 
     def _check(self, theta: Array, Y: Array) -> None:
         """Go on with the settled pairs and a few random vectors, to see if anything is hidden."""
-        k = self.sizes.wanted
+        k = self.wanted
         repeated, self._since, self._level = self._since >= _CHECK, 0, float(theta[:k].sum())
         self._restart(theta, Y, k)
-        self.block = min(self.n - k, self.sizes.block if repeated else _FEW)
+        self.block = min(self.n - k, self.full_block if repeated else _FEW)
         self.next = self._fresh(self.block, self.Q[:, :k])
 
     def _extend(self) -> tuple[Array, slice]:
@@ -170,8 +162,8 @@ class BlockLanczos:
     def _restart(self, theta: Array, Y: Array, keep: int | None = None) -> None:
         """Keep the best Ritz vectors: the wanted ones, and half of the others there is room for."""
         if keep is None:
-            room = self.sizes.basis - self.next.shape[1]
-            keep = min(room, self.sizes.wanted + (room - self.sizes.wanted) // 2)
+            room = self.basis - self.next.shape[1]
+            keep = min(room, self.wanted + (room - self.wanted) // 2)
         self.Q[:, :keep] = matmul(self.Q[:, : self.size], Y[:, :keep])
         self.T[:] = 0.0
         self.T[range(keep), range(keep)] = theta[:keep]

@@ -59,8 +59,7 @@ class Nystrom:
     Examples
     --------
     >>> import mercer as mc
-    >>> from mercer import linalg
-    >>> low = linalg.nystrom(mc.Linear(), [[1.0, 0.0], [0.0, 3.0], [2.0, 0.0]], 2, rule="pivoted")
+    >>> low = mc.linalg.nystrom(mc.Linear(), [[1, 0], [0, 3], [2, 0]], 2, rule="pivoted")
     >>> low.index, low.trace_error
     (array([1, 2]), 0.0)
     >>> z = low.map([[5.0, 0.0], [1.0, 1.0]])
@@ -127,9 +126,8 @@ def nystrom(
     --------
     >>> import numpy as np
     >>> import mercer as mc
-    >>> from mercer import linalg
     >>> X = np.linspace(0.0, 3.0, 200)[:, None]
-    >>> low = linalg.nystrom(mc.Gaussian(1.0), X, 8, rule="pivoted")
+    >>> low = mc.linalg.nystrom(mc.Gaussian(1.0), X, 8, rule="pivoted")
     >>> low.factor.shape, low.trace_error < 1e-3
     ((200, 8), True)
     >>> np.allclose(low.map(X), low.factor)
@@ -186,8 +184,7 @@ def leverage_scores(
     A point that stands alone has more leverage than one of a pair.
 
     >>> import mercer as mc
-    >>> from mercer import linalg
-    >>> linalg.leverage_scores(mc.Gaussian(1.0), [[0.0], [0.0], [9.0]], 0.5).round(4)
+    >>> mc.linalg.leverage_scores(mc.Gaussian(1.0), [[0.0], [0.0], [9.0]], 0.5).round(4)
     array([0.4   , 0.4   , 0.6667])
     """
     require_definite(kernel, "leverage_scores")
@@ -204,7 +201,6 @@ def leverage_scores(
 def _landmarks(
     kernel: Kernel, X: Any, size: int, rule: str, rng: np.random.Generator
 ) -> tuple[Any, Array | None]:
-    """Landmarks, and their row numbers where they are rows of X."""
     if rule == "kmeans":
         return _centres(kernel, X, size, rng), None
     if rule == "pivoted":

@@ -40,8 +40,7 @@ class GramOperator:
     --------
     >>> import numpy as np
     >>> import mercer as mc
-    >>> from mercer import linalg
-    >>> S = linalg.GramOperator(mc.Linear(), [[1.0], [3.0]], centred=True)
+    >>> S = mc.linalg.GramOperator(mc.Linear(), [[1.0], [3.0]], centred=True)
     >>> S.shape, S.diag
     ((2, 2), array([1., 1.]))
     >>> S @ np.array([1.0, 0.0])
@@ -91,8 +90,10 @@ class GramOperator:
 
     def matmat(self, V: Any) -> Array:
         """Return S V, shape (n, b): one pass over the kernel for all columns together."""
-        V, _ = as_columns(V, self.shape[0], "V")
-        return self._out(self._sum(self._in(V)))
+        U, _ = as_columns(V, self.shape[0], "V")
+        U = U if self._root is None else self._root[:, None] * U
+        U = U - np.outer(self._share, U.sum(axis=0)) if self.centred else U
+        return self._out(self._sum(U))
 
     def __matmul__(self, V: Any) -> Array:
         product = self.matmat(V)
@@ -128,11 +129,6 @@ class GramOperator:
     @cached_property
     def _root(self) -> Array | None:
         return None if self.weights is None else np.sqrt(self.weights)
-
-    def _in(self, V: Array) -> Array:
-        """(I - w 1') D^(1/2) V."""
-        U = V if self._root is None else self._root[:, None] * V
-        return U - np.outer(self._share, U.sum(axis=0)) if self.centred else U
 
     @np.errstate(over="ignore", invalid="ignore")  # of kernel values that overflow
     def _out(self, Z: Array) -> Array:

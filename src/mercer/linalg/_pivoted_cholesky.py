@@ -40,8 +40,7 @@ class PivotedCholesky:
     Examples
     --------
     >>> import mercer as mc
-    >>> from mercer import linalg
-    >>> low = linalg.pivoted_cholesky(mc.Linear(), [[1.0, 0.0], [0.0, 3.0], [2.0, 0.0]], tol=0.0)
+    >>> low = mc.linalg.pivoted_cholesky(mc.Linear(), [[1.0, 0.0], [0.0, 3.0], [2.0, 0.0]], tol=0.0)
     >>> low.pivots, low.rank, low.trace_error
     (array([1, 2]), 2, 0.0)
     """
@@ -91,8 +90,7 @@ def pivoted_cholesky(
     Two points, one of them twice: rank two, exactly.
 
     >>> import mercer as mc
-    >>> from mercer import linalg
-    >>> low = linalg.pivoted_cholesky(mc.Gaussian(1.0), [[0.0], [0.0], [1.0]])
+    >>> low = mc.linalg.pivoted_cholesky(mc.Gaussian(1.0), [[0.0], [0.0], [1.0]])
     >>> low.pivots, low.trace_error, low.status.name
     (array([0, 2]), 0.0, 'CONVERGED')
     >>> (low.factor @ low.factor.T).round(4)

@@ -39,8 +39,7 @@ class RandomFeatures:
     Examples
     --------
     >>> import mercer as mc
-    >>> from mercer import linalg
-    >>> z = linalg.random_features(4.0 * mc.Laplace(1.0), 2, 6, kind="orthogonal", random_state=0)
+    >>> z = mc.linalg.random_features(4 * mc.Laplace(1.0), 2, 6, kind="orthogonal", random_state=0)
     >>> z
     <6 orthogonal RandomFeatures of 4.0 * Laplace(length_scale=1.0) in 2 dimensions>
     >>> float((z([[0.5, 1.0]]) ** 2).sum().round(6))
@@ -125,8 +124,7 @@ def random_features(
     --------
     >>> import numpy as np
     >>> import mercer as mc
-    >>> from mercer import linalg
-    >>> z = linalg.random_features(mc.Gaussian(1.0), 2, 2000, random_state=0)
+    >>> z = mc.linalg.random_features(mc.Gaussian(1.0), 2, 2000, random_state=0)
     >>> X = np.array([[0.0, 0.0], [1.0, 0.5]])
     >>> bool(np.abs(z(X) @ z(X).T - mc.Gaussian(1.0)(X)).max() < 0.05)
     True

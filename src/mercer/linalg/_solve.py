@@ -10,8 +10,7 @@ import numpy as np
 from mercer._array import (
     Array,
     Points,
-    as_points,
-    is_sparse,
+    as_dense_points,
     non_negative,
     one_of,
     positive,
@@ -63,9 +62,8 @@ class Solution:
     Examples
     --------
     >>> import mercer as mc
-    >>> from mercer import linalg
     >>> twice = [[0.0], [0.0], [1.0]]  # a duplicate makes K singular
-    >>> solution = linalg.solve(mc.Gaussian(1.0), twice, [1.0, 1.0, 0.0], penalty=0.0)
+    >>> solution = mc.linalg.solve(mc.Gaussian(1.0), twice, [1.0, 1.0, 0.0], penalty=0.0)
     >>> solution.coef.round(4), solution.rank, solution.status.name
     (array([ 0.791 ,  0.791 , -0.9595]), 2, 'TRUNCATED')
     """
@@ -158,8 +156,7 @@ def solve(
     Examples
     --------
     >>> import mercer as mc
-    >>> from mercer import linalg
-    >>> solution = linalg.solve(mc.Gaussian(1.0), [[0.0], [1.0]], [1.0, 2.0], penalty=0.5)
+    >>> solution = mc.linalg.solve(mc.Gaussian(1.0), [[0.0], [1.0]], [1.0, 2.0], penalty=0.5)
     >>> solution.coef.round(4)
     array([0.1525, 1.2717])
     >>> solution.method, solution.status.name, solution.jitter
@@ -177,8 +174,11 @@ def solve(
     right = B if root is None else root[:, None] * B
     if method == "cg" or (method is None and S.shape[0] > DIRECT_UP_TO):
         with single_threaded_blas():  # threads are for blocks, see `_blocked_products`
-            factor = _factor(S, preconditioner, random_state)
-            cg = _by_cg(S, right, penalty, factor, tol)
+            precondition = _preconditioner(S, preconditioner, penalty, random_state)
+            scale = float(S.diag.max()) + penalty
+            cg = ConjugateGradients(
+                lambda V: S.matmat(V) + penalty * V, precondition, right, tol, scale
+            )
             cg.run(max_iter, callback)
         coef, statuses = cg.coef, tuple(cg.status)
         solution = Solution(coef, cg.residual, cg.n_iter, 0.0, len(coef), "cg", statuses)
@@ -216,14 +216,11 @@ def woodbury(L: Any, B: Any, penalty: float) -> Solution:
 
     Examples
     --------
-    >>> from mercer import linalg
-    >>> linalg.woodbury([[1.0], [1.0]], [3.0, 0.0], 1.0).coef.round(6)
+    >>> import mercer as mc
+    >>> mc.linalg.woodbury([[1.0], [1.0]], [3.0, 0.0], 1.0).coef.round(6)
     array([ 2., -1.])
     """
-    L = as_points(L, "L")
-    if is_sparse(L):
-        raise InputError("L must be dense; use L.toarray()")
-    L = L.astype(np.float64, copy=False)
+    L = as_dense_points(L, "L")
     B, single = as_columns(B, L.shape[0])
     penalty = positive(penalty, "penalty")
     with single_threaded_blas():  # threads are for blocks, see `_blocked_products`
@@ -289,22 +286,8 @@ def _solve_dense(S: GramOperator, B: Array, penalty: float, method: str | None) 
     return _direct(coef, residual, rank, "eigen", status)
 
 
-def _by_cg(
-    S: GramOperator, B: Array, penalty: float, factor: tuple[Array, float] | None, tol: float
-) -> ConjugateGradients:
-    """Conjugate gradients with the preconditioner of a low-rank factor."""
-    precondition: Product = np.copy
-    if factor is not None and factor[0].shape[1]:
-        L, trace_error = factor
-        # a shift below the mean of what L leaves out would weigh that too much
-        shift = max(penalty, trace_error / len(B), 1e-14 * S.trace)
-        precondition = ShiftedLowRank(L, shift).solve
-    scale = float(S.diag.max()) + penalty
-    return ConjugateGradients(lambda V: S.matmat(V) + penalty * V, precondition, B, tol, scale)
-
-
-def _factor(S: GramOperator, given: Any, random_state: Any) -> tuple[Array, float] | None:
-    """A factor L of S ~ L L', and the trace of what it leaves out."""
+def _preconditioner(S: GramOperator, given: Any, penalty: float, random_state: Any) -> Product:
+    """Solve with L L' ~ S plus a shift, for a low-rank factor L."""
     n = S.shape[0]
     rank = max(1, min(n, 1000, int(4 * np.sqrt(n)), _MOST // n))
     low: Nystrom | PivotedCholesky
@@ -320,17 +303,19 @@ def _factor(S: GramOperator, given: Any, random_state: Any) -> tuple[Array, floa
     elif given == "pivoted":
         low = pivoted_cholesky(S.kernel, points, max_rank=rank, tol=1e-14)
     else:
-        return None
-    if S.weights is None:
-        return low.factor, low.trace_error
-    L = np.sqrt(S.weights)[:, None] * low.factor
-    return L, float(S.trace - np.sum(L * L))
+        return np.copy
+    L, trace_error = low.factor, low.trace_error
+    if S.weights is not None:
+        L = np.sqrt(S.weights)[:, None] * L
+        trace_error = float(S.trace - np.sum(L * L))
+    # a shift below the mean of what L leaves out would weigh that too much
+    shift = max(penalty, trace_error / n, 1e-14 * S.trace)
+    return ShiftedLowRank(L, shift).solve if L.shape[1] else np.copy
 
 
 def _direct(
     coef: Array, residual: Array, rank: int, method: str, status: Status, jitter: float = 0.0
 ) -> Solution:
-    """The solution of a method without iterations."""
     b = residual.size
     n_iter = np.zeros(b, dtype=np.intp)
     return Solution(coef, residual, n_iter, jitter, rank, method, (status,) * b)

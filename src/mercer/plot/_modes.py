@@ -8,11 +8,22 @@ from typing import Any
 
 import numpy as np
 
-from mercer._array import Array, as_points, as_vector, is_sparse, positive_int
+from mercer._array import Array, as_dense_points, positive_int
 from mercer.exceptions import InputError
 from mercer.methods import Modes, mean_shift
 from mercer.methods.modes._scale_space import ScaleSpace
-from mercer.plot._panels import BLUE, GREEN, GREY, ORANGE, PINK, column_names, panels, tidy
+from mercer.plot._panels import (
+    BLUE,
+    GREEN,
+    GREY,
+    ORANGE,
+    PINK,
+    box,
+    column_names,
+    pair,
+    panels,
+    tidy,
+)
 from mercer.space import Element
 
 _COLOURS = (BLUE, ORANGE, GREEN, PINK, "#E69F00", "#56B4E9")
@@ -70,14 +81,14 @@ def plot_modes(
     density = own if density is None else density
     if X is None and own is None:
         raise InputError("X is missing: give the starts, in the order of the labels")
-    X = _dense(own.points if X is None else X, "X")
+    X = as_dense_points(own.points if X is None else X, "X")
     if X.shape != (len(labels), d):
         raise InputError(
             f"X must be the starts that were labelled, shape {(len(labels), d)}, got {X.shape}"
         )
     if density is not None and not callable(density):
         raise InputError(f"density must be an Element or a Density, got {density!r}")
-    i, j = (0, 0) if d == 1 else _pair(columns, names)
+    i, j = (0, 0) if d == 1 else pair(columns, names)
     (axis,) = panels(ax, (4.6, 2.8) if d == 1 else (4.6, 3.9))
     without = int(np.sum(labels < 0))
     free = f", {without} point{'' if without == 1 else 's'} without" if without else ""
@@ -89,7 +100,7 @@ def plot_modes(
         return axis
     _draw_points(axis, X[:, [i, j]], labels)
     if density is not None and d == 2:
-        _draw_contours(axis, density, *_box(X), 120, flip=(i, j) == (1, 0))
+        _draw_contours(axis, density, *box(X), 120, flip=(i, j) == (1, 0))
     _draw_modes(axis, modes[:, [i, j]])
     return axis
 
@@ -142,13 +153,13 @@ def plot_basins(
         raise InputError(
             f"density must be an Element, a Density or a fitted MeanShift, got {density!r}"
         )
-    X = np.concatenate([_dense(e.points, "points of the density") for e in elements])
+    X = np.concatenate([as_dense_points(e.points, "points of the density") for e in elements])
     if X.shape[1] != 2:
         raise InputError(
             f"plot_basins needs two dimensions, but the density has {X.shape[1]}; use plot_modes"
         )
     names = column_names(names, 2, model)
-    low, high = _box(X, low, high)
+    low, high = box(X, low, high)
     ticks = (np.arange(resolution) + 0.5) / resolution
     across, up = (low[k] + ticks * (high[k] - low[k]) for k in range(2))
     grid = np.stack(np.meshgrid(across, up), axis=-1).reshape(-1, 2)
@@ -302,37 +313,6 @@ def _parts(found: Any) -> tuple[Array, Array, Array | None]:
             f"found must be a result of mean_shift or a fitted MeanShift, got {found!r}"
         )
     return np.asarray(found.cluster_centers_, dtype=np.float64), np.asarray(found.labels_), None
-
-
-def _dense(X: Any, name: str) -> Array:
-    X = as_points(X, name)
-    if is_sparse(X):
-        raise InputError(f"{name} must be dense; use X.toarray()")
-    return np.asarray(X, dtype=np.float64)
-
-
-def _box(X: Array, low: Any = None, high: Any = None) -> tuple[Array, Array]:
-    """The given corners, or those of the bounding box with a margin."""
-    least, most = X.min(axis=0), X.max(axis=0)
-    margin = 0.08 * np.where(most > least, most - least, 1.0)
-    low = least - margin if low is None else as_vector(low, "low")
-    high = most + margin if high is None else as_vector(high, "high")
-    if low.shape != (2,) or high.shape != (2,) or not (low < high).all():
-        raise InputError(f"low and high must be pairs with low < high, got {low} and {high}")
-    return low, high
-
-
-def _pair(columns: Any, names: list[str]) -> tuple[int, int]:
-    """The numbers of two columns that are given by number or by name."""
-    given = columns if isinstance(columns, list | tuple | np.ndarray) else ()
-    found = [names.index(c) if isinstance(c, str) and c in names else c for c in given]
-    d = len(names)
-    allowed = [int(c) for c in found if isinstance(c, int | np.integer) and 0 <= c < d]
-    if len(found) != 2 or len(set(allowed)) != 2:
-        raise InputError(
-            f"columns must be two different numbers below {d} or names of columns, got {columns!r}"
-        )
-    return allowed[0], allowed[1]
 
 
 def _counted(n: int) -> str:

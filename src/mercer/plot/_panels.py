@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from mercer._array import Array
+from mercer._array import Array, as_vector
 from mercer.exceptions import InputError
 from mercer.kernels import Definiteness, Kernel
 
@@ -75,6 +75,30 @@ def column_names(names: Any, count: int, *sources: Any) -> list[str]:
         if found is not None and len(found) == count:
             return [str(name) for name in found]
     return [f"x{j}" for j in range(count)] if names is None else as_names(names, count)
+
+
+def box(X: Array, low: Any = None, high: Any = None) -> tuple[Array, Array]:
+    """The given corners, or those of the bounding box with a margin."""
+    least, most = X.min(axis=0), X.max(axis=0)
+    margin = 0.08 * np.where(most > least, most - least, 1.0)
+    low = least - margin if low is None else as_vector(low, "low")
+    high = most + margin if high is None else as_vector(high, "high")
+    if low.shape != (2,) or high.shape != (2,) or not (low < high).all():
+        raise InputError(f"low and high must be pairs with low < high, got {low} and {high}")
+    return low, high
+
+
+def pair(columns: Any, names: list[str]) -> tuple[int, int]:
+    """The numbers of two columns that are given by number or by name."""
+    given = columns if isinstance(columns, list | tuple | np.ndarray) else ()
+    found = [names.index(c) if isinstance(c, str) and c in names else c for c in given]
+    d = len(names)
+    allowed = [int(c) for c in found if isinstance(c, int | np.integer) and 0 <= c < d]
+    if len(found) != 2 or len(set(allowed)) != 2:
+        raise InputError(
+            f"columns must be two different numbers below {d} or names of columns, got {columns!r}"
+        )
+    return allowed[0], allowed[1]
 
 
 def tidy(axis: Any, title: str, across: str = "", up: str = "") -> None:

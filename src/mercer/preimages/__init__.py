@@ -12,14 +12,13 @@ from mercer.preimages._diagnostics import (
 )
 from mercer.preimages._objective import Collinear, Nearest, Projected
 from mercer.preimages._preimage import preimage
-from mercer.preimages._procrustes import Alignment, procrustes
 from mercer.preimages._result import Certificate, History, PreImage, Verdict
 from mercer.preimages._solver import Solver, SolverResult
 from mercer.preimages.compression._compress import Compressed, compress
 from mercer.preimages.compression._methods import Compressor, Greedy, Pruning
 from mercer.preimages.solvers._candidates import Candidates
 from mercer.preimages.solvers._closed_form import ClosedForm
-from mercer.preimages.solvers._distances import Distances
+from mercer.preimages.solvers._distances import Alignment, Distances, procrustes
 from mercer.preimages.solvers._fixed_point import MM, FixedPoint
 from mercer.preimages.solvers._global import Global, global_minimum
 from mercer.preimages.solvers._gradient_methods import LBFGS, GradientDescent, Newton

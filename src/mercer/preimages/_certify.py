@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from mercer import rigor
-from mercer._array import Array, check_flag, is_sparse
+from mercer._array import Array, check_flag
 from mercer._config import get_options, options
-from mercer.engine import Program, apply_all, n_rows, pieces
+from mercer.engine import Program, apply_all, dense, n_rows, pieces
 from mercer.exceptions import DerivativeError, InputError
 from mercer.preimages._driver import State, row_norms
 from mercer.preimages._objective import ElementSums, Nearest
@@ -76,7 +76,7 @@ def certify_state(
     """`certify` for checked points, at which the derivatives may be known already."""
     if not psi.kernel.program.has_derivatives:
         return undecided(n_rows(X))
-    X = X.toarray() if is_sparse(X) else X
+    X = dense(X)
     whole = X.shape[1] <= _WHOLE if eigenvalues is None else eigenvalues
     now = get_options()
     if state is not None and (
@@ -109,8 +109,6 @@ def _part(psi: Element, X: Array, M: Array, rows: Any) -> tuple[Element, Array, 
     return (psi, X[rows], M) if psi.batch is None else (psi[rows], X[rows], M[rows])
 
 
-# --- what is known at each point --------------------------------------------------------------
-
 # bounds on the norm of the gradient, and on the smallest eigenvalue from below and from above
 _Facts = tuple[Array, Array, Array]
 
@@ -129,7 +127,11 @@ def _certificate(
     norm, errors = _norms(state.gradient), None
     if whole:
         errors = rigor.supremum_errors(psi, X) if quick else None
-        facts = _facts_of_values(norm, state.hessian, *(errors or _summed_errors(psi, X)))
+        if errors is None:
+            sums = rigor.all_sums(psi, X)
+            facts = _facts_of_values(norm, state.hessian, sums.gradient_error, sums.hessian_error)
+        else:
+            facts = _facts_of_values(norm, state.hessian, *errors)
     else:
         facts = _facts_of_sums(psi, X, norm)
     result = _decided(psi, X, facts, M, state.cusp)
@@ -145,12 +147,6 @@ def _certificate(
         for old, new in zip(result, again, strict=True):
             old[rows[better]] = new[better]
     return result
-
-
-def _summed_errors(psi: Element, X: Array) -> tuple[Array, Array]:
-    """Bounds on the errors of gradient and Hessian, from a pass over the points."""
-    sums = rigor.all_sums(psi, X)
-    return sums.gradient_error, sums.hessian_error
 
 
 def _norms(g: Array) -> Array:
@@ -192,13 +188,9 @@ def _is_onto(program: Program, dim: int) -> bool:
     return bool(np.linalg.matrix_rank(A) == A.shape[1])
 
 
-# --- what follows -----------------------------------------------------------------------------
-
-
 def _decided(
     psi: Element, X: Array, facts: _Facts, M: Array, cusp: Array | None
 ) -> tuple[Array, ...]:
-    """Verdict, radius and lower bound for each point."""
     norm, low, high = facts
     convex = low > 0
     if psi.kernel.program.kind == "dot":
@@ -241,8 +233,7 @@ def _local_lipschitz(psi: Element, X: Array, reach: Array) -> Array:
     """
     program = psi.kernel.program
     norm = spectral_norms(program, X.shape[1])[0] * (1.0 + _FEW)
-    points = apply_all(program.maps, psi.points)
-    S = float(_norms(points.toarray() if is_sparse(points) else points).max())
+    S = float(_norms(dense(apply_all(program.maps, psi.points))).max())
     R = up(_norms(apply_all(program.maps, X)) + norm * reach)
     own_square = Interval(np.zeros_like(R), up(R * R))
     second, third = (x.size for x in profile_ranges(program.profile, own_square, 3)[2:])

@@ -220,7 +220,6 @@ class Constraint:
 
 
 def real_numbers(value: Any, name: str) -> Array:
-    """An array of real numbers, or raise."""
     try:
         array = np.asarray(value)
     except ValueError:
@@ -231,7 +230,6 @@ def real_numbers(value: Any, name: str) -> Array:
 
 
 def as_constraint(region: Any, fixed: Any, batch: int, dim: int) -> Constraint:
-    """Check what the user gave."""
     if region is not None:
         if not isinstance(region, Region):
             raise InputError(f"region must be a Box, Ball or Simplex, got {type(region).__name__}")

@@ -10,7 +10,7 @@ import numpy as np
 from mercer import engine
 from mercer._array import Array, as_vector, instance
 from mercer._config import options
-from mercer.engine._sizes import dense
+from mercer.engine import dense
 from mercer.exceptions import DerivativeError, InputError
 from mercer.preimages._driver import State
 from mercer.preimages._objective import ElementSums, Nearest
@@ -191,7 +191,6 @@ def _queries(psi: Element, X: Any) -> Any:
 
 
 def _state(psi: Element, X: Any, order: int) -> State:
-    """Derivatives of the objective at the rows of X."""
     X = _queries(psi, X)
     engine.require_derivatives(psi.kernel.program)
     X = dense(X)

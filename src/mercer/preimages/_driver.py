@@ -50,7 +50,6 @@ class State:
 
     @classmethod
     def joined(cls, states: Sequence[State]) -> State:
-        """The rows of several states, one after the other."""
         columns = [[getattr(state, name) for state in states] for name in _PARTS]
         parts: list[Any] = [None if c[0] is None else np.concatenate(c) for c in columns]
         return cls(*parts)
@@ -127,7 +126,6 @@ def row_norms(array: Array) -> Array:
 
 
 def row_products(a: Array, b: Array) -> Array:
-    """The inner product of each row of a with that of b, in one pass."""
     return np.asarray(np.einsum("ij,ij->i", a, b))
 
 
@@ -216,12 +214,7 @@ def walk(
             rows, state = rows[going], state[going]
             search.keep(going)
         state = search.step(state, rows)
-    return Walk(_in_order(ends), status, n_iter, path)
-
-
-def _in_order(ends: list[tuple[Array, State]]) -> State:
-    """The states of all rows, in the order of the starts."""
-    if len(ends) == 1:
-        return ends[0][1]
-    order = np.argsort(np.concatenate([rows for rows, _ in ends]))
-    return State.joined([state for _, state in ends])[order]
+    if len(ends) > 1:  # back to the order of the starts
+        order = np.argsort(np.concatenate([rows for rows, _ in ends]))
+        state = State.joined([state for _, state in ends])[order]
+    return Walk(state, status, n_iter, path)

@@ -18,10 +18,9 @@ from mercer.kernels import Definiteness, OpenBall
 from mercer.preimages._certify import certify_state
 from mercer.preimages._constraint import Ball, as_constraint, real_numbers
 from mercer.preimages._objective import Nearest, Objective
-from mercer.preimages._problem import Problem
+from mercer.preimages._problem import Problem, default_starts, given_starts
 from mercer.preimages._result import Certificate, PreImage, undecided
 from mercer.preimages._solver import IterativeSolver, Solver, SolverResult
-from mercer.preimages._starts import default_starts, given_starts
 from mercer.preimages.solvers._candidates import Candidates
 from mercer.preimages.solvers._fixed_point import FixedPoint
 from mercer.preimages.solvers._global import Global

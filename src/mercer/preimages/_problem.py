@@ -1,4 +1,4 @@
-"""Problem: elements to bring back, the objective, the constraint, and the kernel's lengths."""
+"""Problem: elements to bring back, the objective, the constraint, lengths, and starting points."""
 
 from __future__ import annotations
 
@@ -9,13 +9,17 @@ from typing import Any
 import numpy as np
 
 from mercer import engine
-from mercer._array import Array, is_sparse
-from mercer.engine import Program, n_columns, n_rows, pieces
+from mercer._array import Array, as_points, is_sparse
+from mercer._random import as_generator
+from mercer.engine import Program, dense, n_columns, n_rows, pieces
+from mercer.exceptions import InputError
 from mercer.preimages._constraint import Constraint
 from mercer.preimages._driver import State, row_norms, row_products, smallest_subgradients
 from mercer.preimages._objective import ElementSums, Nearest, Objective
 from mercer.rigor import cusp_slope, gradient_bound
 from mercer.space import Element, feature
+
+_TRIED = 2048  # points of an element that are looked at for a start
 
 
 class Problem:
@@ -88,7 +92,7 @@ class Problem:
         out = np.empty_like(points)
         for rows in pieces(len(points), max(1, (1 << 22) // n_rows(X))):
             nearest = np.argmin(engine.gram(distance, points[rows], X), axis=1)
-            out[rows] = X[nearest].toarray() if is_sparse(X) else X[nearest]
+            out[rows] = dense(X[nearest])
         return out
 
     @cached_property
@@ -151,8 +155,7 @@ class Problem:
         if not np.isfinite(bound).all():  # infinite at the points
             bound = self.psi.coef.sizes
             if self.program.kind == "radial":  # 2 r |k'(r^2)| at the typical distance r
-                X = self.psi.points
-                X = self.image(X.toarray() if is_sparse(X) else X)
+                X = self.image(dense(self.psi.points))
                 r2 = float(np.mean(np.sum((X - X.mean(axis=0)) ** 2, axis=1))) or 1.0
                 slope = engine.profile_at(self.program.profile, np.array([r2]), 1)[1]
                 bound = bound * 2.0 * r2**0.5 * abs(slope)
@@ -193,7 +196,6 @@ class Problem:
 
 
 def spread(X: Any) -> float:
-    """The root mean squared distance of points from their mean."""
     mean = np.asarray(X.mean(axis=0)).reshape(-1)
     squares = (
         X.power(2).sum() - n_rows(X) * (mean @ mean) if is_sparse(X) else ((X - mean) ** 2).sum()
@@ -217,3 +219,72 @@ def kernel_length(program: Program) -> float:
     if not (np.isfinite(slope) and slope < 0.0 < top):
         return np.inf
     return float(np.sqrt(-0.5 * top / slope))
+
+
+def given_starts(start: Any, batch: int, dim: int) -> Array:
+    """Check what the user gave: (d,), (b, d), or (s, b, d) for several starts per element."""
+    array = np.asarray(start)
+    if array.ndim == 1:
+        array = array[None, :]
+    if array.ndim == 2:
+        array = array[None, :, :]
+    if array.ndim != 3 or array.shape[2] != dim or array.shape[1] not in (1, batch):
+        raise InputError(
+            f"start must have shape ({dim},), ({batch}, {dim}) or (s, {batch}, {dim}), got "
+            f"{np.shape(start)}"
+        )
+    flat = as_points(array.reshape(-1, dim), "start").astype(float)
+    return np.broadcast_to(flat.reshape(array.shape), (array.shape[0], batch, dim))
+
+
+def default_starts(problem: Problem, count: int, random_state: Any) -> Array:
+    """The weighted mean and the `count` - 1 best points of the element that lie apart, (s, b, d).
+
+    Up to 2,048 points are looked at, drawn at random where there are more.
+    """
+    X, n = problem.psi.points, n_rows(problem.psi.points)
+    if n > _TRIED:
+        X = X[np.sort(as_generator(random_state).choice(n, _TRIED, replace=False))]
+    X = dense(X)
+    own = engine.diagonal(problem.program, X)
+    values = problem.psi.fields(X).value - 0.5 * own[:, None]  # (n, b)
+    chosen = _apart(X, values, max(1, count - 1))
+    if count == 1:
+        return chosen
+    mean = _weighted_mean(problem)
+    known = np.isfinite(mean).all(axis=1, keepdims=True)
+    return np.concatenate([chosen, np.where(known, mean, chosen[0])[None]])
+
+
+def _apart(X: Array, values: Array, count: int) -> Array:
+    """For each element its best point, then the best that is far from it, and so on, (s, b, d).
+
+    Far means farther than half the root mean squared distance of the points from their mean; where
+    no such point is left, the best one comes again.
+    """
+    Z = X - X.mean(axis=0)
+    squares = np.sum(Z**2, axis=1)
+    limit = 0.25 * float(np.mean(squares))
+    left = np.array(values, dtype=float)
+    out = np.empty((count, values.shape[1], X.shape[1]))
+    for k in range(count):
+        none = ~np.isfinite(left).any(axis=0)
+        best = np.argmax(np.where(none, values, left), axis=0)
+        out[k] = X[best]
+        if k + 1 < count:
+            gap = squares[:, None] + squares[best] - 2.0 * Z @ Z[best].T
+            left[gap <= limit] = -np.inf
+            left[best, np.arange(len(best))] = -np.inf
+    return out
+
+
+def _weighted_mean(problem: Problem) -> Array:
+    """sum_i a_i x_i / sum_i a_i per element; not finite where the sum is not positive."""
+    X, coef = problem.psi.points, problem.psi.coef
+    total = coef.weigh(np.ones((n_rows(X), 1)))[0]
+    if is_sparse(X):
+        sums = np.asarray(X.T @ coef.tile(slice(None), slice(None)))
+    else:
+        sums = coef.weigh(engine.as_float64(X))
+    mean = (sums / np.where(total > 0, total, np.nan)).T
+    return np.asarray(mean, dtype=float)

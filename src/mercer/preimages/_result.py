@@ -142,6 +142,5 @@ def _counted(members: Array) -> str:
 
 
 def undecided(count: int) -> Certificate:
-    """A certificate that proves nothing."""
     verdict = np.full(count, Verdict.UNDECIDED, dtype=object)
     return Certificate(verdict, np.full(count, np.nan), np.full(count, np.nan))

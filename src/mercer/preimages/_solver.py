@@ -39,11 +39,10 @@ class Solver(ABC):
 
     >>> import numpy as np
     >>> import mercer as mc
-    >>> from mercer.preimages import Solver, SolverResult
-    >>> class Mean(Solver):
+    >>> class Mean(mc.preimages.Solver):
     ...     def solve(self, problem, start):
     ...         mean = problem.psi.points.mean(axis=0)
-    ...         return SolverResult.computed(np.tile(mean, (problem.batch, 1)))
+    ...         return mc.preimages.SolverResult.computed(np.tile(mean, (problem.batch, 1)))
     >>> psi = mc.mean_embedding(mc.Gaussian(1.0), [[0.0], [1.0], [5.0]])
     >>> back = mc.preimage(psi, Mean())
     >>> back.points, back.status[0].name
@@ -72,8 +71,8 @@ class SolverResult:
 
     Examples
     --------
-    >>> from mercer.preimages import SolverResult
-    >>> [s.name for s in SolverResult.computed([[0.0], [1.0]]).status]
+    >>> import mercer as mc
+    >>> [s.name for s in mc.preimages.SolverResult.computed([[0.0], [1.0]]).status]
     ['COMPUTED', 'COMPUTED']
     """
 
@@ -226,7 +225,10 @@ class _Descent(Search):
             bad = ~good
             if not bad.any():
                 break
-            t[todo[bad]] *= _shortening(rise[bad], expected[bad])
+            # to the minimum of the parabola through the values and the slope
+            factor = -expected[bad] / (2.0 * (rise[bad] - expected[bad]))
+            factor = np.nan_to_num(factor, nan=0.1, posinf=0.5, neginf=0.1)
+            t[todo[bad]] *= np.clip(factor, 0.1, 0.5)
             todo = todo[bad]
         return new, moved
 
@@ -237,12 +239,6 @@ class _Descent(Search):
         tried = self.at(self.problem.nearest_point(state.points), rows)
         better = tried.rise_from(state) < 0
         return state.updated(np.flatnonzero(better), tried[better]) if better.any() else state
-
-
-def _shortening(rise: Array, expected: Array) -> Array:
-    """Factor from the parabola through the values and the slope, between 0.1 and 0.5."""
-    factor = -expected / (2.0 * (rise - expected))
-    return np.clip(np.nan_to_num(factor, nan=0.1, posinf=0.5, neginf=0.1), 0.1, 0.5)
 
 
 def _history(found: Walk, rows: Array, offset: float) -> History:

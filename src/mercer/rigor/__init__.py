@@ -22,21 +22,13 @@ from mercer.rigor._profile_enclosure import enclose, profile_ranges, profile_ran
 from mercer.rigor._rounding import RowSums, row_sums, supremum_errors
 from mercer.rigor._search_region import objective_scale
 from mercer.rigor._suprema import third_derivative_bounds
-from mercer.rigor._weyl import (
-    WeylTest,
-    all_sums,
-    half_diagonal,
-    prepared,
-    weyl_of_sums,
-    weyl_test,
-)
+from mercer.rigor._weyl import WeylTest, all_sums, prepared, weyl_of_sums, weyl_test
 
 __all__ = [
     "EPS", "BoxObjective", "FoundModes", "GlobalMinimum", "Interval", "RowSums", "Terms",
-    "WeylTest", "all_sums", "as_interval", "cusp_slope", "enclose",
-    "find_modes", "gradient_bound", "half_diagonal", "hessian_lipschitz",
-    "lipschitz", "minimise", "negative_up_to", "objective_scale", "prepared", "profile_ranges",
-    "profile_ranges_in_distance", "row_sums",
-    "spectral_norms", "supremum_errors", "third_derivative_bounds", "up", "upward_curvature",
-    "weyl_of_sums", "weyl_test",
+    "WeylTest", "all_sums", "as_interval", "cusp_slope", "enclose", "find_modes", "gradient_bound",
+    "hessian_lipschitz", "lipschitz", "minimise", "negative_up_to", "objective_scale", "prepared",
+    "profile_ranges", "profile_ranges_in_distance", "row_sums", "spectral_norms",
+    "supremum_errors", "third_derivative_bounds", "up", "upward_curvature", "weyl_of_sums",
+    "weyl_test",
 ]  # fmt: skip

@@ -226,7 +226,7 @@ def _vanishes_with(body: Expr, gate: Expr) -> bool:
             return _vanishes_with(a, gate) or _vanishes_with(b, gate)
         case Pow(arg=a, exponent=p):
             return p > 0 and _vanishes_with(a, gate)
-    return body == gate
+    return bool(body == gate)
 
 
 @lru_cache(maxsize=256)
@@ -250,7 +250,7 @@ def in_distance(expr: Expr) -> Expr:
         case Matern(arg=a, nu=nu):
             z = _root(in_distance(a), 0.5)
             poly = 1.0 + z if nu == 1.5 else 1.0 + z + z**2 / 3.0
-            return poly * function(Exp(-z))
+            return multiply(poly, function(Exp(-z)))
     return expr
 
 

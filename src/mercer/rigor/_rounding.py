@@ -62,7 +62,7 @@ def row_sums(program: Program, X: Any, Y: Any, coef: engine.Coef, paired: bool) 
             if A.any():
                 A = np.broadcast_to(A, (rows.stop - rows.start, A.shape[1]))
                 with np.errstate(all="ignore"):
-                    out[:, rows] += _tile_sums(program, measured, X, Y, A, rows, columns, e)
+                    out[:, rows] += _tile_sums(program, measured, A, rows, columns, e)
 
     map_threads(add, list(engine.pieces(m, height)))
     parts = np.max([at.parts(slice(None))[:, 0] for at in measured], axis=0, initial=0.0)
@@ -110,6 +110,8 @@ class _Measured:
 
     kind: Any
     norm: float  # of the map A
+    X: Any  # the points and queries
+    Y: Any
     x: Any  # A x_i, about the middle for distances
     y: Any
     points: Array  # their lengths
@@ -124,7 +126,7 @@ class _Measured:
         x, y = (apply_all(v.maps, Z if sparse else Z - middle) for Z in (X, Y))
         norm = spectral_norms(Program((v,), Var(0)), engine.n_columns(Y))[0]
         sizes = _lengths(x), _lengths(y)
-        return cls(v, norm, x, y, *sizes, engine.n_columns(Y), not program.is_smooth)
+        return cls(v, norm, X, Y, x, y, *sizes, engine.n_columns(Y), not program.is_smooth)
 
     @property
     def farthest(self) -> float:
@@ -137,7 +139,7 @@ class _Measured:
         moves = isinstance(self.kind, Distance) or getattr(self.kind, "of", "") == "row"
         return 2.0 * self.norm**2 if moves else 0.0
 
-    def values(self, X: Any, Y: Any, rows: slice, columns: slice) -> Array:
+    def values(self, rows: slice, columns: slice) -> Array:
         """The variable for all pairs of some queries and points."""
         if isinstance(self.kind, Distance) and not self.exact_near:
             product = self.y[rows] @ self.x[columns].T
@@ -145,7 +147,7 @@ class _Measured:
             squares = self.queries[rows, None] ** 2 + self.points[None, columns] ** 2
             return np.asarray(np.maximum(squares - 2.0 * product, 0.0))
         node = Var(0, nonnegative=not isinstance(self.kind, Dot | Gap))
-        return engine.gram(Program((self.kind,), node), Y[rows], X[columns])
+        return engine.gram(Program((self.kind,), node), self.Y[rows], self.X[columns])
 
     def parts(self, rows: slice) -> Array:
         """A bound on the coordinates that make up its gradient, shape (r, 1)."""
@@ -185,17 +187,10 @@ class _Measured:
 
 
 def _tile_sums(
-    program: Program,
-    measured: list[_Measured],
-    X: Any,
-    Y: Any,
-    A: Array,
-    rows: slice,
-    columns: slice,
-    e: float,
+    program: Program, measured: list[_Measured], A: Array, rows: slice, columns: slice, e: float
 ) -> Array:
     """The seven sums of one tile, shape (7, r)."""
-    values = [at.values(X, Y, rows, columns) for at in measured]
+    values = [at.values(rows, columns) for at in measured]
     errors = [at.error(u, rows, columns) for at, u in zip(measured, values, strict=True)]
     cusp = _cusps(program, values, A.shape)
     first, second = _derivative_ranges(program, values, errors, cusp)
@@ -268,8 +263,9 @@ def _derivative_ranges(
     jet = enclose(program.profile, inputs, 2)
 
     def full(x: Any) -> Interval:
-        known = as_interval(x).known().broadcast(cusp.shape)
-        return known.where(~cusp | np.isfinite(known.size))
+        x = as_interval(x).known().broadcast(cusp.shape)
+        left_out = cusp & ~(np.isfinite(x.lo) & np.isfinite(x.hi))
+        return Interval(np.where(left_out, 0.0, x.lo), np.where(left_out, 0.0, x.hi))
 
     return [full(x) for x in jet.first], [[full(x) for x in row] for row in jet.second]
 

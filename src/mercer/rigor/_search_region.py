@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 
 import numpy as np
 
@@ -85,13 +86,8 @@ def reach(
             "the objective is not known to grow, or to tend to a limit, far from the "
             "points of the element; give a Box as the domain"
         )
-    too_small, power = -_LARGEST, _LARGEST
-    while power - too_small > 1:
-        middle = (power + too_small) // 2
-        if bound(middle) >= goal:
-            power = middle
-        else:
-            too_small = middle
+    powers = range(1 - _LARGEST, _LARGEST)
+    power = powers.start + bisect_left(powers, True, key=lambda power: bound(power) >= goal)
     wide = np.full(len(low), np.inf)  # along axes that are not free the region is all there is
     wide[objective.axes] = width(power)[objective.axes]
     return centre - wide, centre + wide, bound(power)

@@ -93,19 +93,18 @@ def nodes(expr: Expr) -> Iterator[Expr]:
 
 def _jumps(profile: Expr, gate: Expr, sup: float) -> bool:
     """Whether k or k' differs on the two sides of a gate."""
-    from scipy.optimize import brentq
+    from scipy.optimize.elementwise import find_root
 
-    def height(r: Any) -> Any:
-        return profile_at(gate, np.atleast_1d(r) ** 2, 0)[0]
+    def height(r: Array) -> Array:
+        return profile_at(gate, r * r)[0]
 
     r = _grid()
-    sign = height(r) >= 0
-    for i in np.flatnonzero(sign[1:] != sign[:-1]):
-        edge = brentq(lambda r: height(r)[0], r[i], r[i + 1], xtol=1e-300, rtol=1e-15) ** 2
-        k, slope = profile_at(profile, edge * np.array([1 - 1e-13, 1 + 1e-13]), 1)
-        if abs(k[1] - k[0]) > 1e-8 * sup * edge or abs(slope[1] - slope[0]) > 1e-8 * sup:
-            return True
-    return False
+    inside = height(r) >= 0
+    at = np.flatnonzero(inside[1:] != inside[:-1])
+    edges = find_root(height, (r[at], r[at + 1])).x ** 2
+    before, after = (profile_at(profile, edges * side, 1) for side in (1 - 1e-13, 1 + 1e-13))
+    jump, kink = (np.abs(a - b) for a, b in zip(before, after, strict=True))
+    return bool(np.any((jump > 1e-8 * sup * edges) | (kink > 1e-8 * sup)))
 
 
 @lru_cache(maxsize=256)

@@ -124,9 +124,9 @@ def all_sums(psi: Element, X: Array) -> RowSums:
     if program.is_translation_invariant:
         return sums
     own = row_sums(*half_diagonal(program, X), paired=False)
-    gradient, hessian = own.gradient_error, own.hessian_error
     return sums._replace(
-        gradient_error=sums.gradient_error + gradient, hessian_error=sums.hessian_error + hessian
+        gradient_error=sums.gradient_error + own.gradient_error,
+        hessian_error=sums.hessian_error + own.hessian_error,
     )
 
 

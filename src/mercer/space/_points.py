@@ -48,10 +48,8 @@ def unique(points: Any) -> tuple[Any, Array]:
         rows = points
     if collision:  # of two keys
         _, index, inverse = np.unique(rows, axis=0, return_index=True, return_inverse=True)
-    rank = np.empty(index.size, dtype=np.intp)
     order = np.argsort(index)
-    rank[order] = np.arange(index.size)
-    return points[index[order]], rank[inverse.reshape(-1)]
+    return points[index[order]], np.argsort(order)[inverse.reshape(-1)]
 
 
 def number_keys(X: Any) -> Array:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from mercer._array import Array, as_points, positive, positive_int
+from mercer._array import Array, as_points, instance, positive, positive_int
 from mercer._threads import interruptible, single_threaded_blas
 from mercer.engine import Dense, LowRank
 from mercer.exceptions import InputError
@@ -105,8 +105,7 @@ class Subspace:
 
     def coordinates(self, psi: Element) -> Array:
         """Return <psi - origin, f_l>, shape (r,) for one element, (b, r) for a batch."""
-        if not isinstance(psi, Element):
-            raise InputError(f"psi must be an Element, got {type(psi).__name__}")
+        instance(psi, Element, "psi")
         return np.asarray(psi.inner(self.directions) - self._offset)
 
     @cached_property

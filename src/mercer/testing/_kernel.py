@@ -12,7 +12,6 @@ import numpy as np
 
 from mercer import kernels
 from mercer._array import Array, is_sparse
-from mercer._random import as_generator
 from mercer.engine import Map
 from mercer.exceptions import DerivativeError, InputError
 from mercer.kernels import Domain, Flags, Kernel
@@ -30,7 +29,6 @@ def check_kernel(
     *,
     claims: Flags | None = None,
     dims: tuple[int, ...] = DIMENSIONS,
-    random_state: Any = 0,
 ) -> None:
     """Check the laws of a kernel, and the claims in its `flags`.
 
@@ -55,8 +53,6 @@ def check_kernel(
         Claims to check instead of the kernel's own `flags`, for example for a `FromFunction`.
     dims : tuple of int, default=(1, 2, 3, 5)
         Dimensions to test; those that the kernel does not accept are left out.
-    random_state : int, Generator, RandomState or None, default=0
-        Draws points and frequencies.
 
     Examples
     --------
@@ -71,7 +67,7 @@ def check_kernel(
     AssertionError: FromFunction(...): claims to be positive definite, but the Gram matrix of 14
     points in 1 dimensions, step ... has the eigenvalue ... (at least ... is allowed)
     """
-    rng = as_generator(random_state)
+    rng = np.random.default_rng(0)
     claims = kernel.flags if claims is None else claims
     clouds = [cloud(kernel, d, rng) for d in dimensions(kernel, dims)]
     some = clouds or points is not None

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from mercer._array import Array, as_vector, instance, positive, positive_int
+from mercer._array import Array, as_vector, instance, positive_int
 from mercer.engine import Distance
 from mercer.exceptions import InputError, UnavailableError
 from mercer.kernels import Kernel
@@ -27,6 +27,7 @@ _NEAR = 7  # steps in a short window
 _FINE = np.polynomial.legendre.leggauss(21)
 _COARSE = np.polynomial.legendre.leggauss(10)
 _PANELS = 1 << 15
+_RTOL = 1e-10  # of the quadrature
 
 
 @dataclass(frozen=True)
@@ -66,7 +67,6 @@ def bochner_norm(
     dim: int = 1,
     *,
     breaks: Any = (),
-    rtol: float = 1e-10,
 ) -> BochnerNorm:
     r"""Norm of f in the space of a kernel q(x - y) on R^dim, from its Fourier transform.
 
@@ -88,8 +88,6 @@ def bochner_norm(
     breaks : sequence of float
         Frequencies > 0 where F jumps or has a narrow peak. Peaks narrower than a hundredth of
         their frequency may be missed otherwise.
-    rtol : float
-        Error of the quadrature relative to |f|^2 at which it stops.
 
     Notes
     -----
@@ -126,7 +124,7 @@ def bochner_norm(
     >>> mc.theory.bochner_norm(mc.Gaussian(1.0), bump).value
     inf
     """
-    dim, rtol = positive_int(dim, "dim"), positive(rtol, "rtol")
+    dim = positive_int(dim, "dim")
     instance(kernel, Kernel, "kernel")
     integrand = _Integrand(kernel, callable_function(transform, "transform"), dim)
     marks = as_vector(breaks, "breaks").astype(np.float64) if np.size(breaks) else np.empty(0)
@@ -147,12 +145,10 @@ def bochner_norm(
         value = math.nan if tail.converges is None else math.inf
         return BochnerNorm(value, value, tail.converges, tail.reason)
     known = slice(tail.first, tail.last + 1)
-    return _integrated(integrand, t[known], log_mass[known], tail, marks, rtol)
+    return _integrated(integrand, t[known], log_mass[known], tail, marks)
 
 
-def _integrated(
-    g: _Integrand, t: Array, log_mass: Array, tail: Tail, marks: Array, rtol: float
-) -> BochnerNorm:
+def _integrated(g: _Integrand, t: Array, log_mass: Array, tail: Tail, marks: Array) -> BochnerNorm:
     """Integrate over the octaves that matter, in units of the largest integrand."""
     at_marks = g.log_mass(marks).max() if marks.size else -math.inf
     shift = max(float(log_mass.max()), float(at_marks))
@@ -162,7 +158,7 @@ def _integrated(
     low, high = float(matters.min()) - 1.0 / _STEPS, float(matters.max()) + 1.0 / _STEPS
     octaves = 2.0 ** np.arange(math.floor(low) + 1, math.ceil(high))
     edges = np.unique(np.concatenate([[2.0**low], octaves, marks, [2.0**high]]))
-    total, error = adaptive(lambda w: g(w, shift), edges, rtol)
+    total, error = adaptive(lambda w: g(w, shift), edges, _RTOL)
     rest = math.exp(min(tail.log_rest - shift, 700.0))
     total, error = total + rest, error + rest
     if total == 0.0:

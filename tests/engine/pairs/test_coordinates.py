@@ -160,7 +160,7 @@ def test_no_derivatives_and_no_engine_but_the_blocked_one(rng):
     X = counts(rng, 4, 2)
     assert not program("chi2").has_derivatives
     with pytest.raises(mc.exceptions.DerivativeError, match="values only"):
-        mc.engine.input_gradient(program("chi2"), X, X)
+        mc.engine.pairwise_derivative(program("chi2"), X, X)
     with mc.options(engine="native"), pytest.raises(mc.InputError, match="cannot run this"):
         gram(program("chi2"), X, X)
 

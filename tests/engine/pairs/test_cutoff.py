@@ -9,7 +9,8 @@ import mercer as mc
 from mercer import engine
 from mercer.engine import Dense, Scales
 from mercer.engine.pairs import _distance_limits
-from mercer.engine.pairs._distance_limits import extent2, reach, sorted_in_space, useful_cutoff
+from mercer.engine.pairs._distance_limits import extent2, reach, useful_cutoff
+from mercer.engine.pairs._distances import sorted_in_space
 from mercer.engine.sums._native import CorePoints
 from tests.engine.cases import TOLERANCE
 from tests.engine.isas import ISAS, compiled, each_isa, forced

@@ -9,7 +9,7 @@ from scipy import sparse
 
 import mercer as mc
 from mercer.engine import Columns, Matrix, Scales, gram
-from mercer.engine.pairs._distances import spatial_order
+from mercer.engine.pairs._distances import sorted_in_space
 from mercer.engine.pairs._tiles import Pairs
 
 pytestmark = pytest.mark.usefixtures("each_engine")
@@ -246,14 +246,14 @@ def test_the_gram_matrix_is_exactly_symmetric(name, wide, rng):
 @pytest.mark.parametrize("n", [1, 2, 15, 16, 17, 31, 100])
 @pytest.mark.parametrize("leaf", [1, 8, 16, 40])
 def test_spatial_order_is_a_permutation(n, leaf, rng):
-    order = spatial_order(rng.integers(0, 4, size=(n, 3)).astype(float), leaf)
+    order, _ = sorted_in_space(rng.integers(0, 4, size=(n, 3)).astype(float), leaf)
     np.testing.assert_array_equal(np.sort(order), np.arange(n))
 
 
 def test_spatial_order_puts_neighbours_together(rng):
     Y = np.repeat(np.arange(8.0) * 100, 16)[:, None] + rng.normal(size=(128, 2))
     shuffled = Y[rng.permutation(128)]
-    leaves = shuffled[spatial_order(shuffled, 16)].reshape(8, 16, 2)
+    leaves = sorted_in_space(shuffled, 16)[1].reshape(8, 16, 2)
     assert np.all(np.ptp(leaves[:, :, 0], axis=1) < 20)
 
 

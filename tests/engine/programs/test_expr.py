@@ -69,10 +69,21 @@ def test_other_functions_are_refused(function):
         function(*arguments)
 
 
-@pytest.mark.parametrize("use", [lambda: U < 1.0, lambda: U**U, lambda: np.array([1.0, 2.0]) * U])
+@pytest.mark.parametrize("use", [lambda: U < 1.0, lambda: U % 2.0, lambda: np.arange(2.0) * U])
 def test_what_is_not_one_formula_is_refused(use):
     with pytest.raises(TypeError):
         use()
+
+
+def test_powers_and_arithmetic_in_place_are_recorded():
+    def profile(u):
+        total = 1.0 + u
+        total *= 3.0
+        total -= 2.0**u
+        return total / u**u
+
+    value = evaluate(profile(U), [GRID]).value
+    assert np.allclose(value, profile(GRID.copy()), rtol=1e-13, atol=0.0)
 
 
 def test_ufunc_options_are_refused():

@@ -48,11 +48,11 @@ KERNELS = {
 def test_derivatives_are_double_loops(name, dtype, rng):
     kernel, k = KERNELS[name]
     X, Y = rng.normal(size=(7, 4)).astype(dtype), rng.normal(size=(5, 4)).astype(dtype)
-    gradient = engine.input_gradient(kernel.program, X, Y)
+    gradient = engine.pairwise_derivative(kernel.program, X, Y)
     expected = naive.gradients(k, Y, X)  # in the first argument, by symmetry
     assert gradient.dtype == dtype
     np.testing.assert_allclose(gradient, expected, atol=TOLERANCE[dtype] * np.abs(expected).max())
-    second = engine.input_mixed(kernel.program, X, Y)
+    second = engine.pairwise_derivative(kernel.program, X, Y, mixed=True)
     expected = naive.mixed_derivatives(k, X, Y)
     assert second.dtype == dtype
     tolerance = 10 * TOLERANCE[dtype] * np.abs(expected).max()
@@ -63,7 +63,7 @@ def test_many_rows_are_done_in_pieces(rng):
     X, Y = rng.normal(size=(3000, 5)), rng.normal(size=(40, 5))
     gap = X[:, None] - Y[None]
     K = np.exp(-0.5 * (gap**2).sum(axis=-1))
-    found = engine.input_gradient(mc.Gaussian(1.0).program, X, Y)
+    found = engine.pairwise_derivative(mc.Gaussian(1.0).program, X, Y)
     np.testing.assert_allclose(found, -gap * K[..., None], atol=1e-12)
 
 
@@ -71,8 +71,8 @@ def test_many_rows_are_done_in_pieces(rng):
 @pytest.mark.parametrize("d", [2, 6])
 def test_at_a_cusp_the_gradient_is_zero_and_the_second_derivative_missing(d, dtype, rng):
     X = (rng.normal(size=(20, d)) + 3.0).astype(dtype)
-    gradient = engine.input_gradient(mc.Laplace(1.0).program, X, X)
-    second = engine.input_mixed(mc.Laplace(1.0).program, X, X)
+    gradient = engine.pairwise_derivative(mc.Laplace(1.0).program, X, X)
+    second = engine.pairwise_derivative(mc.Laplace(1.0).program, X, X, mixed=True)
     own = np.arange(20)
     np.testing.assert_array_equal(gradient[own, own], 0.0)
     assert np.isnan(second[own, own]).all()
@@ -83,7 +83,7 @@ def test_at_a_cusp_the_gradient_is_zero_and_the_second_derivative_missing(d, dty
 def test_matern_at_coincident_points(d, rng):
     """d^2 k / dx dy' = 3 I / l^2 at x = y."""
     X = rng.normal(size=(10, d)) + 3.0
-    second = engine.input_mixed(mc.Matern(1.5, 2.0).program, X, X)
+    second = engine.pairwise_derivative(mc.Matern(1.5, 2.0).program, X, X, mixed=True)
     own = np.arange(10)
     expected = np.broadcast_to(0.75 * np.eye(d), (10, d, d))
     np.testing.assert_allclose(second[own, own], expected, atol=1e-10)
@@ -91,6 +91,6 @@ def test_matern_at_coincident_points(d, rng):
 
 def test_functions_of_blocks_have_no_derivatives():
     kernel = mc.kernels.FromFunction(lambda X, Y: X @ Y.T)
-    for call in (engine.input_gradient, engine.input_mixed):
+    for mixed in (False, True):
         with pytest.raises(mc.exceptions.DerivativeError, match="known by its values only"):
-            call(kernel.program, np.ones((2, 2)), np.ones((2, 2)))
+            engine.pairwise_derivative(kernel.program, np.ones((2, 2)), np.eye(2), mixed=mixed)

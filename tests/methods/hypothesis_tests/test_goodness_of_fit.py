@@ -144,7 +144,7 @@ def test_report_in_words():
     assert "Does the sample come from the model?" in repr(result)
     assert "wild bootstrap, 20 kernels combined; 30 rows" in repr(result)
     assert result.to_frame()["pvalue"][0] == result.pvalue
-    assert result.null_statistics.shape == (99,)
+    assert result.null_statistics.shape == (100,)
 
 
 def test_memory_does_not_grow_with_the_square_of_n():

@@ -78,7 +78,7 @@ def test_refusals_name_the_cure(call, message):
 @pytest.mark.parametrize("kernel", [mc.Linear(), mc.Exponential(1.0), mc.Polynomial(3, 1.0, 1.0)])
 def test_values_that_overflow_are_refused(kernel, scale):
     X, Y = (scale * Z for Z in pair(5, 0, 1.0))
-    with pytest.raises(InputError, match="overflow|exceed"):
+    with pytest.raises(InputError, match="overflow"):
         mmd_sample_size(kernel, X, Y)
     with pytest.raises(InputError, match="overflow"):
         mmd_variance(mc.NegativeDistance(30.0), X, Y)

@@ -8,7 +8,7 @@ from scipy import stats
 import mercer as mc
 from mercer.exceptions import InputError
 from mercer.methods import Density, moment_condition
-from mercer.methods.hypothesis_tests._score import _CLOSED, _differences, score_at
+from mercer.methods.hypothesis_tests._score import _CLOSED, _differences, score_at, tail_of
 
 SHAPES = {"beta": (2.5, 3.0), "chi2": (7.0,), "gamma": (5.0,), "lognorm": (0.7,), "t": (4.0,)}
 SHAPES["weibull_min"] = (2.5,)
@@ -119,6 +119,12 @@ def test_moment_condition(n):
     }  # fmt: skip
     assert fails["cauchy"] > (0.4 if n == 60 else 0.8)
     assert max(fails[name] for name in ("normal", "t", "gamma", "bounded")) <= 0.01
+
+
+@pytest.mark.parametrize("n", [11, 15, 20, 30, 40])
+def test_few_normal_rows_do_not_look_heavy_tailed(n):
+    fails = [tail_of(np.random.default_rng(r).normal(size=(n, 1))).fails for r in range(300)]
+    assert np.mean(fails) <= 0.02
 
 
 def test_moment_condition_of_constant_and_few_scores():

@@ -313,5 +313,5 @@ def test_samples_have_the_same_columns():
 @pytest.mark.parametrize("other", [[], np.ones((5, 2)), None, 3.0, "text", {"a": [1.0, 2.0]}])
 def test_a_table_with_text_beside_something_else(other):
     table = {"a": [1.0, 2.0, 3.0], "b": ["u", "v", "u"]}
-    with pytest.raises(InputError, match="sample 2 (must be a table|has no column 'b')"):
+    with pytest.raises(InputError, match=r"sample 2 (must be a table|has no column 'b')"):
         mmd_test(table, other)

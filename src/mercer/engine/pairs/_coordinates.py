@@ -44,11 +44,6 @@ def rowwise_sums(kind: str, Y: Array, X: Array) -> Array:
     return np.asarray(_TERMS[kind](Y, X).sum(axis=1, dtype=np.float64))
 
 
-def totals(X: Any) -> Array:
-    """The sum of the coordinates of each row, in float64."""
-    return np.asarray(X.sum(axis=1, dtype=np.float64)).reshape(-1)
-
-
 def _sums(term: Callable[[Any, Any], Any], Y: Array, X: Array) -> Array:
     out = np.zeros((Y.shape[0], X.shape[0]))
     for k in range(X.shape[1]):

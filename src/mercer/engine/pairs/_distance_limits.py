@@ -9,7 +9,7 @@ from functools import lru_cache
 import numpy as np
 
 from mercer._array import Array
-from mercer.engine.pairs._distances import rowwise_distances, spatial_order
+from mercer.engine.pairs._distances import rowwise_distances
 from mercer.engine.programs._jets import evaluate, profile_at
 from mercer.engine.programs._program import Program
 from mercer.exceptions import DerivativeError
@@ -151,9 +151,3 @@ def extent2(X: Array, Y: Array) -> float:
     low = np.minimum(X.min(axis=0), Y.min(axis=0)).astype(np.float64)
     high = np.maximum(X.max(axis=0), Y.max(axis=0)).astype(np.float64)
     return float(((high - low) ** 2).sum())
-
-
-def sorted_in_space(X: Array, leaf: int) -> tuple[Array, Array]:
-    """A permutation that puts neighbours together, and the points in that order."""
-    order = spatial_order(X, leaf)
-    return order, np.ascontiguousarray(X[order])

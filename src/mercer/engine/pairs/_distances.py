@@ -59,7 +59,6 @@ class Distances:
         return one_type and not self.sparse and self.recompute_below <= 0.0
 
     def tile(self, rows: slice, columns: slice) -> Array:
-        """The squared distances of some queries to some points."""
         if self.direct:
             return _differences(self.Y[rows], self.X[columns], self.dtype)
         u, y_norms, x_norms = self.products(rows, columns)
@@ -100,21 +99,24 @@ def bound_on_error(radius2: float, dtype: Any) -> float:
 
 def rowwise_distances(Y: Any, X: Any) -> Array:
     """|y_j - x_j|^2 row by row, from differences, in float64."""
-    if is_sparse(Y) or is_sparse(X):
-        return squared_norms(Y - X)
-    gap = np.subtract(Y, X, dtype=np.float64)
-    return np.asarray(np.einsum("ij,ij->i", gap, gap))
+    return squared_norms(differences(Y, X))
+
+
+def differences(Y: Any, X: Any) -> Any:
+    return Y - X if is_sparse(Y) or is_sparse(X) else np.subtract(Y, X, dtype=np.float64)
 
 
 def squared_norms(X: Any) -> Array:
-    """|x_i|^2 in float64."""
     if is_sparse(X):
         return np.asarray(X.multiply(X).sum(axis=1), dtype=np.float64).ravel()
     return np.asarray(np.einsum("ij,ij->i", X, X, dtype=np.float64))
 
 
-def spatial_order(Y: Array, leaf: int) -> Array:
-    """A permutation that puts neighbours together: halve along the widest axis down to leaves."""
+def sorted_in_space(Y: Array, leaf: int) -> tuple[Array, Array]:
+    """A permutation that puts neighbours together, and the points in that order.
+
+    Points are halved along the widest axis, down to leaves.
+    """
     order = np.arange(Y.shape[0])
     pending = [(0, Y.shape[0])]
     while pending:
@@ -127,11 +129,10 @@ def spatial_order(Y: Array, leaf: int) -> Array:
         half = leaf * max(1, round((stop - start) / (2 * leaf)))
         order[start:stop] = order[start:stop][np.argpartition(part[:, axis], half - 1)]
         pending += [(start, start + half), (start + half, stop)]
-    return order
+    return order, np.ascontiguousarray(Y[order])
 
 
 def _centred(X: Any, centre: Any, dtype: Any) -> tuple[Any, Array]:
-    """Centred points and their squared norms."""
     points = X.astype(dtype) if is_sparse(X) else np.subtract(X, centre, dtype=dtype)
     return points, squared_norms(points).astype(dtype, copy=False)
 

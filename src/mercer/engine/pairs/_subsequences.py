@@ -46,12 +46,10 @@ class Letters:
 
     @property
     def count(self) -> int:
-        """The number of sequences."""
         return len(self.start) - 1
 
     @property
     def lengths(self) -> Array:
-        """The length of each sequence."""
         return np.diff(self.start)
 
     @property
@@ -63,7 +61,6 @@ class Letters:
         return (self.letters[a:b] for a, b in itertools.pairwise(self.start))
 
     def part(self, rows: slice) -> Letters:
-        """Neighbouring sequences."""
         start = self.start[rows.start : rows.stop + 1]
         return Letters(self.letters[start[0] : start[-1]], start - start[0], self.alphabet)
 
@@ -111,9 +108,6 @@ def _features_are_faster(x: Letters, y: Letters, length: int) -> bool:
     return math.log(by_features) + length * math.log(x.alphabet) < math.log(pair * n * m)
 
 
-# --- explicit features ----------------------------------------------------------------------------
-
-
 def _by_features(x: Letters, y: Letters, length: int, decay: float) -> Array:
     """Sum over groups of features with the same beginning, each as large as the memory allows."""
     out = np.zeros((x.count, y.count))
@@ -148,9 +142,6 @@ def _features(
         x.letters, x.start, x.alphabet, length, *begin, decay, out, *_settings()
     )
     return out
-
-
-# --- recursion over pairs -------------------------------------------------------------------------
 
 
 def _by_pairs(x: Letters, y: Letters, length: int, decay: float) -> Array:

@@ -10,22 +10,21 @@ import numpy as np
 from mercer._array import Array, is_sparse
 from mercer.engine._compiled import core, core_allowed, instruction_set
 from mercer.engine._sizes import as_float64, dense, tile_dtype
-from mercer.engine.pairs._coordinates import comparable, coordinate_sums, rowwise_sums, totals
+from mercer.engine.pairs._coordinates import comparable, coordinate_sums, rowwise_sums
 from mercer.engine.pairs._distance_limits import recompute_below
-from mercer.engine.pairs._distances import Distances, middle, squared_norms
+from mercer.engine.pairs._distances import Distances, differences, middle, squared_norms
 from mercer.engine.programs._expr import Expr
 from mercer.engine.programs._jets import Jet, evaluate, is_zero, plus, times
 from mercer.engine.programs._maps import Columns, Maps, apply_all
 from mercer.engine.programs._program import (
     Block,
-    BlockDiagonal,
     Coordinates,
     Distance,
     Dot,
     Gap,
     Norm,
+    Own,
     Program,
-    Total,
     Variable,
     maps_of,
 )
@@ -134,16 +133,17 @@ class Pairs:
             case Distance():
                 return self._distances[i].tile(rows, columns)
             case Dot():
-                return _dots(Y[rows], X[columns], self.dtype)
+                t = Y[rows] @ X[columns].T
+                return np.asarray(t.toarray() if is_sparse(t) else t, dtype=self.dtype)
             case Coordinates(kind=kind):
                 return coordinate_sums(kind, Y[rows], X[columns])
             case Gap(period=period):
                 return wrapped(_column(Y[rows])[:, None] - _column(X[columns]), period)
             case Block(function=f):
                 return np.asarray(f(Y[rows], X[columns]))
-            case Norm(of="row") | Total(of="row") | BlockDiagonal(of="row"):
+            case Norm(of="row") | Own(of="row"):
                 return _of_one_point(v, Y[rows], self.dtype)[:, None]
-            case Norm() | Total() | BlockDiagonal():
+            case Norm() | Own():
                 return _of_one_point(v, X[columns], self.dtype)[None, :]
 
     @cached_property
@@ -178,8 +178,9 @@ def rowwise_variables(program: Program, X: Any, Y: Any) -> list[Any]:
             case Gap(period=period):
                 out.append(wrapped(_column(y) - _column(x), period))
             case Block(function=f):
-                out.append(_rowwise_block(f, y, x))
-            case Norm(of=of) | Total(of=of) | BlockDiagonal(of=of):
+                pairs = (f(y[j : j + 1], x[j : j + 1]) for j in range(len(y)))
+                out.append(np.array([np.asarray(value)[0, 0] for value in pairs], np.float64))
+            case Norm(of=of) | Own(of=of):
                 out.append(_of_one_point(v, y if of == "row" else x, dtype))
     return out
 
@@ -189,7 +190,7 @@ def rowwise_gaps(v: Distance, X: Any, Y: Any) -> Any:
     if not (is_sparse(X) or is_sparse(Y)) and all(step.is_linear for step in v.maps):
         return apply_all(v.maps, np.subtract(Y, X, dtype=np.float64))
     x, y = mapped_points(v, X, Y)
-    return y - x if is_sparse(x) or is_sparse(y) else np.subtract(y, x, dtype=np.float64)
+    return differences(y, x)
 
 
 def wrapped(gap: Array, period: float | None) -> Array:
@@ -217,20 +218,16 @@ def _compiled_profile(program: Program) -> Any:
     return core().Profile(list(program.tape[0]), program.tape[1], instruction_set())
 
 
-def _of_one_point(v: Norm | Total | BlockDiagonal, Z: Any, dtype: Any) -> Array:
+def _of_one_point(v: Norm | Own, Z: Any, dtype: Any) -> Array:
     """A variable that looks at points or at queries only, shape (len(Z),)."""
     match v:
         case Norm():
             return squared_norms(Z).astype(dtype)
-        case Total():
-            return totals(Z).astype(dtype)
-        case BlockDiagonal(diagonal=f):
+        case Own(variable=Coordinates(kind=kind)):
+            return rowwise_sums(kind, Z, Z).astype(dtype)
+        case Own(variable=Block(diagonal=f)):
             return np.asarray(f(Z))
-
-
-def _dots(Y: Any, X: Any, dtype: Any) -> Array:
-    t = Y @ X.T
-    return np.asarray(t.toarray() if is_sparse(t) else t, dtype=dtype)
+    raise AssertionError(v)  # pragma: no cover
 
 
 def _rowwise_dots(Y: Any, X: Any) -> Array:
@@ -238,12 +235,6 @@ def _rowwise_dots(Y: Any, X: Any) -> Array:
         products = Y.multiply(X) if is_sparse(Y) else X.multiply(Y)
         return np.asarray(products.sum(axis=1), dtype=np.float64).ravel()
     return np.asarray(np.einsum("ij,ij->i", Y, X, dtype=np.float64))
-
-
-def _rowwise_block(function: Any, Y: Any, X: Any) -> Array:
-    """A function of blocks, one pair at a time."""
-    values = [np.asarray(function(Y[j : j + 1], X[j : j + 1]))[0, 0] for j in range(len(Y))]
-    return np.asarray(values, dtype=np.float64)
 
 
 def tile_jet(expr: Expr, inputs: list[Any], order: int, shape: tuple[int, ...], dtype: Any) -> Jet:

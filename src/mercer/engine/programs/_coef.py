@@ -206,7 +206,6 @@ Coef = Dense | SingleFeatures | LowRank | Stacked
 
 
 def stack(coefs: Sequence[Coef]) -> Coef:
-    """Put coefficients on top of each other."""
     parts: list[Any] = []
     for coef in coefs:
         parts.extend(coef.parts if isinstance(coef, Stacked) else [coef])
@@ -224,7 +223,6 @@ def _absolute_sums(coef: Dense | LowRank) -> Array:
 
 
 def _sums_of_groups(array: Array, groups: Array, size: int) -> Array:
-    """Row i of the array added to row groups[i]."""
     out = np.zeros((size, array.shape[1]), dtype=array.dtype)
     np.add.at(out, groups, array)
     return out

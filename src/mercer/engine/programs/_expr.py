@@ -14,47 +14,21 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from mercer._array import namespace
 from mercer.exceptions import DerivativeError, InputError
 
 
-class Expr:
+class Expr(NDArrayOperatorsMixin):
     """A node of a profile; arithmetic on nodes, and NumPy's exp, log, sqrt..., build new nodes."""
 
-    def __add__(self, other: Any) -> Expr:
-        return add(self, as_expr(other))
-
-    def __radd__(self, other: Any) -> Expr:
-        return add(as_expr(other), self)
-
-    def __mul__(self, other: Any) -> Expr:
-        return multiply(self, as_expr(other))
-
-    def __rmul__(self, other: Any) -> Expr:
-        return multiply(as_expr(other), self)
-
-    def __sub__(self, other: Any) -> Expr:
-        return add(self, multiply(Const(-1.0), as_expr(other)))
-
-    def __rsub__(self, other: Any) -> Expr:
-        return add(as_expr(other), multiply(Const(-1.0), self))
-
-    def __neg__(self) -> Expr:
-        return multiply(Const(-1.0), self)
-
-    def __truediv__(self, other: Any) -> Expr:
-        return multiply(self, power(as_expr(other), -1.0))
-
-    def __rtruediv__(self, other: Any) -> Expr:
-        return multiply(as_expr(other), power(self, -1.0))
-
-    def __pow__(self, exponent: Any) -> Expr:
-        return power(self, float(exponent))
+    __ne__ = object.__ne__  # nodes are compared, not recorded
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
         build = _UFUNCS.get(ufunc.__name__)
-        if build is None or method != "__call__" or kwargs:
+        in_place = kwargs.pop("out", (self,))[0] is self  # u += 1 makes a new node
+        if build is None or method != "__call__" or kwargs or not in_place:
             return NotImplemented
         return build(*(as_expr(i) for i in inputs))
 
@@ -246,7 +220,6 @@ def _power_of(x: Any, p: float) -> Any:
 
 
 def as_expr(value: Any) -> Expr:
-    """A node as it is, a number as a constant."""
     return value if isinstance(value, Expr) else Const(float(value))
 
 
@@ -287,8 +260,11 @@ def multiply(a: Expr, b: Expr) -> Expr:
     return Mul(a, b)
 
 
+def negative(a: Expr) -> Expr:
+    return multiply(Const(-1.0), a)
+
+
 def power(a: Expr, p: float) -> Expr:
-    """a ** p."""
     if p == 0.0:
         return Const(1.0)
     if isinstance(a, Exp):
@@ -342,15 +318,15 @@ def substitute(expr: Expr, replacements: Sequence[Expr]) -> Expr:
 _UFUNCS: dict[str, Callable[..., Expr]] = {
     "add": add,
     "multiply": multiply,
-    "subtract": lambda a, b: a - b,
-    "divide": lambda a, b: a / b,
-    "negative": lambda a: -a,
+    "subtract": lambda a, b: add(a, negative(b)),
+    "divide": lambda a, b: multiply(a, power(b, -1.0)),
+    "negative": negative,
     "exp": lambda a: function(Exp(a)),
     "log": lambda a: function(Log(a)),
     "sqrt": lambda a: power(a, 0.5),
     "square": lambda a: power(a, 2.0),
     "tanh": lambda a: function(Tanh(a)),
     "reciprocal": lambda a: power(a, -1.0),
-    "power": lambda a, p: power(a, p.value) if isinstance(p, Const) else Exp(p * Log(a)),
+    "power": lambda a, p: power(a, p.value) if isinstance(p, Const) else np.exp(p * np.log(a)),
     "maximum": lambda a, b: b + Cut(a - b, a - b),
 }

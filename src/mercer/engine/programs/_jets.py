@@ -119,7 +119,6 @@ def derivatives_at_zero(expr: Expr, variables: int, index: int) -> tuple[float, 
 
 
 def jet_leaf(value: Any, order: int, n: int, variable: int | None) -> Jet:
-    """The jet of a constant, or of the given one of n variables."""
     first = tuple(1.0 if i == variable else 0 for i in range(n)) if order >= 1 else ()
     second = tuple((0,) * n for _ in range(n)) if order >= 2 else ()
     return Jet(value, first, second)
@@ -131,12 +130,10 @@ def is_zero(a: Any) -> bool:
 
 
 def plus(a: Any, b: Any) -> Any:
-    """a + b for entries of jets."""
     return b if is_zero(a) else a if is_zero(b) else a + b
 
 
 def times(a: Any, b: Any) -> Any:
-    """a * b for entries of jets."""
     return 0 if is_zero(a) or is_zero(b) else a * b
 
 
@@ -146,7 +143,6 @@ def square(a: Any) -> Any:
 
 
 def jet_sum(a: Jet, b: Jet) -> Jet:
-    """The jet of a + b."""
     first = tuple(map(plus, a.first, b.first))
     second = tuple(tuple(map(plus, ra, rb)) for ra, rb in zip(a.second, b.second, strict=True))
     return Jet(a.value + b.value, first, second, plus(a.third, b.third))
@@ -158,7 +154,6 @@ def _symmetric(n: int, entry: Callable[[int, int], Any]) -> tuple[tuple[Any, ...
 
 
 def jet_product(a: Jet, b: Jet, order: int) -> Jet:
-    """The jet of a b."""
     n = len(a.first)
     first = tuple(plus(times(a.first[v], b.value), times(a.value, b.first[v])) for v in range(n))
 

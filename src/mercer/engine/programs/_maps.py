@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from mercer._array import Array, as_points, as_vector, frozen, is_sparse, positive_length
+from mercer._array import Array, as_dense_points, as_vector, frozen, is_sparse, positive_length
 from mercer.exceptions import InputError
 
 
@@ -173,10 +173,7 @@ class Matrix(LinearMap):
     """
 
     def __init__(self, A: Any) -> None:
-        A = as_points(A, "A")
-        if is_sparse(A):
-            raise InputError("A must be dense; use A.toarray()")
-        self.array = frozen(A.astype(np.float64) + 0.0)  # no negative zeros: equal, equal hash
+        self.array = frozen(as_dense_points(A, "A") + 0.0)  # no negative zeros: equal, equal hash
 
     @property
     def in_dim(self) -> int | None:
@@ -200,7 +197,6 @@ Maps = tuple[Map, ...]
 
 
 def apply_all(maps: Maps, X: Any) -> Any:
-    """Apply the maps in order."""
     for step in maps:
         X = step.apply(X)
     return X

@@ -78,14 +78,6 @@ class Coordinates:
 
 
 @dataclass(frozen=True)
-class Total:
-    """sum_c of Ax, of the point (`of="column"`) or of the query (`of="row"`)."""
-
-    of: str
-    maps: Maps = ()
-
-
-@dataclass(frozen=True)
 class Block:
     """Any function of two blocks of points, which need not be vectors."""
 
@@ -94,21 +86,25 @@ class Block:
 
 
 @dataclass(frozen=True)
-class BlockDiagonal:
-    """f(x, x) of a `Block`, for the point (`of="column"`) or the query (`of="row"`)."""
+class Own:
+    """A variable at (x, x), for the point x (`of="column"`) or the query x (`of="row"`)."""
 
     of: str
-    diagonal: Callable[[Any], Any]
+    variable: Coordinates | Block
+
+    @property
+    def maps(self) -> Maps:
+        return maps_of(self.variable)
 
 
-Variable = Distance | Dot | Norm | Gap | Coordinates | Total | Block | BlockDiagonal
-_Valued = Coordinates | Total | Block | BlockDiagonal  # without derivatives in the points
+Variable = Distance | Dot | Norm | Gap | Coordinates | Block | Own
+_Valued = Coordinates | Block | Own  # without derivatives in the points
 Spectrum = Callable[[Array, int], Array]
 
 
 def maps_of(v: Variable) -> Maps:
     """The maps before a variable; none before a function of blocks."""
-    return () if isinstance(v, Block | BlockDiagonal) else v.maps
+    return () if isinstance(v, Block) else v.maps
 
 
 @dataclass(frozen=True)
@@ -223,13 +219,7 @@ class Program:
 
     def mapped(self, maps: Maps) -> Program:
         """The program on mapped points, k(Ax, Ay)."""
-        moved = [
-            _mapped_block(v, maps)
-            if isinstance(v, Block | BlockDiagonal)
-            else replace(v, maps=maps + v.maps)
-            for v in self.variables
-        ]
-        return replace(self, variables=tuple(moved))
+        return replace(self, variables=tuple(_mapped(v, maps) for v in self.variables))
 
 
 def _merge(a: Program, b: Program) -> tuple[tuple[Variable, ...], Expr, Expr]:
@@ -258,7 +248,8 @@ def _scaled(a: Program, b: Program) -> Spectrum | None:
 
 
 def _node(v: Variable, index: int) -> Expr:
-    return Var(index, nonnegative=isinstance(v, Distance | Norm | Coordinates | Total))
+    measured = v.variable if isinstance(v, Own) else v
+    return Var(index, nonnegative=isinstance(measured, Distance | Norm | Coordinates))
 
 
 def _diagonal(program: Program, of: str) -> Program:
@@ -274,15 +265,13 @@ def _diagonal(program: Program, of: str) -> Program:
                 continue
             case Dot(maps=maps) | Norm(maps=maps):
                 single: Variable = Norm(of, maps)
-            case Coordinates(maps=maps) | Total(maps=maps):
-                single = Total(of, maps)
-            case Block(diagonal=f) | BlockDiagonal(diagonal=f):
-                single = BlockDiagonal(of, f)
+            case Coordinates() | Block():
+                single = Own(of, v)
+            case Own(variable=inner):
+                single = Own(of, inner)
         if single not in variables:
             variables.append(single)
-        node = _node(single, variables.index(single))
-        # x x / (x + x) is x / 2
-        nodes.append(0.5 * node if v == Coordinates("harmonic", maps_of(v)) else node)
+        nodes.append(_node(single, variables.index(single)))
     return Program(tuple(variables), substitute(program.profile, nodes))
 
 
@@ -297,7 +286,10 @@ class _Mapped:
         return self.function(*(apply_all(self.maps, block) for block in blocks))
 
 
-def _mapped_block(v: Block | BlockDiagonal, maps: Maps) -> Variable:
-    if isinstance(v, Block):
-        return Block(_Mapped(v.function, maps), _Mapped(v.diagonal, maps))
-    return BlockDiagonal(v.of, _Mapped(v.diagonal, maps))
+def _mapped(v: Any, maps: Maps) -> Any:
+    match v:
+        case Block(function=f, diagonal=g):
+            return Block(_Mapped(f, maps), _Mapped(g, maps))
+        case Own(of=of, variable=inner):
+            return Own(of, _mapped(inner, maps))
+    return replace(v, maps=maps + v.maps)

@@ -142,7 +142,6 @@ def finite(shift: Array) -> Array:
 
 
 def by_row(array: Array, scale: Array) -> Array:
-    """Multiply row j of an array of any number of axes by scale[j]."""
     return array * scale.reshape(-1, *(1,) * (array.ndim - 1))
 
 

@@ -17,8 +17,8 @@ from mercer._config import get_options
 from mercer._threads import map_threads, thread_count
 from mercer.engine._compiled import core, instruction_set
 from mercer.engine._sizes import as_float64, n_columns, pieces, tile_dtype
-from mercer.engine.pairs._distance_limits import recompute_below, sorted_in_space, useful_cutoff
-from mercer.engine.pairs._distances import bound_on_error, middle, squared_norms
+from mercer.engine.pairs._distance_limits import recompute_below, useful_cutoff
+from mercer.engine.pairs._distances import bound_on_error, middle, sorted_in_space, squared_norms
 from mercer.engine.pairs._tiles import centre_before_maps, mapped
 from mercer.engine.programs._coef import Coef, Dense
 from mercer.engine.programs._program import Distance, Program
@@ -236,7 +236,12 @@ class _Packed:
         per_point = self.width + (0 if pairs is None else _TILE * threads)
         room = int(get_options().working_memory * 2**20 / (2 * 8 * per_point)) // _LEAF * _LEAF
         parts = list(pieces(n, _PART if self.keeps else min(max(_LEAF, room), _PART)))
-        tiles = list(pieces(m, _tile_rows(self.width + 16, min(n, _PART), m, threads)))
+        # queries of one task: whole panels, a limited amount of work, and work for every thread
+        panels = min(
+            int(_WORK / ((self.width + 16.0) * min(n, _PART))) // _PANELS,
+            -(-m // (threads * _PANELS)),
+        )
+        tiles = list(pieces(m, min(_TILE, max(1, panels) * _PANELS)))
         totals = {kind: np.zeros((m, c)) for kind, c in self.columns.items()}
 
         def run(job: tuple[slice, list[tuple[slice, Any]]]) -> list[Array]:
@@ -281,13 +286,6 @@ def _times_coordinates(a: Array, c: Array, degree: int) -> Array:
         rows, columns = _upper(c.shape[1])
         c = c[:, rows] * c[:, columns]
     return np.ascontiguousarray((a[:, :, None] * c[:, None, :]).reshape(len(a), -1))
-
-
-def _tile_rows(width: int, points: int, m: int, threads: int) -> int:
-    """Queries of one task: whole panels, a limited amount of work, and work for every thread."""
-    rows = int(_WORK / (float(width) * points)) // _PANELS * _PANELS
-    rows = min(rows, -(-m // (threads * _PANELS)) * _PANELS)
-    return min(_TILE, max(_PANELS, rows))
 
 
 def _moments(sums: dict[int, Array], batch: int, p: int) -> Moments:

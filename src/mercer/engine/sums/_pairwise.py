@@ -138,16 +138,6 @@ def _moments(weights: Any, points: list[Array]) -> Moments:
     return moments
 
 
-def input_gradient(program: Program, X: Any, Y: Any) -> Array:
-    """d k(x_i, y_j) / d x_i, shape (n, m, d)."""
-    return _derivative(program, X, Y, mixed=False)
-
-
-def input_mixed(program: Program, X: Any, Y: Any) -> Array:
-    """d^2 k(x_i, y_j) / d x_i d y_j', shape (n, m, d, d)."""
-    return _derivative(program, X, Y, mixed=True)
-
-
 def require_derivatives(program: Program) -> None:
     """Raise unless the kernel has derivatives in its arguments."""
     if not program.has_derivatives:
@@ -159,11 +149,12 @@ def require_derivatives(program: Program) -> None:
 
 
 @np.errstate(all="ignore")
-def _derivative(program: Program, X: Any, Y: Any, *, mixed: bool) -> Array:
+def pairwise_derivative(program: Program, X: Any, Y: Any, *, mixed: bool = False) -> Array:
+    """d k(x_i, y_j) / d x_i, shape (n, m, d); `mixed` d^2 k / d x_i d y_j', shape (n, m, d, d)."""
     require_derivatives(program)
     order = 2 if mixed else 1
     if needs_float64(program, Y, X, order):
-        wide = _derivative(program, as_float64(X), as_float64(Y), mixed=mixed)
+        wide = pairwise_derivative(program, as_float64(X), as_float64(Y), mixed=mixed)
         return as_float32(wide)
     pairs = Pairs(program, Y, X, order=order)
     n, m, dim = n_rows(X), n_rows(Y), n_columns(X)

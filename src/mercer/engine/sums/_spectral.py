@@ -89,7 +89,9 @@ class SpectralSum:
             for (j, k), part in zip(upper, rest[dim:], strict=True):
                 H[:, :, j, k] = H[:, :, k, j] = part
             hessian = pull_both(maps, maps, H, columns).astype(dtype)
-        bound = self._mass * self.grid.error_of_sums
+        # each of the two transforms may be off by its accuracy once per dimension
+        transforms = 2.0 * dim * self.grid.accuracy * float(np.abs(self.grid.weights).sum())
+        bound = self._mass * (self.grid.error + transforms)
         if dtype == np.float32:
             bound = np.asarray(with_rounding(bound, value))
         ratio = slope_ratio(self.program)
@@ -149,9 +151,6 @@ def slope_ratio(program: Program) -> float:
     return float(ratio[0]) if np.allclose(ratio, ratio[0], rtol=1e-12, atol=0.0) else float("nan")
 
 
-# --- grids of frequencies -------------------------------------------------------------------------
-
-
 @lru_cache(maxsize=1)
 def finufft() -> Any:
     """The module, or None where it is not installed (extra `fast`)."""
@@ -171,15 +170,6 @@ class Grid:
     weights: Array  # D_m, shape (2 M_1 + 1, ..., 2 M_d + 1)
     error: float  # a bound on |sum_m D_m exp(i <w_m, x - y>) - k(x, y)| for points in the box
     accuracy: float = _FINEST  # relative error allowed to the non-uniform transforms
-
-    @property
-    def error_of_sums(self) -> float:
-        """A bound on the error of a sum whose coefficients sum to 1 in absolute value.
-
-        Each of the two transforms may be off by its accuracy once per dimension.
-        """
-        transforms = 2.0 * self.centre.size * self.accuracy
-        return self.error + transforms * float(np.abs(self.weights).sum())
 
     def frequencies(self, axis: int) -> Array:
         """w along one axis, shaped to multiply an array of modes."""

@@ -51,7 +51,6 @@ class Categories(Domain):
 
 
 def _as_matrix(X: Any, name: str) -> Array:
-    """An array of two dimensions, of numbers or objects."""
     if is_sparse(X):
         raise DomainError(f"{name} is sparse, but zero is a category; use {name}.toarray()")
     if isinstance(X, np.ma.MaskedArray):

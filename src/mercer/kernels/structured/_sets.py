@@ -101,7 +101,6 @@ class Counts:
         return csr_array((np.ones(len(self.things)), self.things.copy(), ends), shape=shape)
 
     def dense(self, size: int) -> Array:
-        """The counts as a matrix."""
         flat = np.bincount(self.rows * size + self.things, minlength=self.count * size)
         return flat.reshape(self.count, size).astype(np.float64)
 
@@ -124,7 +123,6 @@ def inner_products(x: Counts, y: Counts, size: int) -> Array:
 
 
 def squared_norms(x: Counts, size: int) -> Array:
-    """The sum of squared counts of each point."""
     counts = x.sparse(size)
     counts.sum_duplicates()
     return np.asarray(counts.power(2).sum(axis=1))

@@ -40,7 +40,6 @@ class Tables(Domain):
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The columns that are needed, each once."""
         return tuple(dict.fromkeys(c for group in self.groups for c in group.columns))
 
     def check(self, X: Any, name: str) -> Any:
@@ -100,7 +99,6 @@ class Group:
 
 
 def column_names(X: Any, name: str = "X") -> list[str]:
-    """The columns of whatever is taken for a table."""
     if isinstance(X, np.ndarray) and X.dtype.names is not None:
         return list(X.dtype.names)
     if isinstance(X, Mapping):
@@ -116,7 +114,6 @@ def column_names(X: Any, name: str = "X") -> list[str]:
 
 
 def columns_of(X: Any, names: Iterable[str], name: str) -> dict[str, Array]:
-    """Some columns, all of one length."""
     found, names = column_names(X, name), list(names)
     missing = [c for c in names if c not in found]
     if missing:
@@ -300,7 +297,9 @@ def table_kernel(
     if numbers := {c: columns[c] for c in names if kinds[c] == "numeric"}:
         groups[tuple(numbers)] = _for_numbers(numbers, rng)
     if labels := {c: columns[c] for c in names if kinds[c] == "categorical"}:
-        groups[tuple(labels)] = _for_labels(list(labels.values()), rng)
+        left, right = rng.integers(0, len(columns[names[0]]), size=(2, _PAIRS))
+        differing = sum(float(np.mean(c[left] != c[right])) for c in labels.values())
+        groups[tuple(labels)] = Hamming(max(differing, 0.5))
     texts = [c for c in names if kinds[c] == "text"]
     return Table(groups | {c: Normalised(Spectrum(3) + 1.0) for c in texts})
 
@@ -343,10 +342,3 @@ def _for_numbers(columns: dict[str, Array], rng: np.random.Generator) -> Kernel:
     Z = X / scales
     moved = bool(np.any(Z[0] != Z))
     return Gaussian(median_scale(Z, random_state=rng) if moved else 1.0).transform(Scales(scales))
-
-
-def _for_labels(columns: list[Array], rng: np.random.Generator) -> Kernel:
-    n = len(columns[0])
-    left, right = rng.integers(0, n, size=(2, _PAIRS))
-    differing = sum(float(np.mean(values[left] != values[right])) for values in columns)
-    return Hamming(max(differing, 0.5))

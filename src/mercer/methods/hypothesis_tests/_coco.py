@@ -192,7 +192,7 @@ def coco_test(
         seed=seed,
         **_correlation(pair, x, y),
         witness=pair,
-        null_statistics=frozen(total[1:]),
+        null_statistics=frozen(total),
     )
 
 

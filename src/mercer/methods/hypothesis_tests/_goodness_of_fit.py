@@ -141,7 +141,7 @@ def ksd_test(
         seed=seed,
         **effect_interval(*effect, float(spread[best])),
         witness=mean_embedding(SteinKernel(kernels[best], score), points),
-        null_statistics=frozen(total[1:]),
+        null_statistics=frozen(total),
         contributions=frozen(rows[best]),
     )
 

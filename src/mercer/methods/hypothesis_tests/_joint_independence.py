@@ -149,7 +149,7 @@ def dhsic_test(
         seed=seed,
         **effect_interval(*joint[best].effect(float(drawn[best, 0])), float(spread[best])),
         witness=None,
-        null_statistics=frozen(total[1:]),
+        null_statistics=frozen(total),
     )
 
 

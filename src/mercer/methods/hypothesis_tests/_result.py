@@ -44,7 +44,8 @@ class TestResult:
         A 95 % confidence interval of the effect size.
     witness : Element or tuple of Element
     null_statistics : array
-        The statistics of the draws, of the same kind as the observed one, for plots.
+        The observed statistic and those of the draws, for `mercer.plot.plot_null`; where several
+        kernels are combined, their combination. Empty where the null is a formula.
     contributions : array or None
         Of a goodness-of-fit test: the share of each row in `statistic`, which is their mean. The
         rows with the largest fit worst.

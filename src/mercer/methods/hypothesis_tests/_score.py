@@ -12,8 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from mercer._array import Array, as_points, is_sparse
-from mercer.engine import as_float64
+from mercer._array import Array, as_dense_points
 from mercer.exceptions import InputError
 from mercer.methods.density._density import Density
 from mercer.space import Element
@@ -35,6 +34,7 @@ _CLOSED: dict[str, Callable[..., Array]] = {
 }
 _STEP = 1e-3  # of the width of a density: fourth-order differences are right to about 1e-10
 _FEWEST = 10  # rows, or the square root of their number: the largest tell how heavy the tail is
+_TAIL = 3  # the largest rows are a tail only if they are at most a third of all
 _CONFIDENCE = 0.99
 
 
@@ -44,10 +44,7 @@ def score_at(score: Any, X: Any) -> Array:
     `score` is what `ksd` takes: a function, a distribution of scipy.stats, a list of them (one per
     column, independent), a `Density`, or an `Element` that is a density up to a factor.
     """
-    points = as_points(X)
-    if is_sparse(points):
-        raise InputError("scores need dense points; use X.toarray()")
-    points = as_float64(points)
+    points = as_dense_points(X)
     with np.errstate(all="ignore"):
         values = _as_function(score)(points)
     S = np.asarray(values, dtype=np.float64)
@@ -179,7 +176,7 @@ class MomentCondition:
         The mean of |s|^2 over the sample.
     tail_index : float
         a such that P(|s| > t) falls like t^-a, by Hill's estimator on the sqrt(n) largest |s|, at
-        least ten. The second moment is infinite for a <= 2.
+        least ten. The second moment is infinite for a <= 2. inf for fewer than 30 rows.
     fails : bool
         Whether the tail index is below 2 with confidence 99 %.
 
@@ -237,7 +234,7 @@ def tail_of(S: Array) -> MomentCondition:
     k = max(_FEWEST, int(np.sqrt(len(S))))
     with np.errstate(over="ignore"):
         mean_square = float(np.mean(sizes**2))
-    if len(S) <= k or sizes[-k - 1] == 0.0:
+    if len(S) < _TAIL * k or sizes[-k - 1] == 0.0:
         return MomentCondition(mean_square, np.inf, False)
     total = float(np.log(sizes[-k:] / sizes[-k - 1]).sum())
     if total == 0.0:

@@ -188,7 +188,7 @@ def mmd_test(
         seed=seed,
         **effect_interval(*drawn.effect(best), float(spread[best])),
         witness=witness(kernels[best], samples[0], samples[1], weights=weights) if two else None,
-        null_statistics=frozen(total[1:]),
+        null_statistics=frozen(total),
     )
 
 

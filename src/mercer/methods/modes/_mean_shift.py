@@ -9,10 +9,9 @@ import numpy as np
 
 from mercer._array import (
     Array,
-    as_points,
+    as_dense_points,
     check_flag,
     frozen,
-    is_sparse,
     positive,
     positive_int,
 )
@@ -235,9 +234,7 @@ def _eigenvalues(target: DensitySum, modes: Array) -> Array:
 
 
 def _checked_start(start: Any, target: DensitySum) -> Array:
-    X = as_points(start, "start")
-    if is_sparse(X):
-        raise InputError("start must be dense; use start.toarray()")
+    X = as_dense_points(start, "start")
     if X.shape[1] != target.dim:
         raise InputError(f"start must have {target.dim} columns, got {X.shape[1]}")
-    return np.asarray(X, dtype=np.float64)
+    return X

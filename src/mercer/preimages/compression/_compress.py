@@ -14,7 +14,7 @@ from mercer._random import as_generator
 from mercer._status import Status
 from mercer.engine import Dense, n_rows
 from mercer.exceptions import InputError
-from mercer.kernels import Definiteness
+from mercer.linalg._inputs import require_definite
 from mercer.preimages.compression._methods import (
     ChosenPoints,
     Compressor,
@@ -142,12 +142,7 @@ def compress(
     short = merged(psi)
     if n_rows(short.points) <= most and not level:
         return _exact(short)
-    kind = psi.kernel.flags.definiteness
-    if kind in (Definiteness.CONDITIONAL, Definiteness.INDEFINITE):
-        raise InputError(
-            "compress projects in feature space, which needs a positive definite kernel, but "
-            f"{psi.kernel!r} is {kind.name.lower()}"
-        )
+    require_definite(psi.kernel, "compress")
     target = Target(short)
     if target.total == 0.0:
         coef = Dense(frozen(np.zeros((1, short.coef.shape[1]))))  # zero times any feature

@@ -114,7 +114,7 @@ def _metric(target: Target, z: Array, apart: float) -> Array:
     fallback = apart**2 / own * np.eye(d)
     if d > _METRIC_DIMENSIONS or any(target.program.cusps):
         return fallback
-    M = np.asarray(engine.input_mixed(target.program, z, z)[0, 0], dtype=np.float64)
+    M = engine.pairwise_derivative(target.program, z, z, mixed=True)[0, 0]
     if not np.isfinite(M).all() or not np.trace(M) > 0:
         return fallback
     return np.asarray(np.linalg.pinv(0.5 * (M + M.T), rcond=1e-8, hermitian=True))

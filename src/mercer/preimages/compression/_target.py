@@ -198,5 +198,4 @@ def _compact(coef: Coef) -> Coef:
 
 
 def _triangle(A: Array) -> Array:
-    """R of A' = Q R."""
     return np.asarray(np.linalg.qr(np.asarray(A, dtype=np.float64).T, mode="r"))

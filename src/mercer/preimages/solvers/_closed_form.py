@@ -101,7 +101,6 @@ class ClosedForm(Solver):
 
 
 def dense_points(psi: Element, name: str) -> Array:
-    """The points of an element as a float64 matrix, or raise."""
     X = psi.points
     if is_sparse(X):
         raise InputError(f"{name} needs dense points; use X.toarray()")
@@ -124,7 +123,6 @@ def gram_eigenpairs(kernel: Kernel, X: Array, name: str) -> tuple[Array, Array]:
 
 
 def check_few(n: int, name: str, cure: str) -> None:
-    """Raise unless the Gram matrix of n points can be factorised."""
     if n > _MANY:
         raise InputError(
             f"{name} needs the eigenvalues of the {n} x {n} Gram matrix, at most {_MANY} points; "

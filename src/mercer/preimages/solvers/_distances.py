@@ -1,4 +1,4 @@
-"""Distances: pre-images from distances by multidimensional scaling (Kwok and Tsang)."""
+"""Distances: pre-images by multidimensional scaling (Kwok and Tsang), and Procrustes alignment."""
 
 from __future__ import annotations
 
@@ -7,12 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from mercer._array import Array, positive, positive_int
+from mercer._array import Array, as_dense_points, positive, positive_int
 from mercer._threads import map_threads
 from mercer.engine import Expr, apply_all, pieces, profile_at
 from mercer.exceptions import InputError
-from mercer.kernels import Definiteness, Kernel
-from mercer.kernels._parameters import checked
+from mercer.kernels import Kernel
+from mercer.kernels._parameters import checked, optional
+from mercer.linalg._inputs import require_definite
 from mercer.preimages._problem import Problem
 from mercer.preimages._solver import Solver, SolverResult
 from mercer.preimages.solvers._closed_form import dense_points
@@ -23,7 +24,7 @@ _EPS = float(np.finfo(np.float64).eps)
 
 
 @dataclass(frozen=True)
-@checked(tol=positive)
+@checked(neighbors=optional(positive_int), tol=positive)
 class Distances(Solver):
     """The point whose distances to the points of psi are those of psi in feature space.
 
@@ -74,10 +75,6 @@ class Distances(Solver):
     neighbors: int | None = 10
     tol: float = 1e-8
 
-    def __post_init__(self) -> None:
-        if self.neighbors is not None:
-            object.__setattr__(self, "neighbors", positive_int(self.neighbors, "neighbors"))
-
     def solve(self, problem: Problem, start: Any) -> SolverResult:
         psi = problem.psi
         X = dense_points(psi, "Distances")
@@ -122,12 +119,7 @@ class InverseProfile:
                 f"Distances needs a radial kernel, a profile of one distance; {kernel!r} is not: "
                 "use another solver"
             )
-        definite = kernel.flags.definiteness
-        if definite in (Definiteness.CONDITIONAL, Definiteness.INDEFINITE):
-            raise InputError(
-                f"Distances needs a positive definite kernel; features of {kernel!r} have no "
-                "norm: use another solver"
-            )
+        require_definite(kernel, "Distances")
         profile = kernel.program.profile
         grid = np.concatenate([[0.0], 2.0 ** np.arange(-300.0, 300.0, 0.125)])
         (values,) = profile_at(profile, grid)
@@ -145,38 +137,21 @@ class InverseProfile:
 
     def __call__(self, t: Array) -> Array:
         """The squared distances u with p(u) = t; 0 for t >= p(0), NaN beyond the range."""
+        from scipy.optimize.elementwise import find_root
+
         out = np.where(t >= self.top, 0.0, np.nan)
         inside = (t < self.top) & (t > self.floor)
         wanted = t[inside]
         # the last entry of the table that is still above t, and the next
         low = np.searchsorted(-self.values, -wanted, side="left") - 1
         a, b = self.grid[low], self.grid[low + 1]
-        ends = self.values[low] - wanted, self.values[low + 1] - wanted
-        out[inside] = _root(self.profile, wanted, a, b, *ends)
+        if wanted.size:
+            found = find_root(self._excess, (a, b), args=(wanted,), tolerances={"xrtol": _EPS})
+            out[inside] = found.x
         return out
 
-
-def _root(profile: Expr, t: Array, a: Array, b: Array, fa: Array, fb: Array) -> Array:
-    """Solve p(u) = t between a and b, p(a) >= t >= p(b): false position with Illinois weights.
-
-    Every fourth step halves, so that a profile with a flat part cannot stall it.
-    """
-    out, left, before = 0.5 * (a + b), np.arange(t.size), np.zeros(t.size)
-    for step in range(120):
-        with np.errstate(divide="ignore", invalid="ignore"):
-            u = a + (b - a) * np.clip(fa / (fa - fb), 0.0, 1.0)
-        u = np.where(np.isnan(u) | (step % 4 == 3), 0.5 * (a + b), u)
-        f = profile_at(profile, u)[0] - t
-        out[left] = u
-        more = (np.abs(f) > 2.0 * _EPS * np.abs(t)) & (b - a > 2.0 * _EPS * b)
-        if not more.any():
-            break
-        side = np.sign(f)  # u replaces the end on its side; an end kept twice loses weight
-        kept = np.where(side == before, 0.5, 1.0)
-        a, b = np.where(f > 0, u, a)[more], np.where(f > 0, b, u)[more]
-        fa, fb = np.where(f > 0, f, kept * fa)[more], np.where(f > 0, kept * fb, f)[more]
-        t, left, before = t[more], left[more], side[more]
-    return out
+    def _excess(self, u: Array, t: Array) -> Array:
+        return profile_at(self.profile, u)[0] - t
 
 
 def _measured(kernel: Kernel, X: Array) -> tuple[Array, Array | None]:
@@ -219,3 +194,73 @@ def _scaled(Y: Array, u: Array, tol: float) -> Array:
         inverse = np.where(s > tol * s.max(axis=1, keepdims=True), 1.0 / s, 0.0)
     along = np.einsum("bkr,bk->br", left, np.sum(gap**2, axis=2) - u)
     return np.asarray(mean + 0.5 * np.einsum("br,brp->bp", inverse * along, right))
+
+
+@dataclass(frozen=True, eq=False)
+class Alignment:
+    """x -> scale x R + shift, for points as rows; see `procrustes`.
+
+    `residual` is the root of the sum of squared distances that is left.
+
+    Examples
+    --------
+    >>> import mercer as mc
+    >>> A, B = [[0.0, 0.0], [1.0, 0.0]], [[2.0, 1.0], [4.0, 1.0]]
+    >>> fit = mc.preimages.procrustes(A, B, scale=True)
+    >>> fit.apply([[0.5, 0.0]]).round(12)
+    array([[3., 1.]])
+    """
+
+    rotation: Array
+    shift: Array
+    scale: float
+    residual: float
+
+    def apply(self, X: Any) -> Array:
+        """Move the rows of X."""
+        X = as_dense_points(X, "X")
+        if X.shape[1] != self.shift.size:
+            raise InputError(f"X has {X.shape[1]} features, the alignment {self.shift.size}")
+        return np.asarray(self.scale * (X @ self.rotation) + self.shift)
+
+
+def procrustes(A: Any, B: Any, *, scale: bool = False) -> Alignment:
+    """Return the R, c and t that minimise sum_i |c a_i R + t - b_i|^2.
+
+    R is a rotation or a reflection: with centred points and A'B = U S V', R = U V' and
+    c = tr(S) / |A|^2. What is known by distances alone, such as an embedding, is determined up to
+    such a motion.
+
+    Parameters
+    ----------
+    A, B : array_like of shape (n, d)
+        Row i of A goes to row i of B.
+    scale : bool, default=False
+        Whether to scale too; otherwise c = 1.
+
+    Returns
+    -------
+    Alignment
+
+    Examples
+    --------
+    >>> import mercer as mc
+    >>> A = [[0.0, 0.0], [1.0, 0.0], [0.0, 2.0]]
+    >>> B = [[5.0, 5.0], [5.0, 6.0], [3.0, 5.0]]
+    >>> fit = mc.preimages.procrustes(A, B)
+    >>> fit.apply(A).round(12), round(fit.residual, 12)
+    (array([[5., 5.],
+           [5., 6.],
+           [3., 5.]]), 0.0)
+    """
+    from scipy.linalg import orthogonal_procrustes
+
+    A, B = as_dense_points(A, "A"), as_dense_points(B, "B")
+    if A.shape != B.shape:
+        raise InputError(f"A and B must have the same shape, got {A.shape} and {B.shape}")
+    a, b = A.mean(axis=0), B.mean(axis=0)
+    R, total = orthogonal_procrustes(A - a, B - b)
+    size = float(np.sum((A - a) ** 2))
+    c = float(total) / size if scale and size > 0 else 1.0
+    left = c * ((A - a) @ R) - (B - b)
+    return Alignment(R, b - c * (a @ R), c, float(np.linalg.norm(left)))

@@ -131,16 +131,15 @@ def _dot_step(problem: Problem, state: State) -> Array:
 
 def _solve_length(profile: Expr, c: Array) -> Array:
     """s >= 0 with s f'(s^2) = c, for f convex and increasing: the left side increases with s."""
+    from scipy.optimize.elementwise import find_root
+
+    def excess(s: Array, c: Array) -> Array:
+        return s * profile_at(profile, s**2, 1)[1] - c
+
     low, high = np.zeros_like(c), np.ones_like(c)
     for _ in range(1100):  # doubling: beyond this s^2 overflows
-        short = high * profile_at(profile, high**2, 1)[1] < c
+        short = excess(high, c) < 0
         if not short.any():
             break
         high = np.where(short, 2.0 * high, high)
-    for _ in range(200):  # bisection down to neighbouring numbers
-        middle = 0.5 * (low + high)
-        short = middle * profile_at(profile, middle**2, 1)[1] < c
-        low, high = np.where(short, middle, low), np.where(short, high, middle)
-        if (high - low <= np.spacing(high)).all():
-            break
-    return high
+    return np.asarray(find_root(excess, (low, high), args=(c,)).x)

@@ -118,9 +118,8 @@ def global_minimum(
     Examples
     --------
     >>> import mercer as mc
-    >>> from mercer.preimages import global_minimum
     >>> psi = mc.Element(mc.Laplace(1.0), [[0.0], [1.0]], [2.0, -1.0])
-    >>> (found,) = global_minimum(psi, gap=1e-9)
+    >>> (found,) = mc.preimages.global_minimum(psi, gap=1e-9)
     >>> found.point, round(found.lower, 6), round(found.upper, 6)
     (array([0.]), -1.632121, -1.632121)
     """

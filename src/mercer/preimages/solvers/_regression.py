@@ -20,6 +20,7 @@ from mercer._threads import map_threads, single_threaded_blas
 from mercer.engine import Dense, n_rows, pieces
 from mercer.exceptions import InputError
 from mercer.kernels import Gaussian, Kernel, median_scale
+from mercer.kernels._parameters import an_instance, checked, optional
 from mercer.preimages._problem import Problem
 from mercer.preimages._solver import Solver, SolverResult
 from mercer.preimages.solvers._closed_form import check_few, gram_eigenpairs
@@ -50,10 +51,9 @@ class LinearInverse(Solver):
     Examples
     --------
     >>> import mercer as mc
-    >>> from mercer.preimages import LinearInverse
     >>> k, X = mc.Gaussian(1.0), [[0.0, 1.0], [1.0, 1.0], [2.0, 0.0]]
     >>> plane = mc.kernel_pca(k, X)
-    >>> way_back = LinearInverse.fit(plane, X)
+    >>> way_back = mc.preimages.LinearInverse.fit(plane, X)
     >>> mc.preimage(plane.project(mc.feature(k, [[1.0, 1.0]])), way_back).points.round(6)
     array([[1., 1.]])
     """
@@ -106,6 +106,7 @@ class LinearInverse(Solver):
 
 
 @dataclass(frozen=True)
+@checked(kernel=optional(an_instance(Kernel)), penalty=optional(positive))
 class LearnedMap:
     """Kernel ridge regression from feature space to the data: fitted once, then a formula.
 
@@ -149,12 +150,6 @@ class LearnedMap:
 
     kernel: Kernel | None = None
     penalty: float | None = None
-
-    def __post_init__(self) -> None:
-        if self.kernel is not None and not isinstance(self.kernel, Kernel):
-            raise InputError(f"kernel must be a Kernel or None, got {type(self.kernel).__name__}")
-        if self.penalty is not None:
-            object.__setattr__(self, "penalty", positive(self.penalty, "penalty"))
 
     def fit(self, plane: Subspace, points: Any = None) -> FittedMap:
         """Learn the map from a subspace back to the data, at most 10,000 points.
@@ -220,7 +215,6 @@ class FittedMap(Solver):
 
 
 def _solved(plane: Subspace, predict: Any, dim: int, problem: Problem) -> SolverResult:
-    """Return the data points that a regression on coordinates in a subspace predicts."""
     if problem.dim != dim:
         raise InputError(f"the map was fitted to {dim} features, the elements have {problem.dim}")
     x = predict(plane.coordinates(problem.psi))
@@ -228,7 +222,6 @@ def _solved(plane: Subspace, predict: Any, dim: int, problem: Problem) -> Solver
 
 
 def _training_points(plane: Subspace, points: Any) -> Array:
-    """The training data in float64, checked."""
     kernel = plane.origin.kernel
     if not kernel.domain.is_vector:
         raise InputError(f"points of {kernel!r} are not vectors: use Candidates()")

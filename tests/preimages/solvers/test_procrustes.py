@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
 import mercer as mc
-from mercer.preimages._procrustes import procrustes
+from mercer.preimages import procrustes
 
 
 def rotation(rng, d, proper=True):
