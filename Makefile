@@ -90,6 +90,7 @@ bench: $(STAMP)  ## measure against other libraries
 	$(call install,dev$(,)bench)
 	-$(PIP) torch==2.13.0
 	-$(PIP) pykeops
+	-$(PIP) hyppo
 	$(BIN)/python -m benchmarks $(ARGS)
 
 docs: $(DOCS)  ## build the documentation into build/docs (warnings are errors)

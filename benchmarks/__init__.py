@@ -25,5 +25,6 @@ SUITES = (
     "novelty",
     "mean_shift",
     "clustering",
+    "hypothesis_tests",
 )
 LONG = ("levels", "power")

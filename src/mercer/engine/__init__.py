@@ -12,12 +12,13 @@ from mercer.engine.programs._program import Block, Coordinates, Distance, Dot, G
 from mercer.engine.sums._fields import Fields
 from mercer.engine.sums._pairwise import diagonal, pairwise_derivative, require_derivatives
 from mercer.engine.sums._prepared import PreparedSum, fields, gram, prepare
+from mercer.engine.sums._spectral_forms import SpectralForms, spectral_forms
 
 __all__ = [
     "Block", "Coef", "Columns", "Const", "Coordinates", "Dense", "Distance", "Dot", "Expr",
     "Fields", "Gap", "Jet", "LinearMap", "LowRank", "Map", "Maps", "Matrix", "Norm", "Opaque",
-    "PreparedSum", "Program", "Scales", "SingleFeatures", "Stacked", "Unary", "Var", "apply_all",
-    "as_float64", "cut", "dense", "diagonal", "evaluate", "fields", "gram", "matern",
-    "n_columns", "n_rows", "pairwise_derivative", "pieces", "prepare", "profile_at",
-    "require_derivatives", "stack", "tile_dtype",
+    "PreparedSum", "Program", "Scales", "SingleFeatures", "SpectralForms", "Stacked", "Unary",
+    "Var", "apply_all", "as_float64", "cut", "dense", "diagonal", "evaluate", "fields", "gram",
+    "matern", "n_columns", "n_rows", "pairwise_derivative", "pieces", "prepare", "profile_at",
+    "require_derivatives", "spectral_forms", "stack", "tile_dtype",
 ]  # fmt: skip

@@ -28,18 +28,18 @@ def test_statistic_and_contributions_are_the_definition(k):
     np.fill_diagonal(H, 0.0)
     result = ksd_test(X, minus, kernel=k, n_permutations=5, random_state=0)
     assert_allclose(result.statistic, H.sum() / 72, rtol=1e-5)
-    assert_allclose(result.contributions, H.sum(axis=1) / 8, rtol=1e-10)
-    assert_allclose(result.contributions.mean(), ksd(k, X, minus))
+    assert_allclose(result.contributions, H.sum(axis=1) / 8, rtol=1e-5)
+    assert_allclose(result.contributions.mean(), ksd(k, X, minus), rtol=1e-5)
 
 
 def test_each_draw_is_a_sum_with_signs():
     X, k = normal(11, 2), mc.Gaussian(1.0)
-    signs = np.random.default_rng(0).choice([-1.0, 1.0], size=(11, 4)).astype(np.float32)
+    signs = np.random.default_rng(0).choice([-1.0, 1.0], size=(4, 11))
     H = SteinKernel(k, minus)(X)
     drawn = mean_of_features([SteinTiles(k, X, -X)], signs).statistics[0]
     for b in range(4):
         pairs = [(i, j) for i in range(11) for j in range(11) if i != j]
-        total = sum(signs[i, b] * signs[j, b] * H[i, j] for i, j in pairs)
+        total = sum(signs[b, i] * signs[b, j] * H[i, j] for i, j in pairs)
         assert_allclose(drawn[b], total / 110, rtol=1e-5)
 
 

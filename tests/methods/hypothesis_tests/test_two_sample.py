@@ -6,13 +6,14 @@ import numpy as np
 import pandas as pd
 import pytest
 from numpy.testing import assert_allclose
-from scipy.stats import binom
+from scipy.stats import binom, chisquare
 
 import mercer as mc
+from mercer.engine.sums import _spectral_forms
 from mercer.exceptions import InputError
 from mercer.methods import mmd, mmd_test
-from mercer.methods.hypothesis_tests._relabelling import CentredKernel, Relabelled
-from mercer.methods.hypothesis_tests._resampling import combined, p_value
+from mercer.methods.hypothesis_tests._relabelling import Relabelled, precise
+from mercer.methods.hypothesis_tests._resampling import combined, p_value, relabelled
 from mercer.methods.hypothesis_tests._two_sample import _Paired, _weights
 
 
@@ -64,11 +65,11 @@ def test_several_samples_are_a_mean_over_pairs():
 def test_each_draw_is_the_statistic_of_relabelled_rows(n_samples):
     rng = np.random.default_rng(0)
     Z, k, v = rng.normal(size=(12, 2)), mc.Laplace(1.0), rng.uniform(0.5, 2.0, 12)
-    labels = rng.permuted(np.repeat(np.arange(12) % n_samples, 6).reshape(12, 6), axis=0)
-    drawn = Relabelled(v, labels, n_samples)
-    statistics, _ = drawn.discrepancies([CentredKernel(k, Z, centred=False)])
+    labels = rng.permuted(np.tile(np.arange(12) % n_samples, (6, 1)), axis=1)
+    drawn, kernels = Relabelled(v, labels[0], n_samples), [precise(k, Z, equal_weights=False)]
+    statistics = drawn.discrepancies(kernels, [labels[:4], labels[4:]]).statistics
     for b in range(6):
-        parts = [(Z[labels[:, b] == g], v[labels[:, b] == g]) for g in range(n_samples)]
+        parts = [(Z[labels[b] == g], v[labels[b] == g]) for g in range(n_samples)]
         pairs = list(combinations(parts, 2))
         values = [unbiased(k, A, B, a, b) for (A, a), (B, b) in pairs]
         expected = np.average(values, weights=[a.sum() * b.sum() for (_, a), (_, b) in pairs])
@@ -98,17 +99,18 @@ def test_p_values_over_all_relabellings_are_uniform(weighted):
     rng = np.random.default_rng(0)
     Z, w = rng.normal(size=(8, 1)), rng.exponential(size=8) ** 2
     parts = list(combinations(range(8), 4))
-    labels = np.array([[int(i not in part) for part in parts] for i in range(8)])
+    labels = np.array([[int(i not in part) for i in range(8)] for part in parts])
     p = []
     for j in range(len(parts)):
-        drawn = np.roll(labels, -j, axis=1)
-        order = np.argsort(drawn[:, 0], kind="stable")
+        drawn = np.roll(labels, -j, axis=0)
+        order = np.argsort(drawn[0], kind="stable")
         given = (w[order[:4]], w[order[4:]]) if weighted else None
         v = _weights(given, (4, 4))
         kernels = [
-            CentredKernel(mc.Gaussian(s), Z[order], centred=not weighted) for s in (0.3, 1, 3)
+            precise(mc.Gaussian(s), Z[order], equal_weights=not weighted) for s in (0.3, 1, 3)
         ]
-        statistics, _ = Relabelled(v, drawn[order], 2).discrepancies(kernels)
+        rows = Relabelled(v, drawn[0, order], 2)
+        statistics = rows.discrepancies(kernels, [drawn[:, order]]).statistics
         p.append(p_value(combined(statistics, np.array([0.5, 0.7, 0.9]))))
     for alpha in np.unique(p):
         assert np.mean(np.array(p) <= alpha + 1e-12) <= alpha + 1e-12
@@ -157,10 +159,10 @@ def test_paired_rows_are_swapped_not_mixed():
 
 def test_paired_draws_are_swaps():
     X, Y, k = normal(7), normal(7, seed=1), mc.Gaussian(1.0)
-    signs = np.random.default_rng(0).choice([-1.0, 1.0], size=(7, 4)).astype(np.float32)
+    signs = np.random.default_rng(0).choice([-1.0, 1.0], size=(4, 7))
     found = _Paired((k,), X, Y, signs).statistics[0]
     for b in range(4):
-        swap = signs[:, [b]] < 0
+        swap = signs[b][:, None] < 0
         A, B = np.where(swap, Y, X), np.where(swap, X, Y)
         h = k(A) + k(B) - k(A, B) - k(B, A)
         assert_allclose(found[b], h[~np.eye(7, dtype=bool)].mean(), rtol=1e-5)
@@ -315,3 +317,58 @@ def test_a_table_with_text_beside_something_else(other):
     table = {"a": [1.0, 2.0, 3.0], "b": ["u", "v", "u"]}
     with pytest.raises(InputError, match=r"sample 2 (must be a table|has no column 'b')"):
         mmd_test(table, other)
+
+
+@pytest.mark.parametrize("sizes", [(2, 3), (1, 2, 1)])
+def test_relabellings_are_equally_likely(sizes):
+    labels = relabelled(sizes, 20_000, np.random.default_rng(0))
+    assert labels[0].tolist() == np.repeat(np.arange(len(sizes)), sizes).tolist()
+    found, counts = np.unique(labels[1:], axis=0, return_counts=True)
+    assert len(found) == {(2, 3): 10, (1, 2, 1): 12}[sizes]
+    assert all(np.bincount(row).tolist() == list(sizes) for row in found)
+    assert chisquare(counts).pvalue > 1e-4
+
+
+def test_draws_that_are_not_kept_give_the_same_statistics():
+    X, Y = normal(40), normal(30, seed=1)
+    whole = mmd_test(X, Y, X[:20] + 1.0, n_permutations=50, random_state=0)
+    with mc.options(working_memory=1e-3):
+        assert_allclose(
+            mmd_test(X, Y, X[:20] + 1.0, n_permutations=50, random_state=0).null_statistics,
+            whole.null_statistics,
+            rtol=1e-5,
+        )
+
+
+@pytest.mark.parametrize("dim", [1, 2, 3])
+def test_frequencies_give_a_bracket_of_the_p_value(dim, monkeypatch):
+    """The truth is the p-value of products in tiles, of the same draws."""
+    pytest.importorskip("finufft")
+    widths = []
+    for accuracy in (1e-4, 0.3):  # as it is, and so coarse that the bracket is wide
+        monkeypatch.setattr(_spectral_forms, "_TRANSFORMS", accuracy)
+        for seed in range(12):
+            X, Y = normal(60, dim, seed), normal(50, dim, seed + 100, shift=0.2 * (seed % 3))
+            options = {"kernel": mc.Gaussian(0.7), "n_permutations": 199, "random_state": seed}
+            exact = mmd_test(X, Y, **options)
+            with mc.options(engine="spectral"):
+                found = mmd_test(X, Y, **options)
+            low, high = found.pvalue_bounds
+            assert low <= exact.pvalue <= high == found.pvalue
+            if accuracy == 1e-4:
+                assert_allclose(found.statistic, exact.statistic, rtol=1e-4, atol=1e-5)
+                assert_allclose(found.effect_interval, exact.effect_interval, rtol=1e-3, atol=1e-4)
+            widths.append(high - low)
+    assert max(widths[:12]) <= 0.05 < max(widths[12:])
+
+
+def test_frequencies_are_chosen_for_many_rows():
+    pytest.importorskip("finufft")
+    X, Y = normal(9000, 1), normal(8000, 1, seed=1)
+    assert precise(mc.Gaussian(1.0), X, spectral=True).spectral is not None
+    assert precise(mc.Laplace(1.0), X, spectral=True).spectral is None
+    assert precise(mc.Gaussian(1.0), X[:300], spectral=True).spectral is None
+    found = mmd_test(X, Y, kernel=mc.Gaussian(1.0), n_permutations=19, random_state=0)
+    with mc.options(engine="native"):
+        exact = mmd_test(X, Y, kernel=mc.Gaussian(1.0), n_permutations=19, random_state=0)
+    assert_allclose(found.null_statistics, exact.null_statistics, atol=1e-8)

@@ -32,7 +32,7 @@ from mercer.engine.programs._program import Program
 from mercer.engine.sums._fields import Fields, with_rounding
 
 _FINEST_TOLERANCE = 1e-12  # where the engine is named and no tolerance is given
-_SLACK = 1e-6  # of the extent: how far queries may lie beyond the box
+SLACK = 1e-6  # of the extent: how far queries may lie beyond the box
 # Work in units of one pair of a direct sum. A point of a transform is spread over about 10^d cells
 # of a fine grid, in vector instructions; a mode is a few steps of an FFT on a grid twice as fine.
 # Several elements share the distances and exponentials of a direct sum, which are 6/7 of its work.
@@ -40,7 +40,7 @@ _SLACK = 1e-6  # of the extent: how far queries may lie beyond the box
 _PAIRS_PER_POINT = (0.0, 60.0, 200.0, 1000.0)
 _PAIRS_PER_MODE = 200.0
 _SHARED = 6.0
-_MOST_MODES, _MOST_SAMPLES = 1 << 24, 1 << 22  # a few hundred MiB of complex numbers at most
+MOST_MODES, _MOST_SAMPLES = 1 << 24, 1 << 22  # a few hundred MiB of complex numbers at most
 _FEW_POINTS = 1 << 14  # not worth several threads
 _FINEST, _COARSEST = 1e-13, 1e-6  # relative accuracy asked of the transforms
 _MOST_PER_AXIS = 8192  # samples: profiles that need more are better summed directly
@@ -119,14 +119,14 @@ def spectral_sum(
     With `forced` the only condition is that some grid meets the tolerance.
     """
     x, y = mapped_points(program.variables[0], as_float64(X), as_float64(Y))
-    n, m, dim, share, most = len(x), max(len(y), n_queries), x.shape[1], 1.0, float(_MOST_MODES)
+    n, m, dim, share, most = len(x), max(len(y), n_queries), x.shape[1], 1.0, float(MOST_MODES)
     if not forced:
         share = share_in_reach(x, y, useful_cutoff(program, x, y, 0, tolerance, n_queries))
         most = min(most, modes_worth_while(float(n) * m * share, n + m, dim, A.shape[1]))
     if most < 1:
         return None
     low, high = np.minimum(x.min(axis=0), y.min(axis=0)), np.maximum(x.max(axis=0), y.max(axis=0))
-    slack = _SLACK * (high - low)
+    slack = SLACK * (high - low)
     grid = grid_for(program, low - slack, high + slack, max(tolerance, _FINEST_TOLERANCE), most)
     return None if grid is None else SpectralSum(program, X, A, grid, share)
 
@@ -179,7 +179,7 @@ class Grid:
 
 
 def grid_for(
-    program: Program, low: Array, high: Array, tolerance: float, most: float = _MOST_MODES
+    program: Program, low: Array, high: Array, tolerance: float, most: float = MOST_MODES
 ) -> Grid | None:
     """The smallest grid that meets tolerance * k(0) on the box; None beyond `most` modes."""
     extent = np.maximum(high - low, 1e-12 * np.maximum(np.abs(low), np.abs(high)) + 1e-300)

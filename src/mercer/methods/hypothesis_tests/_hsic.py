@@ -104,7 +104,7 @@ def hsic(
         return float(np.mean([hsic(kernel_x, x[rows], kernel_y, y[rows]) for rows in parts]))
     w = as_weights(weights, n)
     kx, ky = (
-        centred_kernel(kernel, z, w) if centred else CentredKernel(kernel, z.array, centred=False)
+        centred_kernel(kernel, z, w) if centred else CentredKernel(kernel.program, z.array)
         for kernel, z in ((kernel_x, x), (kernel_y, y))
     )
     if estimator == "biased":
@@ -133,10 +133,8 @@ def at_least_four(n: int) -> None:
 
 def centred_kernel(kernel: Kernel, x: Any, w: Array) -> CentredKernel:
     """K~: the kernel of the features minus their weighted mean."""
-    out = CentredKernel(kernel, x.array, centred=False)
     means = mean_values(kernel, x, w)
-    out.g = means - 0.5 * float(w @ means)
-    return out
+    return CentredKernel(kernel.program, x.array, means - 0.5 * float(w @ means))
 
 
 def mean_values(kernel: Kernel, x: Any, w: Array | None = None) -> Array:

@@ -8,7 +8,7 @@ is too high for that, entries of L~ are gathered instead. With p and q the diago
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from math import isqrt
 from typing import Any
@@ -24,22 +24,21 @@ from mercer.engine import as_float64, n_rows, pieces
 from mercer.kernels import Definiteness, Kernel
 from mercer.linalg import pivoted_cholesky
 from mercer.methods.hypothesis_tests._hsic import centred_kernel
-from mercer.methods.hypothesis_tests._resampling import shuffled
+from mercer.methods.hypothesis_tests._resampling import in_parts, shuffled
 
 _TOL = 1e-8  # of the trace, over n: an error of about 1e-7 of the spread of the null statistics
+_ROUNDING = 1e-13  # a smaller share of the trace is noise
 _GATHERED = 16  # multiplications in float32 that take as long as gathering one number
-_TILE = 256  # rows and columns whose gathered entries stay in cache
-_AT_ONCE = 16  # permutations of a tile in one task
+_GATHER = 1 << 20  # bytes of whole rows that are gathered from at once: they stay in cache
+_FEWEST = 16  # such rows, where they are computed
+_AT_ONCE = 16  # permutations in one task
 _MEMORY = 1 << 22  # bytes of what is gathered at once in a thread
-_DRAWS = 1 << 25  # numbers in permutations that are held at once
 
 
 def permutations(n: int, n_draws: int, rng: np.random.Generator, blocks: Any) -> Iterator[Array]:
-    """The identity and then random permutations in columns, some at a time."""
-    rows, size = np.arange(n, dtype=np.int32), max(1, _DRAWS // n)
-    for at in pieces(n_draws, size):
-        drawn = shuffled(rows, at.stop - at.start, rng, blocks)
-        yield drawn if at.start == 0 else drawn[:, 1:]
+    """The identity and then random permutations in rows, some at a time."""
+    rows = np.arange(n, dtype=np.int32)
+    return in_parts(lambda m: shuffled(rows, m, rng, blocks), n, n_draws, rows.itemsize)
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,9 +59,45 @@ class Factor:
         return float(np.linalg.eigvalsh(F.T @ F)[-1]) + self.error if F.size else self.error
 
 
-def factors(kernels: tuple[Kernel, ...], X: Any, most: int) -> list[Factor] | None:
+class Factors:
+    """Factors of several kernels on the same rows, side by side in float32.
+
+    They are scaled to trace 1, so nothing overflows, and an empty one is a column of zeros.
+    """
+
+    def __init__(self, parts: list[_Scaled]) -> None:
+        widths = [0, *(part.columns.shape[1] for part in parts[:-1])]
+        self.starts = np.cumsum(widths)  # the first column of each factor
+        self.traces = np.array([part.trace for part in parts])
+        self.errors = np.array([part.error for part in parts])
+        self.norms = np.array([part.norm for part in parts])
+        self.diagonals = np.stack([part.diagonal for part in parts], axis=1)  # mean zero
+        self.columns = np.concatenate([part.columns for part in parts], axis=1)
+
+    def __len__(self) -> int:
+        return len(self.starts)
+
+    def __getitem__(self, k: int) -> Factor:
+        columns = np.split(self.columns, self.starts[1:], axis=1)[k].astype(np.float64)
+        return Factor(columns * np.sqrt(self.traces[k]), float(self.errors[k]))
+
+
+class _Scaled:
+    """What `Factors` keeps of a factor."""
+
+    def __init__(self, f: Factor) -> None:
+        d, n = f.diagonal, len(f.columns)
+        self.trace, self.error, self.norm = float(d.sum()), f.error, f.norm
+        unit = self.trace if self.trace > 0 else 1.0
+        self.diagonal = d / unit - self.trace / unit / n
+        F = f.columns if f.columns.shape[1] else np.zeros((n, 1))
+        self.columns = np.empty(F.shape, dtype=np.float32)
+        np.divide(F, np.sqrt(unit), out=self.columns, casting="same_kind")
+
+
+def factors(kernels: tuple[Kernel, ...], X: Any, most: int) -> Factors | None:
     """Factors of all kernels with at most `most` columns in total; None if there are none."""
-    out: list[Factor] = []
+    out: list[_Scaled] = []
     for kernel in kernels:
         if kernel.flags.definiteness in (Definiteness.CONDITIONAL, Definiteness.INDEFINITE):
             return None
@@ -70,11 +105,11 @@ def factors(kernels: tuple[Kernel, ...], X: Any, most: int) -> list[Factor] | No
         if left < 1:
             return None
         points = Points(as_float64(X), kernel.domain)
-        low = pivoted_cholesky(kernel, points, max_rank=left, tol=_TOL / n_rows(X))
+        low = pivoted_cholesky(kernel, points, max_rank=left, tol=max(_TOL / n_rows(X), _ROUNDING))
         if low.status not in (Status.CONVERGED, Status.COMPLETE):
             return None
-        out.append(Factor(low.factor - low.factor.mean(axis=0), low.trace_error))
-    return out
+        out.append(_Scaled(Factor(low.factor - low.factor.mean(axis=0), low.trace_error)))
+    return Factors(out)
 
 
 def permuted_hsic(
@@ -93,38 +128,34 @@ def permuted_hsic(
 class LowRank:
     """Statistics from the factors of both matrices."""
 
-    def __init__(self, F: list[Factor], G: list[Factor]) -> None:
-        self.F, self.G, self.n = F, G, len(F[0].columns)
+    def __init__(self, x: Factors, y: Factors) -> None:
+        self.x, self.y, self.n = x, y, len(x.columns)
 
     def statistics(self, draws: Iterator[Array]) -> Array:
         """Unbiased HSIC of each pair of kernels (rows, kernel of y running faster) and draw."""
-        n, (F, p, x), (G, q, y) = self.n, _stacked(self.F), _stacked(self.G)
+        n, x, y, F, G = self.n, self.x, self.y, self.x.columns, self.y.columns
         rows, most = min(n, 4096), max(F.shape[1], G.shape[1])
         size = max(1, _MEMORY // (4 * max(rows, F.shape[1]) * most))
+
+        def job(perm: Array) -> Array:
+            product = np.zeros((len(perm), F.shape[1], G.shape[1]), dtype=np.float32)
+            linear = np.zeros((len(perm), len(x), len(y)))
+            for at in pieces(n, rows):
+                product += F[at].T @ G[perm[:, at]]
+                linear += x.diagonals[at].T @ y.diagonals[perm[:, at]]
+            product *= product
+            traces = np.add.reduceat(product, x.starts, axis=1)
+            traces = np.add.reduceat(traces, y.starts, axis=2, dtype=np.float64)
+            return np.asarray(traces - n / (n - 2) * linear)
+
         parts = []
         for drawn in draws:
-            some = [drawn[:, at] for at in pieces(drawn.shape[1], size)]
-
-            def job(perm: Array) -> Array:
-                product = np.zeros((F.shape[1], perm.shape[1] * G.shape[1]), dtype=np.float32)
-                linear = np.zeros((p.shape[1], perm.shape[1] * q.shape[1]))
-                for at in pieces(n, rows):
-                    product += F[at].T @ G[perm[at]].reshape(at.stop - at.start, -1)
-                    linear += p[at].T @ q[perm[at]].reshape(at.stop - at.start, -1)
-                product *= product
-                traces = np.add.reduceat(product, x.starts, axis=0)
-                traces = traces.reshape(len(x.starts), perm.shape[1], -1)
-                traces = np.add.reduceat(traces, y.starts, axis=2, dtype=np.float64)
-                linear = linear.reshape(p.shape[1], perm.shape[1], -1)
-                return np.asarray(traces - n / (n - 2) * linear)
-
+            some = [drawn[at] for at in pieces(len(drawn), size)]
             for batch in tracked(list(pieces(len(some), 64)), "permutations"):
                 parts += map_threads(job, some[batch])
-        out = np.concatenate(parts, axis=1).transpose(0, 2, 1)
-        scale = x.traces[:, None] * y.traces
         constant = 1.0 / ((n - 1) * (n - 2)) - 1.0 / (n - 2)  # traces are 1 here
-        out = scale[..., None] * (out + constant) / (n * (n - 3))
-        return out.reshape(-1, out.shape[2])
+        out = np.outer(x.traces, y.traces) * (np.concatenate(parts) + constant) / (n * (n - 3))
+        return np.asarray(out.reshape(len(out), -1).T)
 
     @property
     def errors(self) -> Array:
@@ -133,44 +164,20 @@ class LowRank:
         tr(K~ L~) - |F'G|^2 is between 0 and tr(E_K) |L~| + tr(E_L) |K~|, and so is p'q - p'q of the
         factors, because the diagonal of a matrix is at most its largest eigenvalue.
         """
-        n = self.n
-        bounds = [f.error * g.norm + g.error * f.norm for f in self.F for g in self.G]
-        return np.array(bounds) / ((n - 2) * (n - 3))
+        n, x, y = self.n, self.x, self.y
+        bounds = np.outer(x.errors, y.norms) + np.outer(x.norms, y.errors)
+        return bounds.ravel() / ((n - 2) * (n - 3))
 
     def effect(self, pair: int) -> tuple[float, float, float, float]:
-        F, G = self.F[pair // len(self.G)], self.G[pair % len(self.G)]
+        i, j = divmod(pair, len(self.y))
+        F, G = self.x[i], self.y[j]
         A, B = F.columns, G.columns
         rows = [((U @ (U.T @ V)) * V).sum(axis=1) for U, V in ((A, B), (A, A), (B, B))]
         return standardised(rows[0], rows[1], rows[2], F.diagonal, G.diagonal)
 
 
-@dataclass(frozen=True, eq=False)
-class _Layout:
-    starts: Array  # the first column of each factor
-    traces: Array  # by which it was divided
-
-
-def _stacked(parts: list[Factor]) -> tuple[Array, Array, _Layout]:
-    """All factors side by side in float32, their centred diagonals, and what is where.
-
-    Factors are scaled to trace 1, so nothing overflows, and an empty one is a column of zeros.
-    """
-    n, columns, diagonals, traces = len(parts[0].columns), [], [], []
-    for part in parts:
-        d = part.diagonal
-        trace = float(d.sum())
-        unit = trace if trace > 0 else 1.0
-        F = part.columns if part.columns.shape[1] else np.zeros((n, 1))
-        columns.append((F / np.sqrt(unit)).astype(np.float32))
-        diagonals.append(d / unit - trace / unit / n)
-        traces.append(trace)
-    widths = [0, *(c.shape[1] for c in columns[:-1])]
-    layout = _Layout(np.cumsum(widths), np.array(traces))
-    return np.concatenate(columns, axis=1), np.stack(diagonals, axis=1), layout
-
-
 class Gathered:
-    """Statistics from whole matrices, in tiles: exact up to rounding, for any rank."""
+    """Statistics from whole matrices, some rows at a time: exact up to rounding, for any rank."""
 
     def __init__(
         self, kernels_x: tuple[Kernel, ...], X: Any, kernels_y: tuple[Kernel, ...], Y: Any
@@ -181,62 +188,64 @@ class Gathered:
             [centred_kernel(k, Points(as_float64(Z), k.domain), w) for k in kernels]
             for kernels, Z in ((kernels_x, X), (kernels_y, Y))
         )
+        self.scales = np.array([float(np.abs(k.diagonal).max()) or 1.0 for k in self.ky])
         self.errors = np.zeros(len(self.kx) * len(self.ky))
 
     def statistics(self, draws: Iterator[Array]) -> Array:
         """Unbiased HSIC of each pair of kernels (rows, kernel of y running faster) and draw."""
-        n, blocks = self.n, list(pieces(self.n, _TILE))
-        scales = [float(np.abs(ky.diagonal).max(initial=0.0)) or 1.0 for ky in self.ky]
-        whole = self._matrices(scales)
-        index = np.arange(n, dtype=np.int64)
+        n, c = self.n, len(self.ky)
+        gathered = self._gather()
+        height = max(_FEWEST, min(_GATHER // (4 * n * c), n // 8))
 
-        def gathered(rows: Array, columns: Array) -> Array:
-            if whole is not None:
-                at = rows.astype(np.int64)[:, None] * n + columns
-                return np.asarray(whole.take(at.ravel(), axis=0))
-            tiles = [ky.tile(rows, columns) / s for ky, s in zip(self.ky, scales, strict=True)]
-            return np.stack([t.ravel() for t in tiles], axis=1).astype(np.float32)
-
-        def job(at: tuple[Array, Array, Array, Array]) -> list[Array]:
-            K, drawn, rows, columns = at
-            return [K @ gathered(perm[rows], perm[columns]) for perm in drawn]
+        def job(at: tuple[Array, Array, slice]) -> list[Array]:
+            K, perms, rows = at
+            return [K @ gathered(p[rows], p[rows.start :])[:, :c] for p in perms]
 
         parts = []
         for drawn in draws:
-            total, some = np.zeros((drawn.shape[1], len(self.kx), len(self.ky))), drawn.T
-            jobs = list(pieces(len(some), _AT_ONCE))
-            for a, b in [(a, b) for a in blocks for b in blocks if a.start <= b.start]:
-                K, sizes = self._tile(a, b)
-                done = map_threads(job, [(K, some[at], index[a], index[b]) for at in jobs])
-                found = np.concatenate(done, dtype=np.float64)
-                total += (1.0 if a == b else 2.0) * sizes[:, None] * found
-            parts.append(total * scales)
+            total = np.zeros((len(drawn), len(self.kx), c))
+            for rows in tracked(list(pieces(n, height)), "rows"):
+                K, sizes = self._rows(rows)
+                jobs = [(K, drawn[at], rows) for at in pieces(len(drawn), _AT_ONCE)]
+                done = map_threads(job, jobs)
+                total += sizes[:, None] * np.concatenate(done, dtype=np.float64)
+            parts.append(total * self.scales)
         out = np.concatenate(parts) / (n * (n - 3))
-        return np.asarray(out.transpose(1, 2, 0).reshape(-1, len(out)))
+        return np.asarray(out.reshape(len(out), -1).T)
 
-    def _matrices(self, scales: list[float]) -> Array | None:
-        """L~ of all kernels, entry by entry, if they fit into the working memory."""
-        n = self.n
-        if 4.0 * n * n * len(self.ky) > get_options().working_memory * 2**20:
-            return None
-        out = np.empty((n, n, len(self.ky)), dtype=np.float32)
-        for rows in pieces(n, _TILE):
-            for c, ky in enumerate(self.ky):
-                out[rows, :, c] = ky.tile(rows, slice(None)) / scales[c]
-        return out.reshape(n * n, -1)
+    def _gather(self) -> Callable[[Array, Array], Array]:
+        """L~ / scale at chosen rows and columns, one kernel per column of the result.
 
-    def _tile(self, rows: slice, columns: slice) -> tuple[Array, Array]:
-        """U-centred tiles of all kernels of x: zero diagonal and zero row sums; and their sizes."""
-        n, tiles = self.n, []
+        From matrices in memory if they fit. Rows are copied first, so that columns are gathered
+        from rows in the cache, and kernels are padded to a power of two, which NumPy copies fast.
+        """
+        n, width = self.n, 1 << (len(self.ky) - 1).bit_length()
+
+        def computed(rows: Array | slice, columns: Array | slice) -> Array:
+            tiles = [k.tile(rows, columns) for k in self.ky]
+            out = np.zeros((*tiles[0].shape, width), dtype=np.float32)
+            for i, tile in enumerate(tiles):
+                out[..., i] = tile / self.scales[i]
+            return out
+
+        if 4.0 * n * n * width > get_options().working_memory * 2**20:
+            return lambda rows, columns: computed(rows, columns).reshape(-1, width)
+        whole = np.concatenate([computed(rows, slice(None)) for rows in pieces(n, 256)])
+        return lambda rows, columns: whole[rows].take(columns, axis=1).reshape(-1, width)
+
+    def _rows(self, rows: slice) -> tuple[Array, Array]:
+        """Twice the U-centred K~ above its diagonal, at some rows of all kernels, and its sizes.
+
+        U-centred matrices have a zero diagonal and zero row sums. Columns start where the rows do.
+        """
+        n, tiles, columns = self.n, [], slice(rows.start, self.n)
         for k in self.kx:
             p = k.diagonal
             tile = k.tile(rows, columns) + (p[rows, None] + p[columns]) / (n - 2)
             tile -= p.sum() / ((n - 1) * (n - 2))
-            if rows == columns:
-                np.fill_diagonal(tile, 0.0)
-            tiles.append(tile.ravel())
+            tiles.append(np.triu(tile, 1).ravel())
         sizes = np.array([float(np.abs(t).max()) or 1.0 for t in tiles])
-        return (np.array(tiles) / sizes[:, None]).astype(np.float32), sizes
+        return (np.array(tiles) / sizes[:, None]).astype(np.float32), 2.0 * sizes
 
     def effect(self, pair: int) -> tuple[float, float, float, float]:
         kx, ky = self.kx[pair // len(self.ky)], self.ky[pair % len(self.ky)]

@@ -12,7 +12,12 @@ from mercer.engine import as_float64, n_rows
 from mercer.exceptions import InputError
 from mercer.kernels import Kernel
 from mercer.linalg._inputs import refuses_overflow
-from mercer.methods.hypothesis_tests._coco import DENSE, range_factor, witness_pair
+from mercer.methods.hypothesis_tests._coco import (
+    DENSE,
+    cholesky_factor,
+    range_factor,
+    witness_pair,
+)
 from mercer.methods.hypothesis_tests._hsic import centred_kernel, hsic
 from mercer.methods.hypothesis_tests._hsic_permutations import (
     LowRank,
@@ -23,7 +28,7 @@ from mercer.methods.hypothesis_tests._kernel_grid import root_mean_squares
 from mercer.methods.hypothesis_tests._mean_of_features import mean_of_features
 from mercer.methods.hypothesis_tests._null_laws import hsic_tail
 from mercer.methods.hypothesis_tests._relabelling import CentredKernel
-from mercer.methods.hypothesis_tests._resampling import TIE, combined, p_value, seeded, wild_weights
+from mercer.methods.hypothesis_tests._resampling import combined, p_bounds, seeded, wild_weights
 from mercer.methods.hypothesis_tests._result import TestResult, effect_interval
 from mercer.methods.hypothesis_tests._variables import variables
 from mercer.space import Element
@@ -135,7 +140,7 @@ def hsic_test(
     spread = statistics.std(axis=1)
     best = int(np.argmax(statistics[:, 0] / np.where(spread > 0, spread, np.inf)))
     error = float(permuted.errors[0]) if len(pairs) == 1 and dependence is None else 0.0
-    low, high = _bounds(total, error)
+    low, high = p_bounds(total, error)
     value, ratio, variance, unit = permuted.effect(best)
     return TestResult(
         question=_QUESTION,
@@ -176,21 +181,6 @@ def _by_law(pair: tuple[Kernel, Kernel], arrays: list[Any], null: str) -> TestRe
     )
 
 
-def _bounds(statistics: Array, error: float) -> tuple[float, float]:
-    """A bracket of the p-value if each statistic is wrong by at most `error`.
-
-    Statistics that differ by less than `p_value` allows for rounding count against the observed
-    one in any case.
-    """
-    high = p_value(statistics)
-    if 2.0 * error <= TIE * float(statistics.std()):
-        return high, high
-    first, others = statistics[0], statistics[1:]
-    above = np.sum(others > first + 2.0 * error)
-    high = max(high, float(np.mean(statistics >= first - 2.0 * error)))
-    return float(above + 1) / len(statistics), high
-
-
 def _wild(kernels: list[tuple[Kernel, ...]], arrays: list[Any], weights: Array) -> Array:
     """Means over i != j of w_i w_j kx~_ij ky~_ij for each pair of kernels and draw."""
     n = n_rows(arrays[0])
@@ -214,12 +204,13 @@ def _witness(
     kx, ky = pair
     x, y = (Points(as_float64(Z), kernel.domain) for Z, kernel in zip(arrays, pair, strict=True))
     if isinstance(permuted, LowRank):
-        i, j = divmod(best, len(permuted.G))
-        return witness_pair(kx, x, permuted.F[i], ky, y, permuted.G[j])
+        i, j = divmod(best, len(permuted.y))
+        return witness_pair(kx, x, permuted.x[i], ky, y, permuted.y[j])
     definite = all(k.flags.is_positive_definite for k in pair)
     if len(x) > (_WITNESS if definite else DENSE):
         return None
+    factor = cholesky_factor if len(x) <= DENSE else range_factor
     try:
-        return witness_pair(kx, x, range_factor(kx, x), ky, y, range_factor(ky, y))
+        return witness_pair(kx, x, factor(kx, x), ky, y, factor(ky, y))
     except InputError:  # not positive definite
         return None

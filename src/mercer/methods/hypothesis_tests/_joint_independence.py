@@ -71,7 +71,7 @@ def dhsic(kernels: Any, variables: Any) -> float:
         paired_rows(len(points[0]), len(x))
     arrays = [as_float64(x.array) for x in points]
     same = np.repeat(np.arange(len(points[0]))[None], len(arrays), axis=0)
-    return float(_Joint(tuple(kernels), arrays).statistics(same[:, :, None])[0])
+    return float(_Joint(tuple(kernels), arrays).statistics(same[:, None])[0])
 
 
 @refuses_overflow
@@ -126,7 +126,7 @@ def dhsic_test(
     n, sets = n_rows(arrays[0]), list(zip(*kernels, strict=True))
     rows = np.arange(n, dtype=np.int32)
     draws = np.stack(
-        [np.repeat(rows[:, None], n_draws + 1, axis=1)]
+        [np.repeat(rows[None], n_draws + 1, axis=0)]
         + [shuffled(rows, n_draws, rng) for _ in arrays[1:]]
     )
     joint = [_Joint(k, arrays) for k in sets]
@@ -165,11 +165,9 @@ class _Joint:
         self.tiles = [_tile(k, Z, whole) for k, Z in zip(kernels, self.arrays, strict=True)]
 
     def statistics(self, draws: Array) -> Array:
-        """For each draw in the last axis: the rows of each variable, shape (d, n, n_draws)."""
-        tasks = list(pieces(draws.shape[2], _AT_ONCE))
-        parts = map_threads(
-            lambda at: [self._one(draws[:, :, b]) for b in range(*_ends(at))], tasks
-        )
+        """For each draw: the rows of each variable, shape (d, n_draws, n)."""
+        tasks = list(pieces(draws.shape[1], _AT_ONCE))
+        parts = map_threads(lambda at: [self._one(draws[:, b]) for b in range(*_ends(at))], tasks)
         return np.concatenate([np.asarray(part) for part in parts])
 
     def _one(self, perms: Array) -> float:

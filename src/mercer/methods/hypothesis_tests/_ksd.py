@@ -89,7 +89,7 @@ def ksd(
     points = stein_points(kernel, X)
     w = as_weights(weights, n_rows(points))
     tiles = SteinTiles(kernel, points, score_at(score, points))
-    (form,) = quadratic_forms([tiles], len(w), w[:, None], np.zeros((len(w), 0)))
+    (form,) = quadratic_forms([tiles], lambda rows: w[None, rows], np.zeros((len(w), 0)))
     if estimator == "biased":
         return float(form.values[0] + w**2 @ tiles.diagonal())
     if np.count_nonzero(w) < 2:

@@ -24,9 +24,11 @@ class MeanOfFeatures(NamedTuple):
 
 
 def mean_of_features(tiles: Sequence[Tile], weights: Array) -> MeanOfFeatures:
-    """Return the statistics for each column of weights, of shape (n, n_draws), column 0 ones."""
-    n = len(weights)
-    forms = quadratic_forms(tiles, n, weights, np.ones((n, 1)))
+    """Return the statistics for each row of weights, of shape (n_draws, n), row 0 ones."""
+    n = weights.shape[1]
+    forms = quadratic_forms(
+        tiles, lambda rows: weights[:, rows].astype(np.float32, copy=False), np.ones((n, 1))
+    )
     statistics = np.array([f.values for f in forms]) / (n * (n - 1))
     rows = np.array([f.products[:, 0] for f in forms]) / (n - 1)
     return MeanOfFeatures(statistics, rows)

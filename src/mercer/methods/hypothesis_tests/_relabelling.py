@@ -2,39 +2,44 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from functools import cached_property
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from mercer import engine
 from mercer._array import Array
-from mercer.engine import as_float64, n_rows
+from mercer._config import get_options
+from mercer._progress import tracked
+from mercer.engine import SpectralForms, as_float64, n_rows, pieces
 from mercer.kernels import Kernel
-from mercer.methods.hypothesis_tests._quadratic_forms import Forms, Tile, quadratic_forms
+from mercer.methods.hypothesis_tests._quadratic_forms import Forms, quadratic_forms
 
 _REFERENCES = 64  # rows whose mean kernel value is subtracted from a kernel
+_VARIES = 30.0  # a larger range of g, in units of the kernel that is left, costs digits of float32
+_ENTRIES = 1 << 21  # of a boolean matrix that is converted at once
 
 
+@dataclass(frozen=True, eq=False)
 class CentredKernel:
-    """k(x, y) - g(x) - g(y) on some rows, where g(x) is about the mean of k(x, .) over them.
+    """k(x, y) - g(x) - g(y) on the rows of Z; g is an array, or a number.
 
-    Unbiased discrepancies of rows of equal weight are the same as those of k, and nothing cancels
-    in their sums. Where weights differ, g is zero.
+    With `spectral`, sums over all pairs come from that, and g is zero.
     """
 
-    def __init__(self, kernel: Kernel, Z: Any, *, centred: bool = True) -> None:
-        self.program, self.Z, self.g = kernel.program, Z, np.zeros(n_rows(Z))
-        if not centred:
-            return
-        n = n_rows(Z)
-        some = as_float64(Z[np.unique(np.linspace(0, n - 1, min(n, _REFERENCES)).astype(int))])
-        self.g = engine.gram(self.program, as_float64(Z), some).mean(axis=1)
-        self.g -= 0.5 * engine.gram(self.program, some, some).mean()
+    program: engine.Program
+    Z: Any
+    g: Any = 0.0
+    spectral: SpectralForms | None = None
 
     def tile(self, rows: slice | Array, columns: slice | Array) -> Array:
         """Values at rows and columns: slices, or numbers of rows."""
         K = engine.gram(self.program, as_float64(self.Z[rows]), as_float64(self.Z[columns]))
+        if np.ndim(self.g) == 0:
+            K -= 2.0 * self.g
+            return K
         K -= self.g[rows, None]
         K -= self.g[columns]
         return K
@@ -44,63 +49,108 @@ class CentredKernel:
         return np.asarray(engine.diagonal(self.program, as_float64(self.Z)) - 2.0 * self.g)
 
 
+def precise(
+    kernel: Kernel, Z: Any, *, equal_weights: bool = True, spectral: bool = False
+) -> CentredKernel:
+    """The kernel less about its means, so that nothing cancels in sums in float32.
+
+    Unbiased discrepancies do not change: g is a number, or for rows of equal weight about the mean
+    of k(x, .), if a number is not precise enough. With `spectral`, sums are done by frequencies
+    where that is less work.
+    """
+    forms = engine.spectral_forms(kernel.program, Z) if spectral else None
+    if forms is not None:
+        return CentredKernel(kernel.program, Z, spectral=forms)
+    n = n_rows(Z)
+    some = as_float64(Z[np.unique(np.linspace(0, n - 1, min(n, _REFERENCES)).astype(int))])
+    K = engine.gram(kernel.program, some, some)
+    g, means = 0.5 * float(K.mean()), K.mean(axis=1)
+    left = K - means[:, None] - means + 2.0 * g
+    if equal_weights and np.ptp(means) > _VARIES * float(np.sqrt(np.mean(left**2))):
+        every = engine.gram(kernel.program, as_float64(Z), some).mean(axis=1)
+        return CentredKernel(kernel.program, Z, every - g)
+    return CentredKernel(kernel.program, Z, g)
+
+
+class Discrepancies(NamedTuple):
+    """The statistic of each kernel and draw, bounds on their errors, and sums for `effect`."""
+
+    statistics: Array  # (n_kernels, n_draws)
+    errors: Array  # beyond rounding
+    products: list[Array]  # of each kernel: sums over each observed sample from every row
+
+
 @dataclass(frozen=True)
 class Relabelled:
-    """Weighted rows of several samples, and the sample of each row in each draw.
+    """Weighted rows of several samples.
 
     Attributes
     ----------
     weights : array of shape (n,)
-    labels : array of int, shape (n, n_draws)
-        Column 0 is what was observed.
+    observed : array of int, shape (n,)
+        The sample of each row.
     n_samples : int
     """
 
     weights: Array
-    labels: Array
+    observed: Array
     n_samples: int
 
-    def sums(self, values: Array) -> Array:
-        """Sums of values over each sample in each draw, shape (n_samples, n_draws)."""
-        return np.stack([values @ (self.labels == g) for g in range(self.n_samples)])
+    @property
+    def own(self) -> Array:
+        """Whether a row is in a sample, shape (n, n_samples)."""
+        return np.asarray(self.observed[:, None] == np.arange(self.n_samples))
 
-    def discrepancies(self, kernels: list[CentredKernel]) -> tuple[Array, list[Forms]]:
-        """The statistic of each kernel and draw, and the sums that `effect` needs.
+    def discrepancies(self, kernels: list[CentredKernel], draws: Iterable[Array]) -> Discrepancies:
+        """The statistics of draws, whose labels have shape (n_draws, n), some draws at a time.
 
         sum_{g < h} W_g W_h MMD^2(g, h) / sum_{g < h} W_g W_h with unbiased MMD^2, W_g the weight of
         sample g; for two samples that is their MMD^2. It needs sums within the samples only,
         because the sum over all pairs is the same in each draw.
         """
-        v = self.weights
-        W, squares, total = self.sums(v), self.sums(v**2), float(v.sum())
-        observed = (self.labels[:, :1] == np.arange(self.n_samples)) * v[:, None]
-        tiles: list[Tile] = [k.tile for k in kernels]
-        first, *others = (
-            quadratic_forms(tiles, len(v), _Members(self.labels, v, g), observed)
-            for g in range(self.n_samples if self.n_samples > 2 else 1)
-        )
+        watched = self.own * self.weights[:, None]
+        products: list[Array] = []
+        parts = []
+        for labels in draws:
+            members = _Members(self, labels)
+            forms = _forms(kernels, members, watched[:, :0] if products else watched)
+            products = products or [f.products for f in forms]
+            parts.append(self._from_forms(forms, products, members))
+        statistics, errors = (np.concatenate(part, axis=1) for part in zip(*parts, strict=True))
+        return Discrepancies(statistics, errors, products)
+
+    def _from_forms(
+        self, forms: list[Forms], products: list[Array], members: _Members
+    ) -> tuple[Array, Array]:
+        """Statistics and bounds on their errors from the forms of all kernels."""
+        v, total = self.weights, float(self.weights.sum())
+        rows = np.stack([P.sum(axis=1) * v for P in products], axis=1)  # of all pairs
+        by_sample = members.sums(np.concatenate([v[:, None], v[:, None] ** 2, rows], axis=1))
+        W, squares, by_sample = by_sample[0], by_sample[1], by_sample[2:]
+        every = rows.sum(axis=0)[:, None]
         factors = W * (total - W) / (W**2 - squares) + 1.0
         pairs = 0.5 * (total**2 - (W**2).sum(axis=0))
-        statistics = []
-        for k, forms in enumerate(first):
-            rows = forms.products.sum(axis=1) * v  # of all pairs
-            if self.n_samples == 2:  # the second is what is neither within the first nor between
-                second = rows.sum() - 2.0 * self.sums(rows)[0] + forms.values
-                within = np.stack([forms.values, second])
-            else:
-                within = np.stack([forms.values, *(other[k].values for other in others)])
-            statistics.append(((factors * within).sum(axis=0) - rows.sum()) / pairs)
-        return np.array(statistics), first
+        # w = u + p v, and the forms are those of u
+        within = np.stack([f.values.reshape(members.groups, -1) for f in forms])
+        p = members.p[:, None]
+        within += 2.0 * p * by_sample[:, : members.groups] - p**2 * every[:, None]
+        if members.groups == 1:  # the second is what is neither within the first nor between
+            second = every - 2.0 * by_sample[:, 0] + within[:, 0]
+            within = np.stack([within[:, 0], second], axis=1)
+        statistics = ((factors * within).sum(axis=1) - every) / pairs
+        both = factors.sum(axis=0)
+        linear = 2.0 * np.abs(p[0] * both - factors[1]) * self.n_samples * total
+        errors = np.stack([(both * f.errors + linear * f.row_error) / pairs for f in forms])
+        return statistics, errors
 
-    def effect(self, kernel: CentredKernel, forms: Forms) -> tuple[float, float, float]:
+    def effect(self, kernel: CentredKernel, products: Array) -> tuple[float, float, float]:
         """The observed statistic over the variance within samples, its variance, and the latter.
 
         Both are means over pairs of rows; the variance is that of their influence functions.
         """
-        v, label = self.weights, self.labels[:, 0]
-        own = label[:, None] == np.arange(self.n_samples)
+        v, label, own = self.weights, self.observed, self.own
         W = v @ own
-        means = forms.products / (W - own * v[:, None])  # of the kernel, from a row to each sample
+        means = products / (W - own * v[:, None])  # of the kernel, from a row to each sample
         to_own = means[own]
         between = (to_own[:, None] - means) @ W * W[label] * 2.0 / (v.sum() ** 2 - (W**2).sum())
         part, diagonal = W[label] / v.sum(), kernel.diagonal
@@ -115,13 +165,67 @@ class Relabelled:
 
 
 class _Members:
-    """Column b holds the weights of the rows that draw b puts into one sample, zero elsewhere."""
+    """Vectors u = v (1_g - p): the weights v of the rows in sample g, less the share p of all.
 
-    def __init__(self, labels: Array, weights: Array, group: int) -> None:
-        exact = np.ptp(weights) > 0  # such kernels are not centred
-        self.weights = weights if exact else weights.astype(np.float32)
-        self.labels, self.group = labels, group
-        self.shape = labels.shape
+    Their sums are nearly zero, so nothing cancels. Of two samples the first is enough. They are
+    kept if there is memory.
+    """
 
-    def __getitem__(self, rows: slice) -> Array:
-        return np.asarray((self.labels[rows] == self.group) * self.weights[rows, None])
+    def __init__(self, of: Relabelled, labels: Array) -> None:
+        exact = np.ptp(of.weights) > 0  # such kernels are not centred
+        self.labels, self.v, self.n_samples = labels, of.weights if exact else None, of.n_samples
+        self.groups = of.n_samples if of.n_samples > 2 else 1
+        shares = of.own.mean(axis=0)[: self.groups]
+        self.p = np.round(shares * 2**20) / 2**20  # exact in float32
+        self.keep = 4.0 * self.groups * labels.size <= get_options().working_memory * 2**20
+
+    @cached_property
+    def kept(self) -> Array:
+        return self.of_draws(slice(None), slice(None))
+
+    def __call__(self, rows: slice) -> Array:
+        return self.kept[:, rows] if self.keep else self.of_draws(slice(None), rows)
+
+    def of_draws(self, draws: slice, rows: slice) -> Array:
+        """The vectors of some draws at some rows, those of the first group first."""
+        parts = [
+            np.subtract(self.labels[draws, rows] == g, p, dtype=np.float32)
+            for g, p in enumerate(self.p)
+        ]
+        U = parts[0] if self.groups == 1 else np.concatenate(parts)
+        return np.asarray(U if self.v is None else U * self.v[rows])
+
+    def sums(self, values: Array) -> Array:
+        """Sums of values (n, c) over each sample in each draw, shape (c, n_samples, n_draws)."""
+        out = np.zeros((values.shape[1], self.n_samples, len(self.labels)))
+        for at in pieces(len(values), max(1, _ENTRIES // len(self.labels))):
+            for g in range(self.n_samples - 1):
+                out[:, g] += ((self.labels[:, at] == g).astype(np.float64) @ values[at]).T
+        out[:, -1] = values.sum(axis=0)[:, None] - out.sum(axis=1)
+        return out
+
+
+def _forms(kernels: list[CentredKernel], members: _Members, watched: Array) -> list[Forms]:
+    """The forms of all kernels, by products of tiles or by frequencies."""
+    tiles = [k.tile for k in kernels if k.spectral is None]
+    tiled = iter(quadratic_forms(tiles, members, watched) if tiles else [])
+    return [
+        next(tiled) if k.spectral is None else _by_frequencies(k.spectral, members, watched)
+        for k in kernels
+    ]
+
+
+def _by_frequencies(spectral: SpectralForms, members: _Members, watched: Array) -> Forms:
+    """The same sums by frequencies, some draws at a time."""
+    at_once = max(2, int(get_options().working_memory * 2**20 / (32 * len(watched))) // 2 * 2)
+    values, errors = [], []
+    for draws in tracked(list(pieces(len(members.labels), at_once)), "permutations"):
+        U = members.of_draws(draws, slice(None))
+        found, bounds = spectral(U)
+        values.append(found - spectral.at_zero * np.einsum("bi,bi->b", U, U, dtype=np.float64))
+        errors.append(bounds)
+    products, row_error = watched, 0.0
+    if watched.shape[1]:
+        products, row_error = spectral.products(watched)
+        products = products - spectral.at_zero * watched
+    return Forms(np.concatenate(values), products, np.concatenate(errors), row_error)

@@ -6,16 +6,20 @@ one. The observed data count as one of the draws: that makes the test exact for 
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 
 from mercer._array import Array
+from mercer._config import get_options
 from mercer._random import as_generator
+from mercer.engine import pieces
 from mercer.exceptions import InputError
 
 _RIDGE = 0.01  # of correlations: neighbouring bandwidths are nearly the same test
 _SMALLEST_SKEWNESS = 0.05  # below it a gamma law is as good as normal
+_KEYS = 1 << 22  # random keys at once
 TIE = 1e-5  # of the spread of the statistics; they are sums of products in float32
 
 
@@ -28,13 +32,37 @@ def seeded(random_state: Any) -> tuple[int, np.random.Generator]:
 
 
 def shuffled(labels: Array, n_draws: int, rng: np.random.Generator, blocks: Any = None) -> Array:
-    """The labels in column 0, and then `n_draws` random permutations, shape (n, 1 + n_draws).
+    """The labels in row 0, and then `n_draws` random permutations, shape (1 + n_draws, n).
 
     With `blocks`, labels move only between rows of the same block.
     """
-    out = np.repeat(labels[:, None], n_draws + 1, axis=1)
+    out = np.repeat(labels[None], n_draws + 1, axis=0)
+    if blocks is None:
+        rng.permuted(out[1:], axis=1, out=out[1:])
+        return out
     for rows in _blocks(blocks, len(labels)):
-        out[rows, 1:] = rng.permuted(out[rows, 1:], axis=0)
+        out[1:, rows] = rng.permuted(out[1:, rows], axis=1)
+    return out
+
+
+def relabelled(sizes: tuple[int, ...], n_draws: int, rng: np.random.Generator) -> Array:
+    """Which sample each row belongs to: as given in row 0, then `n_draws` times at random.
+
+    The rows with the smallest random keys go to the first sample, and so on; this is faster than
+    shuffling. Draws with equal keys at a border are repeated, so all relabellings are equally
+    likely.
+    """
+    n, ends = sum(sizes), np.cumsum(sizes)[:-1]
+    out = np.empty((n_draws + 1, n), dtype=np.int8 if len(sizes) < 128 else np.int32)
+    out[0] = np.repeat(np.arange(len(sizes)), sizes)
+    left = np.arange(1, n_draws + 1)
+    while left.size:
+        now = left[: max(1, _KEYS // n)]
+        keys = rng.integers(0, 2**32, size=(len(now), n), dtype=np.uint32)
+        borders = np.partition(keys, (*ends - 1, *ends), axis=1)
+        out[now] = sum((keys > borders[:, [e - 1]]).astype(out.dtype) for e in ends)
+        equal = (borders[:, ends - 1] == borders[:, ends]).any(axis=1)
+        left = np.concatenate([now[equal], left[len(now) :]])
     return out
 
 
@@ -51,14 +79,14 @@ def _blocks(blocks: Any, n: int) -> list[Any]:
 
 
 def random_signs(n: int, n_draws: int, rng: np.random.Generator) -> Array:
-    """Signs of n terms: ones in column 0, then random ones, shape (n, 1 + n_draws), float32."""
-    signs = rng.integers(0, 2, size=(n, n_draws + 1), dtype=np.int8)
-    signs[:, 0] = 1
-    return (2 * signs - 1).astype(np.float32)
+    """Signs of n terms: ones in row 0, then random ones, shape (1 + n_draws, n)."""
+    signs = rng.integers(0, 2, size=(n_draws + 1, n), dtype=np.int8)
+    signs[0] = 1
+    return 2 * signs - 1
 
 
 def wild_weights(n: int, n_draws: int, length: float, rng: np.random.Generator) -> Array:
-    """Weights of a wild bootstrap for time series: column 0 ones, then stationary processes.
+    """Weights of a wild bootstrap for time series: row 0 ones, then stationary processes.
 
     Each is a Gaussian autoregression with variance 1 and correlation exp(-lag / length), so sums
     over neighbouring times keep their dependence.
@@ -68,13 +96,39 @@ def wild_weights(n: int, n_draws: int, length: float, rng: np.random.Generator) 
     for t in range(1, n):
         W[t] = decay * W[t - 1] + np.sqrt(1.0 - decay**2) * W[t]
     W[:, 0] = 1.0
-    return W.astype(np.float32)
+    return np.ascontiguousarray(W.T, dtype=np.float32)
+
+
+def in_parts(draw: Callable[[int], Array], n: int, n_draws: int, size: int) -> Iterator[Array]:
+    """Draws in rows, of which each has n numbers of some `size` in bytes, some at a time.
+
+    `draw(m)` returns what was observed in row 0 and m draws.
+    """
+    at_once = max(1, int(get_options().working_memory * 2**20 / (2 * size * n)))
+    for at in pieces(n_draws, at_once):
+        drawn = draw(at.stop - at.start)
+        yield drawn if at.start == 0 else drawn[1:]
 
 
 def p_value(statistics: Array) -> float:
     """(b + 1) / (m + 1) of the statistic in place 0 among m others; ties count against it."""
     margin = TIE * float(statistics.std())
     return float(np.mean(statistics >= statistics[0] - margin))
+
+
+def p_bounds(statistics: Array, errors: Any = 0.0) -> tuple[float, float]:
+    """A bracket of the p-value if each statistic is wrong by at most its error.
+
+    Statistics that differ by less than `p_value` allows for rounding count against the observed
+    one in any case.
+    """
+    high = p_value(statistics)
+    slack = (errors + np.zeros(len(statistics))) + np.ravel(errors)[0]
+    if float(slack.max()) <= TIE * float(statistics.std()):
+        return high, high
+    above = np.sum(statistics[1:] > statistics[0] + slack[1:])
+    high = max(high, float(np.mean(statistics >= statistics[0] - slack)))
+    return float(above + 1) / len(statistics), high
 
 
 def combined(statistics: Array, norms: Array) -> Array:

@@ -34,11 +34,13 @@ from mercer.methods.hypothesis_tests._mean_of_features import mean_of_features, 
 from mercer.methods.hypothesis_tests._mmd import mmd, paired_values, witness
 from mercer.methods.hypothesis_tests._null_laws import mmd_tail
 from mercer.methods.hypothesis_tests._power import held_out, most_powerful
-from mercer.methods.hypothesis_tests._relabelling import CentredKernel, Relabelled
+from mercer.methods.hypothesis_tests._relabelling import Relabelled, precise
 from mercer.methods.hypothesis_tests._resampling import (
     combined,
-    p_value,
+    in_parts,
+    p_bounds,
     random_signs,
+    relabelled,
     seeded,
     shuffled,
     wild_weights,
@@ -167,20 +169,19 @@ def mmd_test(
         signs = _signs(sizes[0], n_draws, dependence, rng)
         drawn = _Paired(kernels, samples[0], samples[1], signs)
     else:
-        labels = np.repeat(np.arange(len(sizes), dtype=np.int16), sizes)
-        labels = shuffled(labels, n_draws, rng, blocks)
-        drawn = _Relabelled(kernels, samples, _weights(weights, sizes), labels)
+        drawn = _Relabelled(kernels, samples, _weights(weights, sizes), n_draws, rng, blocks)
     norms = root_mean_squares(kernels, reduce(concatenated, samples), rng)
     total = combined(drawn.statistics, norms)
     spread = drawn.statistics.std(axis=1)
     best = int(np.argmax(drawn.statistics[:, 0] / np.where(spread > 0, spread, np.inf)))
-    p = p_value(total)
+    # a combination is exact for the kernels as they are computed
+    low, high = p_bounds(total, drawn.errors[0] if len(kernels) == 1 else 0.0)
     two = len(samples) == 2
     return TestResult(
         question=_QUESTION,
         statistic=float(drawn.statistics[best, 0]),
-        pvalue=p,
-        pvalue_bounds=(p, p),
+        pvalue=high,
+        pvalue_bounds=(low, high),
         null=_null(paired, dependence),
         kernels=(kernels[best], *kernels[:best], *kernels[best + 1 :]),
         n=sizes,
@@ -202,8 +203,7 @@ def _by_law(
             "give one kernel, for instance kernel='median', or use null='permutation'"
         )
     sizes = n_rows(samples[0]), n_rows(samples[1])
-    labels = np.repeat(np.arange(2, dtype=np.int16), sizes)[:, None]
-    drawn = _Relabelled(kernels, samples, np.ones(sum(sizes)), labels)
+    drawn = _Relabelled(kernels, samples, np.ones(sum(sizes)))
     points = (Points(S, kernels[0].domain) for S in samples)
     statistic = mmd(kernels[0], *points)
     tail, sd = mmd_tail(kernels[0], reduce(concatenated, samples), sizes, statistic, null)
@@ -227,16 +227,32 @@ class _Relabelled:
     """Statistics and effects if rows of all samples can be exchanged."""
 
     def __init__(
-        self, kernels: tuple[Kernel, ...], samples: list[Any], weights: Array, labels: Array
+        self,
+        kernels: tuple[Kernel, ...],
+        samples: list[Any],
+        weights: Array,
+        n_draws: int = 1,
+        rng: np.random.Generator | None = None,
+        blocks: Any = None,
     ) -> None:
-        self.drawn = Relabelled(weights, labels, len(samples))
+        rng, sizes = rng or np.random.default_rng(0), tuple(n_rows(S) for S in samples)
+        observed = relabelled(sizes, 0, rng)[0]
+
+        def draw(m: int) -> Array:
+            if blocks is None:
+                return relabelled(sizes, m, rng)
+            return shuffled(observed, m, rng, blocks)
+
         Z = reduce(concatenated, samples)
-        equal = np.ptp(weights) == 0
-        self.kernels = [CentredKernel(k, Z, centred=equal) for k in kernels]
-        self.statistics, self.forms = self.drawn.discrepancies(self.kernels)
+        equal = bool(np.ptp(weights) == 0)
+        given = {"equal_weights": equal, "spectral": equal and len(samples) == 2}
+        self.kernels = [precise(k, Z, **given) for k in kernels]
+        self.drawn = Relabelled(weights, observed, len(samples))
+        draws = in_parts(draw, len(observed), n_draws, observed.itemsize)
+        self.statistics, self.errors, self.products = self.drawn.discrepancies(self.kernels, draws)
 
     def effect(self, k: int) -> tuple[float, float, float]:
-        return self.drawn.effect(self.kernels[k], self.forms[k])
+        return self.drawn.effect(self.kernels[k], self.products[k])
 
 
 class _Paired:
@@ -246,6 +262,7 @@ class _Paired:
         self.kernels, self.X, self.Y = kernels, as_float64(X), as_float64(Y)
         tiles = [partial(self._tile, k.program) for k in kernels]
         self.statistics, self.rows = mean_of_features(tiles, signs)
+        self.errors = np.zeros_like(self.statistics)
 
     def _tile(self, program: engine.Program, rows: slice, columns: slice) -> Array:
         """<f_i, f_j> of the features f_i = k(x_i, .) - k(y_i, .)."""
