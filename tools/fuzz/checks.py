@@ -92,7 +92,9 @@ def fit_and_use(model: Any, X: Any, Y: Any, weights: Any = None) -> None:
         with contextlib.suppress(mercer.MercerError):  # partial_fit needs landmarks
             if hasattr(model, name):
                 made = getattr(clone(model), name)
-                made(X) if getattr(model, "random_state", 0) is None else call(made, X)
+                goes_on = getattr(model, "warm_start", False)  # a second fit may be better
+                unseeded = getattr(model, "random_state", 0) is None
+                made(X) if goes_on or unseeded else call(made, X)
     with tempfile.TemporaryDirectory() as folder:
         mercer.save(model, Path(folder, "model"))
         loaded = mercer.load(Path(folder, "model"))
