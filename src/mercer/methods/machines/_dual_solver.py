@@ -22,10 +22,12 @@ from mercer._threads import single_threaded_blas
 from mercer.engine import Dense, Program, as_float64, n_rows
 from mercer.engine._compiled import core, core_allowed, instruction_set
 
-WORKING_SET = 512
+WORKING_SET = 768  # variables at most
+_SHARE = 4  # of all variables: more than a quarter at once costs more than it saves
+_FEWEST = 256
 _STEPS = 20  # per variable of a working set, before a Newton step
 _NEWTON_STEPS = 10  # per working set; the rest is left to later rounds
-_INNER = 0.1  # of the violation: to which a working set is minimised
+_INNER = 0.03  # of the violation: to which a working set is minimised
 _NEGLIGIBLE = 1e-8  # of the largest possible |f|^2: below it f is zero
 _RIDGE = 1e-13  # of the mean diagonal: makes a singular kernel matrix regular
 _FLAT = 1e-12  # smallest curvature, in directions in which the kernel matrix is singular
@@ -223,9 +225,10 @@ class _State:
     def _working_set(self) -> Array:
         """Variables that were between their bounds, and those that violate optimality most."""
         p, last = self.problem, self.last
+        size = min(WORKING_SET, max(len(self.b) // _SHARE, _FEWEST))
         between = last[(self.b[last] > p.lower[last]) & (self.b[last] < p.upper[last])]
-        kept = between[: WORKING_SET // 2]
-        half = (WORKING_SET - len(kept)) // 2
+        kept = between[: size // 2]
+        half = (size - len(kept)) // 2
         return np.unique(
             np.concatenate([kept, self._worst(self.up, half), self._worst(self.down, half)])
         )
