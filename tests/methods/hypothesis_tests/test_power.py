@@ -82,3 +82,10 @@ def test_values_that_overflow_are_refused(kernel, scale):
         mmd_sample_size(kernel, X, Y)
     with pytest.raises(InputError, match="overflow"):
         mmd_variance(mc.NegativeDistance(30.0), X, Y)
+
+
+@pytest.mark.parametrize("paired", [np.zeros((2, 2)), "x", None])
+def test_paired_is_true_or_false(paired):
+    for call in (lambda *xy, **o: mmd_variance(k, *xy, **o), mmd_test):
+        with pytest.raises(InputError, match="paired must be"):
+            call(*pair(5, 0, 1.0), paired=paired)

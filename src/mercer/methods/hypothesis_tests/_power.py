@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from mercer._array import instance, positive_int, real
+from mercer._array import check_flag, instance, positive_int, real
 from mercer.engine import n_rows
 from mercer.exceptions import InputError
 from mercer.kernels import Kernel
@@ -42,6 +42,7 @@ def mmd_variance(kernel: Kernel, X: Any, Y: Any, *, paired: bool = False) -> flo
     >>> mmd_variance(mc.Linear(), [[0.0], [2.0]], [[3.0], [5.0]])
     36.0
     """
+    check_flag(paired, "paired")
     f = witness(kernel, X, Y)
     fx, fy = np.ravel(f(X)), np.ravel(f(Y))
     if not paired:

@@ -14,6 +14,7 @@ from mercer._array import (
     as_points,
     as_vector,
     as_weights,
+    check_flag,
     check_same_columns,
     frozen,
     one_of,
@@ -142,6 +143,7 @@ def mmd_test(
     """
     n_draws = positive_int(n_permutations, "n_permutations")
     seed, rng = seeded(random_state)
+    check_flag(paired, "paired")
     one_of(null, ("permutation", "spectral", "gamma"), "null")
     samples, kernels = _samples([X, Y, *more], kernel, rng)
     exchanged = not paired and dependence is None and weights is None and blocks is None
