@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import ClassifierMixin
@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_consistent_length
 from mercer._array import Array, positive
 from mercer.engine import n_rows
 from mercer.estimators._support_vector_machine import (
+    Problem,
     SupportVectorMachine,
     checked_share,
     checked_targets,
@@ -26,19 +27,19 @@ from mercer.methods._rows import distinct_index
 from mercer.methods.machines._support_vectors import (
     Classification,
     NuClassification,
-    SupportVectorProblem,
 )
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class _Classifier(ClassifierMixin, SupportVectorMachine):  # type: ignore[misc]
-    """Classification of two or more classes, one problem for each pair of classes."""
+class Classifier(ClassifierMixin, SupportVectorMachine):  # type: ignore[misc]
+    """Classification of two or more classes: problems of pairs, or of each class and the rest."""
 
     fit_intercept: bool = True
     class_weight: Any = None
+    _in_pairs: ClassVar[bool] = True
 
     @abstractmethod
-    def _problem(self, y: Array, weights: Array) -> SupportVectorProblem:
+    def _problem(self, y: Array, weights: Array) -> Problem:
         """The problem of labels 1 and -1."""
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
@@ -61,12 +62,19 @@ class _Classifier(ClassifierMixin, SupportVectorMachine):  # type: ignore[misc]
             rows, mass = distinct_index(points.array, weights, index)
             mass = mass * self._class_factors(np.bincount(index, weights))[index[rows]]
             problems = []
-            for a, b in combinations(range(len(self.classes_)), 2):
-                of_pair = np.flatnonzero(np.isin(index[rows], (a, b)))
-                sign = np.where(index[rows[of_pair]] == b, 1.0, -1.0)
-                problems.append((rows[of_pair], self._problem(sign, mass[of_pair])))
+            for negative, positive_class in self._splits():
+                chosen = np.flatnonzero(np.isin(index[rows], (*negative, positive_class)))
+                sign = np.where(index[rows[chosen]] == positive_class, 1.0, -1.0)
+                problems.append((rows[chosen], self._problem(sign, mass[chosen])))
             self._solve(points, problems)
         return self
+
+    def _splits(self) -> list[tuple[tuple[int, ...], int]]:
+        """The classes with the sign -1 and the class with the sign 1, in each problem."""
+        n = len(self.classes_)
+        if n == 2 or self._in_pairs:
+            return [((a,), b) for a, b in combinations(range(n), 2)]
+        return [(tuple(k for k in range(n) if k != one), one) for one in range(n)]
 
     def _class_factors(self, totals: Array) -> Array:
         """The factor of each class, given the total weight of its rows."""
@@ -80,13 +88,16 @@ class _Classifier(ClassifierMixin, SupportVectorMachine):  # type: ignore[misc]
     def decision_function(self, X: Any) -> Array:
         """Return f(x) + c: positive for `classes_[1]`, shape (m,).
 
-        For more than two classes shape (m, classes): the number of pairs that a class wins, plus a
-        part below 1/2 that grows with the values by which it wins.
+        For more than two classes shape (m, classes). Problems of one class and the rest: their
+        values. Problems of pairs: the number of pairs that a class wins, plus a part below 1/2 that
+        grows with the values by which it wins.
         """
         values = self._values(X)
         n_classes = len(self.classes_)
         if n_classes == 2:
             return np.asarray(values[:, 0])
+        if not self._in_pairs:
+            return values
         votes, sums = np.zeros((2, len(values), n_classes))
         for k, (a, b) in enumerate(combinations(range(n_classes), 2)):
             votes[:, a] += values[:, k] < 0.0
@@ -103,7 +114,7 @@ class _Classifier(ClassifierMixin, SupportVectorMachine):  # type: ignore[misc]
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class SVC(_Classifier):
+class SVC(Classifier):
     """Support vector classification with a duality gap.
 
     Minimises
@@ -189,13 +200,13 @@ class SVC(_Classifier):
 
     C: float = 1.0
 
-    def _problem(self, y: Array, weights: Array) -> SupportVectorProblem:
+    def _problem(self, y: Array, weights: Array) -> Problem:
         C = np.inf if np.inf == self.C else positive(self.C, "C")
         return Classification(y, C * weights, self.fit_intercept)
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class NuSVC(_Classifier):
+class NuSVC(Classifier):
     """Support vector classification, with the share of support vectors as parameter.
 
     Minimises
@@ -232,5 +243,5 @@ scaler_, n_iter_
 
     nu: float = 0.5
 
-    def _problem(self, y: Array, weights: Array) -> SupportVectorProblem:
+    def _problem(self, y: Array, weights: Array) -> Problem:
         return NuClassification(y, weights, checked_share(self.nu), self.fit_intercept)

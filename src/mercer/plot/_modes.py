@@ -81,7 +81,7 @@ def plot_modes(
     density = own if density is None else density
     if X is None and own is None:
         raise InputError("X is missing: give the starts, in the order of the labels")
-    X = as_dense_points(own.points if X is None else X, "X")
+    X = as_dense_points(own.points if X is None else X)
     if X.shape != (len(labels), d):
         raise InputError(
             f"X must be the starts that were labelled, shape {(len(labels), d)}, got {X.shape}"
@@ -153,7 +153,7 @@ def plot_basins(
         raise InputError(
             f"density must be an Element, a Density or a fitted MeanShift, got {density!r}"
         )
-    X = np.concatenate([as_dense_points(e.points, "points of the density") for e in elements])
+    X = np.concatenate([as_dense_points(e.points, "points") for e in elements])
     if X.shape[1] != 2:
         raise InputError(
             f"plot_basins needs two dimensions, but the density has {X.shape[1]}; use plot_modes"
