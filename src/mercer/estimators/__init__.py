@@ -6,6 +6,7 @@ from mercer.estimators._features import Nystroem, RandomFeatures
 from mercer.estimators._imputer import KernelImputer
 from mercer.estimators._kernel_density import KernelDensity
 from mercer.estimators._kernel_logistic import KernelLogisticRegression
+from mercer.estimators._kernel_machine import KernelMachine
 from mercer.estimators._kernel_pca import KernelPCA
 from mercer.estimators._mean_shift import MeanShift
 from mercer.estimators._novelty import KernelNovelty
@@ -21,6 +22,7 @@ __all__ = [
     "KernelEstimator",
     "KernelImputer",
     "KernelLogisticRegression",
+    "KernelMachine",
     "KernelNovelty",
     "KernelPCA",
     "MeanShift",
