@@ -96,7 +96,10 @@ def fit(
     check_rows(data, at_least=3, complete=True)
     y = _target(data, target, selection, loss)
     classes = y.dtype.kind != "f"
-    options = {"C": C, "scale_columns": "auto" if scale and kernel == "auto" else "none"}
+    options: dict[str, Any] = {
+        "C": C,
+        "scale_columns": "auto" if scale and kernel == "auto" else "none",
+    }
     loss = loss if loss != "auto" else "logistic" if classes else "square"
     model: Any
     if loss == "logistic":
