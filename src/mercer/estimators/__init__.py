@@ -6,7 +6,9 @@ from mercer.estimators._features import Nystroem, RandomFeatures
 from mercer.estimators._imputer import KernelImputer
 from mercer.estimators._kernel_density import KernelDensity
 from mercer.estimators._kernel_logistic import KernelLogisticRegression
+from mercer.estimators._kernel_machine import KernelMachine
 from mercer.estimators._kernel_pca import KernelPCA
+from mercer.estimators._kernel_ridge import KernelRidge
 from mercer.estimators._mean_shift import MeanShift
 from mercer.estimators._novelty import KernelNovelty
 from mercer.estimators._one_class_svm import OneClassSVM
@@ -21,8 +23,10 @@ __all__ = [
     "KernelEstimator",
     "KernelImputer",
     "KernelLogisticRegression",
+    "KernelMachine",
     "KernelNovelty",
     "KernelPCA",
+    "KernelRidge",
     "MeanShift",
     "NuSVC",
     "NuSVR",
