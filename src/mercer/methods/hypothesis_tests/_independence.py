@@ -92,8 +92,9 @@ def hsic_test(
     Smooth kernels are factored, K~ = FF', by pivoted Cholesky, and each permutation is a product of
     thin matrices. For one pair of kernels `pvalue_bounds` takes the error of the factors into
     account: statistics that differ by less count both ways, and `pvalue` is the upper end. For
-    several pairs the p-value is exact for the factored kernels. Other kernels take whole
-    matrices, in tiles if they do not fit into `working_memory`.
+    several pairs there is no such bracket, because their combination can magnify errors; the
+    p-value is exact for the factored kernels. Other kernels take whole matrices, some rows at a
+    time if they do not fit into `working_memory`.
 
     A large p-value does not show that the variables are independent.
 
