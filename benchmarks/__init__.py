@@ -26,5 +26,6 @@ SUITES = (
     "mean_shift",
     "clustering",
     "hypothesis_tests",
+    "support_vectors",
 )
 LONG = ("levels", "power")

@@ -517,6 +517,26 @@ void bind_sequences(nb::module_& m) {
           nb::arg("decay"), array("out"), nb::arg("isa"), nb::arg("poll") = nb::none());
 }
 
+// --- dual problems ------------------------------------------------------------------------------------
+
+std::size_t minimise_working_set(Matrix<double> matrix, OutVector<double> gradient, OutVector<double> values,
+                                 Vector<double> lower, Vector<double> upper, Starts start,
+                                 double tolerance, std::size_t max_steps, const std::string& isa) {
+    const std::size_t size = values.shape(0);
+    require(matrix.shape(0) == size && matrix.shape(1) == size && gradient.shape(0) == size &&
+            lower.shape(0) == size && upper.shape(0) == size, "sizes differ");
+    require_aligned(matrix, gradient, values, lower, upper, start);
+    const std::size_t groups = start.shape(0) ? start.shape(0) - 1 : 0;
+    for (std::size_t k = 0; k < groups; ++k) require(start(k) <= start(k + 1), "groups must not overlap");
+    require(!groups || (start(0) == 0 && static_cast<std::size_t>(start(groups)) == size),
+            "groups must hold all variables");
+    const WorkingSetTask task{matrix.data(), gradient.data(), values.data(), lower.data(), upper.data(),
+                              size, start.data(), groups, tolerance, max_steps};
+    const Table table = find(isa);
+    nb::gil_scoped_release release;
+    return table.working_set(task);
+}
+
 // --- description ------------------------------------------------------------------------------------
 
 std::string compiler() {
@@ -555,6 +575,9 @@ NB_MODULE(_core, m) {
     bind_coordinates<double>(m);
     bind_coordinates<float>(m);
     bind_sequences(m);
+    m.def("minimise_working_set", &minimise_working_set, array("matrix"), array("gradient"), array("values"),
+          array("lower"), array("upper"), array("start"), nb::arg("tolerance"), nb::arg("max_steps"),
+          nb::arg("isa"));
     m.attr("MAX_SLOTS") = max_slots;
     m.attr("MAX_STEPS") = max_steps;
     m.attr("MAX_COLUMNS") = max_columns;

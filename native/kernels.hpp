@@ -17,6 +17,7 @@
 #include "tape.hpp"
 #include "task.hpp"
 #include "tiles.hpp"
+#include "working_set.hpp"
 
 namespace MERCER_ISA {
 
@@ -349,7 +350,7 @@ inline mercer::Table table(const char* name) {
             &gram_scratch<double>, &gram_scratch<float>, &gram<double>, &gram<float>,
             &transform<double>, &transform<float>,
             &coordinate_sums<double>, &coordinate_sums<float>,
-            &pair_scratch, &pairs, &feature_scratch, &features,
+            &pair_scratch, &pairs, &feature_scratch, &features, &minimise_working_set,
             &each<double, &exponential>, &each<float, &exponential>,
             &each<double, &two_to>, &each<float, &two_to>,
             &each<double, &logarithm<double>>, &each<float, &logarithm<float>>};

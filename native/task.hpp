@@ -163,6 +163,18 @@ struct FeatureTask {
     Poll poll;
 };
 
+// A few variables of a dual problem; see working_set.hpp.
+struct WorkingSetTask {
+    const double* matrix;    // (size, size)
+    double *gradient, *values;
+    const double *lower, *upper;
+    std::size_t size;
+    const std::int64_t* start;  // (groups + 1,): group k is start[k] up to start[k + 1]
+    std::size_t groups;      // 0: variables are free of each other
+    double tolerance;
+    std::size_t max_steps;
+};
+
 // One instruction set's kernels.
 struct Table {
     const char* name;
@@ -186,6 +198,7 @@ struct Table {
     void (*pairs)(const PairTask&);
     std::size_t (*feature_scratch)(const FeatureTask&);
     void (*features)(const FeatureTask&);
+    std::size_t (*working_set)(const WorkingSetTask&);
     void (*exp_d)(const double*, double*, std::size_t);
     void (*exp_f)(const float*, float*, std::size_t);
     void (*two_to_d)(const double*, double*, std::size_t);

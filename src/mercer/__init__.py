@@ -73,6 +73,8 @@ _LAZY = {
     "MeanShift": "estimators",
     "Nystroem": "estimators",
     "RandomFeatures": "estimators",
+    "SVC": "estimators",
+    "SVR": "estimators",
     "load": "io",
     "save": "io",
     "show_versions": "engine._versions",
@@ -80,8 +82,8 @@ _LAZY = {
 _PACKAGES = ("datasets", "estimators", "io", "plot", "testing", "theory")  # loaded when first used
 
 __all__ = [
-    "LBFGS", "MM", "Box", "Candidates", "ClosedForm", "Columns", "Distances", "DotProduct",
-    "Element", "Epanechnikov", "Exponential", "FixedPoint", "Gaussian", "Global",
+    "LBFGS", "MM", "SVC", "SVR", "Box", "Candidates", "ClosedForm", "Columns", "Distances",
+    "DotProduct", "Element", "Epanechnikov", "Exponential", "FixedPoint", "Gaussian", "Global",
     "GradientDescent", "InputError", "InverseMultiquadric", "Jaccard", "Kernel", "KernelDenoiser",
     "KernelDensity", "KernelImputer", "KernelNovelty", "KernelPCA", "Laplace", "LearnedMap",
     "Linear", "Matern", "MeanShift", "MercerError", "MercerWarning", "NegativeDistance", "Newton",

@@ -6,6 +6,7 @@ import stat
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 import numpy as np
@@ -162,6 +163,14 @@ def test_full_disk_leaves_nothing_behind(run, files, monkeypatch):
     assert names_in(files["folder"]) == before
 
 
+def _opened(pipe):
+    """The writing end of a pipe, or None if nobody reads it."""
+    try:
+        return os.open(pipe, os.O_WRONLY | os.O_NONBLOCK)
+    except OSError:
+        return None
+
+
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
 def test_interrupt_from_the_keyboard(tmp_path):
     pipe = tmp_path / "pipe.csv"
@@ -170,9 +179,12 @@ def test_interrupt_from_the_keyboard(tmp_path):
         [sys.executable, "-m", "mercer.cli", "denoise", "pipe.csv", "-o", "out.csv"],
         cwd=tmp_path, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
-    with pipe.open("wb"):  # waits until the command reads, and keeps it waiting
-        process.send_signal(signal.SIGINT)
-        _, err = process.communicate(timeout=60)
+    while (writer := _opened(pipe)) is None:  # until the command reads; it then waits for data
+        assert process.poll() is None
+        time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=60)
+    os.close(writer)
     assert process.returncode == 130
     assert err.strip() == "mercer: interrupted; nothing was written"
     assert [p.name for p in tmp_path.iterdir()] == ["pipe.csv"]

@@ -52,6 +52,18 @@ def test_J1_unbiased_has_mean_zero_if_the_distributions_agree():
     assert abs(values.mean()) < 4 * values.std() / np.sqrt(2000)
 
 
+def test_J1_both_estimate_the_discrepancy_of_the_distributions():
+    """Of N(0, 1) and N(1, 1) with exp(-t^2 / 2): x - x' is normal with variance 2."""
+    truth = 2.0 / np.sqrt(3.0) * (1.0 - np.exp(-1.0 / 6.0))
+    rng, k, n = np.random.default_rng(0), mc.Gaussian(1.0), 10
+    pairs = [(rng.normal(size=(n, 1)), rng.normal(1.0, 1.0, (n, 1))) for _ in range(1000)]
+    unbiased = np.array([mmd(k, X, Y) for X, Y in pairs])
+    assert abs(unbiased.mean() - truth) < 4 * unbiased.std() / np.sqrt(1000)
+    biased = np.array([mmd(k, X, Y, estimator="biased") for X, Y in pairs])
+    bias = 2.0 / n * (1.0 - 1.0 / np.sqrt(3.0))  # k(x, x) = 1 in place of E k(x, x')
+    assert abs(biased.mean() - truth - bias) < 4 * biased.std() / np.sqrt(1000)
+
+
 def test_J1_energy_distance_is_the_case_of_the_distance_kernel():
     X, Y = samples(40, 30, d=1)
     value = mmd(mc.NegativeDistance(), X, Y, estimator="biased")

@@ -9,6 +9,7 @@ from scipy.stats import chi2, gamma
 
 import mercer as mc
 from mercer.methods import coco, coco_witness, hsic, hsic_test, mmd, weighted_chi_square_tail
+from mercer.methods.hypothesis_tests._null_laws import hsic_tail
 
 KERNELS = [(mc.Gaussian(1.0), mc.Laplace(0.7)), (mc.Linear(), mc.Polynomial(2, 1.0, 1.0))]
 
@@ -210,6 +211,23 @@ def test_K7_null_is_chi_squares_weighted_by_products_of_eigenvalues(rng):
     assert_allclose(found, expected, atol=1e-5)
 
 
+def test_K7_the_symmetrised_h_is_a_sixth_of_the_product_of_centred_kernels(rng):
+    """On a product of two laws with a few atoms, where all means are finite sums."""
+    X, Y = rng.normal(size=(3, 1)), rng.normal(size=(4, 1))
+    p, q = rng.dirichlet(np.ones(3)), rng.dirichlet(np.ones(4))
+    K, L = mc.Gaussian(1.0)(X), mc.Laplace(0.7)(Y)
+    weights = np.outer(p, q).ravel()
+    K, L = np.kron(K, np.ones((4, 4))), np.kron(np.ones((3, 3)), L)  # at the pairs of atoms
+    h = 0.0  # mean over the last two of the four rows t, u, v, w
+    for t, u, v, w in permutations("tuvw"):
+        for left, right, factor in ((t + u, t + u, 1.0), (t + u, v + w, 1.0), (t + u, t + v, -2.0)):
+            terms = f"{left},{right},v,w,t,u->tu"
+            ones = np.ones(12)
+            h = h + factor / 24.0 * np.einsum(terms, K, L, weights, weights, ones, ones)
+    H = np.eye(12) - np.outer(np.ones(12), weights)
+    assert_allclose(h, (H @ K @ H.T) * (H @ L @ H.T) / 6.0, atol=1e-12)
+
+
 def test_K7_linear_kernels_have_the_square_of_a_normal_variable(rng):
     n = 300
     values = []
@@ -240,6 +258,31 @@ def test_K8_gamma_law_has_the_moments_of_the_formula(rng):
     q = n * hsic(k, X, ell, Y, estimator="biased")
     expected = gamma.sf(q, mean**2 / variance, scale=n * variance / mean)
     assert_allclose(hsic_test(X, Y, kernel=(k, ell), null="gamma").pvalue, expected, rtol=1e-6)
+
+
+def test_K8_mean_for_kernels_that_are_one_on_the_diagonal(rng):
+    n, k = 30, mc.Gaussian(1.0)
+    X, Y = rng.normal(size=(n, 1)), rng.normal(size=(n, 1))
+    off = ~np.eye(n, dtype=bool)
+    mx, my = k(X)[off].mean(), k(Y)[off].mean()
+    mean = (1.0 + mx * my - mx - my) / n
+    variance = 2 * (n - 4) * (n - 5) / (n * (n - 1) * (n - 2) * (n - 3))
+    variance *= np.mean((centred(k(X)) * centred(k(Y)))[off] ** 2)
+    q = n * hsic(k, X, k, Y, estimator="biased")
+    expected = gamma.sf(q, mean**2 / variance, scale=n * variance / mean)
+    assert_allclose(hsic_test(X, Y, kernel=(k, k), null="gamma").pvalue, expected, rtol=1e-6)
+
+
+def test_K8_the_95_percent_quantile_of_simulations_has_a_tail_of_5_percent(rng):
+    """At n = 100; 2 % of the quantile are about 0.005 of the tail."""
+    n, k, values = 100, mc.Gaussian(1.0), []
+    samples = rng.normal(size=(4000, 2, n))
+    for x, y in samples:
+        K, L = (centred(np.exp(-0.5 * (z[:, None] - z) ** 2)) for z in (x, y))
+        values.append((K * L).sum() / n)
+    q = float(np.quantile(values, 0.95))
+    tails = [hsic_tail(k, x[:, None], k, y[:, None], q, "gamma")[0] for x, y in samples[:200]]
+    assert abs(np.mean([t.bounds[1] for t in tails]) - 0.05) < 0.006
 
 
 def test_K8_gamma_quantile_is_that_of_the_null(rng):

@@ -47,6 +47,22 @@ def test_L1_stein_operator_is_the_slope_of_f_p_over_p():
 # --- L2 -------------------------------------------------------------------------------------------
 
 
+def test_L2_stein_kernel_is_the_formula(rng):
+    """s(x)'s(y) k + s(y)' grad_x k + s(x)' grad_y k + tr(grad_x grad_y' k), for a Gaussian."""
+    s, c2 = lambda z: -(z**3), 1.2**2
+    for d in (1, 3):
+        X, Y = rng.normal(size=(4, d)), rng.normal(size=(5, d))
+        H = SteinKernel(mc.Gaussian(1.2), s)(X, Y)
+        for i, x in enumerate(X):
+            for j, y in enumerate(Y):
+                gap = x - y
+                k = np.exp(-gap @ gap / (2.0 * c2))
+                grad_x, grad_y = -gap / c2 * k, gap / c2 * k
+                trace = (d / c2 - gap @ gap / c2**2) * k
+                expected = s(x) @ s(y) * k + s(y) @ grad_x + s(x) @ grad_y + trace
+                assert_allclose(H[i, j], expected, rtol=1e-10, atol=1e-12)
+
+
 @pytest.mark.parametrize("kernel", SMOOTH, ids=repr)
 @pytest.mark.parametrize("law", [stats.norm(0.5, 1.5), stats.gamma(5.0), stats.logistic(0.0, 0.3)])
 def test_L2_stein_kernel_has_mean_zero_under_the_model(kernel, law):

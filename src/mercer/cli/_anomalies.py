@@ -9,7 +9,8 @@ from mercer._array import Array
 from mercer.cli._data import Data
 from mercer.cli._options import data_command, number
 from mercer.cli._run import Run
-from mercer.cli._terminal import counted, rounded
+from mercer.cli._terminal import counted
+from mercer.kernels._names import rounded
 
 EXAMPLES = (
     ("score the rows of a table and mark anomalies",

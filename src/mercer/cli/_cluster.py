@@ -15,7 +15,8 @@ from mercer.cli._data import Data
 from mercer.cli._files import Output
 from mercer.cli._options import data_command, number
 from mercer.cli._run import Run
-from mercer.cli._terminal import UsageError, counted, rounded
+from mercer.cli._terminal import UsageError, counted
+from mercer.kernels._names import rounded
 
 _RULES = ("silverman", "scott", "modes", "likelihood", "stable")
 _PLOTS = (".png", ".pdf", ".svg")

@@ -12,8 +12,9 @@ from mercer._array import Array
 from mercer.cli._data import Data
 from mercer.cli._options import data_command, number
 from mercer.cli._run import Run
-from mercer.cli._terminal import UsageError, counted, rounded
+from mercer.cli._terminal import UsageError, counted
 from mercer.exceptions import MercerWarning
+from mercer.kernels._names import rounded
 
 _MANY = 10_000  # rows; with more, a subspace of landmarks keeps time and memory bounded
 _LANDMARKS = 1_000

@@ -34,8 +34,8 @@ from mercer.cli._terminal import (
     echo,
     echo_facts,
     listed,
-    rounded,
 )
+from mercer.kernels._names import rounded
 
 if TYPE_CHECKING:
     from mercer.methods import TestResult

@@ -10,7 +10,8 @@ from mercer._array import Array
 from mercer.cli._data import Data
 from mercer.cli._options import data_command
 from mercer.cli._run import Run
-from mercer.cli._terminal import UsageError, counted, listed, rounded
+from mercer.cli._terminal import UsageError, counted, listed
+from mercer.kernels._names import rounded
 
 EXAMPLES = (
     ("fill the empty cells of a table",

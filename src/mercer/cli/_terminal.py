@@ -68,11 +68,6 @@ def listed(words: Iterable[object], most: int = 8) -> str:
     return ", ".join(texts[: most - 1]) + f" and {len(texts) - most + 1} more"
 
 
-def rounded(value: object) -> str:
-    """The repr of a kernel with its numbers rounded to four digits."""
-    return re.sub(r"\d+\.\d+(e[-+]\d+)?", lambda m: f"{float(m[0]):.4g}", repr(value))
-
-
 @dataclass(frozen=True)
 class Progress:
     """Progress bars on stderr, shown only on a terminal and without `--quiet`."""

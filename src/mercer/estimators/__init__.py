@@ -8,8 +8,23 @@ from mercer.estimators._kernel_density import KernelDensity
 from mercer.estimators._kernel_pca import KernelPCA
 from mercer.estimators._mean_shift import MeanShift
 from mercer.estimators._novelty import KernelNovelty
+from mercer.estimators._one_class_svm import OneClassSVM
+from mercer.estimators._support_vector_classifiers import SVC, NuSVC
+from mercer.estimators._support_vector_regressors import SVR, NuSVR
 
 __all__ = [
-    "KernelDenoiser", "KernelDensity", "KernelEstimator", "KernelImputer", "KernelNovelty",
-    "KernelPCA", "MeanShift", "Nystroem", "RandomFeatures",
+    "SVC",
+    "SVR",
+    "KernelDenoiser",
+    "KernelDensity",
+    "KernelEstimator",
+    "KernelImputer",
+    "KernelNovelty",
+    "KernelPCA",
+    "MeanShift",
+    "NuSVC",
+    "NuSVR",
+    "Nystroem",
+    "OneClassSVM",
+    "RandomFeatures",
 ]  # fmt: skip

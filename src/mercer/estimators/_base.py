@@ -135,15 +135,12 @@ class FloatTransformerMixin(TransformerMixin):  # type: ignore[misc]
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class SubspaceEstimator(KernelEstimator):
-    """What KernelPCA, KernelDenoiser and KernelNovelty share: parameters and checked rows."""
+class RowsEstimator(KernelEstimator):
+    """What estimators of rows with one kernel share: parameters and checked rows."""
 
     kernel: Any = "auto"
     gamma: float | None = None
     scale_columns: str = "none"
-    n_landmarks: int | None = None
-    rule: str = "uniform"
-    random_state: Any = None
     n_jobs: int | None = None
     verbose: bool | int = False
 
@@ -174,3 +171,12 @@ class SubspaceEstimator(KernelEstimator):
         tags = super().__sklearn_tags__()
         set_kernel_tags(tags, self.kernel)
         return tags
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class SubspaceEstimator(RowsEstimator):
+    """What KernelPCA, KernelDenoiser and KernelNovelty share."""
+
+    n_landmarks: int | None = None
+    rule: str = "uniform"
+    random_state: Any = None

@@ -131,7 +131,7 @@ def set_kernel_tags(tags: Any, kernel: Any) -> None:
     domain = kernel.domain if isinstance(kernel, Kernel) else None
     named = kernel if isinstance(kernel, str) else None
     histogram = named == "chi2" or isinstance(domain, NonNegative)
-    tags.input_tags.sparse = not histogram
+    tags.input_tags.sparse = not histogram and named != "laplacian"  # it compares coordinates
     tags.input_tags.positive_only = histogram
     tags.input_tags.pairwise = named == "precomputed"
     if domain is not None and not domain.is_vector:

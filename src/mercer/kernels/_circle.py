@@ -59,10 +59,7 @@ class Circular(Kernel):
     A subclass (`Periodic`, `JacobiTheta`, `PeriodicSobolev`) is a frozen dataclass with a field
     `period`, the sum of the series `profile(v)`, and its coefficients `coefficient(l)`. If it is to
     have derivatives, it adds `profile_derivatives(v)`, which returns (k'(v), k''(v)), with k'' NaN
-    at v = 0 if there is a kink; if coefficients underflow, `log_coefficient(l)`.
-
-    References
-    ----------
+    at v = 0 if there is a kink; if coefficients underflow, `log_coefficient(l)`. Source:
     Sakulwongtana, Remark 28 and Definitions 2.2.1 to 2.2.3; Corollary 2.5.2 for what is
     characteristic, where c_0 may be zero.
 

@@ -69,12 +69,9 @@ class Harmonic(Kernel):
 
     x y / (x + y) = int_0^inf (x exp(-t x)) (y exp(-t y)) dt, so it is positive definite. It is half
     of the similarity 2 x y / (x + y) that is also called the additive chi-square kernel;
-    `AdditiveChiSquare` here is minus the chi-square distance, which is scikit-learn's.
-
-    References
-    ----------
-    Rudi and Gaillard 2021, section 2. The value at 0, which is not defined there, is the limit
-    along both axes.
+    `AdditiveChiSquare` here is minus the chi-square distance, which is scikit-learn's. Source: Rudi
+    and Gaillard 2021, section 2. The value at 0, which is not defined there, is the limit along
+    both axes.
 
     Examples
     --------
@@ -119,17 +116,13 @@ class ChiSquare(Kernel):
 
     The sum is a squared distance of features (Schoenberg), so this is the Gaussian kernel of those
     features: positive definite for every gamma, and, because the features of different points
-    differ, universal.
+    differ, universal. The same as scikit-learn's `chi2_kernel`. Source: A. Christmann and I.
+    Steinwart, Universal kernels on non-standard input spaces (2010).
 
     Parameters
     ----------
     gamma : float
         > 0.
-
-    References
-    ----------
-    The same as scikit-learn's `chi2_kernel`. A. Christmann and I. Steinwart, Universal kernels on
-    non-standard input spaces (2010), for the Gaussian kernel of features.
 
     Examples
     --------
@@ -155,7 +148,7 @@ class LaplaceProduct(Kernel):
     Columns enter one by one, so a large difference in one of them counts less than it does in the
     Euclidean distance of `Laplace`. This suits tables, whose columns measure different things: it
     is the kernel of `KernelImputer`. It has no derivatives in mercer, so pre-images are sought
-    among candidates.
+    among candidates. The same as scikit-learn's `laplacian_kernel`, with gamma = 1 / l.
 
     Parameters
     ----------
@@ -166,10 +159,6 @@ class LaplaceProduct(Kernel):
     See Also
     --------
     Laplace : the same with the Euclidean distance.
-
-    References
-    ----------
-    The same as scikit-learn's `laplacian_kernel`, with gamma = 1 / l.
 
     Examples
     --------

@@ -64,6 +64,8 @@ class MixingMeasure(_Measure):
         return _MixingSum(self, other)
 
     def __mul__(self, other: MixingMeasure) -> MixingMeasure:
+        if isinstance(self, PointMass) and isinstance(other, PointMass):
+            return PointMass(self.t + other.t, self.mass * other.mass)
         return _MixingConvolution(self, other)
 
 
@@ -203,11 +205,7 @@ class _MixingConvolution(_ConvolutionOfTwo, MixingMeasure):  # type: ignore[over
         raise self.no_density()
 
     def spectral_density(self, squared: Array, dim: int) -> Array:
-        left, right = self.left, self.right
-        if isinstance(left, PointMass) and isinstance(right, PointMass):
-            both = PointMass(left.t + right.t, left.mass * right.mass)
-            return both.spectral_density(squared, dim)
-        for point, other in ((left, right), (right, left)):
+        for point, other in ((self.left, self.right), (self.right, self.left)):
             if isinstance(point, PointMass) and point.t == 0.0:
                 return np.asarray(point.mass * other.spectral_density(squared, dim))
         raise self.no_density()

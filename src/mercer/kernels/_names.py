@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from mercer.kernels._angular import Cosine
 from mercer.kernels._coordinates import ChiSquare, LaplaceProduct
 from mercer.kernels._dot_product import Linear, Polynomial, Sigmoid
@@ -20,3 +22,8 @@ KERNELS: dict[str, type[Kernel]] = {
     "cosine": Cosine,
 }
 ALIASES = {"rbf": "gaussian", "poly": "polynomial"}  # scikit-learn's other words
+
+
+def rounded(kernel: object) -> str:
+    """The repr of a kernel or of several, with its numbers rounded to four digits."""
+    return re.sub(r"\d+\.\d{4,}(?:e[-+]?\d+)?", lambda m: f"{float(m[0]):.4g}", repr(kernel))

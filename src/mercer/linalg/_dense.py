@@ -7,7 +7,7 @@ publishes for Cython; `interruptible` then lets a signal end a long call.
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import cache
 from typing import Any
 
@@ -19,7 +19,6 @@ from mercer.engine import pieces
 from mercer.exceptions import InputError
 
 EPS = float(np.finfo(np.float64).eps)
-_LARGEST = 1e-8  # jitter beyond this share of the trace would hide that K is not definite
 _BLOCK = 64  # rows that are transposed at once, in the cache
 
 
@@ -43,7 +42,10 @@ def by_cholesky(
     n, diagonal = len(K), K.diagonal().copy()
     L = K.T  # the columns LAPACK wants; K is symmetric and stored by rows
     norm = 0.0 if jitter else dlange("1", L)
-    for added in _jitters(diagonal) if jitter else [0.0]:
+    # nothing, then from the rounding errors of K upwards by tens; beyond 1e-8 of the trace, jitter
+    # would hide that K is not definite
+    least = EPS * float(np.abs(diagonal).sum())
+    for added in [0.0, *(10.0**i * least for i in range(8))] if jitter else [0.0]:
         np.fill_diagonal(K, diagonal + (penalty + added))
         info = interruptible(_lapack, K, "dpotrf", b"L", n, K, n)
         if info == 0 and (jitter or dpocon(L, norm, uplo="L")[0] > n * EPS):
@@ -124,16 +126,6 @@ def restore(K: Array, diagonal: Array) -> None:
         K[rows, rows] = block + block.T
         K[rows, rows.stop :] = K[rows.stop :, rows].T
     np.fill_diagonal(K, diagonal)
-
-
-def _jitters(diagonal: Array) -> Iterator[float]:
-    """Nothing, then from rounding errors of K upwards by tens."""
-    yield 0.0
-    trace = float(np.abs(diagonal).sum())
-    jitter = EPS * trace
-    while 0.0 < jitter <= _LARGEST * trace:
-        yield jitter
-        jitter *= 10.0
 
 
 def _lapack(_: Array, name: str, *arguments: Any) -> int:

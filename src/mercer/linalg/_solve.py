@@ -250,19 +250,16 @@ class ShiftedLowRank:
 
     def solve(self, B: Array) -> Array:
         """(L L' + s I)^-1 B."""
+        from scipy.linalg import cho_solve
+
+        inside = transposed_matmul(self.L, B) if self.small else B
+        inner: Array = cho_solve((self.R, False), inside, check_finite=False)
         if not self.small:
-            return self._inner(B)
-        out = matmul(self.L, self._inner(transposed_matmul(self.L, B)))
+            return inner
+        out = matmul(self.L, inner)
         np.subtract(B, out, out=out)
         out /= self.shift
         return out
-
-    def _inner(self, T: Array) -> Array:
-        """(R'R)^-1 T."""
-        from scipy.linalg import solve_triangular
-
-        half = solve_triangular(self.R, T, trans="T", check_finite=False)
-        return np.asarray(solve_triangular(self.R, half, check_finite=False))
 
 
 def _solve_dense(S: GramOperator, B: Array, penalty: float, method: str | None) -> Solution:

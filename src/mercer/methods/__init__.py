@@ -17,6 +17,15 @@ from mercer.methods.hypothesis_tests._result import TestResult
 from mercer.methods.hypothesis_tests._score import MomentCondition, moment_condition
 from mercer.methods.hypothesis_tests._two_sample import mmd_test
 from mercer.methods.imputation._imputer import Imputer, fit_imputer
+from mercer.methods.machines._losses import (
+    AbsoluteLoss,
+    EpsilonInsensitiveLoss,
+    HingeLoss,
+    LogisticLoss,
+    SquaredMarginLoss,
+    SquareLoss,
+    ZeroOneLoss,
+)
 from mercer.methods.modes._all_modes import ProvedModes, all_modes
 from mercer.methods.modes._blurring import Blurred, blurring_mean_shift
 from mercer.methods.modes._clustering_accuracy import Accuracy, clustering_accuracy
@@ -30,14 +39,16 @@ from mercer.methods.pca._kernel_pca import kernel_pca
 from mercer.methods.segmentation._segment import Segments, segment
 
 __all__ = [
-    "Accuracy", "Blurred", "ConvergenceBandwidth", "Denoiser", "Density", "EnclosingBall",
-    "Filter", "Imputer", "Landweber", "Modes", "MomentCondition", "NoiseLevel", "Plateau",
-    "ProvedModes", "ScaleSpace", "Segments", "SignificantModes", "SteinKernel", "Tail",
-    "TestResult", "Tikhonov", "Truncation", "adaptive_density", "all_modes",
-    "blurring_mean_shift", "clustering_accuracy", "coco", "coco_test", "coco_witness",
-    "convergence_bandwidth", "density_scale", "dhsic", "dhsic_test", "enclosing_ball",
-    "feature_noise", "fit_denoiser", "fit_imputer", "hsic", "hsic_test", "kernel_density",
-    "kernel_pca", "ksd", "ksd_test", "mean_shift", "mmd", "mmd_power", "mmd_sample_size",
-    "mmd_test", "mmd_variance", "moment_condition", "noise_level", "scale_space", "segment",
-    "significant_modes", "stein_operator", "weighted_chi_square_tail", "witness",
+    "AbsoluteLoss", "Accuracy", "Blurred", "ConvergenceBandwidth", "Denoiser", "Density",
+    "EnclosingBall", "EpsilonInsensitiveLoss", "Filter", "HingeLoss", "Imputer", "Landweber",
+    "LogisticLoss", "Modes", "MomentCondition", "NoiseLevel", "Plateau", "ProvedModes",
+    "ScaleSpace", "Segments", "SignificantModes", "SquareLoss", "SquaredMarginLoss",
+    "SteinKernel", "Tail", "TestResult", "Tikhonov", "Truncation", "ZeroOneLoss",
+    "adaptive_density", "all_modes", "blurring_mean_shift", "clustering_accuracy", "coco",
+    "coco_test", "coco_witness", "convergence_bandwidth", "density_scale", "dhsic",
+    "dhsic_test", "enclosing_ball", "feature_noise", "fit_denoiser", "fit_imputer", "hsic",
+    "hsic_test", "kernel_density", "kernel_pca", "ksd", "ksd_test", "mean_shift", "mmd",
+    "mmd_power", "mmd_sample_size", "mmd_test", "mmd_variance", "moment_condition",
+    "noise_level", "scale_space", "segment", "significant_modes", "stein_operator",
+    "weighted_chi_square_tail", "witness",
 ]  # fmt: skip

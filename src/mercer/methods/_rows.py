@@ -30,13 +30,27 @@ def distinct_rows(X: Any, weights: Array | None = None) -> tuple[Any, Array]:
     depends neither on the order of X nor on the units of its columns; other points in the order of
     their keys. NaN equals NaN.
     """
+    index, mass = distinct_index(X, weights)
+    return X[index], mass
+
+
+def distinct_index(
+    X: Any, weights: Array | None = None, labels: Array | None = None
+) -> tuple[Array, Array]:
+    """Return the numbers of the rows of `distinct_rows`, and the total weight of each.
+
+    Equal rows with different labels are different.
+    """
     raw = np.ones(n_rows(X)) if weights is None else as_vector(weights, "weights", n_rows(X))
-    _, first, group = np.unique(row_keys(X), return_index=True, return_inverse=True)
+    keys = row_keys(X)
+    if labels is not None:
+        keys = np.rec.fromarrays([keys, labels])
+    _, first, group = np.unique(keys, return_index=True, return_inverse=True)
     mass = np.bincount(group, raw, len(first))
     present = np.flatnonzero(mass > 0.0)
     if is_sparse(X) or (X.dtype.kind in "fiub" and X.ndim == 2):
         present = present[_lexicographic(X, first[present])]
-    return X[first[present]], mass[present]
+    return first[present], mass[present]
 
 
 def spread_rows(X: Any, weights: Array | None, size: int) -> tuple[Array, Array]:

@@ -10,6 +10,7 @@ import numpy as np
 from mercer._array import Array, as_vector
 from mercer.exceptions import InputError
 from mercer.kernels import Definiteness, Kernel
+from mercer.kernels._names import rounded
 
 try:
     import matplotlib as mpl  # noqa: F401
@@ -52,9 +53,8 @@ def panels(
 
 def kernel_title(kernel: Kernel) -> str:
     """A kernel, with numbers of four digits and the names of functions, and its definiteness."""
-    name = re.sub(r"<ufunc '(\w+)'>", r"\1", repr(kernel))
+    name = re.sub(r"<ufunc '(\w+)'>", r"\1", rounded(kernel))
     name = re.sub(r"<(?:function|bound method) (?:\S+\.)?(<?\w+>?)[^>]*>", r"\1", name)
-    name = re.sub(r"\d+\.\d{4,}(?:e[-+]?\d+)?", lambda found: f"{float(found[0]):.4g}", name)
     name = name if len(name) <= _LONGEST else name[: _LONGEST - 1] + "…"
     return f"{name}  ·  {_WORDS[kernel.flags.definiteness]}"
 

@@ -191,15 +191,11 @@ def jet_chain(f: tuple[Any, ...], a: Jet, order: int) -> Jet:
 
 def _log_add_exp(a: Jet, b: Jet, order: int) -> Jet:
     xp = namespace(a.value, b.value)
-    high = xp.maximum(a.value, b.value)
-    high = xp.where(xp.isfinite(high), high, xp.zeros_like(high))  # both may be log(0)
-    p, q = xp.exp(a.value - high), xp.exp(b.value - high)
-    nothing = p + q == 0
-    total = xp.where(nothing, xp.ones_like(p), p + q)
-    value = xp.where(nothing, xp.full_like(p, -math.inf), high + xp.log(total))
+    value = xp.logaddexp(a.value, b.value)
     if order == 0:
         return Jet(value)
-    p, q = p / total, q / total
+    known = xp.where(xp.isfinite(value), value, xp.zeros_like(value))  # both may be log(0)
+    p, q = xp.exp(a.value - known), xp.exp(b.value - known)
     n = len(a.first)
     first = tuple(plus(times(p, a.first[v]), times(q, b.first[v])) for v in range(n))
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 import importlib
 import math
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import lru_cache, reduce
 from typing import Any
 
 import numpy as np
@@ -212,7 +212,7 @@ def _from_density(
     axes = [
         (2.0 * math.pi * np.arange(-h, h + 1) / p) ** 2 for h, p in zip(half, period, strict=True)
     ]
-    density = program.spectrum(_outer_sum(axes).ravel(), dim).reshape(2 * half + 1)
+    density = program.spectrum(reduce(np.add.outer, axes).ravel(), dim).reshape(2 * half + 1)
     weights = density * (2.0 * math.pi) ** dim / float(np.prod(period))
     if not np.isfinite(weights).all():
         return None
@@ -229,14 +229,7 @@ def _images(program: Program, period: Array, slack: Array, shells: int = 6) -> f
         np.maximum(0.0, np.abs(steps) * p - np.where(steps == 0, 0.0, s)) ** 2
         for p, s in zip(period, slack, strict=True)
     ]
-    return float(profile_at(program.profile, _outer_sum(axes))[0].sum())
-
-
-def _outer_sum(axes: list[Array]) -> Array:
-    """a_1[i] + a_2[j] + ... as an array with one axis for each."""
-    dim = len(axes)
-    shaped = [a.reshape([-1 if i == k else 1 for i in range(dim)]) for k, a in enumerate(axes)]
-    return np.asarray(sum(shaped[1:], shaped[0]))
+    return float(profile_at(program.profile, reduce(np.add.outer, axes))[0].sum())
 
 
 def _from_samples(
@@ -259,7 +252,7 @@ def _from_samples(
     while size <= _MOST_PER_AXIS and float(size) ** dim <= most:
         ticks = [np.arange(size) * (p / size) for p in period]
         bent = [_bent(t, e, p) ** 2 for t, e, p in zip(ticks, extent, period, strict=True)]
-        samples = profile_at(program.profile, _outer_sum(bent))[0]
+        samples = profile_at(program.profile, reduce(np.add.outer, bent))[0]
         weights = np.fft.fftshift(np.fft.fftn(samples).real / samples.size)
         weights = weights[(slice(1, None),) * dim]  # drop the unpaired highest mode
         found = 2.0 * _measured_error(program, Grid(centre, extent, period, weights, 0.0), extent)

@@ -29,17 +29,13 @@ class Spectrum(OfBlocks):
     The sum is over all u of p letters; occurrences have no gaps, and may overlap.
     Points are strings, bytes, or lists or tuples of hashable tokens such as words. A sequence of
     fewer than p letters has the feature zero. All lengths up to p are a sum of kernels. In
-    `Subsequences` letters with gaps between them count as well.
+    `Subsequences` letters with gaps between them count as well. Source: C. Leslie, E. Eskin and W.
+    S. Noble, The spectrum kernel: a string kernel for SVM protein classification (2002).
 
     Parameters
     ----------
     length : int, default=3
         The number of letters p >= 1.
-
-    References
-    ----------
-    C. Leslie, E. Eskin and W. S. Noble, The spectrum kernel: a string kernel for SVM protein
-    classification (2002).
 
     Examples
     --------
@@ -85,7 +81,9 @@ class Subsequences(OfBlocks):
 
     Values grow with the length of the sequences, at most to C(n, p) C(m, p) d^(2p); most uses need
     `Normalised(Subsequences(...))`. With few letters and long sequences the features are computed
-    and multiplied; otherwise the recursion of Lodhi et al. runs over pairs, in p |s| |t| steps.
+    and multiplied; otherwise a recursion runs over pairs, in p |s| |t| steps. Source: H. Lodhi, C.
+    Saunders, J. Shawe-Taylor, N. Cristianini and C. Watkins, Text classification using string
+    kernels (2002).
 
     Parameters
     ----------
@@ -93,11 +91,6 @@ class Subsequences(OfBlocks):
         The number of letters p >= 1.
     decay : float, default=0.5
         0 < d <= 1; at 1 gaps cost nothing.
-
-    References
-    ----------
-    H. Lodhi, C. Saunders, J. Shawe-Taylor, N. Cristianini and C. Watkins, Text classification using
-    string kernels (2002).
 
     Examples
     --------
@@ -180,7 +173,8 @@ def _encoded(*blocks: Any) -> list[Letters]:
     number = np.full(size, -1, dtype=np.int32)
     alphabet = int(np.count_nonzero(shared))
     number[shared] = np.arange(alphabet, dtype=np.int32)
-    return [Letters(number[c], _start(b), alphabet) for c, b in zip(codes, blocks, strict=True)]
+    starts = (np.cumsum([0, *map(len, block)], dtype=np.int64) for block in blocks)
+    return [Letters(number[c], start, alphabet) for c, start in zip(codes, starts, strict=True)]
 
 
 def _codes(blocks: tuple[Any, ...]) -> list[Array]:
@@ -194,8 +188,3 @@ def _codes(blocks: tuple[Any, ...]) -> list[Array]:
         np.array([number.setdefault(t, len(number)) for s in block for t in s], dtype=np.intp)
         for block in blocks
     ]
-
-
-def _start(block: Any) -> Array:
-    lengths = np.fromiter(map(len, block), dtype=np.int64, count=len(block))
-    return np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(lengths)])

@@ -60,12 +60,8 @@ class Tables(Domain):
         if isinstance(X, np.ndarray) and X.dtype.names == wanted:
             return X
         columns = columns_of(X, wanted, name)
-        table = np.empty(
-            len(columns[wanted[0]]), dtype=[(c, values.dtype) for c, values in columns.items()]
-        )
-        for c, values in columns.items():
-            table[c] = values
-        return table
+        dtype = [(c, values.dtype) for c, values in columns.items()]
+        return np.rec.fromarrays(list(columns.values()), dtype=dtype).view(np.ndarray)
 
     def joined(self, other: Domain) -> Domain:
         assert isinstance(other, Tables)
@@ -95,10 +91,7 @@ class Group:
             return np.column_stack([X[c] for c in self.columns])
         if len(self.columns) == 1:
             return X[self.columns[0]]
-        out = np.empty((len(X), len(self.columns)), dtype=object)
-        for j, c in enumerate(self.columns):
-            out[:, j] = X[c]
-        return out
+        return np.stack([X[c].astype(object) for c in self.columns], axis=1)
 
 
 def column_names(X: Any, name: str = "X") -> list[str]:

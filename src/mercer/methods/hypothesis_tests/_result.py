@@ -9,6 +9,7 @@ import numpy as np
 
 from mercer._array import Array
 from mercer.kernels import Kernel
+from mercer.kernels._names import rounded
 from mercer.space import Element
 
 _NORMAL = 1.959964  # 97.5 % quantile of the standard normal law
@@ -121,7 +122,7 @@ class TestResult:
         return (
             f"{self.question}\n"
             f"  p = {self.pvalue:.4g} ({self.null}{many}; {rows} rows)\n"
-            f"  statistic {self.statistic:.4g} with {self.kernels[0]!r}\n"
+            f"  statistic {self.statistic:.4g} with {rounded(self.kernels[0])}\n"
             f"  effect size {self.effect_size:.3g}, 95 % interval {low:.3g} to {high:.3g}{worst}"
         )
 

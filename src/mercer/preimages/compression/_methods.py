@@ -98,7 +98,7 @@ class Greedy(Compressor):
     array([-0.55,  0.55])
     """
 
-    max_iter: int = 20
+    max_iter: int = 30
 
     def choose(self, task: Task) -> ChosenPoints:
         target = task.target

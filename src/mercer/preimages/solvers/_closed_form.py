@@ -76,7 +76,7 @@ class ClosedForm(Solver):
 
     def weights(self, psi: Element) -> Array:
         """M' of shape (n, d), where x = M g for coefficients g."""
-        X = dense_points(psi, "ClosedForm")
+        X = dense_points(psi.kernel, psi.support, "ClosedForm")
         if self.penalty == 0.0:
             return X
         name = "ClosedForm with a penalty"
@@ -88,27 +88,23 @@ class ClosedForm(Solver):
 
     def _regularised(self, X: Array, d: Array, V: Array) -> Array:
         """The weights with a penalty, K = V diag(d) V'."""
-        left, s, right = np.linalg.svd(X, full_matrices=False)
-        keep = s > max(X.shape) * np.finfo(np.float64).eps * s.max(initial=0.0)
-        left, s, right = left[:, keep], s[keep], right[keep]
+        inverse = np.linalg.pinv(X, rcond=max(X.shape) * np.finfo(np.float64).eps).T
         if not self.positive_part:
-            solved = V @ ((V.T @ left) / d[:, None])
-            return np.asarray(X - self.penalty * (solved / s) @ right)
+            return np.asarray(X - self.penalty * V @ ((V.T @ inverse) / d[:, None]))
         root = V.T @ X  # on the range of K, P is root root'
         values, U = np.linalg.eigh(root @ root.T - np.diag(self.penalty / d))
         W = V @ U[:, values > 0]
-        return np.asarray((W * values[values > 0]) @ ((W.T @ left) / s) @ right)
+        return np.asarray((W * values[values > 0]) @ (W.T @ inverse))
 
 
-def dense_points(psi: Element, name: str) -> Array:
-    X = psi.points
-    if is_sparse(X):
+def dense_points(kernel: Kernel, X: Any, name: str) -> Array:
+    """Points of a kernel as a float64 matrix, for the solver called `name`."""
+    if not kernel.domain.is_vector:
+        raise InputError(f"{name} needs points that are vectors; for {kernel!r} use Candidates()")
+    points = kernel.points(X).array
+    if is_sparse(points):
         raise InputError(f"{name} needs dense points; use X.toarray()")
-    if not psi.kernel.domain.is_vector:
-        raise InputError(
-            f"{name} needs points that are vectors; for {psi.kernel!r} use Candidates()"
-        )
-    return np.asarray(X, dtype=np.float64)
+    return np.asarray(points, dtype=np.float64)
 
 
 def gram_eigenpairs(kernel: Kernel, X: Array, name: str) -> tuple[Array, Array]:

@@ -77,7 +77,7 @@ class Distances(Solver):
 
     def solve(self, problem: Problem, start: Any) -> SolverResult:
         psi = problem.psi
-        X = dense_points(psi, "Distances")
+        X = dense_points(psi.kernel, psi.support, "Distances")
         profile = InverseProfile.of(psi.kernel)
         seen, back = _measured(psi.kernel, X)
         norm = np.asarray(psi.norm(), dtype=float)
@@ -160,13 +160,12 @@ def _measured(kernel: Kernel, X: Array) -> tuple[Array, Array | None]:
     if not maps:
         return X, None
     seen, unit = apply_all(maps, X), apply_all(maps, np.eye(X.shape[1]))
-    left, s, right = np.linalg.svd(unit, full_matrices=False)
-    if unit.shape[1] < unit.shape[0] or s[-1] <= len(s) * _EPS * s[0]:
+    if np.linalg.matrix_rank(unit) < X.shape[1]:
         raise InputError(
             f"{kernel!r} does not see all coordinates, so no distance determines them; use a "
             "solver with a start, or coordinates that are fixed"
         )
-    return seen, (right.T / s) @ left.T
+    return seen, np.linalg.pinv(unit)
 
 
 def _nearest(psi: Element, count: int) -> tuple[Array, Array]:

@@ -131,15 +131,10 @@ def _dot_step(problem: Problem, state: State) -> Array:
 
 def _solve_length(profile: Expr, c: Array) -> Array:
     """s >= 0 with s f'(s^2) = c, for f convex and increasing: the left side increases with s."""
-    from scipy.optimize.elementwise import find_root
+    from scipy.optimize.elementwise import bracket_root, find_root
 
     def excess(s: Array, c: Array) -> Array:
         return s * profile_at(profile, s**2, 1)[1] - c
 
-    low, high = np.zeros_like(c), np.ones_like(c)
-    for _ in range(1100):  # doubling: beyond this s^2 overflows
-        short = excess(high, c) < 0
-        if not short.any():
-            break
-        high = np.where(short, 2.0 * high, high)
-    return np.asarray(find_root(excess, (low, high), args=(c,)).x)
+    bracket = bracket_root(excess, 0.0, 1.0, xmin=0.0, args=(c,)).bracket
+    return np.asarray(find_root(excess, bracket, args=(c,)).x)

@@ -13,7 +13,6 @@ from mercer._array import (
     as_weights,
     check_same_columns,
     instance,
-    is_sparse,
     positive,
 )
 from mercer._threads import map_threads, single_threaded_blas
@@ -23,7 +22,7 @@ from mercer.kernels import Gaussian, Kernel, median_scale
 from mercer.kernels._parameters import an_instance, checked, optional
 from mercer.preimages._problem import Problem
 from mercer.preimages._solver import Solver, SolverResult
-from mercer.preimages.solvers._closed_form import check_few, gram_eigenpairs
+from mercer.preimages.solvers._closed_form import check_few, dense_points, gram_eigenpairs
 from mercer.space import Element, Subspace, feature
 from mercer.space._points import equal_points
 
@@ -156,9 +155,12 @@ class LearnedMap:
 
         By default these are the distinct points on which the subspace is written.
         """
-        instance(plane, Subspace, "plane")
-        X = _training_points(plane, points)
-        C = np.asarray(plane.coordinates(feature(plane.origin.kernel, X)), dtype=np.float64)
+        measured = instance(plane, Subspace, "plane").origin.kernel
+        given = plane.directions.support if points is None else points
+        X = dense_points(measured, given, "a learned map")
+        X = np.unique(X, axis=0) if points is None else X
+        check_few(len(X), "a learned map", "pass a sample of them as `points`")
+        C = np.asarray(plane.coordinates(feature(measured, X)), dtype=np.float64)
         kernel = self.kernel
         if kernel is None:
             same = np.array_equal(C.min(axis=0), C.max(axis=0))
@@ -219,20 +221,6 @@ def _solved(plane: Subspace, predict: Any, dim: int, problem: Problem) -> Solver
         raise InputError(f"the map was fitted to {dim} features, the elements have {problem.dim}")
     x = predict(plane.coordinates(problem.psi))
     return SolverResult.computed(problem.constraint.project(x, np.arange(problem.batch)))
-
-
-def _training_points(plane: Subspace, points: Any) -> Array:
-    kernel = plane.origin.kernel
-    if not kernel.domain.is_vector:
-        raise InputError(f"points of {kernel!r} are not vectors: use Candidates()")
-    given = points is not None
-    X = kernel.points(points if given else plane.directions.support).array
-    if is_sparse(X):
-        raise InputError("a learned map needs dense points; use X.toarray()")
-    X = np.asarray(X, dtype=np.float64)
-    X = X if given else np.unique(X, axis=0)
-    check_few(len(X), "a learned map", "pass a sample of them as `points`")
-    return X
 
 
 class _Ridge:

@@ -1,0 +1,108 @@
+"""What support vector machines share: parameters, the solver, and the fitted function."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from sklearn.utils import assert_all_finite
+from sklearn.utils.validation import column_or_1d
+
+from mercer._array import Array, Points, positive, positive_int
+from mercer.engine import n_rows
+from mercer.estimators._base import RowsEstimator
+from mercer.estimators._validation import check_flags
+from mercer.exceptions import InputError, MercerWarning
+from mercer.kernels import Precomputed
+from mercer.methods.machines._support_vectors import SupportVectorProblem, fit_support_vectors
+from mercer.space import Element
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class SupportVectorMachine(RowsEstimator):
+    """Parameters and the fitted function of all support vector machines."""
+
+    kernel: Any = field(default="auto", kw_only=False)
+    scale_columns: str = "auto"
+    tol: float = 1e-4
+    max_iter: int = 10_000
+    time_limit: float | None = None
+    warm_start: bool = False
+
+    def _solve(self, X: Points, problems: list[tuple[Array, SupportVectorProblem]]) -> None:
+        """Solve problems on some of the rows each, and set the attributes of a fit."""
+        check_flags(self, "warm_start")
+        limit = np.inf if self.time_limit is None else positive(self.time_limit, "time_limit")
+        known = getattr(self, "_variables", []) if self.warm_start else []
+        fits = []
+        for i, (rows, problem) in enumerate(problems):
+            start = None
+            if i < len(known) and len(known[i]) == len(problem.start):
+                start = known[i]
+            fits.append(
+                fit_support_vectors(
+                    self.kernel_,
+                    X[rows],
+                    problem,
+                    tol=positive(self.tol, "tol"),
+                    max_iter=positive_int(self.max_iter, "max_iter"),
+                    time_limit=limit,
+                    start=start,
+                )
+            )
+        self._variables = [fit.variables for fit in fits]
+        coef = np.zeros((n_rows(X), len(fits)))
+        for k, (rows, _) in enumerate(problems):
+            coef[rows, k] = fits[k].coef
+        self.support_ = np.flatnonzero(coef.any(axis=1))
+        if not len(self.support_):
+            self.support_ = np.arange(1)
+        self.support_vectors_ = X[self.support_].array
+        self.dual_coef_ = coef[self.support_].T
+        self.intercept_ = np.array([fit.intercept for fit in fits])
+        self.n_iter_ = max(fit.n_iter for fit in fits)
+        certificates = tuple(fit.certificate for fit in fits)
+        single = len(fits) == 1
+        self.certificate_ = certificates[0] if single else certificates
+        self.element_ = Element(
+            self.kernel_, X[self.support_], self.dual_coef_[0] if single else self.dual_coef_.T
+        )
+        unfinished = [fit for fit in fits if not fit.status.ok]
+        if unfinished:
+            gap = max(fit.certificate.relative_gap for fit in unfinished)
+            warnings.warn(
+                f"{type(self).__name__} {unfinished[0].status.value}. Its relative duality gap is "
+                f"{gap:.1e}",
+                MercerWarning,
+                stacklevel=3,
+            )
+
+    def _values(self, X: Any) -> Array:
+        """The fitted functions with their intercepts at the rows of X, shape (m, problems)."""
+        X = self._new_rows(X)
+        with self._running():
+            if isinstance(self.kernel_, Precomputed):
+                values = np.asarray(X)[:, self.support_] @ self.dual_coef_.T
+            else:
+                values = np.asarray(self.element_(X)).reshape(n_rows(X), -1)
+        return np.asarray(values + self.intercept_, dtype=np.float64)
+
+
+def checked_targets(estimator: Any, y: Any) -> Array:
+    """Labels or targets as an array of one dimension, without NaN and infinity."""
+    if y is None:
+        raise InputError(
+            f"{type(estimator).__name__} requires y to be passed, but the target y is None"
+        )
+    y = column_or_1d(y, warn=True)
+    assert_all_finite(y, input_name="y")
+    return np.asarray(y)
+
+
+def checked_share(nu: Any) -> float:
+    value = positive(nu, "nu")
+    if value > 1.0:
+        raise InputError(f"nu must lie in (0, 1], got {nu!r}")
+    return value

@@ -1,0 +1,1 @@
+"""Regression and classification: ridge, support vector machines, logistic, with certificates."""
