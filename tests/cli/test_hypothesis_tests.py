@@ -56,7 +56,7 @@ def test_two_samples_in_words(run, tables):
     facts = dict(line.split("  ", 1) for line in lines)
     facts = {name: text.strip() for name, text in facts.items()}
     assert question == "Do the samples come from the same distribution?"
-    assert facts["p-value"] == "0.01 (permutation, 99 draws, 20 kernels combined)"
+    assert facts["p-value"] == "0.01 (permutation, 99 draws, seed 0, 20 kernels combined)"
     assert (facts["rows"], facts["columns"]) == ("60 and 60", "x, y")
     assert facts["statistic"].endswith("of columns with unit variance")
     low, high = (float(facts[f"more of {name}.csv near"].split("y ")[1]) for name in "ab")

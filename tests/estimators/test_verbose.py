@@ -4,7 +4,7 @@ import inspect
 
 import numpy as np
 import pytest
-from sklearn.base import clone
+from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -26,7 +26,8 @@ def fit(name, **params):
     model = getattr(estimators, name)(**params)
     if name == "KernelDenoiser":
         model.set_params(noise=0.1)
-    return model.fit(HOLES if name == "KernelImputer" else X)
+    targets = (X[:, 0] > 0.0,) if is_classifier(model) or is_regressor(model) else ()
+    return model.fit(HOLES if name == "KernelImputer" else X, *targets)
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
-from mercer.methods._rows import distinct_rows, row_keys, spread_rows
+from mercer.methods._rows import distinct_rows, nearest, renumbered, row_keys, spread_rows
 
 
 def test_row_keys_are_those_of_values(rng):
@@ -72,3 +72,25 @@ def test_spread_rows_are_evenly_spaced(size, rng):
     assert (mass == 1.0).all()
     if size > 1:
         assert rows[[0, -1], 0].tolist() == [0.0, 19.0]
+
+
+@pytest.mark.parametrize("shift", [0.0, 1e9, -1e12])
+@pytest.mark.parametrize(("k", "d"), [(3, 2), (40, 2), (40, 30)])
+def test_the_nearest_row_far_from_the_origin(shift, k, d, rng):
+    rows = rng.normal(size=(k, d)) * 100.0 + shift
+    Z = rows[rng.integers(0, k, 300)] + rng.normal(size=(300, d))
+    distance, number = nearest(rows, Z)
+    gaps = np.linalg.norm(Z[:, None] - rows, axis=2)
+    np.testing.assert_allclose(distance, gaps[np.arange(300), number], rtol=1e-14)
+    np.testing.assert_allclose(distance, gaps.min(axis=1), rtol=1e-9)
+
+
+def test_no_row_is_nearest_among_none():
+    distance, number = nearest(np.empty((0, 2)), np.zeros((3, 2)))
+    assert np.isinf(distance).all()
+    assert number.tolist() == [-1, -1, -1]
+
+
+def test_labels_follow_a_new_order():
+    labels = np.array([0, 1, 2, -1, 1])
+    assert renumbered(labels, np.array([2, 1]), 3).tolist() == [-1, 1, 0, -1, 1]

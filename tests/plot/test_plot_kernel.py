@@ -348,5 +348,5 @@ def test_a_kernel_must_be_a_kernel(kernel):
 
 
 def test_x_must_be_an_array():
-    with pytest.raises(mc.InputError, match="x must be an array of numbers"):
+    with pytest.raises(mc.InputError, match="x must be a rectangular array of numbers"):
         plot_kernel(mc.Gaussian(1.0), [[1.0, 2.0], [3.0]])

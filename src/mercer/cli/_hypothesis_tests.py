@@ -264,13 +264,10 @@ class _Asked:
             echo(json.dumps(row | ({"where": where} if where else {}), indent=1, allow_nan=False))
         elif not self.quiet:
             low, high = result.effect_interval
-            how = f"{result.null}, {counted(result.n_permutations, 'draw')}"
-            if len(result.kernels) > 1:
-                how += f", {len(result.kernels)} kernels combined"
             echo(result.question)
             echo_facts(
                 {
-                    "p-value": f"{result.pvalue:.4g} ({how})",
+                    "p-value": f"{result.pvalue:.4g} ({result.how})",
                     "rows": " and ".join(f"{n:,}" for n in result.n),
                     **{name: listed(told) for name, told in about.items()
                        if name != "inputs" and told},

@@ -5,6 +5,8 @@ from mercer.estimators._denoiser import KernelDenoiser
 from mercer.estimators._features import Nystroem, RandomFeatures
 from mercer.estimators._imputer import KernelImputer
 from mercer.estimators._kernel_density import KernelDensity
+from mercer.estimators._kernel_logistic import KernelLogisticRegression
+from mercer.estimators._kernel_machine import KernelMachine
 from mercer.estimators._kernel_pca import KernelPCA
 from mercer.estimators._mean_shift import MeanShift
 from mercer.estimators._novelty import KernelNovelty
@@ -19,6 +21,8 @@ __all__ = [
     "KernelDensity",
     "KernelEstimator",
     "KernelImputer",
+    "KernelLogisticRegression",
+    "KernelMachine",
     "KernelNovelty",
     "KernelPCA",
     "MeanShift",

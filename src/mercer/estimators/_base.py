@@ -57,13 +57,11 @@ class KernelEstimator(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc
 
     def set_params(self, **params: Any) -> KernelEstimator:
         """Set parameters by name; `name__parameter` of a kernel replaces the kernel."""
-        plain = {key: value for key, value in params.items() if "__" not in key}
-        super().set_params(**plain)
         rest: dict[str, Any] = {}
         nested: dict[str, dict[str, Any]] = {}
         for key, value in params.items():
             name, _, inner = key.partition("__")
-            holder = getattr(self, name, None)
+            holder = params.get(name, getattr(self, name, None))
             if inner and isinstance(holder, Kernel):
                 nested.setdefault(name, {})[inner] = value
             elif inner and isinstance(holder, str) and name == "kernel":
@@ -71,11 +69,11 @@ class KernelEstimator(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc
                     f"{key} cannot be set: kernel={holder!r} becomes a kernel in fit. Give one "
                     f"that has parameters now, such as {type(self).__name__}(kernel=mc.Gaussian())"
                 )
-            elif inner:
+            else:
                 rest[key] = value
+        super().set_params(**rest)
         for name, changes in nested.items():
             setattr(self, name, getattr(self, name).replace(**changes))
-        super().set_params(**rest)
         return self
 
     _hints: ClassVar = {

@@ -152,7 +152,6 @@ class Nystroem(_KernelFeatures):
         return Z
 
     def _fit(self, X: Any) -> Array:
-        """Fit to checked points and return their features."""
         kernel = resolve_kernel(self.kernel, X, gamma=self.gamma)
         if positive_int(self.n_components, "n_components") > n_rows(X):
             warnings.warn(

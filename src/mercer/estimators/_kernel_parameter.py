@@ -26,7 +26,7 @@ from mercer.kernels._coordinates import NonNegative
 from mercer.kernels._names import ALIASES, KERNELS
 from mercer.methods._rows import distinct_rows
 from mercer.methods.density._bandwidth import BANDWIDTH_RULES, density_scale
-from mercer.methods.density._density import stretched
+from mercer.methods.density._density import with_bandwidth
 from mercer.methods.modes._scale_space import scale_space
 
 _FROM_GAMMA: dict[str, Callable[[float], Kernel]] = {
@@ -71,7 +71,12 @@ def resolve_kernel(
     elif name in KERNELS:
         chosen = KERNELS[name]()
     else:
-        raise InputError(_unknown(kernel))
+        names = ", ".join(map(repr, ("auto", *KERNELS, *ALIASES)))
+        cure = "; wrap a function in FromFunction" if callable(kernel) else ""
+        raise InputError(
+            f"kernel must be a kernel such as Gaussian(1.0), or one of {names}, got {kernel!r}"
+            + cure
+        )
     if gamma is not None:
         names = ", ".join(map(repr, _FROM_GAMMA))
         raise InputError(
@@ -118,7 +123,7 @@ def density_kernel(
     else:
         known = ", ".join(map(repr, ("auto", *BANDWIDTHS)))
         raise InputError(f"bandwidth must be a number > 0 or a rule ({known}), got {bandwidth!r}")
-    return stretched(chosen, h / getattr(chosen, "length_scale", 1.0), X.shape[1])
+    return with_bandwidth(chosen, h, X.shape[1])
 
 
 def is_auto(parameter: Any) -> bool:
@@ -136,12 +141,6 @@ def set_kernel_tags(tags: Any, kernel: Any) -> None:
     tags.input_tags.pairwise = named == "precomputed"
     if domain is not None and not domain.is_vector:
         tags.input_tags.two_d_array = tags.input_tags.sparse = False
-
-
-def _unknown(kernel: Any) -> str:
-    names = ", ".join(map(repr, ("auto", *KERNELS, *ALIASES)))
-    cure = "; wrap a function in FromFunction" if callable(kernel) else ""
-    return f"kernel must be a kernel such as Gaussian(1.0), or one of {names}, got {kernel!r}{cure}"
 
 
 def _auto_length(X: Any, weights: Any) -> float:

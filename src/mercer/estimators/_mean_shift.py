@@ -10,7 +10,15 @@ import numpy as np
 from sklearn.base import ClusterMixin
 from sklearn.utils.validation import check_is_fitted
 
-from mercer._array import Array, Points, as_points, check_same_columns, one_of, positive_int
+from mercer._array import (
+    Array,
+    Points,
+    as_dense_points,
+    as_points,
+    check_same_columns,
+    one_of,
+    positive_int,
+)
 from mercer._status import Status
 from mercer.estimators._base import KernelEstimator
 from mercer.estimators._kernel_parameter import density_kernel, is_auto
@@ -24,13 +32,14 @@ from mercer.estimators._validation import (
 from mercer.exceptions import InputError, MercerWarning
 from mercer.kernels import Gaussian, Kernel, Matrix, Scales, Vectors
 from mercer.methods import Modes, mean_shift, significant_modes
+from mercer.methods._rows import nearest, renumbered
 from mercer.methods.density._bandwidth import kernel_deviation
-from mercer.methods.modes._basins import nearest_center
+from mercer.methods.density._density import weights_of
 from mercer.methods.modes._blurring import blurring_mean_shift
 from mercer.methods.modes._convergence_bandwidth import ConvergenceBandwidth, convergence_bandwidth
 from mercer.methods.modes._density_sum import DensitySum
 from mercer.methods.modes._mean_shift import assign_to_modes
-from mercer.methods.modes._significance import SignificantModes, nearest_rows
+from mercer.methods.modes._significance import SignificantModes
 from mercer.space import mean_embedding
 from mercer.space._points import unique
 
@@ -207,8 +216,8 @@ class MeanShift(ClusterMixin, KernelEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         if self._guarantee is None:
             psi = self._density
-            used = psi.coef.tile(slice(None), slice(None))[:, 0] > 0.0
-            self._guarantee = convergence_bandwidth(psi.kernel, psi.points[used])
+            used = psi.points[weights_of(psi) > 0.0]
+            self._guarantee = convergence_bandwidth(psi.kernel, used)
         return self._guarantee
 
     def predict(self, X: Any) -> Array:
@@ -225,7 +234,7 @@ class MeanShift(ClusterMixin, KernelEstimator):  # type: ignore[misc]
                 return self._nearest(U, self._modes)
             if self.significance_ is not None:
                 forth = DensitySum.of(self._density).forth
-                return np.asarray(self.labels_[nearest_rows(forth(self._density.points), forth(U))])
+                return self.labels_[nearest(forth(self._density.points), forth(U))[1]]
             return assign_to_modes(
                 self._density, self._modes, U, tol=self.tol, max_iter=self.max_iter
             )
@@ -307,7 +316,7 @@ class MeanShift(ClusterMixin, KernelEstimator):  # type: ignore[misc]
     def _nearest(self, Z: Array, centres: Array) -> Array:
         """The number of the centre nearest in the metric of the kernel, -1 without centres."""
         target = DensitySum.of(self._density)
-        return nearest_center(target.forth(Z), target.forth(centres))[1]
+        return nearest(target.forth(centres), target.forth(Z))[1]
 
     def _climbed(self, U: Array) -> tuple[Array, Array]:
         starts = self._starts(U)
@@ -355,7 +364,7 @@ class MeanShift(ClusterMixin, KernelEstimator):  # type: ignore[misc]
 
     def _starts(self, Z: Array) -> Array | None:
         if self.seeds is not None:
-            seeds = np.asarray(as_points(self.seeds, "seeds"), dtype=np.float64)
+            seeds = as_dense_points(self.seeds, "seeds")
             check_same_columns(self.density_.points, seeds, ("X", "seeds"))
             return self._seen(seeds)
         if not self.bin_seeding:
@@ -387,6 +396,4 @@ def _without_small(
     share = np.round(mass / (mass.max(initial=0.0) or 1.0), 9)
     order = np.lexsort((*place.T[::-1], -share))
     keep = order[mass[order] >= least] if least > 1 else order[mass[order] > 0.0]
-    rank = np.full(len(centres) + 1, -1)  # one more: -1 stays -1
-    rank[keep] = np.arange(len(keep))
-    return rank[labels], keep
+    return renumbered(labels, keep, len(centres)), keep

@@ -136,7 +136,12 @@ class KernelNovelty(OutlierMixin, SubspaceEstimator):  # type: ignore[misc]
         order = np.argsort(keys)
         self._keys, self._left_out = keys[order], -errors[order]
         counted = fresh if np.count_nonzero(fresh) * rate >= 1.0 else slice(None)
-        self.offset_ = -_upper_quantile(errors[counted], mass[counted], float(rate))
+        errors, mass = errors[counted], mass[counted]
+        # of n values the one with rank ceil((1 - rate) (n + 1)), at most the largest
+        share = (1.0 - float(rate)) * (1.0 + 1.0 / len(mass)) * (1.0 - 1e-12)
+        self.offset_ = -float(
+            np.quantile(errors, min(share, 1.0), weights=mass, method="inverted_cdf")
+        )
         return self
 
     def _subspace(self, rows: Points, mass: Array) -> tuple[Subspace, Array]:
@@ -207,14 +212,6 @@ class KernelNovelty(OutlierMixin, SubspaceEstimator):  # type: ignore[misc]
     def predict(self, X: Any) -> Array:
         """Return -1 for outliers and 1 for the others."""
         return np.where(self.decision_function(X) < 0.0, -1, 1)
-
-
-def _upper_quantile(values: Array, weights: Array, rate: float) -> float:
-    """The value of rank ceil((1 - rate) (n + 1)) among n, at most the largest; with weights."""
-    order = np.argsort(values, kind="stable")
-    share = np.cumsum(weights[order]) / float(weights.sum())
-    needed = (1.0 - rate) * (1.0 + 1.0 / len(values)) * (1.0 - 1e-12)
-    return float(values[order[min(int(np.searchsorted(share, needed)), len(order) - 1)]])
 
 
 def _rescaled(Z: Array, share: Array, scale: Array) -> Array:

@@ -2,108 +2,47 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from dataclasses import dataclass
-from itertools import combinations
 from typing import Any
 
 import numpy as np
 from sklearn.base import ClassifierMixin
-from sklearn.utils import compute_class_weight
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_consistent_length
 
 from mercer._array import Array, positive
-from mercer.engine import n_rows
-from mercer.estimators._support_vector_machine import (
-    SupportVectorMachine,
-    checked_share,
-    checked_targets,
-)
-from mercer.estimators._validation import check_flags
-from mercer.exceptions import InputError
-from mercer.methods._rows import distinct_index
-from mercer.methods.machines._support_vectors import (
-    Classification,
-    NuClassification,
-    SupportVectorProblem,
-)
+from mercer.estimators._supervised_machine import SupervisedMachine
+from mercer.estimators._support_vector_machine import Problem, checked_share
+from mercer.methods.machines._support_vectors import Classification, NuClassification
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class _Classifier(ClassifierMixin, SupportVectorMachine):  # type: ignore[misc]
-    """Classification of two or more classes, one problem for each pair of classes."""
+class Classifier(ClassifierMixin, SupervisedMachine):  # type: ignore[misc]
+    """Classification of two or more classes: problems of pairs, or of each class and the rest."""
 
-    fit_intercept: bool = True
     class_weight: Any = None
-
-    @abstractmethod
-    def _problem(self, y: Array, weights: Array) -> SupportVectorProblem:
-        """The problem of labels 1 and -1."""
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
         """Fit the machine to rows X with labels y.
 
         A `sample_weight` of 2 is the same as repeating the row.
         """
-        check_flags(self, "fit_intercept")
-        labels = checked_targets(self, y)
-        check_classification_targets(labels)
-        with self._fitting(X):
-            points, w = self._training_rows(X, sample_weight, double=True)
-            check_consistent_length(np.empty(n_rows(points)), labels)
-            self.classes_, index = np.unique(labels, return_inverse=True)
-            weights = np.ones(len(index)) if w is None else w
-            if len(np.unique(index[weights > 0.0])) < 2:
-                raise InputError(
-                    f"{type(self).__name__} needs rows of at least two classes, got 1 class"
-                )
-            rows, mass = distinct_index(points.array, weights, index)
-            mass = mass * self._class_factors(np.bincount(index, weights))[index[rows]]
-            problems = []
-            for a, b in combinations(range(len(self.classes_)), 2):
-                of_pair = np.flatnonzero(np.isin(index[rows], (a, b)))
-                sign = np.where(index[rows[of_pair]] == b, 1.0, -1.0)
-                problems.append((rows[of_pair], self._problem(sign, mass[of_pair])))
-            self._solve(points, problems)
-        return self
-
-    def _class_factors(self, totals: Array) -> Array:
-        """The factor of each class, given the total weight of its rows."""
-        if isinstance(self.class_weight, str) and self.class_weight == "balanced":
-            present = totals > 0.0
-            mean = totals.sum() / np.count_nonzero(present)
-            return np.asarray(np.divide(mean, totals, out=np.zeros(len(totals)), where=present))
-        factors = compute_class_weight(self.class_weight, classes=self.classes_, y=self.classes_)
-        return np.asarray(factors, dtype=np.float64)
+        return self._fit_labels(X, y, sample_weight, self.class_weight)
 
     def decision_function(self, X: Any) -> Array:
         """Return f(x) + c: positive for `classes_[1]`, shape (m,).
 
-        For more than two classes shape (m, classes): the number of pairs that a class wins, plus a
-        part below 1/2 that grows with the values by which it wins.
+        For more than two classes shape (m, classes). Problems of one class and the rest: their
+        values. Problems of pairs: the number of pairs that a class wins, plus a part below 1/2 that
+        grows with the values by which it wins.
         """
-        values = self._values(X)
-        n_classes = len(self.classes_)
-        if n_classes == 2:
-            return np.asarray(values[:, 0])
-        votes, sums = np.zeros((2, len(values), n_classes))
-        for k, (a, b) in enumerate(combinations(range(n_classes), 2)):
-            votes[:, a] += values[:, k] < 0.0
-            votes[:, b] += values[:, k] >= 0.0
-            sums[:, a] -= values[:, k]
-            sums[:, b] += values[:, k]
-        return np.asarray(votes + sums / (3.0 * (np.abs(sums) + 1.0)))
+        return self._class_scores(X)
 
     def predict(self, X: Any) -> Array:
         """Return the class of each row of X."""
-        values = self.decision_function(X)
-        index = (values >= 0.0).astype(int) if values.ndim == 1 else np.argmax(values, axis=1)
-        return np.asarray(self.classes_[index])
+        return self._predicted_classes(X)
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class SVC(_Classifier):
+class SVC(Classifier):
     """Support vector classification with a duality gap.
 
     Minimises
@@ -189,13 +128,13 @@ class SVC(_Classifier):
 
     C: float = 1.0
 
-    def _problem(self, y: Array, weights: Array) -> SupportVectorProblem:
+    def _problem(self, y: Array, weights: Array) -> Problem:
         C = np.inf if np.inf == self.C else positive(self.C, "C")
         return Classification(y, C * weights, self.fit_intercept)
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class NuSVC(_Classifier):
+class NuSVC(Classifier):
     """Support vector classification, with the share of support vectors as parameter.
 
     Minimises
@@ -232,5 +171,5 @@ scaler_, n_iter_
 
     nu: float = 0.5
 
-    def _problem(self, y: Array, weights: Array) -> SupportVectorProblem:
+    def _problem(self, y: Array, weights: Array) -> Problem:
         return NuClassification(y, weights, checked_share(self.nu), self.fit_intercept)

@@ -16,8 +16,11 @@ from mercer.estimators._base import RowsEstimator
 from mercer.estimators._validation import check_flags
 from mercer.exceptions import InputError, MercerWarning
 from mercer.kernels import Precomputed
-from mercer.methods.machines._support_vectors import SupportVectorProblem, fit_support_vectors
+from mercer.methods.machines._newton import SmoothProblem
+from mercer.methods.machines._support_vectors import SupportVectorProblem
 from mercer.space import Element
+
+Problem = SupportVectorProblem | SmoothProblem
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -31,7 +34,7 @@ class SupportVectorMachine(RowsEstimator):
     time_limit: float | None = None
     warm_start: bool = False
 
-    def _solve(self, X: Points, problems: list[tuple[Array, SupportVectorProblem]]) -> None:
+    def _solve(self, X: Points, problems: list[tuple[Array, Problem]]) -> None:
         """Solve problems on some of the rows each, and set the attributes of a fit."""
         check_flags(self, "warm_start")
         limit = np.inf if self.time_limit is None else positive(self.time_limit, "time_limit")
@@ -42,10 +45,9 @@ class SupportVectorMachine(RowsEstimator):
             if i < len(known) and len(known[i]) == len(problem.start):
                 start = known[i]
             fits.append(
-                fit_support_vectors(
+                problem.fit(
                     self.kernel_,
                     X[rows],
-                    problem,
                     tol=positive(self.tol, "tol"),
                     max_iter=positive_int(self.max_iter, "max_iter"),
                     time_limit=limit,

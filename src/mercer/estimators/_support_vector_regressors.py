@@ -2,58 +2,29 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 from sklearn.base import RegressorMixin
-from sklearn.utils.validation import check_consistent_length
 
-from mercer._array import Array, as_vector, non_negative, positive
-from mercer.engine import n_rows
-from mercer.estimators._support_vector_machine import (
-    SupportVectorMachine,
-    checked_share,
-    checked_targets,
-)
-from mercer.estimators._validation import check_flags
-from mercer.methods._rows import distinct_index
-from mercer.methods.machines._support_vectors import (
-    NuRegression,
-    Regression,
-    SupportVectorProblem,
-)
+from mercer._array import Array, non_negative, positive
+from mercer.estimators._supervised_machine import SupervisedMachine
+from mercer.estimators._support_vector_machine import Problem, checked_share
+from mercer.methods.machines._support_vectors import NuRegression, Regression
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class _Regressor(RegressorMixin, SupportVectorMachine):  # type: ignore[misc]
+class _Regressor(RegressorMixin, SupervisedMachine):  # type: ignore[misc]
     """Regression on one target."""
 
     C: float = 1.0
-    fit_intercept: bool = True
-
-    @abstractmethod
-    def _problem(self, y: Array, bounds: Array) -> SupportVectorProblem:
-        """The problem of these targets."""
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
         """Fit the machine to rows X with targets y.
 
         A `sample_weight` of 2 is the same as repeating the row.
         """
-        check_flags(self, "fit_intercept")
-        targets = checked_targets(self, y)
-        if targets.dtype.kind == "O":
-            targets = targets.astype(np.float64)
-        targets = as_vector(targets, "y").astype(np.float64)
-        with self._fitting(X):
-            points, w = self._training_rows(X, sample_weight, double=True)
-            check_consistent_length(np.empty(n_rows(points)), targets)
-            rows, mass = distinct_index(points.array, w, targets)
-            bounds = positive(self.C, "C") * mass
-            self._solve(points, [(rows, self._problem(targets[rows], bounds))])
-        return self
+        return self._fit_targets(X, y, sample_weight)
 
     def predict(self, X: Any) -> Array:
         """Return f(x) + c for the rows of X, shape (m,)."""
@@ -99,7 +70,8 @@ n_iter_
 
     epsilon: float = 0.1
 
-    def _problem(self, y: Array, bounds: Array) -> SupportVectorProblem:
+    def _problem(self, y: Array, weights: Array) -> Problem:
+        bounds = positive(self.C, "C") * weights
         return Regression(y, bounds, non_negative(self.epsilon, "epsilon"), self.fit_intercept)
 
 
@@ -142,5 +114,6 @@ n_iter_
 
     nu: float = 0.5
 
-    def _problem(self, y: Array, bounds: Array) -> SupportVectorProblem:
+    def _problem(self, y: Array, weights: Array) -> Problem:
+        bounds = positive(self.C, "C") * weights
         return NuRegression(y, bounds, checked_share(self.nu), self.fit_intercept)

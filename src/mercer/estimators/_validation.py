@@ -10,18 +10,11 @@ from sklearn.utils import get_tags
 from sklearn.utils.sparsefuncs import min_max_axis
 from sklearn.utils.validation import validate_data
 
-from mercer._array import (
-    Array,
-    as_points,
-    as_vector,
-    check_flag,
-    check_frame,
-    is_sparse,
-    unmasked,
-)
+from mercer._array import Array, as_points, check_flag, check_frame, is_sparse, unmasked
 from mercer.engine import n_rows
 from mercer.exceptions import InputError
 from mercer.kernels import Kernel
+from mercer.linalg._inputs import raw_weights
 
 
 def check_rows(estimator: Any, X: Any, *, reset: bool, double: bool = False) -> Any:
@@ -70,24 +63,15 @@ def validated(estimator: Any, X: Any, **options: Any) -> Any:
 
 def check_weights(sample_weight: Any, X: Any) -> Array | None:
     """Return weights >= 0, not all zero, as float64; None for None."""
-    if sample_weight is None:
-        return None
-    w = as_vector(sample_weight, "sample_weight", n_rows(X)).astype(np.float64)
-    if np.any(w < 0):
-        raise InputError(f"sample_weight must be >= 0, got {float(w.min())!r}")
-    if not np.any(w > 0):
-        raise InputError("sample_weight must not all be zero")
-    return w
+    return raw_weights(sample_weight, n_rows(X), "sample_weight")
 
 
 def check_flags(estimator: Any, *names: str) -> None:
-    """Raise unless these parameters are True or False."""
     for name in names:
         check_flag(getattr(estimator, name), name)
 
 
 def float_type(X: Any) -> Any:
-    """Return float32 for float32 rows, and float64 otherwise."""
     return np.float32 if getattr(X, "dtype", None) == np.float32 else np.float64
 
 

@@ -14,6 +14,7 @@ from types import ModuleType
 from typing import Any, TypeVar
 
 from mercer import engine, kernels, linalg, methods, preimages, space
+from mercer._certificate import FitCertificate
 from mercer._status import Status
 from mercer.engine import LinearMap
 from mercer.exceptions import InputError
@@ -53,6 +54,7 @@ _PRIVATE: dict[str, type] = {
     "mercer.kernels.Group": Group,
     "mercer.kernels.RowIds": RowIds,
     "mercer.kernels.Tables": Tables,
+    "mercer.methods.FitCertificate": FitCertificate,
     "mercer.methods.ColumnRegression": ColumnRegression,
     "mercer.methods.LandmarkScatter": LandmarkScatter,
     "mercer.methods.SupportVectorCertificate": SupportVectorCertificate,

@@ -25,5 +25,7 @@ ALIASES = {"rbf": "gaussian", "poly": "polynomial"}  # scikit-learn's other word
 
 
 def rounded(kernel: object) -> str:
-    """The repr of a kernel or of several, with its numbers rounded to four digits."""
-    return re.sub(r"\d+\.\d{4,}(?:e[-+]?\d+)?", lambda m: f"{float(m[0]):.4g}", repr(kernel))
+    """The repr of a kernel or of several, with four digits and the names of functions."""
+    name = re.sub(r"\d+\.\d{4,}(?:e[-+]?\d+)?", lambda m: f"{float(m[0]):.4g}", repr(kernel))
+    name = re.sub(r"<ufunc '(\w+)'>", r"\1", name)
+    return re.sub(r"<(?:function|bound method) (?:\S+\.)?(<?\w+>?)[^>]*>", r"\1", name)

@@ -67,12 +67,12 @@ def as_columns(B: Any, n: int, name: str = "B") -> tuple[Array, bool]:
     return flat.reshape(n, -1), array.ndim == 1
 
 
-def raw_weights(weights: Any, n: int) -> Array | None:
+def raw_weights(weights: Any, n: int, name: str = "weights") -> Array | None:
     """Weights >= 0 with a positive sum, not scaled: a 2 is the same as repeating the row."""
     if weights is None:
         return None
-    as_weights(weights, n)  # raises
-    return as_vector(weights, "weights", n).astype(np.float64)
+    as_weights(weights, n, name)  # raises
+    return as_vector(weights, name, n).astype(np.float64)
 
 
 def require_definite(kernel: Kernel, what: str) -> None:

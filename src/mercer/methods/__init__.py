@@ -30,7 +30,6 @@ from mercer.methods.modes._all_modes import ProvedModes, all_modes
 from mercer.methods.modes._blurring import Blurred, blurring_mean_shift
 from mercer.methods.modes._clustering_accuracy import Accuracy, clustering_accuracy
 from mercer.methods.modes._convergence_bandwidth import ConvergenceBandwidth, convergence_bandwidth
-from mercer.methods.modes._enclosing_ball import EnclosingBall, enclosing_ball
 from mercer.methods.modes._mean_shift import Modes, mean_shift
 from mercer.methods.modes._scale_space import Plateau, ScaleSpace, scale_space
 from mercer.methods.modes._significance import SignificantModes, significant_modes
@@ -40,13 +39,13 @@ from mercer.methods.segmentation._segment import Segments, segment
 
 __all__ = [
     "AbsoluteLoss", "Accuracy", "Blurred", "ConvergenceBandwidth", "Denoiser", "Density",
-    "EnclosingBall", "EpsilonInsensitiveLoss", "Filter", "HingeLoss", "Imputer", "Landweber",
+    "EpsilonInsensitiveLoss", "Filter", "HingeLoss", "Imputer", "Landweber",
     "LogisticLoss", "Modes", "MomentCondition", "NoiseLevel", "Plateau", "ProvedModes",
     "ScaleSpace", "Segments", "SignificantModes", "SquareLoss", "SquaredMarginLoss",
     "SteinKernel", "Tail", "TestResult", "Tikhonov", "Truncation", "ZeroOneLoss",
     "adaptive_density", "all_modes", "blurring_mean_shift", "clustering_accuracy", "coco",
     "coco_test", "coco_witness", "convergence_bandwidth", "density_scale", "dhsic",
-    "dhsic_test", "enclosing_ball", "feature_noise", "fit_denoiser", "fit_imputer", "hsic",
+    "dhsic_test", "feature_noise", "fit_denoiser", "fit_imputer", "hsic",
     "hsic_test", "kernel_density", "kernel_pca", "ksd", "ksd_test", "mean_shift", "mmd",
     "mmd_power", "mmd_sample_size", "mmd_test", "mmd_variance", "moment_condition",
     "noise_level", "scale_space", "segment", "significant_modes", "stein_operator",

@@ -1,4 +1,4 @@
-"""Rows of data: equal ones, connected ones, and samples that do not depend on their order."""
+"""Rows of data: equal, near and connected ones, and samples that do not depend on their order."""
 
 from __future__ import annotations
 
@@ -8,8 +8,13 @@ from typing import Any
 import numpy as np
 
 from mercer._array import Array, as_vector, is_sparse
-from mercer.engine import n_columns, n_rows
+from mercer._threads import thread_count
+from mercer.engine import dense, n_columns, n_rows, pieces
 from mercer.space._points import number_keys
+
+TREE_COLUMNS = 20  # up to which a tree is faster than all distances
+_FEW = 32  # rows that are compared one by one rather than by a tree
+_ENTRIES = 1 << 23  # of a table of distances that is held at a time
 
 
 def row_keys(X: Any) -> Array:
@@ -63,6 +68,36 @@ def spread_rows(X: Any, weights: Array | None, size: int) -> tuple[Array, Array]
     return dense(rows[chosen]), mass[chosen]
 
 
+def nearest(rows: Array, Z: Array) -> tuple[Array, Array]:
+    """The distance of each row of Z to the nearest of some rows, and its number; -1 for none."""
+    if not len(rows):
+        return np.full(len(Z), np.inf), np.full(len(Z), -1)
+    few_columns = rows.shape[1] <= TREE_COLUMNS
+    if few_columns and len(rows) > _FEW:
+        from scipy.spatial import cKDTree
+
+        return cKDTree(rows).query(Z, workers=thread_count())  # type: ignore[no-any-return]
+    from scipy.spatial.distance import cdist
+
+    middle = rows.mean(axis=0)  # products about any other point would cancel
+    C, number = rows - middle, np.empty(len(Z), dtype=np.intp)
+    for part in pieces(len(Z), max(1, _ENTRIES // len(rows))):
+        if few_columns:
+            gap = cdist(Z[part], rows, "sqeuclidean")
+        else:
+            gap = row_squares(C) - 2.0 * ((Z[part] - middle) @ C.T)
+        number[part] = gap.argmin(axis=1)
+    with np.errstate(over="ignore"):
+        return np.linalg.norm(Z - rows[number], axis=1), number
+
+
+def renumbered(labels: Array, order: Array, count: int) -> Array:
+    """Labels below `count` after `order[0]` became 0, and so on; -1 for those not in the order."""
+    number = np.full(count + 1, -1)  # one more: -1 stays -1
+    number[order] = np.arange(len(order))
+    return np.asarray(number[labels])
+
+
 def connected(a: Array, b: Array, n: int) -> Array:
     """Number the connected parts of a graph of n nodes with edges from a_i to b_i, shape (n,)."""
     from scipy.sparse import coo_array
@@ -72,9 +107,15 @@ def connected(a: Array, b: Array, n: int) -> Array:
     return np.asarray(connected_components(links, directed=False)[1])
 
 
-def dense(X: Any) -> Array:
-    """Return rows as a dense float64 matrix."""
-    return np.asarray(X.toarray() if is_sparse(X) else X, dtype=np.float64)
+def followed(into: Array) -> Array:
+    """Where each number ends when i goes to into[i], again and again."""
+    while not np.array_equal(into, into[into]):
+        into = into[into]
+    return into
+
+
+def row_squares(X: Array) -> Array:
+    return np.asarray(np.einsum("ij,ij->i", X, X))
 
 
 def _lexicographic(X: Any, rows: Array) -> Array:

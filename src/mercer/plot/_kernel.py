@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from mercer._array import Array, as_points, positive_int
+from mercer._array import Array, as_points, as_vector, positive_int
 from mercer._random import as_generator
 from mercer._threads import single_threaded_blas
 from mercer.exceptions import InputError, UnavailableError
@@ -91,11 +91,7 @@ def plot_kernel(
 
 def _on_given(kernel: Kernel, x: Any) -> tuple[Array, Array]:
     """Sort the given points, and compute their Gram matrix."""
-    try:
-        column = np.asarray(x)
-    except ValueError as error:
-        raise InputError(f"x must be an array of numbers: {error}") from error
-    points = as_points(column[:, None] if column.ndim == 1 else column, "x")
+    points = as_points(x if getattr(x, "ndim", 1) == 2 else as_vector(x, "x")[:, None], "x")
     if points.shape[1] != 1 or points.shape[0] < 2:
         raise InputError(
             f"x must be at least two points on the line, got shape {points.shape}; along a curve "

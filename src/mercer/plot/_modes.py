@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from mercer._array import Array, as_points, is_sparse, positive_int
+from mercer._array import Array, as_dense_points, positive_int
 from mercer.exceptions import InputError
 from mercer.methods import Modes, mean_shift
 from mercer.methods.modes._scale_space import ScaleSpace
@@ -81,7 +81,7 @@ def plot_modes(
     density = own if density is None else density
     if X is None and own is None:
         raise InputError("X is missing: give the starts, in the order of the labels")
-    X = _dense(own.points if X is None else X, "X")
+    X = as_dense_points(own.points if X is None else X)
     if X.shape != (len(labels), d):
         raise InputError(
             f"X must be the starts that were labelled, shape {(len(labels), d)}, got {X.shape}"
@@ -153,7 +153,7 @@ def plot_basins(
         raise InputError(
             f"density must be an Element, a Density or a fitted MeanShift, got {density!r}"
         )
-    X = np.concatenate([_dense(e.points, "points of the density") for e in elements])
+    X = np.concatenate([as_dense_points(e.points, "points") for e in elements])
     if X.shape[1] != 2:
         raise InputError(
             f"plot_basins needs two dimensions, but the density has {X.shape[1]}; use plot_modes"
@@ -313,13 +313,6 @@ def _parts(found: Any) -> tuple[Array, Array, Array | None]:
             f"found must be a result of mean_shift or a fitted MeanShift, got {found!r}"
         )
     return np.asarray(found.cluster_centers_, dtype=np.float64), np.asarray(found.labels_), None
-
-
-def _dense(X: Any, name: str) -> Array:
-    X = as_points(X, name)
-    if is_sparse(X):
-        raise InputError(f"{name} must be dense; use X.toarray()")
-    return np.asarray(X, dtype=np.float64)
 
 
 def _counted(n: int) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 import numpy as np
@@ -53,14 +52,12 @@ def panels(
 
 def kernel_title(kernel: Kernel) -> str:
     """A kernel, with numbers of four digits and the names of functions, and its definiteness."""
-    name = re.sub(r"<ufunc '(\w+)'>", r"\1", rounded(kernel))
-    name = re.sub(r"<(?:function|bound method) (?:\S+\.)?(<?\w+>?)[^>]*>", r"\1", name)
+    name = rounded(kernel)
     name = name if len(name) <= _LONGEST else name[: _LONGEST - 1] + "…"
     return f"{name}  ·  {_WORDS[kernel.flags.definiteness]}"
 
 
 def as_names(names: Any, count: int, what: str = "names") -> list[str]:
-    """Check names of rows or columns."""
     if isinstance(names, str) or not hasattr(names, "__len__") or len(names) != count:
         found = f"{len(names)} of them" if hasattr(names, "__len__") else type(names).__name__
         found = "one string" if isinstance(names, str) else found

@@ -39,9 +39,8 @@ def parts(measure: SpectralMeasure) -> Parts:
     if isinstance(measure, Convolution):
         return _convolved(measure)
     if isinstance(measure, LinearImage) and measure.inner.dim == 1:
-        return _scaled(
-            parts(measure.inner), float(measure.point_map.pull(np.ones((1, 1)), 1)[0, 0])
-        )
+        a = float(measure.point_map.pull(np.ones((1, 1)), 1)[0, 0])
+        return _scaled(parts(measure.inner), abs(a))  # measures are symmetric
     return _plain(measure)
 
 
@@ -81,13 +80,10 @@ def _scaled(inner: Parts, a: float) -> Parts:
     if a == 0.0:
         raise UnavailableError("the map loses all points")
     f = inner.density
-    order = slice(None) if a > 0 else slice(None, None, -1)
-    scaled = None if f is None else lambda w: f(w / a) / abs(a)
-    return Parts((a * inner.w)[order], inner.m[order], scaled)
+    return Parts(a * inner.w, inner.m, None if f is None else lambda w: f(w / a) / a)
 
 
 def _merged(w: Array, m: Array) -> tuple[Array, Array]:
-    """Merge atoms at the same frequency."""
     if not w.size:
         return w, m
     order = np.argsort(w, kind="stable")

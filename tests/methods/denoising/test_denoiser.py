@@ -215,3 +215,21 @@ def test_hardly_any_noise_changes_hardly_anything(noise, kernel, rng):
     found = fit_denoiser(kernel_pca(kernel, X), X, noise=noise)
     assert found.trust < 1e-6
     np.testing.assert_allclose(found(X), X, atol=1e-6)
+
+
+def test_without_a_row_is_a_refit_without_it(rng):
+    X, w = rng.normal(size=(20, 3)), rng.uniform(0.5, 2.0, 20)
+    Y = X + 0.2 * rng.normal(size=X.shape)
+
+    def fitted(rows):
+        plane = mc.kernel_pca(mc.Gaussian(1.2), X[rows], weights=w[rows])
+        return mc.methods.fit_denoiser(
+            plane, X[rows], weights=w[rows], filter=mc.methods.Tikhonov(0.5), noise=0.1
+        )
+
+    found = fitted(np.arange(20)).left_out(X, w, float(w.sum()))(Y)
+    for i in range(20):
+        expected = fitted(np.delete(np.arange(20), i)).project(Y[i : i + 1])[0]
+        np.testing.assert_allclose(found[i], expected, atol=1e-6)
+    some = fitted(np.arange(20)).left_out(X[:5], w[:5], float(w.sum()))(Y[:5])
+    np.testing.assert_allclose(some, found[:5], atol=1e-12)

@@ -9,7 +9,7 @@ from scipy.stats import beta, chi2, gamma, kstest
 from scipy.stats import f as ratio
 
 import mercer as mc
-from mercer.methods.density._density import Density, adaptive_density
+from mercer.methods.density._density import Density
 from mercer.methods.density._normaliser import _DRAWN_PANELS, RadialLaw, draw
 
 
@@ -101,7 +101,8 @@ def test_draws_of_a_density_come_from_its_points_by_weight():
     assert not np.any(x > 5)
     assert_array_equal(x, p.sample(20_000, random_state=0)[:, 0])
     assert not np.array_equal(x, p.sample(20_000, random_state=1)[:, 0])
-    q = adaptive_density(mc.Gaussian(0.1), X, weights=[1.0, 3.0, 6.0], factors=[1.0, 10.0, 0.1])
+    groups = zip((0.1, 1.0, 0.01), X, (1.0, 3.0, 6.0), strict=True)
+    q = Density([mc.Element(mc.Gaussian(s), [x], [w]) for s, x, w in groups])
     x = q.sample(20_000, np.random.RandomState(0))[:, 0]
     near = np.abs(x) < 5
     assert near.mean() == pytest.approx(0.3, abs=0.015)

@@ -142,7 +142,7 @@ def test_heavy_tails_warn():
 def test_report_in_words():
     result = ksd_test(normal(30), stats.norm(), n_permutations=99, random_state=0)
     assert "Does the sample come from the model?" in repr(result)
-    assert "wild bootstrap, 20 kernels combined; 30 rows" in repr(result)
+    assert "20 kernels combined)\n  30 rows" in repr(result)
     assert result.to_frame()["pvalue"][0] == result.pvalue
     assert result.null_statistics.shape == (100,)
 

@@ -129,6 +129,19 @@ def test_blocks_take_out_what_differs_between_them():
     assert hsic_test(X, Y, blocks=site, random_state=0).pvalue > 0.05
 
 
+def test_selection_by_one_variable_keeps_the_level_and_selection_by_both_does_not():
+    """Why there are no weights: only the former could be exact, and it needs none."""
+    by_one, by_both = [], []
+    for r in range(150):
+        x, y, u = np.random.default_rng(r).normal(size=(3, 120, 1))
+        options = {"kernel": ONE, "n_permutations": 99, "random_state": r}
+        for keep, found in ((u < 2.0 * x, by_one), (u < 2.0 * (x + y), by_both)):
+            rows = keep[:, 0]
+            found.append(hsic_test(x[rows], y[rows], **options).pvalue <= 0.05)
+    assert np.mean(by_one) <= binom.ppf(0.999, 150, 0.05) / 150
+    assert np.mean(by_both) > 0.5
+
+
 def test_dependent_series_need_the_wild_bootstrap():
     def series(seed):
         noise = np.random.default_rng(seed).normal(size=300)

@@ -1,5 +1,8 @@
 """The two-sample and k-sample test against double loops, exact enumeration and its level."""
 
+import dataclasses
+import json
+import re
 from itertools import combinations
 
 import numpy as np
@@ -255,11 +258,40 @@ def test_frames_mixed_tables_and_strings():
 
 
 def test_report_in_words():
-    result = mmd_test(normal(20), normal(30, seed=1), n_permutations=99, random_state=0)
-    text = repr(result)
-    assert "p = " in text
-    assert "20 kernels combined; 20 and 30 rows" in text
-    assert result.to_frame()["pvalue"][0] == result.pvalue
+    X, Y, options = normal(20), normal(30, seed=1), {"n_permutations": 99, "random_state": 7}
+    result = mmd_test(X, Y, **options)
+    lines = repr(result).splitlines()
+    assert lines[0] == "Do the samples come from the same distribution?"
+    how = "permutation, 99 draws, seed 7, 20 kernels combined"
+    assert lines[1] == f"  p = {result.pvalue:.4g} ({how})"
+    assert lines[2] == "  20 and 30 rows"
+    assert "20, 30 and 20 rows" in repr(mmd_test(X, Y, X + 1.0, **options))
+    law = mmd_test(X, Y, kernel="median", null="spectral")
+    assert law.how == "weighted chi-squares"
+    bracket = dataclasses.replace(result, pvalue_bounds=(0.01, 0.02))
+    assert bracket.how == f"{how}, between 0.01 and 0.02"
+    frame = result.to_frame()
+    assert frame.shape == (1, len(result.to_dict()))
+    assert frame["pvalue"][0] == result.pvalue
+    assert frame["rows"][0] == [20, 30]
+    assert json.loads(json.dumps(result.to_dict())) == result.to_dict()
+
+
+def test_reports_can_be_pasted():
+    """No addresses, no endless digits, nothing but ASCII."""
+    X, Y, options = normal(20), normal(30, seed=1), {"n_permutations": 19, "random_state": 0}
+    kernel = mc.kernels.FromFunction(lambda a, b: a @ b.T)
+    for result in (
+        mmd_test(X, Y, **options),
+        mmd_test(X, Y, kernel=kernel, **options),
+        mc.hsic_test(X, Y[:20], **options),
+        mc.ksd_test(X, lambda Z: -Z, **options),
+    ):
+        text = repr(result)
+        assert text.isascii()
+        assert "0x" not in text
+        assert re.search(r"[1-9]\.?\d{5,}", text) is None
+        assert max(map(len, text.splitlines())) <= 100
 
 
 @pytest.mark.parametrize(

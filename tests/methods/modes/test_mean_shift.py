@@ -287,7 +287,7 @@ def test_what_cannot_be_climbed(density, message):
 
 def test_bad_starts():
     psi = mc.mean_embedding(GAUSS, [[0.0, 1.0]])
-    with pytest.raises(InputError, match="2 columns"):
+    with pytest.raises(InputError, match="2 features"):
         mc.mean_shift(psi, [[1.0]])
     with pytest.raises(ValueError, match=r"NaN|finite"):
         mc.mean_shift(psi, [[np.nan, 0.0]])

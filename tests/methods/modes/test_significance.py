@@ -7,11 +7,11 @@ from sklearn.metrics import adjusted_rand_score
 import mercer as mc
 from mercer import InputError
 from mercer.methods import significant_modes
+from mercer.methods._rows import followed
 from mercer.methods.density._bandwidth import column_spreads
 from mercer.methods.modes import _significance as significance
 from mercer.methods.modes._row_graph import (
     bridged,
-    followed,
     join_tree,
     neighbour_edges,
     row_basins,

@@ -11,18 +11,18 @@ import numpy as np
 
 from mercer._array import Array, Points, instance, non_negative
 from mercer._progress import report, tracked
-from mercer.engine import n_rows, pieces
+from mercer.engine import dense, n_rows, pieces
 from mercer.exceptions import InputError
 from mercer.kernels import Kernel
 from mercer.linalg._inputs import raw_weights
-from mercer.methods._rows import dense, distinct_rows, row_keys, spread_rows
+from mercer.methods._rows import distinct_rows, row_keys, spread_rows
 from mercer.methods.denoising._noise import NoiseLevel, feature_noise, noise_level
 from mercer.methods.pca._filters import Filter, Tikhonov, Truncation, as_filter
 from mercer.methods.pca._kernel_pca import fit_inverse, reconstruct
-from mercer.methods.pca._smoother import Smoother
 from mercer.preimages import FittedMap, LinearInverse, Solver, preimage
 from mercer.space import Subspace, feature
 
+_LARGEST = 1.0 - 1e-9  # share of a row in itself: the others must have a say
 _BLOCK = 4096  # rows that are denoised at once
 _ENTRIES = 20_000  # on which the risk is averaged: its standard error is then about 1 %
 _LEAST_STEP = 1e-13  # of the row, so that the step is not lost in rounding
@@ -121,20 +121,30 @@ class Denoiser:
         It leaves row i out of the mean, of the subspace and of a linear inverse: exactly for
         `Tikhonov` weights on all directions, closely otherwise. The rows are distinct training rows
         and w their weights: equal rows are left out together. `total` is the weight of all.
+
+        D smooths rows: with coordinates C of the rows and phi the filter's weights, the share of
+        row i in the value at coordinates c is s_i(c) = w_i (1 / total + sum_l phi_l c_l C_il /
+        lambda_l). Without it the value changes by s_i(c) / (1 - s_i(C_i)) times what D does to row
+        i: a rank-one update.
         """
-        plane, phi = self.plane, self.weights
+        plane, phi, kernel = self.plane, self.weights, self.plane.origin.kernel
         C = self._coordinates(rows)
-        values = np.maximum(np.asarray(plane.eigenvalues), np.finfo(float).tiny)  # to be inverted
-        smoother = Smoother(C, phi / values, w, total)
+        gain = phi / np.maximum(np.asarray(plane.eigenvalues), np.finfo(float).tiny)
+
+        def share(c: Array) -> Array:
+            return np.asarray(w * (1.0 / total + np.einsum("ij,ij->i", c * gain, C)))
+
+        others = 1.0 - np.minimum(share(C), _LARGEST)
 
         def without(Y: Array) -> Array:
             c = self._coordinates(Y)
+            f = share(c) / others
             if isinstance(self.inverse, LinearInverse):
-                return smoother.points_without(c, rows, phi, self.inverse)
+                points = self.inverse.points_of
+                return np.asarray(points(c * phi) + f[:, None] * (points(C * phi) - rows))
             # psi(y) + f (psi(x_i) - k(x_i, .))
-            f = smoother.leave_out(c)
             psi = plane.element(c * phi + f[:, None] * (C * phi))
-            own = feature(plane.origin.kernel, Points(rows, plane.origin.kernel.domain))
+            own = feature(kernel, Points(rows, kernel.domain))
             psi = psi + plane.origin.combine(f[None]) - own * f
             start = Y if self.inverse.needs_start else None
             return np.asarray(preimage(psi, self.inverse, start=start).points, dtype=np.float64)

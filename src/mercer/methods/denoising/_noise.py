@@ -9,11 +9,11 @@ import numpy as np
 
 from mercer._array import Array, Points, as_points, as_weights, is_sparse, non_negative
 from mercer._threads import interruptible, single_threaded_blas
-from mercer.engine import Distance
+from mercer.engine import Distance, dense
 from mercer.exceptions import InputError
 from mercer.kernels import Kernel
 from mercer.linalg._inputs import check_kernel, raw_weights
-from mercer.methods._rows import dense, spread_rows
+from mercer.methods._rows import spread_rows
 
 _FEWEST = 5  # columns or directions of pure noise; fewer are equal by chance
 _MANY = 20  # directions; fewer must be half of all (in tables, a fifth may be nearly equal)
@@ -111,8 +111,8 @@ def noise_level(X: Any, *, weights: Any = None) -> NoiseLevel:
     d = len(order)
     if n < _FEWEST_ROWS or d <= _FEWEST:
         return NoiseLevel()
-    root = np.sqrt(w)[:, None]
-    m = _equal_variances(variance[order], n)
+    root, k = np.sqrt(w)[:, None], np.arange(1, d + 1)
+    m = _n_equal(variance[order], n - 1.0, k - 1)
     if _FEWEST <= m < d:
         quiet = root * (dense(X[:, order[:m]]) - mean[order[:m]])
         if _uncorrelated(quiet, n):
@@ -121,7 +121,10 @@ def noise_level(X: Any, *, weights: Any = None) -> NoiseLevel:
         Z = root * (dense(X[:, order]) - mean[order])
         with single_threaded_blas():
             e = interruptible(np.linalg.eigvalsh, Z.T @ Z)
-        m = _equal_eigenvalues(e, n)
+        m = 0
+        if e[0] > d * _EPS * e[-1]:  # else columns depend on each other exactly
+            factor = n - 1.0 - (d - k) - (2.0 * k**2 + k + 2.0) / (6.0 * k)
+            m = _n_equal(e, factor, (k - 1) * (k + 2) / 2)
         if max(_FEWEST, min(0.5 * d, _MANY)) <= m < d:
             return _level(float(np.mean(e[:m])) * n / (n - 1.0 - (d - m)), n, m, "directions")
     return NoiseLevel()
@@ -132,33 +135,18 @@ def _level(variance: float, n: float, m: int, source: str) -> NoiseLevel:
     return NoiseLevel(sd, sd / float(np.sqrt(2.0 * n * m)), m, source)
 
 
-def _equal_variances(v: Array, n: float) -> int:
-    """How many of the variances, ascending, are equal: the most that Bartlett's test accepts.
+def _n_equal(v: Array, factor: Array | float, freedom: Array) -> int:
+    """How many of the variances v, ascending, are equal: the most that Bartlett's test accepts.
 
-    None unless all of them together clearly are not.
+    `factor` and `freedom` are those of the test on the first 1, 2, ... of them. None unless all of
+    them together clearly are not.
     """
     from scipy.special import chdtrc
 
     k = np.arange(1, len(v) + 1)
-    statistic = (n - 1.0) * (k * np.log(np.cumsum(v) / k) - np.cumsum(np.log(v)))
-    p = chdtrc(np.maximum(k - 1, 1), np.maximum(statistic, 0.0))
+    statistic = factor * (k * np.log(np.cumsum(v) / k) - np.cumsum(np.log(v)))
+    p = chdtrc(np.maximum(freedom, 1), np.maximum(statistic, 0.0))
     return int(k[p > _LEVEL].max(initial=0)) if p[-1] < _CLEARLY else 0
-
-
-def _equal_eigenvalues(e: Array, n: float) -> int:
-    """How many eigenvalues of a covariance, ascending, are equal: the most that a test accepts.
-
-    None unless all of them together clearly are not.
-    """
-    from scipy.special import chdtrc
-
-    if e[0] <= len(e) * _EPS * e[-1]:  # columns that depend on each other exactly
-        return 0
-    k = np.arange(1, len(e) + 1)
-    freedom = n - 1.0 - (len(e) - k) - (2.0 * k**2 + k + 2.0) / (6.0 * k)
-    statistic = freedom * (k * np.log(np.cumsum(e) / k) - np.cumsum(np.log(e)))
-    p = chdtrc(np.maximum((k - 1) * (k + 2) / 2, 1), np.maximum(statistic, 0.0))
-    return int(k[(p > _LEVEL) & (k > 1)].max(initial=0)) if p[-1] < _CLEARLY else 0
 
 
 def _uncorrelated(Z: Array, n: float) -> bool:

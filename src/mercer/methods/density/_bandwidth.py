@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from functools import cached_property
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from mercer import engine
-from mercer._array import Array, as_vector, is_sparse, one_of
+from mercer._array import Array, as_dense_points, one_of
 from mercer._progress import report
 from mercer.engine import Dense, Program, apply_all, evaluate
 from mercer.exceptions import InputError
 from mercer.kernels import Gaussian, Kernel
-from mercer.linalg._inputs import check_kernel
+from mercer.linalg._inputs import check_kernel, raw_weights
+from mercer.methods._rows import distinct_rows
 from mercer.methods.density._normaliser import log_normaliser, log_radial_integral, radial_parts
-from mercer.space._points import unique
 
 BANDWIDTH_RULES = ("silverman", "scott", "modes", "likelihood")
 _LEAF = 64  # rows whose leave-one-out sums are computed pair by pair
@@ -85,7 +84,7 @@ def density_scale(
     one_of(rule, BANDWIDTH_RULES, "rule")
     kernel = Gaussian() if kernel is None else kernel
     check_kernel(kernel)
-    X, w = _counted_rows(kernel, X, weights)
+    X, w = _counted_rows(X, weights)
     varying = X[:, np.ptp(X, axis=0) > 0.0]
     if not any(getattr(v, "maps", ()) for v in kernel.program.variables):
         X = varying  # others have to see all columns
@@ -144,30 +143,20 @@ def column_spreads(X: Array, w: Array) -> Array:
     return np.where(robust > 0, np.minimum(robust, deviation), deviation)
 
 
-def _counted_rows(kernel: Kernel, X: Any, weights: Any) -> tuple[Array, Array]:
+def _counted_rows(X: Any, weights: Any) -> tuple[Array, Array]:
     """Distinct rows in float64, and how often each occurs."""
-    X = kernel.points(X).array
-    if is_sparse(X) or getattr(X, "ndim", 1) != 2:
-        raise InputError("a bandwidth rule needs dense points; use X.toarray()")
-    raw = np.ones(len(X)) if weights is None else as_vector(weights, "weights", len(X))
-    if np.any(raw < 0):
-        raise InputError(f"weights must be >= 0, got {float(raw.min())!r}")
-    used = raw > 0
-    if not used.any():
-        raise InputError("weights must not all be zero")
-    rows, group = unique(X[used].astype(np.float64))
+    X = as_dense_points(X)
+    rows, w = distinct_rows(X, raw_weights(weights, len(X)))
     if len(rows) < 2:
         raise InputError(
             f"a length scale needs at least two different rows, got {len(rows)} (n_samples = "
-            f"{int(used.sum())}); give it as a number"
+            f"{len(X)}); give it as a number"
         )
-    w = np.bincount(group, raw[used].astype(np.float64), len(rows))
     check_counts(w)
     return rows, w
 
 
 def check_counts(w: Array) -> None:
-    """Raise unless weights can be numbers of rows."""
     if not w.sum() > 1.0:
         raise InputError(
             f"weights are numbers of rows here, so their sum must be > 1, got {float(w.sum())!r}; "
@@ -179,7 +168,7 @@ def _most_likely(kernel: Kernel, X: Array, w: Array) -> float:
     """The factor f of k(x / f) with the largest leave-one-out likelihood."""
     from scipy.optimize import minimize_scalar
 
-    likelihood = LeaveOneOutLikelihood(kernel, X, w)
+    likelihood = partial(leave_one_out_likelihood, kernel, X, w)
     values: dict[int, float] = {}
 
     def at(k: int) -> float:
@@ -215,56 +204,41 @@ def _most_likely(kernel: Kernel, X: Array, w: Array) -> float:
     return math.exp(float(result.x) if -result.fun >= at(best) else middle)
 
 
-@dataclass(frozen=True, eq=False)
-class LeaveOneOutLikelihood:
-    """Leave-one-out log-likelihood of distinct rows, on average, as a function of log f.
+def leave_one_out_likelihood(kernel: Kernel, X: Array, w: Array, log_factor: float) -> float:
+    """The leave-one-out log-likelihood of distinct rows, on average, with k(x / f), log f given.
 
     sum_i w_i log(sum_(j != i) w_j k(x_i / f, x_j / f) / (Z f^d (n - w_i))) / n
     """
+    report("likelihood of a bandwidth")
+    n, d = float(w.sum()), X.shape[1]
+    log_Z = log_normaliser(kernel, d) + d * log_factor  # raises unless k is a density
+    scaled = (X - X.mean(axis=0)) / math.exp(log_factor)
+    sums = _log_sums_of_others(kernel.program, scaled, w)
+    return float((w / n) @ (sums - np.log(n - w)) - log_Z)
 
-    kernel: Kernel
-    X: Array
-    w: Array
 
-    def __call__(self, log_factor: float) -> float:
-        """At one length scale."""
-        report("likelihood of a bandwidth")
-        w, n = self.w, float(self.w.sum())
-        log_Z = self._log_Z + self.X.shape[1] * log_factor  # raises unless k is a density
-        sums = self.log_sums_of_others(math.exp(log_factor))
-        return float((w / n) @ (sums - np.log(n - w)) - log_Z)
+def _log_sums_of_others(program: Program, X: Array, w: Array) -> Array:
+    """log sum_(j != i) w_j k(x_i, x_j): one half against the other, and so on in each half.
 
-    def log_sums_of_others(self, factor: float) -> Array:
-        """log sum_(j != i) w_j k(x_i, x_j): one half against the other, and so on in each half.
-
-        No term is ever subtracted, so nothing cancels.
-        """
-        program, X, w = self.kernel.program, self._centred / factor, self.w
-        out = np.full(len(X), -np.inf)
-        spans = [(0, len(X))]
-        while spans:
-            low, high = spans.pop()
-            middle, rows = (low + high) // 2, slice(low, high)
-            if high - low <= _LEAF:
-                out[rows] = np.logaddexp(out[rows], _log_sums(program, X[rows], w[rows]))
-                continue
-            spans += [(low, middle), (middle, high)]
-            left, right = slice(low, middle), slice(middle, high)
-            for points, queries in ((left, right), (right, left)):
-                coef = Dense(w[points, None])
-                part = engine.fields(program, X[points], X[queries], coef, shifted=True)
-                with np.errstate(divide="ignore"):
-                    log = np.log(part.value[:, 0]) + part.shift
-                out[queries] = np.logaddexp(out[queries], log)
-        return out
-
-    @cached_property
-    def _log_Z(self) -> float:
-        return log_normaliser(self.kernel, self.X.shape[1])
-
-    @cached_property
-    def _centred(self) -> Array:
-        return np.asarray(self.X - self.X.mean(axis=0))
+    No term is ever subtracted, so nothing cancels.
+    """
+    out = np.full(len(X), -np.inf)
+    spans = [(0, len(X))]
+    while spans:
+        low, high = spans.pop()
+        middle, rows = (low + high) // 2, slice(low, high)
+        if high - low <= _LEAF:
+            out[rows] = np.logaddexp(out[rows], _log_sums(program, X[rows], w[rows]))
+            continue
+        spans += [(low, middle), (middle, high)]
+        left, right = slice(low, middle), slice(middle, high)
+        for points, queries in ((left, right), (right, left)):
+            coef = Dense(w[points, None])
+            part = engine.fields(program, X[points], X[queries], coef, shifted=True)
+            with np.errstate(divide="ignore"):
+                log = np.log(part.value[:, 0]) + part.shift
+            out[queries] = np.logaddexp(out[queries], log)
+    return out
 
 
 def _log_sums(program: Program, X: Array, w: Array) -> Array:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from mercer._array import Array, as_vector, is_sparse, non_negative, positive_int
+from mercer._array import Array, is_sparse, non_negative, positive_int
 from mercer._random import as_generator
-from mercer.engine import Fields, n_columns, n_rows
+from mercer.engine import by_row, n_columns, n_rows, total
 from mercer.exceptions import InputError
 from mercer.kernels import Kernel, Scales
 from mercer.linalg._inputs import check_kernel
@@ -144,10 +144,9 @@ class Density:
         It is also -inf where a kernel underflows whose profile uses functions other than
         arithmetic, `exp`, `log`, `sqrt` and powers.
         """
-        fields = self._fields(Y, 0)
-        total, shift = self._scaled(fields, "value")
+        f = self._fields(Y, 0)
         with np.errstate(divide="ignore"):
-            return np.asarray(np.log(total) + shift).astype(fields[0].value.dtype)
+            return np.asarray(np.log(f.value) + f.shift).astype(f.value.dtype)
 
     def gradient(self, Y: Any) -> Array:
         """Return the gradient of f at the rows of Y, shape (m, d); as `Element.gradient`."""
@@ -159,10 +158,9 @@ class Density:
 
     def log_gradient(self, Y: Any) -> Array:
         """Return the score, the gradient of log f, shape (m, d); NaN where f is zero."""
-        fields = self._fields(Y, 1)
-        (f, _), (gradient, _) = (self._scaled(fields, name) for name in ("value", "gradient"))
-        f = np.where(f > 0, f, np.nan)
-        return np.asarray(gradient / f[:, None]).astype(fields[0].value.dtype)
+        f = self._fields(Y, 1)
+        value = np.where(f.value > 0, f.value, np.nan)
+        return np.asarray(f.gradient / value[:, None])
 
     def sample(self, n: int, random_state: Any = None) -> Array:
         """Return n independent draws from f, shape (n, d): a weighted point plus a draw from k."""
@@ -189,37 +187,24 @@ class Density:
         ]
         if max(tops) < _SMALLEST:  # it underflows everywhere
             raise _out_of_range(max(tops))
-        fields = self._fields(Y, order)
-        total, shift = self._scaled(fields, name)
-        dtype = fields[0].value.dtype
+        f = self._fields(Y, order)
         with np.errstate(over="ignore", invalid="ignore", under="ignore"):
-            # in two steps: exp(shift) alone may overflow where the total is small
-            factor = np.exp(0.5 * shift).reshape(-1, *(1,) * (total.ndim - 1))
-            out = np.asarray((total * factor) * factor).astype(dtype)
+            # in two steps: exp(shift) alone may overflow where the sum is small
+            half = np.exp(0.5 * f.shift)
+            out = by_row(by_row(getattr(f, name), half), half).astype(f.value.dtype)
         if np.any(np.isinf(out)):
-            raise _out_of_range(float(np.max(shift)), dtype)
+            raise _out_of_range(float(np.max(f.shift)), out.dtype)
         return out
 
-    def _fields(self, Y: Any, order: int) -> list[Fields]:
-        Y = self.elements[0].queries(Y)
-        return [e.fields(Y, order=order, shifted=True) for e in self.elements]
-
-    def _scaled(self, fields: list[Fields], name: str) -> tuple[Array, Array]:
-        """A sum over groups, and its logarithmic scale at each query: that of the largest group."""
-        shifts = np.array([f.shift + log for f, log in zip(fields, self.log_scales, strict=True)])
-        with np.errstate(divide="ignore"):
-            sizes = shifts + np.log([np.asarray(f.value, np.float64)[:, 0] for f in fields])
-        largest = np.argmax(sizes, axis=0)
-        scale = np.take_along_axis(shifts, largest[None], axis=0)[0]
-        scale = np.where(np.isfinite(scale), scale, 0.0)
-        total: Any = 0.0
-        for f, shift in zip(fields, shifts, strict=True):
-            array = np.array(getattr(f, name), dtype=np.float64)[:, 0]
-            if name == "hessian" and f.cusp is not None:
-                array[f.cusp[:, 0] != 0] = np.nan
-            factor = np.exp(np.minimum(shift - scale, 700.0))  # larger only where a sum is zero
-            total = total + array * factor.reshape(-1, *(1,) * (array.ndim - 1))
-        return total, scale
+    def _fields(self, Y: Any, order: int) -> Any:
+        """The sum over groups; Hessians are NaN at a cusp."""
+        Y, parts = self.elements[0].queries(Y), []
+        for e, log in zip(self.elements, self.log_scales, strict=True):
+            f = e.fields(Y, order=order, shifted=True)
+            if order == 2 and f.cusp is not None:
+                f.hessian[f.cusp != 0] = np.nan
+            parts.append(replace(f, cusp=None, shift=f.shift + log))
+        return total(parts).only_element()
 
     def __repr__(self) -> str:
         first, count = self.elements[0], sum(n_rows(e.points) for e in self.elements)
@@ -235,7 +220,6 @@ def adaptive_density(
     weights: Any = None,
     sensitivity: float = 0.5,
     n_groups: int = 32,
-    factors: Any = None,
 ) -> Density:
     """Return a density with narrow kernels where points are dense and wide ones elsewhere.
 
@@ -256,8 +240,6 @@ def adaptive_density(
         a >= 0. 0 is one kernel for all points, 1/2 the choice of Abramson.
     n_groups : int
         Factors are not rounded if there are no more different ones than this.
-    factors : array_like of shape (n,), optional
-        The lambda_i > 0 themselves, for example from another density p.
 
     References
     ----------
@@ -276,16 +258,10 @@ def adaptive_density(
     mean = mean_embedding(kernel, X, weights=weights)
     used = np.flatnonzero(weights_of(mean) > 0)
     points, w = mean.support[used], weights_of(mean)[used]
-    if factors is None and a == 0.0:
-        logs = np.zeros(len(w))
-    elif factors is None:
+    logs = np.zeros(len(w))
+    if a > 0.0:
         logs = np.asarray(Density(mean).log(points), dtype=np.float64)
         logs = -a * (logs - float(w @ logs) / float(w.sum()))
-    else:
-        given = as_vector(factors, "factors", n_rows(mean.points)).astype(np.float64)[used]
-        if np.any(given <= 0):
-            raise InputError(f"factors must be > 0, got {float(given.min())!r}")
-        logs = np.log(given)
     values, group = _rounded(logs, n_groups)
     return Density(
         tuple(
@@ -303,6 +279,11 @@ def stretched(kernel: Kernel, factor: float, dim: int) -> Kernel:
     if "length_scale" in kernel.get_params(deep=False):
         return kernel.replace(length_scale=factor * kernel.length_scale)  # type: ignore[attr-defined]
     return kernel.transform(Scales(np.full(dim, factor)))
+
+
+def with_bandwidth(kernel: Kernel, h: float, dim: int) -> Kernel:
+    """The kernel with length scale h; k(x / h, y / h) for kernels without one."""
+    return stretched(kernel, h / float(getattr(kernel, "length_scale", 1.0)), dim)
 
 
 def _rounded(logs: Array, count: int) -> tuple[Array, Array]:

@@ -14,12 +14,11 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 
 from mercer._array import Array
-from mercer.engine import Maps, Program, Scales, evaluate
+from mercer.engine import Maps, Scales, profile_at
 from mercer.exceptions import InputError, UnavailableError
 from mercer.kernels import Constant, Kernel, Product, Sum, Transformed
 from mercer.kernels._measures import GammaMixing, InverseGammaMixing, MixingMeasure, PointMass
@@ -270,19 +269,18 @@ def _quadrature(f: Callable[[Array], Array], a: Array, b: Array) -> Array:
 
 
 def _log_profile(kernel: Kernel, u: Array) -> Array:
-    program: Program = kernel.program
-    with np.errstate(all="ignore"):
-        if program.log_profile is not None:
-            log: Any = evaluate(program.log_profile, [u]).value
-            return np.broadcast_to(log, u.shape)
-        k = np.broadcast_to(evaluate(program.profile, [u]).value, u.shape)
-        if np.any(k < 0):
-            at = float(u[np.flatnonzero(k < 0)[0]])
-            raise InputError(
-                f"a density must not be negative, but {kernel!r} is, at distance "
-                f"{math.sqrt(at):.6g}; {_RADIAL} that is >= 0"
-            )
-        return np.asarray(np.log(k))
+    program = kernel.program
+    if program.log_profile is not None:
+        return profile_at(program.log_profile, u)[0]
+    (k,) = profile_at(program.profile, u)
+    if np.any(k < 0):
+        at = float(u[np.flatnonzero(k < 0)[0]])
+        raise InputError(
+            f"a density must not be negative, but {kernel!r} is, at distance "
+            f"{math.sqrt(at):.6g}; {_RADIAL} that is >= 0"
+        )
+    with np.errstate(divide="ignore"):
+        return np.log(k)
 
 
 def _infinite(kernel: Kernel, dim: int) -> InputError:

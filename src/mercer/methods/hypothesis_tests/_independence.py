@@ -99,6 +99,12 @@ def hsic_test(
 
     A large p-value does not show that the variables are independent.
 
+    There are no weights, because they would not help. If rows were drawn with probabilities that
+    depend on x only, or on y only, then x and y are independent in the sample if they are in the
+    population, and this test is exact as it is. If the probabilities depend on both, permuted rows
+    are no sample of the population, with weights or without. `hsic(weights=...)` estimates the
+    dependence in the population. A row with weight 2 that stands for two rows has to be repeated.
+
     References
     ----------
     Gretton, Fukumizu, Teo, Song, Schoelkopf, Smola, A kernel statistical test of independence,

@@ -58,7 +58,8 @@ class TestResult:
     >>> X = np.random.default_rng(0).normal(size=(50, 1))
     >>> mc.mmd_test(X, X + 2.0, kernel=mc.Gaussian(1.0), n_permutations=99, random_state=0)
     Do the samples come from the same distribution?
-      p = 0.01 (permutation; 50 and 50 rows)
+      p = 0.01 (permutation, 99 draws, seed 0)
+      50 and 50 rows
       statistic 0.6163 with Gaussian(length_scale=1.0)
       effect size 1.54, 95 % interval 0.803 to 2.28
     """
@@ -111,17 +112,31 @@ class TestResult:
 
         return pd.DataFrame([self.to_dict()])
 
+    @property
+    def how(self) -> str:
+        """How the p-value was found, in words."""
+        words = [self.null]
+        if self.n_permutations:
+            words.append(f"{self.n_permutations:,} draws")
+        if self.seed is not None:
+            words.append(f"seed {self.seed}")
+        if len(self.kernels) > 1:
+            words.append(f"{len(self.kernels)} kernels combined")
+        low, high = (f"{end:.4g}" for end in self.pvalue_bounds)
+        return ", ".join([*words, f"between {low} and {high}"] if low != high else words)
+
     def __repr__(self) -> str:
-        many = f", {len(self.kernels)} kernels combined" if len(self.kernels) > 1 else ""
         low, high = self.effect_interval
-        rows = " and ".join(str(n) for n in self.n)
+        rows = ", ".join(f"{n:,}" for n in self.n[:-1])
+        rows = f"{rows} and {self.n[-1]:,}" if rows else f"{self.n[0]:,}"
         worst = ""
         if self.contributions is not None:
             order = np.argsort(-self.contributions, kind="stable")[:3]
             worst = f"\n  rows that fit worst: {', '.join(map(str, order))}"
         return (
             f"{self.question}\n"
-            f"  p = {self.pvalue:.4g} ({self.null}{many}; {rows} rows)\n"
+            f"  p = {self.pvalue:.4g} ({self.how})\n"
+            f"  {rows} rows\n"
             f"  statistic {self.statistic:.4g} with {rounded(self.kernels[0])}\n"
             f"  effect size {self.effect_size:.3g}, 95 % interval {low:.3g} to {high:.3g}{worst}"
         )

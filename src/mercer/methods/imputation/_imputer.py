@@ -174,18 +174,17 @@ def fit_imputer(
     size, rounds = positive_int(n_landmarks, "n_landmarks"), positive_int(max_iter, "max_iter")
     tol = non_negative(tol, "tol")
     missing = np.isnan(X)
-    if missing.all(axis=0).any():
-        empty = np.flatnonzero(missing.all(axis=0)).tolist()
-        raise InputError(f"columns {empty} of X have no observed entry; drop them first")
     rng = as_generator(random_state)
     raw = raw_weights(weights, len(X))
     raw = np.ones(len(X)) if raw is None else raw
     # rows without an observed entry say nothing; one bit pattern for every NaN
     rows = np.where(missing, np.nan, X.astype(np.float64))
     rows, w = distinct_rows(rows, np.where(missing.all(axis=1), 0.0, raw))
-    seen = ~np.isnan(rows)
-    if not seen.any(axis=0).all():
-        raise InputError("a column has no observed entry in rows of positive weight; drop it first")
+    empty = np.flatnonzero(np.isnan(rows).all(axis=0)).tolist()
+    if empty:
+        raise InputError(
+            f"columns {empty} of X have no observed entry in rows of positive weight; drop them"
+        )
     offset, scale = moments(rows, w)
     if kernel is not None:
         offset, scale = np.zeros_like(offset), np.ones_like(scale)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, fields
+from typing import Any
 
 import numpy as np
 
@@ -36,6 +37,10 @@ class SupportVectorProblem(ABC):
     def margin(self, values: Array, levels: Array) -> float:
         """What f and the intercept are divided by, so that points on the margin have +-1."""
         return 1.0
+
+    def fit(self, kernel: Kernel, X: Points, **options: Any) -> MachineFit:
+        """Solve the problem: `fit_support_vectors`."""
+        return fit_support_vectors(kernel, X, self, **options)
 
 
 class Classification(SupportVectorProblem):
@@ -203,24 +208,24 @@ class SupportVectorCertificate(FitCertificate):
 
 
 @dataclass(frozen=True, eq=False)
-class SupportVectorFit:
-    """The solution of a support vector problem.
+class MachineFit:
+    """A fitted machine: the solution of a support vector problem, or of one with smooth losses.
 
     Attributes
     ----------
     coef : array of shape (n,)
         f = sum_i coef_i k(x_i, .); zero for points that are not support vectors.
     intercept : float
-    certificate : SupportVectorCertificate
+    certificate : FitCertificate
     variables : array
-        Of the dual problem; a fit continues from them.
+        What the solver changes; a fit continues from them.
     n_iter : int
     status : Status
     """
 
     coef: Array
     intercept: float
-    certificate: SupportVectorCertificate
+    certificate: FitCertificate
     variables: Array
     n_iter: int
     status: Status
@@ -235,7 +240,7 @@ def fit_support_vectors(
     max_iter: int = 10_000,
     time_limit: float = np.inf,
     start: Array | None = None,
-) -> SupportVectorFit:
+) -> MachineFit:
     """Solve a support vector problem to a relative duality gap of `tol`.
 
     `start` are the variables of an earlier fit, to be continued. After `max_iter` rounds or
@@ -257,7 +262,7 @@ def fit_support_vectors(
     scale = problem.margin(solution.values, solution.levels)
     if scale <= 0.0:  # the classes overlap: no hard margin, or f is zero as nu is too small
         scale = 1.0
-    return SupportVectorFit(
+    return MachineFit(
         coef=np.bincount(dual.rows, dual.signs * b, n) / scale,
         intercept=problem.intercept(solution.levels) / scale,
         certificate=_certificate(problem, solution),

@@ -7,10 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from mercer._array import Array, frozen, instance, non_negative, positive, positive_int
-from mercer.engine import Distance, Expr, evaluate
+from mercer.engine import Distance, Expr, dense, profile_at
 from mercer.engine.programs._expr import Cut, Opaque
 from mercer.exceptions import InputError
-from mercer.methods._rows import dense
 from mercer.rigor import FoundModes, Interval, Terms, find_modes, negative_up_to, profile_ranges
 from mercer.rigor._suprema import nodes
 from mercer.space import Element
@@ -174,8 +173,7 @@ def _check_kernel(psi: Element) -> None:
 def _is_decreasing(profile: Expr) -> bool:
     """Prove that k > 0 and k' < 0 on (0, inf), up to what underflows; whatever the unit is."""
     edges = np.logspace(-300.0, 150.0, 3601)
-    with np.errstate(all="ignore"):
-        slopes = np.asarray(evaluate(profile, [edges], order=1).first[0], dtype=float) + 0.0 * edges
+    slopes = profile_at(profile, edges, 1)[1]
     slack = _UNDERFLOW * max(1.0, float(np.abs(slopes[np.isfinite(slopes)]).max(initial=0.0)))
 
     def upper(low: Array, high: Array) -> Array:
@@ -183,9 +181,8 @@ def _is_decreasing(profile: Expr) -> bool:
         return np.asarray(np.maximum(slope.hi, -value.lo) - slack)
 
     def value(u: Array) -> Array:
-        with np.errstate(all="ignore"):
-            jet = evaluate(profile, [u], order=1)
-            return np.asarray(np.maximum(jet.first[0], -jet.value) - slack + 0.0 * u)
+        k, slope = profile_at(profile, u, 1)
+        return np.asarray(np.maximum(slope, -k) - slack)
 
     falls = bool((slopes < -slack).any())
     return falls and negative_up_to(upper, value, edges)[0] == edges[-1]

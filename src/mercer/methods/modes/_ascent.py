@@ -11,7 +11,7 @@ from mercer._progress import Callback
 from mercer._status import Status
 from mercer.engine import pieces
 from mercer.linalg._dense import saddle_free_steps
-from mercer.methods.modes._basins import Basins, BasinSearch
+from mercer.methods.modes._basins import Basins
 from mercer.methods.modes._density_sum import DensitySum, heights, is_held, is_top, newton_steps
 from mercer.methods.modes._leaving import SAME, cells, settle
 from mercer.methods.modes._merging import merge_ends
@@ -50,27 +50,19 @@ class Ends(NamedTuple):
 class Ascent(Search):
     """Mean shift on one density; it keeps the basins that it finds on the way.
 
-    Steps shorter than `tol` kernel lengths are short. `use_basins` looks for basins, so that rows
-    stop early, in few columns. `leave` moves rows with short steps on where they are not at a
-    maximum.
+    Steps shorter than `tol` kernel lengths are short. Rows in a basin stop early, in few columns;
+    rows with short steps that are not at a maximum are moved on. `plain` does neither.
     """
 
     task = "ascent"
 
     def __init__(
-        self,
-        density: DensitySum,
-        tol: float,
-        max_iter: int,
-        *,
-        use_basins: bool = True,
-        leave: bool = True,
+        self, density: DensitySum, tol: float, max_iter: int, *, plain: bool = False
     ) -> None:
-        self.density, self.max_iter = density, max_iter
-        self.use_basins, self.leave = use_basins and density.has_few_columns, leave
+        self.density, self.max_iter, self.plain = density, max_iter, plain
+        self.use_basins = density.has_few_columns and not plain
         self.limit = tol * density.length
-        self.basins = Basins()
-        self.search = BasinSearch(density)
+        self.basins = Basins(density)
 
     def run(self, start: Array, callback: Callback | None = None) -> Ends:
         """Climb from every start; in many columns block by block, within `working_memory`."""
@@ -97,7 +89,7 @@ class Ascent(Search):
 
     def modes_of(self, ends: Ends) -> tuple[Array, Array]:
         """Modes of shape (k, d), and the number of the mode of each row, -1 for none."""
-        modes = np.reshape([b.mode for b in self.basins.known], (-1, ends.points.shape[1]))
+        modes = self.basins.modes
         labels, loose = ends.basin.copy(), ends.loose
         if loose.size:
             labels[loose], modes = merge_ends(self.density, modes, ends.points[loose])
@@ -110,26 +102,20 @@ class Ascent(Search):
         """
         ends, arrived = newton_ascent(self.density, start, _POLISH)
         ends = ends[arrived]
-        if len(ends):
-            ends = ends[self.basins.holding(ends, self.density.values(ends)) < 0]
+        ends = ends[self.basins.holding(ends, self.density.values(ends)) < 0]
         if not len(ends):
             return
-        ends = ends[np.unique(cells(ends, self.density), return_index=True)[1]]
+        ends = _distinct(ends, self.density)
         step = newton_steps(self.density.at(ends, 2, exact=True))
         near = row_norms(step) <= SAME * self.density.length
         modes = ends[near] + step[near]
-        if not len(modes):
-            return
-        # the search must not take more than the ascents
-        most = max(_SAMPLES, 2 * self.density.n_queries)
-        for basin in self.search.basins(modes, most):
-            if basin is not None and basin.level < basin.value:
-                self.basins.add(basin)
+        if len(modes):
+            # the search must not take more than the ascents
+            self.basins.search(modes, max(_SAMPLES, 2 * self.density.n_queries))
 
     # --- the search that the driver walks -----------------------------------------------------
 
     def at(self, points: Array, rows: Array) -> State:
-        """The density, to its tolerance."""
         return self.density.at(points)
 
     def stop(self, state: State, rows: Array, iteration: int) -> Stop:
@@ -141,7 +127,7 @@ class Ascent(Search):
         length = row_norms(state.fixed_point_step)
         short = (length <= self.limit) & (held < 0)
         self.target = state.points + state.fixed_point_step
-        if self.leave:
+        if not self.plain:
             crawls = (length <= _CRAWL * self.density.length) & (iteration % 100 == 99)
             self._leap(state.points, (short | crawls) & (held < 0), short, rows)
         empty = short & (state.stiffness == 0.0) & (state.value == 0.0)
@@ -154,11 +140,9 @@ class Ascent(Search):
         return Stop(length / self.density.length, ended)
 
     def keep(self, going: Array) -> None:
-        """Cut the points that rows go to next."""
         self.target = self.target[going]
 
     def step(self, state: State, rows: Array) -> State:
-        """The step of mean shift, or a leap."""
         return self.at(self.target, rows)
 
     def _leap(self, Z: Array, slow: Array, short: Array, rows: Array) -> None:
@@ -174,24 +158,22 @@ class Ascent(Search):
     def _find_basins_of(self, ends: Ends) -> None:
         """Look for basins about ends outside of those known so far, if there are not many."""
         loose = ends.loose
-        if not loose.size:
-            return
         Z = ends.points[loose]
         value = self.density.values(Z)
-        held = self.basins.holding(Z, value)
-        rest = Z[held < 0]
-        if len(rest):
-            rest = rest[np.unique(cells(rest, self.density), return_index=True)[1]]
-            if len(rest) <= _PILOTS[1]:
-                self.look_for_modes(rest)
-                held = self.basins.holding(Z, value)
-        ends.basin[loose] = held
+        rest = Z[self.basins.holding(Z, value) < 0]
+        if len(rest) and len(rest := _distinct(rest, self.density)) <= _PILOTS[1]:
+            self.look_for_modes(rest)
+        ends.basin[loose] = self.basins.holding(Z, value)
 
 
 def _some(start: Array) -> Array:
     """Starts that look for modes: an eighth of them, evenly chosen."""
-    every = max(1, len(start) // int(np.clip(len(start) // 8, *_PILOTS)))
-    return start[::every]
+    return start[:: max(1, len(start) // int(np.clip(len(start) // 8, *_PILOTS)))]
+
+
+def _distinct(Z: Array, density: DensitySum) -> Array:
+    """One row of each small cell."""
+    return Z[np.unique(cells(Z, density), return_index=True)[1]]
 
 
 # --- modes without labels ---------------------------------------------------------------------

@@ -13,15 +13,17 @@ called checked, not proved. What `is_proved_maximum` says about a mode is a proo
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
 from mercer._array import Array, Points
-from mercer.engine import Dense, pieces
+from mercer.engine import Dense, by_row, pieces
+from mercer.methods._rows import nearest
 from mercer.methods.modes._density_sum import DensitySum
 from mercer.methods.modes._third_derivative import HessianVariation, ThirdDerivatives
+from mercer.preimages._driver import State
 from mercer.rigor import row_sums, supremum_errors
 from mercer.space import Element
 
@@ -40,12 +42,9 @@ _GRIDS = {
     3: [(1.15, 10, 4.0), (1.3, 6, 1.0)],
     4: [(1.2, 7, 2.0), (1.3, 5, 1.0)],
 }
-_BLOCK = 1 << 18  # rows that are compared with all basins at a time
-_FEW = 32  # centres that are compared one by one rather than by a tree
 
 
-@dataclass(frozen=True)
-class Basin:
+class Basin(NamedTuple):
     """Every start with |z - mode| < radius and f(z) > level ends at this mode."""
 
     mode: Array  # of shape (d,)
@@ -55,143 +54,108 @@ class Basin:
 
 
 class Basins:
-    """The basins that are known, and which of them hold given points."""
-
-    def __init__(self) -> None:
-        self.known: list[Basin] = []
-
-    def add(self, basin: Basin) -> None:
-        """Remember one, unless a ball that is known holds its mode, which is then the same."""
-        if self.known:
-            (distance,), (nearest,) = nearest_center(basin.mode[None], self._arrays[0])
-            if distance < self.known[nearest].radius:
-                return
-        self.known.append(basin)
-        self.__dict__.pop("_arrays", None)
-
-    def holding(self, Z: Array, value: Array) -> Array:
-        """The number of the basin that holds each point, -1 where none does."""
-        found = np.full(len(Z), -1)
-        if not self.known:
-            return found
-        modes, radius, level = self._arrays
-        for rows in pieces(len(Z), _BLOCK):
-            distance, nearest = nearest_center(Z[rows], modes)
-            held = (distance < radius[nearest]) & (value[rows] > level[nearest])
-            found[rows] = np.where(held, nearest, -1)
-        return found
-
-    @cached_property
-    def _arrays(self) -> tuple[Array, Array, Array]:
-        parts = ([getattr(b, name) for b in self.known] for name in ("mode", "radius", "level"))
-        modes, radius, level = map(np.array, parts)
-        return modes, radius, level
-
-
-def nearest_center(Z: Array, centers: Array) -> tuple[Array, Array]:
-    """The distance to the nearest centre and its number, -1 if there are no centres."""
-    if not len(centers):
-        return np.full(len(Z), np.inf), np.full(len(Z), -1)
-    if len(centers) > _FEW:
-        from scipy.spatial import cKDTree
-
-        return cKDTree(centers).query(Z)  # type: ignore[no-any-return]
-    middle = centers.mean(axis=0)  # products about any other point would cancel
-    C = centers - middle
-    score = (Z - middle) @ C.T
-    score -= 0.5 * np.einsum("ij,ij->i", C, C)
-    nearest = np.argmax(score, axis=1)
-    with np.errstate(over="ignore"):
-        return np.linalg.norm(Z - centers[nearest], axis=1), nearest
-
-
-@dataclass(frozen=True, eq=False)
-class BasinSearch:
-    """Looks for basins of one density.
+    """The basins of one density that are known, and which of them hold given points.
 
     Where a profile has a cusp or a kink nothing is claimed about balls that it may lie in.
     """
 
-    density: DensitySum
+    def __init__(self, density: DensitySum) -> None:
+        self.density = density
+        self.modes = np.empty((0, density.dim))
+        self.radius = self.level = np.empty(0)
+
+    def holding(self, Z: Array, value: Array) -> Array:
+        """The number of the basin that holds each point, -1 where none does."""
+        if not len(self.modes):
+            return np.full(len(Z), -1)
+        distance, number = nearest(self.modes, Z)
+        held = (distance < self.radius[number]) & (value > self.level[number])
+        return np.where(held, number, -1)
+
+    def search(self, modes: Array, most_samples: float) -> None:
+        """Look for basins about modes, which are known to rounding.
+
+        Basins reach farther than a ball of definite Hessians where that takes at most so many
+        samples of the density. One whose mode lies in a ball that is known is the same as that.
+        """
+        for basin in self._grown(self._balls(modes), most_samples):
+            same = np.linalg.norm(self.modes - basin.mode, axis=1) < self.radius
+            if basin.level < basin.value and not same.any():
+                self.modes = np.vstack([self.modes, basin.mode])
+                self.radius = np.append(self.radius, basin.radius)
+                self.level = np.append(self.level, basin.level)
 
     @cached_property
     def _third(self) -> ThirdDerivatives:
         return ThirdDerivatives.of(self.density)
 
-    def basins(self, modes: Array, most_samples: float) -> list[Basin | None]:
-        """A basin about each mode, known to rounding; None where none was found.
-
-        Basins reach farther than a ball of definite Hessians where that takes at most so many
-        samples of the density.
-        """
+    def _balls(self, modes: Array) -> list[tuple[Basin, HessianVariation]]:
+        """Balls on which the Hessian is definite, about those modes that have one."""
         here = self.density.at(modes, 2, exact=True)
-        found: list[Basin | None] = []
-        variations: list[HessianVariation] = []
+        found = []
         for j, mode in enumerate(modes):
             scale = float(np.exp(here.shift[j]))
             third = self._third.about(mode, scale)
-            variations.append(third)
             steepest = float(np.linalg.eigvalsh(here.hessian[j])[0])
             slope = float(np.linalg.norm(here.gradient[j]))
             r = third.concave_radius(steepest, slope)
-            if r is None:
-                found.append(None)
-                continue
-            off = slope / (0.5 * steepest)  # the mode is no farther than this
-            level = -here.value[j] - 0.25 * steepest * (r - off) ** 2 + slope * off
-            level = level * scale + self.density.error
-            found.append(Basin(mode, -here.value[j] * scale, r - 2.0 * off, level))
-        self._grow(found, variations, most_samples)
+            if r is not None:
+                off = slope / (0.5 * steepest)  # the mode is no farther than this
+                level = -here.value[j] - 0.25 * steepest * (r - off) ** 2 + slope * off
+                level = level * scale + self.density.error
+                ball = Basin(mode, -here.value[j] * scale, r - 2.0 * off, level)
+                found.append((ball, third))
         return found
 
-    def _grow(
-        self, found: list[Basin | None], variations: list[HessianVariation], most_samples: float
-    ) -> None:
-        """Put larger basins in place of balls: samples of all of them in one call."""
-        d = self.density.points[0].shape[1]
-        balls = {j: basin for j, basin in enumerate(found) if basin is not None}
-        if not balls:
-            return
-        for growth, n_cells, far in _GRIDS.get(d, []):
+    def _grown(
+        self, balls: list[tuple[Basin, HessianVariation]], most_samples: float
+    ) -> list[Basin]:
+        """Larger basins in place of balls: samples of all of them in one call."""
+        d = self.density.dim
+        for growth, n_cells, far in _GRIDS.get(d, []) if balls else []:
             rays, chord = _directions(d, n_cells)
-            farthest = far * self.density.length
-            shells = {j: _Shells.around(b, rays, chord, growth, farthest) for j, b in balls.items()}
-            if sum(len(s.samples) for s in shells.values()) <= most_samples:
+            ends = [far * self.density.length / ball.radius for ball, _ in balls]
+            counts = [int(np.log(end) / np.log(growth)) + 1 for end in ends]
+            if sum(counts) * len(rays) <= most_samples:
                 break
         else:
-            return
-        f = self.density.at(np.concatenate([s.samples for s in shells.values()]), 2)
-        start = 0
-        for j, ball in balls.items():
-            part = slice(start, start + len(shells[j].samples))
-            start = part.stop
-            unit = -np.exp(f.shift[part]) / variations[j].scale  # f, not -f
-            value, g = f.value[part] * unit, f.gradient[part] * unit[:, None]
-            H = f.hessian[part] * unit[:, None, None]
-            found[j] = self._grown(ball, shells[j], value, g, H, variations[j])
+            return [ball for ball, _ in balls]
+        edges = [
+            ball.radius * growth ** np.arange(n + 1)
+            for (ball, _), n in zip(balls, counts, strict=True)
+        ]
+        samples = [
+            ball.mode + np.multiply.outer(0.5 * (e[1:] + e[:-1]), rays).reshape(-1, d)
+            for (ball, _), e in zip(balls, edges, strict=True)
+        ]
+        f = self.density.at(np.concatenate(samples), 2)
+        parts = np.split(np.arange(len(f.points)), np.cumsum([len(part) for part in samples])[:-1])
+        return [
+            self._with_shells(*ball, e, f[part], chord)
+            for ball, e, part in zip(balls, edges, parts, strict=True)
+        ]
 
-    def _grown(
-        self,
-        ball: Basin,
-        shells: _Shells,
-        value: Array,
-        g: Array,
-        H: Array,
-        third: HessianVariation,
+    def _with_shells(
+        self, ball: Basin, third: HessianVariation, edges: Array, f: State, chord: float
     ) -> Basin:
         """Add shells around the ball while f falls along every ray.
 
-        With w = p - mode at a sample p and |v| <= s, <grad f(p + v), w + v> is at most
-        <g, w> + |g + H w| s + max(0, lambda_1(H)) s^2 + D s^2 |w + v| / 2, D bounding D^3 f.
+        The shells lie between spheres with radii `edges`, with samples along rays in their middles.
+        No direction is farther than `chord` from a ray. With w = p - mode at a sample p and
+        |v| <= s, <grad f(p + v), w + v> is at most <g, w> + |g + H w| s + max(0, lambda_1(H)) s^2 +
+        D s^2 |w + v| / 2, D bounding D^3 f.
         """
-        best, W = ball, shells.samples - ball.mode
+        best, W = ball, f.points - ball.mode
+        unit = -np.exp(f.shift) / third.scale  # the state is that of -f
+        value, g, H = (by_row(a, unit) for a in (f.value, f.gradient, f.hessian))
         error = self.density.error / third.scale  # of values, gradients and Hessians
         g_error = error * _FREQUENCY / self.density.length
         H_error = g_error * _FREQUENCY / self.density.length
-        for j, ring in enumerate(pieces(len(W), shells.n_rays)):
-            rho, out = shells.middle[j], shells.edges[j + 1]
-            e = rho * shells.chord
-            s = 0.5 * (out - shells.edges[j]) + e
+        for j, ring in enumerate(pieces(len(W), len(W) // (len(edges) - 1))):
+            inside, out = edges[j : j + 2]
+            rho = 0.5 * (inside + out)
+            e = rho * chord
+            s = 0.5 * (out - inside) + e
             w, h = W[ring], H[ring]
             eigenvalues = np.linalg.eigvalsh(h)
             pull = np.einsum("ij,ij->i", g[ring], w)
@@ -221,13 +185,14 @@ def is_proved_maximum(density: DensitySum, modes: Array) -> Array:
     proved may still be maxima: degenerate ones, or beyond the number for which there is time.
     """
     proved = np.zeros(len(modes), dtype=bool)
-    modes = modes[: max(_LEAST, int(_PAIRS / sum(map(len, density.points))))]
+    modes = modes[: max(_LEAST, int(_PAIRS / len(density.points)))]
     if not len(modes):
         return proved
     errors = _rounding_errors(density, modes)
     if errors is None:
         return proved
-    pull, cusp = density.pull_at_points(modes)
+    f, cusp = density.fields(modes, exact=True)
+    pull = np.linalg.norm(f.gradient, axis=1) * np.exp(f.shift)  # type: ignore[arg-type]
     proved[: len(modes)] = pull + errors[0] < (1.0 - 1e-10) * cusp
     third = ThirdDerivatives.of(density)
     for rows in pieces(len(modes), density.hessian_rows):
@@ -245,9 +210,7 @@ def is_proved_maximum(density: DensitySum, modes: Array) -> Array:
 def _rounding_errors(density: DensitySum, modes: Array) -> tuple[Array, Array] | None:
     """Bounds on the errors of gradients and Hessians at the modes; None where that takes long."""
     gradient, hessian = np.zeros(len(modes)), np.zeros(len(modes))
-    for kernel, program, Z, a in zip(
-        density.kernels, density.programs, density.points, density.coef, strict=True
-    ):
+    for kernel, program, Z, a in density.groups:
         quick = None
         if not density.maps:
             quick = supremum_errors(Element(kernel, Points(Z, kernel.domain), a), modes)
@@ -259,27 +222,6 @@ def _rounding_errors(density: DensitySum, modes: Array) -> tuple[Array, Array] |
         gradient += quick[0]
         hessian += quick[1]
     return gradient, hessian
-
-
-@dataclass(frozen=True, eq=False)
-class _Shells:
-    """Samples between spheres about a mode, shell by shell."""
-
-    edges: Array
-    middle: Array
-    samples: Array
-    n_rays: int
-    chord: float  # how far any direction is from the nearest ray, at most
-
-    @classmethod
-    def around(
-        cls, ball: Basin, rays: Array, chord: float, growth: float, farthest: float
-    ) -> _Shells:
-        count = max(0, int(np.log(farthest / ball.radius) / np.log(growth)) + 1)
-        edges = ball.radius * growth ** np.arange(count + 1)
-        middle = 0.5 * (edges[1:] + edges[:-1])
-        W = (middle[:, None, None] * rays).reshape(-1, rays.shape[1])
-        return cls(edges, middle, ball.mode + W, len(rays), chord)
 
 
 def _directions(d: int, n_cells: int) -> tuple[Array, float]:

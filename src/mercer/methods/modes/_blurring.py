@@ -9,9 +9,9 @@ import numpy as np
 
 from mercer._array import Array, frozen, non_negative, one_of, positive, positive_int
 from mercer._progress import Callback, check_callback, report
-from mercer.engine import evaluate
+from mercer.engine import Program, by_row, profile_at
 from mercer.kernels import Kernel
-from mercer.methods._rows import connected
+from mercer.methods._rows import connected, renumbered, row_squares
 from mercer.methods.density._density import weights_of
 from mercer.methods.modes._density_sum import DensitySum
 from mercer.space import mean_embedding
@@ -124,24 +124,22 @@ def blurring_mean_shift(
             # on they only attract each other across the gaps, which takes very long.
             small, large = (groups(Z, share * length) for share in (tol, _SLOW))
             converged = bool(small.max() == large.max())
-        if converged:
-            break
-        if report("blurring", n_iter, moved / length, callback=callback):
+        if converged or report("blurring", n_iter, moved / length, callback=callback):
             break
     labels = groups(Z, _JOINED * length)
     return Blurred(frozen(target.back(Z)), frozen(labels), n_iter, converged)
 
 
 def _blurred(target: DensitySum, Z: Array, a: Array, own: str, eps: float) -> Array:
-    """One step for every point."""
-    (program,) = target.programs
-    gradient, weight = replace(target, points=(Z,), coef=(a,)).pull_and_weight(Z)
-    at_zero = _weight(program, 0.0)
+    (group,) = target.groups
+    f, _ = replace(target, groups=(group._replace(points=Z, coef=a),)).fields(Z, exact=True)
+    sums: Any = f.gradient, -2.0 * f.slopes[0]
+    gradient, weight = (by_row(part, np.exp(f.shift)) for part in sums)
+    at_zero = float(_weight(group.program, np.zeros(1))[0])
     if own == "eps":
-        gradient, weight = _floored(program, Z, a, eps, gradient, weight)
+        gradient, weight = _floored(group.program, Z, a, eps, gradient, weight)
     elif own == "exclude":
-        if np.isfinite(at_zero):  # at a cusp the sums leave it out
-            weight = weight - a * at_zero
+        weight -= a * (at_zero if np.isfinite(at_zero) else 0.0)  # at a cusp it is left out anyway
     elif not np.isfinite(at_zero):
         return Z
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -150,35 +148,25 @@ def _blurred(target: DensitySum, Z: Array, a: Array, own: str, eps: float) -> Ar
 
 
 def _floored(
-    program: Any, Z: Array, a: Array, eps: float, gradient: Array, weight: Array
+    program: Program, Z: Array, a: Array, eps: float, gradient: Array, weight: Array
 ) -> tuple[Array, Array]:
     """Correct the sums for pairs closer than eps, which get the weight of that distance."""
     from scipy.spatial import cKDTree
 
-    floor = _weight(program, eps**2)
-    gradient, weight = gradient.copy(), weight + a * floor  # of each point itself
-    if np.isfinite(_weight(program, 0.0)):
-        weight -= a * _weight(program, 0.0)
-    pairs = cKDTree(Z).query_pairs(eps, output_type="ndarray")
-    for i, j in (pairs.T, pairs.T[::-1]):
-        gap = Z[j] - Z[i]
-        u = np.einsum("ij,ij->i", gap, gap)
-        with np.errstate(all="ignore"):
-            there = _weight(program, u)
-        # the sums leave out equal points at a cusp
-        counted = np.where(np.isfinite(there), there, 0.0)
-        change = a[j] * (floor - counted)
-        np.add.at(weight, i, change)
-        np.add.at(gradient, i, change[:, None] * gap)
+    pairs, own = cKDTree(Z).query_pairs(eps, output_type="ndarray").T, np.arange(len(Z))
+    i, j = np.hstack([pairs, pairs[::-1], [own, own]])
+    gap = Z[j] - Z[i]
+    there = _weight(program, row_squares(gap))
+    counted = np.where(np.isfinite(there), there, 0.0)  # the sums leave out equal points at a cusp
+    change = a[j] * (_weight(program, np.array([eps**2])) - counted)
+    np.add.at(weight, i, change)
+    np.add.at(gradient, i, change[:, None] * gap)
     return gradient, weight
 
 
-def _weight(program: Any, u: Any) -> Any:
+def _weight(program: Program, u: Array) -> Array:
     """-2 k'(u)."""
-    with np.errstate(all="ignore"):
-        at = np.atleast_1d(np.asarray(u, dtype=np.float64))
-        value = -2.0 * np.broadcast_to(evaluate(program.profile, [at], 1).first[0], at.shape)
-    return float(value[0]) if np.ndim(u) == 0 else value
+    return -2.0 * profile_at(program.profile, u, 1)[1]
 
 
 def groups(Z: Array, distance: float) -> Array:
@@ -190,6 +178,4 @@ def groups(Z: Array, distance: float) -> Array:
     pairs = cKDTree(cells).query_pairs(np.sqrt(Z.shape[1]) + 1e-9, output_type="ndarray")
     labels = connected(pairs[:, 0], pairs[:, 1], len(cells))[first]
     order = np.argsort(-np.bincount(labels), kind="stable")
-    rank = np.empty(len(order), dtype=np.intp)
-    rank[order] = np.arange(len(order))
-    return np.asarray(rank[labels])
+    return renumbered(labels, order, len(order))

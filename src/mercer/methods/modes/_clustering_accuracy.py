@@ -84,17 +84,15 @@ def clustering_accuracy(truth: Any, labels: Any, *, confidence: float = 0.95) ->
     """
     from scipy.optimize import linear_sum_assignment
     from scipy.stats import binomtest
+    from scipy.stats.contingency import crosstab
 
     share = real(confidence, "confidence")
     if not 0.0 < share < 1.0:
         raise InputError(f"confidence must be between 0 and 1, got {share!r}")
-    classes, of_class = _coded(truth, "truth")
-    clusters, of_cluster = _coded(labels, "labels")
-    if len(of_class) != len(of_cluster):
-        raise InputError(f"truth has {len(of_class)} entries, but labels has {len(of_cluster)}")
-    shape = len(clusters), len(classes)
-    table = np.bincount(of_cluster * shape[1] + of_class, minlength=shape[0] * shape[1])
-    table = table.reshape(shape)
+    truth, labels = _checked(truth, "truth"), _checked(labels, "labels")
+    if len(truth) != len(labels):
+        raise InputError(f"truth has {len(truth)} entries, but labels has {len(labels)}")
+    (clusters, classes), table = crosstab(labels, truth)
     kept = np.flatnonzero([c.dtype.kind not in "if" or c != -1 for c in clusters])
     rows, columns = linear_sum_assignment(table[kept], maximize=True)
     hits = table[kept][rows, columns]
@@ -103,14 +101,13 @@ def clustering_accuracy(truth: Any, labels: Any, *, confidence: float = 0.95) ->
         for r, c, hit in zip(rows, columns, hits, strict=True)
         if hit
     )
-    correct, total = int(hits.sum()), len(of_class)
+    correct, total = int(hits.sum()), len(truth)
     interval = binomtest(correct, total).proportion_ci(share)
     ends = float(interval.low), float(interval.high)
     return Accuracy(correct, total, ends, share, matching)
 
 
-def _coded(values: Any, name: str) -> tuple[Array, Array]:
-    """The distinct values, sorted, and the number of each entry among them."""
+def _checked(values: Any, name: str) -> Array:
     array = np.asarray(values)
     if array.ndim != 1 or len(array) == 0:
         raise InputError(f"{name} must be a vector of at least one entry, got shape {array.shape}")
@@ -122,5 +119,4 @@ def _coded(values: Any, name: str) -> tuple[Array, Array]:
         if not all(isinstance(value, str) for value in array):
             raise InputError(f"{name} must hold either numbers or strings")
         array = array.astype(str)  # such as a pandas column
-    distinct, codes = np.unique(array, return_inverse=True)
-    return distinct, codes.reshape(-1)
+    return array

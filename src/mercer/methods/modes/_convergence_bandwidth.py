@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from mercer._array import Array, as_vector, frozen, instance
-from mercer.engine import Distance, Expr, Program, apply_all, evaluate, n_columns
+from mercer.engine import Distance, Expr, Program, apply_all, n_columns, profile_at
 from mercer.exceptions import DerivativeError, InputError
 from mercer.kernels import Constant, Gaussian, Kernel, Product, Transformed
 from mercer.methods.modes._enclosing_ball import enclosing_ball, max_distance
@@ -137,7 +137,6 @@ def convergence_bandwidth(kernel: Kernel, X: Any, *, centre: Any = None) -> Conv
 
     See Also
     --------
-    enclosing_ball : the smallest ball.
     all_modes : all modes with proof, at any bandwidth.
 
     Notes
@@ -167,8 +166,7 @@ def convergence_bandwidth(kernel: Kernel, X: Any, *, centre: Any = None) -> Conv
     maps = _checked(kernel, program)
     Z = apply_all(maps, X)
     if centre is None:
-        ball = enclosing_ball(Z)
-        middle, radius = ball.centre, ball.radius
+        middle, radius, _ = enclosing_ball(Z)
     else:
         given = as_vector(centre, "centre", n_columns(X)).astype(np.float64)
         middle = np.asarray(apply_all(maps, given[None]))[0]
@@ -210,10 +208,8 @@ def _core(kernel: Kernel) -> Kernel:
 
 def _slopes(profile: Expr, u: Array) -> tuple[Array, Array]:
     """k'(u), and k'(u) + 2 u k''(u), which is half the second derivative of k(r^2) in r."""
+    _, first, second = profile_at(profile, u, 2)
     with np.errstate(all="ignore"):
-        jet = evaluate(profile, [u], order=2)
-        first = np.broadcast_to(np.asarray(jet.first[0], dtype=float), u.shape)
-        second = np.broadcast_to(np.asarray(jet.second[0][0], dtype=float), u.shape)
         return first, first + 2.0 * u * second
 
 
@@ -252,18 +248,12 @@ def _smallest_root(kernel: Kernel, profile: Expr) -> tuple[float, float]:
 
 def _bisected(profile: Expr, low: float, high: float) -> float:
     """The border between a place where the kernel is strictly concave and one where it is not."""
-    for _ in range(200):
-        middle = math.sqrt(low) * math.sqrt(high)
-        if not low < middle < high:
-            middle = low + (high - low) / 2
-        if not low < middle < high:
-            break
-        slope, bend = _slopes(profile, np.array([middle]))
-        if slope[0] < 0 and bend[0] < 0:
-            low = middle
-        else:
-            high = middle
-    return low
+    from scipy.optimize import bisect
+
+    def side(u: float) -> float:
+        return -1.0 if np.maximum(*_slopes(profile, np.array([u])))[0] < 0.0 else 1.0
+
+    return float(bisect(side, low, high, xtol=1e-300, rtol=1e-15))
 
 
 def _concave_reach(profile: Expr, end: float) -> tuple[float, float | None]:

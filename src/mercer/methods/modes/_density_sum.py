@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from mercer.engine import (
     Dense,
     Distance,
     Fields,
-    LinearMap,
+    Maps,
     Matrix,
     PreparedSum,
     Program,
@@ -25,9 +25,11 @@ from mercer.engine import (
     apply_all,
     n_columns,
     prepare,
+    total,
 )
 from mercer.exceptions import InputError
 from mercer.kernels import Kernel
+from mercer.methods.density._density import weights_of
 from mercer.preimages._driver import State, smallest_subgradients
 from mercer.preimages._problem import kernel_length
 from mercer.rigor import cusp_slope
@@ -40,15 +42,21 @@ _MOST_PARTS = 1000  # of sums
 _STEPS = 10  # evaluations of a start, about, until it is retired
 
 
+class Group(NamedTuple):
+    """sum_i a_i k(|z_i - z|^2), a_i > 0, with a convex profile."""
+
+    kernel: Kernel  # of the data, behind the maps
+    program: Program  # of one squared distance, without maps
+    points: Array  # the z_i
+    coef: Array  # the a_i
+
+
 @dataclass(frozen=True, eq=False)
 class DensitySum:
-    """f(z) = sum over groups of sum_i a_i k(|z_i - z|^2), a_i > 0, all profiles convex."""
+    """f(z), a sum of groups."""
 
-    kernels: tuple[Kernel, ...]  # of the groups, behind `maps`
-    programs: tuple[Program, ...]  # one for each group, of one squared distance without maps
-    points: tuple[Array, ...]  # the z_i of each group
-    coef: tuple[Array, ...]  # the a_i of each group
-    maps: tuple[LinearMap, ...]  # what takes data x to z = A x, A invertible
+    groups: tuple[Group, ...]
+    maps: Maps  # what takes data x to z = A x, A invertible
     dim: int  # the number of columns of the data
     tolerance: float  # the error of sums, as a share of their largest possible value
     n_queries: int  # how many points are climbed from
@@ -62,17 +70,19 @@ class DensitySum:
             raise InputError(
                 f"density must be an Element or a Density, got {type(density).__name__}"
             )
-        elements = (density,) if whole else tuple(density.elements)
-        programs, points, coef, maps = zip(*map(_group, elements), strict=True)
-        if any(other != maps[0] for other in maps):
-            raise InputError("the elements of a density must measure distances alike")
+        elements = (density,) if whole else density.elements
         logs = np.zeros(1) if whole else density.log_scales
-        unit, n = float(logs.max()), sum(map(len, points))
-        coef = tuple(a * np.exp(log - unit) for a, log in zip(coef, logs, strict=True))
-        kernels, d = tuple(element.kernel for element in elements), n_columns(elements[0].points)
+        unit, maps = float(logs.max()), _maps(elements[0])
+        if any(_maps(element) != maps for element in elements[1:]):
+            raise InputError("the elements of a density must measure distances alike")
+        groups = tuple(
+            _group(element, maps, np.exp(log - unit))
+            for element, log in zip(elements, logs, strict=True)
+        )
+        n = sum(len(group.points) for group in groups)
         tolerance = float(np.clip(1e-3 / n, 1e-10, 1e-8))
-        n_queries = n if n_queries is None else n_queries
-        return cls(kernels, programs, points, coef, maps[0], d, tolerance, n_queries, unit)
+        d = n_columns(elements[0].points)
+        return cls(groups, maps, d, tolerance, n if n_queries is None else n_queries, unit)
 
     def forth(self, X: Array) -> Array:
         """Where data points lie in z."""
@@ -81,7 +91,7 @@ class DensitySum:
     def back(self, Z: Array) -> Array:
         """The data points of z."""
         for step in reversed(self.maps):
-            A = step.array
+            A: Any = step.array  # type: ignore[attr-defined]
             Z = Z * A if isinstance(step, Scales) else np.linalg.solve(A, Z.T).T
         return np.ascontiguousarray(Z)
 
@@ -94,13 +104,16 @@ class DensitySum:
     @cached_property
     def length(self) -> float:
         """The length over which the density changes: that of the narrowest kernel."""
-        return min(kernel_length(program) for program in self.programs)
+        return min(kernel_length(group.program) for group in self.groups)
 
     @cached_property
     def mass(self) -> float:
         """sum_i a_i k(0): no value of the density is larger."""
-        pairs = zip(self.programs, self.coef, strict=True)
-        return float(sum(p.value_at_zero * a.sum() for p, a in pairs))
+        return float(sum(g.program.value_at_zero * g.coef.sum() for g in self.groups))
+
+    @cached_property
+    def points(self) -> Array:
+        return np.concatenate([group.points for group in self.groups])
 
     @property
     def has_few_columns(self) -> bool:
@@ -122,22 +135,16 @@ class DensitySum:
         """A bound on the error of values that are not exact."""
         return self.tolerance * self.mass
 
-    def nearest_point(self, Z: Array) -> Array:
-        """The data point nearest to each row."""
-        tree, points = self._tree
-        return np.asarray(points[tree.query(Z)[1]])
-
     @cached_property
-    def _tree(self) -> tuple[Any, Array]:
+    def tree(self) -> Any:
         from scipy.spatial import cKDTree
 
-        points = np.concatenate(self.points)
-        return cKDTree(points), points
+        return cKDTree(self.points)
 
     @property
     def has_cusps(self) -> bool:
         """Whether a slope is infinite at the points."""
-        return any(any(p.cusps) for p in self.programs)
+        return any(any(group.program.cusps) for group in self.groups)
 
     def at(self, Z: Array, order: int = 1, *, exact: bool = False) -> State:
         """The state of -f at some points; its fixed-point step is that of mean shift.
@@ -146,55 +153,34 @@ class DensitySum:
         the kernel has a cusp it is that of Vardi and Zhang. `cusp` is the slope of the cusp there.
         Order 2 gives Hessians too; `exact` is to rounding, instead of to `error`.
         """
-        value, gradient, slope, hessian, shift, pull = self._added(Z, order, exact)
+        f, pull = self.fields(Z, order, exact=exact)
+        gradient: Any = f.gradient
         cusp = None
         if self.has_cusps:
-            cusp = pull * np.exp(np.where(pull > 0.0, -shift, 0.0))
+            cusp = pull * np.exp(np.where(pull > 0.0, -f.shift, 0.0))
             gradient = smallest_subgradients(gradient, np.linalg.norm(gradient, axis=1), cusp)
-        H = None if hessian is None else -hessian
-        return State(Z, -value, -gradient, H, -2.0 * slope, shift, cusp=cusp)
+        H = None if f.hessian is None else -f.hessian
+        return State(Z, -f.value, -gradient, H, -2.0 * f.slopes[0], f.shift, cusp=cusp)
 
     def values(self, Z: Array, *, exact: bool = False) -> Array:
         """f at some points, without derivatives."""
         if not len(Z):
             return np.empty(0)
-        parts = [f.fields(Z, shifted=True, exact=exact).only_element() for _, f in self._sums]
-        return np.asarray(sum(f.value * np.exp(f.shift) for f in parts))
+        f = self.fields(Z, 0, exact=exact)[0]
+        return np.asarray(f.value * np.exp(f.shift))
 
-    def pull_at_points(self, Z: Array) -> tuple[Array, Array]:
-        """On data points with a cusp: the pull |R| of all others, and the slope of the cusp."""
-        _, gradient, _, _, shift, pull = self._added(Z, 1, True)
-        return np.linalg.norm(gradient, axis=1) * np.exp(shift), np.asarray(pull)
+    def fields(self, Z: Array, order: int = 1, *, exact: bool) -> tuple[Fields, Array]:
+        """f and its derivatives, and the slope of the cusp at each row; 0 where there is none.
 
-    def pull_and_weight(self, Z: Array) -> tuple[Array, Array]:
-        """sum_i w_i (z_i - z) and sum_i w_i, w_i = -2 a_i k'(u_i), without points at a cusp."""
-        _, gradient, slope, _, shift, _ = self._added(Z, 1, True)
-        scale = np.exp(shift)
-        return gradient * scale[:, None], -2.0 * slope * scale
-
-    def _added(self, Z: Array, order: int, exact: bool) -> tuple[Any, ...]:
-        """Value, gradient, slope and Hessian of f in units of exp(shift), shift, slope of cusps."""
-        parts: list[Fields] = [
-            f.fields(Z, order=order, shifted=True, exact=exact).only_element()
-            for _, f in self._sums
-        ]
-        pull = np.zeros(len(Z))
-        for (program, _), f in zip(self._sums, parts, strict=True):
+        Points at a cusp are left out of the derivatives.
+        """
+        parts, pull = [], np.zeros(len(Z))
+        for program, summed in self._sums:
+            f = summed.fields(Z, order=order, shifted=True, exact=exact)
             if f.cusp is not None:
-                pull = pull + cusp_slope(program) * f.cusp
-        if len(parts) == 1:
-            (f,) = parts
-            return f.value, f.gradient, f.slopes[0], f.hessian, f.shift, pull
-        shift = np.max([f.shift for f in parts], axis=0)
-        value, gradient, slope, hessian = (np.zeros(1) for _ in range(4))
-        for f in parts:
-            scale = np.exp(f.shift - shift)
-            value = value + scale * f.value
-            gradient = gradient + scale[:, None] * f.gradient
-            slope = slope + scale * f.slopes[0]
-            if order == 2:
-                hessian = hessian + scale[:, None, None] * f.hessian
-        return value, gradient, slope, hessian if order == 2 else None, shift, pull
+                pull += cusp_slope(program) * f.cusp[:, 0]
+            parts.append(replace(f, cusp=None))
+        return total(parts).only_element(), pull
 
     @cached_property
     def _sums(self) -> list[tuple[Program, PreparedSum]]:
@@ -202,7 +188,7 @@ class DensitySum:
         settings = {"n_queries": _STEPS * self.n_queries, "tolerance": self.tolerance}
         return [
             (p, prepare(p, Z[rows], Dense(a[rows, None]), slopes=True, **settings))  # type: ignore[arg-type]
-            for p, Z, a in zip(self.programs, self.points, self.coef, strict=True)
+            for _, p, Z, a in self.groups
             for rows in _parts(Z, self.length)
         ]
 
@@ -255,8 +241,8 @@ def is_top(state: State, distance: float) -> Array:
     return np.asarray(np.linalg.norm(newton_steps(state), axis=1) <= distance)
 
 
-def _group(element: Element) -> tuple[Program, Array, Array, tuple[LinearMap, ...]]:
-    """Program without maps, mapped points and coefficients of one element, and the maps."""
+def _maps(element: Element) -> Maps:
+    """The maps of the one distance that a kernel measures, if mean shift can climb the element."""
     kernel = element.kernel
     if kernel.program.kind != "radial" or kernel.flags.convex_profile is not True:
         raise InputError(
@@ -267,32 +253,34 @@ def _group(element: Element) -> tuple[Program, Array, Array, tuple[LinearMap, ..
         raise InputError("mean shift climbs one element; pick one of the batch, psi[j]")
     if is_sparse(element.points):
         raise InputError("mean shift needs dense points; use X.toarray()")
-    coef = np.asarray(element.coef.tile(slice(None), slice(None)), dtype=np.float64)[:, 0]
-    if (coef < 0).any() or not (coef > 0).any():
-        raise InputError(
-            "mean shift needs coefficients >= 0, not all zero; mercer.preimage climbs elements "
-            "with coefficients of both signs"
-        )
-    (variable,) = kernel.program.variables
-    assert isinstance(variable, Distance)
-    maps = tuple(variable.maps)
+    maps: Maps = kernel.program.variables[0].maps  # type: ignore[union-attr]
     d = n_columns(element.points)
     for step in maps:
-        square = isinstance(step, Scales) or (
-            isinstance(step, Matrix) and step.array.shape[0] == step.array.shape[1]
-        )
-        if not square or (isinstance(step, Matrix) and np.linalg.matrix_rank(step.array) < d):
+        square = isinstance(step, Matrix) and step.array.shape[0] == step.array.shape[1]
+        invertible = square and np.linalg.matrix_rank(step.array) == d  # type: ignore[attr-defined]
+        if not isinstance(step, Scales) and not invertible:
             raise InputError(
                 f"the kernel does not see every direction of the data ({step!r}), so the density "
                 "has no modes; leave those columns out of the data instead"
             )
+    return tuple(maps)
+
+
+def _group(element: Element, maps: Maps, scale: float) -> Group:
+    """The points of one element that count, mapped, and their coefficients times a scale."""
+    kernel, coef = element.kernel, weights_of(element)
     used = coef > 0
-    X = np.asarray(element.points, dtype=np.float64)[used]
-    Z = np.ascontiguousarray(apply_all(maps, X), dtype=np.float64)
+    if (coef < 0).any() or not used.any():
+        raise InputError(
+            "mean shift needs coefficients >= 0, not all zero; mercer.preimage climbs elements "
+            "with coefficients of both signs"
+        )
     program = replace(kernel.program, variables=(Distance(),))
     if not np.isfinite(kernel_length(program)):
         raise InputError(
             f"mean shift needs a kernel that is positive at distance 0 and falls over some length, "
             f"which {kernel!r} is not; use Gaussian, or Epanechnikov instead of a flat kernel"
         )
-    return program, Z, coef[used], maps  # type: ignore[return-value]
+    X = np.asarray(element.points, dtype=np.float64)[used]
+    Z = np.ascontiguousarray(apply_all(maps, X), dtype=np.float64)
+    return Group(kernel, program, Z, coef[used] * scale)

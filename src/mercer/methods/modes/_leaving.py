@@ -48,7 +48,7 @@ def _settle_with_cusps(density: DensitySum, Z: Array, limit: float) -> tuple[Arr
     """
     here = density.at(Z, exact=True)
     points, arrived = Z.copy(), is_held(here)
-    nearest = density.nearest_point(Z)
+    nearest = density.points[density.tree.query(Z)[1]]
     ahead = nearest - Z
     distance = np.linalg.norm(ahead, axis=1)
     close = (distance > 0.0) & (distance <= _NEAR * density.length)

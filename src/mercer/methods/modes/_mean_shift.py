@@ -9,21 +9,21 @@ import numpy as np
 
 from mercer._array import (
     Array,
-    as_points,
+    as_dense_points,
     check_flag,
+    check_same_columns,
     frozen,
-    is_sparse,
     positive,
     positive_int,
 )
 from mercer._progress import Callback, check_callback, report
 from mercer.engine import pieces
-from mercer.exceptions import InputError
+from mercer.methods._rows import nearest, renumbered
 from mercer.methods.modes._ascent import Ascent, Ends
 from mercer.methods.modes._basins import is_proved_maximum
 from mercer.methods.modes._density_sum import DensitySum, is_held
 from mercer.methods.modes._leaving import SAME
-from mercer.methods.modes._merging import merge_ends, nearest_mode
+from mercer.methods.modes._merging import merge_ends
 
 
 @dataclass(frozen=True, eq=False)
@@ -161,10 +161,11 @@ def mean_shift(
     check_callback(callback)
     check_flag(eigenvalues, "eigenvalues", optional=True)
     target = DensitySum.of(density)
-    if start is None:
-        Z = np.concatenate(target.points)
-    else:
-        Z = target.forth(_checked_start(start, target))
+    Z = target.points
+    if start is not None:
+        start = as_dense_points(start, "start")
+        check_same_columns(Z, start, ("the density", "start"))
+        Z = target.forth(start)
     target = replace(target, n_queries=len(Z))
     ascent = Ascent(target, tol, max_iter)
     ends = ascent.run(Z, callback)
@@ -196,7 +197,7 @@ def assign_to_modes(
 
 def _numbers(target: DensitySum, known: Array, found: Array) -> Array:
     """The number of each mode among the known ones, -1 if it is none of them."""
-    distance, number = nearest_mode(found, known)
+    distance, number = nearest(known, found)
     # known modes may have been rounded to float32
     same = distance <= SAME * target.length + 1e-6 * float(np.abs(known).max())
     number[~same] = merge_ends(target, known, found[~same])[0]
@@ -211,15 +212,14 @@ def _described(
     counts = np.bincount(labels[labels >= 0], minlength=len(modes))
     order = np.argsort(-counts, kind="stable")
     order = order[counts[order] > 0]
-    rank = np.full(len(modes) + 1, -1)  # one more: -1 stays -1
-    rank[order] = np.arange(len(order))
-    modes, d = modes[order], target.dim
+    labels = renumbered(labels, order, len(modes))
+    modes = modes[order]
     value = target.values(modes, exact=True) * np.exp(target.log_unit)
-    eigenvalues, proved = np.full((len(modes), d), np.nan), np.zeros(len(modes), dtype=bool)
+    eigenvalues, proved = np.full(modes.shape, np.nan), np.zeros(len(modes), dtype=bool)
     if target.has_few_columns if curvature is None else curvature:
         report("curvature")
         eigenvalues, proved = _eigenvalues(target, modes), is_proved_maximum(target, modes)
-    parts = (target.back(modes), value, eigenvalues, counts[order], proved, rank[labels])
+    parts = (target.back(modes), value, eigenvalues, counts[order], proved, labels)
     return Modes(*(frozen(a) for a in (*parts, ends.status, ends.n_iter)))
 
 
@@ -232,12 +232,3 @@ def _eigenvalues(target: DensitySum, modes: Array) -> Array:
         found[rows] = np.linalg.eigvalsh(target.pulled(np.nan_to_num(-here.hessian) * scale))
         found[rows][is_held(here)] = -np.inf
     return found
-
-
-def _checked_start(start: Any, target: DensitySum) -> Array:
-    X = as_points(start, "start")
-    if is_sparse(X):
-        raise InputError("start must be dense; use start.toarray()")
-    if X.shape[1] != target.dim:
-        raise InputError(f"start must have {target.dim} columns, got {X.shape[1]}")
-    return np.asarray(X, dtype=np.float64)

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 
 from mercer._array import Array
 from mercer.engine import pieces
-from mercer.methods._rows import connected
+from mercer.methods._rows import TREE_COLUMNS, connected, nearest, renumbered, row_squares
 from mercer.methods.modes._density_sum import DensitySum, is_held, newton_steps
 from mercer.methods.modes._leaving import SAME, cells
 from mercer.space._points import unique
@@ -17,7 +15,6 @@ _MERGE = 0.5  # of the kernel's length: the farthest that an end may be from its
 _NEARLY = 4.0  # steps of Newton: at a maximum of fourth order one goes a third of the way
 _BETWEEN = np.linspace(0.0, 1.0, 11)[1:-1]  # where between two ends the density is looked at
 _ROUNDING = 1e-10  # of the density: differences below it are none
-_TREE = 20  # columns up to which a tree is faster than all distances
 _BLOCK = 1024  # rows whose distances to all others are held at a time
 _CANCELLED = 1e-14  # of the largest square: the error of a distance from products
 
@@ -52,54 +49,33 @@ def merge_ends(density: DensitySum, modes: Array, ends: Array) -> tuple[Array, A
         labels[exact] = unique(np.concatenate([known, ends[exact]]))[1][len(known) :]
     used = np.flatnonzero(np.bincount(labels, minlength=len(known) + len(highest)) > 0)
     used = np.concatenate([np.arange(len(modes)), used[used >= len(modes)]])
-    rank = np.full(len(known) + len(highest), -1)
-    rank[used] = np.arange(len(used))
-    return rank[labels], np.concatenate([known, points[rest][highest]])[used]
-
-
-def nearest_mode(points: Array, modes: Array) -> tuple[Array, Array]:
-    """The distance of each point to the nearest mode, and its number."""
-    if points.shape[1] <= _TREE:
-        from scipy.spatial import cKDTree
-
-        return cKDTree(modes).query(points)  # type: ignore[no-any-return]
-    number = np.empty(len(points), dtype=np.intp)
-    for rows, gap in _squared_distances(points, modes):
-        number[rows] = gap.argmin(axis=1)
-    return np.linalg.norm(points - modes[number], axis=1), number
+    found = np.concatenate([known, points[rest][highest]])
+    return renumbered(labels, used, len(found)), found[used]
 
 
 def _has_neighbour(points: Array, reach: float) -> Array:
     """Whether another point lies within reach, shape (n,)."""
-    if points.shape[1] <= _TREE:
+    if points.shape[1] <= TREE_COLUMNS:
         from scipy.spatial import cKDTree
 
         return np.asarray(cKDTree(points).query(points, 2)[0][:, 1] <= reach)
-    near = np.zeros(len(points), dtype=bool)
-    slack = _CANCELLED * float(np.sum((points - points.mean(axis=0)) ** 2, axis=1).max(initial=0.0))
-    for rows, gap in _squared_distances(points, points):
+    near, C = np.zeros(len(points), dtype=bool), points - points.mean(axis=0)
+    squares = row_squares(C)
+    slack = _CANCELLED * float(squares.max(initial=0.0))
+    for rows in pieces(len(C), _BLOCK):
+        gap = squares[rows, None] + squares - 2.0 * (C[rows] @ C.T)
         near[rows] = np.sum(gap <= reach**2 + slack, axis=1) > 1  # one is the point itself
     return near
 
 
-def _squared_distances(A: Array, B: Array) -> Iterator[tuple[slice, Array]]:
-    """Squared distances from products, which is fastest in many columns, some rows at a time."""
-    middle = B.mean(axis=0)
-    A, B = A - middle, B - middle
-    a, b = (np.einsum("ij,ij->i", Z, Z) for Z in (A, B))
-    for rows in pieces(len(A), _BLOCK):
-        yield rows, a[rows, None] + b - 2.0 * (A[rows] @ B.T)
-
-
 def _nearest_known(density: DensitySum, known: Array, points: Array, off: Array) -> Array:
     """The mode nearest to each point, -1 where it is too far away or behind a dip."""
-    label = np.full(len(points), -1)
-    if len(known):
-        distance, nearest = nearest_mode(points, known)
-        rows = np.flatnonzero(distance <= off + SAME * density.length)
-        rows = rows[~_dips(density, points[rows], known[nearest[rows]])]
-        label[rows] = nearest[rows]
-    return label
+    distance, label = nearest(known, points)
+    rows = np.flatnonzero(distance <= off + SAME * density.length)
+    rows = rows[~_dips(density, points[rows], known[label[rows]])]
+    found = np.full(len(points), -1)
+    found[rows] = label[rows]
+    return found
 
 
 def _grouped(density: DensitySum, points: Array, off: Array) -> tuple[Array, Array]:
@@ -141,8 +117,6 @@ def _distance_left(density: DensitySum, ends: Array) -> Array:
 def _dips(density: DensitySum, A: Array, B: Array) -> Array:
     """Whether the density between two points is lower than at the lower of them."""
     dips = np.zeros(len(A), dtype=bool)
-    if not len(A):
-        return dips
     lower = np.minimum(density.values(A), density.values(B)) * (1.0 - _ROUNDING)
     for t in _BETWEEN:
         dips |= density.values((1.0 - t) * A + t * B) < lower

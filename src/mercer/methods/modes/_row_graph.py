@@ -9,7 +9,7 @@ import numpy as np
 
 from mercer._array import Array
 from mercer._threads import thread_count
-from mercer.methods._rows import connected
+from mercer.methods._rows import connected, followed, renumbered
 
 _NEIGHBOURS = 8  # with many more, a small group of rows would not have a highest row of its own
 
@@ -29,7 +29,6 @@ class JoinTree(NamedTuple):
 
 
 def neighbour_edges(Z: Array) -> Edges:
-    """Edges from each row to its nearest neighbours."""
     from scipy.spatial import cKDTree
 
     n = len(Z)
@@ -50,9 +49,8 @@ def bridged(Z: Array, edges: Edges) -> Edges:
             distance, other = cKDTree(Z[outside]).query(Z[inside])
             i = int(np.argmin(distance))
             joins.append((inside[i], outside[other[i]]))
-        a, b = (
-            np.append(old, new) for old, new in zip((a, b), zip(*joins, strict=True), strict=True)
-        )
+        inner, outer = np.array(joins).T
+        a, b = np.append(a, inner), np.append(b, outer)
     return a, b
 
 
@@ -117,15 +115,6 @@ def join_tree(
     return JoinTree(child, parent, saddle[edge])
 
 
-def followed(into: Array) -> Array:
-    """Where each number ends when i goes to into[i], again and again."""
-    while not np.array_equal(into, into[into]):
-        into = into[into]
-    return into
-
-
 def _ranks(f: Array) -> Array:
     """The rank of each row by falling density; equal ones keep the order of rows."""
-    rank = np.empty(len(f), dtype=np.intp)
-    rank[np.argsort(-f, kind="stable")] = np.arange(len(f))
-    return rank
+    return renumbered(np.arange(len(f)), np.argsort(-f, kind="stable"), len(f))

@@ -9,11 +9,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mercer._array import Array, Points, as_vector, frozen, is_sparse, positive_int
+from mercer._array import Array, Points, as_vector, frozen, positive_int
 from mercer._progress import Callback, check_callback, report
 from mercer.exceptions import InputError
 from mercer.kernels import Gaussian, Kernel
-from mercer.methods.density._density import stretched, weights_of
+from mercer.methods.density._density import weights_of, with_bandwidth
 from mercer.methods.modes._ascent import find_modes
 from mercer.methods.modes._density_sum import DensitySum
 from mercer.methods.modes._mean_shift import mean_shift
@@ -196,14 +196,14 @@ def scale_space(
     for i, bandwidth in enumerate(h.tolist()):
         modes = counter.modes(bandwidth, starts)
         n_modes.append(len(modes))
-        starts = np.concatenate([modes, thinned(counter.starts, max(_FEWEST, 4 * len(modes)))])
+        starts = np.concatenate([modes, _thinned(counter.starts, max(_FEWEST, 4 * len(modes)))])
         done, n = i + 1, len(h)
         if report("bandwidths", done, 1.0 - done / n, total=n, callback=callback):
             break
     return ScaleSpace(frozen(h[: len(n_modes)]), frozen(np.array(n_modes)))
 
 
-def thinned(rows: Array, most: int) -> Array:
+def _thinned(rows: Array, most: int) -> Array:
     """Evenly chosen rows, no more than `most`."""
     return rows[:: -(-len(rows) // most)]
 
@@ -213,19 +213,16 @@ class _Counter:
 
     def __init__(self, kernel: Kernel, X: Any, weights: Any, max_starts: int) -> None:
         mean = mean_embedding(kernel, X, weights=weights)
-        if is_sparse(mean.points):
-            raise InputError("mean shift needs dense points; use X.toarray()")
-        w, target = weights_of(mean), DensitySum.of(mean)
+        target = DensitySum.of(mean)
         self.kernel, self.forth = kernel, target.forth
         self.unit = 1.0 if hasattr(kernel, "length_scale") else target.length
+        w = weights_of(mean)
         self.X, group = unique(np.asarray(mean.points[w > 0], dtype=np.float64))
         self.w = np.bincount(group, w[w > 0], len(self.X))
-        self.starts = thinned(self.X, max_starts)
+        self.starts = _thinned(self.X, max_starts)
 
     def modes(self, bandwidth: float, starts: Array) -> Array:
-        """The modes that starts reach."""
-        length = float(getattr(self.kernel, "length_scale", 1.0))
-        kernel = stretched(self.kernel, bandwidth / length, self.X.shape[1])
+        kernel = with_bandwidth(self.kernel, bandwidth, self.X.shape[1])
         density = Element(kernel, Points(self.X, kernel.domain), self.w)
         target = DensitySum.of(density, len(starts))
         if kernel.program.is_smooth and target.has_few_columns:
@@ -250,7 +247,7 @@ class _Counter:
 
     def _one_mode_from(self, h: float) -> float:
         """A bandwidth with one mode, such that one a little smaller has several."""
-        some = thinned(self.starts, _FEWEST)
+        some = _thinned(self.starts, _FEWEST)
         for _ in range(_STEPS):  # up: heavy tails, or outliers far away
             if len(self.modes(h, some)) == 1:
                 break

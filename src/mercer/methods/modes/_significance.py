@@ -16,21 +16,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mercer._array import Array, as_weights, frozen, is_sparse
+from mercer._array import Array, as_dense_points, frozen
 from mercer._progress import Callback, check_callback, report
-from mercer._threads import thread_count
 from mercer.engine import Dense, prepare
-from mercer.exceptions import InputError
 from mercer.kernels import Gaussian
-from mercer.methods._rows import distinct_rows
+from mercer.linalg._inputs import raw_weights
+from mercer.methods._rows import followed, nearest, renumbered, spread_rows
 from mercer.methods.density._bandwidth import check_counts, column_spreads, normal_scale
-from mercer.methods.modes._row_graph import (
-    bridged,
-    followed,
-    join_tree,
-    neighbour_edges,
-    row_basins,
-)
+from mercer.methods.modes._row_graph import bridged, join_tree, neighbour_edges, row_basins
 
 _FACTORS = (1.0, 0.7, 0.5, 0.35, 0.25)  # of Silverman's bandwidth: those that are tried
 _VIEWS = (10, 5, 2)  # principal components, if there are more columns
@@ -152,13 +145,9 @@ def significant_modes(
     >>> found.message, np.bincount(found.labels)
     ('2 clusters: each mode has t >= 2.50', array([60, 40]))
     """
-    X = Gaussian().points(X).array
-    if is_sparse(X) or X.ndim != 2:
-        raise InputError("significant modes need dense points; use X.toarray()")
+    X = as_dense_points(X)
     check_callback(callback)
-    as_weights(weights, len(X))  # raises if they are wrong
-    X = np.asarray(X, dtype=np.float64)
-    rows, w = _sampled(*distinct_rows(X, weights))
+    rows, w = spread_rows(X, raw_weights(weights, len(X)), _MOST_ROWS)
     if len(rows) == 1:
         return _one_mode(len(X), rows)
     check_counts(w)
@@ -175,22 +164,15 @@ def significant_modes(
         if report("significant modes", i, 1.0 - i / total, total=total, callback=callback):
             break
     A = found.axes
-    nearest = nearest_rows(C @ A.T, ((X - middle) / unit) @ A.T)
+    own = nearest(C @ A.T, ((X - middle) / unit) @ A.T)[1]
     return SignificantModes(
-        frozen(found.labels[nearest]),
+        frozen(found.labels[own]),
         frozen(rows[found.modes]),
         frozen(found.t),
         _critical(float(w.sum()), len(A)),
         frozen(A),
         found.bandwidth * unit,
     )
-
-
-def nearest_rows(rows: Array, Z: Array) -> Array:
-    """Return the number of the row nearest to each row of Z, shape (m,)."""
-    from scipy.spatial import cKDTree
-
-    return np.asarray(cKDTree(rows).query(Z, workers=thread_count())[1])
 
 
 class _Found(NamedTuple):
@@ -216,16 +198,6 @@ def _one_mode(n: int, rows: Array) -> SignificantModes:
     labels, t = frozen(np.zeros(n, dtype=np.intp)), frozen(np.array([np.inf]))
     axes = frozen(np.eye(*rows.shape))
     return SignificantModes(labels, frozen(rows), t, _LEAST, axes, 1.0)
-
-
-def _sampled(rows: Array, w: Array) -> tuple[Array, Array]:
-    """At most so many rows as are looked at: one at each of as many equal shares of the weight."""
-    if len(rows) <= _MOST_ROWS:
-        return rows, w
-    total = np.cumsum(w)
-    middles = (np.arange(_MOST_ROWS) + 0.5) * (total[-1] / _MOST_ROWS)
-    chosen, count = np.unique(np.searchsorted(total, middles), return_counts=True)
-    return rows[chosen], count * min(1.0, float(total[-1]) / _MOST_ROWS)
 
 
 def _principal_axes(C: Array, w: Array, far: float) -> Array:
@@ -273,9 +245,8 @@ def _at_bandwidths(C: Array, w: Array, axes: Array) -> Iterator[_Found]:
         mass = np.bincount(number, w, len(modes))
         order = np.flatnonzero(real)
         order = order[np.argsort(-mass[order], kind="stable")]
-        rank = np.zeros(len(modes), dtype=np.intp)
-        rank[order] = np.arange(len(order))
-        yield _Found(axes, rank[number], modes[order], t[order], h, len(modes))
+        labels = renumbered(number, order, len(modes))
+        yield _Found(axes, labels, modes[order], t[order], h, len(modes))
 
 
 def _t(Z: Array, w: Array, M: Array, S: Array, h: float) -> Array:

@@ -29,16 +29,16 @@ class ThirdDerivatives:
         edges = density.length * _FINE * np.arange(_CELLS + 1)
         tail = edges[-1] * np.geomspace(1.0, 1e15, 2001)
         bounds = []
-        for program in density.programs:
-            near = third_derivative_bounds(program.profile, edges[:-1], edges[1:])
-            far = third_derivative_bounds(program.profile, tail[:-1], tail[1:])
+        for group in density.groups:
+            near = third_derivative_bounds(group.program.profile, edges[:-1], edges[1:])
+            far = third_derivative_bounds(group.program.profile, tail[:-1], tail[1:])
             bounds.append(np.append(near, far.max()))
         return cls(density, bounds)
 
     def about(self, mode: Array, scale: float) -> HessianVariation:
         """As a function of the radius of a ball about one point, in units of `scale`."""
         width, masses = self.density.length * _FINE, []
-        for Z, a in zip(self.density.points, self.density.coef, strict=True):
+        for _, _, Z, a in self.density.groups:
             mass = np.zeros(_CELLS + 1)
             for rows in pieces(len(Z), _BLOCK):
                 distance = np.linalg.norm(Z[rows] - mode, axis=1)

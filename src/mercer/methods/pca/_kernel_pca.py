@@ -11,13 +11,13 @@ from mercer._array import Array, Points, as_weights, is_sparse, positive_int
 from mercer._progress import Callback, report, tracked
 from mercer._random import as_generator
 from mercer._threads import interruptible, single_threaded_blas
-from mercer.engine import n_columns, n_rows, pieces
+from mercer.engine import dense, n_columns, n_rows, pieces
 from mercer.exceptions import InputError
 from mercer.kernels import Kernel
 from mercer.linalg import EigenPairs, GramOperator, Nystrom, nystrom
 from mercer.linalg._eigen import operator_pairs, signs
 from mercer.linalg._inputs import check_kernel, raw_weights
-from mercer.methods._rows import dense, distinct_rows
+from mercer.methods._rows import distinct_rows
 from mercer.preimages import Candidates, FittedMap, LearnedMap, LinearInverse, Solver, preimage
 from mercer.space import Element, Subspace
 
@@ -188,7 +188,6 @@ class LandmarkScatter:
         return cls(low, np.zeros(r), np.zeros((r, r)), *moments)
 
     def add(self, X: Any, weights: Array | None) -> None:
-        """Add rows to the sums."""
         kernel = self.low.kernel
         points = kernel.points(X)
         X = points.array
@@ -211,7 +210,6 @@ class LandmarkScatter:
         """Return the principal subspace, and its linear inverse if points are vectors."""
         from scipy.linalg import solve_triangular
 
-        check_number(n_components)
         mean = self.first / self.mass if centred else np.zeros_like(self.first)
         scatter = self.second - self.mass * np.outer(mean, mean)
         with single_threaded_blas():

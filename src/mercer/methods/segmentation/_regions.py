@@ -7,7 +7,7 @@ import heapq
 import numpy as np
 
 from mercer._array import Array
-from mercer.methods._rows import connected
+from mercer.methods._rows import connected, followed, renumbered, row_squares
 
 
 def joined_regions(ends: Array, shape: tuple[int, ...], join: float) -> Array:
@@ -37,11 +37,9 @@ def without_small_regions(
     owner = _owners(counts, sums, _adjacent(regions, k), min_size)
     kept, labels = np.unique(owner[flat], return_inverse=True)
     order = np.argsort(-counts[kept], kind="stable")
-    rank = np.empty_like(order)
-    rank[order] = np.arange(len(order))
-    kept = kept[order]
+    labels, kept = renumbered(labels, order, len(kept)), kept[order]
     colours = sums[kept] / counts[kept, None]
-    return rank[labels].reshape(regions.shape), colours, counts[kept]
+    return labels.reshape(regions.shape), colours, counts[kept]
 
 
 def _owners(counts: Array, sums: Array, beside: list[set[int]], min_size: int) -> Array:
@@ -55,7 +53,7 @@ def _owners(counts: Array, sums: Array, beside: list[set[int]], min_size: int) -
             continue  # merged, grown since, or the whole image
         near = sorted(beside[r])
         gap = sums[near] / counts[near, None] - sums[r] / counts[r]
-        to = near[int(np.argmin(np.einsum("ij,ij->i", gap, gap)))]
+        to = near[int(np.argmin(row_squares(gap)))]
         owner[r] = to
         counts[to] += counts[r]
         sums[to] += sums[r]
@@ -66,13 +64,10 @@ def _owners(counts: Array, sums: Array, beside: list[set[int]], min_size: int) -
                 beside[to].add(other)
         if counts[to] < min_size:
             heapq.heappush(queue, (int(counts[to]), to))
-    while (owner[owner] != owner).any():
-        owner = owner[owner]
-    return owner
+    return followed(owner)
 
 
 def _adjacent(regions: Array, k: int) -> list[set[int]]:
-    """The regions adjacent to each region."""
     a, b = _neighbours(regions)
     low, high = np.minimum(a, b), np.maximum(a, b)
     pairs = np.unique(low.astype(np.int64)[low != high] * k + high[low != high])

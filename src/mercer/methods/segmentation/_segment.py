@@ -163,7 +163,7 @@ def segment(
         window = Gaussian((Z.shape[1] + 4.0) ** -0.5)
     # modes are joined along the image, so neither basins nor merging are needed
     density = DensitySum.of(mean_embedding(window, Z))
-    ascent = Ascent(density, tol, max_iter, use_basins=False, leave=False)
+    ascent = Ascent(density, tol, max_iter, plain=True)
     ends = ascent.run(Z, callback).points
     regions = joined_regions(ends[:, 2:], shape[:2], join)
     labels, colours, counts = without_small_regions(regions, values, min_size)

@@ -1,0 +1,114 @@
+"""Machines with labels or targets: what is solved for them, and classes from their values."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.utils import compute_class_weight
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_consistent_length
+
+from mercer._array import Array, as_vector
+from mercer.engine import n_rows
+from mercer.estimators._support_vector_machine import (
+    Problem,
+    SupportVectorMachine,
+    checked_targets,
+)
+from mercer.estimators._validation import check_flags
+from mercer.exceptions import InputError
+from mercer.methods._rows import distinct_index
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class SupervisedMachine(SupportVectorMachine):
+    """A machine that learns labels or targets."""
+
+    fit_intercept: bool = True
+    _in_pairs: ClassVar[bool] = True  # of classes, or each class against the rest
+
+    @abstractmethod
+    def _problem(self, y: Array, weights: Array) -> Problem:
+        """The problem of labels 1 and -1, or of targets."""
+
+    def _fit_targets(self, X: Any, y: Any, sample_weight: Any) -> Any:
+        """Fit the machine to targets."""
+        check_flags(self, "fit_intercept")
+        targets = checked_targets(self, y)
+        if targets.dtype.kind == "O":
+            targets = targets.astype(np.float64)
+        targets = as_vector(targets, "y").astype(np.float64)
+        with self._fitting(X):
+            points, w = self._training_rows(X, sample_weight, double=True)
+            check_consistent_length(np.empty(n_rows(points)), targets)
+            rows, mass = distinct_index(points.array, w, targets)
+            self._solve(points, [(rows, self._problem(targets[rows], mass))])
+        return self
+
+    def _fit_labels(self, X: Any, y: Any, sample_weight: Any, class_weight: Any) -> Any:
+        """Fit the machine to labels of two or more classes."""
+        check_flags(self, "fit_intercept")
+        labels = checked_targets(self, y)
+        check_classification_targets(labels)
+        with self._fitting(X):
+            points, w = self._training_rows(X, sample_weight, double=True)
+            check_consistent_length(np.empty(n_rows(points)), labels)
+            self.classes_, index = np.unique(labels, return_inverse=True)
+            weights = np.ones(len(index)) if w is None else w
+            if len(np.unique(index[weights > 0.0])) < 2:
+                raise InputError(
+                    f"{type(self).__name__} needs rows of at least two classes, got 1 class"
+                )
+            rows, mass = distinct_index(points.array, weights, index)
+            mass = (
+                mass * self._class_factors(np.bincount(index, weights), class_weight)[index[rows]]
+            )
+            problems = []
+            for negative, positive_class in self._splits():
+                chosen = np.flatnonzero(np.isin(index[rows], (*negative, positive_class)))
+                sign = np.where(index[rows[chosen]] == positive_class, 1.0, -1.0)
+                problems.append((rows[chosen], self._problem(sign, mass[chosen])))
+            self._solve(points, problems)
+        return self
+
+    def _splits(self) -> list[tuple[tuple[int, ...], int]]:
+        """The classes with the sign -1 and the class with the sign 1, in each problem."""
+        n = len(self.classes_)
+        if n == 2 or self._in_pairs:
+            return [((a,), b) for a, b in combinations(range(n), 2)]
+        return [(tuple(k for k in range(n) if k != one), one) for one in range(n)]
+
+    def _class_factors(self, totals: Array, class_weight: Any) -> Array:
+        """The factor of each class, given the total weight of its rows."""
+        if isinstance(class_weight, str) and class_weight == "balanced":
+            present = totals > 0.0
+            mean = totals.sum() / np.count_nonzero(present)
+            return np.asarray(np.divide(mean, totals, out=np.zeros(len(totals)), where=present))
+        factors = compute_class_weight(class_weight, classes=self.classes_, y=self.classes_)
+        return np.asarray(factors, dtype=np.float64)
+
+    def _class_scores(self, X: Any) -> Array:
+        """`decision_function` of classifiers."""
+        values = self._values(X)
+        n_classes = len(self.classes_)
+        if n_classes == 2:
+            return np.asarray(values[:, 0])
+        if not self._in_pairs:
+            return values
+        votes, sums = np.zeros((2, len(values), n_classes))
+        for k, (a, b) in enumerate(combinations(range(n_classes), 2)):
+            votes[:, a] += values[:, k] < 0.0
+            votes[:, b] += values[:, k] >= 0.0
+            sums[:, a] -= values[:, k]
+            sums[:, b] += values[:, k]
+        return np.asarray(votes + sums / (3.0 * (np.abs(sums) + 1.0)))
+
+    def _predicted_classes(self, X: Any) -> Array:
+        """`predict` of classifiers."""
+        values = self._class_scores(X)
+        index = (values >= 0.0).astype(int) if values.ndim == 1 else np.argmax(values, axis=1)
+        return np.asarray(self.classes_[index])
