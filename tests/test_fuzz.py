@@ -27,6 +27,7 @@ Broken()([[0.0]])
         (BROKEN.format(line="import warnings; warnings.warn('leaked')"), "UserWarning"),
         ("from tools.fuzz.checks import call; call([3].append, 4)", None),
         ("from tools.fuzz.checks import call; call(lambda x: x.append(4), [3])", "AssertionError"),
+        ("import warnings; warnings.warn('of the case')", None),
         ("while True: pass", "TooSlow"),
     ],
 )
@@ -57,3 +58,10 @@ def test_a_sample_has_no_findings():
     finally:
         own.stop()
     assert {n: f for n, f in found.items() if f} == {}
+
+
+def test_products_of_zero_and_infinity_are_not_findings():
+    kernel = "mercer.NegativeDistance(1.0) * mercer.Exponential(0.001)"
+    points = "np.random.default_rng(4).normal(size=(8, 7))"
+    source = "import mercer, numpy as np\nfrom tools.fuzz.checks import check_kernel\n"
+    assert run(f"{source}check_kernel({kernel}, {points}, {points})") is None

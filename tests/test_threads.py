@@ -34,7 +34,7 @@ def blas_threads() -> set[int]:
 
 @pytest.mark.parametrize(
     ("cores", "n_jobs", "threads"),
-    [(8, None, 8), (8, 3, 3), (8, -1, 8), (8, -2, 7), (8, -20, 1), (1, -2, 1), (2, 16, 16)],
+    [(8, None, 8), (8, -1, 8), (8, -2, 7), (8, -20, 1), (1, -2, 1), (2, 16, 16), (2, 2**70, 256)],
 )
 def test_n_jobs(cores, n_jobs, threads, monkeypatch):
     monkeypatch.setattr("mercer._threads.available_cores", lambda: cores)

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy import sparse
 
 import mercer as mc
 from mercer import methods, preimages, space, theory
@@ -106,3 +107,18 @@ def test_functions(function):
         theory.fourier_coefficients(function, 3)
     with pytest.raises(mc.InputError, match="transform must be"):
         theory.bochner_norm(mc.Gaussian(1.0), function)
+
+
+@pytest.mark.parametrize("kind", [sparse.csr_array, sparse.csc_matrix, sparse.coo_array])
+def test_sparse_matrices_where_dense_points_are_needed(kind):
+
+    density = mc.kernel_density(mc.Gaussian(1.0), X)
+    for call in (
+        lambda S: mc.MeanShift(seeds=S, bandwidth=1.0).fit(X),
+        lambda S: mc.mean_shift(density, S),
+        lambda S: mc.Gaussian(1.0).spectral_measure(2).density(S),
+        lambda S: mc.datasets.ring().distance(S),
+        lambda S: mc.methods.moment_condition(S, np.negative),
+    ):
+        with pytest.raises(mc.InputError, match="must be dense"):
+            call(kind(X))

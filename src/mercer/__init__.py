@@ -71,6 +71,7 @@ _LAZY = {
     "KernelLogisticRegression": "estimators",
     "KernelNovelty": "estimators",
     "KernelPCA": "estimators",
+    "KernelRidge": "estimators",
     "MeanShift": "estimators",
     "Nystroem": "estimators",
     "RandomFeatures": "estimators",
@@ -87,13 +88,13 @@ __all__ = [
     "DotProduct", "Element", "Epanechnikov", "Exponential", "FixedPoint", "Gaussian", "Global",
     "GradientDescent", "InputError", "InverseMultiquadric", "Jaccard", "Kernel", "KernelDenoiser",
     "KernelDensity", "KernelImputer", "KernelLogisticRegression", "KernelNovelty", "KernelPCA",
-    "Laplace", "LearnedMap", "Linear", "Matern", "MeanShift", "MercerError", "MercerWarning",
-    "NegativeDistance", "Newton", "Nystroem", "Options", "Periodic", "Polynomial", "PreImage",
-    "Precomputed", "Radial", "RandomFeatures", "RationalQuadratic", "Scales", "Sigmoid", "Spectrum",
-    "Status", "Subsequences", "Subspace", "__version__", "compress", "convergence_bandwidth",
-    "covariance", "feature", "get_options", "hsic_test", "kernel_density", "kernel_pca", "ksd_test",
-    "load", "mean_embedding", "mean_shift", "median_scale", "mmd_test", "options", "preimage",
-    "save", "show_versions", "table_kernel",
+    "KernelRidge", "Laplace", "LearnedMap", "Linear", "Matern", "MeanShift", "MercerError",
+    "MercerWarning", "NegativeDistance", "Newton", "Nystroem", "Options", "Periodic", "Polynomial",
+    "PreImage", "Precomputed", "Radial", "RandomFeatures", "RationalQuadratic", "Scales", "Sigmoid",
+    "Spectrum", "Status", "Subsequences", "Subspace", "__version__", "compress",
+    "convergence_bandwidth", "covariance", "feature", "get_options", "hsic_test", "kernel_density",
+    "kernel_pca", "ksd_test", "load", "mean_embedding", "mean_shift", "median_scale", "mmd_test",
+    "options", "preimage", "save", "show_versions", "table_kernel",
 ]  # fmt: skip
 
 

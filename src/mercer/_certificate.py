@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -43,6 +43,11 @@ class FitCertificate:
     def relative_gap(self) -> float:
         """`gap` over the larger of |primal| and |dual|."""
         return relative_gap(self.primal, self.dual)
+
+    def scaled(self, factor: float) -> FitCertificate:
+        """The certificate of the same problem with its objective times a factor > 0."""
+        primal, dual = factor * self.primal, factor * self.dual
+        return replace(self, primal=primal, dual=dual, stationarity=factor * self.stationarity)
 
 
 def relative_gap(primal: float, dual: float) -> float:

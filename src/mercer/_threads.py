@@ -26,6 +26,7 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 _LONG = 1 << 18  # entries of a matrix whose factorisation may take more than a tenth of a second
+_MOST = 256  # threads: more of them only cost memory
 
 _lock = threading.Lock()
 _pools: dict[int, ThreadPoolExecutor] = {}
@@ -53,7 +54,7 @@ def thread_count() -> int:
     cores = available_cores()
     if jobs is None:
         return cores
-    return jobs if jobs > 0 else max(1, cores + 1 + jobs)
+    return min(jobs, _MOST) if jobs > 0 else max(1, cores + 1 + jobs)
 
 
 def map_threads(function: Callable[[T], R], items: Sequence[T]) -> list[R]:

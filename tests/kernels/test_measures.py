@@ -237,3 +237,13 @@ def test_frequencies_are_checked():
         mc.Linear().spectral_measure(1)
     with pytest.raises(mc.exceptions.UnavailableError, match=r"no completely monotone profile"):
         mc.Epanechnikov(1.0).spectral_measure(1)
+
+
+@pytest.mark.parametrize("dim", [None, "x", 0, 1.5, True, np.zeros((2, 2))])
+@pytest.mark.parametrize("kernel", [
+    mc.Gaussian(1.0), mc.Gaussian(1.0) * mc.Laplace(1.0), mc.Laplace(1.0).transform(mc.Scales([1])),
+    mc.kernels.LaplaceProduct(1.0), mc.kernels.PeriodicSobolev(1), mc.kernels.Constant(1.0),
+], ids=repr)  # fmt: skip
+def test_a_dimension_is_a_whole_number(kernel, dim):
+    with pytest.raises(mc.InputError, match="dim must be an integer >= 1"):
+        kernel.spectral_measure(dim)

@@ -138,3 +138,15 @@ def test_cusps_along_planes_end_stalled():
         k = mc.Laplace(1.0).transform(mc.Columns([0])) * mc.Gaussian(1.0).transform(mc.Columns([1]))
         psi = mc.Element(k, rng.normal(size=(12, 2)), rng.normal(size=12))
         assert mc.preimage(psi).status[0] is not Status.MAX_ITER
+
+
+@pytest.mark.parametrize("kernel", [mc.kernels.Cosine(), mc.kernels.Normalised(mc.Polynomial(2))])
+def test_kernels_of_angles_converge(kernel):
+    """k(x, x) = 1, so gradients are compared with their bound, not with their own size."""
+    rng = np.random.default_rng(1)
+    plane = mc.kernel_pca(kernel, rng.normal(size=(30, 7)), 1)
+    start = np.random.default_rng(3).normal(size=(30, 7))
+    found = mc.preimage(plane.project(mc.feature(kernel, start)), mc.Newton(), start=start)
+    assert all(status is Status.CONVERGED for status in found.status)
+    assert found.n_iter.max() < 100
+    assert kernel.program.diagonal.variables == ()

@@ -143,3 +143,20 @@ def test_cosine_is_positive_on_the_line_only():
 def test_wrong_claims_about_the_profile_are_caught(kernel, claim, law):
     with pytest.raises(AssertionError, match=law):
         check_kernel(kernel, claims=mc.kernels.Flags(**claim))
+
+
+@pytest.mark.parametrize("scale", [30.0, 0.01])
+@pytest.mark.parametrize("k", [mc.kernels.Uniform(1.0), mc.Epanechnikov(1.0), mc.Gaussian(2.0)])
+def test_profiles_are_looked_at_in_the_units_of_scaled_columns(k, scale):
+    check_kernel(k.transform(mc.Scales([scale, scale])), dims=(2,))
+
+
+@pytest.mark.parametrize("k", [mc.Sigmoid(2.0, 0.5), mc.kernels.Uniform(1.0)])
+def test_profiles_of_kernels_on_a_certain_number_of_columns(k):
+    check_kernel(k.transform(mc.Scales([1.0, 1.0, 1.0, 1.0, 0.5, 2.0, 0.5])), dims=(7,))
+
+
+def test_kernels_that_are_constant_to_rounding_cannot_be_checked():
+    """The coefficients exp(-450 l^2) of a wide kernel on the circle: only the first is seen."""
+    with pytest.raises(AssertionError, match="which cannot be checked: its values are equal"):
+        check_kernel(mc.kernels.JacobiTheta(30.0))

@@ -87,3 +87,16 @@ def test_differences_that_are_not_accurate_are_no_check():
         agree_with_differences(
             "f", "its gradient", smooth, lambda Z: np.sin(Z) + rng.normal(size=Z.shape), X, 1.0
         )
+
+
+def test_hessians_that_are_large_somewhere_have_errors_of_that_size():
+    """Differences cannot see curvatures of 300 within 0.01, but other entries are checked."""
+    scales = mc.Scales([0.5, 2.0, 0.5, 30.0, 0.5, 0.01, 0.01])
+    X = np.random.default_rng(5).normal(size=(30, 7))
+    check_element(mc.mean_embedding(mc.RationalQuadratic(0.01, 1.0).transform(scales), X))
+
+
+def test_values_that_overflow_cannot_be_checked():
+    X = np.random.default_rng(1).normal(size=(30, 7))
+    with pytest.raises(AssertionError, match="cannot be checked: kernel values overflow"):
+        check_element(mc.feature(mc.Exponential(0.01), X))

@@ -5,6 +5,7 @@ import pytest
 
 import mercer as mc
 from mercer.testing import lattice
+from mercer.testing._lattice import cloud
 
 
 def test_lattice():
@@ -16,3 +17,9 @@ def test_lattice():
         lattice(1, 2, -1.0)
     with pytest.raises(mc.InputError, match=r"side must be an integer >= 1, got 0"):
         lattice(1, 0)
+
+
+def test_clouds_in_a_small_ball(rng):
+    k = mc.kernels.Geometric(0.5)
+    narrow = k.transform(mc.Scales([0.01, 0.5, 0.01, 30.0, 30.0, 0.5, 2.0]))
+    assert cloud(k + narrow, 7, rng).shape == (8, 7)

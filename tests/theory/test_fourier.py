@@ -269,3 +269,13 @@ def test_no_overflow_anywhere():
     assert found.inside is OUTSIDE
     assert np.isfinite(found.log_partial_norms).all()
     assert found.partial_norms[-1] == np.inf
+
+
+@pytest.mark.parametrize("n_terms", [10**6 + 1, 2**31, 10**30])
+def test_series_of_millions_of_terms_are_refused_at_once(n_terms):
+    with pytest.raises(mc.InputError, match="at most"):
+        mc.theory.characteristic_coefficients([0.0, 1.0], n_terms)
+    with pytest.raises(mc.InputError, match="at most"):
+        mc.theory.fourier_coefficients(np.cos, n_terms)
+    with pytest.raises(mc.InputError, match="at most"):
+        mc.theory.membership(mc.kernels.PeriodicSobolev(1), np.ones_like, n_terms)

@@ -76,9 +76,10 @@ def _arguments(draw: Draw, target: Any) -> str:
     for parameter in inspect.signature(target).parameters.values():
         if parameter.name == "self" or parameter.kind is parameter.VAR_KEYWORD:
             continue
-        if parameter.default is parameter.empty:
+        required = parameter.default is parameter.empty
+        if required and parameter.kind is not parameter.KEYWORD_ONLY:
             positional.append(draw.argument(parameter, target))
-        elif parameter.name in ("random_state", "max_boxes") or draw.random.random() < share:
+        elif required or parameter.name in ALWAYS or draw.random.random() < share:
             named.append(f"{parameter.name}={draw.argument(parameter, target)}")
     return "".join(f", {text}" for text in [*positional, *named])
 
@@ -205,6 +206,7 @@ OPTIONS = ["1", "2", "0", "-1", "0.5", "nan", "inf", "1e-300", "1e300", "auto", 
            "b", "a,b", "nothing", "", "gaussian:1", "laplace:1e-300", "matern:0.5,1", "poly:2",
            "linear", "polynomial:1000,1,1", "a.csv", "in.dir", "p.png", "p.xyz",
            "99999999999999999999", "\x1b[31m"]  # fmt: skip
+ALWAYS = ("random_state", "max_boxes")
 OPERATIONS = ("__call__", "__add__", "__sub__", "__mul__", "__getitem__", "__matmul__", "__len__")
 # for checked input, or without an answer that can be compared
 INTERNAL = ("lower", "points", "profile", "replace", "get_params", "queries", "fields", "tangent",

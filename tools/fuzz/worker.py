@@ -120,7 +120,7 @@ def judge(error: BaseException, source: str) -> Finding | None:
         return None
     if isinstance(error, IndexError) and last.name == "__getitem__":
         return None  # as of any sequence
-    of_case = isinstance(error, UNCLEAR) or frames[-1].filename == "<case>"
+    of_case = isinstance(error, (*UNCLEAR, Warning)) or frames[-1].filename == "<case>"
     if not inside and of_case and not isinstance(error, TooSlow):
         return None  # the case itself is wrong: a call without a required argument, say
     if isinstance(error, MemoryError) and any(number in source for number in HUGE):

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from mercer._array import Array, as_points, non_negative, positive_int
+from mercer._array import Array, as_dense_points, non_negative, positive_int
 from mercer._random import as_generator
 from mercer.exceptions import InputError
 
@@ -81,7 +81,7 @@ class Sample:
 
     def distance(self, X: Any) -> Array:
         """Return the distance of each row of X to the clean curve, shape (m,)."""
-        X = np.asarray(as_points(X), dtype=np.float64)
+        X = as_dense_points(X)
         if X.shape[1] != 2:
             raise InputError(f"X must have 2 columns, got {X.shape[1]}")
         return self.curve.distance(X)

@@ -8,6 +8,7 @@ from mercer.estimators._kernel_density import KernelDensity
 from mercer.estimators._kernel_logistic import KernelLogisticRegression
 from mercer.estimators._kernel_machine import KernelMachine
 from mercer.estimators._kernel_pca import KernelPCA
+from mercer.estimators._kernel_ridge import KernelRidge
 from mercer.estimators._mean_shift import MeanShift
 from mercer.estimators._novelty import KernelNovelty
 from mercer.estimators._one_class_svm import OneClassSVM
@@ -25,6 +26,7 @@ __all__ = [
     "KernelMachine",
     "KernelNovelty",
     "KernelPCA",
+    "KernelRidge",
     "MeanShift",
     "NuSVC",
     "NuSVR",

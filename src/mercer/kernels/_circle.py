@@ -104,7 +104,7 @@ class Circular(Kernel):
 
     def spectral_measure(self, dim: int) -> Atoms:
         """Atoms at whole frequencies, for the kernels of this module."""
-        if dim != 1:
+        if positive_int(dim, "dim") != 1:
             raise UnavailableError(f"points of {self!r} are single numbers, not {dim}")
         return self._atoms()
 

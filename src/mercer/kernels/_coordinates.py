@@ -7,7 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from mercer._array import Array, as_points, frozen, is_sparse, positive, positive_length
+from mercer._array import (
+    Array,
+    as_points,
+    frozen,
+    is_sparse,
+    positive,
+    positive_int,
+    positive_length,
+)
 from mercer.engine import Coordinates, Program, Var
 from mercer.exceptions import DomainError
 from mercer.kernels._domain import Domain, Vectors
@@ -185,6 +193,7 @@ class LaplaceProduct(Kernel):
 
 
 @dataclass(frozen=True)
+@checked(dim=positive_int)
 class CauchyProduct(SpectralMeasure):
     """Independent Cauchy frequencies of scale 1 / length_scale."""
 

@@ -14,10 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from mercer._array import Array, as_points
+from mercer._array import Array, as_dense_points, positive_int
 from mercer._random import as_generator
 from mercer.engine import Map
 from mercer.exceptions import InputError, UnavailableError
+from mercer.kernels._parameters import checked
 
 
 class _Measure(ABC):
@@ -234,13 +235,14 @@ class SpectralMeasure(_Measure):
 
     def density(self, w: Any) -> Array:
         """Return the density of Lambda at the rows of w, shape (n,); it integrates to the mass."""
-        w = as_points(w, "w")
+        w = as_dense_points(w, "w")
         if w.shape[1] != self.dim:
             raise InputError(f"w must have {self.dim} columns, got {w.shape[1]}")
-        return self._density(w.astype(np.float64))
+        return self._density(w)
 
 
 @dataclass(frozen=True)
+@checked(dim=positive_int)
 class ScaleMixture(SpectralMeasure):
     """w is normal with variance 2t, t from a mixing measure."""
 

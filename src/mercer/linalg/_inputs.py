@@ -17,7 +17,7 @@ from mercer.kernels import Definiteness, Kernel
 P = ParamSpec("P")
 R = TypeVar("R")
 
-_OVERFLOW = "numbers overflow; bring the kernel's values, right-hand sides and penalty nearer to 1"
+OVERFLOW = "numbers overflow; bring the kernel's values (and weights, penalty, ...) nearer to 1"
 
 
 def refuses_overflow(function: Callable[P, R]) -> Callable[P, R]:
@@ -29,11 +29,11 @@ def refuses_overflow(function: Callable[P, R]) -> Callable[P, R]:
             with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
                 result = function(*arguments, **named)
         except np.linalg.LinAlgError as error:
-            raise InputError(_OVERFLOW) from error
+            raise InputError(OVERFLOW) from error
         parts = vars(result).values() if is_dataclass(result) else [result]
         numbers = (np.asarray(part) for part in parts if isinstance(part, float | np.ndarray))
         if not all(np.isfinite(a).all() for a in numbers if a.dtype.kind == "f"):
-            raise InputError(_OVERFLOW)
+            raise InputError(OVERFLOW)
         return result
 
     return checked

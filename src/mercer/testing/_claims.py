@@ -110,6 +110,9 @@ def _check_separates(kernel: Kernel, dims: tuple[int, ...], claim: str) -> None:
             continue
         X = X * lengths
         K = np.asarray(kernel(X), dtype=np.float64)
+        if period is not None and np.ptp(K) <= _SLACK * np.abs(K).max():  # no points farther apart
+            words = "which cannot be checked: its values are equal to rounding"
+            fail(kernel, f"claims to be {claim}, {words}")
         basis = np.eye(len(X))
         if claim == "universal":  # scaling features does not change independence
             K = K / np.sqrt(np.outer(np.diag(K), np.diag(K)))
@@ -128,9 +131,12 @@ def profile_values(kernel: Kernel, u: Array) -> Array:
 
 def profile_grids(kernel: Kernel) -> list[Array]:
     """Grids of the variable: even ones, and for distances a logarithmic one."""
-    dims = dimensions(kernel, (*DIMENSIONS, 4, 6))
-    unit = natural_scale(kernel, dims[0]) ** 2 if dims else 1.0
-    variable = kernel.program.variables[0]
+    dims = dimensions(kernel, range(1, 65))[:1]
+    variable, unit = kernel.program.variables[0], 1.0
+    assert isinstance(variable, Distance | Dot)
+    if dims and all(step.is_linear for step in variable.maps):
+        along = np.full((1, dims[0]), natural_scale(kernel, dims[0]) / np.sqrt(dims[0]))
+        unit = float(np.sum(apply_all(variable.maps, along) ** 2)) or 1.0  # as k measures it
     steps = unit * np.array([0.02, 0.2, 1.0, 5.0])
     if isinstance(variable, Distance):
         even = [step * np.arange(60) for step in steps]

@@ -163,7 +163,9 @@ def _check_sparse(kernel: Kernel, X: Array, Y: Array) -> None:
     except DerivativeError:
         return
     actual = kernel.gradient(csr_array(X), csr_array(Y))
-    agree(kernel, "sparse = dense, gradient,", actual, expected, tol=1e-9)
+    unit = float(np.abs(dense).max()) / natural_scale(kernel, X.shape[1])  # it may be zero in truth
+    size = float(np.abs(expected).max()) + 1e-3 * unit
+    agree(kernel, "sparse = dense, gradient,", actual, expected, tol=1e-9, size=size)
 
 
 def _check_refusals(kernel: Kernel, X: Array) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -61,7 +61,7 @@ def accepts(kernel: Kernel, X: Any) -> bool:
     return True
 
 
-def dimensions(kernel: Kernel, wanted: tuple[int, ...] = DIMENSIONS) -> list[int]:
+def dimensions(kernel: Kernel, wanted: Sequence[int] = DIMENSIONS) -> list[int]:
     """The dimensions among `wanted` in which the kernel accepts points."""
     if not kernel.domain.is_vector:
         return []
@@ -119,10 +119,11 @@ def cloud(kernel: Kernel, d: int, rng: np.random.Generator) -> Array:
     """Eight random points on the kernel's natural scale, two of them equal."""
     X = rng.normal(size=(8, d))
     X[5] = X[2]
-    spreads = (natural_scale(kernel, d), 0.1, 0.01)
+    spreads = (natural_scale(kernel, d), 0.1, 0.01, 0.001)
     tried = (s * Z for s in spreads for Z in (X, np.abs(X)))
     found = next((Z for Z in tried if accepts(kernel, Z)), None)
-    require(found is not None, kernel, f"accepts none of the test points in {d} dimensions")
+    message = f"accepts none of the test points in {d} dimensions; pass `points`"
+    require(found is not None, kernel, message)
     return np.asarray(found)
 
 

@@ -76,8 +76,9 @@ def agree_with_differences(
         fail(subject, f"{law} cannot be checked: {missing.mean():.0%} do not exist, {known_share}")
     kept = settled & ~missing
     expected, doubt = ((4.0 * fine - coarse) / 3.0)[kept], 2.0 * np.abs(fine - coarse)[kept]
-    largest = float(np.abs(expected).max()) + 1e-3 * unit
-    actual = np.asarray(actual, dtype=np.float64)[kept]
+    actual = np.asarray(actual, dtype=np.float64)
+    rounding = 1e-2 * float(np.abs(actual).max(initial=0.0, where=np.isfinite(actual)))
+    largest, actual = float(np.abs(expected).max()) + 1e-3 * unit + rounding, actual[kept]
     nearest = np.clip(actual, expected - doubt, expected + doubt)
     nearest = np.where(np.isnan(actual), expected, nearest)
     agree(subject, law, actual, nearest, tol=1e-6, size=largest)

@@ -42,10 +42,11 @@ def check_element(psi: Element, queries: Any = None) -> None:
     Y = _queries(psi, rng) if queries is None else psi.queries(queries)
     A = np.asarray(psi.coef.tile(slice(None), slice(None)), dtype=np.float64)
     tol = 1e-4 if getattr(psi.points, "dtype", None) == np.float32 else 1e-10
-    K = _loop(psi, Y)
+    K, own = _loop(psi, Y), psi.kernel(psi.points)
     values = psi(Y)
-    cure = "pass `queries` nearer to the origin"
-    require(np.isfinite(K).all(), psi, f"cannot be checked: kernel values overflow; {cure}")
+    cure = "take points and `queries` nearer to the origin"
+    finite = np.isfinite(K).all() and np.isfinite(own).all()
+    require(finite, psi, f"cannot be checked: kernel values overflow; {cure}")
     size = float((np.abs(K) @ np.abs(A)).max()) + 1e-300
     law, flat = "psi(y) = sum_i a_i k(x_i, y)", values.reshape(len(values), -1)
     agree(psi, law, flat, K @ A, tol=tol, size=size)
@@ -72,7 +73,8 @@ def check_subspace(plane: Subspace, psi: Element | None = None, *, tol: float = 
     psi : Element, optional
         A batch of elements to project; by default random ones on the subspace's points.
     tol : float, default=1e-8
-        The relative error allowed; its square root for distances near zero.
+        The relative error allowed; its square root for distances near zero. Rounding of inner
+        products is allowed for as well: much if features are nearly equal.
 
     Examples
     --------
@@ -84,6 +86,9 @@ def check_subspace(plane: Subspace, psi: Element | None = None, *, tol: float = 
     """
     rng = np.random.default_rng(0)
     f, origin, r = plane.directions, plane.origin, plane.dim
+    A = np.abs(np.asarray(f.coef.tile(slice(None), slice(None)), dtype=np.float64))
+    products = float(np.max(A.T @ np.abs(origin.kernel(f.points)) @ A, initial=0.0))
+    tol = max(tol, 16.0 * np.finfo(np.float64).eps * products)
     agree(plane, "orthonormality of its directions", f.inner(f), np.eye(r), tol=tol)
     if psi is None:
         psi = Element(origin.kernel, f.points, rng.normal(size=(n_rows(f.points), 4)))

@@ -72,7 +72,7 @@ def fourier_coefficients(
     >>> mc.theory.fourier_coefficients(lambda x: 1 + 2 * np.cos(x), 1).real.round(12)
     array([1., 1., 1.])
     """
-    L, period = positive_int(n_terms, "n_terms"), positive_length(period, "period")
+    L, period = term_count(n_terms), positive_length(period, "period")
     N = max(256, 8 * L) if n_points is None else positive_int(n_points, "n_points")
     if N <= 2 * L:
         raise InputError(f"n_points must be > 2 n_terms = {2 * L}, got {N}")
@@ -121,10 +121,18 @@ def characteristic_coefficients(
     x = as_vector(x[:, 0] if x.ndim == 2 and x.shape[1] == 1 else x, "points").astype(np.float64)
     if x.size == 0:
         raise InputError("points has no entries: at least one is needed")
-    L, w = positive_int(n_terms, "n_terms"), as_weights(weights, len(x))
+    L, w = term_count(n_terms), as_weights(weights, len(x))
     angle = 2.0 * math.pi / positive_length(period, "period") * x
     half = np.array([w @ np.exp(-1j * l * angle) for l in range(L + 1)])  # noqa: E741
     return np.concatenate([half[:0:-1].conj(), half])
+
+
+def term_count(n_terms: Any) -> int:
+    """The number of terms, at most a million: some seconds."""
+    L = positive_int(n_terms, "n_terms")
+    if L > 10**6:
+        raise InputError(f"n_terms must be at most 1,000,000, got {L}")
+    return L
 
 
 def fourier_inner(kernel: Circular, f: Any, g: Any) -> complex:

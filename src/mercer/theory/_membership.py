@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from mercer._array import Array, frozen, positive_int
+from mercer._array import Array, frozen
 from mercer.exceptions import InputError
 from mercer.kernels._circle import Circular
-from mercer.theory._fourier import _coefficients, finite_values, log_terms
+from mercer.theory._fourier import _coefficients, finite_values, log_terms, term_count
 
 _RATIOS = 3  # ratios of the last octaves that must agree
 _INSIDE, _OUTSIDE = 1.5, 0.75  # decay exponents; 1 is where sums of powers begin to converge
@@ -99,7 +99,7 @@ def membership(
     True
     """
     if callable(coefficients):
-        L = 4096 if n_terms is None else positive_int(n_terms, "n_terms")
+        L = 4096 if n_terms is None else term_count(n_terms)
         if L < 64:
             raise InputError(f"n_terms must be at least 64 to show a trend, got {L}")
         f = finite_values(coefficients, np.arange(-L, L + 1), "coefficients").astype(np.complex128)

@@ -135,3 +135,17 @@ def test_weights_of_any_scale(scale):
 def test_remainder_is_three_numbers():
     with pytest.raises(InputError, match="three numbers"):
         weighted_chi_square_tail([1.0], 1.0, remainder=0.5)
+
+
+@pytest.mark.parametrize("q", [1e-80, 1e-160, 1e-300, 5e-324])
+@pytest.mark.parametrize("weights", [[1.0, 1.0], [1.0, 2.0], [1.0, 1e-160], [1e300, 1.0]])
+def test_tiny_quantiles(weights, q):
+    low, high = weighted_chi_square_tail(weights, q).bounds
+    assert 1.0 - 1e-12 <= low <= high == 1.0
+    low, high = weighted_chi_square_tail([-w for w in weights], -q).bounds
+    assert low <= high <= 1e-30
+
+
+def test_what_cannot_be_computed_has_a_large_error():
+    low, high = weighted_chi_square_tail([1.0, 2.0], 1.0, offsets=[1e300, 1.0]).bounds
+    assert 0.0 <= low <= high == 1.0

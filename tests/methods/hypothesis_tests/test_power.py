@@ -72,3 +72,20 @@ def test_selection_keeps_the_level():
 def test_refusals_name_the_cure(call, message):
     with pytest.raises((InputError, TypeError), match=message):
         call(*pair(20, 0, 0.5))
+
+
+@pytest.mark.parametrize("scale", [1e75, 1e150])
+@pytest.mark.parametrize("kernel", [mc.Linear(), mc.Exponential(1.0), mc.Polynomial(3, 1.0, 1.0)])
+def test_values_that_overflow_are_refused(kernel, scale):
+    X, Y = (scale * Z for Z in pair(5, 0, 1.0))
+    with pytest.raises(InputError, match="overflow"):
+        mmd_sample_size(kernel, X, Y)
+    with pytest.raises(InputError, match="overflow"):
+        mmd_variance(mc.NegativeDistance(30.0), X, Y)
+
+
+@pytest.mark.parametrize("paired", [np.zeros((2, 2)), "x", None])
+def test_paired_is_true_or_false(paired):
+    for call in (lambda *xy, **o: mmd_variance(k, *xy, **o), mmd_test):
+        with pytest.raises(InputError, match="paired must be"):
+            call(*pair(5, 0, 1.0), paired=paired)

@@ -344,6 +344,13 @@ def test_samples_have_the_same_columns():
         mmd_test(normal(8), normal(8), normal(8, d=3), kernel=mc.Gaussian(1.0))
 
 
+@pytest.mark.parametrize("other", [[], np.ones((5, 2)), None, 3.0, "text", {"a": [1.0, 2.0]}])
+def test_a_table_with_text_beside_something_else(other):
+    table = {"a": [1.0, 2.0, 3.0], "b": ["u", "v", "u"]}
+    with pytest.raises(InputError, match=r"sample 2 (must be a table|has no column 'b')"):
+        mmd_test(table, other)
+
+
 @pytest.mark.parametrize("sizes", [(2, 3), (1, 2, 1)])
 def test_relabellings_are_equally_likely(sizes):
     labels = relabelled(sizes, 20_000, np.random.default_rng(0))

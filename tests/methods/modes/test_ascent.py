@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 
 import mercer as mc
+from mercer.methods.modes._density_sum import is_top, newton_steps
+from mercer.preimages._driver import State
 
 LAPLACE = mc.Laplace(0.5)
 
@@ -157,3 +159,23 @@ def test_many_starts_near_a_ridge_keep_their_sides(rng):
     start = rng.normal(size=(200, 2)) * [3e-5, 0.4]
     found = mc.mean_shift(mc.mean_embedding(mc.Gaussian(1.0), X), start)
     assert (np.sign(found.points[found.labels, 0]) == np.sign(start[:, 0])).all()
+
+
+def test_newton_steps_of_singular_and_unknown_hessians():
+    H = np.array([np.diag([2.0, 4.0]), np.diag([5e-324, 1.0]), [[1.0, 1.0], [1.0, 1.0 + 2e-16]],
+                  np.full((2, 2), np.nan), np.diag([np.inf, 1.0]), -np.eye(2)])  # fmt: skip
+    state = State(np.zeros((6, 2)), np.zeros(6), np.ones((6, 2)), H)
+    steps = newton_steps(state)
+    np.testing.assert_allclose(steps[0], [-0.5, -0.25])
+    assert np.isinf(steps[[1, 3, 4, 5]]).any(axis=1).all()
+    assert not np.isnan(steps).any()
+    assert is_top(state, 1.0)[[0, 1, 3, 4, 5]].tolist() == [True, False, False, False, False]
+
+
+@pytest.mark.parametrize("kernel", [
+    mc.NegativeDistance(1.0, 1e150), mc.NegativeDistance(1.0, 1e300), 1e300 * mc.Gaussian(1.0),
+], ids=repr)  # fmt: skip
+def test_kernels_too_wide_or_too_large_are_refused(kernel):
+    density = mc.mean_embedding(kernel, [[0.0, 1.0], [1.0, 0.5], [3.0, 2.0]])
+    with pytest.raises(mc.InputError, match="at most 1e150"):
+        mc.mean_shift(density)

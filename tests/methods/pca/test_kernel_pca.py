@@ -214,3 +214,17 @@ def test_a_kernel_with_more_negative_than_positive_scatter_is_refused():
     for X in ([[1.0], [10.0]], [[1.0], [1.1], [10.0]]):
         with pytest.raises(mc.InputError, match="far from positive definite"):
             mc.kernel_pca(mc.Sigmoid(1.0, -5.0), X)
+
+
+@pytest.mark.parametrize("seed", range(9))
+@pytest.mark.parametrize(("length", "n", "d"), [(900.0, 3, 1), (200.0, 10, 1), (1e6, 30, 2)])
+def test_components_below_rounding_are_left_out(length, n, d, seed):
+    """Of nearly equal features: directions of rounding errors had norms of 0.1 to 3, not 1."""
+    X = np.random.default_rng(seed).normal(size=(n, d))
+    plane = mc.kernel_pca(mc.Gaussian(length), X)
+    assert plane.dim <= 2
+    norms = plane.directions.inner(plane.directions)
+    np.testing.assert_allclose(norms, np.eye(plane.dim), atol=1e-3)
+    mc.testing.check_subspace(plane)
+    with pytest.raises(mc.InputError, match="shorter length scale"):
+        mc.kernel_pca(mc.Gaussian(1e10), X)

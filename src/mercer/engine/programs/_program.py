@@ -112,12 +112,14 @@ class Program:
     """A profile of variables.
 
     `spectrum`, where it is known, gives the spectral density of a radial program: a function of the
-    squared frequencies |w|^2 and the dimension of the (mapped) points.
+    squared frequencies |w|^2 and the dimension of the (mapped) points. `is_normalised` programs are
+    1 on the diagonal by construction.
     """
 
     variables: tuple[Variable, ...]
     profile: Expr
     spectrum: Spectrum | None = field(default=None, compare=False)
+    is_normalised: bool = False
 
     @cached_property
     def log_profile(self) -> Expr | None:
@@ -197,7 +199,7 @@ class Program:
     @cached_property
     def diagonal(self) -> Program:
         """k(x, x) as a program in the query alone."""
-        return _diagonal(self, "row")
+        return Program((), Const(1.0)) if self.is_normalised else _diagonal(self, "row")
 
     def __add__(self, other: Program) -> Program:
         variables, left, right = _merge(self, other)
@@ -205,19 +207,19 @@ class Program:
 
     def __mul__(self, other: Program) -> Program:
         variables, left, right = _merge(self, other)
-        return Program(variables, left * right, _scaled(self, other))
+        unit = self.is_normalised and other.is_normalised
+        return Program(variables, left * right, _scaled(self, other), unit)
 
     def normalised(self) -> Program:
         """k(x, y) / sqrt(k(x, x) k(y, y))."""
         sides = [_diagonal(self, of) for of in ("row", "column")]
         # each by itself: their product may leave the range of numbers
         row, column = (Program(side.variables, side.profile**-0.5) for side in sides)
-        return self * (row * column)
+        return replace(self * (row * column), is_normalised=True)
 
     def mapped(self, maps: Maps) -> Program:
         """The program on mapped points, k(Ax, Ay)."""
-        moved = tuple(_mapped(v, maps) for v in self.variables)
-        return Program(moved, self.profile, self.spectrum)
+        return replace(self, variables=tuple(_mapped(v, maps) for v in self.variables))
 
 
 def _merge(a: Program, b: Program) -> tuple[tuple[Variable, ...], Expr, Expr]:

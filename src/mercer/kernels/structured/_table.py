@@ -53,10 +53,7 @@ class Tables(Domain):
         return frozen(table)
 
     def _structured(self, X: Any, name: str) -> Array:
-        found, wanted = column_names(X, name), self.columns
-        missing = [c for c in wanted if c not in found]
-        if missing:
-            raise DomainError(f"{name} has no column {missing[0]!r}; its columns are {found}")
+        wanted = self.columns
         if isinstance(X, np.ndarray) and X.dtype.names == wanted:
             return X
         columns = columns_of(X, wanted, name)
@@ -110,6 +107,10 @@ def column_names(X: Any, name: str = "X") -> list[str]:
 
 
 def columns_of(X: Any, names: Iterable[str], name: str) -> dict[str, Array]:
+    found, names = column_names(X, name), list(names)
+    missing = [c for c in names if c not in found]
+    if missing:
+        raise DomainError(f"{name} has no column {missing[0]!r}; its columns are {found}")
     columns = {c: column_of(X, c, name) for c in names}
     lengths = {c: len(values) for c, values in columns.items()}
     if len(set(lengths.values())) > 1:

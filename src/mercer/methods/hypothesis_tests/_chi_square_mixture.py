@@ -22,6 +22,7 @@ _EPS = float(np.finfo(np.float64).eps)
 _GOAL = 1e-11  # of the tail probability, for each part of the error
 _ENTRIES = 1 << 19  # frequencies times weights that are computed at once
 _MOST = 1 << 21  # and in all: a fraction of a second; the error bound says what is missing
+_FARTHEST = 1e100  # any line is right; squares of the frequencies on this one are numbers
 _LEAST = -690.0  # logarithm of the smallest probability that is computed
 
 
@@ -52,6 +53,7 @@ class Remainder(NamedTuple):
     largest: float = 0.0
 
 
+@np.errstate(all="ignore")  # what overflows is not known: the error says so
 def weighted_chi_square_tail(
     weights: Any,
     q: float,
@@ -198,10 +200,12 @@ def _upper(terms: _Terms, q: float) -> Tail:
     chernoff = float(terms.log_M(c)) - c * q  # log of a bound of P(Q > q)
     log_p = chernoff - 0.5 * np.log(2.0 * np.pi * (1.0 + c**2 * curvature))  # and of P, roughly
     if log_p < _LEAST:
-        return Tail(0.0, max(float(np.exp(chernoff)), 5e-324))
+        return Tail(0.0, max(5e-324, float(np.exp(chernoff))))
     step, aliases = _step(terms, q, c, log_p)
     value, error = _sum(terms, q, c, step, float(np.exp(log_p)))
     error += aliases + _change(terms, q, c)
+    if not np.isfinite(value + error):
+        return Tail(0.0, 1.0)
     return Tail(float(min(max(value, 0.0), 1.0)), float(min(error, 1.0)))
 
 
@@ -213,7 +217,7 @@ def _saddle(terms: _Terms, q: float) -> float:
         return float((terms.w / v * (terms.h + terms.squares / v)).sum()) - q - 1.0 / s
 
     low, high = 0.0, min(terms.edge, 1.0)
-    while high < terms.edge and slope(high) < 0:
+    while high < min(terms.edge, _FARTHEST) and slope(high) < 0:
         low, high = high, min(2.0 * high, terms.edge)
     while high - low > 1e-3 * min(low, terms.edge - high):
         s = 0.5 * (low + high)
@@ -293,5 +297,4 @@ def _change(terms: _Terms, q: float, c: float) -> float:
     cells = c**2 * np.diff(t) + np.diff(t**3) / 3.0  # int |s|^2 dt
     a = head.decay(c, float(t[-1])) + worst.decay(0.0, float(t[-1]))
     beyond = np.exp(log_abs[-1]) * t[-1] * (c**2 + t[-1] ** 2) / (a - 3.0) if a > 3.0 else np.inf
-    with np.errstate(over="ignore"):
-        return float(np.exp(log_abs[:-1]) @ cells + beyond)
+    return float(np.exp(log_abs[:-1]) @ cells + beyond)

@@ -12,6 +12,7 @@ from mercer.engine import as_float64, n_rows, pieces
 from mercer.exceptions import InputError
 from mercer.kernels import Definiteness, Kernel
 from mercer.linalg import pivoted_cholesky
+from mercer.linalg._inputs import refuses_overflow
 from mercer.methods.hypothesis_tests._hsic import centred_kernel, paired_rows
 from mercer.methods.hypothesis_tests._hsic_permutations import Factor, permutations
 from mercer.methods.hypothesis_tests._kernel_grid import root_mean_squares
@@ -28,6 +29,7 @@ _LANCZOS = 64  # singular vectors, from which on one is found by Lanczos iterati
 _AT_ONCE = 1 << 20  # numbers in the products of draws that are decomposed at once
 
 
+@refuses_overflow
 def coco(kernel_x: Kernel, X: Any, kernel_y: Kernel, Y: Any) -> float:
     """Return the constrained covariance: sup cov(f(x), g(y)) over |f| <= 1, |g| <= 1.
 
@@ -139,6 +141,7 @@ def range_factor(kernel: Kernel, x: Any) -> Factor:
     return Factor(vectors[:, used] * np.sqrt(values[used]), 0.0)
 
 
+@refuses_overflow
 def coco_test(
     X: Any,
     Y: Any,

@@ -10,6 +10,7 @@ import numpy as np
 from mercer._array import as_points, frozen, positive, positive_int
 from mercer.exceptions import InputError, MercerWarning
 from mercer.kernels import Gaussian, Kernel, RationalQuadratic
+from mercer.linalg._inputs import refuses_overflow
 from mercer.methods.hypothesis_tests._kernel_grid import (
     N_BANDWIDTHS,
     as_kernels,
@@ -30,6 +31,7 @@ from mercer.methods.hypothesis_tests._score import score_at, tail_of
 from mercer.space import mean_embedding
 
 
+@refuses_overflow
 def ksd_test(
     X: Any,
     score: Any,

@@ -12,6 +12,7 @@ from mercer._threads import map_threads
 from mercer.engine import pieces
 from mercer.exceptions import InputError
 from mercer.kernels import Kernel
+from mercer.linalg._inputs import refuses_overflow
 from mercer.methods.hypothesis_tests._mmd import paired_values
 from mercer.methods.hypothesis_tests._relabelling import CentredKernel
 from mercer.space import mean_embedding
@@ -22,6 +23,7 @@ _BATCH = 64  # tiles between two additions, in a fixed order
 _FEWEST = 4  # rows: the unbiased estimator needs four different ones
 
 
+@refuses_overflow
 def hsic(
     kernel_x: Kernel,
     X: Any,

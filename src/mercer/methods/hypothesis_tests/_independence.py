@@ -12,6 +12,7 @@ from mercer._threads import single_threaded_blas
 from mercer.engine import as_float64, n_rows
 from mercer.exceptions import InputError
 from mercer.kernels import Kernel
+from mercer.linalg._inputs import refuses_overflow
 from mercer.methods.hypothesis_tests._coco import (
     DENSE,
     cholesky_factor,
@@ -37,6 +38,7 @@ _QUESTION = "Are the variables independent?"
 _WITNESS = 20_000  # rows up to which a witness is found for kernels that are not of low rank
 
 
+@refuses_overflow
 def hsic_test(
     X: Any,
     Y: Any,

@@ -14,6 +14,7 @@ from mercer._threads import map_threads
 from mercer.engine import as_float64, gram, n_rows, pieces
 from mercer.exceptions import InputError
 from mercer.kernels import Kernel
+from mercer.linalg._inputs import refuses_overflow
 from mercer.methods.hypothesis_tests._hsic import mean_values, paired_rows
 from mercer.methods.hypothesis_tests._kernel_grid import root_mean_squares
 from mercer.methods.hypothesis_tests._resampling import combined, p_value, seeded, shuffled
@@ -26,6 +27,7 @@ _AT_ONCE = 16  # draws in one task
 Tile = Callable[[Array, Array], Array]
 
 
+@refuses_overflow
 def dhsic(kernels: Any, variables: Any) -> float:
     """Return |mu_P - mu_1 (x) ... (x) mu_d|^2, how far d variables are from joint independence.
 
@@ -72,6 +74,7 @@ def dhsic(kernels: Any, variables: Any) -> float:
     return float(_Joint(tuple(kernels), arrays).statistics(same[:, None])[0])
 
 
+@refuses_overflow
 def dhsic_test(
     *variables_: Any, kernel: Any = None, n_permutations: int = 500, random_state: Any = None
 ) -> TestResult:

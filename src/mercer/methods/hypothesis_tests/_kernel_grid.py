@@ -54,8 +54,8 @@ def has_text(X: Any) -> bool:
 
 def stacked_tables(tables: list[Any]) -> dict[str, Array]:
     """The rows of all tables, as a mapping of the columns of the first."""
-    names = column_names(tables[0], "X")
-    parts = [columns_of(table, names, "X") for table in tables]
+    names = column_names(tables[0], "sample 1")
+    parts = [columns_of(table, names, f"sample {i + 1}") for i, table in enumerate(tables)]
     return {c: np.concatenate([part[c] for part in parts]) for c in names}
 
 

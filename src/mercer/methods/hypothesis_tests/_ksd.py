@@ -28,6 +28,7 @@ from mercer.exceptions import InputError
 from mercer.kernels import Kernel
 from mercer.kernels._flags import Definiteness, Flags
 from mercer.kernels._precomputed import OfBlocks
+from mercer.linalg._inputs import refuses_overflow
 from mercer.methods.hypothesis_tests._quadratic_forms import quadratic_forms
 from mercer.methods.hypothesis_tests._score import score_at
 from mercer.space import Element
@@ -36,6 +37,7 @@ _SQUARED_DISTANCE = Program((Distance(),), Var(0, nonnegative=True))
 _ESTIMATORS = ("unbiased", "biased")
 
 
+@refuses_overflow
 def ksd(
     kernel: Kernel, X: Any, score: Any, *, weights: Any = None, estimator: str = "unbiased"
 ) -> float:

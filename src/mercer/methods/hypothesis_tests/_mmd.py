@@ -11,11 +11,13 @@ from mercer._random import as_generator
 from mercer.engine import pieces
 from mercer.exceptions import InputError
 from mercer.kernels import Kernel
+from mercer.linalg._inputs import refuses_overflow
 from mercer.space import Element, feature, mean_embedding
 
 _ESTIMATORS = ("unbiased", "biased", "incomplete", "block")
 
 
+@refuses_overflow
 def mmd(
     kernel: Kernel,
     X: Any,

@@ -18,6 +18,7 @@ from mercer.engine import n_rows, pieces
 from mercer.exceptions import InputError
 from mercer.kernels import Kernel
 from mercer.linalg import GramOperator, eigenpairs
+from mercer.linalg._inputs import OVERFLOW
 from mercer.methods.hypothesis_tests._chi_square_mixture import (
     Remainder,
     Tail,
@@ -98,6 +99,8 @@ def spectrum(kernel: Kernel, Z: Any) -> Spectrum:
     S = GramOperator(kernel, points, centred=True)
     if n <= _ALL:
         values = np.linalg.eigvalsh(S.dense()) / n
+        if not np.abs(values).max() <= 1e100:
+            raise InputError(OVERFLOW)  # third powers would
         rounding = 8.0 * np.finfo(np.float64).eps * float(np.abs(S.own).max())
         return Spectrum.of(np.where(values > rounding, values, 0.0))
     pairs = eigenpairs(kernel, points, _LEADING, centred=True, random_state=0)

@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from mercer._array import instance, positive_int, real
+from mercer._array import check_flag, instance, positive_int, real
 from mercer.engine import n_rows
 from mercer.exceptions import InputError
 from mercer.kernels import Kernel
+from mercer.linalg._inputs import refuses_overflow
 from mercer.methods.hypothesis_tests._mmd import mmd, witness
 from mercer.methods.hypothesis_tests._null_laws import spectrum
 from mercer.space._points import concatenated
@@ -18,6 +19,7 @@ from mercer.space._points import concatenated
 _MOST_ROWS = 10**9
 
 
+@refuses_overflow
 def mmd_variance(kernel: Kernel, X: Any, Y: Any, *, paired: bool = False) -> float:
     """Return the variance of the unbiased MMD^2 if the two distributions differ.
 
@@ -40,6 +42,7 @@ def mmd_variance(kernel: Kernel, X: Any, Y: Any, *, paired: bool = False) -> flo
     >>> mmd_variance(mc.Linear(), [[0.0], [2.0]], [[3.0], [5.0]])
     36.0
     """
+    check_flag(paired, "paired")
     f = witness(kernel, X, Y)
     fx, fy = np.ravel(f(X)), np.ravel(f(Y))
     if not paired:
@@ -49,6 +52,7 @@ def mmd_variance(kernel: Kernel, X: Any, Y: Any, *, paired: bool = False) -> flo
     return float(4.0 * (fx - fy).var() / len(fx))
 
 
+@refuses_overflow
 def mmd_power(kernel: Kernel, X: Any, Y: Any, *, n: int, level: float = 0.05) -> float:
     """Estimate the power of the MMD test with n rows in each sample, from a pilot.
 
@@ -87,6 +91,7 @@ def mmd_power(kernel: Kernel, X: Any, Y: Any, *, n: int, level: float = 0.05) ->
     return _Pilot(kernel, X, Y, level).power(positive_int(n, "n"))
 
 
+@refuses_overflow
 def mmd_sample_size(
     kernel: Kernel, X: Any, Y: Any, *, power: float = 0.8, level: float = 0.05
 ) -> int:

@@ -12,8 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from mercer._array import Array, as_points, is_sparse
-from mercer.engine import as_float64
+from mercer._array import Array, as_dense_points
 from mercer.exceptions import InputError
 from mercer.methods.density._density import Density
 from mercer.space import Element
@@ -45,10 +44,7 @@ def score_at(score: Any, X: Any) -> Array:
     `score` is what `ksd` takes: a function, a distribution of scipy.stats, a list of them (one per
     column, independent), a `Density`, or an `Element` that is a density up to a factor.
     """
-    points = as_points(X)
-    if is_sparse(points):
-        raise InputError("scores need dense points; use X.toarray()")
-    points = as_float64(points)
+    points = as_dense_points(X)
     with np.errstate(all="ignore"):
         values = _as_function(score)(points)
     S = np.asarray(values, dtype=np.float64)

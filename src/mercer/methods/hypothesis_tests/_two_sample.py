@@ -14,6 +14,7 @@ from mercer._array import (
     as_points,
     as_vector,
     as_weights,
+    check_flag,
     check_same_columns,
     frozen,
     one_of,
@@ -23,6 +24,7 @@ from mercer._array import (
 from mercer.engine import as_float64, n_rows
 from mercer.exceptions import InputError
 from mercer.kernels import Kernel, table_kernel
+from mercer.linalg._inputs import refuses_overflow
 from mercer.methods.hypothesis_tests._kernel_grid import (
     as_kernels,
     has_text,
@@ -50,6 +52,7 @@ from mercer.space._points import concatenated
 _QUESTION = "Do the samples come from the same distribution?"
 
 
+@refuses_overflow
 def mmd_test(
     X: Any,
     Y: Any,
@@ -145,6 +148,7 @@ def mmd_test(
     """
     n_draws = positive_int(n_permutations, "n_permutations")
     seed, rng = seeded(random_state)
+    check_flag(paired, "paired")
     one_of(null, ("permutation", "spectral", "gamma"), "null")
     samples, kernels = _samples([X, Y, *more], kernel, rng)
     exchanged = not paired and dependence is None and weights is None and blocks is None

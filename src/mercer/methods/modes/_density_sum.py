@@ -228,12 +228,12 @@ def is_held(state: State) -> Array:
 
 def newton_steps(state: State) -> Array:
     """Newton's steps where f is strictly concave, infinite elsewhere; shape (m, d)."""
-    out = np.full(state.gradient.shape, np.inf)
-    rows = np.flatnonzero(np.linalg.eigvalsh(np.nan_to_num(state.hessian))[:, 0] > 0.0)
-    if rows.size:
-        g = -state.gradient[rows, :, None]
-        out[rows] = np.linalg.solve(state.hessian[rows], g)[:, :, 0]
-    return out
+    known = np.isfinite(state.hessian).all(axis=(1, 2), keepdims=True)
+    values, V = np.linalg.eigh(np.where(known, state.hessian, 0.0))
+    with np.errstate(all="ignore"):
+        turned = V.swapaxes(1, 2) @ state.gradient[:, :, None]
+        step = -(V @ (turned / values[:, :, None]))[:, :, 0]
+        return np.where((values[:, :1] > 0.0) & (np.abs(step) < 1e150), step, np.inf)
 
 
 def is_top(state: State, distance: float) -> Array:
@@ -276,10 +276,11 @@ def _group(element: Element, maps: Maps, scale: float) -> Group:
             "with coefficients of both signs"
         )
     program = replace(kernel.program, variables=(Distance(),))
-    if not np.isfinite(kernel_length(program)):
+    if not (kernel_length(program) <= 1e76 and program.value_at_zero <= 1e150):
         raise InputError(
-            f"mean shift needs a kernel that is positive at distance 0 and falls over some length, "
-            f"which {kernel!r} is not; use Gaussian, or Epanechnikov instead of a flat kernel"
+            f"mean shift needs a kernel that is positive at distance 0 (at most 1e150) and falls "
+            f"over some length (at most 1e76), which {kernel!r} is not; use Gaussian, or "
+            "Epanechnikov instead of a flat kernel"
         )
     X = np.asarray(element.points, dtype=np.float64)[used]
     Z = np.ascontiguousarray(apply_all(maps, X), dtype=np.float64)

