@@ -15,6 +15,7 @@ import click
 from mercer.cli._anomalies import anomalies
 from mercer.cli._cluster import cluster
 from mercer.cli._denoise import denoise
+from mercer.cli._fit import fit, predict
 from mercer.cli._hypothesis_tests import test
 from mercer.cli._impute import impute
 from mercer.cli._options import format_examples
@@ -27,6 +28,7 @@ EXAMPLES = (
     ("fill missing values", "mercer impute gaps.csv -o filled.csv"),
     ("find unusual images", "mercer anomalies scans -o scores.csv"),
     ("find clusters", "mercer cluster measured.csv -o clusters.csv --plot clusters.png"),
+    ("learn a column of a table", "mercer fit measured.csv --target y -o model.mercer"),
     ("ask whether two samples differ", "mercer test two-sample measured.csv new.csv"),
 )
 
@@ -44,7 +46,7 @@ def commands() -> None:
     """
 
 
-for _command in (denoise, impute, anomalies, cluster, segment, test):
+for _command in (denoise, impute, anomalies, cluster, segment, fit, predict, test):
     commands.add_command(_command)
 
 

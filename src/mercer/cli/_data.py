@@ -16,7 +16,7 @@ from mercer.cli._terminal import DataError, UsageError, counted, listed
 
 CODES = "integer codes"  # why a column is not used
 _SHORT = 20  # values; longer rows without names are not described
-_FEW = 20  # different integers; a column with more of them holds quantities, not codes
+FEW_CODES = 20  # different integers; a column with more of them holds quantities, not codes
 
 
 @dataclass(frozen=True)
@@ -217,5 +217,5 @@ def _why_not(values: Array, asked: bool, codes: bool) -> str:
         return ""
     if len(values) > 2 and np.all(values[1:] == values[:-1] + 1.0):
         return "row numbers"
-    few = codes and np.all(known == np.rint(known)) and 1 < len(np.unique(known)) <= _FEW
+    few = codes and np.all(known == np.rint(known)) and 1 < len(np.unique(known)) <= FEW_CODES
     return CODES if few and 2 * len(np.unique(known)) <= len(known) else ""

@@ -31,13 +31,13 @@ from mercer.cli._terminal import (
 
 _BLOCK = 1000  # rows per step of a progress bar
 _TEXT = (".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz", ".txt.gz")
-_TABLES = (*_TEXT, ".parquet", ".pq")
+TABLES = (*_TEXT, ".parquet", ".pq")
 _ARRAYS = (".csv", ".npz")
 # for each input: its reader, and what can be written with new values and with new columns
 _FILES: dict[str, tuple[Callable[..., Data], tuple[str, ...], tuple[str, ...]]] = {
-    **dict.fromkeys(_TEXT, (read_csv, _TABLES, _TABLES)),
-    **dict.fromkeys((".parquet", ".pq"), (read_parquet, _TABLES, _TABLES)),
-    ".xlsx": (read_excel, _TABLES, _TABLES),
+    **dict.fromkeys(_TEXT, (read_csv, TABLES, TABLES)),
+    **dict.fromkeys((".parquet", ".pq"), (read_parquet, TABLES, TABLES)),
+    ".xlsx": (read_excel, TABLES, TABLES),
     ".npy": (read_array, (".npy",), _ARRAYS),
     ".npz": (read_array, (".npz",), _ARRAYS),
 }

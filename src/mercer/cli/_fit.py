@@ -1,0 +1,209 @@
+"""The commands `mercer fit` and `mercer predict`: learn a column of a table, and predict it."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import click
+import numpy as np
+
+from mercer._array import Array
+from mercer.cli._csv import TextTable
+from mercer.cli._data import FEW_CODES, Data, Selection, check_rows
+from mercer.cli._files import Output, Source
+from mercer.cli._options import (
+    COLUMNS,
+    CONTROLS,
+    READING,
+    SCALE,
+    choose_output,
+    command,
+    number,
+    parse_kernel,
+)
+from mercer.cli._parquet import ParquetTable
+from mercer.cli._run import TABLES, check_exists, check_readable, read_one
+from mercer.cli._terminal import (
+    DataError,
+    Progress,
+    UsageError,
+    counted,
+    echo_facts,
+    listed,
+)
+from mercer.cli._text import TEXT, as_numbers, is_missing
+from mercer.kernels._names import rounded
+
+FIT = (
+    ("learn a column of numbers from the other columns of a table",
+     "mercer fit measured.csv --target y -o model.mercer"),
+    ("learn it with an error that outliers change little",
+     "mercer fit measured.csv --target y --loss absolute -C 10 -o model.mercer --force"),
+)  # fmt: skip
+PREDICT = (
+    ("predict the column for the rows of another table",
+     "mercer predict new.csv --model model.mercer -o predicted.csv"),
+)  # fmt: skip
+
+_PATH = click.Path(path_type=Path)
+_CLASSES = ("logistic", "hinge", "squared_margin")
+_NUMBERS = ("square", "absolute", "epsilon_insensitive")
+_MODEL = {"columns", "target", "model"}
+_input = click.argument("source", metavar="INPUT", type=_PATH)
+
+
+@command(
+    FIT, _input,
+    click.option("-o", "--output", type=_PATH, required=True, metavar="MODEL",
+                 help="File to write the model to; its name ends in .mercer."),
+    click.option("--target", required=True, metavar="NAME", help="The column to learn."),
+    click.option("--loss", type=click.Choice(["auto", *_CLASSES, *_NUMBERS]), default="auto",
+                 show_default=True,
+                 help="What a wrong prediction costs. auto is logistic, with probabilities, for a "
+                 "target of text or integer codes, and square for a target of other numbers."),
+    click.option("-C", "C", default="1", show_default=True, metavar="NUMBER",
+                 callback=number("a number above 0", lambda x: 0.0 < x < np.inf),
+                 help="Weight of the losses against the smoothness of the function."),
+    click.option("--kernel", default="auto", show_default=True, metavar="KERNEL",
+                 callback=lambda *given: parse_kernel(given[-1]),
+                 help="auto is a Gaussian of the median distance of rows; or such as gaussian:2."),
+    *COLUMNS, SCALE, *READING, *CONTROLS,
+)  # fmt: skip
+def fit(
+    source: Path, output: Path, target: str, loss: str, C: float, kernel: Any, scale: bool,
+    force: bool, quiet: bool, **reading: Any,
+) -> None:  # fmt: skip
+    """Learn the column TARGET of INPUT from its other columns of numbers.
+
+    INPUT is a table (.csv, .tsv, .csv.gz, .xlsx, .parquet) or - for standard input. The model is
+    written to a file for `mercer predict`; mercer.load reads it in Python.
+
+    The report names the relative duality gap: the objective of the fit is at most this share above
+    the smallest possible one.
+    """
+    from mercer.estimators import KernelLogisticRegression, KernelMachine
+    from mercer.io import save
+
+    start, selection = time.perf_counter(), Selection(**reading)
+    file, result = Source(source), Output(output, force)
+    check_readable(file)
+    result.check_file((".mercer",), "a model")
+    result.check([source])
+    data = read_one(file, replace(selection, skip=(*selection.skip, target)), quiet)
+    check_rows(data, at_least=3, complete=True)
+    y = _target(data, target, selection, loss)
+    classes = y.dtype.kind != "f"
+    options: dict[str, Any] = {
+        "C": C,
+        "scale_columns": "auto" if scale and kernel == "auto" else "none",
+    }
+    loss = loss if loss != "auto" else "logistic" if classes else "square"
+    model: Any
+    if loss == "logistic":
+        model = KernelLogisticRegression(kernel, **options)
+    else:
+        model = KernelMachine(kernel, loss=loss, **options)
+    with Progress(quiet).waiting(f"learning from {counted(len(y), 'row')}"):
+        model.fit(data.values, y)
+        right = model.score(data.values, y)
+    with result.file() as path:
+        save({"columns": list(data.names), "target": target, "model": model}, path)
+    found = model.certificate_ if isinstance(model.certificate_, tuple) else (model.certificate_,)
+    kind = f"{len(model.classes_)} classes" if classes else "numbers"
+    seconds = time.perf_counter() - start
+    if not quiet:
+        echo_facts(
+            {
+                "fitted": f"{counted(len(y), 'row')} of {data.size} ({seconds:.1f} s)",
+                "target": f"{target}, {kind}",
+                "columns": listed(data.names),
+                "loss": f"{loss}, C {C:g}",
+                "kernel": rounded(model.kernel_),
+                "gap": f"{max(c.relative_gap for c in found):.1e}, relative duality gap",
+                "on these rows": f"{right:.1%} right" if classes else f"R^2 {right:.4g}",
+                "written": str(output),
+            }
+        )
+
+
+@command(
+    PREDICT, _input,
+    click.option("--model", "model_file", type=_PATH, required=True, metavar="MODEL",
+                 help="A file that mercer fit wrote."),
+    click.option("-o", "--output", type=_PATH, metavar="OUTPUT",
+                 help="Table to write, or - for standard output, which is the default if INPUT "
+                 "is -."),
+    *READING, *CONTROLS,
+)  # fmt: skip
+def predict(
+    source: Path, model_file: Path, output: Path | None, force: bool, quiet: bool, **reading: Any
+) -> None:
+    """Predict the target of a model for the rows of INPUT.
+
+    INPUT is a table with the columns that the model was fitted to, or - for standard input. OUTPUT
+    is the table with a column predicted and, if the model has probabilities, a column
+    probability: that of the predicted class.
+    """
+    from mercer.io import load
+
+    start, file = time.perf_counter(), Source(source)
+    result = choose_output(file, output, force)
+    check_readable(file)
+    check_exists(model_file)
+    result.check_file(TABLES, f"the result for {file}")
+    result.check([source, model_file])
+    stored = load(model_file)
+    if not isinstance(stored, dict) or set(stored) != _MODEL:
+        raise DataError(f"{model_file} is not a model that mercer fit wrote")
+    names, model = stored["columns"], stored["model"]
+    data = read_one(file, Selection(columns=tuple(names), **reading), quiet)
+    _check_table(data)
+    check_rows(data, complete=True)
+    rows = data.values[:, [data.names.index(name) for name in names]]
+    with Progress(quiet).waiting(f"predicting {counted(len(rows), 'row')}"):
+        columns = {"predicted": model.predict(rows)}
+        if hasattr(model, "predict_proba"):
+            columns["probability"] = model.predict_proba(rows).max(axis=1)
+    data.write_columns(columns, result)
+    if not quiet:
+        seconds = time.perf_counter() - start
+        facts = {
+            "predicted": f"{stored['target']} of {counted(len(rows), 'row')} ({seconds:.1f} s)",
+            "columns": listed(names),
+            "written": "standard output" if result.is_pipe else str(result.path),
+        }
+        echo_facts(facts, err=result.is_pipe)
+
+
+def _target(data: Data, name: str, selection: Selection, loss: str) -> Array:
+    """The column to learn: numbers, or the names of classes."""
+    _check_table(data)
+    if isinstance(data, TextTable):
+        names = data.header or tuple(str(i + 1) for i in range(len(data.cells)))
+        cells, decimal = data.cells[names.index(name)], data.dialect.decimal
+    else:
+        assert isinstance(data, ParquetTable)
+        values = data.table[name].to_pylist()
+        cells, decimal = np.array(["" if v is None else str(v) for v in values], dtype=TEXT), "."
+    missing = is_missing(cells, selection.missing)
+    if missing.any():
+        raise DataError(
+            f"the target {name!r} is missing in {counted(int(missing.sum()), data.row_word)}, the "
+            f"first is {data.label(int(np.argmax(missing)))}; leave these out"
+        )
+    numbers, bad = as_numbers(cells, (), decimal)
+    if loss in _NUMBERS and bad.any():
+        raise UsageError(f"--loss {loss} needs a target of numbers, but {name!r} has text")
+    distinct = len(np.unique(cells))
+    codes = np.all(numbers == np.rint(numbers)) and 2 * distinct <= len(cells)
+    if loss in _CLASSES or (loss == "auto" and (bad.any() or (codes and distinct <= FEW_CODES))):
+        return np.array(cells.tolist())
+    return numbers
+
+
+def _check_table(data: Data) -> None:
+    if not data.has_names:
+        raise UsageError(f"{data.source} is not a table; a target has to be one of its columns")
