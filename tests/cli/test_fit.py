@@ -7,7 +7,7 @@ import pytest
 
 import mercer as mc
 from mercer.cli import _fit
-from mercer.estimators import KernelLogisticRegression, KernelMachine
+from mercer.estimators import KernelLogisticRegression, KernelMachine, KernelRidge
 
 from .test_tables import numbers, rows_of
 
@@ -45,6 +45,16 @@ def test_numbers_are_learned_with_squares(run, files):
     new = numbers(files["folder"] / "new.csv", "x")
     found = np.array([float(row[4]) for row in rows])
     np.testing.assert_allclose(found, model.predict(new), rtol=1e-9)
+
+
+def test_square_losses_choose_their_penalty(run, files):
+    ran = run("fit", "measured.csv", "--target", "y", "-o", "m.mercer")
+    assert ran.code == 0, ran.err
+    X = numbers(files["folder"] / "measured.csv", "x", "y")
+    model = KernelRidge().fit(X[:, :1], X[:, 1])
+    assert f"square, penalty {model.penalty_:.3g} by leave-one-out" in ran.out
+    found = mc.load(files["folder"] / "m.mercer")["model"]
+    np.testing.assert_allclose(found.predict(X[:, :1]), model.predict(X[:, :1]), rtol=1e-9)
 
 
 @pytest.mark.parametrize("target", ["kind", "code"])

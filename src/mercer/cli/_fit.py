@@ -64,16 +64,18 @@ _input = click.argument("source", metavar="INPUT", type=_PATH)
                  show_default=True,
                  help="What a wrong prediction costs. auto is logistic, with probabilities, for a "
                  "target of text or integer codes, and square for a target of other numbers."),
-    click.option("-C", "C", default="1", show_default=True, metavar="NUMBER",
+    click.option("-C", "C", metavar="NUMBER",
                  callback=number("a number above 0", lambda x: 0.0 < x < np.inf),
-                 help="Weight of the losses against the smoothness of the function."),
+                 help="Weight of the losses against the smoothness of the function. Default: 1; "
+                 "square losses choose it by leave-one-out, with the kernel if that is auto."),
     click.option("--kernel", default="auto", show_default=True, metavar="KERNEL",
                  callback=lambda *given: parse_kernel(given[-1]),
-                 help="auto is a Gaussian of the median distance of rows; or such as gaussian:2."),
+                 help="auto is a Gaussian of the median distance of rows (see also -C); or such as "
+                 "gaussian:2."),
     *COLUMNS, SCALE, *READING, *CONTROLS,
 )  # fmt: skip
 def fit(
-    source: Path, output: Path, target: str, loss: str, C: float, kernel: Any, scale: bool,
+    source: Path, output: Path, target: str, loss: str, C: float | None, kernel: Any, scale: bool,
     force: bool, quiet: bool, **reading: Any,
 ) -> None:  # fmt: skip
     """Learn the column TARGET of INPUT from its other columns of numbers.
@@ -84,7 +86,7 @@ def fit(
     The report names the relative duality gap: the objective of the fit is at most this share above
     the smallest possible one.
     """
-    from mercer.estimators import KernelLogisticRegression, KernelMachine
+    from mercer.estimators import KernelLogisticRegression, KernelMachine, KernelRidge
     from mercer.io import save
 
     start, selection = time.perf_counter(), Selection(**reading)
@@ -96,16 +98,15 @@ def fit(
     check_rows(data, at_least=3, complete=True)
     y = _target(data, target, selection, loss)
     classes = y.dtype.kind != "f"
-    options: dict[str, Any] = {
-        "C": C,
-        "scale_columns": "auto" if scale and kernel == "auto" else "none",
-    }
+    scaled = "auto" if scale and kernel == "auto" else "none"
     loss = loss if loss != "auto" else "logistic" if classes else "square"
     model: Any
-    if loss == "logistic":
-        model = KernelLogisticRegression(kernel, **options)
+    if loss == "square" and C is None:
+        model = KernelRidge(kernel, scale_columns=scaled)
+    elif loss == "logistic":
+        model = KernelLogisticRegression(kernel, C=C or 1.0, scale_columns=scaled)
     else:
-        model = KernelMachine(kernel, loss=loss, **options)
+        model = KernelMachine(kernel, loss=loss, C=C or 1.0, scale_columns=scaled)
     with Progress(quiet).waiting(f"learning from {counted(len(y), 'row')}"):
         model.fit(data.values, y)
         right = model.score(data.values, y)
@@ -113,6 +114,8 @@ def fit(
         save({"columns": list(data.names), "target": target, "model": model}, path)
     found = model.certificate_ if isinstance(model.certificate_, tuple) else (model.certificate_,)
     kind = f"{len(model.classes_)} classes" if classes else "numbers"
+    chosen = isinstance(model, KernelRidge)
+    weight = f"penalty {model.penalty_:.3g} by leave-one-out" if chosen else f"C {model.C:g}"
     seconds = time.perf_counter() - start
     if not quiet:
         echo_facts(
@@ -120,7 +123,7 @@ def fit(
                 "fitted": f"{counted(len(y), 'row')} of {data.size} ({seconds:.1f} s)",
                 "target": f"{target}, {kind}",
                 "columns": listed(data.names),
-                "loss": f"{loss}, C {C:g}",
+                "loss": f"{loss}, {weight}",
                 "kernel": rounded(model.kernel_),
                 "gap": f"{max(c.relative_gap for c in found):.1e}, relative duality gap",
                 "on these rows": f"{right:.1%} right" if classes else f"R^2 {right:.4g}",

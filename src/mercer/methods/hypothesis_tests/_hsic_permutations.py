@@ -52,12 +52,6 @@ class Factor:
     def diagonal(self) -> Array:
         return np.asarray(np.einsum("ij,ij->i", self.columns, self.columns))
 
-    @property
-    def norm(self) -> float:
-        """A bound of the largest eigenvalue of K~."""
-        F = self.columns
-        return float(np.linalg.eigvalsh(F.T @ F)[-1]) + self.error if F.size else self.error
-
 
 class Factors:
     """Factors of several kernels on the same rows, side by side in float32.
@@ -70,7 +64,6 @@ class Factors:
         self.starts = np.cumsum(widths)  # the first column of each factor
         self.traces = np.array([part.trace for part in parts])
         self.errors = np.array([part.error for part in parts])
-        self.norms = np.array([part.norm for part in parts])
         self.diagonals = np.stack([part.diagonal for part in parts], axis=1)  # mean zero
         self.columns = np.concatenate([part.columns for part in parts], axis=1)
 
@@ -83,16 +76,21 @@ class Factors:
 
 
 class _Scaled:
-    """What `Factors` keeps of a factor."""
+    """What `Factors` keeps of FF' = K up to an error of known trace; its columns lose their mean.
 
-    def __init__(self, f: Factor) -> None:
-        d, n = f.diagonal, len(f.columns)
-        self.trace, self.error, self.norm = float(d.sum()), f.error, f.norm
+    One column at a time, because F can take much of the memory.
+    """
+
+    def __init__(self, F: Array, error: float) -> None:
+        n, means, d = len(F), F.mean(axis=0), np.zeros(len(F))
+        for column, mean in zip(F.T, means, strict=True):
+            d += (column - mean) ** 2
+        self.trace, self.error = float(d.sum()), error
         unit = self.trace if self.trace > 0 else 1.0
         self.diagonal = d / unit - self.trace / unit / n
-        F = f.columns if f.columns.shape[1] else np.zeros((n, 1))
-        self.columns = np.empty(F.shape, dtype=np.float32)
-        np.divide(F, np.sqrt(unit), out=self.columns, casting="same_kind")
+        self.columns = np.zeros((n, max(1, F.shape[1])), dtype=np.float32)
+        for c, mean in enumerate(means):
+            self.columns[:, c] = (F[:, c] - mean) / np.sqrt(unit)
 
 
 def factors(kernels: tuple[Kernel, ...], X: Any, most: int) -> Factors | None:
@@ -108,7 +106,7 @@ def factors(kernels: tuple[Kernel, ...], X: Any, most: int) -> Factors | None:
         low = pivoted_cholesky(kernel, points, max_rank=left, tol=max(_TOL / n_rows(X), _ROUNDING))
         if low.status not in (Status.CONVERGED, Status.COMPLETE):
             return None
-        out.append(_Scaled(Factor(low.factor - low.factor.mean(axis=0), low.trace_error)))
+        out.append(_Scaled(low.factor, low.trace_error))
     return Factors(out)
 
 
@@ -162,10 +160,11 @@ class LowRank:
         """How far each statistic can be from that of the whole matrices.
 
         tr(K~ L~) - |F'G|^2 is between 0 and tr(E_K) |L~| + tr(E_L) |K~|, and so is p'q - p'q of the
-        factors, because the diagonal of a matrix is at most its largest eigenvalue.
+        factors, because the diagonal of a matrix is at most its largest eigenvalue; and that is at
+        most the trace.
         """
         n, x, y = self.n, self.x, self.y
-        bounds = np.outer(x.errors, y.norms) + np.outer(x.norms, y.errors)
+        bounds = np.outer(x.errors, y.traces + y.errors) + np.outer(x.traces + x.errors, y.errors)
         return bounds.ravel() / ((n - 2) * (n - 3))
 
     def effect(self, pair: int) -> tuple[float, float, float, float]:

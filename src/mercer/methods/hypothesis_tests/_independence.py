@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from mercer._array import Array, Points, frozen, one_of, positive, positive_int
+from mercer._threads import single_threaded_blas
 from mercer.engine import as_float64, n_rows
 from mercer.exceptions import InputError
 from mercer.kernels import Kernel
@@ -94,8 +95,9 @@ def hsic_test(
     Smooth kernels are factored, K~ = FF', by pivoted Cholesky, and each permutation is a product of
     thin matrices. For one pair of kernels `pvalue_bounds` takes the error of the factors into
     account: statistics that differ by less count both ways, and `pvalue` is the upper end. For
-    several pairs the p-value is exact for the factored kernels. Other kernels take whole
-    matrices, in tiles if they do not fit into `working_memory`.
+    several pairs there is no such bracket, because their combination can magnify errors; the
+    p-value is exact for the factored kernels. Other kernels take whole matrices, some rows at a
+    time if they do not fit into `working_memory`.
 
     A large p-value does not show that the variables are independent.
 
@@ -147,7 +149,9 @@ def hsic_test(
     best = int(np.argmax(statistics[:, 0] / np.where(spread > 0, spread, np.inf)))
     error = float(permuted.errors[0]) if len(pairs) == 1 and dependence is None else 0.0
     low, high = p_bounds(total, error)
-    value, ratio, variance, unit = permuted.effect(best)
+    with single_threaded_blas():  # threads wait for each other on tall and thin matrices
+        value, ratio, variance, unit = permuted.effect(best)
+        pair = _witness(permuted, best, pairs[best], arrays)
     return TestResult(
         question=_QUESTION,
         statistic=value,
@@ -159,7 +163,7 @@ def hsic_test(
         n_permutations=n_draws,
         seed=seed,
         **effect_interval(ratio, variance, unit, float(spread[best])),
-        witness=_witness(permuted, best, pairs[best], arrays),
+        witness=pair,
         null_statistics=frozen(total),
     )
 

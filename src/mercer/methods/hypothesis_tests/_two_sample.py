@@ -122,6 +122,11 @@ def mmd_test(
     A large p-value does not show that the distributions are equal. With `paired`, the effect
     size is that of the differences.
 
+    Two samples of many rows in one to three dimensions are summed by frequencies, if the kernel
+    is smooth (finufft, extra `fast`). For one kernel `pvalue_bounds` takes the error into account:
+    draws that differ by less count both ways, and `pvalue` is the upper end. For several kernels
+    the p-value is exact for the kernels as they were computed.
+
     References
     ----------
     Gretton, Borgwardt, Rasch, Schoelkopf, Smola, A kernel two-sample test, JMLR 13, 2012.
