@@ -361,7 +361,7 @@ def test_novelty_is_the_same_with_weights_in_any_unit(weight):
 
 def test_elements_whose_values_overflow_cannot_be_checked():
     psi = mc.feature(mc.Exponential(0.01), np.random.default_rng(3).normal(size=(3, 2)))
-    with pytest.raises(AssertionError, match="kernel values overflow; pass `queries`"):
+    with pytest.raises(AssertionError, match="kernel values overflow; take points"):
         check_element(psi)
 
 
@@ -381,3 +381,17 @@ def test_plots_of_kernels_at_the_ends_of_all_numbers():
         with pytest.raises(mc.InputError, match="overflow at these points; scale them down"):
             plot.plot_gram(kernel, 10.0 * X)
     plt.close("all")
+
+
+def test_a_region_whose_square_overflows_is_searched():
+    k = mc.Linear().transform(mc.Scales([1.0, 0.5, 1e75]))
+    points = np.random.default_rng(7).normal(size=(5, 3))
+    found = preimages.global_minimum(mc.mean_embedding(k, points), 30.0, 50)[0]
+    assert found.lower <= found.upper
+
+
+def test_a_density_of_frequencies_may_be_infinite():
+    measure = (2.0 * mc.RationalQuadratic(0.01, 1.0)).spectral_measure(2)
+    values = measure.density(np.geomspace(1e-160, 1e-150, 2000)[:, None] * [1.0, 0.5])
+    assert np.all(values > 0.0)
+    assert np.isinf(values).any()

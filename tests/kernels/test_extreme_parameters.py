@@ -167,5 +167,7 @@ def test_float32_points_with_lengths_beyond_float32(make, scale):
 def test_exponents_out_of_range_are_refused():
     with pytest.raises(mc.InputError, match=r"alpha must be at most 1e\+30.*use Gaussian\(2.0\)"):
         mc.RationalQuadratic(1e31, 2.0)
+    with pytest.raises(mc.InputError, match="alpha must be at least 1e-08"):
+        mc.RationalQuadratic(1e-75)  # its Hessians would be off by 1e59
     with pytest.raises(mc.InputError, match=r"2 alpha length_scale\^2 must be between"):
-        mc.RationalQuadratic(1e-100, 1e-50)
+        mc.RationalQuadratic(1e-8, 1e-75)

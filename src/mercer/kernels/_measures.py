@@ -275,7 +275,8 @@ class Convolution(_ConvolutionOfTwo, SpectralMeasure):  # type: ignore[override]
     def _density(self, w: Array) -> Array:
         for point, other in ((self.left, self.right), (self.right, self.left)):
             if isinstance(point, ScaleMixture) and point.mixing == PointMass(0.0, point.mass):
-                return np.asarray(point.mass * other._density(w))
+                with np.errstate(over="ignore"):  # densities beyond all numbers are infinite
+                    return np.asarray(point.mass * other._density(w))
         if isinstance(self.left, ScaleMixture) and isinstance(self.right, ScaleMixture):
             return ScaleMixture(self.left.mixing * self.right.mixing, self.dim)._density(w)
         raise self.no_density()

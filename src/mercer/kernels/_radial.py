@@ -26,6 +26,7 @@ from mercer.kernels._measures import (
 from mercer.kernels._parameters import checked, optional
 
 _LARGEST_ALPHA = 1e30  # (1 + w / alpha)^-alpha = exp(-w) to rounding, unless both underflow
+_SMALLEST_ALPHA = 1e-8
 _MONOTONE = Flags(Definiteness.POSITIVE, True, True, True, True)
 
 
@@ -218,7 +219,7 @@ class RationalQuadratic(Radial):
     Parameters
     ----------
     alpha : float
-        Exponent > 0, at most 1e30.
+        Exponent between 1e-8 and 1e30.
     length_scale : float
         The length l > 0.
 
@@ -239,6 +240,10 @@ class RationalQuadratic(Radial):
             raise InputError(
                 f"alpha must be at most {_LARGEST_ALPHA:g}, got {self.alpha!r}; use "
                 f"Gaussian({self.length_scale!r}), which is equal to rounding"
+            )
+        if self.alpha < _SMALLEST_ALPHA:
+            raise InputError(
+                f"alpha must be at least {_SMALLEST_ALPHA:g}, got {self.alpha!r}: nearly constant"
             )
         rate = 2.0 * self.alpha * self.length_scale**2
         positive_length(rate, "2 alpha length_scale^2", limit=1e150)

@@ -97,7 +97,7 @@ def _feature_norm(own: Terms, axis: int, wall: float) -> float:
     """A lower bound on sqrt(k(x, x)) where |x_j| >= wall along axis j."""
     norms = [
         Interval(np.array([u]), np.array([np.inf]))
-        for u in (_least_square(B, axis) * wall**2 * (1 - 1e-9) for B, _ in own.metrics)
+        for u in (_least_square(B, axis) * (wall * wall) * (1 - 1e-9) for B, _ in own.metrics)
     ]
     k = np.ravel(enclose(own.program.profile, norms).value.lo)[0]
     return math.sqrt(k) * (1 - 1e-12) if k > 0 else -math.inf
