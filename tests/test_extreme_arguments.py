@@ -395,3 +395,9 @@ def test_a_density_of_frequencies_may_be_infinite():
     values = measure.density(np.geomspace(1e-160, 1e-150, 2000)[:, None] * [1.0, 0.5])
     assert np.all(values > 0.0)
     assert np.isinf(values).any()
+
+
+@pytest.mark.parametrize("other", [kernels.ArcCosine(1), 2.0 * kernels.Exponential(1.0)])
+def test_a_sum_whose_characteristic_part_is_below_rounding_passes_its_checks(other):
+    for kernel in (mc.Gaussian(30.0) + other, mc.InverseMultiquadric(2.0, 0.5) + other):
+        check_claims(kernel, kernel.flags, dims=(1,))

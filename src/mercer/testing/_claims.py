@@ -31,11 +31,11 @@ def check_claims(
     kernel: Kernel, claims: Flags, points: Any = None, dims: tuple[int, ...] = DIMENSIONS
 ) -> None:
     check_definiteness(kernel, claims.definiteness, points, dims)
-    if claims.characteristic:
+    # a theorem carries these claims from a part to sums (and the second one to products), whose
+    # Gram matrices may show it only below rounding
+    if claims.characteristic and not isinstance(kernel, Sum):
         _check_separates(kernel, dims, "characteristic")
     if claims.universal and not isinstance(kernel, Sum | Product | Transformed):
-        # a theorem carries the claim from a part to sums and products, whose Gram matrices may
-        # show it only below rounding
         _check_separates(kernel, dims, "universal")
     variables = kernel.program.variables
     if len(variables) == 1 and isinstance(variables[0], Distance | Dot):
