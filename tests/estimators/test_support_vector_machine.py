@@ -175,6 +175,12 @@ def test_wrong_parameters_are_refused(model, match):
         model.fit(X, y)
 
 
+def test_weights_whose_squares_overflow_are_refused():
+    X, y = wine()
+    with pytest.raises(mc.InputError, match="C times the largest weight must be at most 1e"):
+        SVC().fit(X, y, sample_weight=np.full(len(y), 1e300))
+
+
 def test_hard_inputs():
     y = [0, 1, 0, 1]
     same = SVC().fit(np.ones((4, 2)), y)  # nothing to learn

@@ -20,6 +20,9 @@ from mercer.kernels import Kernel
 from mercer.methods.machines._dual_solver import DualProblem, DualSolution, solve_dual
 
 
+_LARGEST = 1e100  # bound of a variable: objectives are quadratic in it
+
+
 class SupportVectorProblem(ABC):
     """A dual problem, its objectives, and the intercept that its multipliers give."""
 
@@ -247,6 +250,9 @@ def fit_support_vectors(
     `time_limit` seconds the fit reached so far is returned, with its gap.
     """
     dual = problem.dual
+    bounds = np.maximum(-dual.lower, dual.upper)
+    if bounds[np.isfinite(bounds)].max(initial=0.0) > _LARGEST:
+        raise InputError(f"C times the largest weight must be at most {_LARGEST:g}; rescale them")
     first = problem.start if start is None else np.clip(start, dual.lower, dual.upper)
     solution = solve_dual(
         kernel.program,
