@@ -19,7 +19,6 @@ from mercer.exceptions import InputError
 from mercer.kernels import Kernel
 from mercer.methods.machines._dual_solver import DualProblem, DualSolution, solve_dual
 
-
 _LARGEST = 1e100  # bound of a variable: objectives are quadratic in it
 
 
