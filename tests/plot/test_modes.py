@@ -170,6 +170,12 @@ PLANE = mc.mean_embedding(mc.Gaussian(1.0), [[0.0, 0.0], [1.0, 0.0]])
         (lambda: plot_modes(mc.mean_shift(PLANE), PLANE.points, columns=None), "two different"),
         (lambda: plot_modes(mc.mean_shift(PLANE), PLANE.points, columns=(0, 0.5)), "two different"),
         (lambda: plot_modes(mc.mean_shift(PLANE), PLANE.points, density=3), "density must be"),
+        (
+            lambda: plot_modes(
+                mc.mean_shift(PLANE), PLANE.points, density=mc.feature(PLANE.kernel, PLANE.points)
+            ),
+            "not a batch",
+        ),
         (lambda: plot_basins(None), "density must be an Element"),
         (lambda: plot_basins(PLANE, low="a"), "low must"),
         (lambda: plot_scale_space(PLANE), "result of scale_space"),

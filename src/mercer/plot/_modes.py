@@ -86,8 +86,9 @@ def plot_modes(
         raise InputError(
             f"X must be the starts that were labelled, shape {(len(labels), d)}, got {X.shape}"
         )
-    if density is not None and not callable(density):
-        raise InputError(f"density must be an Element or a Density, got {density!r}")
+    batch = getattr(density, "batch", None)
+    if (density is not None and not callable(density)) or batch is not None:
+        raise InputError(f"density must be an Element or a Density, not a batch, got {density!r}")
     i, j = (0, 0) if d == 1 else pair(columns, names)
     (axis,) = panels(ax, (4.6, 2.8) if d == 1 else (4.6, 3.9))
     without = int(np.sum(labels < 0))
