@@ -13,6 +13,7 @@ class FitCertificate:
 
     Weak duality: every value of the dual objective is at most every value of the primal one. So
     the objective of the fit exceeds the smallest possible one by at most `gap`, whoever found it.
+    This needs a positive definite kernel: with `Sigmoid`, for instance, the gap says nothing.
 
     Attributes
     ----------

@@ -114,8 +114,10 @@ def solve_dual(
             violation, levels = state.violation()
             primal, dual = objectives(state.b, state.values, levels)
             gap, status = relative_gap(primal, dual), None
-            if gap <= tol or max(abs(primal), abs(dual)) <= _NEGLIGIBLE * state.size**2:
+            if gap <= tol:
                 status = Status.CONVERGED
+            elif max(abs(primal), abs(dual)) <= _NEGLIGIBLE * state.size**2:
+                status = Status.COMPLETE
             elif violation <= state.rounding or not moves:
                 status = Status.STALLED
             elif n_iter >= max_iter or monotonic() > deadline:
