@@ -10,7 +10,7 @@ import numpy as np
 from mercer._array import Array, positive
 from mercer.estimators._support_vector_classifiers import Classifier
 from mercer.estimators._support_vector_machine import Problem
-from mercer.methods.machines._losses import LogisticLoss
+from mercer.methods.machines._losses import LogisticLoss, Loss
 from mercer.methods.machines._newton import SmoothProblem
 
 
@@ -83,6 +83,11 @@ class KernelLogisticRegression(Classifier):
     C: float = 1.0
     max_iter: int = 100
     _in_pairs: ClassVar[bool] = False
+
+    @property
+    def loss_(self) -> Loss:
+        """The logistic loss."""
+        return LogisticLoss()
 
     def _problem(self, y: Array, weights: Array) -> Problem:
         bounds = positive(self.C, "C") * weights

@@ -106,6 +106,11 @@ n_iter_
         return loss
 
     @property
+    def loss_(self) -> Loss:
+        """The loss as a value."""
+        return self._checked_loss()
+
+    @property
     def _in_pairs(self) -> bool:  # type: ignore[override]
         return isinstance(self._checked_loss(), HingeLoss)
 

@@ -22,6 +22,7 @@ from mercer.kernels import Gaussian, Precomputed
 from mercer.linalg import nystrom
 from mercer.linalg._inputs import as_columns
 from mercer.linalg._solve import DIRECT_UP_TO
+from mercer.methods.machines._losses import SquareLoss
 from mercer.methods.machines._ridge import (
     MergedRows,
     fit_ridge,
@@ -145,7 +146,8 @@ class KernelRidge(RegressorMixin, SubspaceEstimator):  # type: ignore[misc]
                     points, rows, median, fit_intercept=bool(self.fit_intercept)
                 )
             self._solve(points, rows)
-        self._n_rows = len(Y)
+        self.n_samples_fit_ = len(Y)
+        self.is_weighted_ = w is not None and bool(np.any(w != 1.0))
         self._rows, self._group, self._deviations = rows.rows, rows.group, rows.deviations
         self._weights = np.ones(len(rows.rows)) if w is None else w[rows.rows]
         return self
@@ -202,16 +204,21 @@ class KernelRidge(RegressorMixin, SubspaceEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         with self._running():
             loo = self._loo_residuals()
-        out = np.full((self._n_rows, loo.shape[1]), np.nan)
+        out = np.full((self.n_samples_fit_, loo.shape[1]), np.nan)
         out[self._rows] = loo[self._group] + self._deviations
         return np.asarray(self._shaped(out))
 
     @property
     def loo_error_(self) -> Any:
         """The weighted mean square of `loo_residuals`, a number or shape (outputs,)."""
-        residuals = self.loo_residuals().reshape(self._n_rows, -1)[self._rows]
+        residuals = self.loo_residuals().reshape(self.n_samples_fit_, -1)[self._rows]
         error = self._weights @ residuals**2 / self._weights.sum()
         return float(error[0]) if self._flat else error
+
+    @property
+    def loss_(self) -> SquareLoss:
+        """The square loss."""
+        return SquareLoss()
 
     def _targets(self, y: Any) -> Array:
         if y is None:

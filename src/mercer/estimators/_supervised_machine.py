@@ -45,6 +45,7 @@ class SupervisedMachine(SupportVectorMachine):
         with self._fitting(X):
             points, w = self._training_rows(X, sample_weight, double=True)
             check_consistent_length(np.empty(n_rows(points)), targets)
+            self.n_samples_fit_, self.is_weighted_ = len(targets), not _all_one(w)
             rows, mass = distinct_index(points.array, w, targets)
             self._solve(points, [(rows, self._problem(targets[rows], mass))])
         return self
@@ -64,9 +65,9 @@ class SupervisedMachine(SupportVectorMachine):
                     f"{type(self).__name__} needs rows of at least two classes, got 1 class"
                 )
             rows, mass = distinct_index(points.array, weights, index)
-            mass = (
-                mass * self._class_factors(np.bincount(index, weights), class_weight)[index[rows]]
-            )
+            factors = self._class_factors(np.bincount(index, weights), class_weight)
+            self.n_samples_fit_, self.is_weighted_ = len(labels), not _all_one(w, factors)
+            mass = mass * factors[index[rows]]
             problems = []
             for negative, positive_class in self._splits():
                 chosen = np.flatnonzero(np.isin(index[rows], (*negative, positive_class)))
@@ -112,3 +113,7 @@ class SupervisedMachine(SupportVectorMachine):
         values = self._class_scores(X)
         index = (values >= 0.0).astype(int) if values.ndim == 1 else np.argmax(values, axis=1)
         return np.asarray(self.classes_[index])
+
+
+def _all_one(*weights: Array | None) -> bool:
+    return all(w is None or bool(np.all(w == 1.0)) for w in weights)

@@ -11,6 +11,7 @@ from sklearn.base import ClassifierMixin
 from mercer._array import Array, positive
 from mercer.estimators._supervised_machine import SupervisedMachine
 from mercer.estimators._support_vector_machine import Problem, checked_share
+from mercer.methods.machines._losses import HingeLoss, Loss
 from mercer.methods.machines._support_vectors import Classification, NuClassification
 
 
@@ -127,6 +128,11 @@ class SVC(Classifier):
     """
 
     C: float = 1.0
+
+    @property
+    def loss_(self) -> Loss:
+        """The hinge loss."""
+        return HingeLoss()
 
     def _problem(self, y: Array, weights: Array) -> Problem:
         C = np.inf if np.inf == self.C else positive(self.C, "C")

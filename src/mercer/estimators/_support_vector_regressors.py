@@ -10,6 +10,7 @@ from sklearn.base import RegressorMixin
 from mercer._array import Array, non_negative, positive
 from mercer.estimators._supervised_machine import SupervisedMachine
 from mercer.estimators._support_vector_machine import Problem, checked_share
+from mercer.methods.machines._losses import EpsilonInsensitiveLoss, Loss
 from mercer.methods.machines._support_vectors import NuRegression, Regression
 
 
@@ -69,6 +70,11 @@ n_iter_
     """
 
     epsilon: float = 0.1
+
+    @property
+    def loss_(self) -> Loss:
+        """The epsilon-insensitive loss."""
+        return EpsilonInsensitiveLoss(self.epsilon)
 
     def _problem(self, y: Array, weights: Array) -> Problem:
         bounds = positive(self.C, "C") * weights

@@ -1,7 +1,17 @@
-"""Theory of kernels and their spaces: norms, expansions, characteristic and universal kernels."""
+"""Theory you can run: spaces of kernels, learning theory, distances of distributions."""
 
 from mercer.methods import ConvergenceBandwidth, convergence_bandwidth
+from mercer.theory import learning
 from mercer.theory._bochner import BochnerNorm, bochner_norm
+from mercer.theory._divergences import (
+    chi_square_divergence,
+    f_divergence,
+    hellinger,
+    integral_probability_metric,
+    kl_divergence,
+    largest_power,
+    total_variation,
+)
 from mercer.theory._expansion import MercerExpansion
 from mercer.theory._fourier import (
     characteristic_coefficients,
@@ -16,12 +26,14 @@ from mercer.theory._projective import ProjectiveConditions, projective_condition
 from mercer.theory._separation import Separation, Witness, is_characteristic, is_universal
 from mercer.theory._shadow import shadow, shadow_constant
 from mercer.theory._spectral_mmd import SpectralMMD, spectral_mmd
+from mercer.theory.learning import bound
 
 __all__ = [
     "BochnerNorm", "ConvergenceBandwidth", "Membership", "MercerExpansion",
-    "ProjectiveConditions", "Separation", "SpectralMMD", "Witness", "bochner_norm",
-    "characteristic_coefficients", "convergence_bandwidth", "fourier_coefficients",
-    "fourier_inner", "fourier_mmd", "fourier_norm", "is_characteristic",
-    "is_universal", "membership", "projective_conditions", "shadow", "shadow_constant",
-    "sobolev_norm", "spectral_mmd",
+    "ProjectiveConditions", "Separation", "SpectralMMD", "Witness", "bochner_norm", "bound",
+    "characteristic_coefficients", "chi_square_divergence", "convergence_bandwidth",
+    "f_divergence", "fourier_coefficients", "fourier_inner", "fourier_mmd", "fourier_norm",
+    "hellinger", "integral_probability_metric", "is_characteristic", "is_universal",
+    "kl_divergence", "largest_power", "learning", "membership", "projective_conditions", "shadow",
+    "shadow_constant", "sobolev_norm", "spectral_mmd", "total_variation",
 ]  # fmt: skip

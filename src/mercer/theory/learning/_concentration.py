@@ -1,0 +1,168 @@
+"""Concentration inequalities: how far a random number can be from its mean."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from mercer._array import as_vector, non_negative, positive, real
+from mercer.exceptions import InputError
+
+
+def markov(mean: float, t: float) -> float:
+    """Markov's inequality: P(X >= t) <= E[X] / t for X >= 0 and t > 0.
+
+    Examples
+    --------
+    At most a tenth of a group can have ten times the mean income.
+
+    >>> import mercer as mc
+    >>> mc.theory.learning.markov(mean=3000.0, t=30000.0)
+    0.1
+    """
+    return min(1.0, non_negative(mean, "mean") / positive(t, "t"))
+
+
+def chebyshev(variance: float, t: float) -> float:
+    """Chebyshev's inequality: P(|X - E[X]| >= t) <= var(X) / t^2.
+
+    For the mean of n independent copies the variance is var(X) / n.
+
+    Examples
+    --------
+    >>> import mercer as mc
+    >>> mc.theory.learning.chebyshev(variance=1.0, t=2.0)
+    0.25
+    """
+    return min(1.0, non_negative(variance, "variance") / positive(t, "t") ** 2)
+
+
+def popoviciu(low: float, high: float) -> float:
+    """Popoviciu's inequality: var(X) <= (high - low)^2 / 4 if low <= X <= high.
+
+    A fair coin with the sides `low` and `high` attains it.
+
+    Examples
+    --------
+    >>> import mercer as mc
+    >>> mc.theory.learning.popoviciu(0.0, 1.0)
+    0.25
+    """
+    return 0.25 * _width(low, high) ** 2
+
+
+def chernoff(log_mgf: Callable[[float], float], t: float, largest: float = np.inf) -> float:
+    """Chernoff's bound: P(X >= t) <= inf_s exp(log E[exp(s X)] - s t) over 0 < s < `largest`.
+
+    Parameters
+    ----------
+    log_mgf : callable
+        s -> log E[exp(s X)], which is convex.
+    t : float
+    largest : float
+        The moment generating function is finite below this.
+
+    Examples
+    --------
+    For a standard normal X the bound is exp(-t^2 / 2).
+
+    >>> import math
+    >>> import mercer as mc
+    >>> bound = mc.theory.learning.chernoff(lambda s: s**2 / 2, t=3.0)
+    >>> math.isclose(bound, math.exp(-4.5), rel_tol=1e-6)
+    True
+    """
+    from scipy.optimize import minimize_scalar  # slow to import
+
+    t, largest = real(t, "t"), float(largest)
+    if not largest > 0.0:
+        raise InputError(f"largest must be > 0, got {largest!r}")
+
+    def exponent(x: float) -> float:  # x in (0, 1), so that s runs to `largest` or infinity
+        s = x / (1.0 - x) if np.isinf(largest) else x * largest
+        return float(log_mgf(s)) - s * t
+
+    found = minimize_scalar(exponent, bounds=(0.0, 1.0), method="bounded", options={"xatol": 1e-12})
+    return float(min(1.0, np.exp(found.fun)))
+
+
+def hoeffding_lemma(low: float, high: float, s: float) -> float:
+    """Hoeffding's lemma: E[exp(s (X - E[X]))] <= exp(s^2 (high - low)^2 / 8) if low <= X <= high.
+
+    Examples
+    --------
+    >>> import mercer as mc
+    >>> round(mc.theory.learning.hoeffding_lemma(-1.0, 1.0, s=0.5), 4)
+    1.1331
+    """
+    return float(np.exp(real(s, "s") ** 2 * _width(low, high) ** 2 / 8.0))
+
+
+def hoeffding(widths: Any, t: float) -> float:
+    """Hoeffding's inequality for the mean of independent bounded numbers.
+
+        P(|mean - E[mean]| >= t) <= 2 exp(-2 n^2 t^2 / sum_i widths_i^2)
+
+    Parameters
+    ----------
+    widths : array_like of shape (n,)
+        b_i - a_i, where a_i <= X_i <= b_i.
+    t : float
+        > 0.
+
+    Examples
+    --------
+    A thousand answers of yes or no: the share is off by more than 0.05 with a probability of at
+    most
+
+    >>> import mercer as mc
+    >>> round(mc.theory.learning.hoeffding([1.0] * 1000, t=0.05), 4)
+    0.0135
+    """
+    c = _widths(widths)
+    return _two_sided(2.0 * (len(c) * positive(t, "t")) ** 2, c)
+
+
+def mcdiarmid(changes: Any, t: float) -> float:
+    """McDiarmid's inequality for a function F of independent variables.
+
+        P(|F - E[F]| >= t) <= 2 exp(-2 t^2 / sum_i changes_i^2)
+
+    Parameters
+    ----------
+    changes : array_like of shape (n,)
+        By how much F changes at most if only the i-th variable changes.
+    t : float
+        > 0.
+
+    Examples
+    --------
+    The mean is such a function, and the bound is that of Hoeffding.
+
+    >>> import numpy as np
+    >>> import mercer as mc
+    >>> round(mc.theory.learning.mcdiarmid(np.full(1000, 1 / 1000), t=0.05), 4)
+    0.0135
+    """
+    return _two_sided(2.0 * positive(t, "t") ** 2, _widths(changes))
+
+
+def _two_sided(numerator: float, widths: Any) -> float:
+    total = float(np.sum(widths**2))
+    return min(1.0, 2.0 * float(np.exp(-numerator / total))) if total > 0.0 else 0.0
+
+
+def _width(low: float, high: float) -> float:
+    width = real(high, "high") - real(low, "low")
+    if width < 0.0:
+        raise InputError(f"low must be at most high, got {low!r} and {high!r}")
+    return width
+
+
+def _widths(widths: Any) -> Any:
+    c = as_vector(widths, "widths").astype(np.float64)
+    if (c < 0.0).any():
+        raise InputError("widths must be >= 0")
+    return c
