@@ -119,13 +119,13 @@ class Thresholds:
     @property
     def size(self) -> int:
         """The number of functions, 2 10^digits."""
-        return 2 * 10 ** int(self.digits)
+        return int(2 * 10**self.digits)
 
     @property
     def values(self) -> Array:
         """The thresholds a."""
-        steps = 10 ** int(self.digits)
-        return np.arange(1 - steps, steps + 1) / steps
+        steps = int(10**self.digits)
+        return np.asarray(np.arange(1 - steps, steps + 1) / steps)
 
     def fit(self, x: Any, y: Any) -> float:
         """Return the first threshold with the fewest errors, for labels y of 0 and 1."""
