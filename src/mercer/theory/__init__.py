@@ -1,7 +1,7 @@
 """Theory you can run: spaces of kernels, learning theory, distances of distributions."""
 
 from mercer.methods import ConvergenceBandwidth, convergence_bandwidth
-from mercer.theory import learning
+from mercer.theory import first_order, learning
 from mercer.theory._bochner import BochnerNorm, bochner_norm
 from mercer.theory._divergences import (
     chi_square_divergence,
@@ -32,8 +32,9 @@ __all__ = [
     "BochnerNorm", "ConvergenceBandwidth", "Membership", "MercerExpansion",
     "ProjectiveConditions", "Separation", "SpectralMMD", "Witness", "bochner_norm", "bound",
     "characteristic_coefficients", "chi_square_divergence", "convergence_bandwidth",
-    "f_divergence", "fourier_coefficients", "fourier_inner", "fourier_mmd", "fourier_norm",
-    "hellinger", "integral_probability_metric", "is_characteristic", "is_universal",
-    "kl_divergence", "largest_power", "learning", "membership", "projective_conditions", "shadow",
-    "shadow_constant", "sobolev_norm", "spectral_mmd", "total_variation",
+    "f_divergence", "first_order", "fourier_coefficients", "fourier_inner", "fourier_mmd",
+    "fourier_norm", "hellinger", "integral_probability_metric", "is_characteristic",
+    "is_universal", "kl_divergence", "largest_power", "learning", "membership",
+    "projective_conditions", "shadow", "shadow_constant", "sobolev_norm", "spectral_mmd",
+    "total_variation",
 ]  # fmt: skip

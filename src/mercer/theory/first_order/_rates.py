@@ -1,0 +1,175 @@
+"""Rates of first-order methods: what theory promises after t steps, and rules for steps."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from mercer._array import Array, as_vector, non_negative, positive, positive_int
+from mercer.exceptions import InputError
+
+
+def smooth_rate(
+    n_steps: int, step_size: float, smoothness: float, distance: float, excess: float = 0.0
+) -> Array:
+    """f(x_t) - min f <= [D^2 / (2 step) + (step L - 1)_+ / (2 - step L) (f(x_0) - min f)] / t.
+
+    For gradient descent, projected or not, on a convex f whose gradient is L-Lipschitz, with
+    D = |x_0 - x*| and steps below 2 / L. With steps of 1 / L it is L D^2 / (2 t). The worst f loses
+    L D^2 / (4 t + 2), so this is at most a factor of two (and a bit) too large.
+
+    Returns
+    -------
+    array of shape (n_steps + 1,)
+        For t = 0, 1, ...; the first is infinite.
+
+    References
+    ----------
+    Y. Drori and M. Teboulle, Performance of first-order methods for smooth convex minimization: a
+    novel approach, Mathematical Programming 145, 2014.
+
+    Examples
+    --------
+    >>> import mercer as mc
+    >>> mc.theory.first_order.smooth_rate(4, step_size=0.5, smoothness=2.0, distance=1.0)
+    array([       inf, 1.        , 0.5       , 0.33333333, 0.25      ])
+    """
+    step, L = positive(step_size, "step_size"), positive(smoothness, "smoothness")
+    if not step * L < 2.0:
+        raise InputError(f"step_size must be below 2 / smoothness = {2.0 / L:g}, got {step:g}")
+    top = non_negative(distance, "distance") ** 2 / (2.0 * step)
+    top += max(step * L - 1.0, 0.0) / (2.0 - step * L) * non_negative(excess, "excess")
+    return np.concatenate([[np.inf], top / np.arange(1, positive_int(n_steps, "n_steps") + 1)])
+
+
+def strongly_convex_rate(
+    n_steps: int, step_size: float, smoothness: float, strong_convexity: float, excess: float
+) -> Array:
+    """f(x_t) - min f <= (1 - step mu (2 - step L))^t (f(x_0) - min f).
+
+    It needs only f(x) - min f <= |grad f(x)|^2 / (2 mu), which mu-strongly convex functions
+    satisfy. Steps of 1 / L make it smallest, (1 - mu / L)^t. (Steps of 2 / (mu + L) are the best
+    for the distance |x_t - x*|.)
+
+    Examples
+    --------
+    >>> import mercer as mc
+    >>> mc.theory.first_order.strongly_convex_rate(3, 0.5, 2.0, 1.0, excess=8.0)
+    array([8., 4., 2., 1.])
+    """
+    step, L = positive(step_size, "step_size"), positive(smoothness, "smoothness")
+    mu = non_negative(strong_convexity, "strong_convexity")
+    if mu > L:
+        raise InputError(f"strong_convexity must be at most smoothness, got {mu:g} and {L:g}")
+    ratio = 1.0 - step * mu * (2.0 - step * L)
+    return np.asarray(excess * ratio ** np.arange(positive_int(n_steps, "n_steps") + 1))
+
+
+def subgradient_rate(steps: Any, lipschitz: float, distance: float) -> Array:
+    """min_i f(x_i) - min f <= (D^2 + L^2 sum_i step_i^2) / (2 sum_i step_i), i = 0, ..., t.
+
+    The same holds for f at the average of x_0, ..., x_t with the steps as weights. D = |x_0 - x*|,
+    and L bounds the subgradients; for the stochastic method L^2 bounds E|u|^2, and the bound is on
+    means. Only sums that grow without limit with squares that do not keep up let it go to zero.
+
+    Returns
+    -------
+    array of shape (t + 1,)
+        For x_0 alone, x_0 and x_1, ...; the last one is that of t steps, whose last point has not
+        been used for a step.
+
+    Examples
+    --------
+    >>> import mercer as mc
+    >>> fo = mc.theory.first_order
+    >>> fo.subgradient_rate(fo.constant_steps(4, 1.0, 1.0), lipschitz=1.0, distance=1.0)
+    array([1.25      , 0.75      , 0.58333333, 0.5       , 0.5       ])
+    """
+    steps = as_vector(steps, "steps").astype(np.float64)
+    L, D = positive(lipschitz, "lipschitz"), non_negative(distance, "distance")
+    rate = (D**2 + L**2 * np.cumsum(steps**2)) / (2.0 * np.cumsum(steps))
+    return np.append(rate, rate[-1])
+
+
+def constant_steps(n_steps: int, distance: float, lipschitz: float) -> Array:
+    """D / (L sqrt(t)) for each of t steps: the smallest bound, L D / sqrt(t), for known t.
+
+    Examples
+    --------
+    >>> import mercer as mc
+    >>> mc.theory.first_order.constant_steps(4, distance=1.0, lipschitz=2.0)
+    array([0.25, 0.25, 0.25, 0.25])
+    """
+    n = positive_int(n_steps, "n_steps")
+    return np.full(n, positive(distance, "distance") / (positive(lipschitz, "lipschitz") * n**0.5))
+
+
+def decreasing_steps(n_steps: int, scale: float, power: float = 0.5) -> Array:
+    """scale / (i + 1)^power for i = 0, 1, ...; power in [1/2, 1].
+
+    With power = 1/2 the bound is of order log(t) / sqrt(t), and 1 / sqrt(t) for the average over
+    the second half on a bounded set; with power = 1 it is of order 1 / log(t). Faster steps stop
+    short: their sum is finite.
+
+    Examples
+    --------
+    >>> import mercer as mc
+    >>> mc.theory.first_order.decreasing_steps(4, scale=1.0, power=1.0)
+    array([1.        , 0.5       , 0.33333333, 0.25      ])
+    """
+    if not 0.5 <= power <= 1.0:
+        raise InputError(f"power must lie in [1/2, 1], got {power!r}")
+    i = np.arange(1, positive_int(n_steps, "n_steps") + 1)
+    return np.asarray(positive(scale, "scale") / i**power)
+
+
+def tail_rate(steps: Any, lipschitz: float, diameter: float) -> float:
+    """(R^2 + L^2 sum_i step_i^2) / (2 sum_i step_i) over the second half of the steps.
+
+    The bound of `subgradient_rate` begun anew at half time, for a set of diameter R: it holds for
+    f at `Run.tail_average`, and is of order 1 / sqrt(t) for `decreasing_steps(t, scale)`.
+
+    Examples
+    --------
+    >>> import mercer as mc
+    >>> fo = mc.theory.first_order
+    >>> [round(fo.tail_rate(fo.decreasing_steps(t, 1.0), 1.0, 1.0), 3) for t in (100, 10_000)]
+    [0.145, 0.014]
+    """
+    steps = as_vector(steps, "steps").astype(np.float64)
+    return float(subgradient_rate(steps[len(steps) // 2 :], lipschitz, diameter)[-1])
+
+
+def matching_steps(error: float, smoothness: float, distance: float) -> int:
+    """The number of steps t = L D^2 / (2 error), rounded up, of gradient descent with steps 1 / L.
+
+    After these the optimisation error is at most `error`: with the statistical error in its place,
+    more steps do not pay.
+
+    Examples
+    --------
+    >>> import mercer as mc
+    >>> mc.theory.first_order.matching_steps(0.01, smoothness=2.0, distance=1.0)
+    100
+    """
+    size = positive(smoothness, "smoothness") * non_negative(distance, "distance") ** 2
+    return max(1, int(np.ceil(size / (2.0 * positive(error, "error")) * (1.0 - 1e-12))))
+
+
+def ridge_cost(n: int, d: int) -> dict[str, float]:
+    """Multiplications of ridge regression on n rows in d dimensions, by three ways.
+
+    "primal", n d^2 + d^3 / 3: the d x d system; "dual", n^2 d + n^3 / 3: the n x n system of a
+    kernel; "step", 2 n d: one step of gradient descent, so that it is the cheapest as long as it
+    takes fewer than about d / 2 steps.
+
+    Examples
+    --------
+    >>> import mercer as mc
+    >>> costs = mc.theory.first_order.ridge_cost(n=10_000, d=100)
+    >>> min(costs, key=costs.get), costs["primal"] < costs["dual"]
+    ('step', True)
+    """
+    n, d = positive_int(n, "n"), positive_int(d, "d")
+    return {"primal": n * d**2 + d**3 / 3, "dual": n**2 * d + n**3 / 3, "step": 2.0 * n * d}
