@@ -31,6 +31,7 @@ class Status(Enum):
     CHOSEN = "the best of the candidates that were compared"
     COMPLETE = "complete: nothing is left beyond rounding"
     PROVED = "proved to be within the stated gap of the global optimum"
+    N_STEPS = "the number of steps that was given, or chosen by held-out rows, is taken"
     N_POINTS = "the number of points asked for is used; more points would lower the error"
 
     # it is not

@@ -78,7 +78,7 @@ class KernelEstimator(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc
 
     _hints: ClassVar = {
         "partial_fit": "there is no partial_fit, so fit all rows at once; only KernelPCA with "
-        "n_landmarks takes rows in batches"
+        "n_landmarks and KernelSGD take rows in batches"
     }
 
     def __getattr__(self, name: str) -> Any:

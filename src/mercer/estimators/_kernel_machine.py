@@ -3,44 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
-from sklearn.metrics import accuracy_score, r2_score
-from sklearn.utils import ClassifierTags, RegressorTags
-from sklearn.utils.metaestimators import available_if
-
-from mercer._array import Array, one_of, positive
-from mercer.estimators._supervised_machine import SupervisedMachine
+from mercer._array import Array, positive
+from mercer.estimators._loss_machine import LossMachine
 from mercer.estimators._support_vector_machine import Problem
-from mercer.exceptions import InputError
-from mercer.methods.machines._losses import (
-    AbsoluteLoss,
-    EpsilonInsensitiveLoss,
-    HingeLoss,
-    LogisticLoss,
-    Loss,
-    SquaredMarginLoss,
-    SquareLoss,
-)
+from mercer.methods.machines._losses import AbsoluteLoss, EpsilonInsensitiveLoss, HingeLoss
 from mercer.methods.machines._newton import SmoothProblem
 from mercer.methods.machines._support_vectors import Classification, Regression
 
-_NAMES: dict[str, Loss] = {
-    "square": SquareLoss(),
-    "absolute": AbsoluteLoss(),
-    "epsilon_insensitive": EpsilonInsensitiveLoss(),
-    "squared_margin": SquaredMarginLoss(),
-    "hinge": HingeLoss(),
-    "logistic": LogisticLoss(),
-}
-
-
-def _classifies(machine: KernelMachine) -> bool:
-    return machine._checked_loss().classifies
-
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class KernelMachine(SupervisedMachine):
+class KernelMachine(LossMachine):
     """Regression or classification with a convex loss l, and a duality gap.
 
     Minimises
@@ -94,63 +67,17 @@ n_iter_
     True
     """
 
-    loss: Any = "square"
     C: float = 1.0
-
-    def _checked_loss(self) -> Loss:
-        loss = self.loss if isinstance(self.loss, Loss) else None
-        if loss is None:
-            loss = _NAMES[one_of(self.loss, tuple(_NAMES), "loss")]
-        if not loss.convex:
-            raise InputError(f"loss must be convex, and {loss!r} is not; use HingeLoss()")
-        return loss
-
-    @property
-    def loss_(self) -> Loss:
-        """The loss as a value."""
-        return self._checked_loss()
 
     @property
     def _in_pairs(self) -> bool:  # type: ignore[override]
-        return isinstance(self._checked_loss(), HingeLoss)
+        return isinstance(self.loss_, HingeLoss)
 
     def _problem(self, y: Array, weights: Array) -> Problem:
-        loss, bounds = self._checked_loss(), positive(self.C, "C") * weights
+        loss, bounds = self.loss_, positive(self.C, "C") * weights
         if isinstance(loss, HingeLoss):
             return Classification(y, bounds, self.fit_intercept)
         if isinstance(loss, AbsoluteLoss | EpsilonInsensitiveLoss):
             epsilon = getattr(loss, "epsilon", 0.0)
             return Regression(y, bounds, epsilon, self.fit_intercept)
         return SmoothProblem(loss, y, bounds, self.fit_intercept)
-
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
-        """Fit the machine to rows X with targets or labels y.
-
-        A `sample_weight` of 2 is the same as repeating the row.
-        """
-        if _classifies(self):
-            return self._fit_labels(X, y, sample_weight, None)
-        return self._fit_targets(X, y, sample_weight)
-
-    @available_if(_classifies)  # type: ignore[untyped-decorator]
-    def decision_function(self, X: Any) -> Array:
-        """Return f(x) + c as `SVC` does; for losses of classification."""
-        return self._class_scores(X)
-
-    def predict(self, X: Any) -> Array:
-        """Return the class of each row of X, or f(x) + c for losses of regression."""
-        return self._predicted_classes(X) if _classifies(self) else self._values(X)[:, 0]
-
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Return the share of right classes, or the coefficient of determination R^2."""
-        measure = accuracy_score if _classifies(self) else r2_score
-        return float(measure(y, self.predict(X), sample_weight=sample_weight))
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.target_tags.required = True
-        if _classifies(self):
-            tags.estimator_type, tags.classifier_tags = "classifier", ClassifierTags()
-        else:
-            tags.estimator_type, tags.regressor_tags = "regressor", RegressorTags()
-        return tags

@@ -16,11 +16,12 @@ from mercer.estimators._base import RowsEstimator
 from mercer.estimators._validation import check_flags
 from mercer.exceptions import InputError, MercerWarning
 from mercer.kernels import Precomputed
+from mercer.methods.machines._gradient_descent import DescentProblem
 from mercer.methods.machines._newton import SmoothProblem
 from mercer.methods.machines._support_vectors import SupportVectorProblem
 from mercer.space import Element
 
-Problem = SupportVectorProblem | SmoothProblem
+Problem = SupportVectorProblem | SmoothProblem | DescentProblem
 
 
 @dataclass(eq=False, repr=False, kw_only=True)

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from mercer._array import Array, non_negative
+from mercer._array import Array, non_negative, one_of
 from mercer.exceptions import InputError
 
 
@@ -289,6 +289,24 @@ class LogisticLoss(Loss):
         inside = (s >= -1.0) & (s <= 0.0)
         p = np.where(inside, -s, 0.0)
         return np.where(inside, _times_log(p) + _times_log(1.0 - p), np.inf)
+
+
+BY_NAME: dict[str, Loss] = {
+    "square": SquareLoss(),
+    "absolute": AbsoluteLoss(),
+    "epsilon_insensitive": EpsilonInsensitiveLoss(),
+    "squared_margin": SquaredMarginLoss(),
+    "hinge": HingeLoss(),
+    "logistic": LogisticLoss(),
+}
+
+
+def as_convex_loss(loss: Any) -> Loss:
+    """A convex loss, given by its name or as it is."""
+    found = loss if isinstance(loss, Loss) else BY_NAME[one_of(loss, tuple(BY_NAME), "loss")]
+    if not found.convex:
+        raise InputError(f"loss must be convex, and {found!r} is not; use HingeLoss()")
+    return found
 
 
 def _times_log(p: Array) -> Array:

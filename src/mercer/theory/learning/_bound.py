@@ -123,7 +123,7 @@ def bound(model: Any, delta: float = 0.05, *, target_bound: float | None = None)
     _check_assumptions(model)
     kappa = np.sqrt(_largest_diagonal(model.kernel_))
     at_zero = _loss_at_zero(model.loss_, target_bound)
-    if hasattr(model, "step_size_"):
+    if hasattr(model.certificate_, "step_size"):
         return _of_early_stopping(model, delta, kappa, at_zero, target_bound)
     return _of_tikhonov(model, delta, kappa, at_zero, target_bound)
 
@@ -156,7 +156,8 @@ def _of_tikhonov(
 def _of_early_stopping(
     model: Any, delta: float, kappa: float, at_zero: float, target_bound: float | None
 ) -> RiskBound:
-    n, loss, steps, step = model.n_samples_fit_, model.loss_, model.n_iter_, model.step_size_
+    n, loss, steps = model.n_samples_fit_, model.loss_, model.n_iter_
+    step = model.certificate_.step_size
     if step > 2.0 / (loss.smoothness * kappa**2) * (1.0 + 1e-9):
         raise UnavailableError(
             f"steps of {step:.3g} are too long for stability: they must be at most 2 / (M kappa^2) "
@@ -171,7 +172,7 @@ def _of_early_stopping(
     largest = loss.lipschitz * kappa * (steps * step * loss.lipschitz * kappa) + at_zero
     gap = stability_bound(beta, n, delta, largest)
     theorem = f"stability of {steps} steps of gradient descent of size {step:.3g}"
-    return _result(float(model.empirical_risk_), gap, at_zero, delta, theorem, target_bound)
+    return _result(model.certificate_.primal, gap, at_zero, delta, theorem, target_bound)
 
 
 def _result(
@@ -198,6 +199,10 @@ def _check_assumptions(model: Any) -> None:
             given.get("penalty", 0.0), str
         )
         or given.get("max_norm") is not None,
+        "its number of steps was chosen on the same rows; give validation_fraction=None": given.get(
+            "validation_fraction"
+        )
+        is not None,
         "it was fitted with weights": model.is_weighted_,
         "it has several functions; take two classes or one output": model.element_.coef.shape[1]
         > 1,

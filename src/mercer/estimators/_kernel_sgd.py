@@ -1,0 +1,227 @@
+"""The stochastic subgradient method in a kernel's space, for rows that come in batches."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from sklearn.metrics import accuracy_score, r2_score
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_consistent_length
+
+from mercer._array import Array, Points, positive, positive_int
+from mercer._progress import tracked
+from mercer._random import as_generator
+from mercer.engine import n_rows
+from mercer.estimators._base import RowsEstimator
+from mercer.estimators._loss_machine import classifies, set_loss_tags
+from mercer.estimators._support_vector_machine import checked_targets
+from mercer.estimators._validation import check_flags
+from mercer.exceptions import InputError
+from mercer.methods.machines._losses import Loss, as_convex_loss
+from mercer.methods.machines._stochastic_subgradient import (
+    Iterate,
+    first_step,
+    take_steps,
+    within_budget,
+)
+from mercer.space import Element
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class KernelSGD(RowsEstimator):
+    """Regression or classification by stochastic subgradient steps in a kernel's space.
+
+    For one row (x, y) after the other
+
+        f <- f - step_t l'(y, f(x)) k(x, .),    step_t = step_size / sqrt(t + 1)
+
+    and the result is the average of all f, weighted by the steps. Rows can come in batches
+    (`partial_fit`), and `budget` bounds the number of points that f is made of.
+
+    Parameters
+    ----------
+    kernel, gamma, scale_columns, n_jobs, verbose
+        As in `SVC`; "auto" is chosen from the first batch. There are no precomputed kernels.
+    loss : str or a convex loss of `mercer.methods`
+        The default "hinge" and the others of `KernelMachine`.
+    step_size : float, optional
+        By default 1 / (M k): k is the largest k(x, x) of the first batch, M the Lipschitz constant
+        of the derivative of the loss, or 1 if it has none.
+    average : bool
+        Whether the result is the average (by default it is), or the last f.
+    max_iter : int
+        Passes over the rows in `fit`, 10 by default. `partial_fit` makes one.
+    budget : int, optional
+        Points at most: f is compressed whenever it has half as many more, and at the end of each
+        batch. By default there is no limit.
+    shuffle : bool
+        Whether the rows of each pass are put in random order; by default they are.
+    random_state : int, Generator, RandomState or None
+
+    Attributes
+    ----------
+    element_ : Element
+        f; a batch with one element per class if there are more than two.
+    classes_ : array
+        For losses of classification. With more than two classes, each against the rest.
+    compression_error_ : float or array
+        Predictions were changed by at most this times sqrt(k(x, x)) when f was compressed; later
+        steps may correct it.
+    t_ : int
+        Steps so far.
+    kernel_, scaler_, step_size_
+
+    See Also
+    --------
+    SVC, KernelMachine : exact fits with a duality gap.
+    mercer.theory.first_order.subgradient_rate : how fast the risk of the average falls.
+
+    Notes
+    -----
+    There is no penalty: few passes and short steps keep f smooth. There are no sample weights,
+    because a long step is not two short ones; repeat the row instead.
+
+    References
+    ----------
+    J. Kivinen, A. Smola, R. Williamson, Online learning with kernels, IEEE Transactions on Signal
+    Processing 52, 2004.
+
+    Examples
+    --------
+    >>> import mercer as mc
+    >>> from sklearn.datasets import load_digits
+    >>> X, y = load_digits(return_X_y=True)
+    >>> model = mc.estimators.KernelSGD(budget=200, random_state=0)
+    >>> for rows in (slice(0, 500), slice(500, 1000)):
+    ...     model = model.partial_fit(X[rows], y[rows], classes=range(10))
+    >>> model.score(X[1000:], y[1000:]) > 0.85, len(model.element_.points)
+    (True, 200)
+    """
+
+    kernel: Any = field(default="auto", kw_only=False)
+    loss: Any = "hinge"
+    scale_columns: str = "auto"
+    step_size: float | None = None
+    average: bool = True
+    max_iter: int = 10
+    budget: int | None = None
+    shuffle: bool = True
+    random_state: Any = None
+
+    @property
+    def loss_(self) -> Loss:
+        """The loss as a value."""
+        return as_convex_loss(self.loss)
+
+    def fit(self, X: Any, y: Any) -> KernelSGD:
+        """Begin anew, and make `max_iter` passes over the rows X with targets or labels y."""
+        targets = checked_targets(self, y)
+        with self._fitting(X):
+            points = self._begin(X, targets, None)
+            Y = self._columns(targets, points)
+            for _ in tracked(list(range(positive_int(self.max_iter, "max_iter"))), "passes"):
+                self._pass(points, Y)
+            self._set()
+        return self
+
+    def partial_fit(self, X: Any, y: Any, classes: Any = None) -> KernelSGD:
+        """Make one pass over more rows.
+
+        The first call chooses the kernel and the scale of the columns. It needs `classes`, all the
+        labels that may occur, for losses of classification.
+        """
+        targets = checked_targets(self, y)
+        with self._running():
+            if not hasattr(self, "_state"):
+                if classes is None and classifies(self):
+                    raise InputError("classes must be passed on the first call of partial_fit")
+                points = self._begin(X, targets, classes)
+            else:
+                points = self.kernel_.points(self._new_rows(X, double=True))
+            self._pass(points, self._columns(targets, points))
+            self._set()
+        return self
+
+    def _begin(self, X: Any, targets: Array, classes: Any) -> Points:
+        check_flags(self, "average", "shuffle")
+        if isinstance(self.kernel, str) and self.kernel == "precomputed":
+            raise InputError("KernelSGD takes rows, not Gram matrices; give a kernel")
+        points, _ = self._training_rows(X, None, double=True)
+        n_functions = 1
+        if classifies(self):
+            check_classification_targets(targets)
+            self.classes_ = np.unique(targets if classes is None else np.asarray(classes))
+            if len(self.classes_) < 2:
+                raise InputError("KernelSGD needs rows of at least two classes, got 1 class")
+            n_functions = len(self.classes_) if len(self.classes_) > 2 else 1
+        given = self.step_size
+        self.step_size_ = (
+            first_step(self.kernel_, points, self.loss_)
+            if given is None
+            else positive(given, "step_size")
+        )
+        self._rng, self._state = as_generator(self.random_state), Iterate.zero(n_functions)
+        return points
+
+    def _columns(self, targets: Array, points: Points) -> Array:
+        """Targets, or labels 1 and -1 of each class against the rest, shape (n, functions)."""
+        check_consistent_length(np.empty(len(points)), targets)
+        if not classifies(self):
+            return targets.astype(np.float64)[:, None]
+        unknown = np.setdiff1d(targets, self.classes_)
+        if len(unknown):
+            raise InputError(f"label {unknown[0]!r} is not among the classes of the first call")
+        ones = self.classes_ if len(self.classes_) > 2 else self.classes_[1:]
+        return np.where(targets[:, None] == ones, 1.0, -1.0)
+
+    def _pass(self, points: Points, Y: Array) -> None:
+        order = self._rng.permutation(len(Y)) if self.shuffle else np.arange(len(Y))
+        limit = len(Y) if self.budget is None else max(positive_int(self.budget, "budget") // 2, 1)
+        for first in range(0, len(Y), limit):
+            rows = order[first : first + limit]
+            self._state = take_steps(
+                self._state, self.kernel_, points[rows], Y[rows], self.loss_, self.step_size_
+            )
+            if self.budget is not None:
+                self._state = within_budget(self._state, self.kernel_, self.budget, self._rng)
+
+    def _set(self) -> None:
+        state = self._state
+        coef = state.average() if self.average else state.coef
+        points = state.points
+        if not n_rows(points):  # no step had a slope: f = 0 is optimal
+            raise InputError("all losses are zero at f = 0: there is nothing to learn")
+        single = coef.shape[1] == 1
+        self.element_ = Element(self.kernel_, points, coef[:, 0] if single else coef)
+        errors = state.averaged_error() if self.average else state.errors[0]
+        self.compression_error_ = float(errors[0]) if single else errors
+        self.t_ = state.n_steps
+
+    def _values(self, X: Any) -> Array:
+        X = self._new_rows(X)
+        with self._running():
+            return np.asarray(self.element_(X), dtype=np.float64)
+
+    @available_if(classifies)  # type: ignore[untyped-decorator]
+    def decision_function(self, X: Any) -> Array:
+        """Return f(x), shape (m,), or (m, classes) for more than two classes."""
+        return self._values(X)
+
+    def predict(self, X: Any) -> Array:
+        """Return the class of each row of X, or f(x) for losses of regression."""
+        values = self._values(X)
+        if not classifies(self):
+            return values
+        index = (values >= 0.0).astype(int) if values.ndim == 1 else np.argmax(values, axis=1)
+        return np.asarray(self.classes_[index])
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Return the share of right classes, or the coefficient of determination R^2."""
+        measure = accuracy_score if classifies(self) else r2_score
+        return float(measure(y, self.predict(X), sample_weight=sample_weight))
+
+    def __sklearn_tags__(self) -> Any:
+        return set_loss_tags(super().__sklearn_tags__(), self)
