@@ -70,8 +70,8 @@ class KernelSGD(RowsEstimator):
     compression_error_ : float or array
         Predictions were changed by at most this times sqrt(k(x, x)) when f was compressed; later
         steps may correct it.
-    t_ : int
-        Steps so far.
+    t_, n_iter_ : int
+        Steps so far, and passes in `fit`.
     kernel_, scaler_, step_size_
 
     See Also
@@ -125,6 +125,7 @@ class KernelSGD(RowsEstimator):
             for _ in tracked(list(range(positive_int(self.max_iter, "max_iter"))), "passes"):
                 self._pass(points, Y)
             self._set()
+        self.n_iter_ = self.max_iter
         return self
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None) -> KernelSGD:
@@ -163,7 +164,7 @@ class KernelSGD(RowsEstimator):
             if given is None
             else positive(given, "step_size")
         )
-        self._rng, self._state = as_generator(self.random_state), Iterate.zero(n_functions)
+        self._state = Iterate.zero(n_functions)
         return points
 
     def _columns(self, targets: Array, points: Points) -> Array:
@@ -178,7 +179,8 @@ class KernelSGD(RowsEstimator):
         return np.where(targets[:, None] == ones, 1.0, -1.0)
 
     def _pass(self, points: Points, Y: Array) -> None:
-        order = self._rng.permutation(len(Y)) if self.shuffle else np.arange(len(Y))
+        rng = self._generator()
+        order = rng.permutation(len(Y)) if self.shuffle else np.arange(len(Y))
         limit = len(Y) if self.budget is None else max(positive_int(self.budget, "budget") // 2, 1)
         for first in range(0, len(Y), limit):
             rows = order[first : first + limit]
@@ -186,7 +188,13 @@ class KernelSGD(RowsEstimator):
                 self._state, self.kernel_, points[rows], Y[rows], self.loss_, self.step_size_
             )
             if self.budget is not None:
-                self._state = within_budget(self._state, self.kernel_, self.budget, self._rng)
+                self._state = within_budget(self._state, self.kernel_, self.budget)
+
+    def _generator(self) -> np.random.Generator:
+        """A generator for the next pass; with an int as `random_state`, repeatable in any batch."""
+        if isinstance(self.random_state, int | np.integer):
+            return np.random.default_rng((self.random_state, self._state.n_steps))
+        return as_generator(self.random_state)
 
     def _set(self) -> None:
         state = self._state

@@ -22,6 +22,8 @@ from mercer.kernels._circle import Circle
 from mercer.kernels._domain import RowIds
 from mercer.kernels.structured._table import Group, Tables
 from mercer.methods.imputation._regressions import ColumnRegression
+from mercer.methods.machines._gradient_descent import DescentCertificate
+from mercer.methods.machines._stochastic_subgradient import Iterate
 from mercer.methods.machines._support_vectors import SupportVectorCertificate
 from mercer.methods.pca._kernel_pca import LandmarkScatter
 from mercer.space._operator import _Term
@@ -54,8 +56,10 @@ _PRIVATE: dict[str, type] = {
     "mercer.kernels.Group": Group,
     "mercer.kernels.RowIds": RowIds,
     "mercer.kernels.Tables": Tables,
-    "mercer.methods.FitCertificate": FitCertificate,
     "mercer.methods.ColumnRegression": ColumnRegression,
+    "mercer.methods.DescentCertificate": DescentCertificate,
+    "mercer.methods.FitCertificate": FitCertificate,
+    "mercer.methods.Iterate": Iterate,
     "mercer.methods.LandmarkScatter": LandmarkScatter,
     "mercer.methods.SupportVectorCertificate": SupportVectorCertificate,
     "mercer.Status": Status,

@@ -12,7 +12,7 @@ from mercer._array import Array, Points
 from mercer.engine import n_rows, pieces
 from mercer.kernels import Kernel
 from mercer.methods.machines._losses import Loss
-from mercer.preimages import compress
+from mercer.preimages import Pruning, compress
 from mercer.space import Element
 from mercer.space._points import concatenated
 
@@ -105,13 +105,13 @@ def _extended(
     )
 
 
-def within_budget(state: Iterate, kernel: Kernel, budget: int, random_state: Any) -> Iterate:
-    """The same with at most `budget` points: both elements are compressed together."""
+def within_budget(state: Iterate, kernel: Kernel, budget: int) -> Iterate:
+    """The same with at most `budget` of its points: both elements are compressed together."""
     if state.points is None or n_rows(state.points) <= budget:
         return state
     b = state.coef.shape[1]
     both = Element(kernel, state.points, np.concatenate([state.coef, state.moments], axis=1))
-    small = compress(both, budget, random_state=random_state)
+    small = compress(both, budget, method=Pruning())
     coef = np.asarray(small.element.coef.tile(slice(None), slice(None)), dtype=np.float64)
     return replace(
         state,
