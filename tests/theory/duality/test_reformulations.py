@@ -15,6 +15,8 @@ def test_robust_programs_without_uncertainty_are_linear_programs():
     A, b, c = np.vstack([np.eye(2), -np.eye(2)]), np.ones(4), [1.0, 2.0]
     found = duality.robust_lp(c, A, b, np.zeros((4, 2, 1)))
     assert_allclose(found.value, duality.inequality_lp(c, A, b).primal, rtol=1e-6)
+    singular = duality.chance_lp(c, A, b, [np.zeros((2, 2))] * 4, 0.9)
+    assert_allclose(singular.value, found.value, rtol=1e-6)
     half = duality.chance_lp(c, A, b, [np.eye(2)] * 4, 0.5)
     assert_allclose(half.value, found.value, rtol=1e-6)
 
@@ -45,6 +47,7 @@ def test_equal_points_satisfy_every_inequality():
         (lambda: duality.chebyshev_centre([[1.0], [-1.0]], [-1.0, 0.0]), "no solution"),
         (lambda: duality.robust_lp([1.0], [[1.0]], [1.0], []), "1 matrices with 1 rows"),
         (lambda: duality.chance_lp([1.0], [[1.0]], [1.0], [[[1.0]]], 0.4), "at least 0.5"),
+        (lambda: duality.chance_lp([1.0], [[1.0]], [1.0], [[[-1.0]]], 0.9), "semidefinite"),
         (
             lambda: duality.linear_fractional([1.0], 2.0, [1.0], 1.0, [[-1.0]], [0.0]),
             "not attained",
@@ -59,6 +62,10 @@ def test_equal_points_satisfy_every_inequality():
         (lambda: duality.bisection(None, 0.0, 1.0), "callable"),
         (lambda: duality.bisection(lambda t: t, 0.0, 1.0, 0.0), "tol must be > 0"),
         (lambda: duality.jensen(np.sum, [[1.0]]), "at least two rows"),
+        (
+            lambda: duality.log_concavity(np.sum, np.ones_like, lambda x: [[0.0]], [[-1.0]]),
+            "f must be > 0",
+        ),
         (lambda: duality.project_halfspace([1.0], [0.0], 1.0), "must not be zero"),
         (lambda: duality.project_ball([1.0], [0.0], -1.0), "radius must be >= 0"),
         (lambda: duality.scalarise([cp.Variable()], [1.0]), "unbounded"),

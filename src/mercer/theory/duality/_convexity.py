@@ -155,6 +155,8 @@ def log_concavity(f: Function, gradient: Function, hessian: Function, X: Any) ->
     True
     """
     X = as_dense_points(X)
+    if not all(f(x) > 0.0 for x in X):
+        raise InputError("f must be > 0 at every row of X")
     sides = ((np.outer(gradient(x), gradient(x)), f(x) * np.asarray(hessian(x)), x) for x in X)
     return _check((np.linalg.eigvalsh(upper - lower), 0.0, (x,)) for upper, lower, x in sides)
 

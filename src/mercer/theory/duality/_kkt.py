@@ -52,8 +52,8 @@ def kkt(problem: Any) -> FitCertificate:
     References
     ----------
     Sakulwongtana, Definitions 1.5.8 and 2.8.10. Davis and Drusvyatskiy 2019, Stochastic
-    model-based minimization of weakly convex functions, SIAM Journal on Optimization 29(1), (1.5):
-    proximal points measure stationarity.
+    model-based minimization of weakly convex functions, SIAM Journal on Optimization 29(1): the
+    distance to the proximal point as a measure of stationarity.
 
     Examples
     --------
@@ -73,12 +73,9 @@ def kkt(problem: Any) -> FitCertificate:
     >>> round(found.complementarity, 6), round(found.stationarity, 6)
     (1.0, 0.333333)
     """
-    objective(problem)  # checks the type
-    if (
-        not problem.is_dcp()
-        or problem.is_mixed_integer()
-        or any(x.is_complex() for x in problem.variables())
-    ):
+    f0 = objective(problem)
+    is_complex = any(x.is_complex() for x in problem.variables())
+    if not problem.is_dcp() or problem.is_mixed_integer() or is_complex:
         raise InputError("the problem must be convex (problem.is_dcp()), with real variables")
     found = optimal_multipliers(problem)
     pairs = list(zip(problem.constraints, found, strict=True))
@@ -87,7 +84,7 @@ def kkt(problem: Any) -> FitCertificate:
         violations += [_dual_violation(c, m) for c, m in pairs]
     stationarity, dual = _proximal_point(problem, [_nonnegative(c, m) for c, m in pairs])
     return FitCertificate(
-        primal=float(objective(problem).value),
+        primal=float(f0.value),
         dual=dual,
         stationarity=stationarity,
         feasibility=max(violations, default=0.0),

@@ -144,10 +144,10 @@ def dual_function(problem: Any, multipliers: Sequence[Any] | None = None) -> flo
 
 def optimal_multipliers(problem: Any) -> list[Any]:
     """lambda* and nu* of a solved problem."""
-    found = [c.dual_value for c in problem.constraints]
-    if any(x.value is None for x in problem.variables()) or any(m is None for m in found):
+    duals = [dual for c in problem.constraints for dual in c.dual_variables]
+    if any(x.value is None for x in [*problem.variables(), *duals]):
         raise InputError("the problem has no solution with multipliers; call problem.solve() first")
-    return found
+    return [c.dual_value for c in problem.constraints]
 
 
 def sensitivity(problem: Any, changes: Sequence[Any]) -> Sensitivity:
@@ -159,7 +159,7 @@ def sensitivity(problem: Any, changes: Sequence[Any]) -> Sensitivity:
     Parameters
     ----------
     problem : cvxpy.Problem
-        A solved minimisation; it is left as it is.
+        Solved; it is left as it is.
     changes : sequence
         u for each of `problem.constraints`, as a number or in the shape of the constraint.
 

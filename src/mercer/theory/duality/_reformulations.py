@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from scipy.linalg import sqrtm
 from scipy.stats import norm
 
 from mercer._array import Array, as_dense_points, as_vector, real
@@ -101,8 +100,15 @@ def chance_lp(c: Any, A: Any, b: Any, covariances: Sequence[Any], eta: float) ->
     eta = real(eta, "eta")
     if not 0.5 <= eta < 1.0:
         raise InputError(f"eta must be at least 0.5 and below 1, got {eta!r}")
-    roots = [np.real(sqrtm(symmetric(S, "covariances"))) for S in covariances]
-    return robust_lp(c, A, b, [norm.ppf(eta) * root for root in roots])
+    return robust_lp(c, A, b, [norm.ppf(eta) * _root(S) for S in covariances])
+
+
+def _root(covariance: Any) -> Array:
+    """R with R R' = S, so that |R'x| = |S^(1/2) x|."""
+    w, V = np.linalg.eigh(symmetric(covariance, "covariances"))
+    if w[0] < -1e-12 * w[-1]:  # beyond rounding
+        raise InputError("covariances must be positive semidefinite")
+    return np.asarray(V * np.sqrt(np.maximum(w, 0.0)))
 
 
 def linear_fractional(
