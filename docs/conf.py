@@ -3,6 +3,7 @@
 import importlib
 import re
 import shutil
+import types
 from pathlib import Path
 
 import mercer
@@ -54,8 +55,8 @@ GROUPS = {
 }
 
 PACKAGES = (
-    "kernels", "space", "preimages", "methods", "estimators", "linalg", "theory", "exceptions",
-    "plot", "datasets", "testing",
+    "kernels", "space", "preimages", "methods", "estimators", "linalg", "theory",
+    "theory.duality", "exceptions", "plot", "datasets", "testing",
 )  # fmt: skip
 
 
@@ -74,7 +75,12 @@ def list_public_names() -> str:
     listed = {id(getattr(mercer, name)) for name in mercer.__all__}
     for module in PACKAGES:
         package = importlib.import_module(f"mercer.{module}")
-        own = [name for name in package.__all__ if id(getattr(package, name)) not in listed]
+        values = {name: getattr(package, name) for name in package.__all__}
+        own = [
+            name
+            for name, value in values.items()
+            if id(value) not in listed and not isinstance(value, types.ModuleType)
+        ]
         listed |= {id(getattr(package, name)) for name in own}  # a name has one page
         lines += _table(f"mercer.{module}", f"mercer.{module}", own)
     return "\n".join(lines)

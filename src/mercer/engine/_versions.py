@@ -13,7 +13,8 @@ from mercer.engine._compiled import core, instruction_set
 
 _PACKAGES = (
     "mercer", "numpy", "scipy", "scikit-learn", "threadpoolctl",
-    "click", "pillow", "pyarrow", "openpyxl", "matplotlib", "finufft",
+    "click", "pillow", "pyarrow", "openpyxl", "matplotlib", "finufft", "cvxpy-base",
+    "clarabel",
 )  # fmt: skip
 
 

@@ -92,13 +92,13 @@ class KernelSGD(RowsEstimator):
     Examples
     --------
     >>> import mercer as mc
-    >>> from sklearn.datasets import load_digits
-    >>> X, y = load_digits(return_X_y=True)
-    >>> model = mc.estimators.KernelSGD(budget=200, random_state=0)
-    >>> for rows in (slice(0, 500), slice(500, 1000)):
-    ...     model = model.partial_fit(X[rows], y[rows], classes=range(10))
-    >>> model.score(X[1000:], y[1000:]) > 0.85, len(model.element_.points)
-    (True, 200)
+    >>> from sklearn.datasets import make_moons
+    >>> X, y = make_moons(1000, noise=0.1, random_state=0)
+    >>> model = mc.estimators.KernelSGD(mc.Gaussian(0.5), budget=40, random_state=0)
+    >>> for rows in (slice(0, 400), slice(400, 800)):
+    ...     model = model.partial_fit(X[rows], y[rows], classes=[0, 1])
+    >>> model.score(X[800:], y[800:]) > 0.95, len(model.element_.points)
+    (True, 40)
     """
 
     kernel: Any = field(default="auto", kw_only=False)

@@ -1,0 +1,353 @@
+"""Problems that become linear, cone, semidefinite or geometric programs.
+
+Sakulwongtana, Remarks 7 and 9, Propositions 1.4.9 to 1.4.14 (with lower left blocks transposed),
+Definitions 1.4.13, 1.4.21 to 1.4.24 and 1.4.31 (with weights > 0).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from scipy.stats import norm
+
+from mercer._array import Array, as_dense_points, as_vector, real
+from mercer.exceptions import InputError
+from mercer.theory.duality._solve import Optimum, attained, cvxpy, linear_minimum, symmetric
+
+
+def chebyshev_centre(A: Any, b: Any) -> Optimum:
+    """Centre and radius of the largest ball in Ax <= b: max r with ai'x + r |ai| <= bi.
+
+    Parameters
+    ----------
+    A, b : array_like of shape (m, n) and (m,)
+
+    Examples
+    --------
+    The triangle x1 >= 0, x2 >= 0, 3 x1 + 4 x2 <= 12:
+
+    >>> from mercer.theory import duality
+    >>> duality.chebyshev_centre([[-1.0, 0.0], [0.0, -1.0], [3.0, 4.0]], [0.0, 0.0, 12.0])
+    Optimum(x=array([1., 1.]), value=1.0)
+    """
+    A = as_dense_points(A, "A")
+    b = as_vector(b, "b", A.shape[0])
+    lengths = np.linalg.norm(A, axis=1)
+    cost = np.append(np.zeros(A.shape[1]), -1.0)
+    bounds = [(None, None)] * A.shape[1] + [(0, None)]
+    found = linear_minimum(cost, A_ub=np.column_stack([A, lengths]), b_ub=b, bounds=bounds)
+    return Optimum(found.x[:-1], float(found.x[-1]))
+
+
+def robust_lp(c: Any, A: Any, b: Any, P: Sequence[Any]) -> Optimum:
+    """min c'x with a'x <= bi for all a in {ai + Pi u : |u| <= 1}: ai'x + |Pi'x| <= bi.
+
+    Parameters
+    ----------
+    c : array_like of shape (n,)
+    A : array_like of shape (m, n)
+        The centres ai of the ellipsoids.
+    b : array_like of shape (m,)
+    P : sequence of m array_like of shape (n, k)
+        The half-axes of each ellipsoid are its singular values.
+
+    Examples
+    --------
+    Maximise x with a x <= 1 for all a in [0.5, 1.5]:
+
+    >>> from mercer.theory import duality
+    >>> found = duality.robust_lp([-1.0], [[1.0]], [1.0], [[[0.5]]])
+    >>> round(-found.value, 6)
+    0.666667
+    """
+    cp = cvxpy()
+    A = as_dense_points(A, "A")
+    c, b = as_vector(c, "c", A.shape[1]), as_vector(b, "b", A.shape[0])
+    P = [as_dense_points(Pi, "P") for Pi in P]
+    if [Pi.shape[0] for Pi in P] != [len(c)] * len(b):
+        raise InputError(f"P must hold {len(b)} matrices with {len(c)} rows")
+    x = cp.Variable(len(c))
+    rows = zip(A, b, P, strict=True)
+    value = attained(c @ x, [a @ x + cp.norm(Pi.T @ x) <= bi for a, bi, Pi in rows])
+    return Optimum(x.value, value)
+
+
+def chance_lp(c: Any, A: Any, b: Any, covariances: Sequence[Any], eta: float) -> Optimum:
+    """min c'x with P(a'x <= bi) >= eta, a ~ N(ai, Si): ai'x + Phi^-1(eta) |Si^(1/2) x| <= bi.
+
+    Parameters
+    ----------
+    c : array_like of shape (n,)
+    A : array_like of shape (m, n)
+        The means ai.
+    b : array_like of shape (m,)
+    covariances : sequence of m array_like of shape (n, n)
+        Si, symmetric positive semidefinite.
+    eta : float
+        At least 1/2, below 1; Phi is the standard normal distribution function.
+
+    Examples
+    --------
+    Maximise x with P(a x <= 1) >= 0.975 for a ~ N(1, 0.5^2):
+
+    >>> from mercer.theory import duality
+    >>> found = duality.chance_lp([-1.0], [[1.0]], [1.0], [[[0.25]]], 0.975)
+    >>> round(-found.value, 4)  # 1 / (1 + 1.96 * 0.5)
+    0.5051
+    """
+    eta = real(eta, "eta")
+    if not 0.5 <= eta < 1.0:
+        raise InputError(f"eta must be at least 0.5 and below 1, got {eta!r}")
+    return robust_lp(c, A, b, [norm.ppf(eta) * _root(S) for S in covariances])
+
+
+def _root(covariance: Any) -> Array:
+    """R with R R' = S, so that |R'x| = |S^(1/2) x|."""
+    w, V = np.linalg.eigh(symmetric(covariance, "covariances"))
+    if w[0] < -1e-12 * w[-1]:  # beyond rounding
+        raise InputError("covariances must be positive semidefinite")
+    return np.asarray(V * np.sqrt(np.maximum(w, 0.0)))
+
+
+def linear_fractional(
+    c: Any, d: float, e: Any, f: float, G: Any, h: Any, A: Any = None, b: Any = None
+) -> Optimum:
+    """min (c'x + d) / (e'x + f) with Gx <= h, Ax = b and e'x + f > 0: a linear program.
+
+    With y = x / (e'x + f) and z = 1 / (e'x + f): min c'y + dz with Gy <= hz, Ay = bz, e'y + fz = 1,
+    z >= 0.
+
+    Parameters
+    ----------
+    c, e : array_like of shape (n,)
+    d, f : float
+    G, h : array_like of shape (m, n) and (m,)
+    A, b : array_like of shape (p, n) and (p,), optional
+
+    Examples
+    --------
+    The smallest (x + 2) / (x + 1) for 0 <= x <= 3:
+
+    >>> from mercer.theory import duality
+    >>> duality.linear_fractional([1.0], 2.0, [1.0], 1.0, [[1.0], [-1.0]], [3.0, 0.0])
+    Optimum(x=array([3.]), value=1.25)
+    """
+    G = as_dense_points(G, "G")
+    n = G.shape[1]
+    h = as_vector(h, "h", G.shape[0])
+    cost, one = (np.append(as_vector(v, "c and e", n), w) for v, w in ((c, d), (e, f)))
+    equal, right = [one], [1.0]
+    if A is not None:
+        A = as_dense_points(A, "A")
+        equal += list(np.column_stack([A, -as_vector(b, "b", A.shape[0])]))
+        right += [0.0] * A.shape[0]
+    bounds = [(None, None)] * n + [(0, None)]
+    y, value = linear_minimum(
+        cost, A_ub=np.column_stack([G, -h]), b_ub=np.zeros(len(h)), A_eq=np.array(equal),
+        b_eq=right, bounds=bounds,
+    )  # fmt: skip
+    if y[n] <= 1e-12 * np.abs(y[:n]).max(initial=0.0):  # x = y / z is infinite up to rounding
+        raise InputError(f"the infimum {value:g} is approached as |x| grows, but not attained")
+    return Optimum(y[:n] / y[n], value)
+
+
+def geometric_program(
+    objective: tuple[Any, Any],
+    constraints: Sequence[tuple[Any, Any]] = (),
+    equalities: Sequence[tuple[Any, Any]] = (),
+) -> Optimum:
+    """min f0(x) with fi(x) <= 1, hj(x) = 1, x > 0; f posynomials sum_k ck prod_j xj^ajk.
+
+    With y = log x, log f is log sum_k exp(ak'y + log ck), which is convex; monomials hj are affine.
+
+    Parameters
+    ----------
+    objective : (coefficients, exponents)
+        Of f0: ck > 0 of shape (K,), and ajk of shape (K, n).
+    constraints : sequence of (coefficients, exponents)
+        Of the fi.
+    equalities : sequence of (coefficients, exponents)
+        Of the hj, with K = 1.
+
+    Examples
+    --------
+    The smallest x1 + x2 with x1 x2 >= 4, which is 4 / (x1 x2) <= 1:
+
+    >>> from mercer.theory import duality
+    >>> sum_of_both = ([1.0, 1.0], [[1.0, 0.0], [0.0, 1.0]])
+    >>> found = duality.geometric_program(sum_of_both, [([4.0], [[-1.0, -1.0]])])
+    >>> round(found.value, 5), found.x.round(3)
+    (4.0, array([2., 2.]))
+    """
+    cp = cvxpy()
+    f0, *others = [_log_posynomial(p) for p in (objective, *constraints, *equalities)]
+    y = cp.Variable(f0[0].shape[1])
+    limits = [cp.log_sum_exp(a @ y + log_c) <= 0 for a, log_c in others[: len(constraints)]]
+    for a, log_c in others[len(constraints) :]:
+        if len(log_c) != 1:
+            raise InputError("equalities must be monomials: one coefficient each")
+        limits.append(a @ y + log_c == 0)
+    value = attained(cp.log_sum_exp(f0[0] @ y + f0[1]), limits)
+    return Optimum(np.exp(y.value), float(np.exp(value)))
+
+
+def _log_posynomial(posynomial: tuple[Any, Any]) -> tuple[Array, Array]:
+    """The exponents and log c."""
+    coefficients, exponents = posynomial
+    exponents = as_dense_points(exponents, "exponents")
+    coefficients = as_vector(coefficients, "coefficients", len(exponents))
+    if not np.all(coefficients > 0.0):
+        raise InputError("coefficients of a posynomial must be > 0")
+    return exponents, np.log(coefficients)
+
+
+def perron_frobenius(A: Any) -> Optimum:
+    """Largest eigenvalue of a positive matrix: the smallest t with Av <= tv for some v > 0.
+
+    A geometric program: min t with sum_j Aij vj / (t vi) <= 1.
+
+    Parameters
+    ----------
+    A : array_like of shape (n, n)
+        All entries > 0.
+
+    Returns
+    -------
+    Optimum
+        `x` is the eigenvector v with sum 1, `value` the eigenvalue t.
+
+    Examples
+    --------
+    >>> from mercer.theory import duality
+    >>> found = duality.perron_frobenius([[1.0, 2.0], [3.0, 2.0]])
+    >>> round(found.value, 5), found.x.round(4)
+    (4.0, array([0.4, 0.6]))
+    """
+    A = as_dense_points(A, "A")
+    n = len(A)
+    if A.shape != (n, n) or not np.all(A > 0.0):
+        raise InputError("A must be a square matrix with entries > 0")
+    eye, t = np.eye(n), np.full((n, 1), -1.0)  # variables: t, v1, ..., vn
+    rows = [(A[i], np.hstack([t, eye - eye[i]])) for i in range(n)]
+    scale = ([1.0], [np.append(0.0, eye[0])])  # v1 = 1
+    found = geometric_program(([1.0], [np.append(1.0, np.zeros(n))]), rows, [scale])
+    return Optimum(found.x[1:] / found.x[1:].sum(), found.value)
+
+
+def norm_lmi(A: Any, t: Any) -> Any:
+    """[[tI, A], [A', tI]], which is positive semidefinite if and only if |A|_2 <= t.
+
+    With one column it is the second-order cone, |a| <= t.
+
+    Parameters
+    ----------
+    A : array_like or cvxpy.Expression of shape (m, n)
+    t : float or cvxpy.Expression
+
+    Returns
+    -------
+    cvxpy.Expression
+
+    Examples
+    --------
+    The smallest eigenvalue is t - |A|_2:
+
+    >>> import numpy as np
+    >>> from mercer.theory import duality
+    >>> M = duality.norm_lmi([[3.0], [4.0]], 4.0).value
+    >>> round(float(np.linalg.eigvalsh(M).min()), 6)
+    -1.0
+    """
+    cp = cvxpy()
+    A = A if isinstance(A, cp.Expression) else as_dense_points(A, "A")
+    return cp.bmat([[t * np.eye(A.shape[0]), A], [A.T, t * np.eye(A.shape[1])]])
+
+
+def minimise_eigenvalue(A: Sequence[Any]) -> Optimum:
+    """min over x of the largest eigenvalue of A0 + sum_i xi Ai: min t with A(x) <= tI.
+
+    Parameters
+    ----------
+    A : sequence of array_like of shape (k, k)
+        A0, A1, ..., symmetric.
+
+    Examples
+    --------
+    diag(1 + x, 3 - x):
+
+    >>> import numpy as np
+    >>> from mercer.theory import duality
+    >>> found = duality.minimise_eigenvalue([np.diag([1.0, 3.0]), np.diag([1.0, -1.0])])
+    >>> round(found.value, 6), found.x.round(6)
+    (2.0, array([1.]))
+    """
+    cp = cvxpy()
+    first, *others = [symmetric(M, "A") for M in A]
+    x, t = cp.Variable(len(others)), cp.Variable()
+    S = first + sum(x[i] * M for i, M in enumerate(others))
+    value = attained(t, [t * np.eye(len(first)) - S >> 0])
+    return Optimum(x.value, value)
+
+
+def minimise_spectral_norm(A: Sequence[Any]) -> Optimum:
+    """min over x of the largest singular value of A0 + sum_i xi Ai: min t with `norm_lmi` >= 0.
+
+    Parameters
+    ----------
+    A : sequence of array_like of shape (m, n)
+        A0, A1, ...
+
+    Examples
+    --------
+    The column (1, 3) + x (1, 1) is shortest at x = -2:
+
+    >>> from mercer.theory import duality
+    >>> found = duality.minimise_spectral_norm([[[1.0], [3.0]], [[1.0], [1.0]]])
+    >>> round(found.value, 6), found.x.round(6)
+    (1.414214, array([-2.]))
+    """
+    cp = cvxpy()
+    first, *others = [as_dense_points(M, "A") for M in A]
+    x, t = cp.Variable(len(others)), cp.Variable()
+    S = first + sum(x[i] * M for i, M in enumerate(others))
+    value = attained(t, [norm_lmi(S, t) >> 0])
+    return Optimum(x.value, value)
+
+
+def scalarise(objectives: Sequence[Any], weights: Any, constraints: Sequence[Any] = ()) -> Array:
+    """Return a Pareto optimal point: the values Fi(x) where x minimises sum_i weights_i Fi(x).
+
+    No feasible point is at least as good in every Fi and better in one. Weights of zero do not
+    guarantee that, so they must be > 0.
+
+    Parameters
+    ----------
+    objectives : sequence of cvxpy.Expression
+        Convex F1, ..., Fq.
+    weights : array_like of shape (q,)
+        > 0.
+    constraints : sequence of cvxpy constraints
+        Convex.
+
+    Returns
+    -------
+    ndarray of shape (q,)
+        F1(x), ..., Fq(x); the variables hold x.
+
+    Examples
+    --------
+    x^2 and (x - 2)^2 with equal weights: x = 1.
+
+    >>> import cvxpy as cp
+    >>> from mercer.theory import duality
+    >>> x = cp.Variable()
+    >>> duality.scalarise([x**2, (x - 2) ** 2], [1.0, 1.0]).round(6)
+    array([1., 1.])
+    """
+    weights = as_vector(weights, "weights", len(objectives))
+    if not np.all(weights > 0.0):
+        raise InputError("weights must be > 0: a weight of zero may give a point that is dominated")
+    attained(sum(w * F for w, F in zip(weights, objectives, strict=True)), constraints)
+    return np.array([float(F.value) for F in objectives])
