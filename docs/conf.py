@@ -56,7 +56,8 @@ GROUPS = {
 
 PACKAGES = (
     "kernels", "space", "preimages", "methods", "estimators", "linalg", "theory",
-    "theory.duality", "exceptions", "plot", "datasets", "testing",
+    "theory.duality", "theory.first_order", "theory.learning", "exceptions", "plot", "datasets",
+    "testing",
 )  # fmt: skip
 
 

@@ -212,7 +212,8 @@ def test_P4_kernel_method_is_the_explicit_method_on_features(loss):
     model = mc.estimators.KernelSGD(
         mc.Linear(), loss=loss, step_size=0.3, average=True, shuffle=False
     )
-    model.partial_fit(X, y)
+    classes = [-1.0, 1.0] if loss.classifies else None
+    model.partial_fit(X, y, classes)
     w, total, mean = np.zeros(3), 0.0, np.zeros(3)
     for i in range(40):
         step = 0.3 / np.sqrt(i + 1)
@@ -223,7 +224,7 @@ def test_P4_kernel_method_is_the_explicit_method_on_features(loss):
     last = mc.estimators.KernelSGD(
         mc.Linear(), loss=loss, step_size=0.3, average=False, shuffle=False
     )
-    assert_allclose(last.partial_fit(X, y).element_(new), new @ w, rtol=1e-9)
+    assert_allclose(last.partial_fit(X, y, classes).element_(new), new @ w, rtol=1e-9)
 
 
 def test_P4_regret_bound_holds_in_the_mean():
