@@ -252,7 +252,7 @@ class _Relabelled:
 
         Z = reduce(concatenated, samples)
         equal = bool(np.ptp(weights) == 0)
-        given = {"equal_weights": equal, "spectral": equal and len(samples) == 2}
+        given = {"equal_weights": equal, "forms": equal and len(samples) == 2}
         self.kernels = [precise(k, Z, **given) for k in kernels]
         self.drawn = Relabelled(weights, observed, len(samples))
         draws = in_parts(draw, len(observed), n_draws, observed.itemsize)
