@@ -17,7 +17,7 @@ from mercer._array import Array
 from mercer._config import get_options
 from mercer._progress import tracked
 from mercer._threads import map_threads
-from mercer.engine._sizes import as_float32, as_float64, pieces
+from mercer.engine._sizes import as_float32, as_float64, n_rows, pieces
 from mercer.engine.pairs._distance_limits import recompute_below
 from mercer.engine.pairs._distances import bound_on_error, middle, squared_norms
 from mercer.engine.pairs._tiles import mapped_points
@@ -64,10 +64,10 @@ class NativeForms:
     def _forms(self, U: Array) -> Array:
         n = len(self.points)
 
-        def use(rows: slice, sums: Array) -> Array:
+        def use(rows: slice, sums: Array) -> Any:
             return np.einsum("bi,ib->b", U[:, rows], sums)
 
-        values = -self.at_zero * np.einsum("bi,bi->b", U, U, dtype=np.float64)
+        values: Array = -self.at_zero * np.einsum("bi,bi->b", U, U, dtype=np.float64)
         for part in tracked(list(pieces(n, _PART)), "permutations"):
             A = U[:, part].T
             values += sum(self._sums(part, A, part, use))
@@ -91,7 +91,7 @@ class NativeForms:
 
 def native_forms(program: Program, X: Any) -> NativeForms | None:
     """Forms by the compiled core; None if there are few points, or float32 is not enough."""
-    if program.kind != "radial" or len(X) < _FEWEST or not use_native(program, X, X):
+    if program.kind != "radial" or n_rows(X) < _FEWEST or not use_native(program, X, X):
         return None
     points = as_float64(X)
     x, _ = mapped_points(program.variables[0], points, points)
