@@ -9,6 +9,7 @@ computes kernel values and products in float32 without storing the values.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -43,50 +44,59 @@ class NativeForms:
         self.program, self.points = program, points
         self.at_zero = float(program.value_at_zero)
 
-    def __call__(self, vectors: Vectors, count: int) -> tuple[Array, Array]:
-        """sum over i != j of u_i K_ij u_j for each of `count` vectors, and zero: no bounds.
+    def __call__(
+        self, vectors: Vectors, count: int, watched: Array
+    ) -> tuple[Array, Array, Array, float]:
+        """Forms, products, and zeros in place of the bounds that `SpectralForms` has.
 
-        `vectors(some)` has some of the vectors in rows, float32.
+        Forms are sums over i != j of u_i K_ij u_j for each of `count` vectors u; `vectors(some)`
+        has some of them in rows, in float32. Products are those of K, its diagonal left out, with
+        the columns of `watched`.
         """
         at_once = int(get_options().working_memory * 2**20 / (4 * len(self.points)))
-        found = [self._forms(vectors(some)) for some in pieces(count, max(1, at_once))]
-        return np.concatenate(found), np.zeros(count)
+        found = [
+            self._sums(vectors(some), watched if some.start == 0 else watched[:, :0])
+            for some in pieces(count, max(1, at_once))
+        ]
+        return np.concatenate([values for values, _ in found]), found[0][1], np.zeros(count), 0.0
 
-    def products(self, A: Array) -> tuple[Array, float]:
-        """K A without the diagonal, and zero: no bound."""
+    def _sums(self, U: Array, watched: Array) -> tuple[Array, Array]:
         n = len(self.points)
-        out = -self.at_zero * A
-        for part in pieces(n, _PART):
-            for rows, sums in self._sums(part, A[part], slice(0, n), lambda *found: found):
-                out[rows] += sums
-        return out, 0.0
-
-    def _forms(self, U: Array) -> Array:
-        n = len(self.points)
-
-        def use(rows: slice, sums: Array) -> Any:
-            return np.einsum("bi,ib->b", U[:, rows], sums)
-
         values: Array = -self.at_zero * np.einsum("bi,bi->b", U, U, dtype=np.float64)
+        products: Array = -self.at_zero * watched
         for part in tracked(list(pieces(n, _PART)), "permutations"):
-            A = U[:, part].T
-            values += sum(self._sums(part, A, part, use))
-            values += 2.0 * sum(self._sums(part, A, slice(part.stop, n), use))
-        return values
+            packed = self._packed(part, np.concatenate([U[:, part].T, watched[part]], axis=1))
+            tiles = [*pieces(part.stop, _TILE, part.start), *pieces(n, _TILE, part.stop)]
+            job = partial(self._tile, U, watched, part, packed)
+            for rows, (form, down, back) in zip(tiles, map_threads(job, tiles), strict=True):
+                values += form
+                products[rows] += down
+                products[part] += back
+        return values, products
 
-    def _sums(
-        self, part: slice, A: Array, rows: slice, use: Callable[[slice, Array], Any]
-    ) -> list[Any]:
-        """use(tile, S) for tiles of the rows, where S = K A is a sum over a part of the points."""
+    def _tile(
+        self, U: Array, watched: Array, part: slice, packed: Any, rows: slice
+    ) -> tuple[Any, Array, Any]:
+        """Forms over pairs of a row and a point in the part, and products at rows and points."""
+        c = watched.shape[1]
+        S = self._sums_at(rows, packed, len(U) + c)
+        form, down = np.einsum("bi,ib->b", U[:, rows], S[:, : len(U)]), S[:, len(U) :].copy()
+        if rows.start < part.stop:  # every pair within the part comes twice
+            return form, down, 0.0
+        back = self._sums_at(part, self._packed(rows, watched[rows]), c) if c else 0.0
+        return 2.0 * form, down, back
+
+    def _packed(self, part: slice, A: Array) -> Any:
+        """Some points with coefficients A, in the core."""
         compiled = compiled_program(self.program, self.points[part], PRODUCT_FORM)
         compiled.set_coef(0, np.ascontiguousarray(A, dtype=np.float32))
+        return compiled
 
-        def job(tile: slice) -> Any:
-            sums = np.empty((tile.stop - tile.start, A.shape[1]))
-            compiled.sums(self.points[tile], [sums], None)
-            return use(tile, sums)
-
-        return map_threads(job, list(pieces(rows.stop, _TILE, rows.start)))
+    def _sums_at(self, rows: slice, compiled: Any, columns: int) -> Array:
+        """Sums over packed points at other points."""
+        sums = np.empty((rows.stop - rows.start, columns))
+        compiled.sums(self.points[rows], [sums], None)
+        return sums
 
 
 def native_forms(program: Program, X: Any) -> NativeForms | None:

@@ -54,21 +54,25 @@ class SpectralForms:
         self._points = (mapped_to - grid.centre) * (2.0 * math.pi / grid.period)
         self._idle: list[tuple[Any, Array]] = []
 
-    def __call__(self, vectors: Vectors, count: int) -> tuple[Array, Array]:
-        """sum over i != j of u_i K_ij u_j for each of `count` vectors, and bounds on the errors.
+    def __call__(
+        self, vectors: Vectors, count: int, watched: Array
+    ) -> tuple[Array, Array, Array, float]:
+        """Forms, products, and bounds on the errors of each form and of all products.
 
-        `vectors(some)` has some of the vectors in rows. The bounds hold if finufft keeps the
-        accuracy asked of it once per dimension.
+        Forms are sums over i != j of u_i K_ij u_j for each of `count` vectors u; `vectors(some)`
+        has some of them in rows. Products are those of K, its diagonal left out, with the columns
+        of `watched`. The bounds hold if finufft keeps the accuracy asked of it once per dimension.
         """
         pairs = list(pieces(count, 2))
         found: list[tuple[Array, Array]] = []
         for batch in tracked(list(pieces(len(pairs), _BATCH)), "permutations"):
             found += map_threads(lambda some: self._pair(vectors(some)), pairs[batch])
         values, errors = (np.concatenate(parts) for parts in zip(*found, strict=True))
-        return values, errors
+        products, error = self._products(watched) if watched.shape[1] else (watched, 0.0)
+        return values, products, errors, error
 
     def _pair(self, U: Array) -> tuple[Array, Array]:
-        """The same for one or two vectors, the rows of U."""
+        """Forms and bounds of one or two vectors, the rows of U."""
         grid = self.grid
         try:
             plan, packed = self._idle.pop()
@@ -87,8 +91,7 @@ class SpectralForms:
         bounds = grid.error * length**2 + 2.0 * sizes * error + mass * error**2
         return values - self.at_zero * np.einsum("bi,bi->b", U, U, dtype=np.float64), bounds
 
-    def products(self, A: Array) -> tuple[Array, float]:
-        """K A without the diagonal, and a bound on the error of each entry."""
+    def _products(self, A: Array) -> tuple[Array, float]:
         f = SpectralSum(self.program, self.X, A, self.grid).fields(self.X)
         assert f.bound is not None
         return f.value - self.at_zero * A, float(f.bound.max())

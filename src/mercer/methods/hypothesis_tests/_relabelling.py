@@ -221,10 +221,8 @@ def _forms(kernels: list[CentredKernel], members: _Members, watched: Array) -> l
     """The forms of all kernels, those without `forms` by products of tiles."""
     tiles = [k.tile for k in kernels if k.forms is None]
     tiled = iter(quadratic_forms(tiles, members, watched) if tiles else [])
-    return [next(tiled) if k.forms is None else _summed(k.forms, members, watched) for k in kernels]
-
-
-def _summed(forms: NativeForms | SpectralForms, members: _Members, watched: Array) -> Forms:
-    values, errors = forms(partial(members.of_draws, rows=slice(None)), len(members.labels))
-    products, row_error = forms.products(watched) if watched.shape[1] else (watched, 0.0)
-    return Forms(values, products, errors, row_error)
+    whole = partial(members.of_draws, rows=slice(None))
+    return [
+        next(tiled) if k.forms is None else Forms(*k.forms(whole, len(members.labels), watched))
+        for k in kernels
+    ]
