@@ -12,11 +12,18 @@ from numpy.testing import assert_allclose
 from scipy.stats import binom, chisquare
 
 import mercer as mc
-from mercer.engine.sums import _spectral_forms
+from mercer.engine import NativeForms, SpectralForms
+from mercer.engine.sums import _native_forms, _spectral_forms
 from mercer.exceptions import InputError
 from mercer.methods import mmd, mmd_test
+from mercer.methods.hypothesis_tests import _resampling
 from mercer.methods.hypothesis_tests._relabelling import Relabelled, precise
-from mercer.methods.hypothesis_tests._resampling import combined, p_value, relabelled
+from mercer.methods.hypothesis_tests._resampling import (
+    combined,
+    p_value,
+    random_subset,
+    relabelled,
+)
 from mercer.methods.hypothesis_tests._two_sample import _Paired, _weights
 
 
@@ -351,14 +358,45 @@ def test_a_table_with_text_beside_something_else(other):
         mmd_test(table, other)
 
 
+@pytest.mark.parametrize("shuffled_below", [0, 100])
 @pytest.mark.parametrize("sizes", [(2, 3), (1, 2, 1)])
-def test_relabellings_are_equally_likely(sizes):
-    labels = relabelled(sizes, 20_000, np.random.default_rng(0))
+def test_relabellings_are_equally_likely(sizes, shuffled_below, monkeypatch):
+    monkeypatch.setattr(_resampling, "_MANY", shuffled_below)
+    labels = relabelled(sizes, 5000, np.random.default_rng(0))
     assert labels[0].tolist() == np.repeat(np.arange(len(sizes)), sizes).tolist()
     found, counts = np.unique(labels[1:], axis=0, return_counts=True)
     assert len(found) == {(2, 3): 10, (1, 2, 1): 12}[sizes]
     assert all(np.bincount(row).tolist() == list(sizes) for row in found)
     assert chisquare(counts).pvalue > 1e-4
+
+
+@pytest.mark.parametrize(("n", "size"), [(1, 1), (3, 0), (6, 1), (6, 5), (7, 3), (8, 4)])
+def test_subsets_are_equally_likely(n, size):
+    rng = np.random.default_rng(0)
+    drawn = [tuple(np.flatnonzero(random_subset(n, size, rng))) for _ in range(10_000)]
+    every = list(combinations(range(n), size))
+    counts = [drawn.count(subset) for subset in every]
+    assert sum(counts) == len(drawn)
+    assert len(every) == 1 or chisquare(counts).pvalue > 1e-4
+
+
+@pytest.mark.parametrize(
+    ("engine", "n_samples"), [("spectral", 2), ("native", 2), ("blocked", 2), (None, 3)]
+)
+def test_draws_depend_on_neither_threads_nor_memory(engine, n_samples, monkeypatch):
+    if engine == "spectral":
+        pytest.importorskip("finufft")
+    monkeypatch.setattr(_resampling, "_MANY", 100)
+    monkeypatch.setattr(_native_forms, "_FEWEST", 100)
+    samples = [normal(150, 1, seed) for seed in range(n_samples)]
+    given = {"kernel": mc.Gaussian(1.5), "n_permutations": 20, "random_state": 3}
+    found = []
+    for n_jobs, memory in ((1, 128.0), (2, 128.0), (2, 2e-3)):
+        with mc.options(engine=engine, n_jobs=n_jobs, working_memory=memory):
+            found.append(mmd_test(*samples, **given).null_statistics)
+    assert len(np.unique(found[0])) == 21
+    for other in found[1:]:
+        assert_allclose(other, found[0], atol=1e-5 * found[0].std())
 
 
 def test_draws_that_are_not_kept_give_the_same_statistics():
@@ -397,10 +435,44 @@ def test_frequencies_give_a_bracket_of_the_p_value(dim, monkeypatch):
 def test_frequencies_are_chosen_for_many_rows():
     pytest.importorskip("finufft")
     X, Y = normal(9000, 1), normal(8000, 1, seed=1)
-    assert precise(mc.Gaussian(1.0), X, spectral=True).spectral is not None
-    assert precise(mc.Laplace(1.0), X, spectral=True).spectral is None
-    assert precise(mc.Gaussian(1.0), X[:300], spectral=True).spectral is None
+    assert isinstance(precise(mc.Gaussian(1.0), X, forms=True).forms, SpectralForms)
+    assert precise(mc.Laplace(1.0), X, forms=True).forms is None
+    assert precise(mc.Gaussian(1.0), X[:300], forms=True).forms is None
     found = mmd_test(X, Y, kernel=mc.Gaussian(1.0), n_permutations=19, random_state=0)
     with mc.options(engine="native"):
         exact = mmd_test(X, Y, kernel=mc.Gaussian(1.0), n_permutations=19, random_state=0)
     assert_allclose(found.null_statistics, exact.null_statistics, atol=1e-8)
+
+
+@pytest.mark.parametrize("d", [2, 6])
+def test_many_rows_are_summed_by_the_core(d, monkeypatch):
+    """The truth is the statistic of products in tiles, of the same draws."""
+    monkeypatch.setattr(_native_forms, "_FEWEST", 500)
+    X, Y = 1e3 + normal(400, d), 1e3 + normal(300, d, seed=1, shift=0.1)
+    Z, given = np.concatenate([X, Y]), {"n_permutations": 50, "random_state": 0}
+    assert precise(mc.Gaussian(3.0), Z).forms is None
+    assert precise(mc.Gaussian(100.0), Z, forms=True).forms is None  # varies too little
+    for k in (mc.Gaussian(3.0), 1e-12 * mc.RationalQuadratic(1.0, 2.0)):
+        assert isinstance(precise(k, Z, forms=True).forms, NativeForms)
+        found = mmd_test(X, Y, kernel=k, **given)
+        with mc.options(engine="blocked"):
+            exact = mmd_test(X, Y, kernel=k, **given)
+        spread = exact.null_statistics.std()
+        assert_allclose(found.null_statistics, exact.null_statistics, atol=1e-5 * spread)
+        assert_allclose(found.effect_interval, exact.effect_interval, rtol=1e-4)
+        assert found.pvalue == exact.pvalue
+
+
+def test_ties_are_ties_for_the_core(monkeypatch):
+    """Labels of one group of equal rows may be exchanged; all statistics with equal counts tie."""
+    monkeypatch.setattr(_native_forms, "_FEWEST", 100)
+    X, Y = np.repeat([[0.1], [0.7]], 60, axis=0), np.repeat([[0.1], [0.7]], 50, axis=0)
+    labels = relabelled((120, 100), 300, np.random.default_rng(0))
+    kernel = precise(mc.Gaussian(0.5), np.concatenate([X, Y]), forms=True)
+    assert kernel.forms is not None
+    drawn = Relabelled(np.ones(220), labels[0], 2)
+    statistics = drawn.discrepancies([kernel], [labels]).statistics[0]
+    ones = np.concatenate([X, Y])[:, 0] == 0.7
+    counts = (labels[:, ones] == 0).sum(axis=1)
+    for count in np.unique(counts):
+        assert np.ptp(statistics[counts == count]) < 1e-5 * statistics.std()

@@ -128,12 +128,18 @@ def _distance_needs_float64(program: Program, index: int, X: Any, Y: Any, order:
     centre = x.mean(axis=0, dtype=np.float64)
     radius2 = float(squared_norms(y - centre).max())
     widest2 = max(radius2, float(squared_norms(x - centre).max()))
-    if widest2 != 0.0 and not _SMALLEST < widest2 < _LARGEST:  # or NaN, where a map overflows
+    if not fits_float32(program, widest2):
         return True
     error = bound_on_error(radius2, np.float32)
     return (
         order > 0 and radius2 > 0 and recompute_below(program, index, "float32", error, radius2) > 0
     )
+
+
+def fits_float32(program: Program, widest2: float) -> bool:
+    """Whether float32 holds the constants of a profile, and squared distances of this size."""
+    in_range = widest2 == 0.0 or _SMALLEST < widest2 < _LARGEST  # not NaN, where a map overflows
+    return in_range and not _has_extreme_constants(program.profile)
 
 
 @lru_cache(maxsize=1024)

@@ -2,12 +2,14 @@
 
     sum_ij u_i k(x_i, x_j) u_j = sum_m D_m |c_m|^2,   c_m = sum_i u_i exp(-i <w_m, x_i>)
 
-on a grid of frequencies (see `_spectral.py`): one transform for every two vectors u.
+on a grid of frequencies (see `_spectral.py`): one transform for every two vectors u. Each runs on a
+thread of its own, so results do not depend on the number of threads.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -15,8 +17,9 @@ import numpy as np
 
 from mercer._array import Array
 from mercer._config import get_options
-from mercer._threads import thread_count
-from mercer.engine._sizes import as_float64
+from mercer._progress import tracked
+from mercer._threads import map_threads
+from mercer.engine._sizes import as_float64, pieces
 from mercer.engine.pairs._tiles import mapped_points
 from mercer.engine.programs._program import Program
 from mercer.engine.sums._choice import can_transform
@@ -36,52 +39,71 @@ _FINEST = 1e-13
 # point in a transform by dimension, and of a mode.
 _PER_POINT = (0.0, 1e3, 4e3, 3e4)
 _PER_MODE = 4e3
+_IN_CACHE = 1 << 16  # complex numbers, 1 MiB: on such a grid sorting the points gains nothing
+_BATCH = 16  # transforms between two reports of progress
+
+Vectors = Callable[[slice], Array]
 
 
 class SpectralForms:
-    """Forms and products of the matrix k(x_i, x_j), with bounds on their errors."""
+    """Forms and products of the matrix k(x_i, x_j), i != j, with bounds on their errors."""
 
     def __init__(self, program: Program, X: Array, mapped_to: Array, grid: Grid) -> None:
         self.program, self.X, self.grid = program, X, grid
         self.at_zero = float(program.value_at_zero)
         self._points = (mapped_to - grid.centre) * (2.0 * math.pi / grid.period)
-        self._plan: Any = None
-        self._count = 0
+        self._idle: list[tuple[Any, Array]] = []
 
-    def __call__(self, U: Array) -> tuple[Array, Array]:
-        """u'Ku for each row u of U, and a bound on the error of each.
+    def __call__(
+        self, vectors: Vectors, count: int, watched: Array
+    ) -> tuple[Array, Array, Array, float]:
+        """Forms, products, and bounds on the errors of each form and of all products.
 
-        The bound holds if finufft keeps the accuracy asked of it once per dimension.
+        Forms are sums over i != j of u_i K_ij u_j for each of `count` vectors u; `vectors(some)`
+        has some of them in rows. Products are those of K, its diagonal left out, with the columns
+        of `watched`. The bounds hold if finufft keeps the accuracy asked of it once per dimension.
         """
-        b, grid = len(U), self.grid
-        packed = np.zeros((-(-b // 2), U.shape[1]), dtype=np.complex128)
-        packed.real, packed.imag[: b // 2] = U[0::2], U[1::2]
-        z = np.asarray(self._planned(len(packed)).execute(packed)).reshape(len(packed), -1)
-        flipped = z[:, ::-1]  # the mode -m
+        pairs = list(pieces(count, 2))
+        found: list[tuple[Array, Array]] = []
+        for batch in tracked(list(pieces(len(pairs), _BATCH)), "permutations"):
+            found += map_threads(lambda some: self._pair(vectors(some)), pairs[batch])
+        values, errors = (np.concatenate(parts) for parts in zip(*found, strict=True))
+        products, error = self._products(watched) if watched.shape[1] else (watched, 0.0)
+        return values, products, errors, error
+
+    def _pair(self, U: Array) -> tuple[Array, Array]:
+        """Forms and bounds of one or two vectors, the rows of U."""
+        grid = self.grid
+        try:
+            plan, packed = self._idle.pop()
+        except IndexError:  # all are in use by other threads
+            plan, packed = self._planned()
+        packed.real, packed.imag = U[0], U[1] if len(U) == 2 else 0.0
+        z = np.asarray(plan.execute(packed)).ravel()
+        self._idle.append((plan, packed))
         D = grid.weights.ravel()
-        both, between = (np.abs(z) ** 2) @ D, (z * flipped).real @ D
-        values = np.stack([both + between, both - between], axis=1).ravel()[:b] / 2.0
+        both, between = D @ np.abs(z) ** 2, D @ (z * z[::-1]).real  # z[::-1] has the modes -m
+        values = np.array([both + between, both - between])[: len(U)] / 2.0
         length = np.abs(U).sum(axis=1, dtype=np.float64)
         error = 2.0 * grid.centre.size * grid.accuracy * float(length.max())  # of each c_m
         mass = float(np.abs(D).sum())
         sizes = np.sqrt(np.maximum(values, 0.0) * mass)
-        return values, grid.error * length**2 + 2.0 * sizes * error + mass * error**2
+        bounds = grid.error * length**2 + 2.0 * sizes * error + mass * error**2
+        return values - self.at_zero * np.einsum("bi,bi->b", U, U, dtype=np.float64), bounds
 
-    def products(self, A: Array) -> tuple[Array, float]:
-        """K A, and a bound on the error of each entry."""
+    def _products(self, A: Array) -> tuple[Array, float]:
         f = SpectralSum(self.program, self.X, A, self.grid).fields(self.X)
         assert f.bound is not None
-        return f.value, float(f.bound.max())
+        return f.value - self.at_zero * A, float(f.bound.max())
 
-    def _planned(self, count: int) -> Any:
-        """A plan for this many transforms of the points, which are sorted once."""
-        if self._plan is None or self._count != count:
-            self._count, shape = count, self.grid.weights.shape
-            self._plan = finufft().Plan(
-                1, shape, n_trans=count, eps=self.grid.accuracy, isign=-1, nthreads=thread_count()
-            )
-            self._plan.setpts(*(np.ascontiguousarray(axis) for axis in self._points.T))
-        return self._plan
+    def _planned(self) -> tuple[Any, Array]:
+        """A plan for transforms of the points on one thread, and room for their strengths."""
+        weights, n = self.grid.weights, len(self._points)
+        finest = 2**weights.ndim * weights.size  # numbers in the grid of finufft
+        options = {"eps": self.grid.accuracy, "isign": -1, "nthreads": 1}
+        plan = finufft().Plan(1, weights.shape, spread_sort=int(finest > _IN_CACHE), **options)
+        plan.setpts(*(np.ascontiguousarray(axis) for axis in self._points.T))
+        return plan, np.empty(n, dtype=np.complex128)
 
 
 def spectral_forms(program: Program, X: Any) -> SpectralForms | None:

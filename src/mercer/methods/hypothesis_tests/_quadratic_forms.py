@@ -54,7 +54,7 @@ def quadratic_forms(tiles: Sequence[Tile], vectors: Vectors, watched: Array) -> 
         K, size = _scaled(tiles[k](rows, columns), W.dtype)
         if rows == columns:
             np.fill_diagonal(K, 0.0)
-        values = np.einsum("bi,bi->b", W @ K.T, V).astype(np.float64)
+        values = np.vecdot(V @ K, W).astype(np.float64)
         values *= size if rows == columns else 2.0 * size
         down, across = watched[columns].astype(W.dtype), watched[rows].astype(W.dtype)
         return values, np.float64(size) * (K @ down), np.float64(size) * (K.T @ across)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,27 +12,28 @@ import numpy as np
 from mercer import engine
 from mercer._array import Array
 from mercer._config import get_options
-from mercer._progress import tracked
-from mercer.engine import SpectralForms, as_float64, n_rows, pieces
+from mercer._threads import map_threads
+from mercer.engine import NativeForms, SpectralForms, as_float64, n_rows, pieces
 from mercer.kernels import Kernel
 from mercer.methods.hypothesis_tests._quadratic_forms import Forms, quadratic_forms
 
 _REFERENCES = 64  # rows whose mean kernel value is subtracted from a kernel
 _VARIES = 30.0  # a larger range of g, in units of the kernel that is left, costs digits of float32
-_ENTRIES = 1 << 21  # of a boolean matrix that is converted at once
+_VISIBLE = 0.05  # share of a kernel that varies: errors of float32 values are about 3e-7 of it
+_ENTRIES = 1 << 18  # of a boolean matrix that is converted at once: 2 MiB in float64
 
 
 @dataclass(frozen=True, eq=False)
 class CentredKernel:
     """k(x, y) - g(x) - g(y) on the rows of Z; g is an array, or a number.
 
-    With `spectral`, sums over all pairs come from that, and g is zero.
+    With `forms`, sums over all pairs come from that, and g is zero.
     """
 
     program: engine.Program
     Z: Any
     g: Any = 0.0
-    spectral: SpectralForms | None = None
+    forms: NativeForms | SpectralForms | None = None
 
     def tile(self, rows: slice | Array, columns: slice | Array) -> Array:
         """Values at rows and columns: slices, or numbers of rows."""
@@ -50,26 +51,33 @@ class CentredKernel:
 
 
 def precise(
-    kernel: Kernel, Z: Any, *, equal_weights: bool = True, spectral: bool = False
+    kernel: Kernel, Z: Any, *, equal_weights: bool = True, forms: bool = False
 ) -> CentredKernel:
     """The kernel less about its means, so that nothing cancels in sums in float32.
 
     Unbiased discrepancies do not change: g is a number, or for rows of equal weight about the mean
-    of k(x, .), if a number is not precise enough. With `spectral`, sums are done by frequencies
-    where that is less work.
+    of k(x, .), if a number is not precise enough. With `forms`, sums are done by frequencies or by
+    the compiled core where that is less work; by the core only if the kernel varies so much that
+    it needs no centring.
     """
-    forms = engine.spectral_forms(kernel.program, Z) if spectral else None
-    if forms is not None:
-        return CentredKernel(kernel.program, Z, spectral=forms)
+    program = kernel.program
+    by_frequencies = engine.spectral_forms(program, Z) if forms else None
+    if by_frequencies is not None:
+        return CentredKernel(program, Z, forms=by_frequencies)
     n = n_rows(Z)
     some = as_float64(Z[np.unique(np.linspace(0, n - 1, min(n, _REFERENCES)).astype(int))])
-    K = engine.gram(kernel.program, some, some)
+    K = engine.gram(program, some, some)
     g, means = 0.5 * float(K.mean()), K.mean(axis=1)
     left = K - means[:, None] - means + 2.0 * g
     if equal_weights and np.ptp(means) > _VARIES * float(np.sqrt(np.mean(left**2))):
-        every = engine.gram(kernel.program, as_float64(Z), some).mean(axis=1)
-        return CentredKernel(kernel.program, Z, every - g)
-    return CentredKernel(kernel.program, Z, g)
+        every = engine.gram(program, as_float64(Z), some).mean(axis=1)
+        return CentredKernel(program, Z, every - g)
+    others = ~np.eye(len(K), dtype=bool)
+    if forms and np.mean(left[others] ** 2) > _VISIBLE**2 * np.mean(K[others] ** 2):
+        by_core = engine.native_forms(program, Z)
+        if by_core is not None:
+            return CentredKernel(program, Z, forms=by_core)
+    return CentredKernel(program, Z, g)
 
 
 class Discrepancies(NamedTuple):
@@ -198,34 +206,23 @@ class _Members:
     def sums(self, values: Array) -> Array:
         """Sums of values (n, c) over each sample in each draw, shape (c, n_samples, n_draws)."""
         out = np.zeros((values.shape[1], self.n_samples, len(self.labels)))
-        for at in pieces(len(values), max(1, _ENTRIES // len(self.labels))):
-            for g in range(self.n_samples - 1):
-                out[:, g] += ((self.labels[:, at] == g).astype(np.float64) @ values[at]).T
+
+        def job(g: int, at: slice) -> Array:
+            return np.asarray((self.labels[:, at] == g).astype(np.float64) @ values[at]).T
+
+        parts = list(pieces(len(values), max(1, _ENTRIES // len(self.labels))))
+        for g in range(self.n_samples - 1):
+            out[:, g] = sum(map_threads(partial(job, g), parts))
         out[:, -1] = values.sum(axis=0)[:, None] - out.sum(axis=1)
         return out
 
 
 def _forms(kernels: list[CentredKernel], members: _Members, watched: Array) -> list[Forms]:
-    """The forms of all kernels, by products of tiles or by frequencies."""
-    tiles = [k.tile for k in kernels if k.spectral is None]
+    """The forms of all kernels, those without `forms` by products of tiles."""
+    tiles = [k.tile for k in kernels if k.forms is None]
     tiled = iter(quadratic_forms(tiles, members, watched) if tiles else [])
+    whole = partial(members.of_draws, rows=slice(None))
     return [
-        next(tiled) if k.spectral is None else _by_frequencies(k.spectral, members, watched)
+        next(tiled) if k.forms is None else Forms(*k.forms(whole, len(members.labels), watched))
         for k in kernels
     ]
-
-
-def _by_frequencies(spectral: SpectralForms, members: _Members, watched: Array) -> Forms:
-    """The same sums by frequencies, some draws at a time."""
-    at_once = max(2, int(get_options().working_memory * 2**20 / (32 * len(watched))) // 2 * 2)
-    values, errors = [], []
-    for draws in tracked(list(pieces(len(members.labels), at_once)), "permutations"):
-        U = members.of_draws(draws, slice(None))
-        found, bounds = spectral(U)
-        values.append(found - spectral.at_zero * np.einsum("bi,bi->b", U, U, dtype=np.float64))
-        errors.append(bounds)
-    products, row_error = watched, 0.0
-    if watched.shape[1]:
-        products, row_error = spectral.products(watched)
-        products = products - spectral.at_zero * watched
-    return Forms(np.concatenate(values), products, np.concatenate(errors), row_error)

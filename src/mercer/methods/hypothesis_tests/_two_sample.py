@@ -243,18 +243,23 @@ class _Relabelled:
         blocks: Any = None,
     ) -> None:
         rng, sizes = rng or np.random.default_rng(0), tuple(n_rows(S) for S in samples)
-        observed = relabelled(sizes, 0, rng)[0]
+        # in random order, so that rounding treats the observed labels as it treats any others
+        order = rng.permutation(sum(sizes))
+        given = relabelled(sizes, 0, rng)[0]
+        observed = given[order]
 
         def draw(m: int) -> Array:
-            if blocks is None:
-                return relabelled(sizes, m, rng)
-            return shuffled(observed, m, rng, blocks)
+            if blocks is not None:
+                return shuffled(given, m, rng, blocks)[:, order]
+            drawn = relabelled(sizes, m, rng)
+            drawn[0] = observed
+            return drawn
 
-        Z = reduce(concatenated, samples)
+        Z = reduce(concatenated, samples)[order]
         equal = bool(np.ptp(weights) == 0)
-        given = {"equal_weights": equal, "spectral": equal and len(samples) == 2}
-        self.kernels = [precise(k, Z, **given) for k in kernels]
-        self.drawn = Relabelled(weights, observed, len(samples))
+        options = {"equal_weights": equal, "forms": equal and len(samples) == 2}
+        self.kernels = [precise(k, Z, **options) for k in kernels]
+        self.drawn = Relabelled(weights[order], observed, len(samples))
         draws = in_parts(draw, len(observed), n_draws, observed.itemsize)
         self.statistics, self.errors, self.products = self.drawn.discrepancies(self.kernels, draws)
 
