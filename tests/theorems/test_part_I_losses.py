@@ -57,7 +57,7 @@ def test_I4_no_other_function_of_the_space_does_better(loss, rng):
     X, y = data(loss, rng)
     k, C = mc.Gaussian(1.0), 1.0 / (N * PENALTY)
     model = KernelMachine(k, loss=loss, C=C, fit_intercept=False, tol=1e-9).fit(X, y)
-    value = model._checked_loss()
+    value = model.loss_
     for size in (1e-3, 0.1, 1.0):
         other = mc.Element(k, rng.normal(size=(5, 2)), size * rng.normal(size=5))
         f = model.element_ + other
