@@ -25,27 +25,33 @@ inline Eight load_eight(const float* from) {
     return v;
 }
 
-// a0 b0 a1 b1 ... in two vectors.
-inline void interleave(Eight a, Eight b, Eight* out) {
+inline void store_eight(float* to, Eight v) { std::memcpy(to, &v, sizeof v); }
+
+// a0 b0 a1 b1 ... in place of a and b.
+inline void interleave(Eight& a, Eight& b) {
+    const Eight x = a, y = b;
 #ifdef __clang__
-    out[0] = __builtin_shufflevector(a, b, 0, 8, 1, 9, 2, 10, 3, 11);
-    out[1] = __builtin_shufflevector(a, b, 4, 12, 5, 13, 6, 14, 7, 15);
+    a = __builtin_shufflevector(x, y, 0, 8, 1, 9, 2, 10, 3, 11);
+    b = __builtin_shufflevector(x, y, 4, 12, 5, 13, 6, 14, 7, 15);
 #else
-    out[0] = __builtin_shuffle(a, b, EightIndices{0, 8, 1, 9, 2, 10, 3, 11});
-    out[1] = __builtin_shuffle(a, b, EightIndices{4, 12, 5, 13, 6, 14, 7, 15});
+    a = __builtin_shuffle(x, y, EightIndices{0, 8, 1, 9, 2, 10, 3, 11});
+    b = __builtin_shuffle(x, y, EightIndices{4, 12, 5, 13, 6, 14, 7, 15});
 #endif
 }
 
-// Eight rows of n numbers into n columns of eight numbers.
+// Eight rows of n numbers into n columns of eight numbers; by registers where they hold eight.
 inline void lay_side_by_side(const float* const* rows, std::size_t n, float* out) {
     std::size_t j = 0;
-    for (; j + beside <= n; j += beside) {
-        Eight a[beside], b[beside];
-        for (std::size_t r = 0; r < beside; ++r) a[r] = load_eight(rows[r] + j);
-        for (std::size_t r = 0; r < 4; ++r) interleave(a[r], a[r + 4], b + 2 * r);
-        for (std::size_t r = 0; r < 4; ++r) interleave(b[r], b[r + 4], a + 2 * r);
-        for (std::size_t r = 0; r < 4; ++r) interleave(a[r], a[r + 4], b + 2 * r);
-        std::memcpy(out + j * beside, b, sizeof b);
+    for (; MERCER_VECTOR_BYTES >= sizeof(Eight) && j + beside <= n; j += beside) {
+        Eight a = load_eight(rows[0] + j), b = load_eight(rows[1] + j), c = load_eight(rows[2] + j),
+              d = load_eight(rows[3] + j), e = load_eight(rows[4] + j), f = load_eight(rows[5] + j),
+              g = load_eight(rows[6] + j), h = load_eight(rows[7] + j);
+        interleave(a, e), interleave(b, f), interleave(c, g), interleave(d, h);
+        interleave(a, c), interleave(e, g), interleave(b, d), interleave(f, h);
+        interleave(a, b), interleave(c, d), interleave(e, f), interleave(g, h);
+        float* to = out + j * beside;  // one store each: an array would go through memory
+        store_eight(to, a), store_eight(to + 8, b), store_eight(to + 16, c), store_eight(to + 24, d);
+        store_eight(to + 32, e), store_eight(to + 40, f), store_eight(to + 48, g), store_eight(to + 56, h);
     }
     for (; j < n; ++j)
         for (std::size_t r = 0; r < beside; ++r) out[j * beside + r] = rows[r][j];
@@ -55,21 +61,22 @@ inline void lay_side_by_side(const float* const* rows, std::size_t n, float* out
 template <int Count>
 inline void add_columns(const float* K, std::size_t stride, const float* L, const std::int32_t* columns,
                         std::size_t n, double* totals) {
-    constexpr int chains = 4 / Count;  // additions that do not wait for each other
-    Eight sums[Count][chains] = {};
+    Eight even[Count] = {}, odd[Count] = {};  // two chains of additions do not wait for each other
     std::size_t j = 0;
-    for (; j + chains <= n; j += chains)
-        for (int c = 0; c < chains; ++c) {
-            const Eight values = load_eight(L + columns[j + c] * beside);
-            for (int k = 0; k < Count; ++k)
-                sums[k][c] += load_eight(K + k * stride + (j + c) * beside) * values;
+    for (; j + 2 <= n; j += 2) {
+        const Eight first = load_eight(L + columns[j] * beside);
+        const Eight second = load_eight(L + columns[j + 1] * beside);
+#pragma GCC unroll 4
+        for (int k = 0; k < Count; ++k) {
+            even[k] += load_eight(K + k * stride + j * beside) * first;
+            odd[k] += load_eight(K + k * stride + (j + 1) * beside) * second;
         }
-    for (; j < n; ++j)
+    }
+    if (j < n)
         for (int k = 0; k < Count; ++k)
-            sums[k][0] += load_eight(K + k * stride + j * beside) * load_eight(L + columns[j] * beside);
+            even[k] += load_eight(K + k * stride + j * beside) * load_eight(L + columns[j] * beside);
     for (int k = 0; k < Count; ++k)
-        for (int c = 0; c < chains; ++c)
-            for (std::size_t r = 0; r < beside; ++r) totals[k] += sums[k][c][r];
+        for (std::size_t r = 0; r < beside; ++r) totals[k] += even[k][r] + odd[k][r];
 }
 
 // Adds the sums over all columns from the first row of a block on.

@@ -185,6 +185,17 @@ def test_effect_size_of_linear_kernels_is_the_squared_correlation():
     assert same.effect_size == pytest.approx(1.0)
 
 
+def test_effect_size_is_in_its_interval():
+    """Unbiased estimates of nothing are negative half of the time."""
+    found = [
+        hsic_test(*np.random.default_rng(i).normal(size=(2, 50, 1)), kernel=ONE, n_permutations=20)
+        for i in range(20)
+    ]
+    assert min(r.statistic for r in found) < 0.0
+    for r in found:
+        assert r.effect_interval[0] <= r.effect_size <= r.effect_interval[1]
+
+
 def test_effect_interval_covers():
     found = [
         hsic_test(*sample(80, seed=i), kernel=ONE, n_permutations=20, random_state=0)
@@ -300,6 +311,15 @@ def test_sparse_float32_and_repeated_rows():
     assert abs(single - dense) <= 0.02
     twice = hsic_test(np.repeat(X, 2, 0), np.repeat(Y, 2, 0), n_permutations=200, random_state=0)
     assert 0 < twice.pvalue <= 1
+
+
+def test_statistic_of_whole_matrices_is_hsic():
+    X, Y = np.random.default_rng(0).normal(size=(2, 90, 6))
+    for k in (mc.Laplace(1.0), mc.NegativeDistance(), mc.Gaussian(1.0)):
+        result = hsic_test(X, Y, kernel=(k, k), n_permutations=9, random_state=0)
+        exact = hsic(k, X, k, Y)
+        size = np.sqrt(hsic(k, X, k, X) * hsic(k, Y, k, Y))
+        assert abs(result.statistic - exact) <= 1e-7 * size
 
 
 # --- COCO -----------------------------------------------------------------------------------------

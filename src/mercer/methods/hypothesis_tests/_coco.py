@@ -27,7 +27,7 @@ _LARGEST_RANK = 1000  # beyond that many rows
 _SMALLEST = 1e-3  # over n, of the largest eigenvalue: what a random statistic does not notice
 _ZERO = 1e-10  # of the largest kernel value: far above rounding
 _CONVERGED = 1e-7  # relative change of a singular value: products are in float32
-_ITERATIONS = 100  # at most; ten or so are usual
+_ITERATIONS = 100  # at most; they usually converge after ten or so
 _LANCZOS = 64  # singular vectors, from which on one is found by Lanczos iterations
 _AT_ONCE = 1 << 20  # numbers in the products of draws that are decomposed at once
 
@@ -120,18 +120,25 @@ def leading_pair(
     left, right = _Basis(product_x, n), _Basis(product_y, n)
     grew = right.add(np.random.default_rng(0).normal(size=n))
     value, u, v = 0.0, np.zeros(0), np.zeros(0)
+    diagonal: list[float] = []
+    above: list[float] = []
     for _ in range(_ITERATIONS):
         if not (grew and left.add(right.products[-1])):
             break
+        diagonal.append(float(left.products[-1] @ right.products[-1]))
         last = value
-        u, value, v = _largest(np.array(left.products) @ np.array(right.products).T)
+        u, value, v = _largest(np.diag(diagonal) + np.diag(above, 1))
         if value - last <= _CONVERGED * value:
             break
         grew = right.add(left.products[-1])
+        above.append(float(left.products[-1] @ right.products[-1]))
     if value == 0.0 or left.indefinite or right.indefinite:
         return None
-    a, b = np.array(left.vectors[: len(u)]), np.array(right.vectors[: len(v)])
-    return u @ a, v @ b
+    a, b = np.zeros(n), np.zeros(n)
+    for i in range(len(u)):
+        a += u[i] * left.vectors[i]
+        b += v[i] * right.vectors[i]
+    return a, b
 
 
 class _Basis:
@@ -146,8 +153,9 @@ class _Basis:
         """Add a direction; False if nothing new is left of it."""
         size = float(np.linalg.norm(a))
         a = a - a.mean()
-        for _ in range(2 if self.vectors else 0):  # once is not orthogonal enough
-            a = a - (np.array(self.products) @ a) @ np.array(self.vectors)
+        for _ in range(2):  # once is not orthogonal enough
+            for vector, product in zip(self.vectors, self.products, strict=True):
+                a -= (product @ a) * vector
         Ma = self.product(a)
         squared, least = float(a @ Ma), _ZERO * size**2
         self.indefinite |= squared < -least
@@ -283,7 +291,7 @@ def _norms(F: Array, G: Array, draws: Array) -> Array:
     size = max(1, _AT_ONCE // (max(F.shape) * G.shape[1]))
 
     def job(at: slice) -> Array:
-        M = F.T @ G[draws[at]]
+        M = F.T @ np.take(G, draws[at], axis=0)
         small = M @ M.transpose(0, 2, 1) if M.shape[1] <= M.shape[2] else M.transpose(0, 2, 1) @ M
         return np.sqrt(np.maximum(np.linalg.eigvalsh(small)[:, -1], 0.0))
 

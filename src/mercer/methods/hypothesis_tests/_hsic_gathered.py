@@ -62,10 +62,9 @@ class UCentred:
         sums = (n * mean_values(kernel, points) if K is None else K.sum(axis=1)) - diagonal
         self.u = sums / (n - 2) - sums.sum() / (2.0 * (n - 1) * (n - 2))
         self.scale = max(float(np.abs(diagonal).max()), float(np.abs(self.u).max())) or 1.0
-        self.matrix: Array | None = None
+        self.matrix = matrix
         if K is not None and matrix is not None:
             map_threads(lambda at: self._centre(K[at], at, slice(None), matrix[at]), self.blocks())
-            self.matrix = matrix
 
     def _centre(self, K: Array, rows: Any, columns: Any, out: Array) -> Array:
         K -= self.u[rows, None]
@@ -144,7 +143,7 @@ class Gathered:
             at = np.arange(rows.stop - rows.start), np.arange(rows.start, rows.stop)
             return np.array(
                 [
-                    np.einsum("ij,ij->i", C, D, dtype=np.float64) - np.float64(C[at]) * D[at]
+                    (C * D).sum(axis=1, dtype=np.float64) - np.float64(C[at]) * D[at]
                     for C, D in ((A, B), (A, A), (B, B))
                 ]
             )

@@ -30,9 +30,9 @@ from mercer.methods.hypothesis_tests._hsic_permutations import (
 _TOL = 1e-7  # of the trace, over n: an error of about 1e-6 of the spread of the null statistics
 _ROUNDING = 1e-13  # a smaller share of the trace is noise
 _TRIED = 16  # columns of a first factor, of few rows, that shows how fast the error falls
-_TRIED_ROWS = 1000
+_TRIED_ROWS = 256
 _ROWS = 1 << 13  # of a factor that are worked on at once
-_GATHERED = 1 << 18  # bytes of permuted rows, which then are in cache for their product
+_GATHERED = 1 << 17  # bytes of permuted rows, which then are in cache for their product
 
 
 @dataclass(frozen=True, eq=False)
@@ -169,7 +169,7 @@ class LowRank:
         product = np.zeros((len(permutations), F.shape[1], G.shape[1]))
         for some in pieces(len(permutations), max(1, rows // n)):
             for at in pieces(n, rows):
-                product[some] += F[at].T @ G[permutations[some, at]]
+                product[some] += F[at].T @ np.take(G, permutations[some, at], axis=0)
         squares = product[:, : x.rank, : y.rank] ** 2
         traces = np.add.reduceat(np.add.reduceat(squares, x.starts, axis=1), y.starts, axis=2)
         return np.asarray(traces - n / (n - 2) * product[:, x.rank :, y.rank :])

@@ -16,7 +16,7 @@ from mercer.methods.hypothesis_tests._resampling import shuffled
 
 Draw = Callable[[], Array]  # returns some permutations, shape (some, n)
 
-_NUMBERS = 1 << 16  # of the permutations that one task draws
+_NUMBERS = 1 << 15  # of the permutations that one task draws: some milliseconds of work
 _TASKS = 64  # between two reports of progress
 
 
