@@ -93,15 +93,16 @@ class UCentred:
 class Gathered:
     """Statistics from whole matrices: exact up to rounding, for any rank.
 
-    The matrices are kept in memory if they fit, else computed again for each permutation.
+    The matrices are kept if those of each variable fit into `working_memory`, else computed again
+    for each permutation.
     """
 
     def __init__(
         self, kernels_x: tuple[Kernel, ...], X: Any, kernels_y: tuple[Kernel, ...], Y: Any
     ) -> None:
         self.n = n = n_rows(X)
-        count = len(kernels_x) + len(kernels_y)
-        self.whole = whole = 4.0 * n * n * count <= get_options().working_memory * 2**20
+        most = max(len(kernels_x), len(kernels_y))
+        self.whole = whole = 4.0 * n * n * most <= get_options().working_memory * 2**20
         self.K: Any
         self.L: Any
         self.K, self.L = (
