@@ -109,8 +109,10 @@ class Gathered:
             np.empty((len(kernels), n, n), dtype=np.float32) if whole else [None] * len(kernels)
             for kernels in (kernels_x, kernels_y)
         )
-        self.x = [UCentred(k, X, A) for k, A in zip(kernels_x, self.K, strict=True)]
-        self.y = [UCentred(k, Y, B) for k, B in zip(kernels_y, self.L, strict=True)]
+        every = [(k, X, A) for k, A in zip(kernels_x, self.K, strict=True)]
+        every += [(k, Y, B) for k, B in zip(kernels_y, self.L, strict=True)]
+        centred = map_threads(lambda given: UCentred(*given), every)
+        self.x, self.y = centred[: len(kernels_x)], centred[len(kernels_x) :]
         self.errors = np.zeros(len(self.x) * len(self.y))
 
     def statistics(self, draws: list[Draw]) -> Array:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from math import isqrt
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from mercer._array import Array, Points, frozen, one_of, positive, positive_int
-from mercer._threads import single_threaded_blas
+from mercer._threads import map_threads
 from mercer.engine import as_float64, n_rows
 from mercer.exceptions import InputError
 from mercer.kernels import Definiteness, Kernel
@@ -18,7 +19,7 @@ from mercer.methods.hypothesis_tests._coco import leading_pair
 from mercer.methods.hypothesis_tests._hsic import centred_kernel, hsic
 from mercer.methods.hypothesis_tests._hsic_gathered import Gathered
 from mercer.methods.hypothesis_tests._hsic_low_rank import LowRank, factors
-from mercer.methods.hypothesis_tests._hsic_permutations import permutations
+from mercer.methods.hypothesis_tests._hsic_permutations import Effect, permutations
 from mercer.methods.hypothesis_tests._kernel_grid import root_mean_squares
 from mercer.methods.hypothesis_tests._mean_of_features import mean_of_features
 from mercer.methods.hypothesis_tests._null_laws import hsic_tail
@@ -145,9 +146,7 @@ def hsic_test(
     best = int(np.argmax(statistics[:, 0] / np.where(spread > 0, spread, np.inf)))
     error = float(permuted.errors[0]) if len(pairs) == 1 and dependence is None else 0.0
     low, high = p_bounds(total, error)
-    with single_threaded_blas():  # threads wait for each other on tall and thin matrices
-        effect = permuted.effect(best)
-        pair = _witness(permuted, best, pairs[best], arrays)
+    effect, pair = _effect_and_witness(permuted, best, pairs[best], arrays)
     return TestResult(
         question=_QUESTION,
         statistic=effect.value,
@@ -170,7 +169,7 @@ def _by_law(pair: tuple[Kernel, Kernel], arrays: list[Any], null: str) -> TestRe
     x, y = (Points(as_float64(Z), k.domain) for Z, k in zip(arrays, pair, strict=True))
     tail, sd = hsic_tail(kx, x.array, ky, y.array, n * hsic(kx, x, ky, y, estimator="biased"), null)
     permuted = permuted_hsic((kx,), arrays[0], (ky,), arrays[1])
-    effect = permuted.effect(0)
+    effect, witness = _effect_and_witness(permuted, 0, pair, arrays)
     return TestResult(
         question=_QUESTION,
         statistic=effect.value,
@@ -182,7 +181,7 @@ def _by_law(pair: tuple[Kernel, Kernel], arrays: list[Any], null: str) -> TestRe
         n_permutations=0,
         seed=None,
         **effect_interval(effect.ratio, effect.variance, effect.unit, sd / n),
-        witness=_witness(permuted, 0, pair, arrays),
+        witness=witness,
         null_statistics=frozen(np.empty(0)),
     )
 
@@ -214,6 +213,18 @@ def permuted_hsic(
     if F is not None and G is not None:
         return LowRank(F, G)
     return Gathered(kernels_x, X, kernels_y, Y)
+
+
+def _effect_and_witness(
+    permuted: LowRank | Gathered, best: int, pair: tuple[Kernel, Kernel], arrays: list[Any]
+) -> tuple[Effect, tuple[Element, Element] | None]:
+    """Both for one pair of kernels, at the same time."""
+    jobs: list[Callable[[], Any]] = [
+        partial(permuted.effect, best),
+        partial(_witness, permuted, best, pair, arrays),
+    ]
+    effect, witness = map_threads(lambda job: job(), jobs)
+    return effect, witness
 
 
 def _witness(
