@@ -537,6 +537,29 @@ std::size_t minimise_working_set(Matrix<double> matrix, OutVector<double> gradie
     return table.working_set(task);
 }
 
+// --- permutations -------------------------------------------------------------------------------------
+
+using Stack = nb::ndarray<const float, nb::ndim<3>, nb::c_contig, nb::device::cpu>;
+
+void permuted_sums(Stack K, Matrix<float> L, Matrix<std::int32_t> permutations, Output<double> out,
+                   const std::string& isa) {
+    const std::size_t kernels = K.shape(0), n = L.shape(0), draws = permutations.shape(0);
+    require(K.shape(1) == n && K.shape(2) == n && L.shape(1) == n, "matrices must be n x n");
+    require(permutations.shape(1) == n, "permutations must have n columns");
+    require(out.shape(0) == draws && out.shape(1) == kernels, "output shape");
+    require_aligned(K, L, permutations, out);
+    const std::int32_t* rows = permutations.data();
+    require(std::all_of(rows, rows + draws * n,
+                        [n](std::int32_t i) { return i >= 0 && static_cast<std::size_t>(i) < n; }),
+            "permutations must hold row numbers");
+    PermutedTask task{K.data(), kernels, n, L.data(), rows, draws, out.data(), nullptr};
+    const Table table = find(isa);
+    nb::gil_scoped_release release;
+    Buffer<char> scratch(table.permuted_scratch(task));
+    task.scratch = scratch.data();
+    table.permuted_sums(task);
+}
+
 // --- description ------------------------------------------------------------------------------------
 
 std::string compiler() {
@@ -577,6 +600,8 @@ NB_MODULE(_core, m) {
     bind_sequences(m);
     m.def("minimise_working_set", &minimise_working_set, array("matrix"), array("gradient"), array("values"),
           array("lower"), array("upper"), array("start"), nb::arg("tolerance"), nb::arg("max_steps"),
+          nb::arg("isa"));
+    m.def("permuted_sums", &permuted_sums, array("K"), array("L"), array("permutations"), array("out"),
           nb::arg("isa"));
     m.attr("MAX_SLOTS") = max_slots;
     m.attr("MAX_STEPS") = max_steps;

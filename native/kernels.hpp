@@ -12,6 +12,7 @@
 #include <cmath>
 
 #include "coordinates.hpp"
+#include "permuted_sums.hpp"
 #include "simd.hpp"
 #include "strings.hpp"
 #include "tape.hpp"
@@ -351,6 +352,7 @@ inline mercer::Table table(const char* name) {
             &transform<double>, &transform<float>,
             &coordinate_sums<double>, &coordinate_sums<float>,
             &pair_scratch, &pairs, &feature_scratch, &features, &minimise_working_set,
+            &permuted_scratch, &permuted_sums,
             &each<double, &exponential>, &each<float, &exponential>,
             &each<double, &two_to>, &each<float, &two_to>,
             &each<double, &logarithm<double>>, &each<float, &logarithm<float>>};

@@ -175,6 +175,17 @@ struct WorkingSetTask {
     std::size_t max_steps;
 };
 
+// Sums over pairs of rows for many permutations; see permuted_sums.hpp.
+struct PermutedTask {
+    const float* K;             // (kernels, n, n)
+    std::size_t kernels, n;
+    const float* L;             // (n, n)
+    const std::int32_t* permutations;  // (draws, n)
+    std::size_t draws;
+    double* out;                // (draws, kernels)
+    void* scratch;              // see permuted_scratch
+};
+
 // One instruction set's kernels.
 struct Table {
     const char* name;
@@ -199,6 +210,8 @@ struct Table {
     std::size_t (*feature_scratch)(const FeatureTask&);
     void (*features)(const FeatureTask&);
     std::size_t (*working_set)(const WorkingSetTask&);
+    std::size_t (*permuted_scratch)(const PermutedTask&);
+    void (*permuted_sums)(const PermutedTask&);
     void (*exp_d)(const double*, double*, std::size_t);
     void (*exp_f)(const float*, float*, std::size_t);
     void (*two_to_d)(const double*, double*, std::size_t);

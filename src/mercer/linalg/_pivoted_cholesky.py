@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from mercer import engine
 from mercer._array import Array, frozen, non_negative, positive_int
 from mercer._status import Status
-from mercer.engine import n_rows
+from mercer._threads import map_threads
+from mercer.engine import n_rows, pieces
 from mercer.kernels import Kernel
-from mercer.linalg._blocked_products import matmul
 from mercer.linalg._inputs import double_points, refuses_overflow, require_definite
 
 _EPS = float(np.finfo(np.float64).eps)
 _SLACK = 32.0  # times eps: what of k(x, x) is rounding
 INDEFINITE = 1e-6  # of k(x, x): below minus this is no rounding error, pivots being tiny or not
 _FIRST = 32  # columns for which room is made at the start; doubled when they are used up
+_ROWS = 1 << 14  # in one task: some columns of them stay in cache
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,41 +105,74 @@ def pivoted_cholesky(
     most = n if max_rank is None else min(n, positive_int(max_rank, "max_rank"))
     non_negative(tol, "tol")
     own = engine.diagonal(kernel.program, points).astype(np.float64)
-    left, total = own.copy(), float(own.sum())
-    L = np.empty((n, min(most, _FIRST)), order="F")
-    pivots: list[int] = []
-    while True:
-        status = _verdict(left, own, tol * total, len(pivots), most)
-        if status is not None:
-            break
-        r = len(pivots)
-        if r == L.shape[1]:
-            L = np.pad(L, ((0, 0), (0, min(most - r, r))))
-        p = int(np.argmax(left - _slack(own, r)))
-        column = engine.gram(kernel.program, points, points[p : p + 1])[:, 0].astype(np.float64)
-        column -= matmul(L[:, :r], L[p, :r, None])[:, 0]
-        column /= np.sqrt(left[p])
-        column[p] = np.sqrt(left[p])
-        left -= column * column
-        left[p] = 0.0
-        L[:, r] = column
-        pivots.append(p)
-    factor = frozen(L[:, : len(pivots)])
-    error = float(np.maximum(left, 0.0).sum())
-    return PivotedCholesky(factor, frozen(np.array(pivots, dtype=np.intp)), error, status)
+    work = _Factorisation(kernel.program, points, own, most)
+    while (status := work.verdict(tol * float(own.sum()))) is None:
+        work.add_column()
+    factor, pivots = frozen(work.L[:, : len(work.pivots)]), np.array(work.pivots, dtype=np.intp)
+    return PivotedCholesky(factor, frozen(pivots), work.error, status)
 
 
-def _verdict(left: Array, own: Array, level: float, rank: int, most: int) -> Status | None:
-    """Why to stop here; None to go on."""
-    if np.any(left < -INDEFINITE * np.abs(own)):
-        return Status.INDEFINITE
-    if float(np.maximum(left, 0.0).sum()) <= level:
-        return Status.CONVERGED
-    if not np.any(left > _slack(own, rank)):
-        return Status.COMPLETE
-    return Status.MAX_RANK if rank == most else None
+class _Block(NamedTuple):
+    """What the next step must know of some rows."""
+
+    error: float  # the sum of their diagonal entries of K - L L'
+    largest: float  # of these entries, beyond rounding
+    place: int  # of the largest
+    indefinite: bool
 
 
-def _slack(own: Array, rank: int) -> Array:
-    """What is rounding in a diagonal entry after `rank` subtractions."""
-    return _EPS * (_SLACK + rank) * np.abs(own)
+class _Factorisation:
+    """Columns of L so far, and the diagonal of K - L L'.
+
+    All rows pass once through the cache for each column, in blocks on the thread pool.
+    """
+
+    def __init__(self, program: engine.Program, points: Any, own: Array, most: int) -> None:
+        self.program, self.points, self.own, self.most = program, points, own, most
+        self.left = own.copy()
+        self.L = np.empty((len(own), min(most, _FIRST)), order="F")
+        self.pivots: list[int] = []
+        self.rows = list(pieces(len(own), _ROWS))
+        self.blocks = map_threads(self._inspect, self.rows)
+
+    @property
+    def error(self) -> float:
+        return sum(block.error for block in self.blocks)
+
+    def verdict(self, level: float) -> Status | None:
+        """Why to stop here; None to go on."""
+        if any(block.indefinite for block in self.blocks):
+            return Status.INDEFINITE
+        if self.error <= level:
+            return Status.CONVERGED
+        if max(block.largest for block in self.blocks) <= 0.0:
+            return Status.COMPLETE
+        return Status.MAX_RANK if len(self.pivots) == self.most else None
+
+    def add_column(self) -> None:
+        """The column of the row that is approximated worst, the first of equal ones."""
+        r, best = len(self.pivots), int(np.argmax([block.largest for block in self.blocks]))
+        p = self.rows[best].start + self.blocks[best].place
+        if r == self.L.shape[1]:
+            self.L = np.pad(self.L, ((0, 0), (0, min(self.most - r, r))))
+        point, above, root = self.points[p : p + 1], self.L[p, :r].copy(), np.sqrt(self.left[p])
+        self.pivots.append(p)
+
+        def fill(rows: slice) -> _Block:
+            column = engine.gram(self.program, self.points[rows], point)[:, 0].astype(np.float64)
+            column -= self.L[rows, :r] @ above
+            column /= root
+            self.L[rows, r] = column
+            self.left[rows] -= column * column
+            if rows.start <= p < rows.stop:
+                self.L[p, r], self.left[p] = root, 0.0
+            return self._inspect(rows)
+
+        self.blocks = map_threads(fill, self.rows)
+
+    def _inspect(self, rows: slice) -> _Block:
+        left, size = self.left[rows], np.abs(self.own[rows])
+        beyond = left - _EPS * (_SLACK + len(self.pivots)) * size  # what is not rounding
+        place = int(np.argmax(beyond))
+        indefinite = bool(np.any(left < -INDEFINITE * size))
+        return _Block(float(np.maximum(left, 0.0).sum()), float(beyond[place]), place, indefinite)

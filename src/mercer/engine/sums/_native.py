@@ -108,7 +108,7 @@ def gram(program: Program, X: Any, Y: Any) -> Array:
     out = np.empty((n, m), dtype=points.dtype)
     rows = int(_WORK / 8 / (m * (points.shape[1] + 16))) // (8 * compiled.group)
     rows = min(max(rows, 1), 8) * 8 * compiled.group
-    if rows >= n:
+    if rows >= n or float(n) * m * (points.shape[1] + 16) < _SMALL_WORK:
         compiled.gram(queries, out, 0, n)
     else:
         parts = list(pieces(n, rows))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -14,17 +15,19 @@ from mercer.kernels import Definiteness, Kernel
 from mercer.linalg import pivoted_cholesky
 from mercer.linalg._inputs import refuses_overflow
 from mercer.methods.hypothesis_tests._hsic import centred_kernel, paired_rows
-from mercer.methods.hypothesis_tests._hsic_permutations import Factor, permutations
+from mercer.methods.hypothesis_tests._hsic_permutations import permutations
 from mercer.methods.hypothesis_tests._kernel_grid import root_mean_squares
 from mercer.methods.hypothesis_tests._resampling import combined, p_value, seeded
 from mercer.methods.hypothesis_tests._result import TestResult, effect_interval
 from mercer.methods.hypothesis_tests._variables import variables
 from mercer.space import Element
 
-DENSE = 2048  # rows up to which all eigenvectors are found
+_DENSE = 2048  # rows up to which all eigenvectors are found
 _LARGEST_RANK = 1000  # beyond that many rows
 _SMALLEST = 1e-3  # over n, of the largest eigenvalue: what a random statistic does not notice
-_RIDGE = 1e-10  # of the largest kernel value: far above rounding
+_ZERO = 1e-10  # of the largest kernel value: far above rounding
+_CONVERGED = 1e-7  # relative change of a singular value: products are in float32
+_ITERATIONS = 100  # at most; they usually converge after ten or so
 _LANCZOS = 64  # singular vectors, from which on one is found by Lanczos iterations
 _AT_ONCE = 1 << 20  # numbers in the products of draws that are decomposed at once
 
@@ -62,7 +65,7 @@ def coco(kernel_x: Kernel, X: Any, kernel_y: Kernel, Y: Any) -> float:
     2.0
     """
     F, G, _, _ = _checked(kernel_x, X, kernel_y, Y)
-    return float(np.linalg.norm(F.columns.T @ G.columns, 2)) / len(F.columns)
+    return float(np.linalg.norm(F.T @ G, 2)) / len(F)
 
 
 def coco_witness(
@@ -85,20 +88,82 @@ def coco_witness(
 
 
 def witness_pair(
-    kernel_x: Kernel, x: Any, F: Factor, kernel_y: Kernel, y: Any, G: Factor
+    kernel_x: Kernel, x: Any, F: Array, kernel_y: Kernel, y: Any, G: Array
 ) -> tuple[Element, Element] | None:
     """The functions of the largest singular value s of F'G.
 
     With singular vectors u and v, a = G v / s and b = F u / s: a'K~a = |F'a|^2 = |u|^2 = 1, and
     no small eigenvalue is divided by.
     """
-    if F.columns.size == 0 or G.columns.size == 0:
+    if F.size == 0 or G.size == 0:
         return None
-    left, value, right = _largest(F.columns.T @ G.columns)
+    left, value, right = _largest(F.T @ G)
     if value == 0.0:
         return None
-    a, b = G.columns @ right / value, F.columns @ left / value
+    a, b = G @ right / value, F @ left / value
     return Element(kernel_x, x, a), Element(kernel_y, y, b)
+
+
+def leading_pair(
+    product_x: Callable[[Array], Array], product_y: Callable[[Array], Array], n: int
+) -> tuple[Array, Array] | None:
+    """Coefficients a and b of `witness_pair` from products with K~ and L~ alone.
+
+    Golub-Kahan-Lanczos bidiagonalisation of F'G. Its vectors F'a and G'b are known by a and b, with
+    the inner products a'K~a and b'L~b; the next ones are L~b and K~a. The matrices are scaled to
+    entries of at most about one. None if they vanish, or turn out not to be positive semi-definite.
+
+    References
+    ----------
+    Golub, Kahan, Calculating the singular values and pseudo-inverse of a matrix, 1965.
+    """
+    left, right = _Basis(product_x, n), _Basis(product_y, n)
+    grew = right.add(np.random.default_rng(0).normal(size=n))
+    value, u, v = 0.0, np.zeros(0), np.zeros(0)
+    diagonal: list[float] = []
+    above: list[float] = []
+    for _ in range(_ITERATIONS):
+        if not (grew and left.add(right.products[-1])):
+            break
+        diagonal.append(float(left.products[-1] @ right.products[-1]))
+        last = value
+        u, value, v = _largest(np.diag(diagonal) + np.diag(above, 1))
+        if value - last <= _CONVERGED * value:
+            break
+        grew = right.add(left.products[-1])
+        above.append(float(left.products[-1] @ right.products[-1]))
+    if value == 0.0 or left.indefinite or right.indefinite:
+        return None
+    a, b = np.zeros(n), np.zeros(n)
+    for i in range(len(u)):
+        a += u[i] * left.vectors[i]
+        b += v[i] * right.vectors[i]
+    return a, b
+
+
+class _Basis:
+    """Vectors of mean zero, orthonormal in the inner product a'Ma, and their products with M."""
+
+    def __init__(self, product: Callable[[Array], Array], n: int) -> None:
+        self.product, self.n, self.indefinite = product, n, False
+        self.vectors: list[Array] = []
+        self.products: list[Array] = []
+
+    def add(self, a: Array) -> bool:
+        """Add a direction; False if nothing new is left of it."""
+        size = float(np.linalg.norm(a))
+        a = a - a.mean()
+        for _ in range(2):  # once is not orthogonal enough
+            for vector, product in zip(self.vectors, self.products, strict=True):
+                a -= (product @ a) * vector
+        Ma = self.product(a)
+        squared, least = float(a @ Ma), _ZERO * size**2
+        self.indefinite |= squared < -least
+        if squared <= least:
+            return False
+        self.vectors.append(a / np.sqrt(squared))
+        self.products.append(Ma / np.sqrt(squared))
+        return True
 
 
 def _largest(M: Array) -> tuple[Array, float, Array]:
@@ -112,25 +177,12 @@ def _largest(M: Array) -> tuple[Array, float, Array]:
     return U[:, 0], float(s[0]), V[0]
 
 
-def cholesky_factor(kernel: Kernel, x: Any) -> Factor:
-    """FF' = K~ up to a small multiple of the identity: much faster than `range_factor`."""
-    n = len(x)
-    k = centred_kernel(kernel, x, np.full(n, 1.0 / n))
-    K = k.tile(slice(None), slice(None))
-    ridge = _RIDGE * float(np.abs(k.g).max() + np.abs(k.diagonal).max())
-    K[np.diag_indices(n)] += ridge
-    try:
-        return Factor(np.linalg.cholesky(K), n * ridge)
-    except np.linalg.LinAlgError:
-        raise InputError(f"{kernel!r} is not positive definite on these points") from None
-
-
-def range_factor(kernel: Kernel, x: Any) -> Factor:
+def range_factor(kernel: Kernel, x: Any) -> Array:
     """FF' = K~ on its range: from eigenvectors, or for many rows of low rank."""
     n, definite = len(x), kernel.flags.definiteness is not Definiteness.CONDITIONAL
-    if n > DENSE and definite:
+    if n > _DENSE and definite:
         low = pivoted_cholesky(kernel, x, max_rank=_LARGEST_RANK)
-        return Factor(low.factor - low.factor.mean(axis=0), low.trace_error)
+        return np.asarray(low.factor - low.factor.mean(axis=0))
     k = centred_kernel(kernel, x, np.full(n, 1.0 / n))
     values, vectors = np.linalg.eigh(k.tile(slice(None), slice(None)))
     size = float(np.abs(k.g).max() + np.abs(k.diagonal).max())  # of what was subtracted, and left
@@ -138,7 +190,7 @@ def range_factor(kernel: Kernel, x: Any) -> Factor:
     if values[0] < -max(1e-6 * values[-1], n * rounding):
         raise InputError(f"{kernel!r} is not positive definite on these points")
     used = values > rounding
-    return Factor(vectors[:, used] * np.sqrt(values[used]), 0.0)
+    return np.asarray(vectors[:, used] * np.sqrt(values[used]))
 
 
 @refuses_overflow
@@ -195,7 +247,7 @@ def coco_test(
         for Z, chosen in zip(arrays, kernels, strict=True)
     )
     shortened = [[_large(f, n) for f in factors] for factors in (F, G)]
-    draws = np.concatenate(list(permutations(n, n_draws, rng, blocks)))
+    draws = np.concatenate([draw() for draw in permutations(n, n_draws, rng, blocks)])
     drawn = np.array([_norms(f, g, draws) for f in shortened[0] for g in shortened[1]]) / n
     sizes = [root_mean_squares(k, Z, rng) for k, Z in zip(kernels, arrays, strict=True)]
     moved = drawn - drawn.mean(axis=1, keepdims=True)  # all draws alike
@@ -208,7 +260,7 @@ def coco_test(
     p = p_value(total)
     return TestResult(
         question="Are the variables independent?",
-        statistic=float(np.linalg.norm(F[i].columns.T @ G[j].columns, 2)) / n,
+        statistic=float(np.linalg.norm(F[i].T @ G[j], 2)) / n,
         pvalue=p,
         pvalue_bounds=(p, p),
         null="permutation",
@@ -222,25 +274,24 @@ def coco_test(
     )
 
 
-def _large(f: Factor, n: int) -> Factor:
+def _large(f: Array, n: int) -> Array:
     """The directions of a factor that can matter for the largest singular value.
 
     The square of |F'G| changes by at most |E_K| |L~|; under independence it is about |K~| |L~| / n.
     """
-    U, s, _ = np.linalg.svd(f.columns, full_matrices=False)
+    U, s, _ = np.linalg.svd(f, full_matrices=False)
     used = s**2 > _SMALLEST / n * (s[0] ** 2 if s.size else 0.0)
-    return Factor(U[:, used] * s[used], f.error)
+    return np.asarray(U[:, used] * s[used])
 
 
-def _norms(F: Factor, G: Factor, draws: Array) -> Array:
+def _norms(F: Array, G: Array, draws: Array) -> Array:
     """|F' P G| for each permutation, largest singular values."""
-    A, B = F.columns, G.columns
-    if A.size == 0 or B.size == 0:
+    if F.size == 0 or G.size == 0:
         return np.zeros(len(draws))
-    size = max(1, _AT_ONCE // (max(len(A), A.shape[1]) * B.shape[1]))
+    size = max(1, _AT_ONCE // (max(F.shape) * G.shape[1]))
 
     def job(at: slice) -> Array:
-        M = A.T @ B[draws[at]]
+        M = F.T @ np.take(G, draws[at], axis=0)
         small = M @ M.transpose(0, 2, 1) if M.shape[1] <= M.shape[2] else M.transpose(0, 2, 1) @ M
         return np.sqrt(np.maximum(np.linalg.eigvalsh(small)[:, -1], 0.0))
 
@@ -257,7 +308,7 @@ def _correlation(pair: tuple[Element, Element] | None, x: Any, y: Any) -> dict[s
 
 def _checked(
     kernel_x: Kernel, X: Any, kernel_y: Kernel, Y: Any
-) -> tuple[Factor, Factor, Points, Points]:
+) -> tuple[Array, Array, Points, Points]:
     """Factors of both centred matrices, and the points."""
     x = instance(kernel_x, Kernel, "kernel_x").points(X, "X")
     y = instance(kernel_y, Kernel, "kernel_y").points(Y, "Y")

@@ -2,29 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
+from math import isqrt
 from typing import Any
 
 import numpy as np
 
 from mercer._array import Array, Points, frozen, one_of, positive, positive_int
-from mercer._threads import single_threaded_blas
+from mercer._threads import map_threads
 from mercer.engine import as_float64, n_rows
 from mercer.exceptions import InputError
-from mercer.kernels import Kernel
+from mercer.kernels import Definiteness, Kernel
 from mercer.linalg._inputs import refuses_overflow
-from mercer.methods.hypothesis_tests._coco import (
-    DENSE,
-    cholesky_factor,
-    range_factor,
-    witness_pair,
-)
+from mercer.methods.hypothesis_tests._coco import leading_pair
 from mercer.methods.hypothesis_tests._hsic import centred_kernel, hsic
-from mercer.methods.hypothesis_tests._hsic_permutations import (
-    LowRank,
-    permutations,
-    permuted_hsic,
-)
+from mercer.methods.hypothesis_tests._hsic_gathered import Gathered
+from mercer.methods.hypothesis_tests._hsic_low_rank import LowRank, factors
+from mercer.methods.hypothesis_tests._hsic_permutations import Effect, permutations
 from mercer.methods.hypothesis_tests._kernel_grid import root_mean_squares
 from mercer.methods.hypothesis_tests._mean_of_features import mean_of_features
 from mercer.methods.hypothesis_tests._null_laws import hsic_tail
@@ -35,7 +30,9 @@ from mercer.methods.hypothesis_tests._variables import variables
 from mercer.space import Element
 
 _QUESTION = "Are the variables independent?"
-_WITNESS = 20_000  # rows up to which a witness is found for kernels that are not of low rank
+# What takes as long as some multiplications of factors in float32, for each pair of rows:
+_LAID_OUT = 5  # preparing a permuted matrix
+_MULTIPLIED = 1  # one product of its entries
 
 
 @refuses_overflow
@@ -149,12 +146,10 @@ def hsic_test(
     best = int(np.argmax(statistics[:, 0] / np.where(spread > 0, spread, np.inf)))
     error = float(permuted.errors[0]) if len(pairs) == 1 and dependence is None else 0.0
     low, high = p_bounds(total, error)
-    with single_threaded_blas():  # threads wait for each other on tall and thin matrices
-        value, ratio, variance, unit = permuted.effect(best)
-        pair = _witness(permuted, best, pairs[best], arrays)
+    effect, pair = _effect_and_witness(permuted, best, pairs[best], arrays)
     return TestResult(
         question=_QUESTION,
-        statistic=value,
+        statistic=effect.value,
         pvalue=high,
         pvalue_bounds=(low, high),
         null="permutation" if dependence is None else "wild bootstrap",
@@ -162,7 +157,7 @@ def hsic_test(
         n=(n,),
         n_permutations=n_draws,
         seed=seed,
-        **effect_interval(ratio, variance, unit, float(spread[best])),
+        **effect_interval(effect.ratio, effect.variance, effect.unit, float(spread[best])),
         witness=pair,
         null_statistics=frozen(total),
     )
@@ -174,10 +169,10 @@ def _by_law(pair: tuple[Kernel, Kernel], arrays: list[Any], null: str) -> TestRe
     x, y = (Points(as_float64(Z), k.domain) for Z, k in zip(arrays, pair, strict=True))
     tail, sd = hsic_tail(kx, x.array, ky, y.array, n * hsic(kx, x, ky, y, estimator="biased"), null)
     permuted = permuted_hsic((kx,), arrays[0], (ky,), arrays[1])
-    value, ratio, variance, unit = permuted.effect(0)
+    effect, witness = _effect_and_witness(permuted, 0, pair, arrays)
     return TestResult(
         question=_QUESTION,
-        statistic=value,
+        statistic=effect.value,
         pvalue=tail.bounds[1],
         pvalue_bounds=tail.bounds,
         null="weighted chi-squares" if null == "spectral" else "gamma approximation",
@@ -185,8 +180,8 @@ def _by_law(pair: tuple[Kernel, Kernel], arrays: list[Any], null: str) -> TestRe
         n=(n,),
         n_permutations=0,
         seed=None,
-        **effect_interval(ratio, variance, unit, sd / n),
-        witness=_witness(permuted, 0, pair, arrays),
+        **effect_interval(effect.ratio, effect.variance, effect.unit, sd / n),
+        witness=witness,
         null_statistics=frozen(np.empty(0)),
     )
 
@@ -207,20 +202,41 @@ def _product_tile(kx: CentredKernel, ky: CentredKernel, rows: slice, columns: sl
     return kx.tile(rows, columns) * ky.tile(rows, columns)
 
 
+def permuted_hsic(
+    kernels_x: tuple[Kernel, ...], X: Any, kernels_y: tuple[Kernel, ...], Y: Any
+) -> LowRank | Gathered:
+    """By low rank where that takes fewer steps for each permutation, else with whole matrices."""
+    per_pair = len(kernels_y) * (_LAID_OUT + _MULTIPLIED * len(kernels_x))
+    most = isqrt(n_rows(X) * per_pair // 2)  # n columns^2 is what n^2 / 2 pairs take
+    F = factors(kernels_x, X, most)
+    G = factors(kernels_y, Y, most) if F is not None else None
+    if F is not None and G is not None:
+        return LowRank(F, G)
+    return Gathered(kernels_x, X, kernels_y, Y)
+
+
+def _effect_and_witness(
+    permuted: LowRank | Gathered, best: int, pair: tuple[Kernel, Kernel], arrays: list[Any]
+) -> tuple[Effect, tuple[Element, Element] | None]:
+    """Both for one pair of kernels, at the same time."""
+    jobs: list[Callable[[], Any]] = [
+        partial(permuted.effect, best),
+        partial(_witness, permuted, best, pair, arrays),
+    ]
+    effect, witness = map_threads(lambda job: job(), jobs)
+    return effect, witness
+
+
 def _witness(
-    permuted: Any, best: int, pair: tuple[Kernel, Kernel], arrays: list[Any]
+    permuted: LowRank | Gathered, best: int, pair: tuple[Kernel, Kernel], arrays: list[Any]
 ) -> tuple[Element, Element] | None:
-    """The functions with the largest covariance; None where no factor of the kernels is found."""
-    kx, ky = pair
+    """The functions with the largest covariance; None for kernels that are not definite."""
+    if any(k.flags.definiteness is Definiteness.INDEFINITE for k in pair):
+        return None
+    A, B = permuted.matrices(best)
+    found = leading_pair(A.product, B.product, permuted.n)
+    if found is None:
+        return None
     x, y = (Points(as_float64(Z), kernel.domain) for Z, kernel in zip(arrays, pair, strict=True))
-    if isinstance(permuted, LowRank):
-        i, j = divmod(best, len(permuted.y))
-        return witness_pair(kx, x, permuted.x[i], ky, y, permuted.y[j])
-    definite = all(k.flags.is_positive_definite for k in pair)
-    if len(x) > (_WITNESS if definite else DENSE):
-        return None
-    factor = cholesky_factor if len(x) <= DENSE else range_factor
-    try:
-        return witness_pair(kx, x, factor(kx, x), ky, y, factor(ky, y))
-    except InputError:  # not positive definite
-        return None
+    a, b = found[0] / np.sqrt(A.scale), found[1] / np.sqrt(B.scale)
+    return Element(pair[0], x, a), Element(pair[1], y, b)

@@ -9,14 +9,18 @@ import numpy as np
 
 from mercer import engine
 from mercer._array import Array, instance, one_of
-from mercer.engine import Distance, Program, Var, as_float64, n_rows
+from mercer._threads import map_threads
+from mercer.engine import Distance, Program, Var, as_float64, n_rows, pieces
 from mercer.exceptions import InputError
 from mercer.kernels import Gaussian, Kernel, Laplace
 from mercer.kernels.structured._table import column_names, columns_of
 
 _SQUARED_DISTANCE = Program((Distance(),), Var(0, nonnegative=True))
 _ROWS = 1000  # whose distances set the bandwidths
+_TILE = 256  # rows of them at once
 N_BANDWIDTHS = 10
+_SAMPLED = 4096  # numbers of a sample, from which a quantile is known
+_MARGIN = 0.03  # to this: four standard errors of a median
 
 
 def as_kernels(kernel: Any, X: Any, rng: np.random.Generator) -> tuple[Kernel, ...]:
@@ -74,11 +78,28 @@ def kernel_grid(X: Any, rng: np.random.Generator) -> tuple[Kernel, ...]:
 def distance_quantiles(X: Any, levels: tuple[float, ...], rng: np.random.Generator) -> Array:
     """Quantiles of the distances between rows that differ, on a random sample of rows."""
     rows = _some(X, rng)
-    u = engine.gram(_SQUARED_DISTANCE, rows, rows)
-    u = u[np.triu_indices(len(u), 1)]
-    if not (u > 0).any():
+
+    def squares(at: slice) -> Array:
+        u = engine.gram(_SQUARED_DISTANCE, rows[at], rows[at.start :])
+        return np.asarray(u[np.triu(u > 0, 1)])
+
+    u = np.concatenate(map_threads(squares, list(pieces(n_rows(rows), _TILE))))
+    if not u.size:
         raise InputError("all points are equal: there is no distance to choose a bandwidth by")
-    return np.asarray(np.sqrt(np.quantile(u[u > 0], levels)))
+    return np.sqrt([quantile(u, level) for level in levels])
+
+
+def quantile(u: Array, level: float) -> float:
+    """`np.quantile(u, level)`, faster: what a sample shows to be far from it is only counted."""
+    some = np.sort(u[:: -(-len(u) // _SAMPLED)])
+    near = (level + np.array([-_MARGIN, _MARGIN])) * len(some)
+    low, high = some[np.clip(near, 0, len(some) - 1).astype(int)]
+    low, high = (low if near[0] > 0 else -np.inf), (high if near[1] < len(some) else np.inf)
+    left_out, inside = np.count_nonzero(u < low), u[(u >= low) & (u <= high)]
+    place = level * (len(u) - 1) - left_out
+    if not 0.0 <= place <= len(inside) - 1:
+        return float(np.quantile(u, level))
+    return float(np.quantile(inside, place / max(1, len(inside) - 1)))
 
 
 def _some(X: Any, rng: np.random.Generator) -> Any:

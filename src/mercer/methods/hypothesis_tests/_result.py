@@ -41,6 +41,7 @@ class TestResult:
     seed : int or None
         `random_state=seed` repeats the test.
     effect_size : float
+        At least 0: an unbiased estimate below zero becomes 0, and only `statistic` shows its sign.
     effect_interval : (float, float)
         A 95 % confidence interval of the effect size.
     witness : Element or tuple of Element
@@ -146,8 +147,9 @@ def effect_interval(size: float, variance: float, unit: float, null_sd: float) -
     """Effect size and 95 % interval of a statistic that was divided by `unit`, for `TestResult`.
 
     The interval is normal. Its variance is that under the alternative plus that under the null, so
-    that it is wide enough where the former vanishes; the effect itself is >= 0.
+    that it is wide enough where the former vanishes. The effect itself is >= 0, so an unbiased
+    estimate below zero is set to 0; `statistic` keeps its sign.
     """
     sd = float(np.sqrt(variance + (null_sd / unit) ** 2)) if unit > 0 else 0.0
     low, high = size - _NORMAL * sd, size + _NORMAL * sd
-    return {"effect_size": size, "effect_interval": (max(low, 0.0), max(high, 0.0))}
+    return {"effect_size": max(size, 0.0), "effect_interval": (max(low, 0.0), max(high, 0.0))}

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from mercer._array import as_points
+from mercer._threads import map_threads
 from mercer.engine import n_rows
 from mercer.exceptions import InputError
 from mercer.kernels import Gaussian, Kernel, table_kernel
@@ -30,19 +31,21 @@ def variables(
             f"kernel must be None, 'median' or one entry per variable, {len(given)} in all; a "
             "bandwidth of one variable does not suit another"
         )
-    arrays, kernels = [], []
-    for i, (X, k) in enumerate(zip(given, chosen, strict=True)):
-        name = f"variable {i + 1}"
+
+    def prepared(i: int) -> tuple[Any, tuple[Kernel, ...]]:
+        X, k, name = given[i], chosen[i], f"variable {i + 1}"
         if k is None and has_text(X):
-            k = table_kernel(X, random_state=rng)
+            k = table_kernel(X, random_state=generators[i])
         if k is None or isinstance(k, str):
-            arrays.append(as_points(X, name))
-            kernels.append(
-                gaussian_grid(arrays[-1], rng) if k is None else as_kernels(k, arrays[-1], rng)
-            )
-        else:
-            kernels.append(as_kernels(k, None, rng))
-            arrays.append(kernels[-1][0].points(X, name).array)
+            X = as_points(X, name)
+            grid = gaussian_grid(X, generators[i]) if k is None else None
+            return X, grid or as_kernels(k, X, generators[i])
+        kernels = as_kernels(k, None, generators[i])
+        return kernels[0].points(X, name).array, kernels
+
+    generators = rng.spawn(len(given))  # results do not depend on the threads
+    found = map_threads(prepared, range(len(given)))
+    arrays, kernels = [X for X, _ in found], [k for _, k in found]
     for X in arrays[1:]:
         paired_rows(n_rows(arrays[0]), n_rows(X))
     at_least_four(n_rows(arrays[0]))
