@@ -11,12 +11,12 @@ from mercer.engine.programs._maps import Columns, LinearMap, Map, Maps, Matrix, 
 from mercer.engine.programs._program import Block, Coordinates, Distance, Dot, Gap, Norm, Program
 from mercer.engine.sums._fields import Fields, by_row, total
 from mercer.engine.sums._pairwise import diagonal, pairwise_derivative, require_derivatives
-from mercer.engine.sums._prepared import PreparedSum, fields, gram, prepare
+from mercer.engine.sums._prepared import GramBlocks, PreparedSum, fields, gram, prepare
 from mercer.engine.sums._spectral_forms import SpectralForms, spectral_forms
 
 __all__ = [
     "Block", "Coef", "Columns", "Const", "Coordinates", "Dense", "Distance", "Dot", "Expr",
-    "Fields", "Gap", "Jet", "LinearMap", "LowRank", "Map", "Maps", "Matrix", "Norm", "Opaque",
+    "Fields", "Gap", "GramBlocks", "Jet", "LinearMap", "LowRank", "Map", "Maps", "Matrix", "Norm", "Opaque",
     "PreparedSum", "Program", "Scales", "SingleFeatures", "SpectralForms", "Stacked", "Unary",
     "Var", "apply_all", "as_float64", "by_row", "cut", "dense", "diagonal", "evaluate", "fields",
     "gram", "matern", "n_columns", "n_rows", "pairwise_derivative", "pieces", "prepare",

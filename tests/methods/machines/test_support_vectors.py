@@ -101,7 +101,7 @@ def test_weak_duality_holds_all_the_way(rng):
 def test_a_fit_can_be_resumed(rng):
     X, y = rng.normal(size=(300, 2)), rng.choice([-1.0, 1.0], 300)
     problem, points = Classification(y, np.full(300, 10.0)), KERNEL.points(X)
-    early = fit_support_vectors(KERNEL, points, problem, tol=1e-9, max_iter=8)
+    early = fit_support_vectors(KERNEL, points, problem, tol=1e-9, max_iter=3)
     assert early.status is mc.Status.MAX_ITER
     late = fit_support_vectors(KERNEL, points, problem, tol=1e-9, start=early.variables)
     fresh = fit_support_vectors(KERNEL, points, problem, tol=1e-9)

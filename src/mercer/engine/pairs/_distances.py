@@ -77,7 +77,9 @@ class Distances:
                     u[r[some], c[some]] = rowwise_distances(Y[r[some]], X[c[some]])
         return np.asarray(u, dtype=self.dtype)
 
-    def products(self, rows: slice, columns: slice, out: Any = None) -> tuple[Any, Array, Array]:
+    def products(
+        self, rows: slice | Array, columns: slice | Array, out: Any = None
+    ) -> tuple[Any, Array, Array]:
         """Inner products of a tile about the centre, and the squared norms of rows and columns."""
         Y, X = self.Yc[rows], self.Xc[columns]
         products = Y @ X.T if out is None else np.matmul(Y, X.T, out=out)

@@ -10,11 +10,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
 from time import monotonic
+from typing import Any
 
 import numpy as np
 
 from mercer import engine
 from mercer._array import Array, Points
+from mercer._config import get_options
 from mercer._certificate import FitCertificate, relative_gap
 from mercer._progress import report
 from mercer._status import Status
@@ -22,9 +24,7 @@ from mercer._threads import single_threaded_blas
 from mercer.engine import Dense, Program, as_float64, n_rows
 from mercer.engine._compiled import core, core_allowed, instruction_set
 
-WORKING_SET = 768  # variables at most
-_SHARE = 4  # of all variables: more than a quarter at once costs more than it saves
-_FEWEST = 256
+WORKING_SET = 2048  # variables at most
 _STEPS = 20  # per variable of a working set, before a Newton step
 _NEWTON_STEPS = 10  # per working set; the rest is left to later rounds
 _INNER = 0.03  # of the violation: to which a working set is minimised
@@ -136,49 +136,109 @@ def solve_dual(
     return DualSolution(state.b, state.values, levels, certificate, n_iter, status)
 
 
+class _SummedKernel:
+    """Kernel sums by the engine; in single precision for a start, which is twice as fast."""
+
+    def __init__(self, program: Program, X: Any) -> None:
+        self.program, self.X = program, X
+        self.single = isinstance(X, np.ndarray) and X.dtype == np.float64
+        self.X32 = X.astype(np.float32) if self.single else X
+
+    def matrix(self, rows: Array) -> Array:
+        """k(x_i, x_j) for some rows i, j."""
+        points = self.X[rows]
+        return engine.gram(self.program, points, points)
+
+    def sums(self, rows: Array, coef: Array) -> Array:
+        """sum_i coef_i k(x_i, .) over some rows i, at all points."""
+        X = self.X32 if self.single else self.X
+        coef = coef[:, None].astype(np.float32 if self.single else np.float64)
+        return engine.fields(self.program, X[rows], X, Dense(coef)).value[:, 0]
+
+
+class _StoredKernel:
+    """Rows of the kernel matrix, computed when they are first summed, and kept."""
+
+    single = False
+
+    def __init__(self, program: Program, X: Any) -> None:
+        self.block, n = engine.GramBlocks(program, X), n_rows(X)
+        self.K, self.place = np.empty((0, n)), np.full(n, -1)
+
+    def matrix(self, rows: Array) -> Array:
+        known = self.place[rows] >= 0
+        old, new, M = rows[known], rows[~known], np.empty((len(rows), len(rows)))
+        M[known] = self.K[self.place[old]][:, rows]
+        if len(new):
+            M[np.ix_(~known, known)] = M[np.ix_(known, ~known)].T
+            M[np.ix_(~known, ~known)] = self.block(new, new)
+        return M
+
+    def sums(self, rows: Array, coef: Array) -> Array:
+        new = np.unique(rows[self.place[rows] < 0])
+        if len(new):
+            self.place[new] = len(self.K) + np.arange(len(new))
+            self.K = np.vstack([self.K, self.block(new, slice(None))])
+        return coef @ self.K[self.place[rows]]
+
+
 class _State:
     """The variables b, and f at all points."""
 
     def __init__(self, program: Program, X: Array, problem: DualProblem, start: Array) -> None:
         self.program, self.X, self.problem = program, X, problem
         self.start, self.b = start, start.copy()
-        self.order = np.random.default_rng(0).permutation(len(start))  # of variables that tie
-        self.last: Array = self.order[:0]
+        self.random = np.random.default_rng(0)
+        self.group = np.zeros(len(start), dtype=np.int64)  # the number of each variable's group
+        for k, members in enumerate(problem.groups or ()):
+            self.group[members] = k
         self.largest = float(np.abs(engine.diagonal(program, X)).max())
-        self.sum_again()
+        few = 8.0 * n_rows(X) ** 2 <= 2**20 * get_options().working_memory
+        self.kernel = _StoredKernel(program, X) if few else _SummedKernel(program, X)
+        self.values, self.exact, self.error = np.zeros(n_rows(X)), True, 0.0
+        if start.any():
+            self.sum_again()
 
     def sum_again(self) -> None:
-        """f at the points, from all variables."""
-        self.values, self.exact = np.zeros(n_rows(self.X)), True
-        self._add(np.flatnonzero(self.b), self.b[self.b != 0.0])
+        """f at the points, from all variables, in double precision."""
+        at = np.flatnonzero(self.b)
+        self.kernel.single = False
+        self.values, self.exact, self.error = self._sums(at, self.b[at]), True, 0.0
 
-    def _add(self, at: Array, change: Array) -> None:
-        if not len(at):
-            return
-        rows, coef = self.problem.rows[at], (self.problem.signs[at] * change)[:, None]
-        self.values += engine.fields(self.program, self.X[rows], self.X, Dense(coef)).value[:, 0]
+    def _sums(self, at: Array, b: Array) -> Array:
+        """sum_i e_i b_i k(x_{r_i}, .) at the points."""
+        return self.kernel.sums(self.problem.rows[at], self.problem.signs[at] * b)
 
     def violation(self) -> tuple[float, Array]:
         """The largest violation of optimality, and the level of each group."""
-        p = self.problem
+        p, b = self.problem, self.b
         self.gradient = p.signs * self.values[p.rows] + p.linear
-        rises = np.where(self.b < p.upper, self.gradient, np.inf)
-        falls = np.where(self.b > p.lower, self.gradient, -np.inf)
-        mass = float(np.abs(self.b).sum())
+        rises, falls = b < p.upper, b > p.lower
+        self.free = rises & falls
+        low = np.where(rises, self.gradient, np.inf)
+        high = np.where(falls, self.gradient, -np.inf)
+        mass = float(np.abs(b).sum())
         self.size = mass * np.sqrt(self.largest)  # |f| is at most this
         slope = self.largest * mass + float(np.abs(p.linear).max())
-        self.rounding = np.finfo(float).eps * slope  # of the gradient
+        self.rounding = np.finfo(float).eps * slope + self.error  # of the gradient
         if p.groups is None:
-            self.up, self.down = -rises, falls
-            return float(max(self.up.max(), self.down.max())), np.zeros(0)
-        self.up, self.down, worst, levels = np.empty_like(rises), np.empty_like(rises), 0.0, []
-        for group in p.groups:
-            low, high = float(rises[group].min()), float(falls[group].max())
-            self.up[group], self.down[group] = high - rises[group], falls[group] - low
-            worst = max(worst, high - low)
-            finite = [v for v in (low, high) if np.isfinite(v)]
-            levels.append(float(np.mean(finite)) if finite else 0.0)
-        return worst, np.array(levels)
+            self.excess = np.maximum(-low, high)
+            self.worst = [int(self.excess.argmax())]
+            return float(self.excess.max()), np.zeros(0)
+        levels, self.worst, largest = np.zeros(len(p.groups)), [], 0.0
+        for k, group in enumerate(p.groups):
+            i, j = group[low[group].argmin()], group[high[group].argmax()]
+            self.worst += [i, j]
+            largest = max(largest, float(high[j] - low[i]))
+            between = self.gradient[group[self.free[group]]]
+            ends = [v for v in (low[i], high[j]) if np.isfinite(v)]
+            if len(between):
+                levels[k] = float(np.median(between))
+            elif ends:
+                levels[k] = float(np.mean(ends))
+        level = levels[self.group]
+        self.excess = np.maximum(level - low, high - level)
+        return largest, levels
 
     def conditions(self, levels: Array) -> tuple[float, float, float]:
         """Violations of stationarity, feasibility and complementarity.
@@ -201,13 +261,12 @@ class _State:
         )
 
     def improve(self, violation: float) -> bool:
-        """Minimise over the variables that violate optimality most; whether any of them moved."""
-        p, chosen = self.problem, self._working_set()
-        members = [chosen] if p.groups is None else [np.intersect1d(g, chosen) for g in p.groups]
-        chosen = np.concatenate(members)
-        start = np.cumsum([0, *map(len, members)] if p.groups is not None else [], dtype=np.int64)
-        points, e = self.X[p.rows[chosen]], p.signs[chosen]
-        M = engine.gram(self.program, points, points) * np.outer(e, e)
+        """Minimise over a working set of variables; whether any of them moved."""
+        p, chosen, start = self.problem, *self._working_set()
+        rows, e = p.rows[chosen], p.signs[chosen]
+        M = self.kernel.matrix(rows)
+        if np.any(e < 0.0):
+            M *= np.outer(e, e)
         b, g = self.b[chosen], self.gradient[chosen]
         lower, upper = p.lower[chosen], p.upper[chosen]
         stop = max(_INNER * violation, self.rounding)
@@ -219,29 +278,36 @@ class _State:
         change = b - self.b[chosen]
         self.b[chosen] = b
         moved = np.flatnonzero(change)
-        self._add(chosen[moved], change[moved])
-        self.exact &= not len(moved)
-        self.last = chosen[np.argsort(-np.abs(change), kind="stable")]
-        return len(moved) > 0
+        if not len(moved):
+            return False
+        self.values += self._sums(chosen[moved], change[moved])
+        self.exact = False
+        self.error += float(np.abs(e * self.values[rows] + p.linear[chosen] - g).max())
+        return True
 
-    def _working_set(self) -> Array:
-        """Variables that were between their bounds, and those that violate optimality most."""
-        p, last = self.problem, self.last
-        size = min(WORKING_SET, max(len(self.b) // _SHARE, _FEWEST))
-        between = last[(self.b[last] > p.lower[last]) & (self.b[last] < p.upper[last])]
-        kept = between[: size // 2]
-        half = (size - len(kept)) // 2
-        return np.unique(
-            np.concatenate([kept, self._worst(self.up, half), self._worst(self.down, half)])
-        )
+    def _working_set(self) -> tuple[Array, Array]:
+        """Variables to minimise over, sorted by group, and where each group begins.
 
-    def _worst(self, scores: Array, count: int) -> Array:
-        scores = scores[self.order]
-        if count < len(scores):
-            worst = np.argpartition(-scores, count)[:count]
-        else:
-            worst = np.arange(len(scores))
-        return self.order[worst[scores[worst] > 0.0]]
+        Those between their bounds, the worst of each group, and a random sample of the others
+        that violate optimality. The most violating ones would be too much alike: once a few of
+        them have moved, the others have nothing to do.
+        """
+        free = np.flatnonzero(self.free)
+        size = min(max(len(self.b) // 16, 256, 2 * len(free)), WORKING_SET)
+        others = np.flatnonzero((self.excess > 0.0) & ~self.free)
+        free = self._sample(free, size * 3 // 4)
+        others = self._sample(others, size - len(free))
+        chosen = np.unique(np.concatenate([free, others, self.worst]))
+        if self.problem.groups is None:
+            return chosen, np.zeros(0, dtype=np.int64)
+        group = self.group[chosen]
+        ends = np.cumsum(np.bincount(group, minlength=len(self.problem.groups)))
+        return chosen[np.argsort(group, kind="stable")], np.concatenate([[0], ends])
+
+    def _sample(self, variables: Array, count: int) -> Array:
+        if len(variables) <= count:
+            return variables
+        return self.random.choice(variables, count, replace=False, shuffle=False)
 
 
 def minimise_working_set(
