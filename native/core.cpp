@@ -532,8 +532,8 @@ std::size_t minimise_working_set(Matrix<double> matrix, OutVector<double> gradie
             "groups must hold all variables");
     std::vector<double> diagonal(size);
     for (std::size_t k = 0; k < size; ++k) diagonal[k] = matrix(k, k);
-    const WorkingSetTask task{matrix.data(), diagonal.data(), gradient.data(), values.data(), lower.data(), upper.data(),
-                              size, start.data(), groups, tolerance, max_steps};
+    const WorkingSetTask task{matrix.data(), diagonal.data(), gradient.data(), values.data(), lower.data(),
+                              upper.data(), size, start.data(), groups, tolerance, max_steps};
     const Table table = find(isa);
     nb::gil_scoped_release release;
     return table.working_set(task);

@@ -7,7 +7,7 @@
 #pragma once
 
 #include <algorithm>
-#include <cmath>
+#include <cstring>
 #include <limits>
 
 #include "simd.hpp"
@@ -20,7 +20,11 @@ using mercer::WorkingSetTask;
 constexpr double smallest_curvature = 1e-12;  // of directions in which a kernel matrix is singular
 constexpr double infinity = std::numeric_limits<double>::infinity();
 
-struct Move { std::size_t i, j; double t; };
+// Variable i rises by t, and variable j falls by it.
+struct Move {
+    std::size_t i = 0, j = 0;
+    double t = 0.0;
+};
 
 // A number, or a vector of numbers.
 template <class V> inline V read(const double* p) {
@@ -32,8 +36,9 @@ template <class V> inline V read(const double* p) {
 // each(v, k) for all k from first up to last; v is a zero of the type to work with: a vector that
 // begins at k or, for what is left, a number.
 template <class Each> inline void for_each(std::size_t first, std::size_t last, Each each) {
+    constexpr std::size_t step = lanes<double>;
     std::size_t k = first;
-    for (; k + lanes<double> <= last; k += lanes<double>) each(Vec<double>{}, k);
+    for (; k + step <= last; k += step) each(Vec<double>{}, k);
     for (; k < last; ++k) each(0.0, k);
 }
 
@@ -47,8 +52,11 @@ struct Best {
     }
 };
 
-class Largest {
-public:
+// The same of many, a vector at a time.
+struct Largest {
+    Vec<double> scores = fill(-infinity), where{};
+    Best rest;
+
     void add(double s, std::size_t k) { rest.add(s, k); }
     void add(Vec<double> s, std::size_t k) {
         const auto better = s > scores;
@@ -57,30 +65,29 @@ public:
     }
     Best best() const {
         Best all = rest;
-        for (std::size_t i = 0; i < lanes<double>; ++i)
-            all.add(scores[i], static_cast<std::size_t>(where[i]) + i);
+        for (int i = 0; i < lanes<double>; ++i) all.add(scores[i], static_cast<std::size_t>(where[i]) + i);
         return all;
     }
-
-private:
-    Vec<double> scores = fill(-infinity), where{};
-    Best rest;
 };
 
-// Adds t (M_i - M_j) to the gradient of a group; then the smallest gradient of a variable that may
-// rise (with its sign changed), and the largest one of a variable that may fall.
+template <class V> inline V at_least_flat(V curvature) {
+    return curvature > smallest_curvature ? curvature : V{} + smallest_curvature;
+}
+
+// Among the variables of a group: -g of the one to rise, and g of the one to fall, that violate most.
 struct Extremes {
     Best rise, fall;
 };
 
-inline Extremes update(const WorkingSetTask& task, std::size_t first, std::size_t last, const Move& m) {
+// Adds the last move to the gradient of a group, and finds its extremes on the way.
+inline Extremes update(const WorkingSetTask& task, std::size_t group, const Move& last) {
+    const double *up = task.matrix + last.i * task.size, *down = task.matrix + last.j * task.size;
     Largest rise, fall;
-    const double *up = task.matrix + m.i * task.size, *down = task.matrix + m.j * task.size;
-    for_each(first, last, [&](auto v, std::size_t k) {
+    for_each(task.start[group], task.start[group + 1], [&](auto v, std::size_t k) {
         using V = decltype(v);
-        const V g = read<V>(task.gradient + k) + m.t * (read<V>(up + k) - read<V>(down + k));
-        std::memcpy(task.gradient + k, &g, sizeof g);
         const V b = read<V>(task.values + k);
+        const V g = read<V>(task.gradient + k) + last.t * (read<V>(up + k) - read<V>(down + k));
+        std::memcpy(task.gradient + k, &g, sizeof g);
         rise.add(b < read<V>(task.upper + k) ? -g : v - infinity, k);
         fall.add(b > read<V>(task.lower + k) ? g : v - infinity, k);
     });
@@ -88,16 +95,15 @@ inline Extremes update(const WorkingSetTask& task, std::size_t first, std::size_
 }
 
 // The variable of a group whose fall, as variable i rises, promises the largest decrease.
-inline Best partner(const WorkingSetTask& task, std::size_t i, std::size_t first, std::size_t last) {
-    const double *row = task.matrix + i * task.size, g_i = task.gradient[i], d_i = task.diagonal[i];
+inline Best partner(const WorkingSetTask& task, std::size_t group, std::size_t i) {
+    const double *row = task.matrix + i * task.size, g = task.gradient[i], d = task.diagonal[i];
     Largest gain;
-    for_each(first, last, [&](auto v, std::size_t k) {
+    for_each(task.start[group], task.start[group + 1], [&](auto v, std::size_t k) {
         using V = decltype(v);
-        const V slope = read<V>(task.gradient + k) - g_i;
-        const V c = read<V>(task.diagonal + k) + d_i - 2.0 * read<V>(row + k);
-        const V promised = slope * slope / (c > smallest_curvature ? c : v + smallest_curvature);
-        const V falls = read<V>(task.values + k) > read<V>(task.lower + k) ? promised : v;
-        gain.add(slope > 0.0 ? falls : v, k);
+        const V slope = read<V>(task.gradient + k) - g;
+        const V c = at_least_flat<V>(read<V>(task.diagonal + k) + d - 2.0 * read<V>(row + k));
+        const V gained = read<V>(task.values + k) > read<V>(task.lower + k) ? slope * slope / c : v;
+        gain.add(slope > 0.0 ? gained : v, k);
     });
     return gain.best();
 }
@@ -107,63 +113,63 @@ inline void shift(const WorkingSetTask& task, std::size_t i, double t) {
     task.values[i] = std::min(std::max(task.values[i] + t, task.lower[i]), task.upper[i]);
 }
 
-inline bool move_pair(const WorkingSetTask& task, Move& m) {
+// Adds the last move to the gradient, then moves the next pair; a move by 0 is the last one.
+inline Move move_pair(const WorkingSetTask& task, const Move& last) {
     double violation = task.tolerance;
-    std::size_t group = task.groups;
-    Move next{0, 0, 0.0};
+    std::size_t group = task.groups, i = 0;
     for (std::size_t k = 0; k < task.groups; ++k) {
-        const Extremes e = update(task, task.start[k], task.start[k + 1], m);
-        const double v = e.rise.score + e.fall.score;
-        if (v > violation) violation = v, next.i = e.rise.index, group = k;
+        const Extremes e = update(task, k, last);
+        if (e.rise.score + e.fall.score > violation)
+            violation = e.rise.score + e.fall.score, group = k, i = e.rise.index;
     }
-    m = Move{0, 0, 0.0};
-    if (group == task.groups) return false;
-    const Best fall = partner(task, next.i, task.start[group], task.start[group + 1]);
-    if (!(fall.score > 0.0)) return false;
-    next.j = fall.index;
-    const std::size_t i = next.i, j = next.j;
+    if (group == task.groups) return {};
+    const Best fall = partner(task, group, i);
+    if (!(fall.score > 0.0)) return {};
+    const std::size_t j = fall.index;
     const double c = task.diagonal[i] + task.diagonal[j] - 2.0 * task.matrix[i * task.size + j];
     const double room = std::min(task.upper[i] - task.values[i], task.values[j] - task.lower[j]);
-    next.t = std::min((task.gradient[j] - task.gradient[i]) / std::max(c, smallest_curvature), room);
-    shift(task, i, next.t);
-    shift(task, j, -next.t);
-    m = next;
-    return true;
+    const double t = std::min((task.gradient[j] - task.gradient[i]) / at_least_flat(c), room);
+    shift(task, i, t);
+    shift(task, j, -t);
+    return {i, j, t};
 }
 
-inline bool move_one(const WorkingSetTask& task, Move&) {
-    double step = 0.0;
-    const auto move_of = [&](auto v, std::size_t k) {
-        using V = decltype(v);
-        const V d = read<V>(task.diagonal + k), b = read<V>(task.values + k);
-        const V full = -read<V>(task.gradient + k) / (d > smallest_curvature ? d : v + smallest_curvature);
-        const V most = read<V>(task.upper + k) - b, least = read<V>(task.lower + k) - b;
-        const V t = full < most ? full : most;
-        return t > least ? t : least;
-    };
-    Largest l;
+// The step of variable k, or of a vector of them, to the minimum or to a bound.
+template <class V> inline V step_of(const WorkingSetTask& task, std::size_t k) {
+    const V b = read<V>(task.values + k), curvature = at_least_flat(read<V>(task.diagonal + k));
+    const V full = -read<V>(task.gradient + k) / curvature;
+    const V most = read<V>(task.upper + k) - b, least = read<V>(task.lower + k) - b;
+    const V t = full < most ? full : most;
+    return t > least ? t : least;
+}
+
+// Moves the variable that gains most; false if none violates optimality.
+inline bool move_one(const WorkingSetTask& task) {
+    Largest gain;
     for_each(0, task.size, [&](auto v, std::size_t k) {
         using V = decltype(v);
-        const V g = read<V>(task.gradient + k), d = read<V>(task.diagonal + k);
-        const V t = move_of(v, k);
-        const V gain = -t * (g + 0.5 * t * (d > smallest_curvature ? d : v + smallest_curvature));
-        l.add((g > task.tolerance) | (g < -task.tolerance) ? gain : v, k);
+        const V g = read<V>(task.gradient + k), t = step_of<V>(task, k);
+        const V gained = -t * (g + 0.5 * t * at_least_flat(read<V>(task.diagonal + k)));
+        gain.add(g * g > task.tolerance * task.tolerance ? gained : v, k);
     });
-    const Best best=l.best();
+    const Best best = gain.best();
     if (!(best.score > 0.0)) return false;
-    step = move_of(0.0, best.index);
-    shift(task, best.index, step);
-    const double* row = task.matrix + best.index * task.size;
-    for (std::size_t k = 0; k < task.size; ++k) task.gradient[k] += step * row[k];
+    const double t = step_of<double>(task, best.index), *row = task.matrix + best.index * task.size;
+    shift(task, best.index, t);
+    for (std::size_t k = 0; k < task.size; ++k) task.gradient[k] += t * row[k];
     return true;
 }
 
 // Returns the number of steps: fewer than max_steps if no violation above the tolerance is left.
 inline std::size_t minimise_working_set(const WorkingSetTask& task) {
     std::size_t steps = 0;
-    Move m{0, 0, 0.0};
-    while (steps < task.max_steps && (task.groups ? move_pair(task, m) : move_one(task, m))) ++steps;
-    if (m.t != 0.0) for (std::size_t k = 0; k < task.groups; ++k) update(task, task.start[k], task.start[k + 1], m);
+    if (!task.groups) {
+        while (steps < task.max_steps && move_one(task)) ++steps;
+        return steps;
+    }
+    Move last;
+    while (steps < task.max_steps && (last = move_pair(task, last)).t != 0.0) ++steps;
+    for (std::size_t k = 0; k < task.groups; ++k) update(task, k, last);
     return steps;
 }
 

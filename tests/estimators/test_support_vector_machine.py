@@ -49,6 +49,19 @@ def test_classes_are_those_of_scikit_learn(C):
     assert_array_equal(ours.support_, np.sort(theirs.support_))
 
 
+def test_many_classes_are_solved_pair_by_pair(rng):
+    """More problems than threads, side by side."""
+    X, y = rng.normal(size=(300, 2)), rng.integers(0, 7, size=300)
+    k = mc.Laplace(1.0)
+    together = SVC(k, n_jobs=2, tol=1e-6).fit(X, y)
+    assert len(together.certificate_) == 21
+    for number, (a, b) in ((0, (0, 1)), (20, (5, 6))):
+        pair = (y == a) | (y == b)
+        alone = SVC(k, tol=1e-6).fit(X[pair], y[pair])
+        assert together.certificate_[number] == alone.certificate_
+        assert together.intercept_[number] == alone.intercept_[0]
+
+
 def test_two_classes_have_the_sign_of_the_second():
     X, y = wine()
     X, y = X[y > 0], np.array(["b", "a"])[y[y > 0] - 1]

@@ -16,9 +16,9 @@ from mercer.engine.sums._spectral_forms import SpectralForms, spectral_forms
 
 __all__ = [
     "Block", "Coef", "Columns", "Const", "Coordinates", "Dense", "Distance", "Dot", "Expr",
-    "Fields", "Gap", "GramBlocks", "Jet", "LinearMap", "LowRank", "Map", "Maps", "Matrix", "Norm", "Opaque",
-    "PreparedSum", "Program", "Scales", "SingleFeatures", "SpectralForms", "Stacked", "Unary",
-    "Var", "apply_all", "as_float64", "by_row", "cut", "dense", "diagonal", "evaluate", "fields",
-    "gram", "matern", "n_columns", "n_rows", "pairwise_derivative", "pieces", "prepare",
+    "Fields", "Gap", "GramBlocks", "Jet", "LinearMap", "LowRank", "Map", "Maps", "Matrix", "Norm",
+    "Opaque", "PreparedSum", "Program", "Scales", "SingleFeatures", "SpectralForms", "Stacked",
+    "Unary", "Var", "apply_all", "as_float64", "by_row", "cut", "dense", "diagonal", "evaluate",
+    "fields", "gram", "matern", "n_columns", "n_rows", "pairwise_derivative", "pieces", "prepare",
     "profile_at", "require_derivatives", "spectral_forms", "stack", "tile_dtype", "total",
 ]  # fmt: skip

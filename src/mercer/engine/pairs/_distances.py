@@ -89,9 +89,8 @@ class Distances:
 def middle(X: Array) -> Array:
     """A point in the middle of the data: medians of a sample, which a few outliers do not move."""
     sample = X[:: max(1, len(X) // _SAMPLE)]
-    half = len(sample) // 2
-    chosen = np.partition(sample, half, axis=0) if len(sample) > 2 else sample
-    return np.asarray(chosen[half], dtype=np.float64)
+    chosen = np.sort(sample, axis=0) if len(sample) > 2 else sample  # faster than np.partition
+    return np.asarray(chosen[len(sample) // 2], dtype=np.float64)
 
 
 def bound_on_error(radius2: float, dtype: Any) -> float:

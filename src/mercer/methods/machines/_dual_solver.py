@@ -1,14 +1,14 @@
 """Dual problems of support vector machines, solved on small working sets of variables.
 
-Each round takes the variables that violate optimality most, minimises over them with the others
-fixed, and adds the change to the function by a kernel sum. No row of the kernel matrix is stored.
+Each round takes some of the variables that violate optimality, minimises over them with the others
+fixed, and adds the change of the function at all points. Rows of the kernel matrix are kept if the
+whole matrix would fit into `working_memory`; otherwise the change is a kernel sum.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from itertools import pairwise
 from time import monotonic
 from typing import Any
 
@@ -16,21 +16,18 @@ import numpy as np
 
 from mercer import engine
 from mercer._array import Array, Points
-from mercer._config import get_options
 from mercer._certificate import FitCertificate, relative_gap
+from mercer._config import get_options
 from mercer._progress import report
 from mercer._status import Status
-from mercer._threads import single_threaded_blas
+from mercer._threads import single_threaded_blas, stop_if_interrupted, thread_count
 from mercer.engine import Dense, Program, as_float64, n_rows
-from mercer.engine._compiled import core, core_allowed, instruction_set
+from mercer.methods.machines._working_set import solve_working_set
 
-WORKING_SET = 2048  # variables at most
-_STEPS = 20  # per variable of a working set, before a Newton step
-_NEWTON_STEPS = 10  # per working set; the rest is left to later rounds
+WORKING_SET = 2048  # variables at most, whose matrix takes 32 MiB
+_FEWEST, _SHARE = 256, 16  # a working set has so many variables, or one of so many
 _INNER = 0.03  # of the violation: to which a working set is minimised
 _NEGLIGIBLE = 1e-8  # of the largest possible |f|^2: below it f is zero
-_RIDGE = 1e-13  # of the mean diagonal: makes a singular kernel matrix regular
-_FLAT = 1e-12  # smallest curvature, in directions in which the kernel matrix is singular
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,10 +104,12 @@ def solve_dual(
     the dual objective. After `max_iter` rounds or `time_limit` seconds the best point so far is
     returned, with its gap.
     """
-    state = _State(program, as_float64(X.array), problem, start)
-    deadline, n_iter, moves = monotonic() + time_limit, 0, True
-    with single_threaded_blas():  # vectors are short: threads would wait for each other
+    deadline, n_iter, moves, stopped = monotonic() + time_limit, 0, True, False
+    # vectors are short, so threads would wait for each other; single precision may overflow
+    with single_threaded_blas(), np.errstate(over="ignore", invalid="ignore"):
+        state = _State(program, as_float64(X.array), problem, start)
         while True:
+            stop_if_interrupted()
             violation, levels = state.violation()
             primal, dual = objectives(state.b, state.values, levels)
             gap, status = relative_gap(primal, dual), None
@@ -118,14 +117,14 @@ def solve_dual(
                 status = Status.CONVERGED
             elif max(abs(primal), abs(dual)) <= _NEGLIGIBLE * state.size**2:
                 status = Status.COMPLETE
-            elif violation <= state.rounding or not moves:
+            elif not (violation > state.rounding and moves):  # or NaN
                 status = Status.STALLED
             elif n_iter >= max_iter or monotonic() > deadline:
                 status = Status.MAX_ITER
-            elif report("dual", n_iter, gap):
+            elif stopped or (stopped := report("dual", n_iter, gap)):
                 status = Status.STOPPED
             if status is None:
-                moves = state.improve(violation)
+                moves = state.improve(violation, tol)
                 n_iter += 1
             elif not state.exact:  # the changes that were added up have gathered rounding errors
                 state.sum_again()
@@ -137,80 +136,92 @@ def solve_dual(
 
 
 class _SummedKernel:
-    """Kernel sums by the engine; in single precision for a start, which is twice as fast."""
+    """The kernel matrix of many points, none of which is kept."""
 
     def __init__(self, program: Program, X: Any) -> None:
-        self.program, self.X = program, X
-        self.single = isinstance(X, np.ndarray) and X.dtype == np.float64
-        self.X32 = X.astype(np.float32) if self.single else X
+        self.program, self.X, self.narrow = program, X, X
+        if isinstance(X, np.ndarray) and X.dtype == np.float64:
+            self.narrow = X.astype(np.float32)
 
     def matrix(self, rows: Array) -> Array:
         """k(x_i, x_j) for some rows i, j."""
         points = self.X[rows]
         return engine.gram(self.program, points, points)
 
-    def sums(self, rows: Array, coef: Array) -> Array:
-        """sum_i coef_i k(x_i, .) over some rows i, at all points."""
-        X = self.X32 if self.single else self.X
-        coef = coef[:, None].astype(np.float32 if self.single else np.float64)
-        return engine.fields(self.program, X[rows], X, Dense(coef)).value[:, 0]
+    def sums(self, rows: Array, coef: Array, single: bool) -> Array:
+        """sum_i coef_i k(x_i, .) over some rows i, at all points; perhaps in single precision."""
+        X = self.narrow if single else self.X
+        dtype = np.float32 if single and X is not self.X else np.float64
+        coef = coef[:, None].astype(dtype)
+        return np.asarray(engine.fields(self.program, X[rows], X, Dense(coef)).value[:, 0])
 
 
 class _StoredKernel:
-    """Rows of the kernel matrix, computed when they are first summed, and kept."""
-
-    single = False
+    """The kernel matrix of few points: a row is computed when it is first summed, and kept."""
 
     def __init__(self, program: Program, X: Any) -> None:
         self.block, n = engine.GramBlocks(program, X), n_rows(X)
-        self.K, self.place = np.empty((0, n)), np.full(n, -1)
+        self.K, self.count = np.empty((n, n)), 0  # rows in the order in which they were computed
+        self.place = np.full(n, -1)
 
     def matrix(self, rows: Array) -> Array:
+        """k(x_i, x_j) for some rows i, j."""
         known = self.place[rows] >= 0
-        old, new, M = rows[known], rows[~known], np.empty((len(rows), len(rows)))
-        M[known] = self.K[self.place[old]][:, rows]
+        new, M = rows[~known], np.empty((len(rows), len(rows)))
+        M[known] = self.K[self.place[rows[known]]][:, rows]
         if len(new):
             M[np.ix_(~known, known)] = M[np.ix_(known, ~known)].T
             M[np.ix_(~known, ~known)] = self.block(new, new)
         return M
 
-    def sums(self, rows: Array, coef: Array) -> Array:
+    def sums(self, rows: Array, coef: Array, single: bool) -> Array:
+        """sum_i coef_i k(x_i, .) over some rows i, at all points."""
         new = np.unique(rows[self.place[rows] < 0])
         if len(new):
-            self.place[new] = len(self.K) + np.arange(len(new))
-            self.K = np.vstack([self.K, self.block(new, slice(None))])
-        return coef @ self.K[self.place[rows]]
+            self.place[new] = self.count + np.arange(len(new))
+            self.K[self.count : self.count + len(new)] = self.block(new, slice(None))
+            self.count += len(new)
+        return np.asarray(np.bincount(self.place[rows], coef, self.count) @ self.K[: self.count])
 
 
 class _State:
-    """The variables b, and f at all points."""
+    """The variables b, and f at all points.
 
-    def __init__(self, program: Program, X: Array, problem: DualProblem, start: Array) -> None:
-        self.program, self.X, self.problem = program, X, problem
-        self.start, self.b = start, start.copy()
+    Changes of f are summed in single precision, which is twice as fast, until their error matters
+    or the solver wants to stop. Then f is summed again in double precision.
+    """
+
+    def __init__(self, program: Program, X: Any, problem: DualProblem, start: Array) -> None:
+        self.problem, self.start, self.b = problem, start, start.copy()
         self.random = np.random.default_rng(0)
         self.group = np.zeros(len(start), dtype=np.int64)  # the number of each variable's group
         for k, members in enumerate(problem.groups or ()):
             self.group[members] = k
-        self.largest = float(np.abs(engine.diagonal(program, X)).max())
-        few = 8.0 * n_rows(X) ** 2 <= 2**20 * get_options().working_memory
-        self.kernel = _StoredKernel(program, X) if few else _SummedKernel(program, X)
-        self.values, self.exact, self.error = np.zeros(n_rows(X)), True, 0.0
-        if start.any():
-            self.sum_again()
+        self.n, self.largest = n_rows(X), float(np.abs(engine.diagonal(program, X)).max())
+        room = 2**20 * get_options().working_memory / thread_count()
+        kernel = _StoredKernel if 8.0 * self.n**2 <= room else _SummedKernel
+        self.kernel: _StoredKernel | _SummedKernel = kernel(program, X)
+        self.sum_again()
+        self.single = True
 
     def sum_again(self) -> None:
-        """f at the points, from all variables, in double precision."""
+        """f at the points, from all variables, in double precision from now on."""
+        self.single, self.exact, self.error = False, True, 0.0
         at = np.flatnonzero(self.b)
-        self.kernel.single = False
-        self.values, self.exact, self.error = self._sums(at, self.b[at]), True, 0.0
+        self.values = self._sums(at, self.b[at])
 
     def _sums(self, at: Array, b: Array) -> Array:
-        """sum_i e_i b_i k(x_{r_i}, .) at the points."""
-        return self.kernel.sums(self.problem.rows[at], self.problem.signs[at] * b)
+        """sum_i e_i b_i k(x_{r_i}, .) at the points, over some variables i."""
+        if not len(at):
+            return np.zeros(self.n)
+        rows, coef = self.problem.rows[at], self.problem.signs[at] * b
+        return self.kernel.sums(rows, coef, self.single)
 
     def violation(self) -> tuple[float, Array]:
-        """The largest violation of optimality, and the level of each group."""
+        """The largest violation of optimality, and the level of each group.
+
+        `excess` is how far the gradient of each variable is on the wrong side of the level.
+        """
         p, b = self.problem, self.b
         self.gradient = p.signs * self.values[p.rows] + p.linear
         rises, falls = b < p.upper, b > p.lower
@@ -225,20 +236,17 @@ class _State:
             self.excess = np.maximum(-low, high)
             self.worst = [int(self.excess.argmax())]
             return float(self.excess.max()), np.zeros(0)
-        levels, self.worst, largest = np.zeros(len(p.groups)), [], 0.0
+        levels, self.worst, violation = np.zeros(len(p.groups)), [], 0.0
         for k, group in enumerate(p.groups):
             i, j = group[low[group].argmin()], group[high[group].argmax()]
             self.worst += [i, j]
-            largest = max(largest, float(high[j] - low[i]))
-            between = self.gradient[group[self.free[group]]]
+            violation = max(violation, float(high[j] - low[i]))
+            free = self.gradient[group[self.free[group]]]
             ends = [v for v in (low[i], high[j]) if np.isfinite(v)]
-            if len(between):
-                levels[k] = float(np.median(between))
-            elif ends:
-                levels[k] = float(np.mean(ends))
+            levels[k] = np.median(free) if len(free) else np.mean(ends) if ends else 0.0
         level = levels[self.group]
         self.excess = np.maximum(level - low, high - level)
-        return largest, levels
+        return violation, levels
 
     def conditions(self, levels: Array) -> tuple[float, float, float]:
         """Violations of stationarity, feasibility and complementarity.
@@ -260,7 +268,7 @@ class _State:
             float(products.max(initial=0.0)),
         )
 
-    def improve(self, violation: float) -> bool:
+    def improve(self, violation: float, tol: float) -> bool:
         """Minimise over a working set of variables; whether any of them moved."""
         p, chosen, start = self.problem, *self._working_set()
         rows, e = p.rows[chosen], p.signs[chosen]
@@ -269,12 +277,9 @@ class _State:
             M *= np.outer(e, e)
         b, g = self.b[chosen], self.gradient[chosen]
         lower, upper = p.lower[chosen], p.upper[chosen]
-        stop = max(_INNER * violation, self.rounding)
-        for _ in range(_NEWTON_STEPS):
-            most = _STEPS * len(chosen)
-            if minimise_working_set(M, g, b, lower, upper, start, stop, most) < most:
-                break
-            _newton_step(M, g, b, lower, upper, start)
+        share = _INNER if len(chosen) < len(self.b) else min(_INNER, tol)  # nothing else moves
+        stop = max(share * violation, self.rounding)
+        solve_working_set(M, g, b, lower, upper, start, stop)
         change = b - self.b[chosen]
         self.b[chosen] = b
         moved = np.flatnonzero(change)
@@ -282,120 +287,28 @@ class _State:
             return False
         self.values += self._sums(chosen[moved], change[moved])
         self.exact = False
+        # the gradient is known from M too: what differs is the error of the sums
         self.error += float(np.abs(e * self.values[rows] + p.linear[chosen] - g).max())
         return True
 
     def _working_set(self) -> tuple[Array, Array]:
         """Variables to minimise over, sorted by group, and where each group begins.
 
-        Those between their bounds, the worst of each group, and a random sample of the others
-        that violate optimality. The most violating ones would be too much alike: once a few of
-        them have moved, the others have nothing to do.
+        They are those between their bounds, a random sample of the others that violate optimality,
+        and the two of each group that violate it most, so that no round is in vain. The most
+        violating ones alone would be too much alike: after a few of them have moved, the others
+        have nothing left to do.
         """
-        free = np.flatnonzero(self.free)
-        size = min(max(len(self.b) // 16, 256, 2 * len(free)), WORKING_SET)
-        others = np.flatnonzero((self.excess > 0.0) & ~self.free)
-        free = self._sample(free, size * 3 // 4)
-        others = self._sample(others, size - len(free))
+        free, others = np.flatnonzero(self.free), np.flatnonzero((self.excess > 0.0) & ~self.free)
+        size = min(max(len(self.b) // _SHARE, _FEWEST, 2 * len(free)), WORKING_SET)
+        most = 3 * size // 4
+        if len(free) > most:
+            free = free[np.argpartition(-self.excess[free], most)[:most]]
+        if len(others) > size - len(free):
+            others = self.random.choice(others, size - len(free), replace=False, shuffle=False)
         chosen = np.unique(np.concatenate([free, others, self.worst]))
         if self.problem.groups is None:
             return chosen, np.zeros(0, dtype=np.int64)
         group = self.group[chosen]
         ends = np.cumsum(np.bincount(group, minlength=len(self.problem.groups)))
         return chosen[np.argsort(group, kind="stable")], np.concatenate([[0], ends])
-
-    def _sample(self, variables: Array, count: int) -> Array:
-        if len(variables) <= count:
-            return variables
-        return self.random.choice(variables, count, replace=False, shuffle=False)
-
-
-def minimise_working_set(
-    M: Array,
-    gradient: Array,
-    b: Array,
-    lower: Array,
-    upper: Array,
-    start: Array,
-    tol: float,
-    max_steps: int,
-) -> int:
-    """Minimise b'Mb / 2 + l'b over few variables, in place; return the number of steps.
-
-    `gradient` is Mb + l. Group k, whose sum of b is kept, are the variables start[k] up to
-    start[k + 1]; without groups variables move one at a time. The pair that moves is found by
-    second-order selection (Fan, Chen, Lin, Working set selection using second order information
-    for training support vector machines, JMLR 6, 2005).
-    """
-    if core_allowed():
-        isa = instruction_set()
-        steps: int = core().minimise_working_set(
-            M, gradient, b, lower, upper, start, tol, max_steps, isa
-        )
-        return steps
-    for step in range(max_steps):
-        moves = (
-            _pair(M, gradient, b, lower, upper, start, tol)
-            if len(start)
-            else _single(M, gradient, b, lower, upper, tol)
-        )
-        if moves is None:
-            return step
-        for i, t in moves:
-            b[i] = np.clip(b[i] + t, lower[i], upper[i])
-            gradient += t * M[i]
-    return max_steps
-
-
-def _newton_step(M: Array, g: Array, b: Array, lower: Array, upper: Array, start: Array) -> None:
-    """Move all variables between their bounds towards their joint minimum, up to a bound.
-
-    Where the kernel matrix is ill-conditioned, steps of pairs are short, and this is the way out.
-    """
-    free = np.flatnonzero((b > lower) & (b < upper))
-    A = np.array([(free >= first) & (free < last) for first, last in pairwise(start)], dtype=float)
-    A = A.reshape(-1, len(free))
-    A = A[A.any(axis=1)]
-    H = M[np.ix_(free, free)]
-    H = H + _RIDGE * np.trace(H) / max(len(free), 1) * np.eye(len(free))
-    system = np.block([[H, A.T], [A, np.zeros((len(A), len(A)))]])
-    try:
-        d = np.linalg.solve(system, np.concatenate([-g[free], np.zeros(len(A))]))[: len(free)]
-    except np.linalg.LinAlgError:
-        return
-    room = np.where(d > 0.0, upper[free] - b[free], b[free] - lower[free])
-    moves = d != 0.0
-    t = float(np.min(room[moves] / np.abs(d[moves]), initial=1.0))
-    b[free] = np.clip(b[free] + t * d, lower[free], upper[free])
-    g += t * (M[:, free] @ d)
-
-
-def _pair(
-    M: Array, g: Array, b: Array, lower: Array, upper: Array, start: Array, tol: float
-) -> list[tuple[int, float]] | None:
-    """Two variables of a group that move by t and -t."""
-    rises, falls = np.where(b < upper, g, np.inf), np.where(b > lower, g, -np.inf)
-    groups = [slice(*ends) for ends in pairwise(start)]
-    gaps = [falls[s].max(initial=-np.inf) - rises[s].min(initial=np.inf) for s in groups]
-    group = groups[int(np.argmax(gaps))]
-    if not max(gaps) > tol:
-        return None
-    i = group.start + int(np.argmin(rises[group]))
-    slopes = np.where(b[group] > lower[group], g[group] - g[i], 0.0)
-    curvature = np.maximum(M[i, i] + np.diagonal(M)[group] - 2.0 * M[i, group], _FLAT)
-    gains = np.maximum(slopes, 0.0) ** 2 / curvature
-    k = int(np.argmax(gains))
-    j, t = group.start + k, float(slopes[k] / curvature[k])
-    t = min(t, float(upper[i] - b[i]), float(b[j] - lower[j]))
-    return [(i, t), (j, -t)]
-
-
-def _single(
-    M: Array, g: Array, b: Array, lower: Array, upper: Array, tol: float
-) -> list[tuple[int, float]] | None:
-    """The variable whose move lowers the objective most."""
-    full = -g / np.maximum(np.diagonal(M), _FLAT)
-    t = np.clip(full, lower - b, upper - b)
-    gains = np.where(np.abs(g) > tol, -t * g - 0.5 * t**2 * np.maximum(np.diagonal(M), _FLAT), 0.0)
-    i = int(np.argmax(gains))
-    return [(i, float(t[i]))] if gains[i] > 0.0 else None
