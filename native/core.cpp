@@ -530,8 +530,10 @@ std::size_t minimise_working_set(Matrix<double> matrix, OutVector<double> gradie
     for (std::size_t k = 0; k < groups; ++k) require(start(k) <= start(k + 1), "groups must not overlap");
     require(!groups || (start(0) == 0 && static_cast<std::size_t>(start(groups)) == size),
             "groups must hold all variables");
-    const WorkingSetTask task{matrix.data(), gradient.data(), values.data(), lower.data(), upper.data(),
-                              size, start.data(), groups, tolerance, max_steps};
+    std::vector<double> diagonal(size);
+    for (std::size_t k = 0; k < size; ++k) diagonal[k] = matrix(k, k);
+    const WorkingSetTask task{matrix.data(), diagonal.data(), gradient.data(), values.data(), lower.data(),
+                              upper.data(), size, start.data(), groups, tolerance, max_steps};
     const Table table = find(isa);
     nb::gil_scoped_release release;
     return table.working_set(task);

@@ -166,6 +166,7 @@ struct FeatureTask {
 // A few variables of a dual problem; see working_set.hpp.
 struct WorkingSetTask {
     const double* matrix;    // (size, size)
+    const double* diagonal;  // of the matrix
     double *gradient, *values;
     const double *lower, *upper;
     std::size_t size;

@@ -7,9 +7,10 @@
 #pragma once
 
 #include <algorithm>
-#include <cmath>
+#include <cstring>
 #include <limits>
 
+#include "simd.hpp"
 #include "task.hpp"
 
 namespace MERCER_ISA {
@@ -17,89 +18,158 @@ namespace MERCER_ISA {
 using mercer::WorkingSetTask;
 
 constexpr double smallest_curvature = 1e-12;  // of directions in which a kernel matrix is singular
+constexpr double infinity = std::numeric_limits<double>::infinity();
+
+// Variable i rises by t, and variable j falls by it.
+struct Move {
+    std::size_t i = 0, j = 0;
+    double t = 0.0;
+};
+
+// A number, or a vector of numbers.
+template <class V> inline V read(const double* p) {
+    V v;
+    std::memcpy(&v, p, sizeof v);
+    return v;
+}
+
+// each(v, k) for all k from first up to last; v is a zero of the type to work with: a vector that
+// begins at k or, for what is left, a number.
+template <class Each> inline void for_each(std::size_t first, std::size_t last, Each each) {
+    constexpr std::size_t step = lanes<double>;
+    std::size_t k = first;
+    for (; k + step <= last; k += step) each(Vec<double>{}, k);
+    for (; k < last; ++k) each(0.0, k);
+}
+
+// The largest of some scores, and where it is.
+struct Best {
+    double score = -infinity;
+    std::size_t index = 0;
+
+    void add(double s, std::size_t k) {
+        if (s > score) score = s, index = k;
+    }
+};
+
+// The same of many, a vector at a time.
+struct Largest {
+    Vec<double> scores = fill(-infinity), where{};
+    Best rest;
+
+    void add(double s, std::size_t k) { rest.add(s, k); }
+    void add(Vec<double> s, std::size_t k) {
+        const auto better = s > scores;
+        scores = better ? s : scores;
+        where = better ? fill(static_cast<double>(k)) : where;
+    }
+    Best best() const {
+        Best all = rest;
+        for (int i = 0; i < lanes<double>; ++i) all.add(scores[i], static_cast<std::size_t>(where[i]) + i);
+        return all;
+    }
+};
+
+template <class V> inline V at_least_flat(V curvature) {
+    return curvature > smallest_curvature ? curvature : V{} + smallest_curvature;
+}
+
+// Among the variables of a group: -g of the one to rise, and g of the one to fall, that violate most.
+struct Extremes {
+    Best rise, fall;
+};
+
+// Adds the last move to the gradient of a group, and finds its extremes on the way.
+inline Extremes update(const WorkingSetTask& task, std::size_t group, const Move& last) {
+    const double *up = task.matrix + last.i * task.size, *down = task.matrix + last.j * task.size;
+    Largest rise, fall;
+    for_each(task.start[group], task.start[group + 1], [&](auto v, std::size_t k) {
+        using V = decltype(v);
+        const V b = read<V>(task.values + k);
+        const V g = read<V>(task.gradient + k) + last.t * (read<V>(up + k) - read<V>(down + k));
+        std::memcpy(task.gradient + k, &g, sizeof g);
+        rise.add(b < read<V>(task.upper + k) ? -g : v - infinity, k);
+        fall.add(b > read<V>(task.lower + k) ? g : v - infinity, k);
+    });
+    return {rise.best(), fall.best()};
+}
+
+// The variable of a group whose fall, as variable i rises, promises the largest decrease.
+inline Best partner(const WorkingSetTask& task, std::size_t group, std::size_t i) {
+    const double *row = task.matrix + i * task.size, g = task.gradient[i], d = task.diagonal[i];
+    Largest gain;
+    for_each(task.start[group], task.start[group + 1], [&](auto v, std::size_t k) {
+        using V = decltype(v);
+        const V slope = read<V>(task.gradient + k) - g;
+        const V c = at_least_flat<V>(read<V>(task.diagonal + k) + d - 2.0 * read<V>(row + k));
+        const V gained = read<V>(task.values + k) > read<V>(task.lower + k) ? slope * slope / c : v;
+        gain.add(slope > 0.0 ? gained : v, k);
+    });
+    return gain.best();
+}
 
 // Moves variable i by t, exactly onto a bound that it reaches.
-inline void move(const WorkingSetTask& task, std::size_t i, double t) {
+inline void shift(const WorkingSetTask& task, std::size_t i, double t) {
     task.values[i] = std::min(std::max(task.values[i] + t, task.lower[i]), task.upper[i]);
 }
 
-inline void update_gradient(const WorkingSetTask& task, std::size_t i, double t) {
-    const double* row = task.matrix + i * task.size;
-    for (std::size_t k = 0; k < task.size; ++k) task.gradient[k] += t * row[k];
-}
-
-// The variable of a group that rises, and by how much the group violates optimality.
-struct Rise {
-    std::size_t index;
-    double violation;
-};
-
-inline Rise most_violating(const WorkingSetTask& task, std::size_t first, std::size_t last) {
-    double rises = std::numeric_limits<double>::infinity(), falls = -rises;
-    std::size_t index = last;
-    for (std::size_t k = first; k < last; ++k) {
-        const double g = task.gradient[k];
-        if (task.values[k] < task.upper[k] && g < rises) rises = g, index = k;
-        if (task.values[k] > task.lower[k] && g > falls) falls = g;
-    }
-    return {index, falls - rises};  // -infinity or NaN-free: one of them may be infinite
-}
-
-inline double curvature(const WorkingSetTask& task, std::size_t i, std::size_t j) {
-    const double *M = task.matrix;
-    const std::size_t n = task.size;
-    return std::max(M[i * n + i] + M[j * n + j] - 2.0 * M[i * n + j], smallest_curvature);
-}
-
-inline bool move_pair(const WorkingSetTask& task) {
-    Rise best{0, task.tolerance};
-    std::size_t group = task.groups;
+// Adds the last move to the gradient, then moves the next pair; a move by 0 is the last one.
+inline Move move_pair(const WorkingSetTask& task, const Move& last) {
+    double violation = task.tolerance;
+    std::size_t group = task.groups, i = 0;
     for (std::size_t k = 0; k < task.groups; ++k) {
-        const Rise rise = most_violating(task, task.start[k], task.start[k + 1]);
-        if (rise.violation > best.violation) best = rise, group = k;
+        const Extremes e = update(task, k, last);
+        if (e.rise.score + e.fall.score > violation)
+            violation = e.rise.score + e.fall.score, group = k, i = e.rise.index;
     }
-    if (group == task.groups) return false;
-    const std::size_t i = best.index;
-    std::size_t j = i;
-    double gain = 0.0;
-    for (std::size_t k = task.start[group]; k < static_cast<std::size_t>(task.start[group + 1]); ++k) {
-        const double slope = task.gradient[k] - task.gradient[i];
-        if (slope <= 0.0 || task.values[k] <= task.lower[k]) continue;
-        const double promised = slope * slope / curvature(task, i, k);
-        if (promised > gain) gain = promised, j = k;
-    }
-    if (j == i) return false;
+    if (group == task.groups) return {};
+    const Best fall = partner(task, group, i);
+    if (!(fall.score > 0.0)) return {};
+    const std::size_t j = fall.index;
+    const double c = task.diagonal[i] + task.diagonal[j] - 2.0 * task.matrix[i * task.size + j];
     const double room = std::min(task.upper[i] - task.values[i], task.values[j] - task.lower[j]);
-    const double t = std::min((task.gradient[j] - task.gradient[i]) / curvature(task, i, j), room);
-    move(task, i, t);
-    move(task, j, -t);
-    update_gradient(task, i, t);
-    update_gradient(task, j, -t);
-    return true;
+    const double t = std::min((task.gradient[j] - task.gradient[i]) / at_least_flat(c), room);
+    shift(task, i, t);
+    shift(task, j, -t);
+    return {i, j, t};
 }
 
+// The step of variable k, or of a vector of them, to the minimum or to a bound.
+template <class V> inline V step_of(const WorkingSetTask& task, std::size_t k) {
+    const V b = read<V>(task.values + k), curvature = at_least_flat(read<V>(task.diagonal + k));
+    const V full = -read<V>(task.gradient + k) / curvature;
+    const V most = read<V>(task.upper + k) - b, least = read<V>(task.lower + k) - b;
+    const V t = full < most ? full : most;
+    return t > least ? t : least;
+}
+
+// Moves the variable that gains most; false if none violates optimality.
 inline bool move_one(const WorkingSetTask& task) {
-    std::size_t best = task.size;
-    double gain = 0.0, step = 0.0;
-    for (std::size_t k = 0; k < task.size; ++k) {
-        const double g = task.gradient[k];
-        if (std::abs(g) <= task.tolerance) continue;
-        const double full = -g / std::max(task.matrix[k * task.size + k], smallest_curvature);
-        const double t = std::min(std::max(full, task.lower[k] - task.values[k]),
-                                  task.upper[k] - task.values[k]);
-        const double promised = -t * g * (1.0 - 0.5 * t / full);
-        if (promised > gain) gain = promised, best = k, step = t;
-    }
-    if (best == task.size) return false;
-    move(task, best, step);
-    update_gradient(task, best, step);
+    Largest gain;
+    for_each(0, task.size, [&](auto v, std::size_t k) {
+        using V = decltype(v);
+        const V g = read<V>(task.gradient + k), t = step_of<V>(task, k);
+        const V gained = -t * (g + 0.5 * t * at_least_flat(read<V>(task.diagonal + k)));
+        gain.add(g * g > task.tolerance * task.tolerance ? gained : v, k);
+    });
+    const Best best = gain.best();
+    if (!(best.score > 0.0)) return false;
+    const double t = step_of<double>(task, best.index), *row = task.matrix + best.index * task.size;
+    shift(task, best.index, t);
+    for (std::size_t k = 0; k < task.size; ++k) task.gradient[k] += t * row[k];
     return true;
 }
 
 // Returns the number of steps: fewer than max_steps if no violation above the tolerance is left.
 inline std::size_t minimise_working_set(const WorkingSetTask& task) {
     std::size_t steps = 0;
-    while (steps < task.max_steps && (task.groups ? move_pair(task) : move_one(task))) ++steps;
+    if (!task.groups) {
+        while (steps < task.max_steps && move_one(task)) ++steps;
+        return steps;
+    }
+    Move last;
+    while (steps < task.max_steps && (last = move_pair(task, last)).t != 0.0) ++steps;
+    for (std::size_t k = 0; k < task.groups; ++k) update(task, k, last);
     return steps;
 }
 

@@ -6,7 +6,7 @@ from numpy.testing import assert_allclose
 
 import mercer as mc
 from mercer.engine._compiled import core
-from mercer.methods.machines._dual_solver import minimise_working_set
+from mercer.methods.machines._working_set import minimise_working_set
 from tests.engine.isas import compiled
 
 

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn import svm
+from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.datasets import load_wine
 from sklearn.metrics import log_loss
@@ -47,6 +48,19 @@ def test_classes_are_those_of_scikit_learn(C):
     assert_allclose(ours.decision_function(X), theirs.decision_function(X), atol=1e-4)
     assert_array_equal(ours.predict(X), theirs.predict(X))
     assert_array_equal(ours.support_, np.sort(theirs.support_))
+
+
+def test_many_classes_are_solved_pair_by_pair(rng):
+    """More problems than threads, side by side."""
+    X, y = rng.normal(size=(300, 2)), rng.integers(0, 7, size=300)
+    k = mc.Laplace(1.0)
+    together = SVC(k, n_jobs=2, tol=1e-6).fit(X, y)
+    assert len(together.certificate_) == 21
+    for number, (a, b) in ((0, (0, 1)), (20, (5, 6))):
+        pair = (y == a) | (y == b)
+        alone = SVC(k, tol=1e-6).fit(X[pair], y[pair])
+        assert together.certificate_[number] == alone.certificate_
+        assert together.intercept_[number] == alone.intercept_[0]
 
 
 def test_two_classes_have_the_sign_of_the_second():
@@ -124,9 +138,42 @@ def test_warm_starts_go_on(rng):
     gap = model.certificate_.relative_gap
     model.set_params(max_iter=1000).fit(X, y)
     assert model.certificate_.relative_gap <= 1e-8 < gap
-    path = [model.set_params(C=C).fit(X, y).n_iter_ for C in (11.0, 12.0)]
-    fresh = [SVC(mc.Laplace(1.0), C=C, tol=1e-8).fit(X, y).n_iter_ for C in (11.0, 12.0)]
-    assert sum(path) < sum(fresh)
+
+
+@pytest.mark.parametrize(
+    ("model", "name", "path"),
+    [
+        (SVC(C=10.0), "C", (11.0, 12.0, 9.0)),
+        (SVR(C=10.0), "C", (11.0, 12.0, 9.0)),
+        (NuSVC(nu=0.5), "nu", (0.52, 0.48)),
+        (NuSVR(nu=0.5), "nu", (0.52, 0.48)),
+        (OneClassSVM(nu=0.2), "nu", (0.22, 0.18)),
+    ],
+    ids=repr,
+)
+def test_a_path_is_that_of_fresh_fits(model, name, path, rng):
+    """Bounds and sums change, up and down, and the start satisfies the new ones."""
+    X, y = rng.normal(size=(600, 2)), rng.choice([0, 1], 600)
+    model = clone(model).set_params(kernel=mc.Laplace(1.0), tol=1e-8, warm_start=True).fit(X, y)
+    rounds = []
+    for value in path:
+        model.set_params(**{name: value}).fit(X, y)
+        fresh = clone(model).set_params(warm_start=False).fit(X, y)
+        assert model.certificate_.dual == pytest.approx(fresh.certificate_.dual, rel=1e-7)
+        assert model.certificate_.feasibility < 1e-9 * np.abs(model.dual_coef_).sum()
+        assert model.dual_coef_.sum() == pytest.approx(fresh.dual_coef_.sum(), abs=1e-9)
+        rounds.append((model.n_iter_, fresh.n_iter_))
+    assert sum(warm for warm, _ in rounds) < sum(cold for _, cold in rounds)
+
+
+def test_a_warm_start_with_other_labels_is_right(rng):
+    X, y = rng.normal(size=(200, 2)), rng.choice([0, 1], 200)
+    model = SVC(mc.Laplace(1.0), C=10.0, tol=1e-8, warm_start=True).fit(X, y)
+    other = np.where(rng.random(200) < 0.3, 1 - y, y)
+    model.fit(X, other)
+    fresh = SVC(mc.Laplace(1.0), C=10.0, tol=1e-8).fit(X, other)
+    assert model.certificate_.dual == pytest.approx(fresh.certificate_.dual, rel=1e-7)
+    assert model.dual_coef_.sum() == pytest.approx(0.0, abs=1e-9)
 
 
 def test_time_runs_out():

@@ -4,7 +4,14 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
-from mercer.methods._rows import distinct_rows, nearest, renumbered, row_keys, spread_rows
+from mercer.methods._rows import (
+    distinct_index,
+    distinct_rows,
+    nearest,
+    renumbered,
+    row_keys,
+    spread_rows,
+)
 
 
 def test_row_keys_are_those_of_values(rng):
@@ -41,6 +48,21 @@ def test_columns_are_looked_at_until_they_decide(rng):
     assert distinct_rows(X)[0][:, 97].tolist() == list(range(50))
     sparse, _ = distinct_rows(csr_array(X))
     np.testing.assert_array_equal(sparse.toarray()[:, 97], np.arange(50))
+
+
+@pytest.mark.parametrize("columns", [1, 3, 5, 40])
+def test_distinct_rows_are_in_lexicographic_order(columns, rng):
+    """Many ties, in groups that differ in different columns."""
+    X = rng.integers(0, 3, size=(200, columns)).astype(float)
+    X[:100, : columns // 2] = 0.0
+    rows = [tuple(row) for row in distinct_rows(X)[0].tolist()]
+    assert rows == sorted(set(map(tuple, X.tolist())))
+
+
+def test_equal_rows_of_different_labels_are_different():
+    X, labels = np.array([[1.0], [2.0], [1.0], [1.0]]), np.array([0.5, 0.5, 0.5, -3.0])
+    rows, w = distinct_index(X, np.array([1.0, 2.0, 3.0, 4.0]), labels)
+    assert sorted(zip(rows.tolist(), w.tolist(), strict=True)) == [(0, 4.0), (1, 2.0), (3, 4.0)]
 
 
 def test_equal_rows_are_one_of_their_total_weight():

@@ -12,15 +12,15 @@ from mercer.engine.programs._program import Block, Coordinates, Distance, Dot, G
 from mercer.engine.sums._fields import Fields, by_row, total
 from mercer.engine.sums._native_forms import NativeForms, native_forms
 from mercer.engine.sums._pairwise import diagonal, pairwise_derivative, require_derivatives
-from mercer.engine.sums._prepared import PreparedSum, fields, gram, prepare
+from mercer.engine.sums._prepared import GramBlocks, PreparedSum, fields, gram, prepare
 from mercer.engine.sums._spectral_forms import SpectralForms, spectral_forms
 
 __all__ = [
     "Block", "Coef", "Columns", "Const", "Coordinates", "Dense", "Distance", "Dot", "Expr",
-    "Fields", "Gap", "Jet", "LinearMap", "LowRank", "Map", "Maps", "Matrix", "NativeForms",
-    "Norm", "Opaque", "PreparedSum", "Program", "Scales", "SingleFeatures", "SpectralForms",
-    "Stacked", "Unary", "Var", "apply_all", "as_float64", "by_row", "cut", "dense", "diagonal",
-    "evaluate", "fields", "gram", "matern", "n_columns", "n_rows", "native_forms",
-    "pairwise_derivative", "pieces", "prepare", "profile_at", "require_derivatives",
-    "spectral_forms", "stack", "tile_dtype", "total",
+    "Fields", "Gap", "GramBlocks", "Jet", "LinearMap", "LowRank", "Map", "Maps", "Matrix",
+    "NativeForms", "Norm", "Opaque", "PreparedSum", "Program", "Scales", "SingleFeatures",
+    "SpectralForms", "Stacked", "Unary", "Var", "apply_all", "as_float64", "by_row", "cut",
+    "dense", "diagonal", "evaluate", "fields", "gram", "matern", "n_columns", "n_rows",
+    "native_forms", "pairwise_derivative", "pieces", "prepare", "profile_at",
+    "require_derivatives", "spectral_forms", "stack", "tile_dtype", "total",
 ]  # fmt: skip

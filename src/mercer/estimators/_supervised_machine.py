@@ -85,6 +85,8 @@ class SupervisedMachine(SupportVectorMachine):
 
     def _class_factors(self, totals: Array, class_weight: Any) -> Array:
         """The factor of each class, given the total weight of its rows."""
+        if class_weight is None:
+            return np.ones(len(totals))
         if isinstance(class_weight, str) and class_weight == "balanced":
             present = totals > 0.0
             mean = totals.sum() / np.count_nonzero(present)

@@ -11,6 +11,7 @@ from sklearn.utils import assert_all_finite
 from sklearn.utils.validation import column_or_1d
 
 from mercer._array import Array, Points, positive, positive_int
+from mercer._threads import map_threads, thread_count
 from mercer.engine import n_rows
 from mercer.estimators._base import RowsEstimator
 from mercer.estimators._validation import check_flags
@@ -18,10 +19,11 @@ from mercer.exceptions import InputError, MercerWarning
 from mercer.kernels import Precomputed
 from mercer.methods.machines._gradient_descent import DescentProblem
 from mercer.methods.machines._newton import SmoothProblem
-from mercer.methods.machines._support_vectors import SupportVectorProblem
+from mercer.methods.machines._support_vectors import MachineFit, SupportVectorProblem
 from mercer.space import Element
 
 Problem = SupportVectorProblem | SmoothProblem | DescentProblem
+_PER_THREAD = 4  # problems, so that no thread waits long for the last one
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -40,21 +42,20 @@ class SupportVectorMachine(RowsEstimator):
         check_flags(self, "warm_start")
         limit = np.inf if self.time_limit is None else positive(self.time_limit, "time_limit")
         known = getattr(self, "_variables", []) if self.warm_start else []
-        fits = []
-        for i, (rows, problem) in enumerate(problems):
-            start = None
-            if i < len(known) and len(known[i]) == len(problem.start):
-                start = known[i]
-            fits.append(
-                problem.fit(
-                    self.kernel_,
-                    X[rows],
-                    tol=positive(self.tol, "tol"),
-                    max_iter=positive_int(self.max_iter, "max_iter"),
-                    time_limit=limit,
-                    start=start,
-                )
+        tol, max_iter = positive(self.tol, "tol"), positive_int(self.max_iter, "max_iter")
+
+        def fit(i: int) -> MachineFit:
+            rows, problem = problems[i]
+            start = known[i] if i < len(known) and len(known[i]) == len(problem.start) else None
+            return problem.fit(
+                self.kernel_, X[rows], tol=tol, max_iter=max_iter, time_limit=limit, start=start
             )
+
+        # many problems share the threads; of a few, each has all of them
+        many = len(problems) >= _PER_THREAD * thread_count()
+        dual = all(isinstance(problem, SupportVectorProblem) for _, problem in problems)
+        run = map_threads if many and dual else map
+        fits = list(run(fit, range(len(problems))))
         self._variables = [fit.variables for fit in fits]
         coef = np.zeros((n_rows(X), len(fits)))
         for k, (rows, _) in enumerate(problems):

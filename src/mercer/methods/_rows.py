@@ -47,11 +47,12 @@ def distinct_index(
     Equal rows with different labels are different.
     """
     raw = np.ones(n_rows(X)) if weights is None else as_vector(weights, "weights", n_rows(X))
-    keys = row_keys(X)
-    if labels is not None:
-        keys = np.rec.fromarrays([keys, labels])
-    _, first, group = np.unique(keys, return_index=True, return_inverse=True)
-    mass = np.bincount(group, raw, len(first))
+    columns = (row_keys(X),) if labels is None else (labels, row_keys(X))
+    order = np.lexsort(columns)
+    new = np.ones(len(order), dtype=bool)
+    new[1:] = np.any([c[order[1:]] != c[order[:-1]] for c in columns], axis=0)
+    starts = np.flatnonzero(new)
+    first, mass = order[starts], np.add.reduceat(raw[order], starts)
     present = np.flatnonzero(mass > 0.0)
     if is_sparse(X) or (X.dtype.kind in "fiub" and X.ndim == 2):
         present = present[_lexicographic(X, first[present])]
@@ -121,17 +122,21 @@ def row_squares(X: Array) -> Array:
 def _lexicographic(X: Any, rows: Array) -> Array:
     """The order of some distinct rows by their first column, then by the second, and so on.
 
-    A few columns nearly always decide, so more are looked at only if rows are tied.
+    A few columns nearly always decide, so further ones are only looked at for rows that are tied.
     """
-    d, used = n_columns(X), 4
-    while True:
-        columns = dense(X[:, : min(used, d)][rows])
-        order = np.lexsort(columns.T[::-1])
-        before, after = columns[order[:-1]], columns[order[1:]]
-        tied = ((before == after) | (np.isnan(before) & np.isnan(after))).all(axis=1)
-        if used >= d or not tied.any():
-            return np.asarray(order)
-        used *= 8
+    order, tied = np.arange(len(rows)), np.arange(len(rows))  # what stands where; open places
+    group, used, more = np.zeros(len(rows), dtype=np.int64), 0, 4
+    while used < n_columns(X) and len(tied):
+        columns = dense(X[:, used : used + more][rows[order[tied]]])
+        inner = np.lexsort((*columns.T[::-1], group[tied]))
+        order[tied], columns = order[tied[inner]], columns[inner]
+        before, after = columns[:-1], columns[1:]
+        new = ~((before == after) | (np.isnan(before) & np.isnan(after))).all(axis=1)
+        new |= np.diff(group[tied]) != 0
+        group[tied] = np.cumsum(np.concatenate([[0], new]))
+        same = np.concatenate([[False], ~new, [False]])
+        tied, used, more = tied[same[1:] | same[:-1]], used + more, 2 * more
+    return order
 
 
 def _hash(x: Any) -> int:

@@ -182,3 +182,16 @@ def test_one_feature_of_many_that_underflows_is_not_computed_again(rng, monkeypa
     f = engine.fields(program, X, np.array([[0.5], [99.0]]), coef, order=1, shifted=True)
     np.testing.assert_allclose(f.value, np.exp([[-0.125, -np.inf], [-np.inf, -0.5]]))
     assert not ran
+
+
+@pytest.mark.parametrize("engine_name", [None, "blocked"])
+@pytest.mark.parametrize("dim", [5, 300])
+@pytest.mark.parametrize("name", [k for k in KERNELS if k != "mapped"])
+def test_blocks_of_a_gram_matrix(name, dim, engine_name, rng):
+    X = rng.normal(size=(30, dim)) / np.sqrt(dim) + 1.0
+    with mc.options(engine=engine_name):
+        block = engine.GramBlocks(KERNELS[name].program, X)
+        some, others = np.array([3, 17, 3, 0]), np.array([29, 17])
+        K = KERNELS[name](X)
+        np.testing.assert_allclose(block(some, others), K[np.ix_(some, others)], rtol=1e-12)
+        np.testing.assert_allclose(block(some, slice(None)), K[some], rtol=1e-12)

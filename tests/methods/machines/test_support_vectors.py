@@ -6,6 +6,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 import mercer as mc
+from mercer._progress import watched
 from mercer.methods.machines import _dual_solver
 from mercer.methods.machines._support_vectors import (
     Classification,
@@ -84,6 +85,44 @@ def test_numpy_takes_the_steps_of_the_core(kind, intercept, rng):
     assert_allclose(slow.coef, fast.coef, atol=1e-3)
 
 
+@pytest.mark.parametrize("kind", range(5))
+def test_kernel_sums_and_stored_rows_agree(kind, rng):
+    """With little memory no row is stored, and sums begin in single precision."""
+    X = rng.normal(size=(400, 3))
+    problem = problems(rng, 400, True)[kind]
+    stored = fit_support_vectors(KERNEL, KERNEL.points(X), problem, tol=1e-9)
+    with mc.options(working_memory=0.1):
+        summed = fit_support_vectors(KERNEL, KERNEL.points(X), problem, tol=1e-9)
+    assert summed.status.ok
+    assert summed.certificate.relative_gap <= 1e-9
+    assert summed.certificate.dual == pytest.approx(stored.certificate.dual, rel=1e-8)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "shift", "C"),
+    [
+        (mc.Gaussian(1.0), 1e9, 1.0),  # all points are equal in single precision
+        (mc.Gaussian(1.0), 0.0, 1e50),  # coefficients that it cannot hold
+        (mc.Polynomial(3, scale=1e13), 0.0, 1e-39),  # a kernel that overflows
+    ],
+    ids=repr,
+)
+def test_what_single_precision_cannot_hold_is_summed_in_double(kernel, shift, C, rng):
+    X = rng.normal(size=(300, 2)) + shift
+    y = np.where(X[:, 0] - shift + 0.5 * rng.normal(size=300) > 0.0, 1.0, -1.0)
+    points, problem = kernel.points(X), Classification(y, np.full(300, C))
+    stored = fit_support_vectors(kernel, points, problem, max_iter=10)
+    with mc.options(working_memory=0.1):
+        summed = fit_support_vectors(kernel, points, problem, max_iter=10)
+    for fit in (stored, summed):
+        square = fit.coef @ kernel(X) @ fit.coef
+        assert fit.certificate.dual == pytest.approx(np.abs(fit.coef).sum() - 0.5 * square)
+    if stored.status.ok:
+        assert summed.certificate.dual == pytest.approx(stored.certificate.dual, rel=1e-4)
+    else:
+        assert C == 1e50
+
+
 def test_weak_duality_holds_all_the_way(rng):
     """A fit that is stopped at any round is bracketed by its objectives."""
     X = rng.normal(size=(200, 2))
@@ -101,13 +140,26 @@ def test_weak_duality_holds_all_the_way(rng):
 def test_a_fit_can_be_resumed(rng):
     X, y = rng.normal(size=(300, 2)), rng.choice([-1.0, 1.0], 300)
     problem, points = Classification(y, np.full(300, 10.0)), KERNEL.points(X)
-    early = fit_support_vectors(KERNEL, points, problem, tol=1e-9, max_iter=8)
+    early = fit_support_vectors(KERNEL, points, problem, tol=1e-9, max_iter=3)
     assert early.status is mc.Status.MAX_ITER
     late = fit_support_vectors(KERNEL, points, problem, tol=1e-9, start=early.variables)
     fresh = fit_support_vectors(KERNEL, points, problem, tol=1e-9)
     assert late.status.ok
     assert late.n_iter < fresh.n_iter
     assert late.certificate.dual == pytest.approx(fresh.certificate.dual, rel=1e-8)
+
+
+def test_who_watches_can_stop_a_fit(rng):
+    """One that says so only once, too: the sums for the certificate are no new round."""
+    X, y = rng.normal(size=(300, 2)), rng.choice([-1.0, 1.0], 300)
+    problem = Classification(y, np.full(300, 10.0))
+    with watched(lambda step: step.n_iter == 2 and not said.append(step)):
+        said: list[object] = []
+        fit = fit_support_vectors(KERNEL, KERNEL.points(X), problem, tol=1e-9)
+    assert fit.status is mc.Status.STOPPED
+    assert fit.n_iter == 2
+    assert len(said) == 1
+    assert fit.certificate.primal >= fit.certificate.dual
 
 
 def test_no_time_returns_the_start_with_its_gap(rng):

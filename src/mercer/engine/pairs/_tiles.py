@@ -112,7 +112,9 @@ class Pairs:
             return self._distances[0].plain
         return all(not is_sparse(Z) and Z.dtype == self.dtype for Z in self.mapped(v))
 
-    def values(self, rows: slice, columns: slice, out: Array | None = None) -> Array:
+    def values(
+        self, rows: slice | Array, columns: slice | Array, out: Array | None = None
+    ) -> Array:
         """The profile on a tile, where one pass is enough; in `out` if that is given."""
         (v,) = self.program.variables
         norms: list[Array] = []

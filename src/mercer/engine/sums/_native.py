@@ -116,6 +116,16 @@ def gram(program: Program, X: Any, Y: Any) -> Array:
     return out
 
 
+def gram_block(
+    program: Program, placed: Placed, rows: slice | Array, columns: slice | Array
+) -> Array:
+    """Some rows and columns of the Gram matrix of placed points."""
+    points, queries = placed.points[rows], placed.queries[columns]
+    out = np.empty((len(points), len(queries)), dtype=points.dtype)
+    compiled_program(program, points, placed.form).gram(queries, out, 0, len(points))
+    return out
+
+
 class NativeSum:
     """Elements with coefficients A on points X: their values and derivatives at any queries.
 

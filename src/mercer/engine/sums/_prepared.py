@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ import numpy as np
 from mercer._array import Array
 from mercer._config import get_options, options
 from mercer.engine._sizes import as_float32, as_float64, n_columns, n_rows, pieces, tile_dtype
+from mercer.engine.pairs._tiles import Pairs
 from mercer.engine.programs._coef import Coef, Dense, LowRank, SingleFeatures, Stacked
 from mercer.engine.programs._program import Program
 from mercer.engine.sums import _blocked, _native
@@ -25,7 +27,7 @@ from mercer.engine.sums._choice import (
     use_native,
 )
 from mercer.engine.sums._fields import Fields, in_float32, mixed, side_by_side, total
-from mercer.engine.sums._native import NativeSum
+from mercer.engine.sums._native import CorePoints, NativeSum, gram_block
 from mercer.engine.sums._pairwise import rowwise_fields
 from mercer.engine.sums._spectral import SpectralSum, slope_ratio, spectral_sum
 from mercer.exceptions import InputError
@@ -45,6 +47,40 @@ def gram(program: Program, X: Any, Y: Any) -> Array:
             return as_float32(gram(program, X, X if same else as_float64(Y)))
         run = _native.gram if use_native(program, X, Y, GRAM_DIMENSIONS) else _blocked.gram
         return run(program, X, Y)
+
+
+class GramBlocks:
+    """Blocks k(x_i, x_j) of the Gram matrix of points X in float64, which are prepared once.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import mercer as mc
+    >>> from mercer.engine import GramBlocks
+    >>> block = GramBlocks(mc.Linear().program, np.array([[1.0], [2.0], [3.0]]))
+    >>> block(np.array([0, 2]), np.array([1, 2]))
+    array([[2., 3.],
+           [6., 9.]])
+    """
+
+    def __init__(self, program: Program, X: Any) -> None:
+        self._program, self._X = program, X
+        self._run: Callable[..., Array] = self._gram
+        if use_native(program, X, X, GRAM_DIMENSIONS):
+            placed = CorePoints(program, X, X.dtype).placed(X)
+            self._run = partial(gram_block, program, placed)
+        else:
+            pairs = Pairs(program, X, X)
+            if pairs.one_pass:
+                self._run = pairs.values
+
+    def __call__(self, rows: slice | Array, columns: slice | Array) -> Array:
+        """The block of some rows and columns, given by their numbers."""
+        with np.errstate(all="ignore"):
+            return self._run(rows, columns)
+
+    def _gram(self, rows: slice | Array, columns: slice | Array) -> Array:
+        return gram(self._program, self._X[rows], self._X[columns])
 
 
 def fields(

@@ -1,36 +1,33 @@
 """Dual problems of support vector machines, solved on small working sets of variables.
 
-Each round takes the variables that violate optimality most, minimises over them with the others
-fixed, and adds the change to the function by a kernel sum. No row of the kernel matrix is stored.
+Each round takes some of the variables that violate optimality, minimises over them with the others
+fixed, and adds the change of the function at all points. Rows of the kernel matrix are kept if the
+whole matrix would fit into `working_memory`; otherwise the change is a kernel sum.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from itertools import pairwise
 from time import monotonic
+from typing import Any
 
 import numpy as np
 
 from mercer import engine
 from mercer._array import Array, Points
 from mercer._certificate import FitCertificate, relative_gap
+from mercer._config import get_options
 from mercer._progress import report
 from mercer._status import Status
-from mercer._threads import single_threaded_blas
+from mercer._threads import single_threaded_blas, stop_if_interrupted, thread_count
 from mercer.engine import Dense, Program, as_float64, n_rows
-from mercer.engine._compiled import core, core_allowed, instruction_set
+from mercer.methods.machines._working_set import solve_working_set
 
-WORKING_SET = 768  # variables at most
-_SHARE = 4  # of all variables: more than a quarter at once costs more than it saves
-_FEWEST = 256
-_STEPS = 20  # per variable of a working set, before a Newton step
-_NEWTON_STEPS = 10  # per working set; the rest is left to later rounds
+WORKING_SET = 2048  # variables at most, whose matrix takes 32 MiB
+_FEWEST, _SHARE = 256, 16  # a working set has so many variables, or one of so many
 _INNER = 0.03  # of the violation: to which a working set is minimised
 _NEGLIGIBLE = 1e-8  # of the largest possible |f|^2: below it f is zero
-_RIDGE = 1e-13  # of the mean diagonal: makes a singular kernel matrix regular
-_FLAT = 1e-12  # smallest curvature, in directions in which the kernel matrix is singular
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,10 +104,12 @@ def solve_dual(
     the dual objective. After `max_iter` rounds or `time_limit` seconds the best point so far is
     returned, with its gap.
     """
-    state = _State(program, as_float64(X.array), problem, start)
-    deadline, n_iter, moves = monotonic() + time_limit, 0, True
-    with single_threaded_blas():  # vectors are short: threads would wait for each other
+    deadline, n_iter, moves, stopped = monotonic() + time_limit, 0, True, False
+    # vectors are short, so threads would wait for each other; single precision may overflow
+    with single_threaded_blas(), np.errstate(over="ignore", invalid="ignore"):
+        state = _State(program, as_float64(X.array), problem, start)
         while True:
+            stop_if_interrupted()
             violation, levels = state.violation()
             primal, dual = objectives(state.b, state.values, levels)
             gap, status = relative_gap(primal, dual), None
@@ -118,14 +117,14 @@ def solve_dual(
                 status = Status.CONVERGED
             elif max(abs(primal), abs(dual)) <= _NEGLIGIBLE * state.size**2:
                 status = Status.COMPLETE
-            elif violation <= state.rounding or not moves:
+            elif not (violation > state.rounding and moves):  # or NaN
                 status = Status.STALLED
             elif n_iter >= max_iter or monotonic() > deadline:
                 status = Status.MAX_ITER
-            elif report("dual", n_iter, gap):
+            elif stopped or (stopped := report("dual", n_iter, gap)):
                 status = Status.STOPPED
             if status is None:
-                moves = state.improve(violation)
+                moves = state.improve(violation, tol)
                 n_iter += 1
             elif not state.exact:  # the changes that were added up have gathered rounding errors
                 state.sum_again()
@@ -136,49 +135,118 @@ def solve_dual(
     return DualSolution(state.b, state.values, levels, certificate, n_iter, status)
 
 
-class _State:
-    """The variables b, and f at all points."""
+class _SummedKernel:
+    """The kernel matrix of many points, none of which is kept."""
 
-    def __init__(self, program: Program, X: Array, problem: DualProblem, start: Array) -> None:
-        self.program, self.X, self.problem = program, X, problem
-        self.start, self.b = start, start.copy()
-        self.order = np.random.default_rng(0).permutation(len(start))  # of variables that tie
-        self.last: Array = self.order[:0]
-        self.largest = float(np.abs(engine.diagonal(program, X)).max())
+    def __init__(self, program: Program, X: Any) -> None:
+        self.program, self.X, self.narrow = program, X, X
+        if isinstance(X, np.ndarray) and X.dtype == np.float64:
+            self.narrow = X.astype(np.float32)
+
+    def matrix(self, rows: Array) -> Array:
+        """k(x_i, x_j) for some rows i, j."""
+        points = self.X[rows]
+        return engine.gram(self.program, points, points)
+
+    def sums(self, rows: Array, coef: Array, single: bool) -> Array:
+        """sum_i coef_i k(x_i, .) over some rows i, at all points; perhaps in single precision."""
+        X = self.narrow if single else self.X
+        dtype = np.float32 if single and X is not self.X else np.float64
+        coef = coef[:, None].astype(dtype)
+        return np.asarray(engine.fields(self.program, X[rows], X, Dense(coef)).value[:, 0])
+
+
+class _StoredKernel:
+    """The kernel matrix of few points: a row is computed when it is first summed, and kept."""
+
+    def __init__(self, program: Program, X: Any) -> None:
+        self.block, n = engine.GramBlocks(program, X), n_rows(X)
+        self.K, self.count = np.empty((n, n)), 0  # rows in the order in which they were computed
+        self.place = np.full(n, -1)
+
+    def matrix(self, rows: Array) -> Array:
+        """k(x_i, x_j) for some rows i, j."""
+        known = self.place[rows] >= 0
+        new, M = rows[~known], np.empty((len(rows), len(rows)))
+        M[known] = self.K[self.place[rows[known]]][:, rows]
+        if len(new):
+            M[np.ix_(~known, known)] = M[np.ix_(known, ~known)].T
+            M[np.ix_(~known, ~known)] = self.block(new, new)
+        return M
+
+    def sums(self, rows: Array, coef: Array, single: bool) -> Array:
+        """sum_i coef_i k(x_i, .) over some rows i, at all points."""
+        new = np.unique(rows[self.place[rows] < 0])
+        if len(new):
+            self.place[new] = self.count + np.arange(len(new))
+            self.K[self.count : self.count + len(new)] = self.block(new, slice(None))
+            self.count += len(new)
+        return np.asarray(np.bincount(self.place[rows], coef, self.count) @ self.K[: self.count])
+
+
+class _State:
+    """The variables b, and f at all points.
+
+    Changes of f are summed in single precision, which is twice as fast, until their error matters
+    or the solver wants to stop. Then f is summed again in double precision.
+    """
+
+    def __init__(self, program: Program, X: Any, problem: DualProblem, start: Array) -> None:
+        self.problem, self.start, self.b = problem, start, start.copy()
+        self.random = np.random.default_rng(0)
+        self.group = np.zeros(len(start), dtype=np.int64)  # the number of each variable's group
+        for k, members in enumerate(problem.groups or ()):
+            self.group[members] = k
+        self.n, self.largest = n_rows(X), float(np.abs(engine.diagonal(program, X)).max())
+        room = 2**20 * get_options().working_memory / thread_count()
+        kernel = _StoredKernel if 8.0 * self.n**2 <= room else _SummedKernel
+        self.kernel: _StoredKernel | _SummedKernel = kernel(program, X)
         self.sum_again()
+        self.single = True
 
     def sum_again(self) -> None:
-        """f at the points, from all variables."""
-        self.values, self.exact = np.zeros(n_rows(self.X)), True
-        self._add(np.flatnonzero(self.b), self.b[self.b != 0.0])
+        """f at the points, from all variables, in double precision from now on."""
+        self.single, self.exact, self.error = False, True, 0.0
+        at = np.flatnonzero(self.b)
+        self.values = self._sums(at, self.b[at])
 
-    def _add(self, at: Array, change: Array) -> None:
+    def _sums(self, at: Array, b: Array) -> Array:
+        """sum_i e_i b_i k(x_{r_i}, .) at the points, over some variables i."""
         if not len(at):
-            return
-        rows, coef = self.problem.rows[at], (self.problem.signs[at] * change)[:, None]
-        self.values += engine.fields(self.program, self.X[rows], self.X, Dense(coef)).value[:, 0]
+            return np.zeros(self.n)
+        rows, coef = self.problem.rows[at], self.problem.signs[at] * b
+        return self.kernel.sums(rows, coef, self.single)
 
     def violation(self) -> tuple[float, Array]:
-        """The largest violation of optimality, and the level of each group."""
-        p = self.problem
+        """The largest violation of optimality, and the level of each group.
+
+        `excess` is how far the gradient of each variable is on the wrong side of the level.
+        """
+        p, b = self.problem, self.b
         self.gradient = p.signs * self.values[p.rows] + p.linear
-        rises = np.where(self.b < p.upper, self.gradient, np.inf)
-        falls = np.where(self.b > p.lower, self.gradient, -np.inf)
-        mass = float(np.abs(self.b).sum())
+        rises, falls = b < p.upper, b > p.lower
+        self.free = rises & falls
+        low = np.where(rises, self.gradient, np.inf)
+        high = np.where(falls, self.gradient, -np.inf)
+        mass = float(np.abs(b).sum())
         self.size = mass * np.sqrt(self.largest)  # |f| is at most this
         slope = self.largest * mass + float(np.abs(p.linear).max())
-        self.rounding = np.finfo(float).eps * slope  # of the gradient
+        self.rounding = np.finfo(float).eps * slope + self.error  # of the gradient
         if p.groups is None:
-            self.up, self.down = -rises, falls
-            return float(max(self.up.max(), self.down.max())), np.zeros(0)
-        self.up, self.down, worst, levels = np.empty_like(rises), np.empty_like(rises), 0.0, []
-        for group in p.groups:
-            low, high = float(rises[group].min()), float(falls[group].max())
-            self.up[group], self.down[group] = high - rises[group], falls[group] - low
-            worst = max(worst, high - low)
-            finite = [v for v in (low, high) if np.isfinite(v)]
-            levels.append(float(np.mean(finite)) if finite else 0.0)
-        return worst, np.array(levels)
+            self.excess = np.maximum(-low, high)
+            self.worst = [int(self.excess.argmax())]
+            return float(self.excess.max()), np.zeros(0)
+        levels, self.worst, violation = np.zeros(len(p.groups)), [], 0.0
+        for k, group in enumerate(p.groups):
+            i, j = group[low[group].argmin()], group[high[group].argmax()]
+            self.worst += [i, j]
+            violation = max(violation, float(high[j] - low[i]))
+            free = self.gradient[group[self.free[group]]]
+            ends = [v for v in (low[i], high[j]) if np.isfinite(v)]
+            levels[k] = np.median(free) if len(free) else np.mean(ends) if ends else 0.0
+        level = levels[self.group]
+        self.excess = np.maximum(level - low, high - level)
+        return violation, levels
 
     def conditions(self, levels: Array) -> tuple[float, float, float]:
         """Violations of stationarity, feasibility and complementarity.
@@ -200,136 +268,47 @@ class _State:
             float(products.max(initial=0.0)),
         )
 
-    def improve(self, violation: float) -> bool:
-        """Minimise over the variables that violate optimality most; whether any of them moved."""
-        p, chosen = self.problem, self._working_set()
-        members = [chosen] if p.groups is None else [np.intersect1d(g, chosen) for g in p.groups]
-        chosen = np.concatenate(members)
-        start = np.cumsum([0, *map(len, members)] if p.groups is not None else [], dtype=np.int64)
-        points, e = self.X[p.rows[chosen]], p.signs[chosen]
-        M = engine.gram(self.program, points, points) * np.outer(e, e)
+    def improve(self, violation: float, tol: float) -> bool:
+        """Minimise over a working set of variables; whether any of them moved."""
+        p, chosen, start = self.problem, *self._working_set()
+        rows, e = p.rows[chosen], p.signs[chosen]
+        M = self.kernel.matrix(rows)
+        if np.any(e < 0.0):
+            M *= np.outer(e, e)
         b, g = self.b[chosen], self.gradient[chosen]
         lower, upper = p.lower[chosen], p.upper[chosen]
-        stop = max(_INNER * violation, self.rounding)
-        for _ in range(_NEWTON_STEPS):
-            most = _STEPS * len(chosen)
-            if minimise_working_set(M, g, b, lower, upper, start, stop, most) < most:
-                break
-            _newton_step(M, g, b, lower, upper, start)
+        share = _INNER if len(chosen) < len(self.b) else min(_INNER, tol)  # nothing else moves
+        stop = max(share * violation, self.rounding)
+        solve_working_set(M, g, b, lower, upper, start, stop)
         change = b - self.b[chosen]
         self.b[chosen] = b
         moved = np.flatnonzero(change)
-        self._add(chosen[moved], change[moved])
-        self.exact &= not len(moved)
-        self.last = chosen[np.argsort(-np.abs(change), kind="stable")]
-        return len(moved) > 0
+        if not len(moved):
+            return False
+        self.values += self._sums(chosen[moved], change[moved])
+        self.exact = False
+        # the gradient is known from M too: what differs is the error of the sums
+        self.error += float(np.abs(e * self.values[rows] + p.linear[chosen] - g).max())
+        return True
 
-    def _working_set(self) -> Array:
-        """Variables that were between their bounds, and those that violate optimality most."""
-        p, last = self.problem, self.last
-        size = min(WORKING_SET, max(len(self.b) // _SHARE, _FEWEST))
-        between = last[(self.b[last] > p.lower[last]) & (self.b[last] < p.upper[last])]
-        kept = between[: size // 2]
-        half = (size - len(kept)) // 2
-        return np.unique(
-            np.concatenate([kept, self._worst(self.up, half), self._worst(self.down, half)])
-        )
+    def _working_set(self) -> tuple[Array, Array]:
+        """Variables to minimise over, sorted by group, and where each group begins.
 
-    def _worst(self, scores: Array, count: int) -> Array:
-        scores = scores[self.order]
-        if count < len(scores):
-            worst = np.argpartition(-scores, count)[:count]
-        else:
-            worst = np.arange(len(scores))
-        return self.order[worst[scores[worst] > 0.0]]
-
-
-def minimise_working_set(
-    M: Array,
-    gradient: Array,
-    b: Array,
-    lower: Array,
-    upper: Array,
-    start: Array,
-    tol: float,
-    max_steps: int,
-) -> int:
-    """Minimise b'Mb / 2 + l'b over few variables, in place; return the number of steps.
-
-    `gradient` is Mb + l. Group k, whose sum of b is kept, are the variables start[k] up to
-    start[k + 1]; without groups variables move one at a time. The pair that moves is found by
-    second-order selection (Fan, Chen, Lin, Working set selection using second order information
-    for training support vector machines, JMLR 6, 2005).
-    """
-    if core_allowed():
-        isa = instruction_set()
-        steps: int = core().minimise_working_set(
-            M, gradient, b, lower, upper, start, tol, max_steps, isa
-        )
-        return steps
-    for step in range(max_steps):
-        moves = (
-            _pair(M, gradient, b, lower, upper, start, tol)
-            if len(start)
-            else _single(M, gradient, b, lower, upper, tol)
-        )
-        if moves is None:
-            return step
-        for i, t in moves:
-            b[i] = np.clip(b[i] + t, lower[i], upper[i])
-            gradient += t * M[i]
-    return max_steps
-
-
-def _newton_step(M: Array, g: Array, b: Array, lower: Array, upper: Array, start: Array) -> None:
-    """Move all variables between their bounds towards their joint minimum, up to a bound.
-
-    Where the kernel matrix is ill-conditioned, steps of pairs are short, and this is the way out.
-    """
-    free = np.flatnonzero((b > lower) & (b < upper))
-    A = np.array([(free >= first) & (free < last) for first, last in pairwise(start)], dtype=float)
-    A = A.reshape(-1, len(free))
-    A = A[A.any(axis=1)]
-    H = M[np.ix_(free, free)]
-    H = H + _RIDGE * np.trace(H) / max(len(free), 1) * np.eye(len(free))
-    system = np.block([[H, A.T], [A, np.zeros((len(A), len(A)))]])
-    try:
-        d = np.linalg.solve(system, np.concatenate([-g[free], np.zeros(len(A))]))[: len(free)]
-    except np.linalg.LinAlgError:
-        return
-    room = np.where(d > 0.0, upper[free] - b[free], b[free] - lower[free])
-    moves = d != 0.0
-    t = float(np.min(room[moves] / np.abs(d[moves]), initial=1.0))
-    b[free] = np.clip(b[free] + t * d, lower[free], upper[free])
-    g += t * (M[:, free] @ d)
-
-
-def _pair(
-    M: Array, g: Array, b: Array, lower: Array, upper: Array, start: Array, tol: float
-) -> list[tuple[int, float]] | None:
-    """Two variables of a group that move by t and -t."""
-    rises, falls = np.where(b < upper, g, np.inf), np.where(b > lower, g, -np.inf)
-    groups = [slice(*ends) for ends in pairwise(start)]
-    gaps = [falls[s].max(initial=-np.inf) - rises[s].min(initial=np.inf) for s in groups]
-    group = groups[int(np.argmax(gaps))]
-    if not max(gaps) > tol:
-        return None
-    i = group.start + int(np.argmin(rises[group]))
-    slopes = np.where(b[group] > lower[group], g[group] - g[i], 0.0)
-    curvature = np.maximum(M[i, i] + np.diagonal(M)[group] - 2.0 * M[i, group], _FLAT)
-    gains = np.maximum(slopes, 0.0) ** 2 / curvature
-    k = int(np.argmax(gains))
-    j, t = group.start + k, float(slopes[k] / curvature[k])
-    t = min(t, float(upper[i] - b[i]), float(b[j] - lower[j]))
-    return [(i, t), (j, -t)]
-
-
-def _single(
-    M: Array, g: Array, b: Array, lower: Array, upper: Array, tol: float
-) -> list[tuple[int, float]] | None:
-    """The variable whose move lowers the objective most."""
-    full = -g / np.maximum(np.diagonal(M), _FLAT)
-    t = np.clip(full, lower - b, upper - b)
-    gains = np.where(np.abs(g) > tol, -t * g - 0.5 * t**2 * np.maximum(np.diagonal(M), _FLAT), 0.0)
-    i = int(np.argmax(gains))
-    return [(i, float(t[i]))] if gains[i] > 0.0 else None
+        They are those between their bounds, a random sample of the others that violate optimality,
+        and the two of each group that violate it most, so that no round is in vain. The most
+        violating ones alone would be too much alike: after a few of them have moved, the others
+        have nothing left to do.
+        """
+        free, others = np.flatnonzero(self.free), np.flatnonzero((self.excess > 0.0) & ~self.free)
+        size = min(max(len(self.b) // _SHARE, _FEWEST, 2 * len(free)), WORKING_SET)
+        most = 3 * size // 4
+        if len(free) > most:
+            free = free[np.argpartition(-self.excess[free], most)[:most]]
+        if len(others) > size - len(free):
+            others = self.random.choice(others, size - len(free), replace=False, shuffle=False)
+        chosen = np.unique(np.concatenate([free, others, self.worst]))
+        if self.problem.groups is None:
+            return chosen, np.zeros(0, dtype=np.int64)
+        group = self.group[chosen]
+        ends = np.cumsum(np.bincount(group, minlength=len(self.problem.groups)))
+        return chosen[np.argsort(group, kind="stable")], np.concatenate([[0], ends])

@@ -220,7 +220,8 @@ class MachineFit:
     intercept : float
     certificate : FitCertificate
     variables : array
-        What the solver changes; a fit continues from them.
+        What the solver changes, for support vectors as shares of their bounds (if those are
+        finite); a fit continues from them, with other bounds too.
     n_iter : int
     status : Status
     """
@@ -245,14 +246,15 @@ def fit_support_vectors(
 ) -> MachineFit:
     """Solve a support vector problem to a relative duality gap of `tol`.
 
-    `start` are the variables of an earlier fit, to be continued. After `max_iter` rounds or
-    `time_limit` seconds the fit reached so far is returned, with its gap.
+    `start` are the variables of an earlier fit, perhaps with other bounds. After `max_iter`
+    rounds or `time_limit` seconds the fit reached so far is returned, with its gap.
     """
     dual = problem.dual
     bounds = np.maximum(-dual.lower, dual.upper)
     if bounds[np.isfinite(bounds)].max(initial=0.0) > _LARGEST:
         raise InputError(f"C times the largest weight must be at most {_LARGEST:g}; rescale them")
-    first = problem.start if start is None else np.clip(start, dual.lower, dual.upper)
+    unit = np.where((bounds > 0.0) & np.isfinite(bounds), bounds, 1.0)
+    first = problem.start if start is None else _feasible(start * unit, problem)
     solution = solve_dual(
         kernel.program,
         X,
@@ -271,10 +273,24 @@ def fit_support_vectors(
         coef=np.bincount(dual.rows, dual.signs * b, n) / scale,
         intercept=problem.intercept(solution.levels) / scale,
         certificate=_certificate(problem, solution),
-        variables=b,
+        variables=b / unit,
         n_iter=solution.n_iter,
         status=solution.status,
     )
+
+
+def _feasible(b: Array, problem: SupportVectorProblem) -> Array:
+    """Variables near b that satisfy the constraints: as few as possible leave their bounds."""
+    dual = problem.dual
+    b = np.clip(b, dual.lower, dual.upper)
+    for group in dual.groups or ():
+        missing = float(problem.start[group].sum() - b[group].sum())
+        up, down = dual.upper[group] - b[group], b[group] - dual.lower[group]
+        free_first = np.argsort((up == 0.0) | (down == 0.0), kind="stable")
+        at, room = group[free_first], (up if missing > 0.0 else down)[free_first]
+        before = np.concatenate([[0.0], np.cumsum(room)[:-1]])
+        b[at] += np.sign(missing) * np.clip(abs(missing) - before, 0.0, room)
+    return np.asarray(np.clip(b, dual.lower, dual.upper))
 
 
 def _certificate(problem: SupportVectorProblem, solution: DualSolution) -> SupportVectorCertificate:
