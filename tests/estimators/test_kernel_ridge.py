@@ -215,6 +215,19 @@ def test_all_rows_as_landmarks_are_the_exact_fit(rng):
         few.predict_interval(X)
 
 
+@pytest.mark.parametrize("intercept", [True, False])
+def test_standard_deviations_with_landmarks(intercept, rng):
+    X, y = curve(rng)
+    new, w = np.array([[1.0], [9.0]]), rng.uniform(0.5, 2.0, 80)
+    options = {"penalty": 0.1, "fit_intercept": intercept}
+    exact = KernelRidge(mc.Laplace(1.0), **options).fit(X, y, w)
+    low = KernelRidge(mc.Laplace(1.0), n_landmarks=80, **options).fit(X, y, w)
+    assert_allclose(low.predict(new, True)[1], exact.predict(new, True)[1], rtol=1e-8)
+    few = KernelRidge(mc.Gaussian(0.5), n_landmarks=12, random_state=0, **options).fit(X, y, w)
+    full = KernelRidge(mc.Gaussian(0.5), **options).fit(X, y, w)
+    assert_allclose(few.predict(new, True)[1], full.predict(new, True)[1], rtol=0.2)
+
+
 def test_more_rows_than_the_path_takes(monkeypatch, rng):
     X, y = curve(rng, 300)
     monkeypatch.setattr("mercer.estimators._kernel_ridge.PENALTY_ROWS", 100)
