@@ -159,6 +159,8 @@ class KernelRidge(RegressorMixin, SubspaceEstimator):  # type: ignore[misc]
         one_of(self.reduction, ("sum", "mean"), "reduction")
         if one_of(self.solver, _SOLVERS, "solver") != "auto" and self.n_landmarks is not None:
             raise InputError(f"solver={self.solver!r} is for all rows; leave out n_landmarks")
+        if self.max_norm is not None and not is_auto(self.penalty):
+            raise InputError("give either penalty or max_norm, not both")
         Y = self._targets(y)
         with self._fitting(X):
             points, w = self._training_rows(X, sample_weight, double=True)

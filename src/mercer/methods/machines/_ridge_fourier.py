@@ -7,6 +7,7 @@ import numpy as np
 from mercer import engine
 from mercer._array import Array, Points
 from mercer._certificate import FitCertificate
+from mercer._threads import single_threaded_blas
 from mercer.engine import FourierFeatures, NormalEquations
 from mercer.exceptions import InputError
 from mercer.kernels import Kernel
@@ -40,17 +41,17 @@ def fit_ridge_fourier(
     The kernel is replaced by a sum over frequencies. An error of e in it leaves a relative duality
     gap of at most (e W / penalty)^2, W the sum of the weights; a relative residual of e in the
     equations one of about (e s / penalty)^2, s their largest eigenvalue. Both are set from `tol`,
-    as far as rounding allows, and the certificate bounds what they left. The coefficients of the element follow from the residuals,
-    a_i = w_i (y_i - f(x_i) - c) / penalty.
+    as far as rounding allows, and the certificate bounds what they left. The coefficients of the
+    element follow from the residuals, a_i = w_i (y_i - f(x_i) - c) / penalty.
 
     None if the kernel has no such sum or it is not worth while; an error if `forced`.
     """
     w = np.ones(len(Y)) if weights is None else weights
     total = float(w.sum())
-    error = _SHARE * np.sqrt(tol) * penalty
+    error = kernel_error(penalty, total, tol)
     features = None
     if penalty > 0.0:
-        features = engine.fourier_features(kernel.program, X.array, error / total, forced=forced)
+        features = engine.fourier_features(kernel.program, X.array, error, forced=forced)
     if features is None:
         if forced:
             raise InputError(NO_FEATURES)
@@ -63,10 +64,11 @@ def fit_ridge_fourier(
         lambda V: equations.product(V) + penalty * V,
         lambda R: R / shifted,
         equations.right,
-        min(_STRICTER * tol, error / float(shifted.max())),
+        min(_STRICTER * tol, total * error / float(shifted.max())),
         float(shifted.max()),
     )
-    cg.run(max_iter)
+    with single_threaded_blas():  # vectors are short
+        cg.run(max_iter)
     modes = equations.modes(cg.coef)
     values = features.values(modes)
     errors = Y - values
@@ -86,6 +88,11 @@ def fit_ridge_fourier(
     n_iter, status = max(1, int(np.max(cg.n_iter))), worst_status(cg.status)
     sums = features.prepared(modes, coef)
     return RidgeFit(coef, centre + shift, found, n_iter, status, "fourier", sums)
+
+
+def kernel_error(penalty: float, total: float, tol: float = 1e-8) -> float:
+    """The error in the kernel that is allowed, for weights of this sum."""
+    return float(_SHARE * np.sqrt(tol) * penalty / total)
 
 
 def _gap(
