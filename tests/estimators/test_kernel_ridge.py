@@ -71,6 +71,35 @@ def test_untuned_it_is_as_good_as_a_tuned_peer():
     assert KernelRidge().fit(X, y).score(X_new, y_new) > peer.score(X_new, y_new) - 0.02
 
 
+def test_columns_that_matter_little_count_little(rng):
+    X = rng.normal(size=(200, 6))
+    y = np.sin(3.0 * X[:, 2]) + 0.1 * rng.normal(size=200)
+    model = KernelRidge(penalty="auto").fit(X, y)
+    new = rng.normal(size=(200, 6))
+    assert isinstance(model.kernel_, mc.kernels.Transformed)
+    lengths = model.kernel_.point_map.array
+    assert lengths[2] == 1.0
+    assert np.delete(lengths, 2).min() > 3.0
+    assert model.score(new, np.sin(3.0 * new[:, 2])) > 0.9
+    units = [1.0, 1e6, 1e-3, 1.0, 1.0, 10.0]
+    other = KernelRidge(scale_columns="std").fit(units * X, y)
+    plain = KernelRidge(scale_columns="std").fit(X, y)
+    assert_allclose(other.predict(units * new), plain.predict(new), rtol=1e-6)
+
+
+def test_columns_are_not_scaled_for_few_rows_or_constants(rng):
+    X = rng.normal(size=(60, 3))
+    y = np.sin(2.0 * X[:, 0]) + 0.1 * rng.normal(size=60)
+    few = KernelRidge().fit(X[:20], y[:20]).kernel_
+    assert not isinstance(few, mc.kernels.Transformed)
+    constant = KernelRidge().fit(X, np.ones(60)).kernel_  # no slope anywhere
+    assert not isinstance(constant, mc.kernels.Transformed)
+    X[:, 1] = 5.0
+    model = KernelRidge().fit(X, y)
+    assert model.kernel_.point_map.array[1] == 100.0  # the longest
+    assert model.score(X, y) > 0.8
+
+
 # --- weights, copies, outputs ---------------------------------------------------------------------
 
 

@@ -7,6 +7,7 @@ import numpy as np
 from mercer import engine
 from mercer._array import Array, Points
 from mercer._certificate import FitCertificate
+from mercer._status import Status
 from mercer._threads import single_threaded_blas
 from mercer.engine import FourierFeatures, NormalEquations
 from mercer.exceptions import InputError
@@ -85,7 +86,8 @@ def fit_ridge_fourier(
         feasibility=float(np.abs(coef.sum(axis=0)).max()) if fit_intercept else 0.0,
         complementarity=0.0,
     )
-    n_iter, status = max(1, int(np.max(cg.n_iter))), worst_status(cg.status)
+    n_iter = max(1, int(np.max(cg.n_iter)))
+    status = Status.CONVERGED if gap <= tol * primal else worst_status(cg.status)
     sums = features.prepared(modes, coef)
     return RidgeFit(coef, centre + shift, found, n_iter, status, "fourier", sums)
 
