@@ -59,8 +59,9 @@ class KernelRidge(RegressorMixin, SubspaceEstimator):  # type: ignore[misc]
     ----------
     kernel : Kernel, str or "auto"
         "auto", the default, compares Gaussian, Matern 3/2 and Laplace product kernels of five
-        length scales each by their leave-one-out errors on at most 1,000 rows. "precomputed" takes
-        Gram matrices instead of rows. Other names as in `KernelPCA`.
+        length scales each, and columns scaled by how much they matter to the best of them, by
+        leave-one-out errors on at most 1,000 rows. "precomputed" takes Gram matrices instead of
+        rows. Other names as in `KernelPCA`.
     penalty : float or "auto"
         >= 0. "auto", the default, has the smallest leave-one-out error of 45 penalties; on 3,000 of
         the rows, evenly spaced, if there are more and no landmarks.
@@ -82,14 +83,12 @@ class KernelRidge(RegressorMixin, SubspaceEstimator):  # type: ignore[misc]
         How to fit to all rows. "cholesky" factors the kernel matrix: n^2 numbers. "cg" runs
         conjugate gradients on kernel sums: n^2 steps each. "fourier" writes a smooth radial kernel
         as a sum over frequencies, for millions of rows in up to 3 columns (extra `fast`). "auto",
-        the default, is "cholesky" up to 10,000 rows; for more "fourier" where it can be used, and
-        "cg" elsewhere.
+        the default, is "cholesky" up to 10,000 rows; beyond, "fourier" where possible, else "cg".
     n_landmarks, rule, random_state
         Fit a combination of the features of some landmarks, as in `KernelPCA`, instead of all rows.
     tol, max_iter : float, int
-        For conjugate gradients: the relative residual at which they stop (the default 1e-8 leaves a
-        relative gap of about its square; with "fourier" of about itself), and the largest number of
-        iterations.
+        For conjugate gradients: the relative residual at which they stop (1e-8 leaves a relative
+        gap of about its square; with "fourier", of about itself), and the most iterations.
     n_jobs, verbose
         As in `KernelPCA`.
 
@@ -115,10 +114,9 @@ class KernelRidge(RegressorMixin, SubspaceEstimator):  # type: ignore[misc]
     Equal rows are merged, so that a weight of 2 is the same as repeating the row. Leave-one-out
     leaves out all copies of a row, at the same penalty of the sum; it costs no refits.
 
-    With "fourier", `element_` has a coefficient for each row, which follow from the residuals, and
-    `certificate_` bounds its gap with the errors of the frequencies and the transforms included.
-    Predictions within the box of the rows are sums over frequencies. There are no leave-one-out
-    residuals, standard deviations and intervals.
+    With "fourier", `element_` has a coefficient for each row, and `certificate_` bounds its gap,
+    errors of the frequencies and transforms included. Predictions in the box of the rows are sums
+    over frequencies. There are no leave-one-out residuals, standard deviations and intervals.
 
     References
     ----------
@@ -185,16 +183,17 @@ class KernelRidge(RegressorMixin, SubspaceEstimator):  # type: ignore[misc]
                 raise InputError("return_std needs k(x, x), which a precomputed matrix lacks")
             loo = self._loo_residuals()
             own = engine.diagonal(self.kernel_.program, self.kernel_.points(X).array)
-            K = self._to_rows(X)
-            if self._landmarks is not None:
-                left, scale = self._landmarks.variance(K, own), self._landmarks.scale
+            K, low = self._to_rows(X), self._landmarks
+            if low is not None:
+                left, scale = low.variance(K, own), low.scale
             else:
                 H, extra = self._smoothing(K)
                 left = own - np.sum(K * H, axis=0) + extra
                 scale = np.mean(self._coef() * loo, axis=0)
             noisy = np.maximum(left, 0.0) + self._sum_penalty
-            std = np.sqrt(np.outer(noisy, np.maximum(scale, 0.0)))
-            return self._shaped(values), self._shaped(std)
+            return self._shaped(values), self._shaped(
+                np.sqrt(np.outer(noisy, np.maximum(scale, 0.0)))
+            )
 
     def predict_interval(self, X: Any, coverage: float = 0.9) -> Array:
         """Return intervals for new targets at the rows of X by the jackknife+, shape (m, 2).
@@ -246,8 +245,7 @@ class KernelRidge(RegressorMixin, SubspaceEstimator):  # type: ignore[misc]
     def _fit(self, X: Points, Y: Array, w: Array | None, unit: float) -> None:
         """Choose what is automatic, fit, and set the attributes of a fit.
 
-        `unit` times the penalty is the penalty of the sum of losses. Equal rows are not merged if
-        nothing is chosen and frequencies are used, to which they make no difference.
+        `unit` times the penalty is that of the sum of losses. Frequencies need no merged rows.
         """
         rows = low = path = fit = None
         if is_auto(self.kernel) or is_auto(self.penalty) or self.n_landmarks is not None:
@@ -287,7 +285,7 @@ class KernelRidge(RegressorMixin, SubspaceEstimator):  # type: ignore[misc]
     def _choose(
         self, X: Points, rows: MergedRows, unit: float
     ) -> tuple[Nystrom | None, RidgePath | None]:
-        """The kernel and the penalty; landmarks, if any, and the path of penalties."""
+        """Set the kernel and the penalty; returns landmarks and the path, if any."""
         free, low, path = bool(self.fit_intercept), None, None
         if is_auto(self.kernel):
             assert isinstance(self.kernel_, Gaussian)
@@ -334,8 +332,8 @@ class KernelRidge(RegressorMixin, SubspaceEstimator):  # type: ignore[misc]
             limit = positive(self.max_norm, "max_norm")
             if path is None and len(X) > DIRECT_UP_TO:
                 raise InputError(f"max_norm needs n_landmarks for more than {DIRECT_UP_TO} rows")
-            whole = np.arange(len(X))
-            path = path or path_of(self.kernel_, X, rows, whole, bool(self.fit_intercept))
+            free, whole = bool(self.fit_intercept), np.arange(len(X))
+            path = path or path_of(self.kernel_, X, rows, whole, free)
             return path.penalty_of_norm(limit), path
         if path is None:
             part = spread(len(X), PENALTY_ROWS)
@@ -373,13 +371,9 @@ class KernelRidge(RegressorMixin, SubspaceEstimator):  # type: ignore[misc]
         return self.dual_coef_.reshape(len(self.dual_coef_), -1)
 
     def _smoothing(self, K: Array) -> tuple[Array, Array]:
+        X, free = self.element_.support, bool(self.fit_intercept)
         return smoothing_weights(
-            self.kernel_,
-            self.element_.support,
-            self._mass,
-            self._sum_penalty,
-            K,
-            fit_intercept=bool(self.fit_intercept),
+            self.kernel_, X, self._mass, self._sum_penalty, K, fit_intercept=free
         )
 
     def _loo_residuals(self) -> Array:
@@ -390,12 +384,9 @@ class KernelRidge(RegressorMixin, SubspaceEstimator):  # type: ignore[misc]
                 'intervals; use n_landmarks, or solver="cholesky" for up to about 10,000 rows'
             )
         if self._loo is None:
+            X, free = self.element_.support, bool(self.fit_intercept)
             diagonal = inverse_diagonal(
-                self.kernel_,
-                self.element_.support,
-                self._mass,
-                self._sum_penalty,
-                fit_intercept=bool(self.fit_intercept),
+                self.kernel_, X, self._mass, self._sum_penalty, fit_intercept=free
             )
             self._loo = self._coef() / diagonal[:, None]
         return self._loo
