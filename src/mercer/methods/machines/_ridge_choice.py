@@ -46,7 +46,8 @@ def choose_kernel(X: Points, rows: MergedRows, median: float, *, fit_intercept: 
 
     found = [tried(f, t, f(t * median)) for f in _families(X) for t in _LENGTHS]
     best = min(found, key=lambda candidate: candidate.error)
-    if is_sparse(X.array) or not 1 < X.shape[1] <= len(part) / _ROWS_PER_COLUMN:
+    many = 1 < X.shape[1] <= len(part) / _ROWS_PER_COLUMN
+    if is_sparse(X.array) or not many or best.error == 0.0:
         return best.kernel
     for _ in range(_ROUNDS):
         scales = Scales(column_lengths(best, X.array[part], rows.weights[part]))
