@@ -71,6 +71,35 @@ def test_untuned_it_is_as_good_as_a_tuned_peer():
     assert KernelRidge().fit(X, y).score(X_new, y_new) > peer.score(X_new, y_new) - 0.02
 
 
+def test_columns_that_matter_little_count_little(rng):
+    X = rng.normal(size=(200, 6))
+    y = np.sin(3.0 * X[:, 2]) + 0.1 * rng.normal(size=200)
+    model = KernelRidge(penalty="auto").fit(X, y)
+    new = rng.normal(size=(200, 6))
+    assert isinstance(model.kernel_, mc.kernels.Transformed)
+    lengths = model.kernel_.point_map.array
+    assert lengths[2] == 1.0
+    assert np.delete(lengths, 2).min() > 3.0
+    assert model.score(new, np.sin(3.0 * new[:, 2])) > 0.9
+    units = [1.0, 1e6, 1e-3, 1.0, 1.0, 10.0]
+    other = KernelRidge(scale_columns="std").fit(units * X, y)
+    plain = KernelRidge(scale_columns="std").fit(X, y)
+    assert_allclose(other.predict(units * new), plain.predict(new), rtol=1e-6)
+
+
+def test_columns_are_not_scaled_for_few_rows_or_constants(rng):
+    X = rng.normal(size=(60, 3))
+    y = np.sin(2.0 * X[:, 0]) + 0.1 * rng.normal(size=60)
+    few = KernelRidge().fit(X[:20], y[:20]).kernel_
+    assert not isinstance(few, mc.kernels.Transformed)
+    constant = KernelRidge().fit(X, np.ones(60)).kernel_  # no slope anywhere
+    assert not isinstance(constant, mc.kernels.Transformed)
+    X[:, 1] = 5.0
+    model = KernelRidge().fit(X, y)
+    assert model.kernel_.point_map.array[1] == 100.0  # the longest
+    assert model.score(X, y) > 0.8
+
+
 # --- weights, copies, outputs ---------------------------------------------------------------------
 
 
@@ -213,6 +242,19 @@ def test_all_rows_as_landmarks_are_the_exact_fit(rng):
     assert few.certificate_.relative_gap < 1e-10
     with pytest.raises(mc.InputError, match="n_landmarks=None"):
         few.predict_interval(X)
+
+
+@pytest.mark.parametrize("intercept", [True, False])
+def test_standard_deviations_with_landmarks(intercept, rng):
+    X, y = curve(rng)
+    new, w = np.array([[1.0], [9.0]]), rng.uniform(0.5, 2.0, 80)
+    options = {"penalty": 0.1, "fit_intercept": intercept}
+    exact = KernelRidge(mc.Laplace(1.0), **options).fit(X, y, w)
+    low = KernelRidge(mc.Laplace(1.0), n_landmarks=80, **options).fit(X, y, w)
+    assert_allclose(low.predict(new, True)[1], exact.predict(new, True)[1], rtol=1e-8)
+    few = KernelRidge(mc.Gaussian(0.5), n_landmarks=12, random_state=0, **options).fit(X, y, w)
+    full = KernelRidge(mc.Gaussian(0.5), **options).fit(X, y, w)
+    assert_allclose(few.predict(new, True)[1], full.predict(new, True)[1], rtol=0.2)
 
 
 def test_more_rows_than_the_path_takes(monkeypatch, rng):

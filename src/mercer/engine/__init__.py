@@ -10,6 +10,7 @@ from mercer.engine.programs._jets import Jet, evaluate, profile_at
 from mercer.engine.programs._maps import Columns, LinearMap, Map, Maps, Matrix, Scales, apply_all
 from mercer.engine.programs._program import Block, Coordinates, Distance, Dot, Gap, Norm, Program
 from mercer.engine.sums._fields import Fields, by_row, total
+from mercer.engine.sums._fourier_features import FourierFeatures, NormalEquations, fourier_features
 from mercer.engine.sums._native_forms import NativeForms, native_forms
 from mercer.engine.sums._pairwise import diagonal, pairwise_derivative, require_derivatives
 from mercer.engine.sums._prepared import GramBlocks, PreparedSum, fields, gram, prepare
@@ -17,10 +18,11 @@ from mercer.engine.sums._spectral_forms import SpectralForms, spectral_forms
 
 __all__ = [
     "Block", "Coef", "Columns", "Const", "Coordinates", "Dense", "Distance", "Dot", "Expr",
-    "Fields", "Gap", "GramBlocks", "Jet", "LinearMap", "LowRank", "Map", "Maps", "Matrix",
-    "NativeForms", "Norm", "Opaque", "PreparedSum", "Program", "Scales", "SingleFeatures",
-    "SpectralForms", "Stacked", "Unary", "Var", "apply_all", "as_float64", "by_row", "cut",
-    "dense", "diagonal", "evaluate", "fields", "gram", "matern", "n_columns", "n_rows",
-    "native_forms", "pairwise_derivative", "pieces", "prepare", "profile_at",
-    "require_derivatives", "spectral_forms", "stack", "tile_dtype", "total",
+    "Fields", "FourierFeatures", "Gap", "GramBlocks", "Jet", "LinearMap", "LowRank", "Map",
+    "Maps", "Matrix", "NativeForms", "Norm", "NormalEquations", "Opaque", "PreparedSum",
+    "Program", "Scales", "SingleFeatures", "SpectralForms", "Stacked", "Unary", "Var",
+    "apply_all", "as_float64", "by_row", "cut", "dense", "diagonal", "evaluate", "fields",
+    "fourier_features", "gram", "matern", "n_columns", "n_rows", "native_forms",
+    "pairwise_derivative", "pieces", "prepare", "profile_at", "require_derivatives",
+    "spectral_forms", "stack", "tile_dtype", "total",
 ]  # fmt: skip

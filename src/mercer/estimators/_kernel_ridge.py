@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import RegressorMixin
@@ -13,27 +13,36 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from mercer import engine
 from mercer._array import Array, Points, non_negative, one_of, positive, positive_int, real
-from mercer.engine import n_rows
+from mercer.engine import Dense, as_float64, n_rows
 from mercer.estimators._base import SubspaceEstimator
 from mercer.estimators._kernel_parameter import is_auto
 from mercer.estimators._validation import check_flags
 from mercer.exceptions import InputError, MercerWarning
 from mercer.kernels import Gaussian, Precomputed
-from mercer.linalg import nystrom
+from mercer.linalg import Nystrom, nystrom
 from mercer.linalg._inputs import as_columns
 from mercer.linalg._solve import DIRECT_UP_TO
 from mercer.methods.machines._losses import SquareLoss
 from mercer.methods.machines._ridge import (
     MergedRows,
+    RidgeFit,
     fit_ridge,
     fit_ridge_landmarks,
-    inverse_diagonal,
     merged_rows,
-    smoothing_weights,
 )
 from mercer.methods.machines._ridge_choice import PENALTY_ROWS, choose_kernel, path_of, spread
+from mercer.methods.machines._ridge_fourier import fit_ridge_fourier
 from mercer.methods.machines._ridge_path import RidgePath
+from mercer.methods.machines._ridge_uncertainty import (
+    LandmarkVariance,
+    inverse_diagonal,
+    jackknife_plus,
+    smoothing_weights,
+)
 from mercer.space import Element
+
+_SOLVERS = ("auto", "cholesky", "cg", "fourier")
+_LOADED = 1e-12  # tolerance of the sums of a model from a file: as fine as transforms can be
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -51,8 +60,9 @@ class KernelRidge(RegressorMixin, SubspaceEstimator):  # type: ignore[misc]
     ----------
     kernel : Kernel, str or "auto"
         "auto", the default, compares Gaussian, Matern 3/2 and Laplace product kernels of five
-        length scales each by their leave-one-out errors on at most 1,000 rows. "precomputed" takes
-        Gram matrices instead of rows. Other names as in `KernelPCA`.
+        length scales each, and columns scaled by how much they matter to the best of them, by
+        leave-one-out errors on at most 1,000 rows. "precomputed" takes Gram matrices instead of
+        rows. Other names as in `KernelPCA`.
     penalty : float or "auto"
         >= 0. "auto", the default, has the smallest leave-one-out error of 45 penalties; on 3,000 of
         the rows, evenly spaced, if there are more and no landmarks.
@@ -70,12 +80,16 @@ class KernelRidge(RegressorMixin, SubspaceEstimator):  # type: ignore[misc]
     scale_columns : {"auto", "std", "none"}
         The units in which the automatic kernel sees the columns, as in `KernelNovelty`: the default
         "auto" divides columns of different units by their standard deviations.
+    solver : {"auto", "cholesky", "cg", "fourier"}
+        How to fit to all rows. "cholesky" factors the kernel matrix: n^2 numbers. "cg" runs
+        conjugate gradients on kernel sums: n^2 steps each. "fourier" writes a smooth radial kernel
+        as a sum over frequencies, for millions of rows in up to 3 columns (extra `fast`). "auto",
+        the default, is "cholesky" up to 10,000 rows; beyond, "fourier" where possible, else "cg".
     n_landmarks, rule, random_state
-        Fit a combination of the features of some landmarks, as in `KernelPCA`; by default all rows
-        are used, exactly up to 10,000 (Cholesky), and by conjugate gradients for more.
+        Fit a combination of the features of some landmarks, as in `KernelPCA`, instead of all rows.
     tol, max_iter : float, int
-        For conjugate gradients: the relative residual at which they stop (the default 1e-8 leaves a
-        relative gap of about its square), and the largest number of iterations.
+        For conjugate gradients: the relative residual at which they stop (1e-8 leaves a relative
+        gap of about its square; with "fourier", of about itself), and the most iterations.
     n_jobs, verbose
         As in `KernelPCA`.
 
@@ -92,6 +106,8 @@ class KernelRidge(RegressorMixin, SubspaceEstimator):  # type: ignore[misc]
     path_penalties_, loo_path_, gcv_path_ : arrays
         Penalties, and the leave-one-out and generalised cross-validation errors of each; shape
         (penalties, outputs), with penalty="auto" only.
+    solver_ : str
+        What was done: "cholesky", "eigen" (at a penalty of 0), "cg", "fourier" or "landmarks".
     kernel_, scaler_, n_iter_
 
     Notes
@@ -99,11 +115,16 @@ class KernelRidge(RegressorMixin, SubspaceEstimator):  # type: ignore[misc]
     Equal rows are merged, so that a weight of 2 is the same as repeating the row. Leave-one-out
     leaves out all copies of a row, at the same penalty of the sum; it costs no refits.
 
+    With "fourier", `element_` has a coefficient for each row, and `certificate_` bounds its gap,
+    errors of the frequencies and transforms included. Predictions in the box of the rows are sums
+    over frequencies. There are no leave-one-out residuals, standard deviations and intervals.
+
     References
     ----------
     C. Saunders, A. Gammerman, V. Vovk, Ridge regression learning algorithm in dual variables, ICML
     1998. R. F. Barber, E. Candes, A. Ramdas, R. Tibshirani, Predictive inference with the
-    jackknife+, Annals of Statistics 49, 2021.
+    jackknife+, Annals of Statistics 49, 2021. P. Greengard, M. Rachh, A. Barnett, Equispaced
+    Fourier representations for efficient Gaussian process regression, 2022.
 
     Examples
     --------
@@ -122,9 +143,11 @@ class KernelRidge(RegressorMixin, SubspaceEstimator):  # type: ignore[misc]
     reduction: str = "sum"
     max_norm: float | None = None
     fit_intercept: bool = True
+    solver: str = "auto"
     scale_columns: str = "auto"
     tol: float = 1e-8
     max_iter: int = 1000
+    _unsaved_attributes: ClassVar = ("_sums",)
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> KernelRidge:
         """Fit the regression to rows X with targets y, shape (n,) or (n, outputs).
@@ -133,23 +156,18 @@ class KernelRidge(RegressorMixin, SubspaceEstimator):  # type: ignore[misc]
         """
         check_flags(self, "fit_intercept")
         one_of(self.reduction, ("sum", "mean"), "reduction")
+        if one_of(self.solver, _SOLVERS, "solver") != "auto" and self.n_landmarks is not None:
+            raise InputError(f"solver={self.solver!r} is for all rows; leave out n_landmarks")
+        if self.max_norm is not None and not is_auto(self.penalty):
+            raise InputError("give either penalty or max_norm, not both")
         Y = self._targets(y)
         with self._fitting(X):
             points, w = self._training_rows(X, sample_weight, double=True)
             check_consistent_length(np.empty(n_rows(points)), Y)
-            rows = merged_rows(points.array, Y, w)
-            points = points[rows.index]
-            if is_auto(self.kernel):
-                assert isinstance(self.kernel_, Gaussian)
-                median = float(np.sqrt(2.0)) * self.kernel_.length_scale
-                self.kernel_ = choose_kernel(
-                    points, rows, median, fit_intercept=bool(self.fit_intercept)
-                )
-            self._solve(points, rows)
-        self.n_samples_fit_ = len(Y)
-        self.is_weighted_ = w is not None and bool(np.any(w != 1.0))
-        self._rows, self._group, self._deviations = rows.rows, rows.group, rows.deviations
-        self._weights = np.ones(len(rows.rows)) if w is None else w[rows.rows]
+            self.n_samples_fit_ = len(Y)
+            self.is_weighted_ = w is not None and bool(np.any(w != 1.0))
+            total = float(len(Y) if w is None else w.sum())
+            self._fit(points, Y, w, total if self.reduction == "mean" else 1.0)
         return self
 
     def predict(self, X: Any, return_std: bool = False) -> Any:
@@ -166,13 +184,19 @@ class KernelRidge(RegressorMixin, SubspaceEstimator):  # type: ignore[misc]
                 return self._shaped(values)
             if isinstance(self.kernel_, Precomputed):
                 raise InputError("return_std needs k(x, x), which a precomputed matrix lacks")
-            K = self._to_rows(X)
-            own = engine.diagonal(self.kernel_.program, self.kernel_.points(X).array)
-            H, extra = self._smoothing(K)
-            left = np.maximum(own - np.sum(K * H, axis=0) + extra, 0.0) + self._sum_penalty
             loo = self._loo_residuals()
-            scale = np.maximum(np.mean(self._coef() * loo, axis=0), 0.0)
-            return self._shaped(values), self._shaped(np.sqrt(np.outer(left, scale)))
+            own = engine.diagonal(self.kernel_.program, self.kernel_.points(X).array)
+            K, low = self._to_rows(X), self._landmarks
+            if low is not None:
+                left, scale = low.variance(K, own), low.scale
+            else:
+                H, extra = self._smoothing(K)
+                left = own - np.sum(K * H, axis=0) + extra
+                scale = np.mean(self._coef() * loo, axis=0)
+            noisy = np.maximum(left, 0.0) + self._sum_penalty
+            return self._shaped(values), self._shaped(
+                np.sqrt(np.outer(noisy, np.maximum(scale, 0.0)))
+            )
 
     def predict_interval(self, X: Any, coverage: float = 0.9) -> Array:
         """Return intervals for new targets at the rows of X by the jackknife+, shape (m, 2).
@@ -185,15 +209,13 @@ class KernelRidge(RegressorMixin, SubspaceEstimator):  # type: ignore[misc]
         if not 0.0 < real(coverage, "coverage") < 1.0:
             raise InputError(f"coverage must lie in (0, 1), got {coverage!r}")
         X = self._new_rows(X)
+        if self._landmarks is not None:
+            raise InputError("intervals need all rows; fit with n_landmarks=None")
         with self._running():
             values, loo = self._values(X), self._loo_residuals()
             H, _ = self._smoothing(self._to_rows(X))
-        sizes = np.abs(loo[self._group] + self._deviations)
-        ends = np.empty((*values.shape, 2))
-        for j, value in enumerate(values):
-            centre = (value - H[:, [j]] * loo)[self._group]  # without each row and its copies
-            ends[j, :, 0] = -_quantile(sizes - centre, self._weights, coverage)
-            ends[j, :, 1] = _quantile(centre + sizes, self._weights, coverage)
+        residuals = loo[self._group] + self._deviations
+        ends = jackknife_plus(values, H, loo, residuals, self._group, self._weights, coverage)
         return ends[:, 0] if self._flat else ends
 
     def loo_residuals(self) -> Array:
@@ -228,67 +250,103 @@ class KernelRidge(RegressorMixin, SubspaceEstimator):  # type: ignore[misc]
         Y, self._flat = as_columns(y.astype(np.float64) if y.dtype == object else y, len(y), "y")
         return Y
 
-    def _solve(self, X: Points, rows: MergedRows) -> None:
-        """Choose the penalty, fit, and set the attributes of a fit."""
+    def _fit(self, X: Points, Y: Array, w: Array | None, unit: float) -> None:
+        """Choose what is automatic, fit, and set the attributes of a fit.
+
+        `unit` times the penalty is that of the sum of losses. Frequencies need no merged rows.
+        """
+        rows = low = path = fit = None
+        if is_auto(self.kernel) or is_auto(self.penalty) or self.n_landmarks is not None:
+            rows = merged_rows(X.array, Y, w)
+            low, path = self._choose(X[rows.index], rows, unit)
+        else:
+            self._sum_penalty = unit * non_negative(self.penalty, "penalty")
+        forced = self.solver == "fourier"
+        if low is None and (forced or (self.solver == "auto" and len(X) > DIRECT_UP_TO)):
+            k, penalty = self.kernel_, self._sum_penalty
+            fit = fit_ridge_fourier(k, X, Y, w, penalty, forced=forced, **self._settings())
+        if fit is None:
+            rows = merged_rows(X.array, Y, w) if rows is None else rows
+            X = X[rows.index]
+            if low is not None and path is not None:
+                fit = fit_ridge_landmarks(low, path, rows, self._sum_penalty)
+                X = self.kernel_.points(low.landmarks)
+            else:
+                method = None if self.solver == "auto" else self.solver
+                fit = fit_ridge(
+                    self.kernel_, X, rows, self._sum_penalty, method=method, **self._settings()
+                )
+        self._set_fit(fit, X, unit)
+        self._loo: Array | None = None
+        self._landmarks: LandmarkVariance | None = None
+        self._sums = fit.sums
+        if rows is None or fit.sums is not None:
+            return
+        self._mass, self._rows, self._group = rows.weights, rows.rows, rows.group
+        self._deviations = rows.deviations
+        self._weights = np.ones(len(rows.rows)) if w is None else w[rows.rows]
+        if path is not None and len(path.weights) == len(rows.weights):
+            self._loo = path.leave_one_out(self._sum_penalty)
+            if low is not None:
+                self._landmarks = LandmarkVariance.of(low, path, self._sum_penalty, self._loo)
+
+    def _choose(
+        self, X: Points, rows: MergedRows, unit: float
+    ) -> tuple[Nystrom | None, RidgePath | None]:
+        """Set the kernel and the penalty; returns landmarks and the path, if any."""
         free, low, path = bool(self.fit_intercept), None, None
-        total = float(rows.weights.sum()) if self.reduction == "mean" else 1.0
+        if is_auto(self.kernel):
+            assert isinstance(self.kernel_, Gaussian)
+            median = float(np.sqrt(2.0)) * self.kernel_.length_scale
+            self.kernel_ = choose_kernel(X, rows, median, fit_intercept=free)
         if self.n_landmarks is not None:
             size = positive_int(self.n_landmarks, "n_landmarks")
             low = nystrom(self.kernel_, X, size, rule=self.rule, random_state=self.random_state)
             path = RidgePath.of_features(
                 low.factor, rows.targets, rows.weights, fit_intercept=free, scatter=rows.scatter
             )
-        self._sum_penalty, path = self._penalty(X, rows, path, total)
-        if low is not None and path is not None:
-            fit = fit_ridge_landmarks(low, path, rows, self._sum_penalty)
-            X = self.kernel_.points(low.landmarks)
-        else:
-            fit = fit_ridge(
-                self.kernel_,
-                X,
-                rows,
-                self._sum_penalty,
-                fit_intercept=free,
-                tol=positive(self.tol, "tol"),
-                max_iter=positive_int(self.max_iter, "max_iter"),
-            )
-        self._loo = None
-        if path is not None and len(path.weights) == len(rows.weights):
-            self._loo = path.leave_one_out(self._sum_penalty)
-        self._index, self._mass = rows.index, rows.weights
-        self.penalty_ = self._sum_penalty / total
+        self._sum_penalty, path = self._penalty(X, rows, path, unit)
+        return low, path
+
+    def _settings(self) -> dict[str, Any]:
+        return {
+            "fit_intercept": bool(self.fit_intercept),
+            "tol": positive(self.tol, "tol"),
+            "max_iter": positive_int(self.max_iter, "max_iter"),
+        }
+
+    def _set_fit(self, fit: RidgeFit, X: Points, unit: float) -> None:
+        self.penalty_ = self._sum_penalty / unit
         self.dual_coef_ = self._shaped(fit.coef)
         self.intercept_ = float(fit.intercept[0]) if self._flat else fit.intercept
         self.element_ = Element(self.kernel_, X, self.dual_coef_)
-        self.n_iter_ = fit.n_iter
-        self.certificate_ = fit.certificate.scaled(1.0 / total)
+        self.n_iter_, self.solver_ = fit.n_iter, fit.method
+        self.certificate_ = fit.certificate.scaled(1.0 / unit)
         if not fit.status.ok:
             gap = self.certificate_.relative_gap
             warnings.warn(
                 f"KernelRidge {fit.status.value}. Its relative duality gap is {gap:.1e}",
                 MercerWarning,
-                stacklevel=3,
+                stacklevel=4,
             )
 
     def _penalty(
-        self, X: Points, rows: MergedRows, path: RidgePath | None, total: float
+        self, X: Points, rows: MergedRows, path: RidgePath | None, unit: float
     ) -> tuple[float, RidgePath | None]:
         """The penalty of the sum of losses, and the path it was chosen on, if any."""
         if self.max_norm is None and not is_auto(self.penalty):
-            return total * non_negative(self.penalty, "penalty"), path
+            return unit * non_negative(self.penalty, "penalty"), path
         if self.max_norm is not None:
             limit = positive(self.max_norm, "max_norm")
-            if not is_auto(self.penalty):
-                raise InputError("give either penalty or max_norm, not both")
             if path is None and len(X) > DIRECT_UP_TO:
                 raise InputError(f"max_norm needs n_landmarks for more than {DIRECT_UP_TO} rows")
-            whole = np.arange(len(X))
-            path = path or path_of(self.kernel_, X, rows, whole, bool(self.fit_intercept))
+            free, whole = bool(self.fit_intercept), np.arange(len(X))
+            path = path or path_of(self.kernel_, X, rows, whole, free)
             return path.penalty_of_norm(limit), path
         if path is None:
             part = spread(len(X), PENALTY_ROWS)
             path = path_of(self.kernel_, X, rows, part, bool(self.fit_intercept))
-        self.path_penalties_ = path.grid / total
+        self.path_penalties_ = path.grid / unit
         self.loo_path_ = np.array([path.leave_one_out_error(p) for p in path.grid])
         self.gcv_path_ = np.array([path.gcv_error(p) for p in path.grid])
         return path.best()[0], path
@@ -300,6 +358,13 @@ class KernelRidge(RegressorMixin, SubspaceEstimator):  # type: ignore[misc]
         """Predictions, shape (m, outputs)."""
         if isinstance(self.kernel_, Precomputed):
             values = self._to_rows(X).T @ self._coef()
+        elif self.solver_ == "fourier":
+            sums = getattr(self, "_sums", None)
+            if sums is None:  # loaded from a file
+                f, coef = self.element_, Dense(self._coef())
+                sums = engine.prepare(f.kernel.program, f.points, coef, tolerance=_LOADED)
+                self._sums = sums
+            values = sums.fields(as_float64(self.kernel_.points(X).array)).value
         else:
             values = np.asarray(self.element_(X)).reshape(n_rows(X), -1)
         return np.asarray(values + self.intercept_, dtype=np.float64)
@@ -314,28 +379,22 @@ class KernelRidge(RegressorMixin, SubspaceEstimator):  # type: ignore[misc]
         return self.dual_coef_.reshape(len(self.dual_coef_), -1)
 
     def _smoothing(self, K: Array) -> tuple[Array, Array]:
-        if self.n_landmarks is not None:
-            raise InputError(
-                "standard deviations and intervals need all rows; fit with n_landmarks=None"
-            )
+        X, free = self.element_.support, bool(self.fit_intercept)
         return smoothing_weights(
-            self.kernel_,
-            self.element_.support,
-            self._mass,
-            self._sum_penalty,
-            K,
-            fit_intercept=bool(self.fit_intercept),
+            self.kernel_, X, self._mass, self._sum_penalty, K, fit_intercept=free
         )
 
     def _loo_residuals(self) -> Array:
         """Leave-one-out residuals of the distinct rows, shape (rows, outputs)."""
+        if self.solver_ == "fourier":
+            raise InputError(
+                "Fourier features have no leave-one-out residuals, standard deviations and "
+                'intervals; use n_landmarks, or solver="cholesky" for up to about 10,000 rows'
+            )
         if self._loo is None:
+            X, free = self.element_.support, bool(self.fit_intercept)
             diagonal = inverse_diagonal(
-                self.kernel_,
-                self.element_.support,
-                self._mass,
-                self._sum_penalty,
-                fit_intercept=bool(self.fit_intercept),
+                self.kernel_, X, self._mass, self._sum_penalty, fit_intercept=free
             )
             self._loo = self._coef() / diagonal[:, None]
         return self._loo
@@ -344,14 +403,3 @@ class KernelRidge(RegressorMixin, SubspaceEstimator):  # type: ignore[misc]
         tags = super().__sklearn_tags__()
         tags.target_tags.multi_output = True
         return tags
-
-
-def _quantile(values: Array, weights: Array, coverage: float) -> Array:
-    """Of each column, the smallest value with weight >= coverage (W + 1) up to it."""
-    order = np.argsort(values, axis=0)
-    mass = np.cumsum(weights[order], axis=0)
-    wanted = coverage * (float(weights.sum()) + 1.0) * (1.0 - 1e-12)  # rounding of the sums
-    at = np.argmax(mass >= wanted, axis=0)
-    columns = np.arange(values.shape[1])
-    found = values[order[at, columns], columns]
-    return np.where(mass[-1] >= wanted, found, np.inf)

@@ -23,6 +23,7 @@ from mercer.kernels._domain import RowIds
 from mercer.kernels.structured._table import Group, Tables
 from mercer.methods.imputation._regressions import ColumnRegression
 from mercer.methods.machines._gradient_descent import DescentCertificate
+from mercer.methods.machines._ridge_uncertainty import LandmarkVariance
 from mercer.methods.machines._stochastic_subgradient import Iterate
 from mercer.methods.machines._support_vectors import SupportVectorCertificate
 from mercer.methods.pca._kernel_pca import LandmarkScatter
@@ -61,6 +62,7 @@ _PRIVATE: dict[str, type] = {
     "mercer.methods.FitCertificate": FitCertificate,
     "mercer.methods.Iterate": Iterate,
     "mercer.methods.LandmarkScatter": LandmarkScatter,
+    "mercer.methods.LandmarkVariance": LandmarkVariance,
     "mercer.methods.SupportVectorCertificate": SupportVectorCertificate,
     "mercer.Status": Status,
     "mercer.space.Term": _Term,

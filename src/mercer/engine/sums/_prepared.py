@@ -186,6 +186,11 @@ class PreparedSum:
         with np.errstate(all="ignore"), options(**changes) if changes else nullcontext():
             return self._fields(Y, order, paired, shifted)
 
+    def using(self, made: SpectralSum) -> PreparedSum:
+        """The same sum, whose transform to frequencies is known already."""
+        self._kept["spectral", False, self.tolerance] = made
+        return self
+
     def _fields(self, Y: Any, order: int, paired: bool, shifted: bool) -> Fields:
         program, X, coef = self.program, self.X, self.coef
         if needs_float64(program, X, Y, order):

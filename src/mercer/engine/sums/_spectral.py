@@ -31,14 +31,14 @@ from mercer.engine.programs._maps import pull_all, pull_both
 from mercer.engine.programs._program import Program
 from mercer.engine.sums._fields import Fields, with_rounding
 
-_FINEST_TOLERANCE = 1e-12  # where the engine is named and no tolerance is given
+FINEST_TOLERANCE = 1e-12  # where the engine is named and no tolerance is given
 SLACK = 1e-6  # of the extent: how far queries may lie beyond the box
 # Work in units of one pair of a direct sum. A point of a transform is spread over about 10^d cells
 # of a fine grid, in vector instructions; a mode is a few steps of an FFT on a grid twice as fine.
 # Several elements share the distances and exponentials of a direct sum, which are 6/7 of its work.
 # These ratios are rough; a factor of two in them hardly matters.
 _PAIRS_PER_POINT = (0.0, 60.0, 200.0, 1000.0)
-_PAIRS_PER_MODE = 200.0
+PAIRS_PER_MODE = 200.0
 _SHARED = 6.0
 MOST_MODES, _MOST_SAMPLES = 1 << 24, 1 << 22  # a few hundred MiB of complex numbers at most
 _FEW_POINTS = 1 << 14  # not worth several threads
@@ -52,14 +52,25 @@ class SpectralSum:
     """Elements with coefficients A on points X, transformed once: fields at any queries.
 
     The grid is for a box that holds the points where the program measures them; `share` is the
-    share of pairs of points and queries that a direct sum could not leave out.
+    share of pairs of points and queries that a direct sum could not leave out. If the `modes` of
+    the elements are known, nothing is transformed.
     """
 
-    def __init__(self, program: Program, X: Any, A: Array, grid: Grid, share: float = 1.0) -> None:
+    def __init__(
+        self,
+        program: Program,
+        X: Any,
+        A: Array,
+        grid: Grid,
+        share: float = 1.0,
+        modes: Array | None = None,
+    ) -> None:
         self.program, self.X, self.grid, self.share = program, X, grid, share
         self._variable: Any = program.variables[0]
         self._origin = centre_before_maps(self._variable, as_float64(X))
-        self.modes = transform(grid, self._mapped(X), A)
+        if modes is None:
+            modes = transform(grid, self._mapped(X), A, grid.weights.shape) * grid.weights
+        self.modes = modes
         self._mass = np.abs(A).sum(axis=0, dtype=np.float64)
 
     def _mapped(self, Z: Any) -> Array:
@@ -99,16 +110,16 @@ class SpectralSum:
         return Fields(value.astype(dtype, copy=False), gradient, hessian, slopes, bound=bound)
 
 
-def transform(grid: Grid, X: Array, A: Array) -> Array:
-    """Take elements to the frequency domain: D_m c_m, shape (b, modes...)."""
-    dim, shape = X.shape[1], grid.weights.shape
+def transform(grid: Grid, X: Array, A: Array, shape: tuple[int, ...]) -> Array:
+    """Take coefficients to the frequency domain: c_m on `shape` modes, shape (b, modes...)."""
+    dim = X.shape[1]
     packed = packed_in_pairs(A.T.astype(np.float64))
     threads = thread_count() if len(X) > _FEW_POINTS else 1
-    modes = non_uniform_transform(1, grid, X, packed, threads).reshape(-1, *shape)
+    modes = non_uniform_transform(1, grid, X, packed, threads, shape).reshape(-1, *shape)
     flipped = np.conj(modes[(slice(None), *(slice(None, None, -1),) * dim)])
     # of a + ib: the even part of the modes belongs to a, the odd part to b
     both = np.stack([0.5 * (modes + flipped), -0.5j * (modes - flipped)], axis=1)
-    return np.asarray(both.reshape(-1, *shape)[: A.shape[1]] * grid.weights)
+    return np.asarray(both.reshape(-1, *shape)[: A.shape[1]])
 
 
 def spectral_sum(
@@ -127,14 +138,14 @@ def spectral_sum(
         return None
     low, high = np.minimum(x.min(axis=0), y.min(axis=0)), np.maximum(x.max(axis=0), y.max(axis=0))
     slack = SLACK * (high - low)
-    grid = grid_for(program, low - slack, high + slack, max(tolerance, _FINEST_TOLERANCE), most)
+    grid = grid_for(program, low - slack, high + slack, max(tolerance, FINEST_TOLERANCE), most)
     return None if grid is None else SpectralSum(program, X, A, grid, share)
 
 
 def modes_worth_while(pairs: float, points: int, dim: int, batch: int) -> float:
     """The most modes for which transforms take no more work than a direct sum over the pairs."""
     direct = pairs * (_SHARED + batch) / (_SHARED + 1.0)
-    return max(0.0, direct / batch - _PAIRS_PER_POINT[dim] * points) / _PAIRS_PER_MODE
+    return max(0.0, direct / batch - _PAIRS_PER_POINT[dim] * points) / PAIRS_PER_MODE
 
 
 @lru_cache(maxsize=256)
@@ -305,18 +316,20 @@ def evaluate_modes(grid: Grid, modes: Array, Y: Array) -> Array:
     threads = thread_count() if shared else 1
 
     def block(part: slice) -> None:
-        values = non_uniform_transform(2, grid, Y[part], packed, threads)
+        values = non_uniform_transform(2, grid, Y[part], packed, threads, modes.shape[1:])
         out[0::2, part], out[1::2, part] = values.real, values.imag
 
     map_threads(block, [slice(0, len(Y))] if shared else list(pieces(len(Y), rows)))
     return out[: len(modes)]
 
 
-def non_uniform_transform(kind: int, grid: Grid, X: Array, packed: Array, threads: int) -> Array:
+def non_uniform_transform(
+    kind: int, grid: Grid, X: Array, packed: Array, threads: int, shape: tuple[int, ...]
+) -> Array:
     """From strengths at the points to modes (kind 1) or back (kind 2), one row for each."""
     plan = finufft().Plan(
         kind,
-        grid.weights.shape,
+        shape,
         n_trans=len(packed),
         eps=grid.accuracy,
         isign=-1 if kind == 1 else 1,

@@ -11,10 +11,10 @@ from mercer import engine
 from mercer._array import Array, Points
 from mercer._certificate import FitCertificate
 from mercer._status import Status
-from mercer.engine import Dense, as_float64
+from mercer.engine import Dense, PreparedSum, as_float64
 from mercer.exceptions import InputError
 from mercer.kernels import Kernel
-from mercer.linalg import GramOperator, Nystrom, solve
+from mercer.linalg import Nystrom, solve
 from mercer.linalg._inputs import refuses_overflow
 from mercer.linalg._solve import DIRECT_UP_TO
 from mercer.methods._rows import distinct_index, row_keys
@@ -79,6 +79,10 @@ class RidgeFit:
     n_iter : int
         Iterations; 1 for a direct solution.
     status : Status
+    method : str
+        "cholesky", "eigen", "cg", "landmarks" or "fourier".
+    sums : PreparedSum, optional
+        f for many queries, where it was fitted by frequencies.
     """
 
     coef: Array
@@ -86,6 +90,8 @@ class RidgeFit:
     certificate: FitCertificate
     n_iter: int
     status: Status
+    method: str
+    sums: PreparedSum | None = None
 
 
 @refuses_overflow
@@ -96,13 +102,15 @@ def fit_ridge(
     penalty: float,
     *,
     fit_intercept: bool = True,
+    method: str | None = None,
     tol: float = 1e-8,
     max_iter: int = 1000,
 ) -> RidgeFit:
     """Minimise sum_i w_i |y_i - f(x_i) - c|^2 + penalty |f|^2 over f and c, X the distinct rows.
 
     (K + penalty D^-1) a + c 1 = y and sum_i a_i = 0, D = diag(w): two solutions of one system, for
-    the right-hand sides y and 1. Cholesky up to 10,000 rows, conjugate gradients for more.
+    the right-hand sides y and 1, by a `method` of `linalg.solve`: if None, Cholesky up to 10,000
+    rows and conjugate gradients for more.
     At penalty 0 it is the fit of least norm among those of least error.
     """
     Y, w = rows.targets, rows.weights
@@ -111,15 +119,17 @@ def fit_ridge(
         if len(w) > DIRECT_UP_TO:
             raise InputError(f"penalty must be > 0 for more than {DIRECT_UP_TO} rows, got 0.0")
         coef = RidgePath.of(kernel, X, Y, w, fit_intercept=fit_intercept).coef(0.0)
-        n_iter, status = 1, Status.SOLVED
+        n_iter, status, done = 1, Status.SOLVED, "eigen"
     else:
         right = Y - centre
         if fit_intercept:
             right = np.column_stack([right, np.ones(len(w))])
-        solution = solve(kernel, X, right, penalty, weights=w, tol=tol, max_iter=max_iter)
+        solution = solve(
+            kernel, X, right, penalty, weights=w, method=method, tol=tol, max_iter=max_iter
+        )
         coef, n_iter = solution.coef, max(1, int(np.max(solution.n_iter)))
-        statuses = solution.status if isinstance(solution.status, tuple) else (solution.status,)
-        status = next((s for s in statuses if not s.ok), statuses[0])
+        done = solution.method
+        status = worst_status(np.atleast_1d(np.array(solution.status, dtype=object)))
         if fit_intercept:
             coef = balanced(coef[:, :-1], coef[:, -1])
     values = engine.fields(
@@ -127,7 +137,7 @@ def fit_ridge(
     ).value
     intercept = centre + w @ (Y - centre - values) / w.sum() if fit_intercept else centre
     found = certificate(rows, coef, values, intercept, penalty, fit_intercept)
-    return RidgeFit(coef, intercept, found, n_iter, status)
+    return RidgeFit(coef, intercept, found, n_iter, status, done)
 
 
 def fit_ridge_landmarks(
@@ -144,7 +154,13 @@ def fit_ridge_landmarks(
         intercept = w @ (Y - values) / w.sum()
     coef = solve_triangular(low.triangle, theta, lower=True, trans="T")
     found = certificate(rows, alpha, values, intercept, penalty, path.fit_intercept)
-    return RidgeFit(np.asarray(coef), intercept, found, 1, Status.SOLVED)
+    return RidgeFit(np.asarray(coef), intercept, found, 1, Status.SOLVED, "landmarks")
+
+
+def worst_status(statuses: Array) -> Status:
+    """The first status that is not ok, if any."""
+    worst: Status = next((s for s in statuses if not s.ok), statuses[0])
+    return worst
 
 
 def balanced(A: Array, ones: Array) -> Array:
@@ -174,50 +190,3 @@ def certificate(
         feasibility=float(np.abs(alpha.sum(axis=0)).max()) if free else 0.0,
         complementarity=0.0,
     )
-
-
-def smoothing_weights(
-    kernel: Kernel, X: Points, weights: Array, penalty: float, K: Array, *, fit_intercept: bool
-) -> tuple[Array, Array]:
-    """How predictions at new points y_j depend on the targets, given K = k(X, Y) of shape (m, q).
-
-    Returns H of shape (m, q), so that predictions are H' targets, and e of shape (q,), so that
-    k(y, y) - <K, H> + e is the variance at y of a Gaussian process with this kernel, a constant of
-    unknown value if there is an intercept, and noise of variance penalty / w_i.
-    """
-    right = np.column_stack([K, np.ones(len(K))]) if fit_intercept else K
-    A = solve(kernel, X, right, penalty, weights=weights).coef
-    if not fit_intercept:
-        return A, np.zeros(K.shape[1])
-    A, ones = A[:, :-1], A[:, -1]
-    missing = (1.0 - A.sum(axis=0)) / ones.sum()
-    return np.asarray(A + np.outer(ones, missing)), np.asarray(missing)
-
-
-@refuses_overflow
-def inverse_diagonal(
-    kernel: Kernel, X: Points, weights: Array, penalty: float, *, fit_intercept: bool
-) -> Array:
-    """The diagonal of G, a = G y: entries of (K + penalty D^-1)^-1, less the intercept's part.
-
-    The leave-one-out residual of row i is a_i / G_ii. One Cholesky factor, inverted in place.
-    """
-    from scipy.linalg.lapack import dpotrf, dpotri
-
-    if len(X) > DIRECT_UP_TO:
-        raise InputError(
-            f"leave-one-out residuals need a matrix of all rows, here {len(X)}, and are computed "
-            f"for up to {DIRECT_UP_TO}; use n_landmarks"
-        )
-    S = GramOperator(kernel, X, weights=weights).dense()
-    S[np.diag_indices(len(S))] += penalty
-    S, info = dpotrf(S.T, lower=1, overwrite_a=1)
-    if info != 0:
-        raise InputError("the kernel matrix is singular to rounding; use a larger penalty")
-    S, _ = dpotri(S, lower=1, overwrite_c=1)
-    diagonal = S.diagonal().copy()
-    if fit_intercept:
-        root = np.sqrt(weights)
-        along = np.tril(S) @ root + np.tril(S, -1).T @ root
-        diagonal -= along**2 / (root @ along)
-    return np.asarray(weights * diagonal)
