@@ -109,6 +109,24 @@ def test_products_that_mislead_the_iteration_are_given_up(draft):
     assert_allclose(cg.coef, 1.0 / diagonal, rtol=1e-9)
 
 
+def test_limits_hold_with_less_exact_products():
+    diagonal = np.linspace(1.0, 2.0, 8)[:, None]
+
+    def run(max_iter, callback=None):
+        cg = ConjugateGradients(
+            lambda V: diagonal * V, np.copy, np.ones((8, 1)), 1e-10, 1.0, lambda V: diagonal * V
+        )
+        cg.run(max_iter, callback)
+        return cg
+
+    limited, stopped = run(2), run(100, lambda step: step.n_iter == 2)
+    assert limited.status.tolist() == [Status.MAX_ITER]
+    assert stopped.status.tolist() == [Status.STOPPED]
+    for cg in (limited, stopped):
+        assert cg.n_iter.tolist() == [2]
+        assert_allclose(cg.residual, np.linalg.norm(diagonal * cg.coef - 1.0) / np.sqrt(8.0))
+
+
 def test_single_and_many_right_hand_sides(rng):
     X, y = rng.normal(size=(30, 2)), rng.normal(size=30)
     k = mc.Laplace(1.0)
