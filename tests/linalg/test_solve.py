@@ -7,6 +7,7 @@ from numpy.testing import assert_allclose
 import mercer as mc
 from mercer import Status, linalg
 from mercer.linalg._conjugate_gradients import ConjugateGradients
+from mercer.linalg._operator import GramOperator
 from mercer.testing import awkward_kernels
 
 METHODS = ("cholesky", "eigen", "cg")
@@ -59,8 +60,6 @@ def test_preconditioners_save_iterations(rng):
 
 def test_one_kernel_sum_per_iteration_for_all_columns(monkeypatch, rng):
     """Columns that are done take no part in later sums."""
-    from mercer.linalg._operator import GramOperator
-
     widths = []
     original = GramOperator.matmat
     monkeypatch.setattr(
@@ -77,6 +76,55 @@ def test_one_kernel_sum_per_iteration_for_all_columns(monkeypatch, rng):
     assert widths[:4] == [3, 2, 2, 1]
     assert widths[-1] == 3  # the residuals at the end
     assert len(widths) == found.n_iter.max() + 1
+
+
+@pytest.mark.parametrize("shift", [0.0, 1e5])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_large_systems_are_iterated_in_float32_to_the_accuracy_of_float64(
+    shift, weighted, monkeypatch, rng
+):
+    """Far from the origin float32 tells nothing about the points, and float64 takes over."""
+    X, B = rng.normal(size=(500, 3)) + shift, rng.normal(size=(500, 2))
+    weights = rng.uniform(0.5, 2.0, size=500) if weighted else None
+    k = mc.Matern(1.5, 0.5)
+    direct = linalg.solve(k, X, B, 0.05, weights=weights, method="cholesky")
+    exact = []
+    original = GramOperator.matmat
+    monkeypatch.setattr(GramOperator, "matmat", lambda S, V: exact.append(1) or original(S, V))
+    monkeypatch.setattr("mercer.linalg._solve.DIRECT_UP_TO", 499)
+    found = linalg.solve(k, X, B, 0.05, weights=weights, tol=1e-11)
+    assert found.ok
+    assert found.method == "cg"
+    assert_allclose(found.coef, direct.coef, atol=1e-9 * np.abs(direct.coef).max())
+    if shift == 0.0:
+        assert len(exact) <= 4 < found.n_iter.max() / 2
+
+
+@pytest.mark.parametrize("draft", [lambda V: -V, lambda V: np.nan * V, lambda V: 1e-3 * V])
+def test_products_that_mislead_the_iteration_are_given_up(draft):
+    diagonal = np.linspace(1.0, 2.0, 8)[:, None]
+    cg = ConjugateGradients(lambda V: diagonal * V, np.copy, np.ones((8, 1)), 1e-10, 1.0, draft)
+    cg.run(100)
+    assert cg.status.tolist() == [Status.CONVERGED]
+    assert_allclose(cg.coef, 1.0 / diagonal, rtol=1e-9)
+
+
+def test_limits_hold_with_less_exact_products():
+    diagonal = np.linspace(1.0, 2.0, 8)[:, None]
+
+    def run(max_iter, callback=None):
+        cg = ConjugateGradients(
+            lambda V: diagonal * V, np.copy, np.ones((8, 1)), 1e-10, 1.0, lambda V: diagonal * V
+        )
+        cg.run(max_iter, callback)
+        return cg
+
+    limited, stopped = run(2), run(100, lambda step: step.n_iter == 2)
+    assert limited.status.tolist() == [Status.MAX_ITER]
+    assert stopped.status.tolist() == [Status.STOPPED]
+    for cg in (limited, stopped):
+        assert cg.n_iter.tolist() == [2]
+        assert_allclose(cg.residual, np.linalg.norm(diagonal * cg.coef - 1.0) / np.sqrt(8.0))
 
 
 def test_single_and_many_right_hand_sides(rng):

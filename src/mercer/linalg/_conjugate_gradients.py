@@ -14,7 +14,9 @@ from mercer._status import Status
 Product = Callable[[Array], Array]
 
 _PATIENCE = 200  # iterations without a smaller residual after which a column counts as stalled
-_RESTARTS = 5
+_RESTARTS = 8  # three with float32 sums reach 1e-12
+_DRAFT = 1e-4  # what a run with float32 sums, of error 1e-6, should leave of the residual
+_USEFUL = 1e-2  # if it leaves more, float64 takes over
 _EPS = float(np.finfo(np.float64).eps)
 _ROUNDING = 1e-10  # curvature below minus this share of the largest is no rounding error
 
@@ -24,6 +26,7 @@ class _Active:
     """The recurrence of the columns still iterated; every array has them last."""
 
     index: Array
+    goal: Array  # relative residuals at which this run of the recurrence ends
     A: Array
     R: Array
     P: Array
@@ -42,7 +45,9 @@ class ConjugateGradients:
 
     Columns that are done are retired, so that later products are with fewer of them. When the
     residual of the recurrence is below tol the true one is computed, and the iteration starts again
-    from there if rounding has pulled the two apart.
+    from there if rounding has pulled the two apart. So the products of the iteration may be less
+    exact: `draft` takes the place of `product` as long as true residuals fall (iterative
+    refinement).
 
     Attributes
     ----------
@@ -54,9 +59,16 @@ class ConjugateGradients:
     """
 
     def __init__(
-        self, product: Product, precondition: Product, B: Array, tol: float, scale: float
+        self,
+        product: Product,
+        precondition: Product,
+        B: Array,
+        tol: float,
+        scale: float,
+        draft: Product | None = None,
     ) -> None:
         self.product, self.precondition, self.B, self.tol = product, precondition, B, tol
+        self.draft = draft
         # a lower bound of the largest eigenvalue of M, raised as larger ones are seen
         self.scale = max(scale, float(np.finfo(np.float64).tiny))
         self.norm = np.linalg.norm(B, axis=0)
@@ -75,10 +87,11 @@ class ConjugateGradients:
                 return
             before, start = self.residual[columns], self.coef[:, columns]
             self._iterate(columns, rest, max_iter, callback)
-            rest = self.B[:, columns] - self.product(self.coef[:, columns])
-            size = relative(rest, self.B[:, columns])
+            left = self.B[:, columns] - self.product(self.coef[:, columns])
+            size = relative(left, self.B[:, columns])
             worse = size > before  # rounding all the way: a matrix that is singular here
             self.coef[:, columns[worse]] = start[:, worse]
+            rest = np.where(worse, rest, left)
             self.residual[columns] = np.where(worse, before, size)
             again = self._left_behind(columns, before)
             columns, rest = columns[again], rest[:, again]
@@ -88,6 +101,12 @@ class ConjugateGradients:
         """Statuses from the true residuals; True for columns in which rounding hid what is left."""
         small = self.residual[columns] <= self.tol
         self.status[columns[small]] = Status.CONVERGED
+        if self.draft is not None:
+            if np.any(self.residual[columns] > _USEFUL * before):
+                self.draft = None
+            ended = (Status.MAX_ITER, Status.STOPPED)
+            unfinished = [s not in ended for s in self.status[columns]]
+            return np.asarray(~small & np.array(unfinished, dtype=bool))
         claimed = np.array([s is Status.CONVERGED for s in self.status[columns]], dtype=bool)
         falling = self.residual[columns] < 0.5 * before
         self.status[columns[claimed & ~small & ~falling]] = Status.STALLED
@@ -95,10 +114,15 @@ class ConjugateGradients:
 
     def _iterate(self, columns: Array, R: Array, max_iter: int, callback: Callback | None) -> None:
         """One run of the recurrence from the solutions so far, whose residuals are R."""
+        goal = np.full(columns.size, self.tol)
+        if self.draft is not None:
+            goal = np.maximum(goal, _DRAFT * self.residual[columns])
         P = self.precondition(R)
         rho = np.sum(R * P, axis=0)
         since = np.zeros(columns.size, dtype=np.intp)
-        now = _Active(columns, self.coef[:, columns], R, P, rho, self.residual[columns], since)
+        now = _Active(
+            columns, goal, self.coef[:, columns], R, P, rho, self.residual[columns], since
+        )
         while now.index.size and self._done < max_iter:
             slope, flat = self._step(now)
             largest = float(now.best.max())
@@ -114,7 +138,7 @@ class ConjugateGradients:
 
     def _step(self, now: _Active) -> tuple[Array, Array]:
         """Go down along P; returns P'MP / |P|^2 over |M|, and where it is no more than rounding."""
-        Q = self.product(now.P)
+        Q = (self.draft or self.product)(now.P)
         curvature = np.sum(now.P * Q, axis=0)
         size, image = np.linalg.norm(now.P, axis=0), np.linalg.norm(Q, axis=0)
         self.scale = max(self.scale, float((image / size).max()))
@@ -133,7 +157,7 @@ class ConjugateGradients:
 
     def _retire(self, now: _Active, slope: Array, flat: Array) -> None:
         """Give a status to columns that are done or get nowhere, and go on with the others."""
-        converged = now.best <= self.tol
+        converged = now.best <= now.goal
         stalled = flat | (now.since >= _PATIENCE)
         self.status[now.index[stalled]] = Status.STALLED
         self.status[now.index[slope < -_ROUNDING]] = Status.INDEFINITE

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from mercer import engine
 from mercer._array import (
     Array,
     Points,
@@ -19,6 +20,7 @@ from mercer._array import (
 from mercer._progress import Callback, check_callback
 from mercer._status import Status
 from mercer._threads import interruptible, single_threaded_blas
+from mercer.engine import Dense
 from mercer.exceptions import InputError
 from mercer.kernels import Kernel
 from mercer.linalg._blocked_products import matmul, transposed_matmul, triangular_factor
@@ -111,7 +113,8 @@ def solve(
     With weights the system is (K + penalty D^-1) A = B, D = diag(weights), in the form
     A = D^(1/2) (D^(1/2) K D^(1/2) + penalty I)^-1 D^(1/2) B that also takes weights of zero: the
     minimiser of sum_i w_i (b_i - f(x_i))^2 + penalty |f|^2 over f = sum_i a_i k(x_i, .). Everything
-    is computed in float64.
+    is computed in float64, except that the iterations of `cg` sum in float32 if there are more than
+    10,000 points and the penalty is above the rounding error of K; residuals are float64.
 
     Parameters
     ----------
@@ -177,7 +180,12 @@ def solve(
             precondition = _preconditioner(S, preconditioner, penalty, random_state)
             scale = float(S.diag.max()) + penalty
             cg = ConjugateGradients(
-                lambda V: S.matmat(V) + penalty * V, precondition, right, tol, scale
+                lambda V: S.matmat(V) + penalty * V,
+                precondition,
+                right,
+                tol,
+                scale,
+                _product_in_float32(S, penalty),
             )
             cg.run(max_iter, callback)
         coef, statuses = cg.coef, tuple(cg.status)
@@ -308,6 +316,29 @@ def _preconditioner(S: GramOperator, given: Any, penalty: float, random_state: A
     # a shift below the mean of what L leaves out would weigh that too much
     shift = max(penalty, trace_error / n, 1e-14 * S.trace)
     return ShiftedLowRank(L, shift).solve if L.shape[1] else np.copy
+
+
+def _product_in_float32(S: GramOperator, penalty: float) -> Product | None:
+    """Products with S + penalty I by sums in float32, which take half the time.
+
+    None if there are few points, if rounding, eps trace(S), might make the matrix indefinite, or if
+    numbers leave the range of float32.
+    """
+    if S.shape[0] <= DIRECT_UP_TO or penalty <= np.finfo(np.float32).eps * S.trace:
+        return None
+    if not isinstance(S.points, np.ndarray) or S.points.dtype != np.float64 or S.own.max() > 1e30:
+        return None
+    X, program = S.points.astype(np.float32), S.kernel.program
+    root = 1.0 if S.weights is None else np.sqrt(S.weights)[:, None]
+
+    def product(V: Array) -> Array:
+        U = root * V
+        size = np.linalg.norm(U, axis=0)
+        size[size == 0.0] = 1.0
+        value = engine.fields(program, X, X, Dense((U / size).astype(np.float32))).value
+        return np.asarray(root * (value * size) + penalty * V)
+
+    return product if np.isfinite(X).all() else None
 
 
 def _direct(
