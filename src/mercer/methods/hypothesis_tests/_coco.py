@@ -7,11 +7,12 @@ from typing import Any
 import numpy as np
 
 from mercer._array import Array, Points, frozen, instance, positive_int
-from mercer._threads import map_threads
+from mercer._threads import interruptible, map_threads
 from mercer.engine import as_float64, n_rows, pieces
 from mercer.exceptions import InputError
 from mercer.kernels import Definiteness, Kernel
 from mercer.linalg import pivoted_cholesky
+from mercer.linalg._dense import all_pairs
 from mercer.linalg._inputs import refuses_overflow
 from mercer.methods.hypothesis_tests._hsic import centred_kernel, paired_rows
 from mercer.methods.hypothesis_tests._hsic_permutations import Factor, permutations
@@ -104,7 +105,7 @@ def witness_pair(
 def _largest(M: Array) -> tuple[Array, float, Array]:
     """The largest singular value and its vectors."""
     if min(M.shape) < _LANCZOS:
-        U, s, V = np.linalg.svd(M, full_matrices=False)
+        U, s, V = interruptible(np.linalg.svd, M, False)
     else:
         from scipy.sparse.linalg import svds  # slow to import
 
@@ -120,7 +121,7 @@ def cholesky_factor(kernel: Kernel, x: Any) -> Factor:
     ridge = _RIDGE * float(np.abs(k.g).max() + np.abs(k.diagonal).max())
     K[np.diag_indices(n)] += ridge
     try:
-        return Factor(np.linalg.cholesky(K), n * ridge)
+        return Factor(interruptible(np.linalg.cholesky, K), n * ridge)
     except np.linalg.LinAlgError:
         raise InputError(f"{kernel!r} is not positive definite on these points") from None
 
@@ -132,7 +133,7 @@ def range_factor(kernel: Kernel, x: Any) -> Factor:
         low = pivoted_cholesky(kernel, x, max_rank=_LARGEST_RANK)
         return Factor(low.factor - low.factor.mean(axis=0), low.trace_error)
     k = centred_kernel(kernel, x, np.full(n, 1.0 / n))
-    values, vectors = np.linalg.eigh(k.tile(slice(None), slice(None)))
+    values, vectors = all_pairs(k.tile(slice(None), slice(None)))
     size = float(np.abs(k.g).max() + np.abs(k.diagonal).max())  # of what was subtracted, and left
     rounding = 4.0 * n * float(np.finfo(np.float64).eps) * size
     if values[0] < -max(1e-6 * values[-1], n * rounding):
@@ -227,7 +228,7 @@ def _large(f: Factor, n: int) -> Factor:
 
     The square of |F'G| changes by at most |E_K| |L~|; under independence it is about |K~| |L~| / n.
     """
-    U, s, _ = np.linalg.svd(f.columns, full_matrices=False)
+    U, s, _ = interruptible(np.linalg.svd, f.columns, False)
     used = s**2 > _SMALLEST / n * (s[0] ** 2 if s.size else 0.0)
     return Factor(U[:, used] * s[used], f.error)
 
