@@ -133,3 +133,11 @@ def test_what_cannot_be_done_is_one_sentence(words, code, match, run, files):
     assert ran.code == code, ran.err
     assert match in ran.err
     assert len(ran.err.splitlines()) == 1
+
+
+def test_targets_must_be_finite(run, files):
+    path = files["folder"] / "inf.csv"
+    path.write_text("a,b\n" + "".join(f"{i}.5,{i * i}.25\n" for i in range(9)) + "3.25,inf\n")
+    ran = run("fit", "inf.csv", "--target", "b", "-o", "m.mercer")
+    assert ran.code == 1
+    assert "the target 'b' has 1 huge value, the first is line 11" in ran.err

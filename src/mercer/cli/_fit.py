@@ -10,7 +10,7 @@ from typing import Any
 import click
 import numpy as np
 
-from mercer._array import Array
+from mercer._array import LARGEST, Array
 from mercer.cli._csv import TextTable
 from mercer.cli._data import FEW_CODES, Data, Selection, check_rows
 from mercer.cli._files import Output, Source
@@ -198,12 +198,18 @@ def _target(data: Data, name: str, selection: Selection, loss: str) -> Array:
             f"first is {data.label(int(np.argmax(missing)))}; leave these out"
         )
     numbers, bad = as_numbers(cells, (), decimal)
+    huge = np.abs(numbers) > LARGEST
     if loss in _NUMBERS and bad.any():
         raise UsageError(f"--loss {loss} needs a target of numbers, but {name!r} has text")
     distinct = len(np.unique(cells))
     codes = np.all(numbers == np.rint(numbers)) and 2 * distinct <= len(cells)
     if loss in _CLASSES or (loss == "auto" and (bad.any() or (codes and distinct <= FEW_CODES))):
         return np.array(cells.tolist())
+    if huge.any():
+        raise DataError(
+            f"the target {name!r} has {counted(int(huge.sum()), 'huge value')}, the first is "
+            f"{data.label(int(np.argmax(huge)))}; correct or rescale what is above {LARGEST:g}"
+        )
     return numbers
 
 
