@@ -23,7 +23,7 @@ from mercer.methods.machines._losses import (
     SquareLoss,
 )
 from mercer.methods.machines._newton import SmoothProblem
-from mercer.methods.machines._support_vectors import Classification, Regression
+from mercer.methods.machines._support_vectors import Classification, Regression, loss_weights
 
 _NAMES: dict[str, Loss] = {
     "square": SquareLoss(),
@@ -110,7 +110,7 @@ n_iter_
         return isinstance(self._checked_loss(), HingeLoss)
 
     def _problem(self, y: Array, weights: Array) -> Problem:
-        loss, bounds = self._checked_loss(), positive(self.C, "C") * weights
+        loss, bounds = self._checked_loss(), loss_weights(positive(self.C, "C"), weights)
         if isinstance(loss, HingeLoss):
             return Classification(y, bounds, self.fit_intercept)
         if isinstance(loss, AbsoluteLoss | EpsilonInsensitiveLoss):

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import RegressorMixin
-from sklearn.utils import assert_all_finite
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from mercer import engine
@@ -16,11 +15,10 @@ from mercer._array import Array, Points, non_negative, one_of, positive, positiv
 from mercer.engine import n_rows
 from mercer.estimators._base import SubspaceEstimator
 from mercer.estimators._kernel_parameter import is_auto
-from mercer.estimators._validation import check_flags
+from mercer.estimators._validation import check_flags, check_targets
 from mercer.exceptions import InputError, MercerWarning
 from mercer.kernels import Gaussian, Precomputed
 from mercer.linalg import nystrom
-from mercer.linalg._inputs import as_columns
 from mercer.linalg._solve import DIRECT_UP_TO
 from mercer.methods.machines._ridge import (
     MergedRows,
@@ -132,7 +130,7 @@ class KernelRidge(RegressorMixin, SubspaceEstimator):  # type: ignore[misc]
         """
         check_flags(self, "fit_intercept")
         one_of(self.reduction, ("sum", "mean"), "reduction")
-        Y = self._targets(y)
+        Y, self._flat = check_targets(self, y)
         with self._fitting(X):
             points, w = self._training_rows(X, sample_weight, double=True)
             check_consistent_length(np.empty(n_rows(points)), Y)
@@ -187,9 +185,10 @@ class KernelRidge(RegressorMixin, SubspaceEstimator):  # type: ignore[misc]
             values, loo = self._values(X), self._loo_residuals()
             H, _ = self._smoothing(self._to_rows(X))
         sizes = np.abs(loo[self._group] + self._deviations)
+        known = np.where(np.isfinite(loo), loo, 0.0)  # others have intervals of infinite size
         ends = np.empty((*values.shape, 2))
         for j, value in enumerate(values):
-            centre = (value - H[:, [j]] * loo)[self._group]  # without each row and its copies
+            centre = (value - H[:, [j]] * known)[self._group]  # without each row and its copies
             ends[j, :, 0] = -_quantile(sizes - centre, self._weights, coverage)
             ends[j, :, 1] = _quantile(centre + sizes, self._weights, coverage)
         return ends[:, 0] if self._flat else ends
@@ -212,14 +211,6 @@ class KernelRidge(RegressorMixin, SubspaceEstimator):  # type: ignore[misc]
         residuals = self.loo_residuals().reshape(self._n_rows, -1)[self._rows]
         error = self._weights @ residuals**2 / self._weights.sum()
         return float(error[0]) if self._flat else error
-
-    def _targets(self, y: Any) -> Array:
-        if y is None:
-            raise InputError("KernelRidge requires y to be passed, but the target y is None")
-        y = np.asarray(y)
-        assert_all_finite(y, input_name="y")
-        Y, self._flat = as_columns(y.astype(np.float64) if y.dtype == object else y, len(y), "y")
-        return Y
 
     def _solve(self, X: Points, rows: MergedRows) -> None:
         """Choose the penalty, fit, and set the attributes of a fit."""
@@ -330,7 +321,10 @@ class KernelRidge(RegressorMixin, SubspaceEstimator):  # type: ignore[misc]
                 self._sum_penalty,
                 fit_intercept=bool(self.fit_intercept),
             )
-            self._loo = self._coef() / diagonal[:, None]
+            unknown = np.full(self._coef().shape, np.inf)  # other rows determine nothing
+            self._loo = np.divide(
+                self._coef(), diagonal[:, None], out=unknown, where=diagonal[:, None] > 0.0
+            )
         return self._loo
 
     def __sklearn_tags__(self) -> Any:

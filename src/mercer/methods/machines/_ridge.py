@@ -15,6 +15,7 @@ from mercer.engine import Dense, as_float64
 from mercer.exceptions import InputError
 from mercer.kernels import Kernel
 from mercer.linalg import GramOperator, Nystrom, solve
+from mercer.linalg._dense import EPS, invert
 from mercer.linalg._inputs import refuses_overflow
 from mercer.linalg._solve import DIRECT_UP_TO
 from mercer.methods._rows import distinct_index, row_keys
@@ -202,8 +203,6 @@ def inverse_diagonal(
 
     The leave-one-out residual of row i is a_i / G_ii. One Cholesky factor, inverted in place.
     """
-    from scipy.linalg.lapack import dpotrf, dpotri
-
     if len(X) > DIRECT_UP_TO:
         raise InputError(
             f"leave-one-out residuals need a matrix of all rows, here {len(X)}, and are computed "
@@ -211,13 +210,12 @@ def inverse_diagonal(
         )
     S = GramOperator(kernel, X, weights=weights).dense()
     S[np.diag_indices(len(S))] += penalty
-    S, info = dpotrf(S.T, lower=1, overwrite_a=1)
-    if info != 0:
+    if not invert(S):
         raise InputError("the kernel matrix is singular to rounding; use a larger penalty")
-    S, _ = dpotri(S, lower=1, overwrite_c=1)
     diagonal = S.diagonal().copy()
     if fit_intercept:
         root = np.sqrt(weights)
-        along = np.tril(S) @ root + np.tril(S, -1).T @ root
-        diagonal -= along**2 / (root @ along)
+        along = S @ root
+        left = diagonal - along**2 / (root @ along)
+        diagonal = np.where(left > 8.0 * EPS * diagonal, left, 0.0)  # rounding of five operations
     return np.asarray(weights * diagonal)
