@@ -34,7 +34,7 @@ from mercer.cli._terminal import (
     echo_facts,
     listed,
 )
-from mercer.cli._text import TEXT, as_numbers, is_missing
+from mercer.cli._text import TEXT, as_numbers, escape_formulas, is_missing
 from mercer.kernels._names import rounded
 
 FIT = (
@@ -167,7 +167,10 @@ def predict(
     check_rows(data, complete=True)
     rows = data.values[:, [data.names.index(name) for name in names]]
     with Progress(quiet).waiting(f"predicting {counted(len(rows), 'row')}"):
-        columns = {"predicted": model.predict(rows)}
+        predicted = model.predict(rows)
+        if result.is_text and predicted.dtype.kind == "U":
+            predicted = np.array(escape_formulas(predicted.tolist()))
+        columns = {"predicted": predicted}
         if hasattr(model, "predict_proba"):
             columns["probability"] = model.predict_proba(rows).max(axis=1)
     data.write_columns(columns, result)
