@@ -19,7 +19,7 @@ from mercer._array import Array, Points
 from mercer._config import get_options
 from mercer._progress import tracked
 from mercer._status import Status
-from mercer._threads import map_threads
+from mercer._threads import map_threads, stop_if_interrupted
 from mercer.engine import as_float64, n_rows, pieces
 from mercer.kernels import Definiteness, Kernel
 from mercer.linalg import pivoted_cholesky
@@ -139,6 +139,7 @@ class LowRank:
             product = np.zeros((len(perm), F.shape[1], G.shape[1]), dtype=np.float32)
             linear = np.zeros((len(perm), len(x), len(y)))
             for at in pieces(n, rows):
+                stop_if_interrupted()
                 product += F[at].T @ G[perm[:, at]]
                 linear += x.diagonals[at].T @ y.diagonals[perm[:, at]]
             product *= product
@@ -198,7 +199,11 @@ class Gathered:
 
         def job(at: tuple[Array, Array, slice]) -> list[Array]:
             K, perms, rows = at
-            return [K @ gathered(p[rows], p[rows.start :])[:, :c] for p in perms]
+            found = []
+            for p in perms:
+                stop_if_interrupted()
+                found.append(K @ gathered(p[rows], p[rows.start :])[:, :c])
+            return found
 
         parts = []
         for drawn in draws:
