@@ -126,6 +126,11 @@ def check_same_columns(X: Any, Y: Any, names: tuple[str, str] = ("X", "Y")) -> N
         raise InputError(f"{names[0]} has {a} features, but {names[1]} has {b}")
 
 
+def as_numbers(a: Any, name: str) -> Array:
+    """Return a as a float64 array of any shape; NaN and infinity are numbers here."""
+    return _as_float(a, name).astype(np.float64, copy=False)
+
+
 def as_vector(a: Any, name: str, length: int | None = None) -> Array:
     """Return a as a finite float vector, of the given length if one is given."""
     vector = _as_float(a, name)

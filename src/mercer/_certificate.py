@@ -6,6 +6,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from mercer.exceptions import InputError
+
 
 @dataclass(frozen=True)
 class FitCertificate:
@@ -34,6 +36,12 @@ class FitCertificate:
     stationarity: float
     feasibility: float
     complementarity: float
+
+    def __post_init__(self) -> None:
+        if np.isnan(self.primal) or np.isnan(self.dual):
+            raise InputError(
+                "objectives overflow; bring the kernel's values, targets and weights nearer to 1"
+            )
 
     @property
     def gap(self) -> float:

@@ -90,7 +90,7 @@ def map_threads(function: Callable[[T], R], items: Sequence[T]) -> list[R]:
 
 
 def stop_if_interrupted() -> None:
-    """Raise where a long task should end; the compiled core calls this now and then.
+    """Raise where a long task should end; long tasks call this every few milliseconds of work.
 
     On the main thread, calling any Python function runs the handlers of signals. A task on the pool
     ends when `map_threads` has.

@@ -3,6 +3,7 @@
 import shlex
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import mercer as mc
@@ -133,3 +134,25 @@ def test_what_cannot_be_done_is_one_sentence(words, code, match, run, files):
     assert ran.code == code, ran.err
     assert match in ran.err
     assert len(ran.err.splitlines()) == 1
+
+
+def test_targets_must_be_finite(run, files):
+    path = files["folder"] / "inf.csv"
+    path.write_text("a,b\n" + "".join(f"{i}.5,{i * i}.25\n" for i in range(9)) + "3.25,inf\n")
+    ran = run("fit", "inf.csv", "--target", "b", "-o", "m.mercer")
+    assert ran.code == 1
+    assert "the target 'b' has 1 huge value, the first is line 11" in ran.err
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+def test_predicted_classes_that_look_like_formulas_are_escaped_in_text(suffix, run, flowers):
+    path = flowers / "flowers.csv"
+    path.write_text(path.read_text().replace("rose", "=1+1"))
+    assert run("fit", "flowers.csv", "--target", "kind", "-o", "m.mercer").code == 0
+    assert run("predict", "flowers.csv", "--model", "m.mercer", "-o", "out" + suffix).code == 0
+    if suffix == ".csv":
+        header, *rows = rows_of(flowers / "out.csv")
+        found = {row[header.index("predicted")] for row in rows}
+        assert found == {"lily", "'=1+1"}
+    else:
+        assert set(pd.read_parquet(flowers / "out.parquet")["predicted"]) == {"lily", "=1+1"}

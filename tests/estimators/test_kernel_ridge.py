@@ -364,3 +364,24 @@ def test_penalty_zero_interpolates_or_fits_least_squares(rng):
     assert_allclose(linear.predict(np.eye(3)), least[:3] + least[3], rtol=1e-8)
     through = KernelRidge(mc.Laplace(1.0), penalty=0.0).fit(X, y)
     assert_allclose(through.predict(X), y, rtol=1e-8)
+
+
+@pytest.mark.parametrize("penalty", ["auto", 2.0, 1e-9])
+@pytest.mark.parametrize("kernel", ["auto", mc.Laplace(3.0), mc.Linear()], ids=repr)
+def test_a_single_row_has_no_interval(kernel, penalty):
+    model = KernelRidge(kernel, penalty=penalty).fit([[1.0, 2.0]], [0.3])
+    assert model.loo_residuals().tolist() == [np.inf]
+    assert model.predict_interval([[0.0, 5.0]]).tolist() == [[-np.inf, np.inf]]
+
+
+@pytest.mark.parametrize("limit", [1e-300, 1e-200, 1e-3])
+def test_a_norm_is_met_however_small(limit, rng):
+    X, y = curve(rng, 20)
+    model = KernelRidge(max_norm=limit).fit(X, y)
+    assert_allclose(model.element_.norm() / limit, 1.0, rtol=1e-9)
+
+
+def test_a_norm_that_is_too_small_is_refused(rng):
+    X, y = curve(rng, 20)
+    with pytest.raises(mc.InputError, match="max_norm 5e-324 is too small for these targets"):
+        KernelRidge(max_norm=5e-324).fit(X, 1e3 * y)

@@ -12,7 +12,15 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import mercer as mc
-from mercer.estimators import SVC, SVR, NuSVC, NuSVR, OneClassSVM
+from mercer.estimators import (
+    SVC,
+    SVR,
+    KernelLogisticRegression,
+    KernelMachine,
+    NuSVC,
+    NuSVR,
+    OneClassSVM,
+)
 
 
 @pytest.mark.sample(2)
@@ -222,10 +230,42 @@ def test_wrong_parameters_are_refused(model, match):
         model.fit(X, y)
 
 
-def test_weights_whose_squares_overflow_are_refused():
+@pytest.mark.parametrize(
+    "model",
+    [
+        SVC(), SVC(C=1e160), NuSVC(nu=0.1), SVR(), NuSVR(), OneClassSVM(), KernelMachine(C=1e160),
+        KernelLogisticRegression(C=1e160),
+    ],
+    ids=repr,
+)  # fmt: skip
+def test_weights_whose_squares_overflow_are_refused(model):
     X, y = wine()
     with pytest.raises(mc.InputError, match="C times the largest weight must be at most 1e"):
-        SVC().fit(X, y, sample_weight=np.full(len(y), 1e300))
+        model.fit(X, y, sample_weight=np.full(len(y), 1e300))
+
+
+@pytest.mark.parametrize(
+    "model", [SVC, NuSVR, OneClassSVM, KernelLogisticRegression, KernelMachine]
+)
+def test_kernel_values_that_overflow_are_refused(model, rng):
+    with pytest.raises(mc.InputError, match="overflow"):
+        model(mc.Exponential(0.01)).fit(rng.normal(size=(6, 7)), np.arange(6) % 2)
+
+
+def test_decisions_that_overflow_have_a_class(rng):
+    X, far = rng.normal(size=(9, 2)), 1e60 * rng.normal(size=(5, 2))
+    model = SVC(mc.Polynomial(9)).fit(X, np.arange(9) % 3)
+    with np.errstate(all="ignore"):
+        assert not np.isfinite(model.element_(far)).all()
+    assert model.decision_function(far).shape == (5, 3)
+    assert set(model.predict(far)) <= {0, 1, 2}
+
+
+def test_a_class_without_weight_is_left_out_of_a_hard_margin():
+    X = np.array([[0.0], [1.0], [2.0], [3.0]])
+    model = SVC(mc.Linear(), C=np.inf, class_weight={0: 0.0, 1: 1.0, 2: 1.0})
+    assert_array_equal(model.fit(X, [0, 1, 2, 2]).predict(X[1:]), [1, 2, 2])
+    assert model.certificate_[2].relative_gap < 1e-4
 
 
 def test_hard_inputs():

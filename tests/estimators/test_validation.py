@@ -12,6 +12,15 @@ from sklearn.preprocessing import StandardScaler
 
 import mercer as mc
 from mercer import estimators
+from mercer.estimators import (
+    SVC,
+    SVR,
+    KernelLogisticRegression,
+    KernelMachine,
+    KernelRidge,
+    NuSVC,
+    NuSVR,
+)
 from mercer.estimators._validation import fit_column_scaler, scaled, unscaled
 from mercer.methods import fit_imputer
 
@@ -247,3 +256,38 @@ def test_features_that_leave_the_range_of_float32_are_refused():
     with pytest.raises(mc.InputError, match="float64"):
         model.fit_transform(1.5 * X)
     assert np.isfinite(model.fit_transform(1.5 * X.astype(np.float64))).all()
+
+
+SUPERVISED = [SVC(), NuSVC(), SVR(), NuSVR(), KernelLogisticRegression(), KernelMachine(),
+              KernelMachine(loss="hinge"), KernelRidge()]  # fmt: skip
+
+
+@pytest.mark.parametrize("model", SUPERVISED, ids=repr)
+@pytest.mark.parametrize(
+    "y",
+    [
+        ["a", None] * 4,
+        "x",
+        [[1.0], [2.0, 3.0]] * 4,
+        np.ma.masked_array(np.arange(8), np.arange(8) > 6),
+    ],
+    ids=["text and None", "a string", "ragged", "masked"],
+)
+def test_wrong_targets_are_errors_that_say_why(model, y):
+    X = np.random.default_rng(0).normal(size=(8, 2))
+    with pytest.raises(ValueError, match=r"y |labels"):
+        model.fit(X, y)
+
+
+@pytest.mark.parametrize("model", [SVC(), KernelLogisticRegression()], ids=repr)
+def test_labels_that_are_no_whole_numbers_are_refused_without_a_warning(model):
+    X = np.random.default_rng(0).normal(size=(8, 2))
+    with pytest.raises(ValueError, match="Unknown label type: continuous"):
+        model.fit(X, 1e300 * (np.arange(8) % 2))
+
+
+@pytest.mark.parametrize("model", [SVR(), NuSVR(), KernelMachine(), KernelRidge()], ids=repr)
+def test_targets_whose_squares_overflow_are_refused(model):
+    X = np.random.default_rng(0).normal(size=(8, 2))
+    with pytest.raises(mc.InputError, match="y has entries whose squares overflow"):
+        model.fit(X, 1e300 * np.arange(8))

@@ -15,6 +15,7 @@ import numpy as np
 import mercer as mc
 from mercer import linalg
 from mercer.linalg import _dense
+from mercer.methods.machines._ridge import inverse_diagonal
 
 X = np.random.default_rng(0).normal(size=(6000, 3))
 k = mc.Gaussian(0.3)
@@ -40,6 +41,9 @@ CALLS = {
     "some eigenpairs": 'linalg.eigenpairs(k, X[:3500], 20, method="dense")',
     "the pseudo-inverse": 'linalg.solve(k, X[:2500], X[:2500, 0], 0.0, method="eigen")',
     "Cholesky": "linalg.solve(k, X, X[:, 0], 1.0)",
+    "many right-hand sides": "linalg.solve(k, X[:1000], np.ones((1000, 20_000)), 1.0)",
+    "leave-one-out": "inverse_diagonal(k, k.points(X), np.ones(6000), 1.0, fit_intercept=True)",
+    "the largest correlation": "mc.methods.coco(k, X[:2048], k, X[:2048])",
 }
 
 

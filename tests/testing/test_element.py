@@ -100,3 +100,10 @@ def test_values_that_overflow_cannot_be_checked():
     X = np.random.default_rng(1).normal(size=(30, 7))
     with pytest.raises(AssertionError, match="cannot be checked: kernel values overflow"):
         check_element(mc.feature(mc.Exponential(0.01), X))
+
+
+@pytest.mark.parametrize("seed", [0, 1, 5, 6])
+def test_several_cusps_within_a_step_are_not_taken_for_a_slope(seed):
+    """Two cusps in a step and one in its half give the same difference."""
+    X = np.random.default_rng(seed).normal(size=(30, 1))
+    check_element(mc.mean_embedding(mc.Matern(0.5, 30.0), X))

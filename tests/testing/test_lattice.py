@@ -23,3 +23,10 @@ def test_clouds_in_a_small_ball(rng):
     k = mc.kernels.Geometric(0.5)
     narrow = k.transform(mc.Scales([0.01, 0.5, 0.01, 30.0, 30.0, 0.5, 2.0]))
     assert cloud(k + narrow, 7, rng).shape == (8, 7)
+
+
+@pytest.mark.parametrize("scale", [0.01, 0.5, 1.0])
+def test_points_are_near_enough_to_0_for_kernels_that_grow(scale):
+    kernel = mc.Exponential(scale).transform(mc.Scales([0.01, 1.0]))
+    X = cloud(kernel, 2, np.random.default_rng(0))
+    assert kernel(X).max() < 1e30

@@ -35,3 +35,9 @@ def test_broken_subspaces_are_caught(spoil, name, change, law):
     spoil(mc.Subspace, name, change)
     with pytest.raises(AssertionError, match=law):
         check_subspace(right)
+
+
+def test_small_eigenvalues_have_the_error_of_the_matrix():
+    """Eigenvalues range from 1e10 to 1."""
+    X = np.random.default_rng(3).normal(size=(5, 2))
+    check_subspace(mc.kernel_pca(mc.Exponential(0.5), X, 4))

@@ -279,3 +279,8 @@ def test_series_of_millions_of_terms_are_refused_at_once(n_terms):
         mc.theory.fourier_coefficients(np.cos, n_terms)
     with pytest.raises(mc.InputError, match="at most"):
         mc.theory.membership(mc.kernels.PeriodicSobolev(1), np.ones_like, n_terms)
+
+
+def test_coefficients_whose_squares_overflow_are_refused():
+    with pytest.raises(mc.InputError, match="overflow"):
+        fourier_mmd(mc.kernels.JacobiTheta(1.0), 1e300 * np.ones(5), np.ones(5))

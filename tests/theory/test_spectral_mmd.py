@@ -36,3 +36,8 @@ def test_a_sample_and_its_characteristic_function_are_the_same():
 def test_refusals_name_the_cure(call, error, message):
     with pytest.raises(error, match=message):
         call()
+
+
+def test_functions_whose_squares_overflow_are_refused():
+    with pytest.raises(mc.InputError, match="overflow"):
+        spectral_mmd(mc.Gaussian(1.0), lambda w: 1e300 * np.ones(len(w)), [[0.0]], random_state=0)

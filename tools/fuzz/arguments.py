@@ -20,6 +20,13 @@ FUNCTIONS = ["np.cos", "lambda x: 0 * x", "lambda x: x", "lambda x: 1.0", "lambd
 SOLVERS = ["mercer.FixedPoint()", "mercer.MM()", "mercer.Newton()", "mercer.LBFGS()",
            "mercer.GradientDescent()", "mercer.ClosedForm()", "mercer.Candidates()",
            "mercer.Distances()", "mercer.LearnedMap()", "None"]  # fmt: skip
+SCORES = ["lambda x: -x", "lambda x: 0 * x", "np.exp", "lambda x: None", "lambda x: x.sum()",
+          "scipy.stats.norm(0.0, 1.0)", "scipy.stats.gamma(2.0)", "scipy.stats.uniform()",
+          "scipy.stats.poisson(1.0)", "[scipy.stats.norm()]", "scipy.stats.norm"]  # fmt: skip
+LOSSES = ["'hinge'", "'logistic'", "'absolute'", "'square'", "'nonsense'",
+          "mercer.methods.SquaredMarginLoss()", "mercer.methods.EpsilonInsensitiveLoss(0.1)",
+          "mercer.methods.ZeroOneLoss()", "mercer.methods.LogisticLoss()",
+          "mercer.methods.HingeLoss"]  # fmt: skip
 VECTOR_KERNELS = [
     "Gaussian({x})", "Laplace({x})", "Matern({x}, 1.0)", "Matern(0.5, {x})", "Matern(2.5, {x})",
     "RationalQuadratic({x}, 1.0)", "InverseMultiquadric({x}, 0.5)", "Epanechnikov({x})",
@@ -68,6 +75,19 @@ class Draw:
                f"np.ones({n}, dtype=bool)", f"np.eye({n})"]  # fmt: skip
         return self.random.choice(odd if self.odd() else common)
 
+    def targets(self, classes: bool) -> str:
+        """Labels of classes, or numbers to predict."""
+        n = self.rows
+        numbers = [f"np.arange({n}) - 1.5", f"np.sin(np.arange({n}))", f"np.ones({n})"]
+        labels = [f"np.arange({n}) % 2", f"np.arange({n}) % 3", f"np.arange({n}) % 2 * 2 - 1",
+                  f"np.where(np.arange({n}) < 2, 'a', 'b')"]  # fmt: skip
+        odd = [f"np.ones({n + 1})", f"np.full({n}, np.nan)", f"1e300 * np.arange({n})", "None",
+               f"1e-300 * np.arange({n})", f"np.arange({n}) > 0", f"np.eye({n})", "[]", "'x'",
+               f"np.arange({n}).astype(object)", f"np.arange({n}) * 1j", f"np.ones(({n}, 1))",
+               f"pandas.Series(np.arange({n}) % 2)", f"np.arange({n}, dtype='f4') * 1e30",
+               f"['a', None] * {n}"]  # fmt: skip
+        return self.random.choice(odd if self.odd() else labels if classes else numbers)
+
     def kernel(self, depth: int = 2) -> str:
         """A kernel on vectors: a single one, or an expression of several."""
         single = "mercer.kernels." + self.random.choice(VECTOR_KERNELS).format(x=self.number())
@@ -100,16 +120,20 @@ class Draw:
         """A principal subspace."""
         return f"mercer.kernel_pca({self.kernel()}, {self.points()}, {self.count()})"
 
-    def word(self, owner: Any) -> str:
-        """A string option; words in quotes in the docstring are likely ones."""
-        words = re.findall(r'"([a-z_]+)"', inspect.getdoc(owner) or "")
-        return repr(self.random.choice([*words, "nonsense"])) if words else "'auto'"
+    def word(self, name: str, owner: Any) -> str:
+        """A string option: a word in quotes in the parameter's paragraph of the docstring."""
+        text = inspect.getdoc(owner) or ""
+        own = re.search(rf"^(.*, )?{name}\b.* :.*(\n .*)*", text, re.MULTILINE)
+        words = re.findall(r'"([a-z_]+)"', own[0] if own and not self.odd() else text)
+        return repr(self.random.choice(words if words and not self.odd() else ["nonsense"]))
 
     def argument(self, parameter: inspect.Parameter, owner: Any) -> str:
         """An expression for a parameter, by its name and annotation."""
         name, kind = parameter.name, str(parameter.annotation)
         if self.random.random() < self.nasty / 3:
             return self.random.choice(ANYTHING)
+        if isinstance(parameter.default, str) and self.random.random() < 0.3:
+            return self.word(name, owner)
         for pattern, draw in BY_NAME.items():
             if re.fullmatch(pattern, name):
                 return draw(self)
@@ -117,7 +141,7 @@ class Draw:
             if part in kind:
                 return draw(self)
         if "str" in kind or name in ("kind", "rule", "method", "noise", "trust", "bandwidth"):
-            return self.word(owner)
+            return self.word(name, owner)
         return self.random.choice([self.points, self.number, self.count])()
 
 
@@ -125,7 +149,14 @@ class Draw:
 BY_NAME = {
     "kernel|kernel_.|left|right|k": Draw.kernel,
     "X|Y|V|points|start|at|landmarks|centre|rows|elements|seeds|A|B|L|x": Draw.points,
-    "queries|coordinates": Draw.points,
+    "queries|coordinates|P|Q": Draw.points,
+    "y|t|s": lambda draw: draw.targets(draw.odd()),
+    "score": lambda draw: draw.random.choice([*SCORES, draw.element()]),
+    "loss": lambda draw: draw.random.choice(LOSSES),
+    "class_weight": lambda draw: draw.random.choice(["None", "'balanced'", "{0: 2.0}", "{}"]),
+    "blocks": lambda draw: draw.random.choice(["None", f"np.arange({draw.rows}) // 2", "[]"]),
+    "kernels": lambda draw: f"[{draw.kernel()}, {draw.kernel()}]",
+    "variables": lambda draw: f"[{draw.points()}, {draw.points()}]",
     "weights|coef|factors|labels|truth|phi_.|f|g": Draw.weights,
     "psi|density|u|v|origin|directions|pilot|found|other": Draw.element,
     "index|item": lambda draw: draw.random.choice(["0", "-1", "2**70", "[0]", "1.5", "slice(2)"]),

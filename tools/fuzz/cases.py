@@ -11,7 +11,7 @@ from typing import Any
 
 import mercer
 from mercer import linalg, methods, preimages, space, theory
-from tools.fuzz.arguments import SOLVERS, Draw
+from tools.fuzz.arguments import LOSSES, SOLVERS, Draw
 
 # Packages whose functions check their input. Those of engine and rigor take input that was checked,
 # and those of testing fail on wrong input; the checks of `laws.py` and `_law` call them.
@@ -22,6 +22,7 @@ HEADER = """\
 import numpy as np
 import pandas
 import scipy.sparse
+import scipy.stats
 
 import mercer
 import mercer.datasets
@@ -76,6 +77,9 @@ def _arguments(draw: Draw, target: Any) -> str:
     for parameter in inspect.signature(target).parameters.values():
         if parameter.name == "self" or parameter.kind is parameter.VAR_KEYWORD:
             continue
+        if parameter.kind is parameter.VAR_POSITIONAL:
+            positional += [draw.points() for _ in range(draw.random.choice([0, 0, 1, 3]))]
+            continue
         required = parameter.default is parameter.empty
         if required and parameter.kind is not parameter.KEYWORD_ONLY:
             positional.append(draw.argument(parameter, target))
@@ -108,7 +112,10 @@ def _estimator(random: Random) -> str:
     )
     draw = Draw(random, random.choice([0.03, 0.15]))
     model = f"{name}({_arguments(draw, target)[2:]})"
-    return f"fit_and_use({model}, {draw.points()}, {draw.points()}, {draw.weights()})\n"
+    given = [draw.points(), draw.points(), draw.weights()]
+    if inspect.signature(target.fit).parameters["y"].default is inspect.Parameter.empty:
+        given.append(draw.targets(hasattr(target, "decision_function")))
+    return f"fit_and_use({model}, {', '.join(given)})\n"
 
 
 def _kernel(random: Random) -> str:
@@ -178,6 +185,8 @@ def _archive(random: Random) -> str:
     thing: Callable[[], str] = random.choice([
         draw.kernel, draw.element, draw.subspace, draw.points,
         lambda: f"mercer.KernelPCA(2, random_state=0).fit({draw.points()})",
+        lambda: f"mercer.SVC().fit({draw.points()}, {draw.targets(classes=True)})",
+        lambda: f"mercer.KernelRidge().fit({draw.points()}, {draw.targets(classes=False)})",
         lambda: "[{'a': 1.5, (2, 'b'): {3}}, np.arange(3), mercer.Newton()]",
         lambda: "mercer.Element(mercer.Spectrum(2), ['ab', 'ba'], [1.0, 2.0])",
     ])  # fmt: skip
@@ -186,26 +195,40 @@ def _archive(random: Random) -> str:
 
 def _command(random: Random) -> str:
     """A command with some of its options."""
-    from mercer.cli._app import commands
-
     file = random.choice(["a.csv", "a.tsv", "a.npy", "a.npz", "a.parquet", "a.png", "a.tif"])
     image = file.endswith(("png", "tif"))
-    command = random.choice([c for n, c in sorted(commands.commands.items())
-                             if image or n != "segment"])  # fmt: skip
-    words = [command.name]
+    name, command = random.choice([c for c in _commands() if image or c[0] != "segment"])
+    words = []
     for option in command.params:
-        if option.name in ("source", "output", "debug", "help") or random.random() < 0.9:
+        usual = USUAL.get(option.name) if option.required else None
+        if option.param_type_name == "argument" or option.name in ("output", "debug", "help"):
+            continue
+        if usual is None and random.random() < 0.9:
             continue
         words.append(option.opts[-1])
-        if not option.is_flag:
+        if usual and random.random() < 0.9:
+            words.append(usual)
+        elif not option.is_flag:
             words.append(random.choice([*getattr(option.type, "choices", ()), *OPTIONS]))
-    return f"run_command({file!r}, {words!r}, {random.randrange(10**9)})\n"
+    return f"run_command({file!r}, {name!r}, {words!r}, {random.randrange(10**9)})\n"
 
 
+def _commands() -> list[tuple[str, Any]]:
+    """All commands, and those of groups, as `test two-sample`."""
+    from mercer.cli._app import commands
+
+    found: list[tuple[str, Any]] = []
+    for name, command in sorted(commands.commands.items()):
+        inner = sorted(getattr(command, "commands", {}).items())
+        found += [(f"{name} {own}", c) for own, c in inner] or [(name, command)]
+    return found
+
+
+USUAL = {"target": "b", "model_file": "m.mercer", "x": "a", "y": "b", "to": "norm:0,1"}
 OPTIONS = ["1", "2", "0", "-1", "0.5", "nan", "inf", "1e-300", "1e300", "auto", "silverman", "a",
            "b", "a,b", "nothing", "", "gaussian:1", "laplace:1e-300", "matern:0.5,1", "poly:2",
-           "linear", "polynomial:1000,1,1", "a.csv", "in.dir", "p.png", "p.xyz",
-           "99999999999999999999", "\x1b[31m"]  # fmt: skip
+           "linear", "polynomial:1000,1,1", "a.csv", "gamma:0", "t:1e300", "uniform", "median",
+           "in.dir", "p.png", "p.xyz", "99999999999999999999", "\x1b[31m"]  # fmt: skip
 ALWAYS = ("random_state", "max_boxes")
 OPERATIONS = ("__call__", "__add__", "__sub__", "__mul__", "__getitem__", "__matmul__", "__len__")
 # for checked input, or without an answer that can be compared
@@ -254,6 +277,13 @@ OBJECTS: dict[type, Callable[[Draw], str]] = {
     linalg.Nystrom: lambda draw: (
         f"mercer.linalg.nystrom({draw.kernel()}, {draw.points()}, {draw.count()}, random_state=0)"
     ),
+    methods.SteinKernel: lambda draw: (
+        f"mercer.methods.SteinKernel({draw.kernel()}, lambda x: -x, {draw.columns})"
+    ),
+    methods.TestResult: lambda draw: (
+        f"mercer.methods.mmd_test({draw.points()}, {draw.points()}, random_state=0)"
+    ),
+    methods.HingeLoss: lambda draw: draw.random.choice(LOSSES[-5:-1]),
     linalg.RandomFeatures: lambda draw: (
         f"mercer.linalg.random_features({draw.kernel()}, {draw.columns}, {draw.count()}, "
         "random_state=0)"

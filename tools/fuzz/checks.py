@@ -20,8 +20,8 @@ from sklearn.base import clone
 import mercer
 from mercer.cli import main
 
-METHODS = ("transform", "predict", "score_samples", "decision_function", "inverse_transform",
-           "score")  # fmt: skip
+METHODS = ("transform", "predict", "score_samples", "decision_function", "predict_proba",
+           "predict_log_proba", "predict_interval", "inverse_transform", "score")  # fmt: skip
 
 
 def call(function: Callable[..., Any], *args: Any, **options: Any) -> Any:
@@ -75,17 +75,21 @@ def check_sums(kernel: Any, X: Any, coef: Any, Y: Any) -> None:
         assert not np.isnan(call(psi.norm)).any(), "the norm is NaN"
 
 
-def fit_and_use(model: Any, X: Any, Y: Any, weights: Any = None) -> None:
+def fit_and_use(model: Any, X: Any, Y: Any, weights: Any = None, y: Any = None) -> None:
     """Fit an estimator, call what it has, and save it."""
+    given = () if y is None else (y,)
     if "sample_weight" in inspect.signature(model.fit).parameters:
-        call(model.fit, X, sample_weight=weights)
+        call(model.fit, X, *given, sample_weight=weights)
     else:
-        call(model.fit, X)
+        call(model.fit, X, *given)
+    if hasattr(model, "certificate_"):
+        check_certificates(model, y)
     answers = {}
     for name in METHODS:
         if hasattr(model, name):
-            given = model.transform(Y) if name == "inverse_transform" else Y
-            answers[name] = call(getattr(model, name), given)
+            more = given if name == "score" else ()
+            rows = model.transform(Y) if name == "inverse_transform" else Y
+            answers[name] = call(getattr(model, name), rows, *more)
     if hasattr(model, "sample"):
         call(model.sample, 3, random_state=0)
     for name in ("fit_transform", "fit_predict", "partial_fit"):
@@ -93,14 +97,28 @@ def fit_and_use(model: Any, X: Any, Y: Any, weights: Any = None) -> None:
             if hasattr(model, name):
                 made = getattr(clone(model), name)
                 goes_on = getattr(model, "warm_start", False)  # a second fit may be better
+                timed = getattr(model, "time_limit", None) is not None
                 unseeded = getattr(model, "random_state", 0) is None
-                made(X) if goes_on or unseeded else call(made, X)
+                made(X) if goes_on or timed or unseeded else call(made, X)
     with tempfile.TemporaryDirectory() as folder:
         mercer.save(model, Path(folder, "model"))
         loaded = mercer.load(Path(folder, "model"))
     for name, answer in answers.items():
         if name not in ("inverse_transform", "score"):
             assert _same(answer, getattr(loaded, name)(Y)), f"{name} of a loaded model is another"
+
+
+def check_certificates(model: Any, y: Any) -> None:
+    """Weak duality, for positive definite kernels: no dual objective is above its primal one."""
+    given, y = model.certificate_, np.asarray(1.0 if y is None else y)
+    unit = np.abs(y.astype(float)).max() if y.dtype.kind in "biuf" else 1.0
+    for one in given if isinstance(given, tuple) else (given,):
+        repr(one)
+        if not model.kernel_.flags.is_positive_definite:
+            continue
+        slack = 1e-9 * max(abs(one.primal), abs(one.dual))
+        slack += 1e-12 * float(getattr(model, "C", 1.0)) * unit  # of losses that cancel
+        assert one.dual <= one.primal + slack, f"dual {one.dual} is above primal {one.primal}"
 
 
 def load_damaged(thing: Any, seed: int) -> None:
@@ -125,26 +143,43 @@ def load_damaged(thing: Any, seed: int) -> None:
         repr(mercer.load(path))
 
 
-def run_command(name: str, options: list[str], seed: int) -> None:
-    """Run a command on a file, damaged or not: exit codes are 0, 1 or 2, errors expected ones."""
+def run_command(name: str, command: str, options: list[str], seed: int) -> None:
+    """Run a command on a file, damaged or not: exit codes are 0 to 3, errors expected ones."""
     random, rng = Random(seed), np.random.default_rng(seed)
     with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
         inside = Path("in.dir", name) if Path(name).suffix in (".png", ".tif") else Path(name)
         Path("in.dir").mkdir()
         WRITERS[inside.suffix](inside, rng)
+        if command == "predict":
+            _write_model(inside, random)
         if random.random() < 0.5:
             inside.write_bytes(damaged(inside.read_bytes(), random))
-        segment = options[0] == "segment"
+        segment = command == "segment"
         source = inside if segment or inside == Path(name) else Path("in.dir")
         output = {".npy": "out.npz", ".png": "out.csv", ".tif": "out.csv"}.get(inside.suffix)
         output = "out.png" if segment else output or f"out{inside.suffix}"
-        words = [options[0], str(source), "-o", output, "--debug", *options[1:]]
-        err = io.StringIO()
-        with contextlib.redirect_stderr(err), contextlib.redirect_stdout(io.StringIO()):
-            code = main(words)
-        assert code in (0, 1, 2), f"exit code {code}"
-        last = err.getvalue().rpartition("\nmercer: ")[2]
-        assert not last.startswith("unexpected"), last + err.getvalue()
+        output = "out.mercer" if command == "fit" else output
+        words = [*command.split(), str(source), "--debug", *options]
+        if command == "test two-sample":
+            WRITERS[inside.suffix](Path("b" + inside.suffix), rng)
+            words.insert(2, "b" + inside.suffix)
+        code, err = _run(words if command.startswith("test") else [*words, "-o", output])
+        assert code in (0, 1, 2, 3), f"exit code {code}"
+        last = err.rpartition("\nmercer: ")[2]
+        assert not last.startswith("unexpected"), last + err
+
+
+def _run(words: list[str]) -> tuple[int, str]:
+    err = io.StringIO()
+    with contextlib.redirect_stderr(err), contextlib.redirect_stdout(io.StringIO()):
+        return main(words), err.getvalue()
+
+
+def _write_model(table: Path, random: Random) -> None:
+    """A model of the column b of a table, sometimes damaged."""
+    code, _ = _run(["fit", str(table), "--target", "b", "--include", "a", "-o", "m.mercer"])
+    if code == 0 and random.random() < 0.2:
+        Path("m.mercer").write_bytes(damaged(Path("m.mercer").read_bytes(), random))
 
 
 def damaged(content: bytes, random: Random) -> bytes:

@@ -88,6 +88,8 @@ def _stop(*_: Any) -> None:
 
 def run(source: str) -> Finding | None:
     """Run a case in this process; the result says what is wrong."""
+    from sklearn.exceptions import DataConversionWarning, UndefinedMetricWarning
+
     from mercer import MercerWarning
 
     before = signal.signal(signal.SIGPROF, _stop)
@@ -97,6 +99,8 @@ def run(source: str) -> Finding | None:
         with warnings.catch_warnings(), redirect_stdout(quiet), redirect_stderr(quiet):
             warnings.simplefilter("error")
             warnings.simplefilter("ignore", MercerWarning)
+            for of_sklearn in (DataConversionWarning, UndefinedMetricWarning):  # as its estimators
+                warnings.simplefilter("ignore", of_sklearn)
             exec(compile(source, "<case>", "exec"), {"__name__": "case"})
     except (Exception, TooSlow) as error:  # noqa: BLE001
         return judge(error, source)

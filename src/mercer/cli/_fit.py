@@ -10,7 +10,7 @@ from typing import Any
 import click
 import numpy as np
 
-from mercer._array import Array
+from mercer._array import LARGEST, Array
 from mercer.cli._csv import TextTable
 from mercer.cli._data import FEW_CODES, Data, Selection, check_rows
 from mercer.cli._files import Output, Source
@@ -34,7 +34,7 @@ from mercer.cli._terminal import (
     echo_facts,
     listed,
 )
-from mercer.cli._text import TEXT, as_numbers, is_missing
+from mercer.cli._text import TEXT, as_numbers, escape_formulas, is_missing
 from mercer.kernels._names import rounded
 
 FIT = (
@@ -167,7 +167,10 @@ def predict(
     check_rows(data, complete=True)
     rows = data.values[:, [data.names.index(name) for name in names]]
     with Progress(quiet).waiting(f"predicting {counted(len(rows), 'row')}"):
-        columns = {"predicted": model.predict(rows)}
+        predicted = model.predict(rows)
+        if result.is_text and predicted.dtype.kind == "U":
+            predicted = np.array(escape_formulas(predicted.tolist()))
+        columns = {"predicted": predicted}
         if hasattr(model, "predict_proba"):
             columns["probability"] = model.predict_proba(rows).max(axis=1)
     data.write_columns(columns, result)
@@ -198,12 +201,18 @@ def _target(data: Data, name: str, selection: Selection, loss: str) -> Array:
             f"first is {data.label(int(np.argmax(missing)))}; leave these out"
         )
     numbers, bad = as_numbers(cells, (), decimal)
+    huge = np.abs(numbers) > LARGEST
     if loss in _NUMBERS and bad.any():
         raise UsageError(f"--loss {loss} needs a target of numbers, but {name!r} has text")
     distinct = len(np.unique(cells))
     codes = np.all(numbers == np.rint(numbers)) and 2 * distinct <= len(cells)
     if loss in _CLASSES or (loss == "auto" and (bad.any() or (codes and distinct <= FEW_CODES))):
         return np.array(cells.tolist())
+    if huge.any():
+        raise DataError(
+            f"the target {name!r} has {counted(int(huge.sum()), 'huge value')}, the first is "
+            f"{data.label(int(np.argmax(huge)))}; correct or rescale what is above {LARGEST:g}"
+        )
     return numbers
 
 

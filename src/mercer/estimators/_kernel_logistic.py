@@ -12,6 +12,7 @@ from mercer.estimators._support_vector_classifiers import Classifier
 from mercer.estimators._support_vector_machine import Problem
 from mercer.methods.machines._losses import LogisticLoss, Loss
 from mercer.methods.machines._newton import SmoothProblem
+from mercer.methods.machines._support_vectors import loss_weights
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -90,7 +91,7 @@ class KernelLogisticRegression(Classifier):
         return LogisticLoss()
 
     def _problem(self, y: Array, weights: Array) -> Problem:
-        bounds = positive(self.C, "C") * weights
+        bounds = loss_weights(positive(self.C, "C"), weights)
         return SmoothProblem(LogisticLoss(), y, bounds, self.fit_intercept)
 
     def predict_proba(self, X: Any) -> Array:

@@ -9,7 +9,7 @@ from mercer.estimators._loss_machine import LossMachine
 from mercer.estimators._support_vector_machine import Problem
 from mercer.methods.machines._losses import AbsoluteLoss, EpsilonInsensitiveLoss, HingeLoss
 from mercer.methods.machines._newton import SmoothProblem
-from mercer.methods.machines._support_vectors import Classification, Regression
+from mercer.methods.machines._support_vectors import Classification, Regression, loss_weights
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -74,7 +74,7 @@ n_iter_
         return isinstance(self.loss_, HingeLoss)
 
     def _problem(self, y: Array, weights: Array) -> Problem:
-        loss, bounds = self.loss_, positive(self.C, "C") * weights
+        loss, bounds = self.loss_, loss_weights(positive(self.C, "C"), weights)
         if isinstance(loss, HingeLoss):
             return Classification(y, bounds, self.fit_intercept)
         if isinstance(loss, AbsoluteLoss | EpsilonInsensitiveLoss):

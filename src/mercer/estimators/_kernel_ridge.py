@@ -8,7 +8,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import RegressorMixin
-from sklearn.utils import assert_all_finite
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from mercer import engine
@@ -16,11 +15,10 @@ from mercer._array import Array, Points, non_negative, one_of, positive, positiv
 from mercer.engine import Dense, as_float64, n_rows
 from mercer.estimators._base import SubspaceEstimator
 from mercer.estimators._kernel_parameter import is_auto
-from mercer.estimators._validation import check_flags
+from mercer.estimators._validation import check_flags, check_targets
 from mercer.exceptions import InputError, MercerWarning
 from mercer.kernels import Gaussian, Precomputed
 from mercer.linalg import Nystrom, nystrom
-from mercer.linalg._inputs import as_columns
 from mercer.linalg._solve import DIRECT_UP_TO
 from mercer.methods.machines._losses import SquareLoss
 from mercer.methods.machines._ridge import (
@@ -160,7 +158,7 @@ class KernelRidge(RegressorMixin, SubspaceEstimator):  # type: ignore[misc]
             raise InputError(f"solver={self.solver!r} is for all rows; leave out n_landmarks")
         if self.max_norm is not None and not is_auto(self.penalty):
             raise InputError("give either penalty or max_norm, not both")
-        Y = self._targets(y)
+        Y, self._flat = check_targets(self, y)
         with self._fitting(X):
             points, w = self._training_rows(X, sample_weight, double=True)
             check_consistent_length(np.empty(n_rows(points)), Y)
@@ -241,14 +239,6 @@ class KernelRidge(RegressorMixin, SubspaceEstimator):  # type: ignore[misc]
     def loss_(self) -> SquareLoss:
         """The square loss."""
         return SquareLoss()
-
-    def _targets(self, y: Any) -> Array:
-        if y is None:
-            raise InputError("KernelRidge requires y to be passed, but the target y is None")
-        y = np.asarray(y)
-        assert_all_finite(y, input_name="y")
-        Y, self._flat = as_columns(y.astype(np.float64) if y.dtype == object else y, len(y), "y")
-        return Y
 
     def _fit(self, X: Points, Y: Array, w: Array | None, unit: float) -> None:
         """Choose what is automatic, fit, and set the attributes of a fit.
@@ -396,7 +386,10 @@ class KernelRidge(RegressorMixin, SubspaceEstimator):  # type: ignore[misc]
             diagonal = inverse_diagonal(
                 self.kernel_, X, self._mass, self._sum_penalty, fit_intercept=free
             )
-            self._loo = self._coef() / diagonal[:, None]
+            unknown = np.full(self._coef().shape, np.inf)  # other rows determine nothing
+            self._loo = np.divide(
+                self._coef(), diagonal[:, None], out=unknown, where=diagonal[:, None] > 0.0
+            )
         return self._loo
 
     def __sklearn_tags__(self) -> Any:

@@ -11,7 +11,7 @@ from sklearn.base import OutlierMixin
 from mercer._array import Array
 from mercer.estimators._support_vector_machine import SupportVectorMachine, checked_share
 from mercer.methods._rows import distinct_index
-from mercer.methods.machines._support_vectors import OneClass
+from mercer.methods.machines._support_vectors import OneClass, loss_weights
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -52,7 +52,7 @@ class OneClassSVM(OutlierMixin, SupportVectorMachine):  # type: ignore[misc]
         with self._fitting(X):
             points, w = self._training_rows(X, sample_weight, double=True)
             rows, mass = distinct_index(points.array, w)
-            self._solve(points, [(rows, OneClass(mass, checked_share(self.nu)))])
+            self._solve(points, [(rows, OneClass(loss_weights(1.0, mass), checked_share(self.nu)))])
         self.offset_ = -float(self.intercept_[0])
         return self
 

@@ -9,17 +9,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.utils import compute_class_weight
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length
 
-from mercer._array import Array, as_vector
+from mercer._array import LARGEST, Array
 from mercer.engine import n_rows
-from mercer.estimators._support_vector_machine import (
-    Problem,
-    SupportVectorMachine,
-    checked_targets,
-)
-from mercer.estimators._validation import check_flags
+from mercer.estimators._support_vector_machine import Problem, SupportVectorMachine
+from mercer.estimators._validation import check_flags, check_labels, check_targets
 from mercer.exceptions import InputError
 from mercer.methods._rows import distinct_index
 
@@ -38,10 +33,7 @@ class SupervisedMachine(SupportVectorMachine):
     def _fit_targets(self, X: Any, y: Any, sample_weight: Any) -> Any:
         """Fit the machine to targets."""
         check_flags(self, "fit_intercept")
-        targets = checked_targets(self, y)
-        if targets.dtype.kind == "O":
-            targets = targets.astype(np.float64)
-        targets = as_vector(targets, "y").astype(np.float64)
+        targets = check_targets(self, y, single=True)[0][:, 0]
         with self._fitting(X):
             points, w = self._training_rows(X, sample_weight, double=True)
             check_consistent_length(np.empty(n_rows(points)), targets)
@@ -53,12 +45,11 @@ class SupervisedMachine(SupportVectorMachine):
     def _fit_labels(self, X: Any, y: Any, sample_weight: Any, class_weight: Any) -> Any:
         """Fit the machine to labels of two or more classes."""
         check_flags(self, "fit_intercept")
-        labels = checked_targets(self, y)
-        check_classification_targets(labels)
+        classes, index = check_labels(self, y)
         with self._fitting(X):
             points, w = self._training_rows(X, sample_weight, double=True)
-            check_consistent_length(np.empty(n_rows(points)), labels)
-            self.classes_, index = np.unique(labels, return_inverse=True)
+            check_consistent_length(np.empty(n_rows(points)), index)
+            self.classes_ = classes
             weights = np.ones(len(index)) if w is None else w
             if len(np.unique(index[weights > 0.0])) < 2:
                 raise InputError(
@@ -66,7 +57,7 @@ class SupervisedMachine(SupportVectorMachine):
                 )
             rows, mass = distinct_index(points.array, weights, index)
             factors = self._class_factors(np.bincount(index, weights), class_weight)
-            self.n_samples_fit_, self.is_weighted_ = len(labels), not _all_one(w, factors)
+            self.n_samples_fit_, self.is_weighted_ = len(index), not _all_one(w, factors)
             mass = mass * factors[index[rows]]
             problems = []
             for negative, positive_class in self._splits():
@@ -102,6 +93,7 @@ class SupervisedMachine(SupportVectorMachine):
             return np.asarray(values[:, 0])
         if not self._in_pairs:
             return values
+        values = np.clip(values, -LARGEST, LARGEST)  # sums of infinite values would be NaN
         votes, sums = np.zeros((2, len(values), n_classes))
         for k, (a, b) in enumerate(combinations(range(n_classes), 2)):
             votes[:, a] += values[:, k] < 0.0

@@ -12,7 +12,11 @@ from mercer._array import Array, positive
 from mercer.estimators._supervised_machine import SupervisedMachine
 from mercer.estimators._support_vector_machine import Problem, checked_share
 from mercer.methods.machines._losses import HingeLoss, Loss
-from mercer.methods.machines._support_vectors import Classification, NuClassification
+from mercer.methods.machines._support_vectors import (
+    Classification,
+    NuClassification,
+    loss_weights,
+)
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -135,8 +139,11 @@ class SVC(Classifier):
         return HingeLoss()
 
     def _problem(self, y: Array, weights: Array) -> Problem:
-        C = np.inf if np.inf == self.C else positive(self.C, "C")
-        return Classification(y, C * weights, self.fit_intercept)
+        if isinstance(self.C, float) and np.inf == self.C:
+            bounds = np.where(weights > 0.0, np.inf, 0.0)
+        else:
+            bounds = loss_weights(positive(self.C, "C"), weights)
+        return Classification(y, bounds, self.fit_intercept)
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -178,4 +185,6 @@ scaler_, n_iter_
     nu: float = 0.5
 
     def _problem(self, y: Array, weights: Array) -> Problem:
-        return NuClassification(y, weights, checked_share(self.nu), self.fit_intercept)
+        return NuClassification(
+            y, loss_weights(1.0, weights), checked_share(self.nu), self.fit_intercept
+        )

@@ -7,8 +7,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from sklearn.utils import assert_all_finite
-from sklearn.utils.validation import column_or_1d
 
 from mercer._array import Array, Points, positive, positive_int
 from mercer._threads import map_threads, thread_count
@@ -92,17 +90,6 @@ class SupportVectorMachine(RowsEstimator):
             else:
                 values = np.asarray(self.element_(X)).reshape(n_rows(X), -1)
         return np.asarray(values + self.intercept_, dtype=np.float64)
-
-
-def checked_targets(estimator: Any, y: Any) -> Array:
-    """Labels or targets as an array of one dimension, without NaN and infinity."""
-    if y is None:
-        raise InputError(
-            f"{type(estimator).__name__} requires y to be passed, but the target y is None"
-        )
-    y = column_or_1d(y, warn=True)
-    assert_all_finite(y, input_name="y")
-    return np.asarray(y)
 
 
 def checked_share(nu: Any) -> float:

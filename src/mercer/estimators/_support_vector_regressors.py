@@ -11,7 +11,7 @@ from mercer._array import Array, non_negative, positive
 from mercer.estimators._supervised_machine import SupervisedMachine
 from mercer.estimators._support_vector_machine import Problem, checked_share
 from mercer.methods.machines._losses import EpsilonInsensitiveLoss, Loss
-from mercer.methods.machines._support_vectors import NuRegression, Regression
+from mercer.methods.machines._support_vectors import NuRegression, Regression, loss_weights
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -77,7 +77,7 @@ n_iter_
         return EpsilonInsensitiveLoss(self.epsilon)
 
     def _problem(self, y: Array, weights: Array) -> Problem:
-        bounds = positive(self.C, "C") * weights
+        bounds = loss_weights(positive(self.C, "C"), weights)
         return Regression(y, bounds, non_negative(self.epsilon, "epsilon"), self.fit_intercept)
 
 
@@ -121,5 +121,5 @@ n_iter_
     nu: float = 0.5
 
     def _problem(self, y: Array, weights: Array) -> Problem:
-        bounds = positive(self.C, "C") * weights
+        bounds = loss_weights(positive(self.C, "C"), weights)
         return NuRegression(y, bounds, checked_share(self.nu), self.fit_intercept)

@@ -6,15 +6,16 @@ from typing import Any
 
 import numpy as np
 from sklearn.preprocessing import StandardScaler
-from sklearn.utils import get_tags
+from sklearn.utils import assert_all_finite, get_tags
+from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.sparsefuncs import min_max_axis
-from sklearn.utils.validation import validate_data
+from sklearn.utils.validation import column_or_1d, validate_data
 
 from mercer._array import Array, as_points, check_flag, check_frame, is_sparse, unmasked
 from mercer.engine import n_rows
 from mercer.exceptions import InputError
 from mercer.kernels import Kernel
-from mercer.linalg._inputs import raw_weights
+from mercer.linalg._inputs import as_columns, raw_weights
 
 
 def check_rows(estimator: Any, X: Any, *, reset: bool, double: bool = False) -> Any:
@@ -64,6 +65,45 @@ def validated(estimator: Any, X: Any, **options: Any) -> Any:
 def check_weights(sample_weight: Any, X: Any) -> Array | None:
     """Return weights >= 0, not all zero, as float64; None for None."""
     return raw_weights(sample_weight, n_rows(X), "sample_weight")
+
+
+def check_targets(estimator: Any, y: Any, *, single: bool = False) -> tuple[Array, bool]:
+    """Return finite targets, shape (n, outputs), and whether they were a vector.
+
+    `single` takes one output only.
+    """
+    y = _given(estimator, y)
+    y = column_or_1d(y, warn=True) if single else y
+    try:
+        y = y.astype(np.float64) if y.dtype == object else y
+    except (TypeError, ValueError) as error:
+        raise InputError(f"y must hold numbers: {error}") from error
+    return as_columns(y, len(y) if y.ndim else 0, "y")
+
+
+def check_labels(estimator: Any, y: Any) -> tuple[Array, Array]:
+    """Return the classes among labels, and the number of the class of each row."""
+    labels = column_or_1d(_given(estimator, y), warn=True)
+    try:
+        with np.errstate(invalid="ignore"):  # large numbers, which are no whole numbers
+            check_classification_targets(labels)
+            classes, index = np.unique(labels, return_inverse=True)
+    except TypeError as error:
+        raise InputError(f"labels y must be of one type that can be sorted: {error}") from error
+    return classes, index
+
+
+def _given(estimator: Any, y: Any) -> Array:
+    if y is None:
+        raise InputError(
+            f"{type(estimator).__name__} requires y to be passed, but the target y is None"
+        )
+    try:
+        y = np.asarray(unmasked(y, "y"))
+    except ValueError as error:
+        raise InputError(f"y must be an array: {error}") from error
+    assert_all_finite(y, input_name="y")
+    return np.asarray(y)
 
 
 def check_flags(estimator: Any, *names: str) -> None:

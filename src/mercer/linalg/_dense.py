@@ -19,7 +19,7 @@ from mercer.engine import pieces
 from mercer.exceptions import InputError
 
 EPS = float(np.finfo(np.float64).eps)
-_BLOCK = 64  # rows that are transposed at once, in the cache
+_BLOCK = 64  # rows that are transposed at once, in the cache; columns that are solved for
 
 
 class NotDefiniteError(Exception):
@@ -53,10 +53,24 @@ def by_cholesky(
         restore(K, diagonal)
     else:
         raise NotDefiniteError
-    coef, _ = dpotrs(L, B, lower=1)
-    change = diagonal + penalty - L.diagonal()
-    product = dsymm(1.0, L, coef, lower=0) + change[:, None] * coef
-    return np.ascontiguousarray(coef), B - product, added
+    coef, rest = np.empty_like(B), np.empty_like(B)
+    change = (diagonal + penalty - L.diagonal())[:, None]
+    for some in pieces(B.shape[1], _BLOCK):  # between them signals are handled
+        coef[:, some], _ = dpotrs(L, B[:, some], lower=1)
+        product = dsymm(1.0, L, coef[:, some], lower=0) + change * coef[:, some]
+        rest[:, some] = B[:, some] - product
+    return coef, rest, added
+
+
+def invert(K: Array) -> bool:
+    """Put the inverse of K > 0 in its place; False if K is singular to rounding."""
+    check_finite(K)
+    n = len(K)
+    if interruptible(_lapack, K, "dpotrf", b"U", n, K, n) != 0:
+        return False
+    interruptible(_lapack, K, "dpotri", b"U", n, K, n)
+    restore(K, K.diagonal().copy())  # the lower triangle by rows is the upper one by columns
+    return True
 
 
 def by_eigen(K: Array, B: Array, penalty: float) -> tuple[Array, int]:

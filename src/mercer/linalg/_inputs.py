@@ -9,7 +9,7 @@ from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
-from mercer._array import Array, as_vector, as_weights
+from mercer._array import LARGEST, Array, Points, as_vector, as_weights
 from mercer.engine import as_float64
 from mercer.exceptions import InputError
 from mercer.kernels import Definiteness, Kernel
@@ -30,7 +30,8 @@ def refuses_overflow(function: Callable[P, R]) -> Callable[P, R]:
                 result = function(*arguments, **named)
         except np.linalg.LinAlgError as error:
             raise InputError(OVERFLOW) from error
-        parts = vars(result).values() if is_dataclass(result) else [result]
+        whole = result if isinstance(result, tuple) else [result]
+        parts = vars(result).values() if is_dataclass(result) else whole
         numbers = (np.asarray(part) for part in parts if isinstance(part, float | np.ndarray))
         if not all(np.isfinite(a).all() for a in numbers if a.dtype.kind == "f"):
             raise InputError(OVERFLOW)
@@ -44,6 +45,12 @@ def check_kernel(kernel: Any) -> None:
         raise InputError(
             f"kernel must be a Kernel such as mercer.Gaussian(1.0), got {type(kernel).__name__}"
         )
+
+
+def check_moderate(kernel: Kernel, X: Points) -> None:
+    """Raise where k(x, x) overflows, or would if it were squared."""
+    if not np.all(np.abs(kernel.diag(X)) <= LARGEST):  # or NaN
+        raise InputError(OVERFLOW)
 
 
 def double_points(kernel: Kernel, X: Any, name: str = "X") -> Any:

@@ -18,6 +18,8 @@ _SIDES = {1: 14, 2: 5, 3: 4, 4: 3, 5: 2, 6: 2}
 _STEPS = (0.1, 0.3, 0.7, 1.6, 4.0)  # in units of the kernel's own length
 _OFFSET = (0.31, -0.17, 0.43, 0.29, -0.23, 0.37)  # keeps lattice points off the origin
 
+_LARGEST = 1e30  # value of a kernel at test points: float32 holds it, with room for derivatives
+
 
 def lattice(d: int, side: int, step: float = 1.0) -> Array:
     """Return the points step (i_1, ..., i_d) with whole numbers 0 <= i < side.
@@ -116,15 +118,16 @@ def placed(kernel: Kernel, d: int, side: int, step: float) -> Array | None:
 
 
 def cloud(kernel: Kernel, d: int, rng: np.random.Generator) -> Array:
-    """Eight random points on the kernel's natural scale, two of them equal."""
+    """Eight random points on the kernel's natural scale, or nearer to 0; two of them are equal."""
     X = rng.normal(size=(8, d))
     X[5] = X[2]
     spreads = (natural_scale(kernel, d), 0.1, 0.01, 0.001)
-    tried = (s * Z for s in spreads for Z in (X, np.abs(X)))
-    found = next((Z for Z in tried if accepts(kernel, Z)), None)
+    tried = [s * Z for s in spreads for Z in (X, np.abs(X))]
+    accepted = [Z for Z in tried if accepts(kernel, Z)]
     message = f"accepts none of the test points in {d} dimensions; pass `points`"
-    require(found is not None, kernel, message)
-    return np.asarray(found)
+    require(accepted, kernel, message)
+    moderate = (Z for Z in accepted if np.all(np.abs(kernel.diag(Z)) < _LARGEST))
+    return np.asarray(next(moderate, accepted[0]))
 
 
 def _start(kernel: Kernel, d: int) -> Array | None:

@@ -74,7 +74,8 @@ def check_subspace(plane: Subspace, psi: Element | None = None, *, tol: float = 
         A batch of elements to project; by default random ones on the subspace's points.
     tol : float, default=1e-8
         The relative error allowed; its square root for distances near zero. Rounding of inner
-        products is allowed for as well: much if features are nearly equal.
+        products is allowed for as well: much if features are nearly equal. So is that of
+        eigenvalues, which is relative to the sum of k(x, x).
 
     Examples
     --------
@@ -87,7 +88,10 @@ def check_subspace(plane: Subspace, psi: Element | None = None, *, tol: float = 
     rng = np.random.default_rng(0)
     f, origin, r = plane.directions, plane.origin, plane.dim
     A = np.abs(np.asarray(f.coef.tile(slice(None), slice(None)), dtype=np.float64))
-    products = float(np.max(A.T @ np.abs(origin.kernel(f.points)) @ A, initial=0.0))
+    K = origin.kernel(f.points)
+    products = float(np.max(A.T @ np.abs(K) @ A, initial=0.0))
+    if plane.eigenvalues is not None and r:
+        products = max(products, float(np.trace(K)) / float(np.min(plane.eigenvalues)))
     tol = max(tol, 16.0 * np.finfo(np.float64).eps * products)
     agree(plane, "orthonormality of its directions", f.inner(f), np.eye(r), tol=tol)
     if psi is None:

@@ -25,6 +25,7 @@ from mercer._array import (
 from mercer.exceptions import InputError
 from mercer.kernels._circle import Circular, PeriodicSobolev
 from mercer.kernels._parameters import callable_function
+from mercer.linalg._inputs import refuses_overflow
 
 _ZERO_MEAN = 1e-12  # times the largest value
 
@@ -250,6 +251,7 @@ def sobolev_norm(
     return math.inf if mean > _ZERO_MEAN * float(np.abs(f).max()) else smooth
 
 
+@refuses_overflow
 def fourier_mmd(kernel: Circular, phi_P: Any, phi_Q: Any) -> float:
     """Return the squared MMD of two distributions, sum_l khat_l |phi_P,l - phi_Q,l|^2.
 

@@ -11,6 +11,7 @@ from mercer._array import Array, instance, positive_int
 from mercer.engine import n_columns, n_rows, pieces
 from mercer.exceptions import InputError
 from mercer.kernels import Kernel
+from mercer.linalg._inputs import refuses_overflow
 from mercer.theory._fourier import finite_values
 
 
@@ -21,6 +22,7 @@ class SpectralMMD(NamedTuple):
     error: float
 
 
+@refuses_overflow
 def spectral_mmd(
     kernel: Kernel,
     P: Any,

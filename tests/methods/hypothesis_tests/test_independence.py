@@ -1,5 +1,6 @@
 """Independence tests against the definition, exact enumeration and their level."""
 
+import threading
 from itertools import permutations
 
 import numpy as np
@@ -9,6 +10,7 @@ from numpy.testing import assert_allclose
 from scipy.stats import binom
 
 import mercer as mc
+from mercer import _threads
 from mercer.exceptions import InputError
 from mercer.methods import coco, coco_test, dhsic, dhsic_test, hsic, hsic_test
 from mercer.methods.hypothesis_tests import _hsic_low_rank
@@ -387,3 +389,19 @@ def test_witness_of_kernels_of_high_rank_has_the_largest_covariance():
     f, g = result.witness
     assert_allclose([f.norm(), g.norm()], 1.0, rtol=1e-6)
     assert_allclose(np.cov(f(X), g(Y), bias=True)[0, 1], coco(k, X, k, Y), rtol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["low rank", "gathered", "joint"])
+def test_tasks_end_when_the_call_was_interrupted(name, monkeypatch):
+    X, Y = sample(60)
+    draws = iter([np.tile(np.arange(60, dtype=np.int32), (3, 1))])
+    calls = {
+        "low rank": lambda: LowRank(factors(ONE, X, 60), factors(ONE, Y, 60)).statistics(draws),
+        "gathered": lambda: Gathered(ONE, X, ONE, Y).statistics(draws),
+        "joint": lambda: dhsic_test(X, Y, kernel=[ONE[0], ONE[0]], n_permutations=5),
+    }
+    interrupted = threading.Event()
+    interrupted.set()
+    monkeypatch.setattr(_threads._inside, "stop", interrupted, raising=False)
+    with pytest.raises(KeyboardInterrupt):
+        calls[name]()

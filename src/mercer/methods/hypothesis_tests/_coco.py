@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 
 from mercer._array import Array, Points, frozen, instance, positive_int
-from mercer._threads import map_threads
+from mercer._threads import interruptible, map_threads
 from mercer.engine import as_float64, n_rows, pieces
 from mercer.exceptions import InputError
 from mercer.kernels import Definiteness, Kernel
 from mercer.linalg import pivoted_cholesky
+from mercer.linalg._dense import all_pairs
 from mercer.linalg._inputs import refuses_overflow
 from mercer.methods.hypothesis_tests._hsic import centred_kernel, paired_rows
 from mercer.methods.hypothesis_tests._hsic_permutations import permutations
@@ -169,7 +170,7 @@ class _Basis:
 def _largest(M: Array) -> tuple[Array, float, Array]:
     """The largest singular value and its vectors."""
     if min(M.shape) < _LANCZOS:
-        U, s, V = np.linalg.svd(M, full_matrices=False)
+        U, s, V = interruptible(np.linalg.svd, M, False)
     else:
         from scipy.sparse.linalg import svds  # slow to import
 
@@ -184,7 +185,7 @@ def range_factor(kernel: Kernel, x: Any) -> Array:
         low = pivoted_cholesky(kernel, x, max_rank=_LARGEST_RANK)
         return np.asarray(low.factor - low.factor.mean(axis=0))
     k = centred_kernel(kernel, x, np.full(n, 1.0 / n))
-    values, vectors = np.linalg.eigh(k.tile(slice(None), slice(None)))
+    values, vectors = all_pairs(k.tile(slice(None), slice(None)))
     size = float(np.abs(k.g).max() + np.abs(k.diagonal).max())  # of what was subtracted, and left
     rounding = 4.0 * n * float(np.finfo(np.float64).eps) * size
     if values[0] < -max(1e-6 * values[-1], n * rounding):
@@ -279,7 +280,7 @@ def _large(f: Array, n: int) -> Array:
 
     The square of |F'G| changes by at most |E_K| |L~|; under independence it is about |K~| |L~| / n.
     """
-    U, s, _ = np.linalg.svd(f, full_matrices=False)
+    U, s, _ = interruptible(np.linalg.svd, f, False)
     used = s**2 > _SMALLEST / n * (s[0] ** 2 if s.size else 0.0)
     return np.asarray(U[:, used] * s[used])
 

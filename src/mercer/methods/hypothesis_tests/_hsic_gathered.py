@@ -14,7 +14,7 @@ import numpy as np
 from mercer import engine
 from mercer._array import Array, Points
 from mercer._config import get_options
-from mercer._threads import map_threads
+from mercer._threads import map_threads, stop_if_interrupted
 from mercer.engine import as_float64, n_rows, pieces
 from mercer.engine._compiled import core, core_allowed, instruction_set
 from mercer.kernels import Kernel
@@ -133,6 +133,7 @@ class Gathered:
             columns = slice(rows.start, self.n)
             K = np.stack([np.triu(a.tile(rows, columns), 1).ravel() for a in self.x])
             for p, total in zip(permutations, out, strict=True):
+                stop_if_interrupted()
                 L = [b.tile(p[rows], p[columns]).ravel() for b in self.y]
                 total += K @ np.stack(L, axis=1)
         return out

@@ -10,7 +10,7 @@ import numpy as np
 from mercer._array import Array, Points, frozen, instance, positive_int
 from mercer._config import get_options
 from mercer._progress import tracked
-from mercer._threads import map_threads
+from mercer._threads import map_threads, stop_if_interrupted
 from mercer.engine import as_float64, gram, n_rows, pieces
 from mercer.exceptions import InputError
 from mercer.kernels import Kernel
@@ -180,6 +180,7 @@ class _Joint:
         """Row sums of the product of all matrices."""
         out = np.zeros(rows.stop - rows.start)
         for columns in pieces(self.n, _TILE):
+            stop_if_interrupted()
             tile = self.tiles[0](perms[0][rows], perms[0][columns])
             for take, perm in zip(self.tiles[1:], perms[1:], strict=True):
                 tile = tile * take(perm[rows], perm[columns])

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from mercer._array import Array, non_negative, one_of
+from mercer._array import Array, as_numbers, non_negative, one_of
 from mercer.exceptions import InputError
 
 
@@ -51,31 +51,36 @@ class Loss(ABC):
     def _conjugate(self, s: Array) -> Array:
         """The supremum of s z - p(z) over z."""
 
+    @np.errstate(over="ignore", invalid="ignore")
     def __call__(self, y: Any, t: Any) -> Array:
-        """Return l(y, t)."""
+        """Return l(y, t), infinite where it overflows."""
         y, t = self._checked(y, t)
         return np.asarray(self._value(y * t if self.classifies else t - y))
 
+    @np.errstate(over="ignore", invalid="ignore")
     def subgradient(self, y: Any, t: Any) -> Array:
         """Return some g with l(y, s) >= l(y, t) + g (s - t) for all s: 0 where that is one."""
         y, t = self._checked(y, t)
         return np.asarray(y * self._slope(y * t) if self.classifies else self._slope(t - y))
 
+    @np.errstate(over="ignore", invalid="ignore")
     def curvature(self, y: Any, t: Any) -> Array:
         """Return the second derivative in t; kinks do not count."""
         y, t = self._checked(y, t)
         return np.asarray(self._bend(y * t if self.classifies else t - y))
 
+    @np.errstate(over="ignore", invalid="ignore")
     def conjugate(self, y: Any, s: Any) -> Array:
         """Return sup_t s t - l(y, t), which may be infinite."""
         y, s = self._checked(y, s)
-        with np.errstate(invalid="ignore"):
-            return np.asarray(
-                self._conjugate(y * s) if self.classifies else s * y + self._conjugate(s)
-            )
+        return np.asarray(self._conjugate(y * s) if self.classifies else s * y + self._conjugate(s))
 
     def _checked(self, y: Any, t: Any) -> tuple[Array, Array]:
-        y, t = np.asarray(y, dtype=np.float64), np.asarray(t, dtype=np.float64)
+        y, t = as_numbers(y, "targets"), as_numbers(t, "predictions")
+        try:
+            np.broadcast_shapes(y.shape, t.shape)
+        except ValueError as error:
+            raise InputError(f"targets have shape {y.shape}, but predictions {t.shape}") from error
         if self.classifies and not np.all(np.abs(y) == 1.0):
             raise InputError(f"targets of {type(self).__name__} must be 1 or -1")
         return y, t

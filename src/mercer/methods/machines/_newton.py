@@ -14,6 +14,7 @@ from mercer._progress import report
 from mercer._status import Status
 from mercer.kernels import Kernel
 from mercer.linalg import GramOperator, nystrom, solve
+from mercer.linalg._inputs import check_moderate, refuses_overflow
 from mercer.linalg._solve import DIRECT_UP_TO
 from mercer.methods.machines._losses import Loss
 from mercer.methods.machines._support_vectors import MachineFit
@@ -65,6 +66,7 @@ class SmoothProblem:
         conjugates = self.loss.conjugate(self.y, slopes)
         return -0.5 * float(a @ f) - float(u @ conjugates)
 
+    @refuses_overflow
     def fit(
         self,
         kernel: Kernel,
@@ -76,6 +78,7 @@ class SmoothProblem:
         start: Array | None = None,
     ) -> MachineFit:
         """Solve the problem to a relative duality gap of `tol`, as `fit_support_vectors` does."""
+        check_moderate(kernel, X)
         state = _State(self, kernel, X, self.start if start is None else start)
         deadline, n_iter, dual, moves = monotonic() + time_limit, 0, -np.inf, True
         while True:

@@ -9,6 +9,7 @@ import numpy as np
 
 from mercer._array import Array, Points
 from mercer._threads import interruptible
+from mercer.exceptions import InputError
 from mercer.kernels import Kernel
 from mercer.linalg import GramOperator
 from mercer.linalg._dense import EPS, all_pairs
@@ -103,7 +104,9 @@ class RidgePath:
     def norm(self, penalty: float) -> float:
         """|f|, of all outputs together."""
         shrunk = self._along * self._inverse(self.values, penalty)[:, None]
-        return float(np.sqrt(np.sum(np.maximum(self.values, 0.0)[:, None] * shrunk**2)))
+        parts = np.sqrt(np.maximum(self.values, 0.0))[:, None] * shrunk
+        unit = float(np.abs(parts).max(initial=0.0)) or 1.0  # squares of parts may underflow
+        return unit * float(np.linalg.norm(parts / unit))
 
     def penalty_of_norm(self, limit: float) -> float:
         """The smallest penalty at which |f| <= limit: the multiplier of that constraint.
@@ -115,7 +118,10 @@ class RidgePath:
         if self.norm(0.0) <= limit:
             return 0.0
         low = float(self._floor or 1.0)
-        high = 2.0 * low + float(np.sqrt(self.values.max() * np.sum(self._along**2))) / limit
+        size = float(np.linalg.norm(self._along))
+        high = 2.0 * low + float(np.sqrt(self.values.max())) * size / limit
+        if not np.isfinite(high):
+            raise InputError(f"max_norm {limit!r} is too small for these targets; rescale them")
         if self.norm(low) <= limit:
             return low
         root = brentq(

@@ -10,7 +10,7 @@ from mercer._array import Array, Points
 from mercer.exceptions import InputError
 from mercer.kernels import Kernel
 from mercer.linalg import GramOperator, Nystrom, solve
-from mercer.linalg._dense import EPS
+from mercer.linalg._dense import EPS, invert
 from mercer.linalg._inputs import refuses_overflow
 from mercer.linalg._solve import DIRECT_UP_TO
 from mercer.methods.machines._ridge_path import RidgePath, weighted_targets
@@ -42,8 +42,6 @@ def inverse_diagonal(
 
     The leave-one-out residual of row i is a_i / G_ii. One Cholesky factor, inverted in place.
     """
-    from scipy.linalg.lapack import dpotrf, dpotri
-
     if len(X) > DIRECT_UP_TO:
         raise InputError(
             f"leave-one-out residuals need a matrix of all rows, here {len(X)}, and are computed "
@@ -51,15 +49,14 @@ def inverse_diagonal(
         )
     S = GramOperator(kernel, X, weights=weights).dense()
     S[np.diag_indices(len(S))] += penalty
-    S, info = dpotrf(S.T, lower=1, overwrite_a=1)
-    if info != 0:
+    if not invert(S):
         raise InputError("the kernel matrix is singular to rounding; use a larger penalty")
-    S, _ = dpotri(S, lower=1, overwrite_c=1)
     diagonal = S.diagonal().copy()
     if fit_intercept:
         root = np.sqrt(weights)
-        along = np.tril(S) @ root + np.tril(S, -1).T @ root
-        diagonal -= along**2 / (root @ along)
+        along = S @ root
+        left = diagonal - along**2 / (root @ along)
+        diagonal = np.where(left > 8.0 * EPS * diagonal, left, 0.0)  # rounding of five operations
     return np.asarray(weights * diagonal)
 
 
@@ -131,8 +128,9 @@ def jackknife_plus(
     and have leave-one-out `residuals`, shape (n, t), and weights.
     """
     sizes, ends = np.abs(residuals), np.empty((*values.shape, 2))
+    known = np.where(np.isfinite(loo), loo, 0.0)  # others have intervals of infinite size
     for j, value in enumerate(values):
-        centre = (value - H[:, [j]] * loo)[group]  # without each row and its copies
+        centre = (value - H[:, [j]] * known)[group]  # without each row and its copies
         ends[j, :, 0] = -_quantile(sizes - centre, weights, share)
         ends[j, :, 1] = _quantile(centre + sizes, weights, share)
     return ends

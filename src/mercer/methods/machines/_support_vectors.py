@@ -17,9 +17,17 @@ from mercer._certificate import FitCertificate
 from mercer._status import Status
 from mercer.exceptions import InputError
 from mercer.kernels import Kernel
+from mercer.linalg._inputs import check_moderate, refuses_overflow
 from mercer.methods.machines._dual_solver import DualProblem, DualSolution, solve_dual
 
-_LARGEST = 1e100  # bound of a variable: objectives are quadratic in it
+_LARGEST = 1e100  # weight of a loss, which bounds a variable: objectives are quadratic in it
+
+
+def loss_weights(C: float, weights: Array) -> Array:
+    """C times the weight of each row."""
+    if C * float(weights.max()) > _LARGEST:
+        raise InputError(f"C times the largest weight must be at most {_LARGEST:g}; rescale them")
+    return np.asarray(C * weights)
 
 
 class SupportVectorProblem(ABC):
@@ -53,7 +61,7 @@ class Classification(SupportVectorProblem):
     """
 
     def __init__(self, y: Array, bounds: Array, fit_intercept: bool = True) -> None:
-        self.y, self.bounds, self.hard = y, bounds, bool(np.isinf(bounds).all())
+        self.y, self.bounds, self.hard = y, bounds, bool(np.isinf(bounds).any())
         self.dual = _one_per_row(-y, y * bounds, (np.arange(len(y)),) if fit_intercept else None)
         self.start = np.zeros(len(y))
 
@@ -61,7 +69,7 @@ class Classification(SupportVectorProblem):
         square = float(b @ values)
         dual = float(b @ self.y) - 0.5 * square
         if self.hard:  # f is divided by its least margin, which is then 1
-            least = float(self._margins(values, levels).min())
+            least = self.margin(values, levels)
             return (0.5 * square / least**2 if least > 0.0 else np.inf), dual
         losses = np.maximum(0.0, 1.0 - self._margins(values, levels))
         return 0.5 * square + float(self.bounds @ losses), dual
@@ -70,7 +78,7 @@ class Classification(SupportVectorProblem):
         return -float(levels[0]) if len(levels) else 0.0
 
     def margin(self, values: Array, levels: Array) -> float:
-        return float(self._margins(values, levels).min()) if self.hard else 1.0
+        return float(self._margins(values, levels)[self.bounds > 0.0].min()) if self.hard else 1.0
 
     def _margins(self, values: Array, levels: Array) -> Array:
         return np.asarray(self.y * (values + self.intercept(levels)))
@@ -234,6 +242,7 @@ class MachineFit:
     status: Status
 
 
+@refuses_overflow
 def fit_support_vectors(
     kernel: Kernel,
     X: Points,
@@ -249,10 +258,9 @@ def fit_support_vectors(
     `start` are the variables of an earlier fit, perhaps with other bounds. After `max_iter`
     rounds or `time_limit` seconds the fit reached so far is returned, with its gap.
     """
+    check_moderate(kernel, X)
     dual = problem.dual
     bounds = np.maximum(-dual.lower, dual.upper)
-    if bounds[np.isfinite(bounds)].max(initial=0.0) > _LARGEST:
-        raise InputError(f"C times the largest weight must be at most {_LARGEST:g}; rescale them")
     unit = np.where((bounds > 0.0) & np.isfinite(bounds), bounds, 1.0)
     first = problem.start if start is None else _feasible(start * unit, problem)
     solution = solve_dual(
