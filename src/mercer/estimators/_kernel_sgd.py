@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length
 
 from mercer._array import Array, Points, positive, positive_int
@@ -17,8 +16,7 @@ from mercer._random import as_generator
 from mercer.engine import n_rows
 from mercer.estimators._base import RowsEstimator
 from mercer.estimators._loss_machine import classifies, set_loss_tags
-from mercer.estimators._support_vector_machine import checked_targets
-from mercer.estimators._validation import check_flags
+from mercer.estimators._validation import check_flags, check_labels, check_targets
 from mercer.exceptions import InputError
 from mercer.methods.machines._losses import Loss, as_convex_loss
 from mercer.methods.machines._stochastic_subgradient import (
@@ -118,7 +116,7 @@ class KernelSGD(RowsEstimator):
 
     def fit(self, X: Any, y: Any) -> KernelSGD:
         """Begin anew, and make `max_iter` passes over the rows X with targets or labels y."""
-        targets = checked_targets(self, y)
+        targets = self._targets(y)
         with self._fitting(X):
             points = self._begin(X, targets, None)
             Y = self._columns(targets, points)
@@ -134,7 +132,7 @@ class KernelSGD(RowsEstimator):
         The first call chooses the kernel and the scale of the columns. It needs `classes`, all the
         labels that may occur, for losses of classification.
         """
-        targets = checked_targets(self, y)
+        targets = self._targets(y)
         with self._running():
             if not hasattr(self, "_state"):
                 if classes is None and classifies(self):
@@ -146,6 +144,12 @@ class KernelSGD(RowsEstimator):
             self._set()
         return self
 
+    def _targets(self, y: Any) -> Array:
+        if not classifies(self):
+            return check_targets(self, y, single=True)[0][:, 0]
+        classes, index = check_labels(self, y)
+        return np.asarray(classes[index])
+
     def _begin(self, X: Any, targets: Array, classes: Any) -> Points:
         check_flags(self, "average", "shuffle")
         if isinstance(self.kernel, str) and self.kernel == "precomputed":
@@ -153,7 +157,6 @@ class KernelSGD(RowsEstimator):
         points, _ = self._training_rows(X, None, double=True)
         n_functions = 1
         if classifies(self):
-            check_classification_targets(targets)
             self.classes_ = np.unique(targets if classes is None else np.asarray(classes))
             if len(self.classes_) < 2:
                 raise InputError("KernelSGD needs rows of at least two classes, got 1 class")
@@ -171,7 +174,7 @@ class KernelSGD(RowsEstimator):
         """Targets, or labels 1 and -1 of each class against the rest, shape (n, functions)."""
         check_consistent_length(np.empty(len(points)), targets)
         if not classifies(self):
-            return targets.astype(np.float64)[:, None]
+            return np.asarray(targets[:, None], dtype=np.float64)
         unknown = np.setdiff1d(targets, self.classes_)
         if len(unknown):
             raise InputError(f"label {unknown[0]!r} is not among the classes of the first call")
@@ -193,7 +196,7 @@ class KernelSGD(RowsEstimator):
     def _generator(self) -> np.random.Generator:
         """A generator for the next pass; with an int as `random_state`, repeatable in any batch."""
         if isinstance(self.random_state, int | np.integer):
-            return np.random.default_rng((self.random_state, self._state.n_steps))
+            return np.random.default_rng([int(self.random_state), self._state.n_steps])
         return as_generator(self.random_state)
 
     def _set(self) -> None:

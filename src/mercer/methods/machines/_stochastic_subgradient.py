@@ -59,7 +59,7 @@ class Iterate:
 
     def averaged_error(self) -> Array:
         """At least the change of the average by compression, in the norm of the space."""
-        return self.errors[0] + self.errors[1] / max(self.total, np.finfo(float).tiny)
+        return np.asarray(self.errors[0] + self.errors[1] / max(self.total, np.finfo(float).tiny))
 
 
 def take_steps(
