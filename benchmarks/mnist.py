@@ -34,7 +34,7 @@ PUBLISHED = {"EigenPro 2, published, %": 1.23, "Falkon, 1,000 centres, published
 
 # principal components, length scales (rows have length one), penalties
 GRID = tuple(itertools.product((40, 50), (0.4, 0.5, 0.6), (0.03, 0.1)))
-TOL = 1e-3  # relative residual of conjugate gradients; the largest of ten outputs needs no more
+TOL = 1e-3  # relative residual of conjugate gradients
 
 
 def run(settings: Settings) -> Outcome:
