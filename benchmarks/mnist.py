@@ -34,7 +34,7 @@ PUBLISHED = {"EigenPro 2, published, %": 1.23, "Falkon, 1,000 centres, published
 
 # principal components, length scales (rows have length one), penalties
 GRID = tuple(itertools.product((40, 50), (0.4, 0.5, 0.6), (0.03, 0.1)))
-TOL = 1e-3  # relative residual of conjugate gradients; the largest of ten outputs needs no more
+TOL = 1e-3  # relative residual of conjugate gradients
 
 
 def run(settings: Settings) -> Outcome:
@@ -48,9 +48,9 @@ def run(settings: Settings) -> Outcome:
         errors[choice] = percent_wrong(model, X[first:], y[first:])
         print(f"mnist: {choice}: {errors[choice]:.2f} %", file=sys.stderr, flush=True)
     chosen = min(errors, key=lambda c: errors[c])
-    start = time.perf_counter()
+    start, processor = time.perf_counter(), time.process_time()
     model = fitted(chosen, X, y)
-    middle = time.perf_counter()
+    middle, processor = time.perf_counter(), time.process_time() - processor
     wrong = percent_wrong(model, X_test, y_test)
     end = time.perf_counter()
     case = f"{len(y):,} rows"
@@ -59,6 +59,7 @@ def run(settings: Settings) -> Outcome:
     values = {
         ERROR: wrong,
         PEAK: status("VmHWM") / 1e9,
+        "processor time of the fit, all cores, s": processor,
         "iterations": model[-1].n_iter_,
         "relative duality gap": model[-1].certificate_.relative_gap,
         "components": chosen[0],

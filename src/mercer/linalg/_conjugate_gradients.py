@@ -15,7 +15,7 @@ Product = Callable[[Array], Array]
 
 _PATIENCE = 200  # iterations without a smaller residual after which a column counts as stalled
 _RESTARTS = 8  # three with float32 sums reach 1e-12
-_DRAFT = 1e-4  # what a run with float32 sums, of error 1e-6, should leave of the residual
+_DRAFT = 1e-4  # what a run with float32 sums should leave of the residual: far above their eps
 _USEFUL = 1e-2  # if it leaves more, float64 takes over
 _EPS = float(np.finfo(np.float64).eps)
 _ROUNDING = 1e-10  # curvature below minus this share of the largest is no rounding error

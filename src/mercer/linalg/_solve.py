@@ -319,7 +319,7 @@ def _preconditioner(S: GramOperator, given: Any, penalty: float, random_state: A
 
 
 def _product_in_float32(S: GramOperator, penalty: float) -> Product | None:
-    """Products with S + penalty I by sums in float32, which take half the time.
+    """Products with S + penalty I by sums in float32, which are cheaper.
 
     None if there are few points, if rounding, eps trace(S), might make the matrix indefinite, or if
     numbers leave the range of float32.
