@@ -24,9 +24,10 @@ from mercer._threads import (
 
 
 def blas_threads() -> set[int]:
-    """Threads of every BLAS that is loaded."""
-    controller = ThreadpoolController().select(user_api="blas")
-    return {library["num_threads"] for library in controller.info()}
+    """Threads of the BLAS of NumPy and SciPy; other packages may have loaded their own."""
+    found = ThreadpoolController().select(user_api="blas").info()
+    ours = [one for one in found if "numpy" in one["filepath"] or "scipy" in one["filepath"]]
+    return {library["num_threads"] for library in ours or found}
 
 
 # --- how many -------------------------------------------------------------------------------------

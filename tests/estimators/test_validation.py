@@ -64,8 +64,10 @@ def made(cls, **options):
     """
     if cls is estimators.KernelDenoiser:
         options["noise"] = 0.1
-    if cls in (estimators.SVR, estimators.NuSVR):
+    if cls in (estimators.SVR, estimators.NuSVR, estimators.OneClassSVM):
         options["tol"] = 1e-11
+    if cls in (estimators.KernelGradientDescent, estimators.KernelSGD):
+        options["random_state"] = 0
     return cls(**options)
 
 

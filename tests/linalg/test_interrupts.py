@@ -15,7 +15,7 @@ import numpy as np
 import mercer as mc
 from mercer import linalg
 from mercer.linalg import _dense
-from mercer.methods.machines._ridge import inverse_diagonal
+from mercer.methods.machines._ridge_uncertainty import inverse_diagonal
 
 X = np.random.default_rng(0).normal(size=(6000, 3))
 k = mc.Gaussian(0.3)

@@ -41,7 +41,7 @@ def plot_null(result: TestResult, *, bins: int = 40, ax: Any = None) -> Any:
     >>> X = [[0.0], [0.2], [0.3], [0.5]]
     >>> result = mc.mmd_test(X, [[1.0], [1.2], [1.3], [1.6]], n_permutations=99, random_state=0)
     >>> plot_null(result).get_title()
-    'p = 0.03 (permutation)'
+    'p = 0.04 (permutation)'
     """
     if not isinstance(result, TestResult):
         raise InputError(f"result must be what a test returned, got {result!r}")

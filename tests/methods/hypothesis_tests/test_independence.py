@@ -394,7 +394,7 @@ def test_witness_of_kernels_of_high_rank_has_the_largest_covariance():
 @pytest.mark.parametrize("name", ["low rank", "gathered", "joint"])
 def test_tasks_end_when_the_call_was_interrupted(name, monkeypatch):
     X, Y = sample(60)
-    draws = iter([np.tile(np.arange(60, dtype=np.int32), (3, 1))])
+    draws = [lambda: np.tile(np.arange(60, dtype=np.int32), (3, 1))]
     calls = {
         "low rank": lambda: LowRank(factors(ONE, X, 60), factors(ONE, Y, 60)).statistics(draws),
         "gathered": lambda: Gathered(ONE, X, ONE, Y).statistics(draws),

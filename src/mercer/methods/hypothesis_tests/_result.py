@@ -62,7 +62,7 @@ class TestResult:
       p = 0.01 (permutation, 99 draws, seed 0)
       50 and 50 rows
       statistic 0.6163 with Gaussian(length_scale=1.0)
-      effect size 1.54, 95 % interval 0.803 to 2.28
+      effect size 1.54, 95 % interval 0.802 to 2.28
     """
 
     question: str
