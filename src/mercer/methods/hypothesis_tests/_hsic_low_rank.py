@@ -16,7 +16,7 @@ import numpy as np
 from mercer import engine
 from mercer._array import Array, Points
 from mercer._status import Status
-from mercer._threads import map_threads, stop_if_interrupted
+from mercer._threads import map_threads
 from mercer.engine import as_float64, n_rows, pieces
 from mercer.kernels import Definiteness, Kernel
 from mercer.linalg import pivoted_cholesky
@@ -169,7 +169,6 @@ class LowRank:
         product = np.zeros((len(permutations), F.shape[1], G.shape[1]))
         for some in pieces(len(permutations), max(1, rows // n)):
             for at in pieces(n, rows):
-                stop_if_interrupted()
                 product[some] += F[at].T @ np.take(G, permutations[some, at], axis=0)
         squares = product[:, : x.rank, : y.rank] ** 2
         traces = np.add.reduceat(np.add.reduceat(squares, x.starts, axis=1), y.starts, axis=2)

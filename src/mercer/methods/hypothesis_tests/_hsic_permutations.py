@@ -10,7 +10,7 @@ import numpy as np
 
 from mercer._array import Array
 from mercer._progress import tracked
-from mercer._threads import map_threads
+from mercer._threads import map_threads, stop_if_interrupted
 from mercer.engine import pieces
 from mercer.methods.hypothesis_tests._resampling import shuffled
 
@@ -39,9 +39,14 @@ def _drawn(n: int, at: slice, seed: np.random.SeedSequence, blocks: Any) -> Arra
 
 def over_permutations(statistics: Callable[[Array], Array], draws: list[Draw]) -> Array:
     """Statistics of all permutations, from a function of some of them; on the thread pool."""
+
+    def job(draw: Draw) -> Array:
+        stop_if_interrupted()
+        return statistics(draw())
+
     parts: list[Array] = []
     for batch in tracked(list(pieces(len(draws), _TASKS)), "permutations"):
-        parts += map_threads(lambda draw: statistics(draw()), draws[batch])
+        parts += map_threads(job, draws[batch])
     return np.concatenate(parts)
 
 
