@@ -27,5 +27,6 @@ SUITES = (
     "clustering",
     "hypothesis_tests",
     "support_vectors",
+    "compression",
 )
 LONG = ("levels", "power")
