@@ -28,5 +28,6 @@ SUITES = (
     "hypothesis_tests",
     "support_vectors",
     "ridge",
+    "compression",
 )
 LONG = ("levels", "power", "mnist")

@@ -1,5 +1,7 @@
 """Support vector machines: scikit-learn's contract and predictions, weights, limits."""
 
+from copy import copy
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
@@ -207,6 +209,21 @@ def test_the_element_is_the_function_and_comes_back():
     worst = np.abs(f(X) - small.element(X)).max()
     assert worst <= f.distance(small.element) + 1e-12  # k(x, x) = 1
     assert mc.preimage(f).points.shape == (1, 13)
+
+
+@pytest.mark.parametrize("kernel", [mc.Gaussian(5.0), "precomputed"], ids=repr)
+def test_a_copy_with_a_compressed_element_predicts(kernel):
+    X, y = wine()
+    rows = mc.Gaussian(5.0)(X) if kernel == "precomputed" else X
+    model = SVC(kernel, C=10.0).fit(rows, y)
+    found = mc.compress(model.element_, 25)
+    small = copy(model)
+    small.element_ = found.element
+    change = np.abs(small._values(rows) - model._values(rows)).max(axis=0)
+    assert np.all(change <= found.error + 1e-9)  # k(x, x) = 1, three pairs of classes
+    assert change.min() > 0.0
+    assert np.mean(small.predict(rows) == model.predict(rows)) > 0.95
+    assert len(model.element_.points) == len(model.support_) > 25
 
 
 @pytest.mark.parametrize(

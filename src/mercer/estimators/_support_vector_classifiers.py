@@ -111,6 +111,11 @@ class SVC(Classifier):
     The fit is within `certificate_.gap` of the optimum by weak duality, whatever the solver did.
     Equal rows of a class are merged, so that weights and repeated rows mean the same.
 
+    Predictions are values of `element_`. So a classifier with fewer vectors is a copy with a
+    compressed element: `small = copy(model); small.element_ = mc.compress(f, 20).element` with
+    f = `model.element_`. Its decision function differs by at most `compress(f, 20).error` times
+    sqrt(k(x, x)).
+
     For probabilities use `KernelLogisticRegression`, or
     `sklearn.calibration.CalibratedClassifierCV(SVC(), ensemble=False)`; nothing in them is random.
 

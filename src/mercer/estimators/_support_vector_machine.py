@@ -86,7 +86,8 @@ class SupportVectorMachine(RowsEstimator):
         X = self._new_rows(X)
         with self._running():
             if isinstance(self.kernel_, Precomputed):
-                values = np.asarray(X)[:, self.support_] @ self.dual_coef_.T
+                f = self.element_
+                values = np.asarray(X)[:, f.points] @ f.coef.tile(slice(None), slice(None))
             else:
                 values = np.asarray(self.element_(X)).reshape(n_rows(X), -1)
         return np.asarray(values + self.intercept_, dtype=np.float64)

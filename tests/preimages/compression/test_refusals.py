@@ -90,7 +90,7 @@ def test_many_points_are_sampled(rng, monkeypatch):
         assert a.relative_error < 0.5
 
 
-def test_the_callback_counts_points_and_stops(rng):
+def test_the_callback_counts_steps_and_stops(rng):
     psi = mc.mean_embedding(mc.Gaussian(1.0), rng.normal(size=(50, 2)))
     steps = []
 
@@ -102,7 +102,8 @@ def test_the_callback_counts_points_and_stops(rng):
     assert [s.n_iter for s in steps] == [1, 2, 3]
     assert_allclose(steps[-1].residual, small.relative_error, rtol=1e-4)
     assert small.status is mc.Status.STOPPED
-    assert len(small.element.points) == 3
+    assert small.n_iter == 3
+    assert len(small.element.points) == 10
 
 
 def test_kernels_without_a_norm_are_refused(rng):

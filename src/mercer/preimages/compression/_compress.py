@@ -91,6 +91,10 @@ def compress(
     the span of their features, b = K_zz^-1 psi(z). Features that depend on the others to rounding
     are left out. A batch gets one set of points, and sum_l \|psi_l - psi'_l\|^2 is made small.
 
+    Values change by \|psi(x) - psi'(x)\| <= `error` sqrt(k(x, x)) at most. So for a kernel with
+    k(x, x) = 1, `compress(psi, len(psi.points), tol=delta / psi.norm())` uses as few points as it
+    takes to change no prediction by more than delta.
+
     Parameters
     ----------
     psi : Element
@@ -99,8 +103,8 @@ def compress(
         The largest number of points. If psi has no more distinct ones, it is returned with equal
         points merged, error 0.
     method : Compressor, optional
-        `Greedy` finds new points, the best ones; `Pruning` chooses among those of psi, and takes
-        any kernel. By default `Greedy` for dense vectors and kernels with
+        `Greedy` moves points to where the error is smaller; `Pruning` chooses among those of psi,
+        and takes any kernel. By default `Greedy` for dense vectors and kernels with
         derivatives, else `Pruning`.
     tol : float, optional
         >= 0; use no more points than it takes for
@@ -108,7 +112,7 @@ def compress(
     random_state : int, Generator, RandomState or None
         Draws the candidates where psi has more than 4,096 points.
     callback : callable, optional
-        Called with a `linalg.Step` after each point that `Greedy` adds; True stops.
+        Called with a `linalg.Step` after each step of `Greedy`; True stops.
 
     Returns
     -------

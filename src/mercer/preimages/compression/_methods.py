@@ -1,8 +1,9 @@
-"""Methods of compression: greedy pre-images, and pruning."""
+"""Methods of compression: points chosen greedily, as they are or moved."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,16 +11,14 @@ import numpy as np
 
 from mercer import engine
 from mercer._array import Array, positive, positive_int
-from mercer._progress import Callback, report
+from mercer._progress import Callback
 from mercer.engine import n_rows
 from mercer.exceptions import InputError
 from mercer.kernels._parameters import checked
-from mercer.preimages.compression._refinement import refine_points
+from mercer.preimages.compression._refinement import move_points
 from mercer.preimages.compression._target import DEPENDENT, Target
 
 _LEAST_POOL = 16
-_FREE = 1e-11  # of k(x, x): candidates that depend on the points so far are not taken
-_COMPLETE = 1e-15  # of |psi|^2: what is left is rounding
 _AFRESH = 16  # eliminations between two factorisations
 _NOISE = 1e-28  # of |psi|^2: a gain that is rounding
 _EPS = float(np.finfo(np.float64).eps)
@@ -68,18 +67,18 @@ class Compressor(ABC):
 @dataclass(frozen=True)
 @checked(max_iter=positive_int)
 class Greedy(Compressor):
-    """Pre-images of the residual: points are added one by one, and moved to lower the error.
+    """Points of the element, chosen greedily as `Pruning` does, and then moved to lower the error.
 
-    With the residual r = psi - P psi of the points so far, the next one starts at the point x of
-    psi that lowers the error most, argmax_x sum_l r_l(x)^2 / |k(x, .) - P k(x, .)|^2, and climbs
-    from there. Then all points climb together: |P_z psi|^2 is maximised over all points z at once,
-    coefficients eliminated (variable projection), by L-BFGS. The error never grows with the number
-    of points. Needs derivatives and vectors.
+    All points climb together: |P_z psi|^2 is maximised over all points z at once, coefficients
+    eliminated (variable projection), by L-BFGS. The error is never above that of `Pruning`. With a
+    tolerance, points that it can do without are dropped and the others moved again, until none is.
+    Needs derivatives and vectors.
 
     Parameters
     ----------
     max_iter : int
-        Steps after each addition.
+        Steps at most, each time that points are moved. After the default 100 little is left to
+        gain.
 
     References
     ----------
@@ -98,32 +97,23 @@ class Greedy(Compressor):
     array([-0.55,  0.55])
     """
 
-    max_iter: int = 30
+    max_iter: int = 100
 
     def choose(self, task: Task) -> ChosenPoints:
         target = task.target
         engine.require_derivatives(target.program)
         if not target.kernel.domain.is_vector:
             raise InputError("Greedy needs points that are vectors; use Pruning()")
-        X = engine.dense(target.points[target.candidates(task.n_points, task.rng)])
-        values = target.values(X)
-        own = np.asarray(engine.diagonal(target.program, X), dtype=np.float64)
-        Z = np.empty((0, X.shape[1]))
-        steps, explained = 0, 0.0
-        for m in range(task.n_points):
-            score = _gains(target, X, values, own, Z)
-            p = int(np.argmax(score))
-            if not score[p] > _COMPLETE * target.total:
-                break
-            Z, value, taken = refine_points(target, np.vstack([Z, X[p]]), self.max_iter)
-            steps += taken
-            explained = max(explained, value)
-            error = float(np.sqrt(max(1.0 - explained / target.total, 0.0)))
-            if report("compression", m + 1, error, callback=task.callback):
-                return ChosenPoints(Z, False, steps, True)
-            if error <= task.tol:
-                break
-        return ChosenPoints(Z, False, steps)
+        Z, steps = engine.dense(Pruning().choose(task).points), 0
+        while True:
+            moved = move_points(target, Z, self.max_iter, task.callback)
+            Z, steps = moved.points, steps + moved.n_iter
+            if moved.stopped or not task.tol:
+                return ChosenPoints(Z, False, steps, moved.stopped)
+            kept = backward(target, Z, len(Z), task.tol**2 * target.total)
+            if kept.size == len(Z):
+                return ChosenPoints(Z, False, steps)
+            Z = Z[kept]
 
 
 @dataclass(frozen=True)
@@ -165,61 +155,54 @@ class Pruning(Compressor):
             raise InputError(f"pool must be >= 1, got {self.pool!r}")
 
     def choose(self, task: Task) -> ChosenPoints:
-        target = task.target
-        size = int(self.pool * task.n_points)
-        if self.pool > 1.0:
-            size = max(size, task.n_points + _LEAST_POOL)
-        rows = forward(target, target.candidates(size, task.rng), size)
-        pruned = rows[backward(target, target.points[rows], task.n_points)]
-        fits = [(r, target.fit(target.points[r])) for r in (rows[: task.n_points], pruned)]
+        target, most, enough = task.target, task.n_points, task.tol**2 * task.target.total
+        size = self._size(most)
+        rows: list[int] = []
+        for row, error in forward(target, target.candidates(size, task.rng), size):
+            rows.append(row)
+            if error <= enough:  # fewer points will do, and so will a smaller pool
+                size = min(size, self._size(len(rows)))
+            if len(rows) == size:
+                break
+        chosen = np.array(rows)
+        pruned = chosen[backward(target, target.points[chosen], most)]
+        fits = [(r, target.fit(target.points[r])) for r in (chosen[:most], pruned)]
         best = max(fits, key=lambda pair: pair[1].explained.sum())[0]
         return ChosenPoints(target.points[np.sort(best)], True)
 
-
-def _gains(target: Target, X: Array, values: Array, own: Array, Z: Array) -> Array:
-    """What each candidate would explain beyond the points Z, all coefficients solved again."""
-    from scipy.linalg import solve_triangular
-
-    left, rest = own, values
-    if len(Z):
-        W, length = target.gram(Z)
-        T, B = target.ridge_coef(W, target.values(Z) / length[:, None])
-        C = np.asarray(engine.gram(target.program, Z, X), dtype=np.float64) / length[:, None]
-        V = solve_triangular(T, C, lower=True)
-        left, rest = own - np.einsum("ji,ji->i", V, V), values - C.T @ B
-    with np.errstate(divide="ignore", invalid="ignore"):
-        gain = np.einsum("il,il->i", rest, rest) / left
-    return np.where(left > _FREE * np.abs(own), gain, -np.inf)
+    def _size(self, n_points: int) -> int:
+        """Of the pool from which that many points are kept."""
+        size = int(self.pool * n_points)
+        return size if self.pool == 1.0 else max(size, n_points + _LEAST_POOL)
 
 
-def forward(target: Target, rows: Array, count: int) -> Array:
-    """Rows taken one by one, each time the one that lowers the error most (matching pursuit).
+def forward(target: Target, rows: Array, count: int) -> Iterator[tuple[int, float]]:
+    """At most `count` rows one by one, each the one that lowers the error most (matching pursuit).
 
-    With d_i the rest of k(x_i, x_i) and r the rest of psi that is argmax sum_l r_l(x_i)^2 / d_i,
-    from a pivoted Cholesky factorisation of the Gram matrix.
+    With each comes the squared error after it. With d_i the rest of k(x_i, x_i) and r the rest of
+    psi, it is argmax sum_l r_l(x_i)^2 / d_i, from a pivoted Cholesky factorisation.
     """
     X = target.points[rows]
     own = np.asarray(engine.diagonal(target.program, X), dtype=np.float64)
     left, L = own.copy(), np.empty((rows.size, min(count, rows.size)), order="F")
-    R = target.values(X)
-    chosen: list[int] = []
+    R, error = target.values(X), target.total
+    free = np.ones(rows.size, dtype=bool)
     for j in range(L.shape[1]):
-        free = left > (DEPENDENT + j * _EPS) * np.abs(own)
-        free[chosen] = False
+        free &= left > (DEPENDENT + j * _EPS) * np.abs(own)
         with np.errstate(divide="ignore", invalid="ignore"):
             score = np.where(free, np.einsum("il,il->i", R, R) / left, -np.inf)
         p = int(np.argmax(score))
         if not score[p] > _NOISE * target.total:
-            break
+            return
         column = np.asarray(engine.gram(target.program, X, X[p : p + 1])[:, 0], dtype=np.float64)
         column = (column - L[:, :j] @ L[p, :j]) / np.sqrt(left[p])
         L[:, j] = column
         left -= column**2
-        left[p] = 0.0
+        left[p], free[p] = 0.0, False
         target.check_definite(left, own)
         R -= np.outer(column, R[p] / column[p])
-        chosen.append(p)
-    return rows[chosen]
+        error -= float(score[p])
+        yield int(rows[p]), error
 
 
 def backward(target: Target, Z: Any, n_points: int, squared_error: float = 0.0) -> Array:

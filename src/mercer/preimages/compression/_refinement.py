@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from mercer import engine
 from mercer._array import Array
+from mercer._progress import Callback, report
 from mercer.exceptions import InputError
 from mercer.preimages._problem import spread
 from mercer.preimages.compression._target import Target
@@ -18,8 +21,18 @@ _METRIC_DIMENSIONS = 500
 _TINY = float(np.finfo(float).tiny)
 
 
-def refine_points(target: Target, Z: Array, max_iter: int) -> tuple[Array, float, int]:
-    """Points that explain at least as much of the target as Z, how much, and the steps taken.
+class MovedPoints(NamedTuple):
+    """Points that explain at least as much as those they come from."""
+
+    points: Array
+    n_iter: int
+    stopped: bool  # by the callback
+
+
+def move_points(
+    target: Target, Z: Array, max_iter: int, callback: Callback | None = None
+) -> MovedPoints:
+    """Move the points Z so that they explain more of the target.
 
     All points move at once. Their units are those in which the Hessian of Gauss and Newton, point
     by point 2 |B_i|^2 d_x d_y k(z_i, z_i), is the identity, because light points need long steps.
@@ -33,7 +46,8 @@ def refine_points(target: Target, Z: Array, max_iter: int) -> tuple[Array, float
     # the first step of SciPy has length one, and should be that of Gauss and Newton
     unit = unit * float(np.linalg.norm(best.gradient @ root * unit))
     if not unit.any():
-        return Z, best.value, 0
+        return MovedPoints(Z, 0, False)
+    steps, stopped, before = 0, False, best.value
 
     def unexplained(step: Array) -> tuple[float, Array]:
         """The share of the error that is left, and its gradient; all where there is no value."""
@@ -49,10 +63,18 @@ def refine_points(target: Target, Z: Array, max_iter: int) -> tuple[Array, float
         slope = -(tried.gradient @ root * unit).ravel() / left
         return (target.total - tried.value) / left, slope
 
-    settings = {"maxiter": max_iter, "maxcor": _PAIRS, "ftol": _GAIN, "gtol": 0.0}
-    start = np.zeros(Z.size)
-    found = minimize(unexplained, start, jac=True, method="L-BFGS-B", options=settings)
-    return best.points, best.value, int(found.nit)
+    def after_step(_: Array) -> None:
+        nonlocal steps, stopped, before
+        steps, gain, before = steps + 1, best.value - before, best.value
+        rest = max(target.total - best.value, 0.0)
+        stopped = report("compression", steps, np.sqrt(rest / target.total), callback=callback)
+        if stopped or gain <= _GAIN * rest or rest <= _ROUNDING * target.total:
+            raise StopIteration
+
+    settings = {"maxiter": max_iter, "maxcor": _PAIRS, "ftol": 0.0, "gtol": 0.0}
+    how = {"method": "L-BFGS-B", "options": settings, "callback": after_step}
+    minimize(unexplained, np.zeros(Z.size), jac=True, **how)
+    return MovedPoints(best.points, steps, stopped)
 
 
 def _inverse_root(target: Target, z: Array) -> Array:

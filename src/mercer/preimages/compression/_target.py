@@ -125,15 +125,12 @@ class Target:
     def explained(self, Z: Array) -> ExplainedNorm:
         """E and its gradient at Z."""
         W, length = self.gram(Z)
-        wide = len(self.compact) > len(Z)  # combine elements before differentiating them
-        f = self.compact.fields(Z, order=0 if wide else 1)
-        scaled = np.asarray(f.value, dtype=np.float64) / length[:, None]
+        scaled = self.values(Z) / length[:, None]
         B = self.ridge_coef(W, scaled)[1]
         value = float(np.einsum("jl,jl->", B, scaled))
         B /= length[:, None]
-        mine = Element(self.kernel, Z, Dense(B), len(self.compact))
-        theirs = _combined_gradients(self.compact, Z, B, f.gradient)
-        gradient = 2.0 * (theirs - _combined_gradients(mine, Z, B))
+        mine = Element(self.kernel, Z, Dense(B), B.shape[1])
+        gradient = 2.0 * (_combined_gradients(self.compact, Z, B) - _combined_gradients(mine, Z, B))
         weight = np.einsum("jl,jl->j", B, B)
         if not self.program.is_translation_invariant:
             # the ridge is scaled by k(z, z), which moves with z
@@ -154,13 +151,14 @@ def _ridge(size: int) -> float:
     return max(_RIDGE, 8 * size * _EPS)
 
 
-def _combined_gradients(phi: Element, Z: Array, B: Array, gradient: Any = None) -> Array:
-    """sum_l B_il grad phi_l(z_i), shape (m, d)."""
-    if gradient is None and len(phi) <= len(Z):
-        gradient = phi.fields(Z, order=1).gradient
-    if gradient is None:
-        return np.asarray(phi.combine(B.T).fields(Z, order=1, paired=True).gradient, dtype=float)
-    return np.asarray(np.einsum("jl,jld->jd", B, gradient))
+def _combined_gradients(phi: Element, Z: Array, B: Array) -> Array:
+    """sum_l B_il grad phi_l(z_i), shape (m, d): one combination is differentiated at each point."""
+    if B.shape[1] == 1:
+        return np.asarray(B * np.asarray(phi.fields(Z, order=1).gradient)[:, 0])
+    coef = phi.coef
+    coef = LowRank(coef.array, B.T) if isinstance(coef, Dense) else coef.combine(B.T)
+    combined = Element(phi.kernel, phi.points, coef, len(Z))
+    return np.asarray(combined.fields(Z, order=1, paired=True).gradient)
 
 
 def merged(psi: Element) -> Element:
