@@ -202,3 +202,9 @@ def test_kernels_that_are_not_values_are_caught(kernel, law):
 
 def test_gradients_that_are_zero_in_truth_may_differ_by_rounding():
     check_kernel(mc.kernels.Cosine().transform(mc.Scales([0.01])), dims=(1,))
+
+
+def test_a_small_cusp_beside_large_derivatives_is_no_slope():
+    """k = (30 - |x - y|) p(x y): second derivatives at the points range from 1e7 to 1e11."""
+    steep = mc.Polynomial(3, 1.0, 0.01).transform(mc.Scales([0.01]))
+    check_kernel(mc.NegativeDistance(1.0, 30.0) * steep, dims=(1,))

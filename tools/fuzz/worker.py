@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 SECONDS = 40  # of the processor's time, for one case: a thousand slow steps of a solver, twice
-LONGEST = 120  # seconds on the clock: the machine may be busy, or the case waits for ever
+LONGEST = 600  # seconds on the clock: the machine may be overbooked, or the case waits for ever
 MEMORY = 1 << 30  # bytes beyond those of a fresh process
 HUGE = ("2**31", "2**63", "10**30", "2**70")  # arguments that may ask for more memory than there is
 UNCLEAR = TypeError, ValueError, NotImplementedError

@@ -178,3 +178,11 @@ def test_three_samples_have_permutations_only():
     samples = (normal(20, seed=i) for i in range(3))
     with pytest.raises(InputError, match="two samples"):
         mmd_test(*samples, kernel="median", null="gamma")
+
+
+@pytest.mark.parametrize("shift", [0.0, 100.0])
+def test_eigenvalues_of_rounding_are_zero(shift):
+    """-|x - y|^2 on a line has rank one; k(x, x) = 0 says nothing about the size of its values."""
+    law = spectrum(mc.NegativeDistance(2.0), normal(16, 1) + shift)
+    assert len(law.values) == 1
+    assert law.rest.sum == 0.0

@@ -124,6 +124,12 @@ def weighted_chi_square_tail(
     for sign, sure in ((1.0, 0.0), (-1.0, 1.0)):
         if (sign * terms.w <= 0).all() and sign * q >= 0:
             return Tail(sure, 0.0)  # outside the support
+    if len(terms.w) == 1 and not terms.squares.any() and not terms.rest.squares:
+        from scipy.special import gammainc, gammaincc
+
+        laws = (gammaincc, gammainc) if terms.w[0] > 0 else (gammainc, gammaincc)
+        value, other = (float(law(0.5 * terms.h[0], 0.5 * q / terms.w[0])) for law in laws)
+        return Tail(value, 1e-12 * min(value, other) + _EPS * (value > other))
     if q >= terms.mean:
         return _upper(terms, q)
     value, error = _upper(terms.negative(), -q)
@@ -189,11 +195,6 @@ class _Terms(NamedTuple):
 
 def _upper(terms: _Terms, q: float) -> Tail:
     """P(Q > q) for q >= the mean."""
-    if len(terms.w) == 1 and not terms.squares.any() and not terms.rest.squares and q > 0:
-        from scipy.special import gammaincc
-
-        value = float(gammaincc(0.5 * terms.h[0], 0.5 * q / terms.w[0]))
-        return Tail(value, 1e-12 * value)
     c = _saddle(terms, q)
     v = 1.0 - 2.0 * c * terms.w
     curvature = float((2.0 * terms.w**2 / v**2 * (terms.h + 2.0 * terms.squares / v)).sum())

@@ -101,7 +101,8 @@ def spectrum(kernel: Kernel, Z: Any) -> Spectrum:
         values = np.linalg.eigvalsh(S.dense()) / n
         if not np.abs(values).max() <= 1e100:
             raise InputError(OVERFLOW)  # third powers would
-        rounding = 8.0 * np.finfo(np.float64).eps * float(np.abs(S.own).max())
+        size = max(float(np.abs(S.own).max()), float(values.max()))  # k(x, x) may be 0
+        rounding = 8.0 * np.finfo(np.float64).eps * size
         return Spectrum.of(np.where(values > rounding, values, 0.0))
     pairs = eigenpairs(kernel, points, _LEADING, centred=True, random_state=0)
     values = pairs.values / n
