@@ -186,6 +186,8 @@ def test_labels_and_classes():
         model.partial_fit(X[:2], ["three", "one"])
     with pytest.raises(InputError, match="classes must be passed"):
         KernelSGD().partial_fit(X[:5], y[:5])
+    with pytest.raises(InputError, match="random_state"):
+        KernelSGD(random_state=-1).fit(X[y < 3], names)
     with pytest.raises(InputError, match="not Gram matrices"):
         KernelSGD("precomputed").fit(np.eye(3), [0, 1, 0])
 

@@ -195,9 +195,10 @@ class KernelSGD(RowsEstimator):
 
     def _generator(self) -> np.random.Generator:
         """A generator for the next pass; with an int as `random_state`, repeatable in any batch."""
+        rng = as_generator(self.random_state)  # refuses what is no random state
         if isinstance(self.random_state, int | np.integer):
-            return np.random.default_rng([int(self.random_state), self._state.n_steps])
-        return as_generator(self.random_state)
+            rng = np.random.default_rng([int(self.random_state), self._state.n_steps])
+        return rng
 
     def _set(self) -> None:
         state = self._state
