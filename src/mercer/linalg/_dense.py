@@ -8,17 +8,19 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable
+from contextlib import nullcontext
 from functools import cache
 from typing import Any
 
 import numpy as np
 
 from mercer._array import Array
-from mercer._threads import interruptible
+from mercer._threads import interruptible, single_threaded_blas
 from mercer.engine import pieces
 from mercer.exceptions import InputError
 
 EPS = float(np.finfo(np.float64).eps)
+_THREADED = 12_000  # rows: OpenBLAS 0.3.31 crashes in dpotrf of 16,512 rows on several threads
 _BLOCK = 64  # rows that are transposed at once, in the cache
 
 
@@ -47,7 +49,8 @@ def by_cholesky(
     least = EPS * float(np.abs(diagonal).sum())
     for added in [0.0, *(10.0**i * least for i in range(8))] if jitter else [0.0]:
         np.fill_diagonal(K, diagonal + (penalty + added))
-        info = interruptible(_lapack, K, "dpotrf", b"L", n, K, n)
+        with single_threaded_blas() if n > _THREADED else nullcontext():
+            info = interruptible(_lapack, K, "dpotrf", b"L", n, K, n)
         if info == 0 and (jitter or dpocon(L, norm, uplo="L")[0] > n * EPS):
             break
         restore(K, diagonal)
