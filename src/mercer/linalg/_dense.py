@@ -8,18 +8,20 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable
+from contextlib import nullcontext
 from functools import cache
 from typing import Any
 
 import numpy as np
 
 from mercer._array import Array
-from mercer._threads import interruptible
+from mercer._threads import interruptible, single_threaded_blas
 from mercer.engine import pieces
 from mercer.exceptions import InputError
 
 EPS = float(np.finfo(np.float64).eps)
 _BLOCK = 64  # rows that are transposed at once, in the cache; columns that are solved for
+_THREADED = 12_000  # rows: OpenBLAS 0.3.31 crashes in dpotrf of 16,512 rows on several threads
 
 
 class NotDefiniteError(Exception):
@@ -47,7 +49,7 @@ def by_cholesky(
     least = EPS * float(np.abs(diagonal).sum())
     for added in [0.0, *(10.0**i * least for i in range(8))] if jitter else [0.0]:
         np.fill_diagonal(K, diagonal + (penalty + added))
-        info = interruptible(_lapack, K, "dpotrf", b"L", n, K, n)
+        info = _cholesky(K, b"L")
         if info == 0 and (jitter or dpocon(L, norm, uplo="L")[0] > n * EPS):
             break
         restore(K, diagonal)
@@ -66,7 +68,7 @@ def invert(K: Array) -> bool:
     """Put the inverse of K > 0 in its place; False if K is singular to rounding."""
     check_finite(K)
     n = len(K)
-    if interruptible(_lapack, K, "dpotrf", b"U", n, K, n) != 0:
+    if _cholesky(K, b"U") != 0:
         return False
     interruptible(_lapack, K, "dpotri", b"U", n, K, n)
     restore(K, K.diagonal().copy())  # the lower triangle by rows is the upper one by columns
@@ -140,6 +142,13 @@ def restore(K: Array, diagonal: Array) -> None:
         K[rows, rows] = block + block.T
         K[rows, rows.stop :] = K[rows.stop :, rows].T
     np.fill_diagonal(K, diagonal)
+
+
+def _cholesky(K: Array, triangle: bytes) -> int:
+    """Factor K in place; returns LAPACK's info."""
+    n = len(K)
+    with single_threaded_blas() if n > _THREADED else nullcontext():
+        return interruptible(_lapack, K, "dpotrf", triangle, n, K, n)
 
 
 def _lapack(_: Array, name: str, *arguments: Any) -> int:
