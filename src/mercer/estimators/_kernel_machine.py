@@ -106,8 +106,8 @@ n_iter_
         return loss
 
     @property
-    def _in_pairs(self) -> bool:  # type: ignore[override]
-        return isinstance(self._checked_loss(), HingeLoss)
+    def _classes(self) -> str:  # type: ignore[override]
+        return "pairs" if isinstance(self._checked_loss(), HingeLoss) else "rest"
 
     def _problem(self, y: Array, weights: Array) -> Problem:
         loss, bounds = self._checked_loss(), positive(self.C, "C") * weights
