@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -82,7 +82,7 @@ class KernelGradientDescent(LossMachine):
     step_size: float | None = None
     validation_fraction: float | None = 0.2
     random_state: Any = None
-    _in_pairs = False
+    _classes: ClassVar[str] = "rest"
 
     def _problem(self, y: Array, weights: Array) -> Problem:
         step = None if self.step_size is None else positive(self.step_size, "step_size")

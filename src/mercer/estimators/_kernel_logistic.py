@@ -12,6 +12,7 @@ from mercer.estimators._support_vector_classifiers import Classifier
 from mercer.estimators._support_vector_machine import Problem
 from mercer.methods.machines._losses import LogisticLoss, Loss
 from mercer.methods.machines._newton import SmoothProblem
+from mercer.methods.machines._softmax import SoftmaxProblem
 from mercer.methods.machines._support_vectors import loss_weights
 
 
@@ -25,8 +26,9 @@ class KernelLogisticRegression(Classifier):
 
     over functions f of the space of the kernel and intercepts c, with y_i = 1 or -1 and sample
     weights w_i. The probability of the second class at x is 1 / (1 + exp(-f(x) - c)). With more
-    than two classes there is one such problem for each class against the rest, and probabilities
-    are divided by their sum.
+    than two classes there is one function f_k and one intercept c_k for each, and the sum of
+    |f_k|^2 / 2 minus C times the log-likelihood is minimised, where probabilities are proportional
+    to exp(f_k(x) + c_k) (softmax).
 
     Parameters
     ----------
@@ -43,11 +45,11 @@ class KernelLogisticRegression(Classifier):
     ----------
     element_ : Element
         f; a batch with one element per class if there are more than two.
-    intercept_ : array of shape (problems,)
-    certificate_ : FitCertificate, or a tuple with one for each class
+    intercept_ : array of shape (functions,)
+    certificate_ : FitCertificate
         Objectives, duality gap and optimality conditions.
     support_, support_vectors_, dual_coef_
-        Row numbers of the distinct rows, the rows, and their coefficients, shape (problems, rows).
+        Row numbers of the distinct rows, the rows, and their coefficients, shape (functions, rows).
         All rows have one: logistic regression is not sparse.
     classes_ : array
     kernel_, scaler_, n_iter_
@@ -59,9 +61,10 @@ class KernelLogisticRegression(Classifier):
     Notes
     -----
     Newton's method: each step is a ridge problem with weights, by Cholesky up to 10,000 distinct
-    rows and by preconditioned conjugate gradients above. The dual point that bounds the gap is the
-    gradient of the losses, one side of it scaled so that its sum is zero if there is an intercept.
-    Equal rows of a class are merged, so that weights and repeated rows mean the same.
+    rows and by preconditioned conjugate gradients above; with more than two classes by conjugate
+    gradients for all of them together. The dual point that bounds the gap is the gradient of the
+    losses, parts of it scaled so that its sums are zero if there is an intercept. Equal rows of a
+    class are merged, so that weights and repeated rows mean the same.
 
     References
     ----------
@@ -83,7 +86,7 @@ class KernelLogisticRegression(Classifier):
 
     C: float = 1.0
     max_iter: int = 100
-    _in_pairs: ClassVar[bool] = False
+    _classes: ClassVar[str] = "jointly"
 
     @property
     def loss_(self) -> Loss:
@@ -92,6 +95,8 @@ class KernelLogisticRegression(Classifier):
 
     def _problem(self, y: Array, weights: Array) -> Problem:
         bounds = loss_weights(positive(self.C, "C"), weights)
+        if self._jointly:
+            return SoftmaxProblem(y, bounds, len(self.classes_), self.fit_intercept)
         return SmoothProblem(LogisticLoss(), y, bounds, self.fit_intercept)
 
     def predict_proba(self, X: Any) -> Array:
@@ -102,7 +107,5 @@ class KernelLogisticRegression(Classifier):
         """Return the logarithm of the probability of each class, shape (m, classes)."""
         values = self.decision_function(X)
         if values.ndim == 1:
-            values = np.column_stack([-values, values])
-        logarithms = -np.logaddexp(0.0, -values)
-        total = np.logaddexp.reduce(logarithms, axis=1, keepdims=True)  # of two classes: 0
-        return np.asarray(logarithms - total)
+            return np.asarray(-np.logaddexp(0.0, np.column_stack([values, -values])))
+        return np.asarray(values - np.logaddexp.reduce(values, axis=1, keepdims=True))

@@ -70,8 +70,8 @@ n_iter_
     C: float = 1.0
 
     @property
-    def _in_pairs(self) -> bool:  # type: ignore[override]
-        return isinstance(self.loss_, HingeLoss)
+    def _classes(self) -> str:  # type: ignore[override]
+        return "pairs" if isinstance(self.loss_, HingeLoss) else "rest"
 
     def _problem(self, y: Array, weights: Array) -> Problem:
         loss, bounds = self.loss_, loss_weights(positive(self.C, "C"), weights)

@@ -24,11 +24,11 @@ class SupervisedMachine(SupportVectorMachine):
     """A machine that learns labels or targets."""
 
     fit_intercept: bool = True
-    _in_pairs: ClassVar[bool] = True  # of classes, or each class against the rest
+    _classes: ClassVar[str] = "pairs"  # several of them: each pair, each and the "rest", "jointly"
 
     @abstractmethod
     def _problem(self, y: Array, weights: Array) -> Problem:
-        """The problem of labels 1 and -1, or of targets."""
+        """The problem of labels 1 and -1, of several classes jointly, or of targets."""
 
     def _fit_targets(self, X: Any, y: Any, sample_weight: Any) -> Any:
         """Fit the machine to targets."""
@@ -60,6 +60,8 @@ class SupervisedMachine(SupportVectorMachine):
             self.n_samples_fit_, self.is_weighted_ = len(index), not _all_one(w, factors)
             mass = mass * factors[index[rows]]
             problems = []
+            if self._jointly:
+                problems.append((rows, self._problem(index[rows], mass)))
             for negative, positive_class in self._splits():
                 chosen = np.flatnonzero(np.isin(index[rows], (*negative, positive_class)))
                 sign = np.where(index[rows[chosen]] == positive_class, 1.0, -1.0)
@@ -67,10 +69,16 @@ class SupervisedMachine(SupportVectorMachine):
             self._solve(points, problems)
         return self
 
+    @property
+    def _jointly(self) -> bool:
+        return self._classes == "jointly" and len(self.classes_) > 2
+
     def _splits(self) -> list[tuple[tuple[int, ...], int]]:
-        """The classes with the sign -1 and the class with the sign 1, in each problem."""
+        """The classes with the sign -1 and the class with the sign 1, in each problem of two."""
         n = len(self.classes_)
-        if n == 2 or self._in_pairs:
+        if self._jointly:
+            return []
+        if n == 2 or self._classes == "pairs":
             return [((a,), b) for a, b in combinations(range(n), 2)]
         return [(tuple(k for k in range(n) if k != one), one) for one in range(n)]
 
@@ -91,7 +99,7 @@ class SupervisedMachine(SupportVectorMachine):
         n_classes = len(self.classes_)
         if n_classes == 2:
             return np.asarray(values[:, 0])
-        if not self._in_pairs:
+        if self._classes != "pairs":
             return values
         values = np.clip(values, -LARGEST, LARGEST)  # sums of infinite values would be NaN
         votes, sums = np.zeros((2, len(values), n_classes))

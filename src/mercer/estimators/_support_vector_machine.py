@@ -17,10 +17,11 @@ from mercer.exceptions import InputError, MercerWarning
 from mercer.kernels import Precomputed
 from mercer.methods.machines._gradient_descent import DescentProblem
 from mercer.methods.machines._newton import SmoothProblem
+from mercer.methods.machines._softmax import SoftmaxProblem
 from mercer.methods.machines._support_vectors import MachineFit, SupportVectorProblem
 from mercer.space import Element
 
-Problem = SupportVectorProblem | SmoothProblem | DescentProblem
+Problem = SupportVectorProblem | SmoothProblem | SoftmaxProblem | DescentProblem
 _PER_THREAD = 4  # problems, so that no thread waits long for the last one
 
 
@@ -55,19 +56,21 @@ class SupportVectorMachine(RowsEstimator):
         run = map_threads if many and dual else map
         fits = list(run(fit, range(len(problems))))
         self._variables = [fit.variables for fit in fits]
-        coef = np.zeros((n_rows(X), len(fits)))
-        for k, (rows, _) in enumerate(problems):
-            coef[rows, k] = fits[k].coef
+        parts = []  # of the coefficients: a problem has one function, or one for each class
+        for (rows, _), found in zip(problems, fits, strict=True):
+            parts.append(np.zeros((n_rows(X), *found.coef.shape[1:])))
+            parts[-1][rows] = found.coef
+        coef = np.column_stack(parts)
         self.support_ = np.flatnonzero(coef.any(axis=1))
         if not len(self.support_):
             self.support_ = np.arange(1)
         self.support_vectors_ = X[self.support_].array
         self.dual_coef_ = coef[self.support_].T
-        self.intercept_ = np.array([fit.intercept for fit in fits])
+        self.intercept_ = np.hstack([fit.intercept for fit in fits])
         self.n_iter_ = max(fit.n_iter for fit in fits)
         certificates = tuple(fit.certificate for fit in fits)
-        single = len(fits) == 1
-        self.certificate_ = certificates[0] if single else certificates
+        self.certificate_ = certificates[0] if len(fits) == 1 else certificates
+        single = coef.shape[1] == 1
         self.element_ = Element(
             self.kernel_, X[self.support_], self.dual_coef_[0] if single else self.dual_coef_.T
         )

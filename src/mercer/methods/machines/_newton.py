@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from time import monotonic
 from typing import Any
@@ -80,36 +81,92 @@ class SmoothProblem:
         """Solve the problem to a relative duality gap of `tol`, as `fit_support_vectors` does."""
         check_moderate(kernel, X)
         state = _State(self, kernel, X, self.start if start is None else start)
-        deadline, n_iter, dual, moves = monotonic() + time_limit, 0, -np.inf, True
-        while True:
-            primal, found = state.objectives()
-            dual = max(dual, found)  # a lower bound holds wherever it was found
-            gap = relative_gap(primal, dual)
-            if gap <= tol or primal - dual <= _NEGLIGIBLE * state.largest:
-                status = Status.CONVERGED
-            elif not moves:
-                status = Status.STALLED
-            elif n_iter >= max_iter or monotonic() > deadline:
-                status = Status.MAX_ITER
-            elif report("Newton", n_iter, gap):
-                status = Status.STOPPED
-            else:
-                moves = state.improve(primal, gap)
-                n_iter += 1
-                continue
-            break
-        return MachineFit(
-            coef=state.a,
-            intercept=state.c,
-            certificate=FitCertificate(primal, dual, *state.conditions(), complementarity=0.0),
-            variables=np.append(state.a, state.c),
-            n_iter=n_iter,
-            status=status,
-        )
+        return minimised(state, tol=tol, max_iter=max_iter, time_limit=time_limit)
 
 
-class _State:
-    """The coefficients a and the intercept c, and the function and the losses at the points."""
+def minimised(state: NewtonState, *, tol: float, max_iter: int, time_limit: float) -> MachineFit:
+    """Newton steps until the relative duality gap is `tol`, or a limit is reached."""
+    deadline, n_iter, dual, moves = monotonic() + time_limit, 0, -np.inf, True
+    while True:
+        primal, found = state.objectives()
+        dual = max(dual, found)  # a lower bound holds wherever it was found
+        gap = relative_gap(primal, dual)
+        if gap <= tol or primal - dual <= _NEGLIGIBLE * state.largest:
+            status = Status.CONVERGED
+        elif not moves:
+            status = Status.STALLED
+        elif n_iter >= max_iter or monotonic() > deadline:
+            status = Status.MAX_ITER
+        elif report("Newton", n_iter, gap):
+            status = Status.STOPPED
+        else:
+            moves = state.improve(primal, gap)
+            n_iter += 1
+            continue
+        break
+    return MachineFit(
+        coef=state.a,
+        intercept=state.c,
+        certificate=FitCertificate(primal, dual, *state.conditions(), complementarity=0.0),
+        variables=np.append(state.a, state.c),
+        n_iter=n_iter,
+        status=status,
+    )
+
+
+class NewtonState(ABC):
+    """The coefficients a and the intercept c; functions f, t = f + c, and b = -u l'(y, t).
+
+    With several classes all have one column for each.
+    """
+
+    a: Array
+    c: Any
+    f: Array
+    t: Array
+    b: Array
+    K: GramOperator
+    largest: float  # the objective at zero
+    imbalance: float  # of the sums of the dual point
+
+    @abstractmethod
+    def objectives(self) -> tuple[float, float]:
+        """Update f, t and b; return the primal objective here, and a dual one."""
+
+    @abstractmethod
+    def primal(self, square: float, t: Array) -> float:
+        """The objective, given |f|^2 and t."""
+
+    @abstractmethod
+    def direction(self, gap: float) -> tuple[Array, Any]:
+        """Newton's changes of a and c."""
+
+    def improve(self, primal: float, gap: float) -> bool:
+        """A Newton step, shortened until it lowers the objective; whether it did."""
+        change, shift = self.direction(gap)
+        df = self.K @ change
+        dt = df + shift
+        square, cross = float(np.vdot(self.a, self.f)), float(np.vdot(change, self.f))
+        bend = float(np.vdot(change, df))
+        slope = cross - float(np.vdot(self.b, dt))
+        if not slope < -4.0 * _EPS * abs(primal):
+            return False
+        step = 1.0
+        for _ in range(_HALVINGS):
+            norm = square + step * (2.0 * cross + step * bend)
+            if self.primal(norm, self.t + step * dt) <= primal + _DECREASE * step * slope:
+                self.a, self.c = self.a + step * change, self.c + step * shift
+                return True
+            step *= 0.5
+        return False
+
+    def conditions(self) -> tuple[float, float]:
+        """Violations of a = b, and of the sums of the dual point being zero."""
+        return float(np.abs(self.a - self.b).max()), self.imbalance
+
+
+class _State(NewtonState):
+    """A function with a loss of each value."""
 
     def __init__(self, problem: SmoothProblem, kernel: Kernel, X: Points, start: Array) -> None:
         self.problem, self.kernel, self.X = problem, kernel, X
@@ -137,26 +194,10 @@ class _State:
         dual = max(p.dual(parts @ factors, values @ factors), p.dual(self.a, self.f))
         return p.primal(float(self.a @ self.f), self.t), dual
 
-    def improve(self, primal: float, gap: float) -> bool:
-        """A Newton step, shortened until it lowers the objective; whether it did."""
-        p = self.problem
-        change, shift = self._direction(gap)
-        df = self.K @ change
-        dt = df + shift
-        slope = float(change @ self.f - self.b @ dt)
-        if not slope < -4.0 * _EPS * abs(primal):
-            return False
-        square, cross, bend = float(self.a @ self.f), float(change @ self.f), float(change @ df)
-        step = 1.0
-        for _ in range(_HALVINGS):
-            norm = square + step * (2.0 * cross + step * bend)
-            if p.primal(norm, self.t + step * dt) <= primal + _DECREASE * step * slope:
-                self.a, self.c = self.a + step * change, self.c + step * shift
-                return True
-            step *= 0.5
-        return False
+    def primal(self, square: float, t: Array) -> float:
+        return self.problem.primal(square, t)
 
-    def _direction(self, gap: float) -> tuple[Array, float]:
+    def direction(self, gap: float) -> tuple[Array, float]:
         """Newton's changes d of a and s of c.
 
         a + d = b - D (K d + s) with D the curvatures, so that d = r - (K + D^-1)^-1 (K r + s) for
@@ -172,7 +213,3 @@ class _State:
             return change, 0.0
         shift = float((self.a + change).sum() / ones.sum())
         return change - shift * ones, shift
-
-    def conditions(self) -> tuple[float, float]:
-        """Violations of a = b, and of the sum of the dual point being zero."""
-        return float(np.abs(self.a - self.b).max()), self.imbalance

@@ -71,8 +71,8 @@ class Greedy(Compressor):
 
     All points climb together: |P_z psi|^2 is maximised over all points z at once, coefficients
     eliminated (variable projection), by L-BFGS. The error is never above that of `Pruning`. With a
-    tolerance, points that it can do without are dropped and the others moved again, until none is.
-    Needs derivatives and vectors.
+    tolerance, the number of points that it takes is found by bisection, each time dropping points
+    and moving the others. Needs derivatives and vectors.
 
     Parameters
     ----------
@@ -104,16 +104,20 @@ class Greedy(Compressor):
         engine.require_derivatives(target.program)
         if not target.kernel.domain.is_vector:
             raise InputError("Greedy needs points that are vectors; use Pruning()")
-        Z, steps = engine.dense(Pruning().choose(task).points), 0
-        while True:
-            moved = move_points(target, Z, self.max_iter, task.callback)
-            Z, steps = moved.points, steps + moved.n_iter
-            if moved.stopped or not task.tol:
-                return ChosenPoints(Z, False, steps, moved.stopped)
-            kept = backward(target, Z, len(Z), task.tol**2 * target.total)
-            if kept.size == len(Z):
-                return ChosenPoints(Z, False, steps)
-            Z = Z[kept]
+        moved = move_points(
+            target, engine.dense(Pruning().choose(task).points), self.max_iter, task.callback
+        )
+        steps, enough, too_few = moved.n_iter, task.tol**2 * target.total, 0
+        while not moved.stopped and moved.error <= enough and len(moved.points) - too_few > 1:
+            count = (len(moved.points) + too_few) // 2
+            kept = backward(target, moved.points, count, enough)
+            fewer = move_points(target, moved.points[kept], self.max_iter, task.callback)
+            steps += fewer.n_iter
+            if fewer.stopped or fewer.error <= enough:
+                moved = fewer
+            else:
+                too_few = kept.size
+        return ChosenPoints(moved.points, False, steps, moved.stopped)
 
 
 @dataclass(frozen=True)

@@ -25,6 +25,7 @@ class MovedPoints(NamedTuple):
     """Points that explain at least as much as those they come from."""
 
     points: Array
+    error: float  # squared
     n_iter: int
     stopped: bool  # by the callback
 
@@ -46,7 +47,7 @@ def move_points(
     # the first step of SciPy has length one, and should be that of Gauss and Newton
     unit = unit * float(np.linalg.norm(best.gradient @ root * unit))
     if not unit.any():
-        return MovedPoints(Z, 0, False)
+        return MovedPoints(Z, target.total - best.value, 0, False)
     steps, stopped, before = 0, False, best.value
 
     def unexplained(step: Array) -> tuple[float, Array]:
@@ -74,7 +75,7 @@ def move_points(
     settings = {"maxiter": max_iter, "maxcor": _PAIRS, "ftol": 0.0, "gtol": 0.0}
     how = {"method": "L-BFGS-B", "options": settings, "callback": after_step}
     minimize(unexplained, np.zeros(Z.size), jac=True, **how)
-    return MovedPoints(best.points, steps, stopped)
+    return MovedPoints(best.points, target.total - best.value, steps, stopped)
 
 
 def _inverse_root(target: Target, z: Array) -> Array:
