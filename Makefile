@@ -17,7 +17,7 @@ install = PATH="$(CURDIR)/$(BIN):$$PATH" $(PIP) --no-build-isolation \
     --log build/install.log -Cbuild-dir=build/native --editable ".[$(1)]"
 
 .DEFAULT_GOAL := help
-.PHONY: help env run test test-all test-previous sanitize fuzz fuzz-native pure lint format hooks bench docs spec clean
+.PHONY: help env run test test-all test-previous sanitize fuzz fuzz-native wheel pure lint format hooks bench docs spec clean
 
 help:  ## show this text
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -62,15 +62,22 @@ fuzz: $(STAMP)  ## call everything public with nasty arguments, and load damaged
 fuzz-native: $(SANITIZE)/.installed  ## the fuzzer's kernel sums on a core with sanitizers
 	$(SANITIZED) -m tools.fuzz --kinds native $(ARGS)
 
-# A wheel without the compiled core, installed into a fresh environment that holds only what users get.
-PURE := build/pure
-pure: $(STAMP)  ## build the wheel without the compiled core, install it elsewhere and try it
-	rm -rf $(PURE)
-	MERCER_PURE=1 $(BIN)/python -m pip --disable-pip-version-check wheel --quiet --no-deps --no-build-isolation \
-	    --wheel-dir $(PURE) .
-	$(BIN)/python -m venv $(PURE)/venv
-	$(PURE)/venv/bin/python -m pip --disable-pip-version-check install --quiet --progress-bar off $(PURE)/*.whl
-	cd $(PURE) && venv/bin/python -I $(CURDIR)/tools/smoke.py --pure
+# A wheel, installed into a fresh environment that holds only what users get and sees no compiler.
+define try_wheel
+	rm -rf $(1)
+	$(2) $(BIN)/python -m pip --disable-pip-version-check wheel --quiet --no-deps --no-build-isolation \
+	    --wheel-dir $(1) .
+	$(BIN)/python -m venv $(1)/venv
+	PATH=$(CURDIR)/$(1)/venv/bin python -m pip --disable-pip-version-check install --quiet --progress-bar off \
+	    --only-binary :all: $(1)/*.whl
+	cd $(1) && venv/bin/python -I $(CURDIR)/tools/smoke.py $(3)
+endef
+
+wheel: $(STAMP)  ## build the wheel, install it elsewhere without a compiler and try it
+	$(call try_wheel,build/wheel)
+
+pure: $(STAMP)  ## the same for the wheel without the compiled core
+	$(call try_wheel,build/pure,MERCER_PURE=1,--pure)
 
 lint: $(STAMP)  ## style, types and layers
 	$(BIN)/ruff check .
@@ -89,8 +96,8 @@ hooks: $(STAMP)  ## check style before each commit
 bench: $(STAMP)  ## measure against other libraries
 	$(call install,dev$(,)bench)
 	-$(PIP) torch==2.13.0
-	-$(PIP) pykeops
-	-$(PIP) hyppo
+	-$(PIP) pykeops hyppo
+	-$(PIP) scikit-learn-intelex libsvm-official
 	$(BIN)/python -m benchmarks $(ARGS)
 
 docs: $(DOCS)  ## build the documentation into build/docs (warnings are errors)

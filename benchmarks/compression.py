@@ -33,7 +33,7 @@ DELTA = 0.5  # half of the margin
 
 
 def run(settings: Settings) -> Outcome:
-    """The bars of the issue on machines that concern compression."""
+    """Classifiers of ten digits, then single functions."""
     outcome = Outcome(TITLE)
     X, y, X_test, y_test = usps(settings.size(7291, 400))
     for kernel in ("auto", mc.Gaussian.from_gamma(1.0 / 128.0)):
