@@ -268,7 +268,7 @@ def _run_cell(X: Array, noise: Callable, names: Iterable[str], settings: Setting
 
 
 def run(settings: Settings) -> Outcome:
-    """The bars of the issue on kernel PCA."""
+    """Run the suite."""
     outcome = Outcome(TITLE)
     cells: dict[str, Cell] = {}
     for name, load in SETS.items():

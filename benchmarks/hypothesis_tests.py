@@ -52,7 +52,7 @@ _ACCURACY = 1e-7  # of transforms
 
 
 def run(settings: Settings) -> Outcome:
-    """Every bar of the issue on the speed of tests."""
+    """Run the suite."""
     outcome = Outcome(TITLE)
     _run_large(settings, outcome)
     _run_default(settings, outcome)

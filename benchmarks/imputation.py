@@ -46,7 +46,7 @@ _SLOW_COLUMNS = 100  # beyond, a regression per column and round takes minutes
 
 
 def run(settings: Settings) -> Outcome:
-    """The bars of the issues on kernel PCA and on defaults that concern imputation."""
+    """Run the suite."""
     outcome = Outcome(TITLE)
     beaten = {OVER_DEFAULT: at_most(0.85), OVER_BEST: at_most(0.85)}
     _run_case("digits", _digits, settings.size(1000, 60), beaten, settings, outcome)

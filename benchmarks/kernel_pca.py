@@ -77,7 +77,7 @@ LIKE = {"mercer": "sklearn, arpack", "mercer, dense": "sklearn, dense"}
 
 
 def run(settings: Settings) -> Outcome:
-    """The bars of the issue on time and memory."""
+    """Run the suite."""
     outcome = Outcome(TITLE)
     if _FILE.exists():
         _run_fit(settings, outcome)

@@ -39,7 +39,7 @@ _TABLE = DATA / "covtype_100k.npz"
 
 
 def run(settings: Settings) -> Outcome:
-    """The bars of issue 3 on eigenpairs and on conjugate gradients."""
+    """Run the suite."""
     outcome = Outcome(TITLE)
     _run_eigen(settings, outcome)
     if _TABLE.exists():

@@ -54,7 +54,7 @@ MANY_BARS = {
 
 
 def run(settings: Settings) -> Outcome:
-    """The bars of the issue on mean shift."""
+    """Run the suite."""
     outcome = Outcome(TITLE)
     _run_peer(settings, outcome)
     _run_many(settings.size(1_000_000, 20_000), 2, MANY_BARS, outcome, settings)

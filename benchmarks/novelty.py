@@ -59,7 +59,7 @@ class Task(NamedTuple):
 
 
 def run(settings: Settings) -> Outcome:
-    """The bars of the issue on defaults that concern novelty detection."""
+    """Run the suite."""
     outcome = Outcome(TITLE)
     _run_false_alarms(settings, outcome)
     _run_areas(settings, outcome)

@@ -42,7 +42,7 @@ _PAPER = {"fixed point": "1.5 h", "distances": "5.5 min", "closed form": "1.3 s"
 
 
 def run(settings: Settings) -> Outcome:
-    """The bars of the issue on pre-images."""
+    """Run the suite."""
     outcome = Outcome(TITLE)
     if _DIGITS.exists():
         _run_digits(settings, outcome)

@@ -67,7 +67,7 @@ _THREADED = 12_000  # rows: OpenBLAS 0.3.31 crashes on several threads at 16,512
 
 
 def run(settings: Settings) -> Outcome:
-    """The bars of the issue on machines that concern ridge regression."""
+    """Run the suite."""
     outcome = Outcome(TITLE)
     _run_memory(settings.size(10_000, 400), settings, outcome)
     _run_plane(settings, outcome)

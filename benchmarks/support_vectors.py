@@ -36,7 +36,7 @@ _CACHE = 2000  # megabytes, for the peers
 
 
 def run(settings: Settings) -> Outcome:
-    """The bars of the issue on machines that concern support vectors."""
+    """Run the suite."""
     outcome = Outcome(TITLE)
     X, y = covertype(settings.size(20_000, 500))
     gamma = 1.0 / median_squared_distance(X)
