@@ -156,3 +156,12 @@ def test_predicted_classes_that_look_like_formulas_are_escaped_in_text(suffix, r
         assert found == {"lily", "'=1+1"}
     else:
         assert set(pd.read_parquet(flowers / "out.parquet")["predicted"]) == {"lily", "=1+1"}
+
+
+@pytest.mark.filterwarnings("default")
+def test_a_class_for_every_row_is_a_note(run, tmp_path):
+    (tmp_path / "t.csv").write_text("a,b\n" + "".join(f"{i**1.5},name{i}\n" for i in range(22)))
+    ran = run("fit", "t.csv", "--target", "b", "-o", "m.mercer", "--debug")
+    assert ran.code == 0, ran.err
+    assert ran.err.startswith("note: y has 22 classes in 22 rows; ")
+    assert len(ran.err.splitlines()) == 1

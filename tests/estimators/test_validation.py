@@ -18,6 +18,7 @@ from mercer.estimators import (
     KernelLogisticRegression,
     KernelMachine,
     KernelRidge,
+    KernelSGD,
     NuSVC,
     NuSVR,
 )
@@ -293,3 +294,11 @@ def test_targets_whose_squares_overflow_are_refused(model):
     X = np.random.default_rng(0).normal(size=(8, 2))
     with pytest.raises(mc.InputError, match="y has entries whose squares overflow"):
         model.fit(X, 1e300 * np.arange(8))
+
+
+@pytest.mark.parametrize("model", [SVC(), KernelLogisticRegression(), KernelSGD()], ids=repr)
+def test_a_class_for_nearly_every_row_is_a_warning(model):
+    X = np.arange(22.0)[:, None]
+    with pytest.warns(mc.MercerWarning, match=r"y has 22 classes in 22 rows; .* regression"):
+        model.fit(X, np.arange(22))
+    model.fit(X, np.arange(22) // 2)  # two rows of each: none

@@ -208,3 +208,9 @@ def test_a_small_cusp_beside_large_derivatives_is_no_slope():
     """k = (30 - |x - y|) p(x y): second derivatives at the points range from 1e7 to 1e11."""
     steep = mc.Polynomial(3, 1.0, 0.01).transform(mc.Scales([0.01]))
     check_kernel(mc.NegativeDistance(1.0, 30.0) * steep, dims=(1,))
+
+
+@pytest.mark.parametrize("p", [0.01, 0.1, 0.5, 0.75, 0.9])
+def test_differences_that_converge_slowly_at_a_cusp_are_no_slope(p):
+    """|x - y|^p s(x'y) is even in x - y up to s: its differences at x = y go to 0 as h^p."""
+    check_kernel(mc.NegativeDistance(p) * (0.01 * mc.kernels.Sigmoid(2.0, 0.5)), dims=(3, 7))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from sklearn.utils.validation import column_or_1d, validate_data
 
 from mercer._array import Array, as_points, check_flag, check_frame, is_sparse, unmasked
 from mercer.engine import n_rows
-from mercer.exceptions import InputError
+from mercer.exceptions import InputError, MercerWarning
 from mercer.kernels import Kernel
 from mercer.linalg._inputs import as_columns, raw_weights
 
@@ -85,11 +86,17 @@ def check_labels(estimator: Any, y: Any) -> tuple[Array, Array]:
     """Return the classes among labels, and the number of the class of each row."""
     labels = column_or_1d(_given(estimator, y), warn=True)
     try:
-        with np.errstate(invalid="ignore"):  # large numbers, which are no whole numbers
+        # numbers too large for integers; scikit-learn's warning about many classes is ours below
+        with np.errstate(invalid="ignore"), warnings.catch_warnings(action="ignore"):
             check_classification_targets(labels)
             classes, index = np.unique(labels, return_inverse=True)
     except TypeError as error:
         raise InputError(f"labels y must be of one type that can be sorted: {error}") from error
+    if len(labels) > 20 and 2 * len(classes) > len(labels):  # as scikit-learn's classifiers
+        cure = "for a target of numbers, use a regression"
+        warnings.warn(
+            f"y has {len(classes)} classes in {len(labels)} rows; {cure}", MercerWarning, 3
+        )
     return classes, index
 
 
