@@ -1,6 +1,7 @@
 """Sphinx configuration."""
 
 import importlib
+import importlib.util
 import re
 import shutil
 import types
@@ -26,7 +27,13 @@ templates_path = ["_templates"]
 exclude_patterns = ["_templates"]
 html_theme = "furo"
 html_title = "mercer"
-html_static_path: list[str] = []
+
+# Formulas are drawn without a network: one script with all extensions and glyphs.
+_mathjax = importlib.util.find_spec("sphinx-mathjax-offline")
+assert _mathjax is not None
+assert _mathjax.origin is not None
+html_static_path = [str(Path(_mathjax.origin).parent / "static" / "mathjax" / "tex-svg-full.js")]
+mathjax_path = "tex-svg-full.js"
 
 # Pages: Markdown; those with a kernel header are notebooks and are executed.
 myst_enable_extensions = ["amsmath", "colon_fence", "deflist", "dollarmath"]
