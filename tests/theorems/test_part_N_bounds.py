@@ -405,7 +405,7 @@ def ridge_risks(rng, n, penalty, repeats):
 @pytest.mark.parametrize("n", [20, 200])
 @pytest.mark.parametrize("heads", [0.5, 0.9])
 def test_N9_stability_is_within_a_factor_of_the_gap_of_the_absolute_loss(rng, n, heads):
-    """x = 1, y = -1/2 or 1/2, penalty 1: the fit is c = mean sign(y) / 2, the loss 1/2 - sign(y) c."""
+    """x = 1, y = -1/2 or 1/2, penalty 1: c = mean sign(y) / 2, with the loss 1/2 - sign(y) c."""
     delta, mean = 0.1, 2.0 * heads - 1.0
     s = 2.0 * rng.binomial(n, heads, size=REPEATS) / n - 1.0
     gaps = (s - mean) * s / 2.0  # E(f) - E_n(f)

@@ -62,9 +62,9 @@ def strongly_convex_rate(
 ) -> Array:
     """f(x_t) - min f <= (1 - step mu (2 - step L))^t (f(x_0) - min f).
 
-    For steps below 2 / L. It needs only f(x) - min f <= |grad f(x)|^2 / (2 mu), which mu-strongly convex functions
-    satisfy. Steps of 1 / L make it smallest, (1 - mu / L)^t. (Steps of 2 / (mu + L) are the best
-    for the distance |x_t - x*|.)
+    For steps below 2 / L. It needs only f(x) - min f <= |grad f(x)|^2 / (2 mu), which mu-strongly
+    convex functions satisfy. Steps of 1 / L make it smallest, (1 - mu / L)^t. (Steps of
+    2 / (mu + L) are the best for the distance |x_t - x*|.)
 
     Examples
     --------

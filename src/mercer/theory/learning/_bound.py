@@ -189,8 +189,8 @@ def _result(
     if target is not None:
         if risk > at_zero:
             raise UnavailableError(
-                f"some |y| exceeds target_bound = {target:g}: the mean loss is {risk:.3g}, but that "
-                f"of f = 0 would be at most {at_zero:.3g}"
+                f"some |y| exceeds target_bound = {target:g}: the mean loss is {risk:.3g}, but "
+                f"that of f = 0 would be at most {at_zero:.3g}"
             )
         known.append(f"|y| <= {target:g} for all rows")
     checked = ["convex loss, bounded kernel, no intercept, no weights: checked"]
@@ -200,34 +200,29 @@ def _result(
 
 def _check_assumptions(model: Any) -> None:
     given = model.get_params(deep=False)
-    reasons = {
-        "it has an intercept, which no penalty bounds; fit with fit_intercept=False": given.get(
-            "fit_intercept", False
-        ),
-        "its kernel was chosen from the same rows; give one": not isinstance(
-            given.get("kernel"), Kernel
-        ),
-        "its penalty was chosen from the same rows; give one": isinstance(
-            given.get("penalty", 0.0), str
-        )
-        or given.get("max_norm") is not None,
-        "its number of steps was chosen on the same rows; give validation_fraction=None": given.get(
-            "validation_fraction"
-        )
-        is not None,
-        "its kernel is not known to be positive definite": not model.kernel_.flags.is_positive_definite,
-        "it was fitted with weights": model.is_weighted_,
-        "it has several functions; take two classes or one output": model.element_.coef.shape[1]
-        > 1,
-        "it is made of landmarks of the rows; fit with n_landmarks=None": given.get("n_landmarks")
-        is not None,
-    }
-    if hasattr(model.certificate_, "step_size"):  # gradient descent
-        reasons["it went on from an earlier fit; fit with warm_start=False"] = model.warm_start
-        reasons["it stopped because of the rows; give max_iter that is reached"] = (
-            model.n_iter_ < model.max_iter
-        )
-    for reason, holds in reasons.items():
+    chosen = isinstance(given.get("penalty"), str) or given.get("max_norm") is not None
+    descends = hasattr(model.certificate_, "step_size")
+    refused = [
+        (given.get("fit_intercept"), "it has an intercept, which no penalty bounds; fit with "
+         "fit_intercept=False"),
+        (not isinstance(given.get("kernel"), Kernel), "its kernel was chosen from the same rows; "
+         "give one"),
+        (not model.kernel_.flags.is_positive_definite, "its kernel is not known to be positive "
+         "definite"),
+        (chosen, "its penalty was chosen from the same rows; give one"),
+        (given.get("validation_fraction") is not None, "its number of steps was chosen on the same "
+         "rows; give validation_fraction=None"),
+        (model.is_weighted_, "it was fitted with weights"),
+        (model.element_.coef.shape[1] > 1, "it has several functions; take two classes or one "
+         "output"),
+        (given.get("n_landmarks") is not None, "it is made of landmarks of the rows; fit with "
+         "n_landmarks=None"),
+        (descends and model.warm_start, "it went on from an earlier fit; fit with "
+         "warm_start=False"),
+        (descends and model.n_iter_ < model.max_iter, "it stopped because of the rows; give "
+         f"max_iter <= {model.n_iter_}"),
+    ]  # fmt: skip
+    for holds, reason in refused:
         if holds:
             raise UnavailableError(f"no bound applies to this {type(model).__name__}: {reason}")
 
