@@ -314,13 +314,6 @@ def test_G3_fenchel_young(name):
     assert min(pair.f(x).value + pair.conjugate(y) - x @ y for x in X) >= -1e-9
 
 
-def test_G3_the_conjugate_is_convex_even_if_f_is_not():
-    """f(x) = 1 - |x| on {-1, 0, 1}: f* is a maximum of affine functions."""
-    x = np.array([-1.0, 0.0, 1.0])
-    star = [max(y * x - (1 - np.abs(x))) for y in np.linspace(-3, 3, 13)]
-    assert np.all(np.diff(star, 2) >= -1e-12)
-
-
 # --- G4 -------------------------------------------------------------------------------------------
 
 
@@ -567,7 +560,9 @@ def test_G6_a_weight_of_zero_may_give_a_dominated_point():
     """Of the points (0, x2), all with the least x1 in the square, (0, 0) dominates the others."""
     x = cp.Variable(2)
     square = [x >= 0, x <= 1]
-    assert cp.Problem(cp.Minimize(x[0]), square).solve() == pytest.approx(0.0, abs=TOL)
+    cp.Problem(cp.Minimize(x[0]), square).solve(solver=cp.CLARABEL)
+    assert_allclose(x.value[0], 0.0, atol=TOL)
+    assert x.value[1] > 0.1  # an interior point method ends in the middle of the edge
     with pytest.raises(ValueError, match="weights must be > 0"):
         duality.scalarise([x[0], x[1]], [1.0, 0.0], square)
     assert_allclose(duality.scalarise([x[0], x[1]], [1.0, 1e-3], square), [0.0, 0.0], atol=1e-4)
@@ -625,6 +620,17 @@ def test_G7_jensen(name):
     x, y = found.witness
     sides = [t * f(x) + (1 - t) * f(y) - f(t * x + (1 - t) * y) for t in (0.25, 0.5, 0.75)]
     assert_allclose(found.margin, min(sides), atol=1e-12)
+
+
+def test_G7_affine_functions_are_not_refuted():
+    """Every inequality is an equality, so only rounding is compared."""
+    grid = np.array([(s, t) for s in np.linspace(-1, 1, 5) for t in np.linspace(-1, 1, 5)])
+    a = np.array([0.1, 0.3])
+    assert duality.jensen(lambda x: a @ x, grid).holds
+    assert duality.first_order_convexity(lambda x: a @ x, lambda x: a, grid).holds
+    f = lambda x: np.exp(a @ x)  # noqa: E731
+    assert duality.log_concavity(f, lambda x: a * f(x), lambda x: np.outer(a, a) * f(x), grid).holds
+    assert not duality.jensen(lambda x: a @ x - 1e-9 * x @ x, grid).holds
 
 
 def test_G7_log_concavity():

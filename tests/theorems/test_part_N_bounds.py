@@ -134,13 +134,16 @@ def test_N3_hoeffding_uses_each_width(rng):
     assert 0.0 < observed <= lt.hoeffding(widths, 0.15) < lt.hoeffding(np.ones(4), 0.15)
 
 
-def test_N3_mcdiarmid_holds_for_the_distance_of_an_empirical_distribution(rng):
-    n, t = 200, 0.08  # one row changes sup |F_n - F| by at most 1 / n
+@pytest.mark.parametrize("delta", [0.1, 0.01])
+def test_N3_mcdiarmid_holds_for_the_distance_of_an_empirical_distribution(rng, delta):
+    n = 200  # one row changes sup |F_n - F| by at most 1 / n
     x = np.sort(rng.uniform(size=(REPEATS, n)), axis=1)
     grid = np.arange(1, n + 1) / n
     distances = np.maximum(grid - x, x - grid + 1.0 / n).max(axis=1)
-    observed = np.mean(np.abs(distances - distances.mean()) >= t)
-    assert observed <= lt.mcdiarmid(np.full(n, 1.0 / n), t) < 1.0
+    t = np.sqrt(np.log(2.0 / delta) / (2.0 * n))
+    assert_allclose(lt.mcdiarmid(np.full(n, 1.0 / n), t), delta)
+    observed = np.quantile(np.abs(distances - distances.mean()), 1.0 - delta)
+    assert observed <= t < 4.0 * observed
 
 
 # --- N4 and N5: finite classes --------------------------------------------------------------------
@@ -205,7 +208,7 @@ def test_N5_best_number_of_digits_minimises_the_bound_and_grows_with_n():
 
 def test_X11_fitted_thresholds_keep_the_bound(rng):
     n, delta, a = 400, 0.1, 0.3456
-    flip = 0.2  # labels are wrong with this probability
+    flip = 0.4  # labels are wrong with this probability
     found, excess = lt.Thresholds.best(n, delta), []
     for _ in range(1000):
         x = rng.uniform(-1.0, 1.0, n)  # density 1/2 <= 1
@@ -213,9 +216,7 @@ def test_X11_fitted_thresholds_keep_the_bound(rng):
         excess.append((1.0 - 2.0 * flip) * abs(found.fit(x, y.astype(int)) - a) / 2.0)
     bound = found.excess_bound(n, delta)
     assert np.mean(np.array(excess) > bound) <= delta
-    assert bound < 80.0 * np.quantile(
-        excess, 1.0 - delta
-    )  # fits here are far better than the worst case
+    assert bound < 25.0 * np.quantile(excess, 1.0 - delta)
 
 
 def test_N5_threshold_fit_is_the_empirical_minimiser(rng):
@@ -328,12 +329,18 @@ def test_N8_bound_fails_with_at_most_its_probability_and_is_within_a_factor(rng)
 
 
 def test_N8_without_the_term_of_the_radius_the_bound_is_false(rng):
-    """One function covers all |f| <= 2, but deviations of 1/2 occur: 2 L eta is needed."""
-    n, delta = 100, 0.1
-    printed = lt.finite_class_bound(1, n, delta)
-    assert printed < 0.5  # labels drawn at random, and a function that memorises them: 0.5
-    with_term = lt.covering_bound(n, delta, norm=2.0, radius=1.0, dim=1, eta=2.0)
-    assert with_term > 2.0 * 2.0
+    """f = 0 covers all |f| <= 1/2; one that memorises y = -1/2 and 1/2 has the gap 1/2."""
+    n, delta, eta = 100, 0.1, 0.5
+    printed = lt.finite_class_bound(1, n, delta)  # losses |y - f| <= 1
+    corrected = 2.0 * AbsoluteLoss().lipschitz * eta + printed
+    for _ in range(1000):
+        X, new = rng.uniform(size=(2, n, 1))
+        y, y_new = rng.choice([-0.5, 0.5], size=(2, n))
+        f = lt.memorise(X, y)
+        gap = lt.empirical_risk(AbsoluteLoss(), y_new, f(new)) - np.mean(np.abs(f(X) - y))
+        assert printed < 0.5 == gap <= corrected
+    with_term = lt.covering_bound(n, delta, norm=0.5, radius=1.0, dim=1, eta=eta)
+    assert_allclose(with_term, 2.0 * eta + lt.finite_class_bound(4, n, delta))
 
 
 def test_N8_eta_is_chosen_where_the_bound_is_smallest():
@@ -396,6 +403,35 @@ def ridge_risks(rng, n, penalty, repeats):
 
 
 @pytest.mark.parametrize("n", [20, 200])
+@pytest.mark.parametrize("heads", [0.5, 0.9])
+def test_N9_stability_is_within_a_factor_of_the_gap_of_the_absolute_loss(rng, n, heads):
+    """x = 1, y = -1/2 or 1/2, penalty 1: c = mean sign(y) / 2, with the loss 1/2 - sign(y) c."""
+    delta, mean = 0.1, 2.0 * heads - 1.0
+    s = 2.0 * rng.binomial(n, heads, size=REPEATS) / n - 1.0
+    gaps = (s - mean) * s / 2.0  # E(f) - E_n(f)
+    beta = lt.tikhonov_stability(n, 1.0, 1.0, 1.0)
+    assert gaps.mean() <= beta < 6.0 * gaps.mean()  # exactly 2 for a fair coin
+    largest = lt.tikhonov_largest_loss(1.0, 1.0, 1.0, 0.5)
+    bound = lt.stability_bound(beta, n, delta, largest)
+    observed = np.quantile(np.abs(gaps), 1.0 - delta)
+    assert observed <= bound
+    if heads == 0.9:  # gaps of a fair coin are of order 1 / n, the bound is of order 1 / sqrt(n)
+        assert bound < 16.0 * observed
+
+
+def test_N9_order_of_the_bound_is_one_over_penalty_times_root_n():
+    """Cor 3.3.2; for a small penalty the order 1 / sqrt(n penalty) would be a factor of 30 less."""
+
+    def bound(n, penalty):
+        beta = lt.tikhonov_stability(n, penalty, 1.0, 1.0)
+        largest = lt.tikhonov_largest_loss(penalty, 1.0, 1.0, 1.0)
+        return lt.stability_bound(beta, n, 0.05, largest)
+
+    assert_allclose(bound(4 * 10**8, 1e-3) / bound(10**8, 1e-3), 0.5, rtol=1e-3)
+    assert_allclose(bound(10**8, 1e-4) / bound(10**8, 1e-3), 10.0, rtol=0.05)
+
+
+@pytest.mark.parametrize("n", [20, 200])
 def test_N9_stability_bounds_the_mean_and_the_tail_of_the_gap(rng, n):
     penalty, delta = 0.5, 0.1
     empirical, expected = ridge_risks(rng, n, penalty, REPEATS)
@@ -431,20 +467,21 @@ def test_N9_rate_balances_stability_and_approximation():
 
 
 def test_N9_excess_risk_of_ridge_regression_falls_at_least_at_the_rate(rng):
-    kernel, f = mc.Gaussian(0.5), lambda x: np.exp(-2.0 * (x - 0.5) ** 2)  # in the space: s = 1
-    grid, excess, sizes = np.linspace(0.0, 1.0, 50)[:, None], [], (40, 320)
+    """f* is in the space of a Gaussian, so s = 1 and the rate is n^(-1/2)."""
+
+    def k(x, z):
+        return np.exp(-2.0 * (x[..., :, None] - z[..., None, :]) ** 2)
+
+    grid, excess, sizes = np.linspace(0.0, 1.0, 50), [], (10, 80)
     for n in sizes:
-        penalty, found = lt.tikhonov_rate(n, 1.0)[0], []
-        for _ in range(20):
-            X = rng.uniform(size=(n, 1))
-            y = f(X[:, 0]) + 0.3 * rng.normal(size=n)
-            model = mc.KernelRidge(
-                kernel, penalty=penalty, reduction="mean", fit_intercept=False
-            ).fit(X, y)
-            found.append(np.mean((model.predict(grid) - f(grid[:, 0])) ** 2))
-        excess.append(np.mean(found))
+        x = rng.uniform(size=(1000, n))
+        y = np.exp(-2.0 * (x - 0.5) ** 2) + 0.3 * rng.normal(size=x.shape)
+        penalty = n * lt.tikhonov_rate(n, 1.0)[0]
+        a = np.linalg.solve(k(x, x) + penalty * np.eye(n), y[..., None])
+        errors = (k(grid, x) @ a)[..., 0] - np.exp(-2.0 * (grid - 0.5) ** 2)
+        excess.append(np.mean(errors**2))
     slope = np.log(excess[1] / excess[0]) / np.log(sizes[1] / sizes[0])
-    assert slope < -0.45  # the rate is -1/2; the bound allows more
+    assert -1.0 < slope < -0.5
 
 
 def gradient_descent(X, y, kernel, loss, steps, step):
@@ -456,8 +493,9 @@ def gradient_descent(X, y, kernel, loss, steps, step):
 
 
 def test_O7_norm_and_stability_of_early_stopping(rng):
-    n, steps, kernel, loss = 10, 30, mc.Gaussian(1.0), LogisticLoss()
-    step = 1.0 / loss.smoothness  # M kappa^2 with kappa = 1
+    """Within a factor of 4: a label moves the slope of the logistic loss at 0 by 1, not by 2."""
+    n, steps, kernel, loss = 10, 5, mc.Gaussian(1.0), LogisticLoss()
+    step = 0.1 / loss.smoothness  # at most 2 / M, with kappa = 1
     beta = lt.early_stopping_stability(n, steps, step, loss.lipschitz, 1.0)
     grid, worst = np.linspace(-3.0, 3.0, 61)[:, None], 0.0
     for _ in range(1000):
@@ -471,7 +509,7 @@ def test_O7_norm_and_stability_of_early_stopping(rng):
             X[0], y[0] = rng.normal(size=1), -y[0]
         change = [np.abs(loss(s, values[0]) - loss(s, values[1])).max() for s in (1.0, -1.0)]
         worst = max(worst, *change)
-    assert worst <= beta < 20.0 * worst
+    assert worst <= beta < 4.0 * worst
 
 
 def test_O7_stopping_time_minimises_the_sum_of_both_errors():

@@ -160,18 +160,22 @@ def test_O4_projection_on_a_ball_is_the_nearest_point_and_obtuse():
         assert (w - p) @ (inside - p) <= 1e-12
         assert np.linalg.norm(w - p) <= np.linalg.norm(w - inside) + 1e-12
         assert np.linalg.norm(p - inside) <= np.linalg.norm(w - v) + 1e-12  # does not expand
+        to_inside = np.sum((w - inside) ** 2) - np.sum((w - p) ** 2)
+        assert np.sum((p - inside) ** 2) <= to_inside + 1e-12  # Lemma A.2.1
 
 
 @pytest.mark.parametrize("step", [0.05, 0.1, 0.18])
 def test_O4_projected_gradient_descent_keeps_descent_lemma_and_rate(step):
-    project = mc.theory.duality.project_ball
-    for A, best, start in quadratics(200):
+    project, worst = mc.theory.duality.project_ball, 0.0
+    for A, best, start in quadratics():
         best = best / np.linalg.norm(best)  # on the ball, so that it is the minimiser there too
         start = start / max(1.0, np.linalg.norm(start))
         found = run(A, best, start, step, project=lambda x: project(x, np.zeros(4), 1.0))
         moves = np.sum(np.diff(found.points, axis=0) ** 2, axis=1)
         assert np.all(-np.diff(found.values) >= (1 / step - 5.0) * moves - 1e-12)
         assert np.all(found.values <= found.bound + 1e-12)
+        worst = max(worst, float((found.values / found.bound).max()))
+    assert worst > 0.1
 
 
 def test_O5_tikhonov_step_is_the_gradient_step_and_ends_at_the_ridge_solution():

@@ -114,15 +114,16 @@ def test_P2_orders_of_the_other_rules():
 
 
 def test_P2_tail_average_on_a_bounded_set_is_below_its_bound():
-    project = mc.theory.duality.project_ball
+    project, worst = mc.theory.duality.project_ball, 0.0
     for A, b, start, L in polyhedral(REPEATS):
         b = b / max(1.0, np.linalg.norm(b))  # minimiser and start in the unit ball
         start = start / max(1.0, np.linalg.norm(start))
         steps = fo.decreasing_steps(40, 1.0 / L)
         found = run(A, b, start, steps, L, project=lambda x: project(x, np.zeros(3), 1.0))
         value = np.max(A @ (found.tail_average - b))
-        assert value <= fo.tail_rate(steps, L, 2.0) + 1e-12
+        worst = max(worst, value / fo.tail_rate(steps, L, 2.0))
         assert np.all(np.linalg.norm(found.points, axis=1) <= 1 + 1e-12)
+    assert 0.1 < worst <= 1.0
 
 
 def test_P2_steps_whose_sum_is_finite_stop_short():
@@ -198,7 +199,7 @@ def test_P3_orders_hold_for_decreasing_steps():
             random_state=seed,
         )
         finals.append(abs(found.average[0]))
-    assert np.mean(finals) <= found.bound[-1]
+    assert np.mean(finals) <= found.bound[-1] < 3.0 * np.mean(finals)
 
 
 LOSSES = [HingeLoss(), AbsoluteLoss()]

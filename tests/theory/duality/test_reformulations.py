@@ -63,6 +63,11 @@ def test_equal_points_satisfy_every_inequality():
         (lambda: duality.bisection(lambda t: t, 0.0, 1.0, 0.0), "tol must be > 0"),
         (lambda: duality.jensen(np.sum, [[1.0]]), "at least two rows"),
         (
+            lambda: duality.jensen(lambda x: np.log(x[0]), [[1.0], [2.0], [np.inf]]),
+            "finite|infinity",
+        ),
+        (lambda: duality.jensen(lambda x: x[0] / np.nan, [[1.0], [2.0]]), "must be finite"),
+        (
             lambda: duality.log_concavity(np.sum, np.ones_like, lambda x: [[0.0]], [[-1.0]]),
             "f must be > 0",
         ),

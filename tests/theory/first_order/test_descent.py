@@ -53,6 +53,10 @@ def test_results_cannot_be_changed():
         (lambda: fo.gradient_descent(absolute, np.sign, [1.0], 0, smoothness=1.0), "n_steps"),
         (lambda: fo.strongly_convex_rate(3, 0.1, 1.0, 2.0, 1.0), "at most smoothness"),
         (lambda: fo.smooth_rate(3, 2.0, 1.0, 1.0), "below 2 / smoothness"),
+        (lambda: fo.strongly_convex_rate(3, 2.0, 1.0, 0.5, 1.0), "below 2 / smoothness"),
+        (lambda: fo.strongly_convex_rate(3, 1.0, 1.0, 0.5, -1.0), "excess"),
+        (lambda: fo.subgradient_rate([-1.0, 0.5], 1.0, 1.0), "steps must be > 0"),
+        (lambda: fo.tail_rate([1.0, 0.0], 1.0, 1.0), "steps must be > 0"),
         (lambda: fo.subgradient_slack(absolute, [0.0], [0.0], [[1.0, 2.0]]), "columns"),
     ],
 )

@@ -58,6 +58,25 @@ def test_bound_holds_on_new_rows(kind):
         assert np.mean(model.loss_(y_new, call(X_new))) <= bound(model, target_bound=1.0).value
 
 
+def test_bound_fails_with_at_most_its_probability_and_is_within_a_factor():
+    """x is 0 or 1, so that risks are exact; over 1,000 samples of 100 rows."""
+    n, delta, ones, atoms = 100, 0.1, np.array([0.9, 0.2]), np.array([[0.0], [1.0]])
+    model = machine("svc", n, penalty=0.5)
+    values, gaps = [], []
+    for seed in range(1000):
+        rng = np.random.default_rng(seed)
+        i = rng.integers(2, size=n)
+        found = bound(model.fit(atoms[i], np.where(rng.random(n) < ones[i], 1, -1)), delta)
+        f = model.decision_function(atoms)
+        risk = np.mean(ones * model.loss_(1.0, f) + (1.0 - ones) * model.loss_(-1.0, f))
+        values.append(found.value / risk)
+        gaps.append([risk - found.empirical_risk, found.gap])
+    observed, bounds = np.array(gaps).T
+    assert np.mean(np.array(values) < 1.0) <= delta
+    assert np.quantile(values, delta) < 2.5
+    assert bounds.max() < 60.0 * np.quantile(np.abs(observed), 1.0 - delta)
+
+
 def test_both_conventions_of_the_penalty_have_one_bound():
     X, y = labelled(80)
     kinds = ("ridge", "ridge of the mean")
@@ -95,6 +114,9 @@ def test_a_bound_that_says_nothing_admits_it():
         ({"fit_intercept": True}, "fit_intercept=False"),
         ({"kernel": "auto"}, "chosen from the same rows"),
         ({"kernel": mc.Linear()}, "not known to be bounded"),
+        ({"kernel": mc.Gaussian(1.0) + mc.Linear()}, "not known to be bounded"),
+        ({"kernel": mc.Epanechnikov(1.0)}, "not known to be positive definite"),
+        ({"kernel": mc.NegativeDistance(1.0)}, "not known to be positive definite"),
         ({"class_weight": "balanced"}, "fitted with weights"),
     ],
 )
@@ -120,6 +142,27 @@ def test_refuses_weights_several_classes_and_automatic_penalties():
     hard = mc.SVC(KERNEL, C=np.inf, fit_intercept=False).fit(separable, y)
     with pytest.raises(UnavailableError, match="finite C"):
         bound(hard)
+    free = mc.KernelRidge(KERNEL, penalty=0.0, fit_intercept=False)
+    with pytest.raises(UnavailableError, match="penalty > 0"):
+        bound(free.fit(X, y), target_bound=1.0)
+
+
+def test_refuses_targets_that_contradict_their_bound():
+    X, y = labelled(60)
+    with pytest.raises(UnavailableError, match="exceeds target_bound = 1"):
+        bound(machine("ridge", 60).fit(X, 10.0 * y), target_bound=1.0)
+
+
+def test_refuses_descents_whose_number_of_steps_is_not_their_own():
+    """Steps of an earlier fit count as well; a number that the rows chose has no theorem."""
+    X, y = labelled(60)
+    given = {"loss": "logistic", "fit_intercept": False, "validation_fraction": None}
+    machine = mc.estimators.KernelGradientDescent(KERNEL, max_iter=5, **given)
+    assert bound(machine.fit(X, y)).gap > 0.0
+    with pytest.raises(UnavailableError, match="warm_start=False"):
+        bound(machine.set_params(warm_start=True).fit(X, y).fit(X, y))
+    with pytest.raises(UnavailableError, match="stopped because of the rows"):
+        bound(machine.set_params(warm_start=False, max_iter=1000, tol=0.9).fit(X, y))
 
 
 def test_regression_needs_a_bound_of_the_targets():

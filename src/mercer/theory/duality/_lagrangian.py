@@ -94,7 +94,7 @@ def product(constraint: Any, multiplier: Any) -> Any:
 def constrained(constraint: Any) -> Any:
     """The f of f(x) <= 0, or the h of h(x) = 0, as an expression; None for a cone."""
     kinds = cvxpy().constraints
-    if isinstance(constraint, kinds.Inequality | kinds.Equality | kinds.Zero):
+    if isinstance(constraint, kinds.Inequality | kinds.NonPos | kinds.Equality | kinds.Zero):
         return constraint.expr
     return -constraint.args[0] if isinstance(constraint, kinds.NonNeg) else None
 

@@ -12,10 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from mercer._array import Array, as_vector, frozen, non_negative, positive, positive_int
+from mercer._array import Array, as_vector, frozen, positive, positive_int
 from mercer._random import as_generator
 from mercer.exceptions import InputError
 from mercer.theory.first_order._rates import (
+    positive_steps,
+    short_step,
     smooth_rate,
     strongly_convex_rate,
     subgradient_rate,
@@ -114,10 +116,8 @@ def gradient_descent(
     >>> bool(np.all(run.values <= run.bound)), float(run.values[-1].round(5))
     (True, 0.0012)
     """
-    L, mu = positive(smoothness, "smoothness"), non_negative(strong_convexity, "strong_convexity")
-    step = 1.0 / L if step_size is None else positive(step_size, "step_size")
-    if not step < 2.0 / L:
-        raise InputError(f"step_size must be below 2 / smoothness = {2.0 / L:g}, got {step:g}")
+    L = positive(smoothness, "smoothness")
+    step, L = short_step(1.0 / L if step_size is None else step_size, L)
     steps = np.full(positive_int(n_steps, "n_steps"), step)
     points, values = _iterates(f, gradient, start, steps, project)
     bound = np.full(len(values), np.inf)
@@ -127,7 +127,8 @@ def gradient_descent(
         distance = float(np.linalg.norm(points[0] - x))
         bound = smooth_rate(len(steps), step, L, distance, excess)
         if project is None:
-            bound = np.minimum(bound, strongly_convex_rate(len(steps), step, L, mu, excess))
+            linear = strongly_convex_rate(len(steps), step, L, strong_convexity, excess)
+            bound = np.minimum(bound, linear)
     return Run(points, values, frozen(steps), frozen(bound))
 
 
@@ -178,9 +179,7 @@ def subgradient_method(
     >>> bool(np.all(run.best_values <= run.bound)), float(run.bound[-1].round(3))
     (True, 0.354)
     """
-    steps = as_vector(steps, "steps").astype(np.float64)
-    if not (steps > 0.0).all():
-        raise InputError("steps must be > 0")
+    steps = positive_steps(steps)
     if random_state is not None:
         rng = as_generator(random_state)
         points, values = _iterates(f, lambda x: subgradient(x, rng), start, steps, project)

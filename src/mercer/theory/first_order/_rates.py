@@ -10,6 +10,22 @@ from mercer._array import Array, as_vector, non_negative, positive, positive_int
 from mercer.exceptions import InputError
 
 
+def short_step(step_size: float, smoothness: float) -> tuple[float, float]:
+    """The step and the smoothness L, with step < 2 / L: longer steps may diverge."""
+    step, L = positive(step_size, "step_size"), positive(smoothness, "smoothness")
+    if not step < 2.0 / L:
+        raise InputError(f"step_size must be below 2 / smoothness = {2.0 / L:g}, got {step:g}")
+    return step, L
+
+
+def positive_steps(steps: Any) -> Array:
+    """Step sizes > 0."""
+    steps = as_vector(steps, "steps").astype(np.float64)
+    if not (steps > 0.0).all():
+        raise InputError("steps must be > 0")
+    return np.asarray(steps)
+
+
 def smooth_rate(
     n_steps: int, step_size: float, smoothness: float, distance: float, excess: float = 0.0
 ) -> Array:
@@ -35,9 +51,7 @@ def smooth_rate(
     >>> mc.theory.first_order.smooth_rate(4, step_size=0.5, smoothness=2.0, distance=1.0)
     array([       inf, 1.        , 0.5       , 0.33333333, 0.25      ])
     """
-    step, L = positive(step_size, "step_size"), positive(smoothness, "smoothness")
-    if not step * L < 2.0:
-        raise InputError(f"step_size must be below 2 / smoothness = {2.0 / L:g}, got {step:g}")
+    step, L = short_step(step_size, smoothness)
     top = non_negative(distance, "distance") ** 2 / (2.0 * step)
     top += max(step * L - 1.0, 0.0) / (2.0 - step * L) * non_negative(excess, "excess")
     return np.concatenate([[np.inf], top / np.arange(1, positive_int(n_steps, "n_steps") + 1)])
@@ -48,9 +62,9 @@ def strongly_convex_rate(
 ) -> Array:
     """f(x_t) - min f <= (1 - step mu (2 - step L))^t (f(x_0) - min f).
 
-    It needs only f(x) - min f <= |grad f(x)|^2 / (2 mu), which mu-strongly convex functions
-    satisfy. Steps of 1 / L make it smallest, (1 - mu / L)^t. (Steps of 2 / (mu + L) are the best
-    for the distance |x_t - x*|.)
+    For steps below 2 / L. It needs only f(x) - min f <= |grad f(x)|^2 / (2 mu), which mu-strongly
+    convex functions satisfy. Steps of 1 / L make it smallest, (1 - mu / L)^t. (Steps of
+    2 / (mu + L) are the best for the distance |x_t - x*|.)
 
     Examples
     --------
@@ -58,12 +72,14 @@ def strongly_convex_rate(
     >>> mc.theory.first_order.strongly_convex_rate(3, 0.5, 2.0, 1.0, excess=8.0)
     array([8., 4., 2., 1.])
     """
-    step, L = positive(step_size, "step_size"), positive(smoothness, "smoothness")
+    step, L = short_step(step_size, smoothness)
     mu = non_negative(strong_convexity, "strong_convexity")
     if mu > L:
         raise InputError(f"strong_convexity must be at most smoothness, got {mu:g} and {L:g}")
     ratio = 1.0 - step * mu * (2.0 - step * L)
-    return np.asarray(excess * ratio ** np.arange(positive_int(n_steps, "n_steps") + 1))
+    return np.asarray(
+        non_negative(excess, "excess") * ratio ** np.arange(positive_int(n_steps, "n_steps") + 1)
+    )
 
 
 def subgradient_rate(steps: Any, lipschitz: float, distance: float) -> Array:
@@ -86,7 +102,7 @@ def subgradient_rate(steps: Any, lipschitz: float, distance: float) -> Array:
     >>> fo.subgradient_rate(fo.constant_steps(4, 1.0, 1.0), lipschitz=1.0, distance=1.0)
     array([1.25      , 0.75      , 0.58333333, 0.5       , 0.5       ])
     """
-    steps = as_vector(steps, "steps").astype(np.float64)
+    steps = positive_steps(steps)
     L, D = positive(lipschitz, "lipschitz"), non_negative(distance, "distance")
     rate = (D**2 + L**2 * np.cumsum(steps**2)) / (2.0 * np.cumsum(steps))
     return np.append(rate, rate[-1])
@@ -137,7 +153,7 @@ def tail_rate(steps: Any, lipschitz: float, diameter: float) -> float:
     >>> [round(fo.tail_rate(fo.decreasing_steps(t, 1.0), 1.0, 1.0), 3) for t in (100, 10_000)]
     [0.145, 0.014]
     """
-    steps = as_vector(steps, "steps").astype(np.float64)
+    steps = positive_steps(steps)
     return float(subgradient_rate(steps[len(steps) // 2 :], lipschitz, diameter)[-1])
 
 

@@ -134,16 +134,15 @@ def _of_tikhonov(
     n, loss, certificate = model.n_samples_fit_, model.loss_, model.certificate_
     square = float(model.element_.norm() ** 2)
     if hasattr(model, "C"):
-        scale, penalty = float(model.C) * n, 1.0 / (2.0 * float(model.C) * n)
+        scale = float(model.C) * n
+        penalty = _positive_penalty(1.0 / (2.0 * scale))
         risk = (certificate.primal - 0.5 * square) / scale
         distance = np.sqrt(2.0 * max(certificate.gap, 0.0))
     else:
-        penalty = model.penalty_ if model.reduction == "mean" else model.penalty_ / n
         scale = 1.0 if model.reduction == "mean" else float(n)
+        penalty = _positive_penalty(model.penalty_ / scale)
         risk = certificate.primal / scale - penalty * square
         distance = np.sqrt(max(certificate.gap, 0.0) / scale / penalty)
-    if not np.isfinite(penalty) or penalty <= 0.0:
-        raise UnavailableError("there is no bound without a penalty: choose a finite C")
     norm = float(np.sqrt(at_zero / penalty))
     L = _lipschitz(loss, kappa * (norm + distance), target_bound)
     largest = tikhonov_largest_loss(penalty, L, kappa, at_zero)
@@ -151,6 +150,14 @@ def _of_tikhonov(
     gap += 2.0 * L * kappa * float(distance)  # of both risks, from the fit to the minimiser
     theorem = f"stability of Tikhonov regularisation, penalty {penalty:.3g} of the mean loss"
     return _result(risk, gap, at_zero, delta, theorem, target_bound)
+
+
+def _positive_penalty(penalty: float) -> float:
+    if not penalty > 0.0:
+        raise UnavailableError(
+            "no bound applies without a penalty; choose a finite C or penalty > 0"
+        )
+    return penalty
 
 
 def _of_early_stopping(
@@ -180,6 +187,11 @@ def _result(
 ) -> RiskBound:
     known = ["kernel and penalty were chosen before the rows were seen", "rows are independent"]
     if target is not None:
+        if risk > at_zero:
+            raise UnavailableError(
+                f"some |y| exceeds target_bound = {target:g}: the mean loss is {risk:.3g}, but "
+                f"that of f = 0 would be at most {at_zero:.3g}"
+            )
         known.append(f"|y| <= {target:g} for all rows")
     checked = ["convex loss, bounded kernel, no intercept, no weights: checked"]
     assumed = [f"{line}: assumed" for line in known]
@@ -188,28 +200,29 @@ def _result(
 
 def _check_assumptions(model: Any) -> None:
     given = model.get_params(deep=False)
-    reasons = {
-        "it has an intercept, which no penalty bounds; fit with fit_intercept=False": given.get(
-            "fit_intercept", False
-        ),
-        "its kernel was chosen from the same rows; give one": not isinstance(
-            given.get("kernel"), Kernel
-        ),
-        "its penalty was chosen from the same rows; give one": isinstance(
-            given.get("penalty", 0.0), str
-        )
-        or given.get("max_norm") is not None,
-        "its number of steps was chosen on the same rows; give validation_fraction=None": given.get(
-            "validation_fraction"
-        )
-        is not None,
-        "it was fitted with weights": model.is_weighted_,
-        "it has several functions; take two classes or one output": model.element_.coef.shape[1]
-        > 1,
-        "it is made of landmarks of the rows; fit with n_landmarks=None": given.get("n_landmarks")
-        is not None,
-    }
-    for reason, holds in reasons.items():
+    chosen = isinstance(given.get("penalty"), str) or given.get("max_norm") is not None
+    descends = hasattr(model.certificate_, "step_size")
+    refused = [
+        (given.get("fit_intercept"), "it has an intercept, which no penalty bounds; fit with "
+         "fit_intercept=False"),
+        (not isinstance(given.get("kernel"), Kernel), "its kernel was chosen from the same rows; "
+         "give one"),
+        (not model.kernel_.flags.is_positive_definite, "its kernel is not known to be positive "
+         "definite"),
+        (chosen, "its penalty was chosen from the same rows; give one"),
+        (given.get("validation_fraction") is not None, "its number of steps was chosen on the same "
+         "rows; give validation_fraction=None"),
+        (model.is_weighted_, "it was fitted with weights"),
+        (model.element_.coef.shape[1] > 1, "it has several functions; take two classes or one "
+         "output"),
+        (given.get("n_landmarks") is not None, "it is made of landmarks of the rows; fit with "
+         "n_landmarks=None"),
+        (descends and model.warm_start, "it went on from an earlier fit; fit with "
+         "warm_start=False"),
+        (descends and model.n_iter_ < model.max_iter, "it stopped because of the rows; give "
+         f"max_iter <= {model.n_iter_}"),
+    ]  # fmt: skip
+    for holds, reason in refused:
         if holds:
             raise UnavailableError(f"no bound applies to this {type(model).__name__}: {reason}")
 

@@ -169,11 +169,10 @@ def memorise(X: Any, y: Any) -> Callable[[Any], Array]:
     """
     X = as_dense_points(X)
     y = as_vector(y, "y", len(X))
-    known = {row.tobytes(): value for row, value in zip(X.astype(np.float64), y, strict=True)}
+    known = {tuple(row): value for row, value in zip(X.tolist(), y, strict=True)}
 
     def predict(Z: Any) -> Array:
-        rows = as_dense_points(Z).astype(np.float64)
-        return np.array([known.get(row.tobytes(), 0.0) for row in rows])
+        return np.array([known.get(tuple(row), 0.0) for row in as_dense_points(Z).tolist()])
 
     return predict
 
