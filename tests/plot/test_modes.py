@@ -8,7 +8,8 @@ from matplotlib.figure import Figure
 
 import mercer as mc
 from mercer.methods.modes._scale_space import ScaleSpace
-from mercer.plot._modes import _COLOURS, _coloured, plot_basins, plot_modes, plot_scale_space
+from mercer.plot._modes import _coloured, plot_basins, plot_modes, plot_scale_space
+from mercer.plot._style import COLOURS
 
 
 def blobs(rng, count=30):
@@ -32,7 +33,7 @@ def test_points_have_the_colour_of_their_mode(rng):
     assert axis.get_title() == "3 modes"
     drawn = {to_hex(line.get_color()).upper(): line.get_xydata() for line in axis.lines[1:4]}
     for k in range(3):
-        np.testing.assert_array_equal(drawn[_COLOURS[k]], X[found.labels == k])
+        np.testing.assert_array_equal(drawn[COLOURS[k]], X[found.labels == k])
     rings = [line for line in axis.lines if to_hex(line.get_markerfacecolor()) == "#ffffff"]
     np.testing.assert_array_equal(rings[0].get_xydata(), found.points)
     assert words(axis) == ["0", "1", "2"]

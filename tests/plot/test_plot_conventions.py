@@ -13,24 +13,43 @@ import mercer as mc
 from mercer.methods import scale_space
 from mercer.plot import (
     plot_basins,
+    plot_convexity,
+    plot_descent,
+    plot_element,
+    plot_gap,
     plot_gram,
+    plot_images,
     plot_kernel,
+    plot_learning_curve,
     plot_modes,
     plot_null,
+    plot_path,
     plot_scale_space,
+    plot_surrogate,
     plot_witness,
 )
+from mercer.theory.first_order import gradient_descent
 
 POINTS = np.array([[0.0, 0.0], [1.0, 0.5], [5.0, 5.0]])
 MODEL = mc.MeanShift(bandwidth=1.0).fit(POINTS)
 TEST = mc.mmd_test(POINTS, POINTS + 1.0, n_permutations=19, random_state=0)
+PSI = mc.mean_embedding(mc.Gaussian(2.0), POINTS)
+RUN = gradient_descent(lambda x: x @ x, lambda x: 2.0 * x, [3.0], 9, smoothness=4.0)
 PLOTS = {
     plot_basins: ((MODEL,), 1),
+    plot_convexity: ((PSI,), 1),
+    plot_descent: ((RUN,), 1),
+    plot_element: ((PSI, POINTS), 1),
+    plot_gap: (([mc.SVC().fit(POINTS, [0, 1, 1]).certificate_],), 1),
     plot_gram: ((mc.Linear(), POINTS), 2),
+    plot_images: (({"given": np.eye(4)},), 1),
     plot_kernel: ((mc.Gaussian(1.0),), 3),
+    plot_learning_curve: (([0.3, 0.1], [10, 100]), 1),
     plot_modes: ((MODEL,), 1),
     plot_null: ((TEST,), 1),
+    plot_path: ((mc.preimage(PSI, history=True), PSI), 1),
     plot_scale_space: ((scale_space(POINTS, [0.1, 1.0, 9.0]),), 1),
+    plot_surrogate: ((PSI, POINTS[1]), 1),
     plot_witness: ((TEST,), 1),
 }
 
@@ -63,7 +82,10 @@ def test_the_thing_comes_first_then_points_and_the_rest_by_name(plot):
         [],
         ["X"],
         ["x"],
+        ["at"],
+        ["element"],
         ["points"],
+        ["sizes"],
     )
     assert given[-1].name == "ax"
 

@@ -7,7 +7,7 @@ from matplotlib.colors import to_hex
 import mercer as mc
 from mercer.methods import coco_test, dhsic_test, witness
 from mercer.plot import plot_null, plot_witness
-from mercer.plot._panels import BLUE, GREY, ORANGE
+from mercer.plot._style import BLUE, GREY, ORANGE
 
 
 def samples(rng, d=1, shift=1.0):

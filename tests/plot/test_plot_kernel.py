@@ -11,8 +11,8 @@ from matplotlib.figure import Figure
 import mercer as mc
 from mercer.plot import plot_gram, plot_kernel
 from mercer.plot._kernel import _root
-from mercer.plot._panels import ORANGE
 from mercer.plot._spectra import parts
+from mercer.plot._style import ORANGE
 
 
 def titles(axes):

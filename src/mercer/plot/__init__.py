@@ -1,22 +1,35 @@
-"""Plots of kernels, Gram matrices, modes, basins and tests; needs matplotlib (extra `plot`).
+"""Plots of kernels, elements, pre-images, modes, tests and fits; needs matplotlib (extra `plot`).
 
 The first argument is what to draw, the second (if any) the points. Each function draws on the axes
 `ax`, or on those of a new figure of pyplot, so `plt.show()` shows it, and returns the axes: one, or
 an array of them for plots with several panels. Axes are labelled with the names of columns where a
-data frame or a fitted model has them.
+data frame or a fitted model has them. Blue is positive or low, orange negative or what moves; no
+plot needs red and green to be told apart.
 """
 
+from mercer.plot._element import plot_element, plot_witness
+from mercer.plot._fits import plot_descent, plot_gap, plot_learning_curve
 from mercer.plot._gram import plot_gram
-from mercer.plot._hypothesis_tests import plot_null, plot_witness
+from mercer.plot._hypothesis_tests import plot_null
+from mercer.plot._images import plot_images
 from mercer.plot._kernel import plot_kernel
 from mercer.plot._modes import plot_basins, plot_modes, plot_scale_space
+from mercer.plot._preimages import plot_convexity, plot_path, plot_surrogate
 
 __all__ = [
     "plot_basins",
+    "plot_convexity",
+    "plot_descent",
+    "plot_element",
+    "plot_gap",
     "plot_gram",
+    "plot_images",
     "plot_kernel",
+    "plot_learning_curve",
     "plot_modes",
     "plot_null",
+    "plot_path",
     "plot_scale_space",
+    "plot_surrogate",
     "plot_witness",
 ]

@@ -12,7 +12,8 @@ from mercer.engine import n_rows
 from mercer.exceptions import InputError
 from mercer.kernels import Kernel
 from mercer.linalg._inputs import check_kernel
-from mercer.plot._panels import as_names, draw_eigenvalues, kernel_title, panels
+from mercer.plot._panels import as_names, colour_bar, draw_eigenvalues, kernel_title, panels
+from mercer.plot._style import DIVERGING
 
 _WRITTEN = 9  # up to this many points, values are written into the matrix
 _BELOW = 12  # up to this many points, columns have names, too
@@ -87,10 +88,9 @@ def _text(point: Any) -> str:
 
 
 def _draw_matrix(axis: Any, K: Array, names: list[str] | None) -> None:
-    """Draw K with zero in white, positive values in blue and negative ones in red."""
+    """Draw K with zero in white, positive values in blue and negative ones in orange."""
     n, reach = len(K), float(np.abs(K).max()) or 1.0
-    low, colours = (-reach, "RdBu") if K.min() < 0 else (0.0, "Blues")
-    shown = axis.imshow(K, cmap=colours, vmin=low, vmax=reach)
+    shown = axis.imshow(K, cmap=DIVERGING, vmin=-reach, vmax=reach)
     axis.set_title("k(xᵢ, xⱼ)", fontsize=9)
     axis.spines[:].set_visible(False)
     axis.tick_params(labelsize=7.5)
@@ -106,9 +106,7 @@ def _draw_matrix(axis: Any, K: Array, names: list[str] | None) -> None:
             axis.text(j, i, text, ha="center", va="center", fontsize=7.5,
                       color="white" if dark else "black")  # fmt: skip
     else:
-        bar = axis.figure.colorbar(shown, ax=axis, fraction=0.05, pad=0.02)
-        bar.ax.tick_params(labelsize=7.5)
-        bar.outline.set_visible(False)
+        colour_bar(axis, shown)
 
 
 def _write_names(axis: Any, names: list[str]) -> None:

@@ -15,10 +15,7 @@ from mercer.kernels import Kernel, SpectralMeasure
 from mercer.kernels._circle import period_of
 from mercer.linalg._inputs import check_kernel
 from mercer.plot._panels import (
-    BLUE,
-    COLOURS,
     NEGATIVE,
-    ORANGE,
     SHOWN,
     draw_eigenvalues,
     kernel_title,
@@ -27,6 +24,7 @@ from mercer.plot._panels import (
     tidy,
 )
 from mercer.plot._spectra import Parts, parts
+from mercer.plot._style import BLUE, COLOURS, ORANGE
 
 _POINTS = 241  # odd, so that the middle of the interval is one of them
 _DRAWS = 40_000  # for the histogram of a spectral measure without a closed density

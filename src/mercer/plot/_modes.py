@@ -12,23 +12,11 @@ from mercer._array import Array, as_dense_points, positive_int
 from mercer.exceptions import InputError
 from mercer.methods import Modes, mean_shift
 from mercer.methods.modes._scale_space import ScaleSpace
-from mercer.plot._panels import (
-    BLUE,
-    GREEN,
-    GREY,
-    ORANGE,
-    PINK,
-    box,
-    column_names,
-    pair,
-    panels,
-    tidy,
-)
+from mercer.plot._functions import draw_contours, draw_marks, on_line, on_plane
+from mercer.plot._panels import box, column_names, pair, panels, tidy
+from mercer.plot._style import BLUE, COLOURS, DARK, GREY, MARKERS, ORANGE
 from mercer.space import Element
 
-_COLOURS = (BLUE, ORANGE, GREEN, PINK, "#E69F00", "#56B4E9")
-_MARKERS = ("o", "s", "^", "D", "v")
-_CURVE = 500  # points of the curve of a density
 _NUMBERED = 20  # up to this many modes are numbered
 _PALE = 0.42  # opacity of basins
 
@@ -101,7 +89,8 @@ def plot_modes(
         return axis
     _draw_points(axis, X[:, [i, j]], labels)
     if density is not None and d == 2:
-        _draw_contours(axis, density, *box(X), 120, flip=(i, j) == (1, 0))
+        low, high = box(X[:, [i, j]])
+        draw_contours(axis, *on_plane(density, low, high, flip=(i, j) == (1, 0)))
     _draw_modes(axis, modes[:, [i, j]])
     return axis
 
@@ -175,7 +164,7 @@ def plot_basins(
     extent = (low[0], high[0], low[1], high[1])
     image = _coloured(labels.reshape(resolution, resolution), len(modes))
     axis.imshow(image, extent=extent, origin="lower", aspect="auto", interpolation="nearest")
-    _draw_contours(axis, density, low, high, resolution)
+    draw_contours(axis, *on_plane(density, low, high, count=resolution))
     axis.plot(*X.T, ".", ms=2.8, color="#303030", alpha=0.6, mew=0)
     _draw_modes(axis, modes)
     axis.set(xlim=extent[:2], ylim=extent[2:])
@@ -237,15 +226,14 @@ def _draw_points(axis: Any, X: Array, labels: Array) -> None:
     free = labels < 0
     axis.plot(*X[free].T, ".", ms=0.8 * size, color=GREY, zorder=1)
     for k in range(int(labels.max(initial=-1)) + 1):
-        marker = _MARKERS[k // len(_COLOURS) % len(_MARKERS)]
-        axis.plot(*X[labels == k].T, marker, ms=size, color=_COLOURS[k % len(_COLOURS)],
+        marker = MARKERS[k // len(COLOURS) % len(MARKERS)]
+        axis.plot(*X[labels == k].T, marker, ms=size, color=COLOURS[k % len(COLOURS)],
                   mew=0, alpha=0.75, zorder=2)  # fmt: skip
 
 
 def _draw_modes(axis: Any, modes: Array) -> None:
     many = len(modes) > _NUMBERED
-    style = {"mfc": "white", "mec": "black", "mew": 0.9}
-    axis.plot(*modes.T, "o", ms=4 if many else 9, zorder=4, clip_on=False, **style)
+    draw_marks(axis, modes, ms=4 if many else 9)
     for k, (x, y) in enumerate(() if many else modes):
         axis.text(x, y, str(k), ha="center", va="center_baseline", fontsize=6.5, zorder=5)
 
@@ -255,37 +243,19 @@ def _draw_line(
 ) -> None:
     """Draw ticks for the points, the curve of the density, and a stem for each mode."""
     if density is not None:
-        spread = float(np.ptp(x)) or 1.0
-        t = np.linspace(x.min() - 0.15 * spread, x.max() + 0.15 * spread, _CURVE)
-        axis.plot(t, density(t[:, None]), color="#404040", lw=1.2)
+        axis.plot(*on_line(density, x), color=DARK, lw=1.2)
         heights = np.asarray(density(modes[:, None]))
     axis.set_ylabel("" if heights is None else "density", fontsize=8)
     heights = np.ones(len(modes)) if heights is None else heights
     top = float(heights.max(initial=0.0)) or 1.0
-    colours = np.array([*_COLOURS, GREY])
+    colours = np.array([*COLOURS, GREY])
     for k, (mode, height) in enumerate(zip(modes, heights, strict=True)):
-        colour = _COLOURS[k % len(_COLOURS)]
+        colour = COLOURS[k % len(COLOURS)]
         axis.vlines(mode, 0.0, height, color=colour, lw=1.2)
         axis.plot(mode, height, "o", ms=5, color=colour)
-    kinds = np.where(labels < 0, len(_COLOURS), labels % len(_COLOURS))
+    kinds = np.where(labels < 0, len(COLOURS), labels % len(COLOURS))
     axis.vlines(x, -0.1 * top, -0.03 * top, color=colours[kinds], lw=0.7)
     axis.set_ylim(-0.13 * top, 1.1 * top)
-
-
-def _draw_contours(
-    axis: Any, density: Any, low: Array, high: Array, count: int, *, flip: bool = False
-) -> None:
-    x, y = (np.linspace(low[k], high[k], count) for k in range(2))
-    grid = np.stack(np.meshgrid(x, y), axis=-1).reshape(-1, 2)
-    values = np.asarray(density(grid)).reshape(count, count)
-    base = min(float(values.min()), 0.0)  # of a density 0
-    shares = np.array([0.02, 0.05, 0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.95])
-    with np.errstate(all="ignore"):
-        levels = base + (values.max() - base) * shares
-    if not (values.max() > values.min() and np.all(np.diff(levels) > 0.0)):
-        return
-    planes = (y, x, values.T) if flip else (x, y, values)
-    axis.contour(*planes, levels=levels, colors="#404040", linewidths=0.5, alpha=0.7)
 
 
 def _coloured(labels: Array, count: int) -> Array:
@@ -298,11 +268,11 @@ def _coloured(labels: Array, count: int) -> Array:
     chosen = np.full(count, -1)
     for k in range(count):
         taken = set(chosen[:k][touching[k, :k]])
-        free = [c for c in (k, *range(len(_COLOURS))) if c < len(_COLOURS) and c not in taken]
+        free = [c for c in (k, *range(len(COLOURS))) if c < len(COLOURS) and c not in taken]
         chosen[k] = free[0] if free else 0
-    palette = np.array([*(to_rgb(c) for c in _COLOURS), (1.0, 1.0, 1.0)])
+    palette = np.array([*(to_rgb(c) for c in COLOURS), (1.0, 1.0, 1.0)])
     palette = 1.0 - _PALE * (1.0 - palette)
-    return np.asarray(palette[np.append(chosen, len(_COLOURS))[labels]])  # -1 is the last: white
+    return np.asarray(palette[np.append(chosen, len(COLOURS))[labels]])  # -1 is the last: white
 
 
 def _parts(found: Any) -> tuple[Array, Array, Array | None]:

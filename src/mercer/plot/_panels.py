@@ -1,4 +1,4 @@
-"""Shared parts of plots: figures, colours, axes, and the panel of eigenvalues."""
+"""Shared parts of plots: figures, axes, names of columns, and the panel of eigenvalues."""
 
 from __future__ import annotations
 
@@ -6,18 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from mercer._array import Array, as_vector
+from mercer._array import Array, as_vector, instance, is_sparse
 from mercer.exceptions import InputError
 from mercer.kernels import Definiteness, Kernel
 from mercer.kernels._names import rounded
+from mercer.plot._style import BLUE, ORANGE
+from mercer.space import Element
 
-try:
-    import matplotlib as mpl  # noqa: F401
-except ImportError as error:
-    raise ImportError("mercer.plot needs matplotlib: pip install 'mercer[plot]'") from error
-
-BLUE, ORANGE, GREEN, PINK, GREY = "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#8c8c8c"
-COLOURS = (BLUE, ORANGE, GREEN, PINK, GREY)
 SHOWN = 25  # eigenvalues or atoms at most
 ROUNDING = 1e-12  # of the largest eigenvalue; smaller ones are rounding error
 NEGATIVE = 1e-10  # of the largest eigenvalue; below minus this, an eigenvalue is negative
@@ -50,11 +45,25 @@ def panels(
     return given
 
 
-def kernel_title(kernel: Kernel) -> str:
-    """A kernel, with numbers of four digits and the names of functions, and its definiteness."""
+def kernel_name(kernel: Kernel) -> str:
+    """A kernel, with numbers of four digits and the names of functions."""
     name = rounded(kernel)
-    name = name if len(name) <= _LONGEST else name[: _LONGEST - 1] + "…"
-    return f"{name}  ·  {_WORDS[kernel.flags.definiteness]}"
+    return name if len(name) <= _LONGEST else name[: _LONGEST - 1] + "…"
+
+
+def kernel_title(kernel: Kernel) -> str:
+    """A kernel and its definiteness."""
+    return f"{kernel_name(kernel)}  ·  {_WORDS[kernel.flags.definiteness]}"
+
+
+def element_points(element: Any, name: str = "element") -> tuple[Array, Array]:
+    """Points and coefficients of a single element of points with numbers as columns."""
+    if instance(element, Element, name).batch is not None:
+        raise InputError(f"{name} must be one element, not a batch of {element.batch}; index it")
+    Z = element.points
+    if is_sparse(Z) or not isinstance(Z, np.ndarray) or Z.ndim != 2 or Z.dtype.kind not in "fiu":
+        raise InputError(f"the points of {name} are not dense arrays of numbers: not drawn")
+    return np.asarray(Z, dtype=np.float64), element.coef.tile(slice(None), slice(None))[:, 0]
 
 
 def as_names(names: Any, count: int, what: str = "names") -> list[str]:
@@ -74,14 +83,18 @@ def column_names(names: Any, count: int, *sources: Any) -> list[str]:
     return [f"x{j}" for j in range(count)] if names is None else as_names(names, count)
 
 
-def box(X: Array, low: Any = None, high: Any = None) -> tuple[Array, Array]:
-    """The given corners, or those of the bounding box with a margin."""
+def box(
+    X: Array, low: Any = None, high: Any = None, *, margin: float = 0.08
+) -> tuple[Array, Array]:
+    """The given corners, or those of the bounding box with a margin, a share of its sides."""
     least, most = X.min(axis=0), X.max(axis=0)
-    margin = 0.08 * np.where(most > least, most - least, 1.0)
-    low = least - margin if low is None else as_vector(low, "low")
-    high = most + margin if high is None else as_vector(high, "high")
-    if low.shape != (2,) or high.shape != (2,) or not (low < high).all():
-        raise InputError(f"low and high must be pairs with low < high, got {low} and {high}")
+    spare = margin * np.where(most > least, most - least, 1.0)
+    low = least - spare if low is None else as_vector(low, "low")
+    high = most + spare if high is None else as_vector(high, "high")
+    size = (X.shape[1],)
+    if low.shape != size or high.shape != size or not (low < high).all():
+        what = "pairs" if size == (2,) else "of length 1"
+        raise InputError(f"low and high must be {what} with low < high, got {low} and {high}")
     return low, high
 
 
@@ -105,6 +118,14 @@ def tidy(axis: Any, title: str, across: str = "", up: str = "") -> None:
     axis.set_ylabel(up, fontsize=8, parse_math=False)
     axis.spines[["top", "right"]].set_visible(False)
     axis.tick_params(labelsize=7.5)
+
+
+def colour_bar(axis: Any, shown: Any, label: str = "") -> None:
+    """A thin colour bar in small type."""
+    bar = axis.figure.colorbar(shown, ax=axis, fraction=0.05, pad=0.02)
+    bar.ax.tick_params(labelsize=7.5)
+    bar.outline.set_visible(False)
+    bar.set_label(label, fontsize=8)
 
 
 def draw_eigenvalues(axis: Any, K: Array) -> None:
