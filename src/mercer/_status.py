@@ -46,6 +46,11 @@ class Status(Enum):
     STOPPED = "stopped by the callback"
 
     @property
+    def plain(self) -> str:
+        """The same for readers who do not know the method."""
+        return _PLAIN[self]
+
+    @property
     def ok(self) -> bool:
         """Whether the result is what was asked for."""
         return self not in _BAD
@@ -55,3 +60,35 @@ _BAD = {
     Status.MAX_ITER, Status.MAX_RANK, Status.STALLED, Status.ESCAPED, Status.EMPTY,
     Status.UNDEFINED, Status.INDEFINITE, Status.TOO_FEW, Status.STOPPED,
 }  # fmt: skip
+_PLAIN = {
+    Status.CONVERGED: "The search came to rest: more steps would change less than the tolerance.",
+    Status.AT_POINT: "The search came to rest at a row of the data, where the function has a tip.",
+    Status.IN_BASIN: "The search stopped early, because it was checked to be on the way to a peak "
+    "that is known already.",
+    Status.SOLVED: "Computed directly, exact up to rounding.",
+    Status.JITTERED: "Computed after a tiny change that makes the problem solvable: some rows are "
+    "equal, or so alike that rounding hides the difference.",
+    Status.TRUNCATED: "Computed without the directions in which the data differ by no more than "
+    "rounding.",
+    Status.COMPUTED: "Computed by a formula, without a search. Better points may be near.",
+    Status.CHOSEN: "The best of a list of candidates. Nothing outside of the list was tried.",
+    Status.COMPLETE: "Complete: what is left out is no larger than rounding errors.",
+    Status.PROVED: "Proved: no other point is better by more than the stated gap.",
+    Status.N_STEPS: "As many steps were taken as were asked for, or as rows that were set aside "
+    "preferred.",
+    Status.N_POINTS: "As many points are used as were asked for. More would be more accurate.",
+    Status.MAX_ITER: "The search was stopped before it came to rest. More steps may change the "
+    "result.",
+    Status.MAX_RANK: "The computation stopped at the largest size that was allowed, before it was "
+    "as accurate as asked for.",
+    Status.STALLED: "The search stopped before it was as accurate as asked for, because rounding "
+    "or a kink of the function hides any progress.",
+    Status.ESCAPED: "The search ran off to infinity and found nothing. Do not use this point.",
+    Status.EMPTY: "The start is so far from all rows that the density is zero there. Nothing was "
+    "found.",
+    Status.UNDEFINED: "A step was 0 / 0, so the search could not go on. Do not use this point.",
+    Status.INDEFINITE: "The kernel is not a valid one for these data (not positive definite), so "
+    "the computation stopped.",
+    Status.TOO_FEW: "There were too few rows to learn from, so a simple default is used.",
+    Status.STOPPED: "The user's own program stopped the search.",
+}

@@ -8,8 +8,9 @@ import numpy as np
 
 import mercer as mc
 from mercer import _progress
+from mercer._words import listed
 from mercer.cli._options import parse_kernel
-from mercer.cli._terminal import Progress, listed
+from mercer.cli._terminal import Progress
 from mercer.estimators import KernelDenoiser, KernelNovelty
 from mercer.kernels import Gaussian, Laplace, Linear, Matern, Polynomial
 from tests.test_progress import Terminal, until

@@ -14,10 +14,11 @@ from typing import Any, ClassVar
 import numpy as np
 
 from mercer._array import Array
+from mercer._words import counted, listed
 from mercer.cli._data import Data, Selection, choose_columns, choose_part, free_name
 from mercer.cli._files import Output, Source, check_archive, refuse_damaged
 from mercer.cli._parquet import as_arrow, write_parquet
-from mercer.cli._terminal import DataError, counted, listed, require
+from mercer.cli._terminal import DataError, require
 from mercer.cli._text import (
     BLOCK,
     TEXT,

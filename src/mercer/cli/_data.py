@@ -11,8 +11,9 @@ from typing import ClassVar
 import numpy as np
 
 from mercer._array import LARGEST, Array
+from mercer._words import counted, listed
 from mercer.cli._files import Output, Source
-from mercer.cli._terminal import DataError, UsageError, counted, listed
+from mercer.cli._terminal import DataError, UsageError
 
 CODES = "integer codes"  # why a column is not used
 _SHORT = 20  # values; longer rows without names are not described

@@ -9,10 +9,11 @@ import click
 import numpy as np
 
 from mercer._array import Array
+from mercer._words import counted
 from mercer.cli._data import Data
 from mercer.cli._options import data_command, number
 from mercer.cli._run import Run
-from mercer.cli._terminal import UsageError, counted
+from mercer.cli._terminal import UsageError
 from mercer.exceptions import MercerWarning
 from mercer.kernels._names import rounded
 

@@ -11,6 +11,7 @@ import click
 import numpy as np
 
 from mercer._array import LARGEST, Array
+from mercer._words import counted, listed
 from mercer.cli._csv import TextTable
 from mercer.cli._data import FEW_CODES, Data, Selection, check_rows
 from mercer.cli._files import Output, Source
@@ -26,14 +27,7 @@ from mercer.cli._options import (
 )
 from mercer.cli._parquet import ParquetTable
 from mercer.cli._run import TABLES, check_exists, check_readable, read_one
-from mercer.cli._terminal import (
-    DataError,
-    Progress,
-    UsageError,
-    counted,
-    echo_facts,
-    listed,
-)
+from mercer.cli._terminal import DataError, Progress, UsageError, echo_facts
 from mercer.cli._text import TEXT, as_numbers, escape_formulas, is_missing
 from mercer.kernels._names import rounded
 

@@ -12,6 +12,7 @@ import click
 import numpy as np
 
 from mercer._array import Array
+from mercer._words import counted, listed
 from mercer.cli._data import Data, Selection, check_rows
 from mercer.cli._files import PIPE, Source
 from mercer.cli._options import (
@@ -26,15 +27,7 @@ from mercer.cli._options import (
     parse_kernel,
 )
 from mercer.cli._run import check_readable, read_one
-from mercer.cli._terminal import (
-    DataError,
-    Progress,
-    UsageError,
-    counted,
-    echo,
-    echo_facts,
-    listed,
-)
+from mercer.cli._terminal import DataError, Progress, UsageError, echo, echo_facts
 from mercer.kernels._names import rounded
 
 if TYPE_CHECKING:

@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 
 from mercer._array import Array
+from mercer._words import counted, listed
 from mercer.cli._data import Data
 from mercer.cli._options import data_command
 from mercer.cli._run import Run
-from mercer.cli._terminal import UsageError, counted, listed
+from mercer.cli._terminal import UsageError
 from mercer.kernels._names import rounded
 
 EXAMPLES = (

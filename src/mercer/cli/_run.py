@@ -13,21 +13,14 @@ from typing import Any
 import numpy as np
 
 from mercer._array import Array
+from mercer._words import counted, listed
 from mercer.cli._arrays import read_array
 from mercer.cli._csv import read_csv, read_excel
 from mercer.cli._data import CODES, Data, Selection, check_rows
 from mercer.cli._files import PIPE, Output, Source
 from mercer.cli._images import SUFFIXES, read_images
 from mercer.cli._parquet import read_parquet
-from mercer.cli._terminal import (
-    DataError,
-    Progress,
-    UsageError,
-    counted,
-    echo,
-    echo_facts,
-    listed,
-)
+from mercer.cli._terminal import DataError, Progress, UsageError, echo, echo_facts
 
 _BLOCK = 1000  # rows per step of a progress bar
 _TEXT = (".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz", ".txt.gz")

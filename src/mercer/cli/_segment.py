@@ -10,12 +10,13 @@ import click
 import numpy as np
 
 from mercer._array import Array
+from mercer._words import counted
 from mercer.cli._arrays import save_array
 from mercer.cli._files import PIPE, Source
 from mercer.cli._images import SUFFIXES, read_image, save_image
 from mercer.cli._options import CONTROLS, choose_output, command, number
 from mercer.cli._run import check_exists
-from mercer.cli._terminal import Progress, UsageError, counted, echo_facts
+from mercer.cli._terminal import Progress, UsageError, echo_facts
 
 _STEPS = 100  # of mean shift, at most
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from importlib import import_module
@@ -53,19 +53,6 @@ def echo_facts(facts: dict[str, str], *, err: bool = False) -> None:
     width = max(map(len, facts)) + 2
     for name, text in facts.items():
         echo(f"{name:<{width}}{text}", err=err)
-
-
-def counted(number: int, word: str) -> str:
-    """1 row, 2 rows."""
-    return f"{number:,} {word}{'' if number == 1 else 's'}"
-
-
-def listed(words: Iterable[object], most: int = 8) -> str:
-    """Words separated by commas; long lists are cut with "and 7 more"."""
-    texts = [str(word) for word in words]
-    if len(texts) <= most:
-        return ", ".join(texts)
-    return ", ".join(texts[: most - 1]) + f" and {len(texts) - most + 1} more"
 
 
 @dataclass(frozen=True)

@@ -10,10 +10,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 from mercer._array import Array, Points
 from mercer._config import options
+from mercer._html import docs_address, short_form
 from mercer._progress import Step, progress_bar, watched
 from mercer.engine import n_rows
 from mercer.estimators._kernel_parameter import is_auto, resolve_kernel, set_kernel_tags
@@ -85,6 +87,19 @@ class KernelEstimator(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc
         """Raise an AttributeError that says what to do instead, for what people look for."""
         plain = f"{type(self).__name__!r} object has no attribute {name!r}"
         raise AttributeError(self._hints.get(name, plain), name=name, obj=self)
+
+    _summary: ClassVar[Any] = None  # of a fit, in plain words (`_summaries.py`)
+    _doc_link_module: ClassVar = "mercer"  # for the question mark in scikit-learn's diagram
+    _doc_link_template: ClassVar = docs_address("api")
+
+    def _html_repr(self) -> str:
+        """scikit-learn's diagram, and what was found if the estimator is fitted."""
+        diagram = str(super()._html_repr())
+        try:
+            check_is_fitted(self)
+        except NotFittedError:
+            return diagram
+        return diagram if self._summary is None else diagram + short_form(self._summary())
 
     @contextmanager
     def _running(self) -> Iterator[None]:

@@ -12,6 +12,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import check_is_fitted
 
 from mercer._array import Array, Points, is_sparse, unmasked
+from mercer.estimators import _summaries as summaries
 from mercer.estimators._base import FloatTransformerMixin, SubspaceEstimator
 from mercer.estimators._kernel_parameter import is_auto
 from mercer.estimators._kernel_pca import KernelPCA
@@ -103,6 +104,7 @@ class KernelDenoiser(OneToOneFeatureMixin, FloatTransformerMixin, SubspaceEstima
     noise: Any = "auto"
     trust: Any = "auto"
     inverse: Any = None
+    _summary = summaries.denoiser
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> KernelDenoiser:
         """Find the principal subspace of the rows of X, their noise, and the trust.

@@ -15,6 +15,7 @@ from mercer import linalg
 from mercer._array import Array, positive_int, unmasked
 from mercer._random import as_generator
 from mercer.engine import n_columns, n_rows
+from mercer.estimators import _summaries as summaries
 from mercer.estimators._base import FloatTransformerMixin, KernelEstimator
 from mercer.estimators._inverse_regression import fit_ridge_inverse
 from mercer.estimators._kernel_parameter import resolve_kernel, set_kernel_tags
@@ -32,6 +33,7 @@ class _KernelFeatures(ClassNamePrefixFeaturesOutMixin, FloatTransformerMixin, Ke
     gamma: float | None = None
     random_state: Any = None
     verbose: bool | int = False
+    _summary = summaries.features
 
     @abstractmethod
     def _features(self, X: Any) -> Array:

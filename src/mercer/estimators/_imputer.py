@@ -9,6 +9,7 @@ import numpy as np
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
 from mercer._array import Array
+from mercer.estimators import _summaries as summaries
 from mercer.estimators._base import FloatTransformerMixin, KernelEstimator
 from mercer.estimators._kernel_parameter import is_auto, resolve_kernel
 from mercer.estimators._validation import check_flags, check_weights, validated
@@ -85,6 +86,7 @@ class KernelImputer(FloatTransformerMixin, KernelEstimator):
     random_state: Any = 0
     n_jobs: int | None = None
     verbose: bool | int = False
+    _summary = summaries.imputer
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> KernelImputer:
         """Complete the rows of X, NaN or masked where missing, and learn to complete others.

@@ -10,6 +10,7 @@ from sklearn.base import DensityMixin
 from sklearn.utils.validation import check_is_fitted
 
 from mercer._array import Array, Points, as_points
+from mercer.estimators import _summaries as summaries
 from mercer.estimators._base import KernelEstimator
 from mercer.estimators._kernel_parameter import density_kernel
 from mercer.estimators._validation import check_rows, check_weights
@@ -71,6 +72,7 @@ class KernelDensity(DensityMixin, KernelEstimator):  # type: ignore[misc]
     sensitivity: float = 0.0
     n_jobs: int | None = None
     verbose: bool | int = False
+    _summary = summaries.density
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> KernelDensity:
         """Choose the bandwidth and build the density of the rows of X, shape (n, d).

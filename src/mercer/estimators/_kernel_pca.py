@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from mercer._array import Array, as_points
 from mercer._progress import tracked
 from mercer.engine import n_rows, pieces
+from mercer.estimators import _summaries as summaries
 from mercer.estimators._base import FloatTransformerMixin, SubspaceEstimator
 from mercer.estimators._validation import (
     check_flags,
@@ -136,6 +137,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, FloatTransformerMixin, Subspace
         "eigenvectors_": "eigenvectors_ has a row for each training row, which `fit` finds without "
         "landmarks only; with landmarks it is transform(X) / sqrt(eigenvalues_)",
     }
+    _summary = summaries.pca
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> KernelPCA:
         """Find the principal subspace of the rows of X, dense or CSR.

@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted
 from mercer import engine
 from mercer._array import Array, Points, non_negative, one_of, positive, positive_int, real
 from mercer.engine import Dense, as_float64, n_rows
+from mercer.estimators import _summaries as summaries
 from mercer.estimators._base import SubspaceEstimator
 from mercer.estimators._kernel_parameter import is_auto
 from mercer.estimators._validation import check_flags, check_targets
@@ -146,6 +147,7 @@ class KernelRidge(RegressorMixin, SubspaceEstimator):  # type: ignore[misc]
     tol: float = 1e-8
     max_iter: int = 1000
     _unsaved_attributes: ClassVar = ("_sums",)
+    _summary = summaries.ridge
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> KernelRidge:
         """Fit the regression to rows X with targets y, shape (n,) or (n, outputs).

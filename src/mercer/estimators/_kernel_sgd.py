@@ -14,6 +14,7 @@ from mercer._array import Array, Points, positive, positive_int
 from mercer._progress import tracked
 from mercer._random import as_generator
 from mercer.engine import n_rows
+from mercer.estimators import _summaries as summaries
 from mercer.estimators._base import RowsEstimator
 from mercer.estimators._loss_machine import classifies, set_loss_tags
 from mercer.estimators._validation import check_flags, check_labels, check_targets
@@ -108,6 +109,7 @@ class KernelSGD(RowsEstimator):
     budget: int | None = None
     shuffle: bool = True
     random_state: Any = None
+    _summary = summaries.machine
 
     @property
     def loss_(self) -> Loss:

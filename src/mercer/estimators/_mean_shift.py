@@ -20,6 +20,7 @@ from mercer._array import (
     positive_int,
 )
 from mercer._status import Status
+from mercer.estimators import _summaries as summaries
 from mercer.estimators._base import KernelEstimator
 from mercer.estimators._kernel_parameter import density_kernel, is_auto
 from mercer.estimators._validation import (
@@ -42,8 +43,6 @@ from mercer.methods.modes._mean_shift import assign_to_modes
 from mercer.methods.modes._significance import SignificantModes
 from mercer.space import mean_embedding
 from mercer.space._points import unique
-
-_LABELS = ("basin", "nearest")
 
 
 @dataclass(eq=False, repr=False)
@@ -169,6 +168,7 @@ class MeanShift(ClusterMixin, KernelEstimator):  # type: ignore[misc]
     max_iter: int = 1000
     n_jobs: int | None = None
     verbose: bool | int = False
+    _summary = summaries.clusters
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> MeanShift:
         """Find the modes and the mode of each row.
@@ -180,7 +180,7 @@ class MeanShift(ClusterMixin, KernelEstimator):  # type: ignore[misc]
         sample_weight : array_like of shape (n,), optional
             A weight of 2 is the same as repeating the row. Rows of weight 0 are only labelled.
         """
-        one_of(self.labels, _LABELS, "labels")
+        one_of(self.labels, ("basin", "nearest"), "labels")
         check_flags(self, "bin_seeding", "blurring")
         positive_int(self.min_bin_freq, "min_bin_freq")
         positive_int(self.min_cluster_size, "min_cluster_size")

@@ -12,6 +12,7 @@ from mercer._array import Array, Points, is_sparse, positive, positive_int
 from mercer._progress import tracked
 from mercer._random import as_generator
 from mercer.engine import n_rows, pieces
+from mercer.estimators import _summaries as summaries
 from mercer.estimators._base import SubspaceEstimator
 from mercer.exceptions import InputError
 from mercer.methods import kernel_pca
@@ -109,6 +110,7 @@ class KernelNovelty(OutlierMixin, SubspaceEstimator):  # type: ignore[misc]
     false_alarm_rate: float = 0.05
     penalty: float = 0.1
     scale_columns: str = "auto"
+    _summary = summaries.novelty
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> KernelNovelty:
         """Find mean and scatter of the features of the rows of X, and the threshold.

@@ -9,6 +9,7 @@ import numpy as np
 from sklearn.base import OutlierMixin
 
 from mercer._array import Array
+from mercer.estimators import _summaries as summaries
 from mercer.estimators._support_vector_machine import SupportVectorMachine, checked_share
 from mercer.methods._rows import distinct_index
 from mercer.methods.machines._support_vectors import OneClass, loss_weights
@@ -46,6 +47,7 @@ class OneClassSVM(OutlierMixin, SupportVectorMachine):  # type: ignore[misc]
     """
 
     nu: float = 0.5
+    _summary = summaries.one_class
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> OneClassSVM:
         """Fit the machine to rows X; y is ignored."""

@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_consistent_length
 
 from mercer._array import LARGEST, Array
 from mercer.engine import n_rows
+from mercer.estimators import _summaries as summaries
 from mercer.estimators._support_vector_machine import Problem, SupportVectorMachine
 from mercer.estimators._validation import check_flags, check_labels, check_targets
 from mercer.exceptions import InputError
@@ -25,6 +26,7 @@ class SupervisedMachine(SupportVectorMachine):
 
     fit_intercept: bool = True
     _classes: ClassVar[str] = "pairs"  # several of them: each pair, each and the "rest", "jointly"
+    _summary = summaries.machine
 
     @abstractmethod
     def _problem(self, y: Array, weights: Array) -> Problem:

@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 
 from mercer._array import Array
+from mercer._html import Check, Summarised, Summary
+from mercer._words import counted, number
 
 
 class Verdict(Enum):
@@ -27,6 +29,22 @@ class Verdict(Enum):
     POSITIVE_DEFINITE = "the Hessian is positive definite here, beyond rounding"
     NOT_A_MINIMUM = "not a local minimiser: proved"
     UNDECIDED = "nothing is proved"
+
+    @property
+    def plain(self) -> str:
+        """The same for readers who do not know the method."""
+        return _PLAIN[self]
+
+
+_PLAIN = {
+    Verdict.PROVED_MINIMUM: "Proved, rounding errors included: close by lies a point that no point "
+    "around it beats. Better points far away are not excluded.",
+    Verdict.POSITIVE_DEFINITE: "The objective curves upwards in every direction, as it does at the "
+    "best point of a neighbourhood. That one is close by is not proved.",
+    Verdict.NOT_A_MINIMUM: "Proved: there are better points close by.",
+    Verdict.UNDECIDED: "Nothing is proved about the point: it may be the best one near, or not.",
+}
+_SHOWN = 5  # numbers of a point that are shown
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,7 +77,7 @@ class Certificate:
 
 
 @dataclass(frozen=True, eq=False)
-class PreImage:
+class PreImage(Summarised):
     """Pre-images of one element or a batch; everything has one row per element.
 
     Attributes
@@ -106,6 +124,37 @@ class PreImage:
         """Whether each search ended as its solver promises, shape (b,)."""
         return np.array([s.ok for s in self.status.tolist()])
 
+    def _summary(self) -> Summary:
+        good, far = int(self.ok.sum()), self.distance
+        facts = {"searches that ended well": f"{good:,} of {len(self):,}"}
+        if np.isfinite(far).any():
+            facts["distance in feature space"] = _range(far)
+            facts["distance"] = "0 is an exact pre-image, which rarely exists"
+        radius = self.certificate.radius
+        if np.isfinite(radius).any():
+            facts["distance to the exact best point"] = f"at most {number(np.nanmax(radius))}"
+        facts["steps"] = _range(self.n_iter)
+        if len(self) == 1 and isinstance(self.points, np.ndarray) and self.points.ndim == 2:
+            shown = ", ".join(map(number, self.points[0, :_SHOWN]))
+            facts["point"] = shown + (", ..." if self.points.shape[1] > _SHOWN else "")
+        checks = [
+            Check("good" if s.ok else "warning", _times(n, len(self)) + s.plain)
+            for s, n in Counter(self.status.tolist()).items()
+        ]
+        kinds = {Verdict.PROVED_MINIMUM: "good", Verdict.NOT_A_MINIMUM: "warning"}
+        checks += [
+            Check(kinds.get(v, "note"), _times(n, len(self)) + v.plain)
+            for v, n in Counter(self.certificate.verdict.tolist()).items()
+        ]
+        return Summary(
+            title="Pre-image",
+            asked="Which data point looks most like the given element of feature space?",
+            found=f"{counted(good, 'point')} found for {counted(len(self), 'element')}.",
+            facts=facts,
+            checks=tuple(checks),
+            page="preimages",
+        )
+
     def __repr__(self) -> str:
         return f"<PreImage of {len(self)}: {_counted(self.status)}>"
 
@@ -139,6 +188,16 @@ def _counted(members: Array) -> str:
     """How often each member of an enumeration occurs, in the order of their first occurrence."""
     counts = Counter(m.name for m in members.tolist())
     return ", ".join(f"{n} {name}" for name, n in counts.items())
+
+
+def _range(values: Array) -> str:
+    """A number, or the smallest, the middle and the largest of several."""
+    low, middle, high = (number(q) for q in np.nanquantile(values, [0.0, 0.5, 1.0]))
+    return middle if low == high else f"{low} to {high}, median {middle}"
+
+
+def _times(count: int, total: int) -> str:
+    return "" if total == 1 else f"{count:,} of {total:,}: "
 
 
 def undecided(count: int) -> Certificate:

@@ -19,7 +19,7 @@ from mercer.methods.hypothesis_tests._hsic import centred_kernel, paired_rows
 from mercer.methods.hypothesis_tests._hsic_permutations import permutations
 from mercer.methods.hypothesis_tests._kernel_grid import root_mean_squares
 from mercer.methods.hypothesis_tests._resampling import combined, p_value, seeded
-from mercer.methods.hypothesis_tests._result import TestResult, effect_interval
+from mercer.methods.hypothesis_tests._result import TestResult, effect_interval, recorded
 from mercer.methods.hypothesis_tests._variables import variables
 from mercer.space import Element
 
@@ -194,6 +194,7 @@ def range_factor(kernel: Kernel, x: Any) -> Array:
     return np.asarray(vectors[:, used] * np.sqrt(values[used]))
 
 
+@recorded
 @refuses_overflow
 def coco_test(
     X: Any,

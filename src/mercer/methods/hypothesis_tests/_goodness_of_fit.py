@@ -26,11 +26,12 @@ from mercer.methods.hypothesis_tests._resampling import (
     seeded,
     wild_weights,
 )
-from mercer.methods.hypothesis_tests._result import TestResult, effect_interval
+from mercer.methods.hypothesis_tests._result import TestResult, effect_interval, recorded
 from mercer.methods.hypothesis_tests._score import score_at, tail_of
 from mercer.space import mean_embedding
 
 
+@recorded
 @refuses_overflow
 def ksd_test(
     X: Any,

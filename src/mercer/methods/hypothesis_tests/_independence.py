@@ -25,7 +25,7 @@ from mercer.methods.hypothesis_tests._mean_of_features import mean_of_features
 from mercer.methods.hypothesis_tests._null_laws import hsic_tail
 from mercer.methods.hypothesis_tests._relabelling import CentredKernel
 from mercer.methods.hypothesis_tests._resampling import combined, p_bounds, seeded, wild_weights
-from mercer.methods.hypothesis_tests._result import TestResult, effect_interval
+from mercer.methods.hypothesis_tests._result import TestResult, effect_interval, recorded
 from mercer.methods.hypothesis_tests._variables import variables
 from mercer.space import Element
 
@@ -35,6 +35,7 @@ _LAID_OUT = 5  # preparing a permuted matrix
 _MULTIPLIED = 1  # one product of its entries
 
 
+@recorded
 @refuses_overflow
 def hsic_test(
     X: Any,

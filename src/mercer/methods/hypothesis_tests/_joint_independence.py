@@ -18,7 +18,7 @@ from mercer.linalg._inputs import refuses_overflow
 from mercer.methods.hypothesis_tests._hsic import mean_values, paired_rows
 from mercer.methods.hypothesis_tests._kernel_grid import root_mean_squares
 from mercer.methods.hypothesis_tests._resampling import combined, p_value, seeded, shuffled
-from mercer.methods.hypothesis_tests._result import TestResult, effect_interval
+from mercer.methods.hypothesis_tests._result import TestResult, effect_interval, recorded
 from mercer.methods.hypothesis_tests._variables import variables
 
 _TILE = 512  # rows and columns of the kernel matrices that are held at once
@@ -74,6 +74,7 @@ def dhsic(kernels: Any, variables: Any) -> float:
     return float(_Joint(tuple(kernels), arrays).statistics(same[:, None])[0])
 
 
+@recorded
 @refuses_overflow
 def dhsic_test(
     *variables_: Any, kernel: Any = None, n_permutations: int = 500, random_state: Any = None

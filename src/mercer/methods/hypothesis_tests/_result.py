@@ -2,21 +2,66 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Any
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from functools import wraps
+from typing import Any, ParamSpec
 
 import numpy as np
 
 from mercer._array import Array
+from mercer._html import Check, Summarised, Summary
+from mercer._words import counted, number
 from mercer.kernels import Kernel
 from mercer.kernels._names import rounded
 from mercer.space import Element
 
+P = ParamSpec("P")
+
 _NORMAL = 1.959964  # 97.5 % quantile of the standard normal law
+_LEVEL = 0.05  # the usual one
+# for each question: its name, the answers yes and no, and what a yes does not show
+_WORDS = {
+    "Do the samples come from the same distribution?": (
+        "Comparison of samples", "The samples differ", "No difference was found",
+        "This does not show that the distributions are equal: a difference may be too small to be "
+        "seen with so many rows.",
+    ),
+    "Are the variables independent?": (
+        "Independence test", "The variables depend on each other", "No dependence was found",
+        "This does not show that they are independent: a dependence may be too weak to be seen "
+        "with so many rows.",
+    ),
+    "Are the variables jointly independent?": (
+        "Joint independence test", "The variables depend on each other", "No dependence was found",
+        "This does not show that they are independent: a dependence may be too weak to be seen "
+        "with so many rows.",
+    ),
+    "Does the sample come from the model?": (
+        "Goodness-of-fit test", "The sample does not fit the model", "No misfit was found",
+        "This does not show that the model is right: a misfit may be too small to be seen with so "
+        "many rows.",
+    ),
+}  # fmt: skip
+_SMALL = "A small p-value does not say that the effect is large: look at the effect size."
+_EXACT = ("permutation", "sign flips")
+_NULLS = {
+    "permutation": "The p-value is exact for any number of rows, if rows do not depend on each "
+    "other: reshuffling them at random shows what chance alone does.",
+    "sign flips": "The p-value is exact for any number of pairs, if pairs do not depend on each "
+    "other: swapping at random within pairs shows what chance alone does.",
+    "wild bootstrap": "The p-value comes from random signs (a wild bootstrap). It is right for "
+    "many rows, and an approximation for few.",
+    "weighted chi-squares": "The p-value comes from a formula. It is right for many rows, and an "
+    "approximation for few.",
+    "gamma approximation": "The p-value comes from an approximate formula. One near 0.01 can be "
+    "too small; permutations are exact.",
+}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class TestResult:
+class TestResult(Summarised):
     """The result of a kernel test.
 
     Attributes
@@ -51,6 +96,8 @@ class TestResult:
     contributions : array or None
         Of a goodness-of-fit test: the share of each row in `statistic`, which is their mean. The
         rows with the largest fit worst.
+    call : str
+        The call that repeats the test, with the names of its arrays.
 
     Examples
     --------
@@ -79,6 +126,7 @@ class TestResult:
     witness: Element | tuple[Element, ...] | None
     null_statistics: Array = field(repr=False)
     contributions: Array | None = field(default=None, repr=False)
+    call: str = ""
 
     __test__ = False  # pytest: not a class of tests
 
@@ -126,6 +174,33 @@ class TestResult:
         low, high = (f"{end:.4g}" for end in self.pvalue_bounds)
         return ", ".join([*words, f"between {low} and {high}"] if low != high else words)
 
+    def _summary(self) -> Summary:
+        title, yes, no, caution = _WORDS[self.question]
+        low, high = self.effect_interval
+        rejected, p = self.pvalue <= _LEVEL, self.pvalue
+        often = f"in about {100 * p:.0f} of 100" if p >= 0.01 else f"about once in {1 / p:,.0f}"
+        checks = [Check("good" if self.null in _EXACT else "note", _NULLS[self.null])]
+        if self.n_permutations and p * (self.n_permutations + 1) < 1.5:
+            fewest = f"{counted(self.n_permutations, 'draw')} allow no smaller p-value."
+            checks.append(Check("note", fewest))
+        checks.append(Check("note", _SMALL if rejected else caution))
+        return Summary(
+            title=title,
+            asked=self.question,
+            found=f"{yes if rejected else no} at the usual level of {_LEVEL}: p = {number(p)}. "
+            f"Chance alone would give a result at least this clear {often} repetitions.",
+            facts={
+                "p-value": f"{number(self.pvalue)} ({self.how})",
+                "effect size": f"{self.effect_size:.3g}; between {low:.3g} and {high:.3g} with "
+                "95 % confidence. 0 is no effect. It does not grow with the number of rows.",
+                "rows": " and ".join(f"{n:,}" for n in self.n),
+                "statistic": number(self.statistic),
+                "kernel": rounded(self.kernels[0]),
+            },
+            checks=tuple(checks),
+            page="hypothesis_tests",
+        )
+
     def __repr__(self) -> str:
         low, high = self.effect_interval
         rows = ", ".join(f"{n:,}" for n in self.n[:-1])
@@ -153,3 +228,34 @@ def effect_interval(size: float, variance: float, unit: float, null_sd: float) -
     sd = float(np.sqrt(variance + (null_sd / unit) ** 2)) if unit > 0 else 0.0
     low, high = size - _NORMAL * sd, size + _NORMAL * sd
     return {"effect_size": max(size, 0.0), "effect_interval": (max(low, 0.0), max(high, 0.0))}
+
+
+def recorded(test: Callable[P, TestResult]) -> Callable[P, TestResult]:
+    """Let the result of a test say how it was called; arrays are named, not written out."""
+    signature = inspect.signature(test)
+
+    @wraps(test)
+    def run(*samples: P.args, **options: P.kwargs) -> TestResult:
+        result = test(*samples, **options)
+        given = signature.bind(*samples, **options).arguments
+        words = []
+        for name, value in given.items():
+            kind = signature.parameters[name].kind
+            if kind is inspect.Parameter.VAR_POSITIONAL:
+                words.append(f"*{name.rstrip('_')}")
+            elif kind is not inspect.Parameter.KEYWORD_ONLY:
+                words.append(name)
+            elif name != "random_state":
+                words.append(f"{name}={repr(value) if _is_short(value) else name}")
+        if result.seed is not None:
+            words.append(f"random_state={result.seed}")
+        return replace(result, call=f"{test.__name__}({', '.join(words)})")
+
+    return run
+
+
+def _is_short(value: Any) -> bool:
+    """Whether the repr of an option can be read; that of arrays cannot."""
+    parts = value if isinstance(value, list | tuple) else [value]
+    simple = Kernel if parts is value else str | int | float | Kernel | None
+    return all(isinstance(part, simple) for part in parts)

@@ -46,12 +46,13 @@ from mercer.methods.hypothesis_tests._resampling import (
     shuffled,
     wild_weights,
 )
-from mercer.methods.hypothesis_tests._result import TestResult, effect_interval
+from mercer.methods.hypothesis_tests._result import TestResult, effect_interval, recorded
 from mercer.space._points import concatenated
 
 _QUESTION = "Do the samples come from the same distribution?"
 
 
+@recorded
 @refuses_overflow
 def mmd_test(
     X: Any,
