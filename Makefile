@@ -17,7 +17,8 @@ install = PATH="$(CURDIR)/$(BIN):$$PATH" $(PIP) --no-build-isolation \
     --log build/install.log -Cbuild-dir=build/native --editable ".[$(1)]"
 
 .DEFAULT_GOAL := help
-.PHONY: help env run test test-all test-previous sanitize fuzz fuzz-native pure lint format hooks bench docs spec clean
+.PHONY: help env run test test-all test-previous baselines sanitize fuzz fuzz-native pure lint format hooks bench docs \
+    spec clean
 
 help:  ## show this text
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -36,6 +37,9 @@ test: $(STAMP)  ## the test suite without the slow tests
 
 test-all: $(STAMP)  ## the whole test suite
 	$(BIN)/python $(PYTEST) -m "slow or not slow" $(ARGS)
+
+baselines: $(STAMP)  ## draw the pictures that the tests of plots compare with
+	$(BIN)/python -m tests.plot.test_plot_baselines
 
 # The older release is put in front of the environment's own packages. It passes its checks to pytest in
 # a way that newer releases of pytest warn about.
