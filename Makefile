@@ -17,7 +17,7 @@ install = PATH="$(CURDIR)/$(BIN):$$PATH" $(PIP) --no-build-isolation \
     --log build/install.log -Cbuild-dir=build/native --editable ".[$(1)]"
 
 .DEFAULT_GOAL := help
-.PHONY: help env run test test-all test-previous test-browser sanitize fuzz fuzz-native wheel pure lint format \
+.PHONY: help env run test test-all test-previous test-browser baselines sanitize fuzz fuzz-native wheel pure lint format \
     hooks bench docs spec clean
 
 help:  ## show this text
@@ -37,6 +37,9 @@ test: $(STAMP)  ## the test suite without the slow tests
 
 test-all: $(STAMP)  ## the whole test suite
 	$(BIN)/python $(PYTEST) -m "slow or not slow" $(ARGS)
+
+baselines: $(STAMP)  ## draw the pictures that the tests of plots compare with
+	$(BIN)/python -m tests.plot.test_plot_baselines
 
 # The older release is put in front of the environment's own packages. It passes its checks to pytest in
 # a way that newer releases of pytest warn about.

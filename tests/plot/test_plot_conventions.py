@@ -13,6 +13,7 @@ import mercer as mc
 from mercer.methods import scale_space
 from mercer.plot import (
     plot_basins,
+    plot_coefficients,
     plot_convexity,
     plot_descent,
     plot_element,
@@ -26,6 +27,7 @@ from mercer.plot import (
     plot_path,
     plot_scale_space,
     plot_surrogate,
+    plot_weights,
     plot_witness,
 )
 from mercer.theory.first_order import gradient_descent
@@ -37,6 +39,7 @@ PSI = mc.mean_embedding(mc.Gaussian(2.0), POINTS)
 RUN = gradient_descent(lambda x: x @ x, lambda x: 2.0 * x, [3.0], 9, smoothness=4.0)
 PLOTS = {
     plot_basins: ((MODEL,), 1),
+    plot_coefficients: ((PSI,), 1),
     plot_convexity: ((PSI,), 1),
     plot_descent: ((RUN,), 1),
     plot_element: ((PSI, POINTS), 1),
@@ -50,6 +53,7 @@ PLOTS = {
     plot_path: ((mc.preimage(PSI, history=True), PSI), 1),
     plot_scale_space: ((scale_space(POINTS, [0.1, 1.0, 9.0]),), 1),
     plot_surrogate: ((PSI, POINTS[1]), 1),
+    plot_weights: ((PSI, POINTS), 1),
     plot_witness: ((TEST,), 1),
 }
 

@@ -9,15 +9,16 @@ plot needs red and green to be told apart.
 
 from mercer.plot._element import plot_element, plot_witness
 from mercer.plot._fits import plot_descent, plot_gap, plot_learning_curve
-from mercer.plot._gram import plot_gram
 from mercer.plot._hypothesis_tests import plot_null
 from mercer.plot._images import plot_images
 from mercer.plot._kernel import plot_kernel
+from mercer.plot._matrices import plot_coefficients, plot_gram, plot_weights
 from mercer.plot._modes import plot_basins, plot_modes, plot_scale_space
 from mercer.plot._preimages import plot_convexity, plot_path, plot_surrogate
 
 __all__ = [
     "plot_basins",
+    "plot_coefficients",
     "plot_convexity",
     "plot_descent",
     "plot_element",
@@ -31,5 +32,6 @@ __all__ = [
     "plot_path",
     "plot_scale_space",
     "plot_surrogate",
+    "plot_weights",
     "plot_witness",
 ]

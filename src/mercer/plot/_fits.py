@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -97,6 +97,8 @@ def plot_learning_curve(risks: Any, sizes: Any, *, bounds: Any = None, ax: Any =
     'log'
     """
     sizes = as_vector(sizes, "sizes")
+    if not (sizes > 0.0).all():
+        raise InputError("sizes must be > 0, because the axis is logarithmic")
     several = risks if isinstance(risks, Mapping) else {"risk": risks}
     curves = {str(name): _curve(some, len(sizes), str(name)) for name, some in several.items()}
     (axis,) = panels(ax, (4.6, 2.8))
@@ -108,7 +110,7 @@ def plot_learning_curve(risks: Any, sizes: Any, *, bounds: Any = None, ax: Any =
             band = np.percentile(values, _BAND, axis=1)
             axis.fill_between(sizes, *band, color=colour, alpha=0.2, lw=0)
     if bounds is not None:
-        _draw_bounds(axis, sizes, list(bounds))
+        _draw_bounds(axis, sizes, bounds)
     axis.set(xscale="log", yscale="log")
     axis.legend(fontsize=7.5, frameon=False)
     return axis
@@ -158,7 +160,8 @@ def plot_descent(run: Run, *, minimum: float = 0.0, ax: Any = None) -> Any:
 
 
 def _relative_gaps(certificates: Any) -> list[float]:
-    found = [c if isinstance(c, tuple) else (c,) for c in certificates]
+    some = certificates if isinstance(certificates, Sequence) else ()
+    found = [c if isinstance(c, tuple) else (c,) for c in some]
     if not found or not all(isinstance(c, FitCertificate) for some in found for c in some):
         raise InputError(
             "certificates must be those of a fit after each round, such as "
@@ -178,11 +181,12 @@ def _curve(risks: Any, count: int, name: str) -> Array:
     return values
 
 
-def _draw_bounds(axis: Any, sizes: Array, bounds: list[Any]) -> None:
+def _draw_bounds(axis: Any, sizes: Array, bounds: Any) -> None:
+    if isinstance(bounds, str) or not hasattr(bounds, "__len__"):
+        raise InputError(f"bounds must be one for each size, got {bounds!r}")
     known = [b for b in bounds if isinstance(b, RiskBound)]
-    values = as_vector(
-        [b.value if isinstance(b, RiskBound) else b for b in bounds], "bounds", len(sizes)
-    )
+    numbers = [b.value if isinstance(b, RiskBound) else b for b in bounds]
+    values = as_vector(numbers, "bounds", len(sizes))
     axis.plot(sizes, values, color=BLUE, lw=1.2, ls="--", label="bound")
     if known:
         axis.axhline(known[0].trivial, color=DARK, lw=0.8, ls=":", label="function 0")

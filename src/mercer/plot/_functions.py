@@ -74,7 +74,7 @@ def draw_shades(
     cmap = DIVERGING if signed else LOW_IS_DARK
     shown = axis.contourf(x, y, values, levels=levels, cmap=cmap, alpha=0.6)
     draw_lines(axis, x, y, values, levels)
-    colour_bar(axis, shown, label)
+    colour_bar(axis, shown, values, signed=signed, label=label)
 
 
 def draw_lines(axis: Any, x: Array, y: Array, values: Array, levels: Any = None) -> None:

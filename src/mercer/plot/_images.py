@@ -79,15 +79,15 @@ def plot_images(
     return axis
 
 
-def _as_images(rows: Any, shape: tuple[int, int] | None, name: str) -> Array:
+def _as_images(rows: Any, shape: Any, name: str) -> Array:
     """An array of shape (n, height, width)."""
     images = as_numbers(rows, name)
     if images.ndim == 2 and images.size:
         side = round(float(np.sqrt(images.shape[1])))
-        tall, wide = (side, side) if shape is None else shape
-        if tall * wide == images.shape[1]:
-            images = images.reshape(-1, tall, wide)
-    if images.ndim != 3 or not images.size or np.isinf(images).any():
+        given = (side, side) if shape is None else np.ravel(shape)
+        if len(given) == 2 and given[0] * given[1] == images.shape[1]:
+            images = images.reshape(-1, *(int(side) for side in given))
+    if images.ndim != 3 or np.isinf(images).any() or not np.isfinite(images).any():
         raise InputError(
             f"{name} must be finite images, (n, height, width) or (n, pixels) with the right "
             f"shape=(height, width); got {images.shape} and shape={shape}"

@@ -120,9 +120,13 @@ def tidy(axis: Any, title: str, across: str = "", up: str = "") -> None:
     axis.tick_params(labelsize=7.5)
 
 
-def colour_bar(axis: Any, shown: Any, label: str = "") -> None:
-    """A thin colour bar in small type."""
+def colour_bar(axis: Any, shown: Any, values: Array, *, signed: bool, label: str = "") -> None:
+    """A thin colour bar in small type; if it is signed, without a sign that does not occur."""
     bar = axis.figure.colorbar(shown, ax=axis, fraction=0.05, pad=0.02)
+    if signed and values.min() >= 0.0:
+        bar.ax.set_ylim(bottom=0.0)
+    elif signed and values.max() <= 0.0:
+        bar.ax.set_ylim(top=0.0)
     bar.ax.tick_params(labelsize=7.5)
     bar.outline.set_visible(False)
     bar.set_label(label, fontsize=8)

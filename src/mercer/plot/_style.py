@@ -15,6 +15,6 @@ YELLOW, SKY, GREY, DARK = "#E69F00", "#56B4E9", "#8c8c8c", "#404040"
 COLOURS = (BLUE, ORANGE, GREEN, PINK, YELLOW, SKY)
 MARKERS = ("o", "s", "^", "D", "v")
 
-# White is zero: negative values are orange, positive ones blue. A plot centres it at zero.
-DIVERGING = LinearSegmentedColormap.from_list("orange-white-blue", [ORANGE, "white", BLUE])
+# White is zero, orange negative, blue positive. An odd number of colours has a middle one.
+DIVERGING = LinearSegmentedColormap.from_list("orange-white-blue", [ORANGE, "white", BLUE], N=257)
 LOW_IS_DARK = LinearSegmentedColormap.from_list("blue-white", [BLUE, "white"])

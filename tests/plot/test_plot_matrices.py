@@ -1,11 +1,11 @@
-"""The Gram matrix of any points: names, values, colours, eigenvalues."""
+"""Heat maps: Gram matrices of any points, weights, coefficients."""
 
 import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
 import mercer as mc
-from mercer.plot import plot_gram
+from mercer.plot import plot_coefficients, plot_gram, plot_weights
 
 WORDS = ["banana", "bandana", "ananas", "husky"]
 
@@ -123,5 +123,54 @@ def test_given_axes_are_drawn_on():
     ],
 )
 def test_refusals_say_what_to_do(call, message):
+    with pytest.raises(mc.InputError, match=message):
+        call()
+
+
+@pytest.mark.parametrize("points", [None, [[0.5, 0.5], [3.0, 1.0]]])
+@pytest.mark.parametrize("kernel", [mc.Gaussian(0.8), mc.RationalQuadratic(2.0, 1.0)])
+def test_weights_are_those_of_the_next_step(kernel, points, rng):
+    X, a = rng.normal(size=(12, 2)), rng.random(12)
+    psi = mc.Element(kernel, X, a)
+    axis = plot_weights(psi, points)
+    W = np.asarray(axis.images[0].get_array())
+    np.testing.assert_allclose(W.sum(axis=1), 1.0)
+    Y = X if points is None else np.array(points)
+    for y, w in zip(Y, W, strict=True):
+        np.testing.assert_allclose(w @ X, mc.preimages.surrogate(psi, y).minimiser)
+
+
+def test_rows_without_weight_are_zero_and_numbers_are_written():
+    psi = mc.mean_embedding(mc.Epanechnikov(1.0), [[0.0], [0.5]])
+    axis = plot_weights(psi, [[0.1], [9.0]], labels=["near", "far"])
+    np.testing.assert_array_equal(axis.images[0].get_array()[1], 0.0)
+    assert names(axis) == ["near", "far"]
+    assert cells(axis) == ["0.50", "0.50", "0.00", "0.00"]
+
+
+def test_coefficients_of_a_batch():
+    A = np.array([[1.0, -2.0], [0.0, 0.5], [0.25, 1.0]])
+    psi = mc.Element(mc.Spectrum(2), ["abc", "abd", "ac"], A)
+    axis = plot_coefficients(psi, labels=psi.points)
+    np.testing.assert_array_equal(axis.images[0].get_array(), A)
+    assert axis.images[0].get_clim() == (-2.0, 2.0)
+    assert names(axis) == ["abc", "abd", "ac"]
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: plot_weights(mc.mean_embedding(mc.Linear(), [[1.0]])), "kernel of the distance"),
+        (lambda: plot_weights(mc.mean_embedding(mc.Laplace(1.0), [[1.0]])), "infinite weight"),
+        (lambda: plot_weights(mc.mean_embedding(mc.Gaussian(1.0), [[1.0]]), [[1.0, 2.0]]), "has 2"),
+        (lambda: plot_weights(None), "element must be an Element"),
+        (lambda: plot_coefficients(None), "element must be an Element"),
+        (
+            lambda: plot_coefficients(mc.mean_embedding(mc.Linear(), [[1.0]]), labels="a"),
+            "a list of 1 names, got one string",
+        ),
+    ],
+)
+def test_weights_and_coefficients_refuse(call, message):
     with pytest.raises(mc.InputError, match=message):
         call()
