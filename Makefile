@@ -17,7 +17,7 @@ install = PATH="$(CURDIR)/$(BIN):$$PATH" $(PIP) --no-build-isolation \
     --log build/install.log -Cbuild-dir=build/native --editable ".[$(1)]"
 
 .DEFAULT_GOAL := help
-.PHONY: help env run test test-all test-previous sanitize fuzz fuzz-native pure lint format hooks bench docs spec clean
+.PHONY: help env run test test-all test-previous test-browser sanitize fuzz fuzz-native pure lint format hooks bench docs spec clean
 
 help:  ## show this text
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -44,6 +44,13 @@ test-previous: $(STAMP)  ## the estimators on the previous release of scikit-lea
 	test -d build/previous || $(PIP) --no-deps --target build/previous "$(PREVIOUS)"
 	PYTHONPATH=build/previous $(BIN)/python $(PYTEST) tests/estimators -p no:cacheprovider \
 	    -W "ignore:Passing a non-Collection" $(ARGS)
+
+# Elsewhere than on Debian, install chromium by hand. `make test` skips these tests without it.
+test-browser: $(STAMP)  ## the pages that mercer writes, in a real browser (Debian's chromium, headless)
+	command -v chromium >/dev/null || { apt-get update -qq && \
+	    apt-get install -y -qq --no-install-recommends chromium fonts-dejavu-core; } >/dev/null
+	$(call install,dev$(,)browser)
+	$(BIN)/python -m pytest -n 0 tests/browser $(ARGS)
 
 # The sanitizer's library (GCC's) must be loaded before the interpreter. Leaks of the interpreter are not
 # ours. `--capture=sys` lets the sanitizer's own report through. This build is too slow for the tests that

@@ -181,5 +181,5 @@ def test_versions_are_shown(capsys):
 def test_the_extra_all_has_every_optional_package_of_users():
     project = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text())
     extras = project["project"]["optional-dependencies"]
-    for_developers = {"all", "test", "dev", "docs", "bench"}
+    for_developers = {"all", "test", "dev", "docs", "bench", "browser"}
     assert extras["all"] == [f"mercer[{','.join(sorted(extras.keys() - for_developers))}]"]
