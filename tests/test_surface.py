@@ -20,7 +20,8 @@ SOURCE = Path(mercer.__file__).parent
 # Everything else under mercer is private: `_x.py`, or a package that starts with an underscore.
 PUBLIC_MODULES = {
     "engine", "kernels", "linalg", "space", "preimages", "methods", "theory", "estimators",
-    "io", "plot", "report", "datasets", "testing", "cli", "reproduce", "rigor", "exceptions",
+    "io", "plot", "report", "datasets", "testing", "cli", "explore", "reproduce", "rigor",
+    "exceptions",
 }  # fmt: skip
 
 NOT_BUILT = {"report", "reproduce"}  # packages of the design that do not exist yet

@@ -15,6 +15,7 @@ import click
 from mercer.cli._anomalies import anomalies
 from mercer.cli._cluster import cluster
 from mercer.cli._denoise import denoise
+from mercer.cli._explore import explore
 from mercer.cli._fit import fit, predict
 from mercer.cli._hypothesis_tests import test
 from mercer.cli._impute import impute
@@ -46,7 +47,7 @@ def commands() -> None:
     """
 
 
-for _command in (denoise, impute, anomalies, cluster, segment, fit, predict, test):
+for _command in (denoise, impute, anomalies, cluster, segment, fit, predict, test, explore):
     commands.add_command(_command)
 
 

@@ -32,13 +32,16 @@ class Source:
     """What a command reads; the path - is standard input."""
 
     path: Path
+    given: bytes | None = None  # the content, if there is no file
 
     def __str__(self) -> str:
         return "standard input" if self.path == PIPE else str(self.path)
 
     @cached_property
     def _piped(self) -> bytes | None:
-        """Everything that a pipe holds, which can be read only once."""
+        """Everything that a pipe holds, which can be read only once, or what was given."""
+        if self.given is not None:
+            return self.given
         if self.path == PIPE:
             return sys.stdin.buffer.read()
         return self.path.read_bytes() if self.path.is_fifo() else None
@@ -55,7 +58,7 @@ class Source:
 
     @property
     def is_folder(self) -> bool:
-        return self.path.is_dir() and self.path != PIPE
+        return self.given is None and self.path.is_dir() and self.path != PIPE
 
     @cached_property
     def suffix(self) -> str:

@@ -184,8 +184,10 @@ def check_readable(source: Source) -> None:
     path = source.path
     if path == PIPE:
         return
-    check_exists(path)
-    if path.is_dir() or (source.suffix in _FILES and not path.is_char_device()):
+    on_disk = source.given is None
+    if on_disk:
+        check_exists(path)
+    if source.is_folder or (source.suffix in _FILES and not (on_disk and path.is_char_device())):
         return
     if source.suffix in SUFFIXES:
         raise UsageError(f"{path} is one image; give a folder, in which each image is a row")
