@@ -14,6 +14,7 @@ import numpy as np
 
 from mercer._array import Array, as_dense_points
 from mercer.exceptions import InputError
+from mercer.theory._checks import array_function, real_function
 
 _ROUNDING = 1e-10  # of the terms that are compared: f may be wrong in its last digits
 _THETA = (0.25, 0.5, 0.75)
@@ -63,6 +64,7 @@ def first_order_convexity(f: Function, gradient: Function, X: Any) -> ConvexityC
     >>> duality.first_order_convexity(lambda x: np.sin(x[0]), np.cos, X).holds
     False
     """
+    f, gradient = real_function(f, "f"), array_function(gradient, "gradient")
     pairs = permutations(as_dense_points(X), 2)
     return _check((f(y), f(x) + gradient(x) @ (y - x), (x, y)) for x, y in pairs)
 
@@ -85,7 +87,8 @@ def second_order_convexity(hessian: Function, X: Any) -> ConvexityCheck:
     >>> duality.second_order_convexity(lambda x: [[0.0, 1.0], [1.0, 0.0]], [[1.0, 1.0]]).margin
     -1.0
     """
-    return _check((np.linalg.eigvalsh(hessian(x)), 0.0, (x,)) for x in as_dense_points(X))
+    hessian = array_function(hessian, "hessian", 2)
+    return _check((_eigenvalues(hessian(x)), 0.0, (x,)) for x in as_dense_points(X))
 
 
 def jensen(f: Function, X: Any) -> ConvexityCheck:
@@ -106,6 +109,7 @@ def jensen(f: Function, X: Any) -> ConvexityCheck:
     >>> [duality.jensen(f, X).holds for f in (np.linalg.norm, lambda x: -np.linalg.norm(x))]
     [True, False]
     """
+    f = real_function(f, "f")
     return _check((t * f(x) + (1 - t) * f(y), f(z), (x, y)) for x, y, z, t in _segments(X))
 
 
@@ -130,6 +134,7 @@ def quasiconvexity(f: Function, X: Any) -> ConvexityCheck:
     >>> duality.quasiconvexity(f, X).holds, duality.jensen(f, X).holds
     (True, False)
     """
+    f = real_function(f, "f")
     return _check((max(f(x), f(y)), f(z), (x, y)) for x, y, z, _ in _segments(X))
 
 
@@ -151,14 +156,19 @@ def log_concavity(f: Function, gradient: Function, hessian: Function, X: Any) ->
     >>> from mercer.theory import duality
     >>> X = np.linspace(-3, 3, 13)[:, None]
     >>> f = lambda x: np.exp(-x @ x / 2)
-    >>> duality.log_concavity(f, lambda x: -x * f(x), lambda x: (x**2 - 1) * f(x)[None], X).holds
+    >>> duality.log_concavity(f, lambda x: -x * f(x), lambda x: np.diag(x**2 - 1) * f(x), X).holds
     True
     """
-    X = as_dense_points(X)
-    if not all(f(x) > 0.0 for x in X):
-        raise InputError("f must be > 0 at every row of X")
-    sides = ((np.outer(gradient(x), gradient(x)), f(x) * np.asarray(hessian(x)), x) for x in X)
-    return _check((np.linalg.eigvalsh(upper - lower), 0.0, (x,)) for upper, lower, x in sides)
+    f, gradient = real_function(f, "f"), array_function(gradient, "gradient")
+    hessian, X = array_function(hessian, "hessian", 2), as_dense_points(X)
+    if not all(0.0 < f(x) < np.inf for x in X):
+        raise InputError("f must be > 0 and finite at every row of X")
+    differences = ((np.outer(gradient(x), gradient(x)) - f(x) * hessian(x), x) for x in X)
+    return _check((_eigenvalues(difference), 0.0, (x,)) for difference, x in differences)
+
+
+def _eigenvalues(A: Array) -> Array:
+    return np.linalg.eigvalsh(A) if np.isfinite(A).all() else np.full(len(A), np.nan)
 
 
 def _segments(X: Any) -> Iterable[tuple[Array, Array, Array, float]]:
@@ -171,12 +181,17 @@ def _segments(X: Any) -> Iterable[tuple[Array, Array, Array, float]]:
 def _check(sides: Iterable[tuple[Any, Any, tuple[Array, ...]]]) -> ConvexityCheck:
     """Compare (upper, lower, witness): upper >= lower, up to rounding of the larger of both."""
     holds, smallest, witness = True, np.inf, None
-    for upper, lower, points in sides:
-        margin = float(np.min(upper - lower))
-        scale = float(max(np.max(np.abs(upper)), np.max(np.abs(lower))))
-        holds = holds and margin >= -_ROUNDING * scale
-        if margin < smallest or witness is None:
-            smallest, witness = margin, points
+    with np.errstate(over="ignore", invalid="ignore"):
+        for upper, lower, points in sides:
+            gaps = np.where(np.equal(upper, np.inf), np.inf, np.subtract(upper, lower))
+            margin = float(np.min(gaps))
+            if np.isnan(margin):
+                raise InputError("the two sides overflow; take points where f is smaller")
+            scale = float(max(np.max(np.abs(upper)), np.max(np.abs(lower))))
+            rounding = _ROUNDING * scale if np.isfinite(scale) else 0.0
+            holds = holds and margin >= -rounding
+            if margin < smallest or witness is None:
+                smallest, witness = margin, points
     if witness is None:
         raise InputError("X must have at least two rows")
     return ConvexityCheck(holds, smallest, witness)
