@@ -9,11 +9,18 @@ from mercer.kernels import JacobiTheta, PeriodicSobolev
 from mercer.theory import (
     MercerExpansion,
     bochner_norm,
+    chi_square_divergence,
+    duality,
+    f_divergence,
+    first_order,
     fourier_coefficients,
     fourier_inner,
     fourier_norm,
     is_characteristic,
     is_universal,
+    kl_divergence,
+    largest_power,
+    learning,
     membership,
     projective_conditions,
     shadow,
@@ -106,3 +113,95 @@ def test_intervals_of_projective_conditions():
             projective_conditions(mc.Linear(), wrong)
     for largest in (1e-149, 1e149):
         assert projective_conditions(mc.Linear(), largest).holds
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: learning.chebyshev(1.0, 1e-200),
+        lambda: learning.popoviciu(-1e300, 1e300),
+        lambda: learning.hoeffding_lemma(0.0, 1e160, 1.0),
+        lambda: learning.hoeffding([1e200], 1.0),
+        lambda: learning.tikhonov_stability(10, 1e-300, 1e100, 1e100),
+        lambda: first_order.smooth_rate(3, 1e-300, 1.0, 1e200),
+        lambda: first_order.matching_steps(1e-300, 1.0, 1e100),
+        lambda: first_order.tikhonov_step([[1e150]], [0.0], [1e200], 0.0, 1.0),
+    ],
+)
+def test_formulas_that_overflow_are_refused(call):
+    with pytest.raises(mc.InputError, match="leaves the range of floating-point numbers"):
+        call()
+
+
+def test_what_is_infinite_in_truth_is_infinite():
+    assert learning.covering_number(0.5, 1.0, 1.0, 1000) == np.inf
+    assert kl_divergence([0.5, 0.5], [1.0, 0.0]) == np.inf
+    assert_allclose(kl_divergence([0.0, 1.0], [1.0, 5e-324]), -np.log(5e-324))
+    assert chi_square_divergence([0.0, 1.0], [1.0, 5e-324]) == np.inf
+
+
+X = np.random.default_rng(0).normal(size=(5, 2))
+REAL = {
+    "jensen": lambda f: duality.jensen(f, X),
+    "quasiconvexity": lambda f: duality.quasiconvexity(f, X),
+    "tangents": lambda f: duality.first_order_convexity(f, lambda x: x, X),
+    "descent": lambda f: first_order.gradient_descent(f, lambda x: x, X[0], 3, smoothness=1.0),
+    "subdifferential": lambda f: first_order.subdifferential(f, 0.0),
+    "slack": lambda f: first_order.subgradient_slack(f, X[0], X[1], X),
+    "smoothness": lambda f: first_order.check_smoothness(f, lambda x: x, X, 1.0),
+    "chernoff": lambda f: learning.chernoff(f, 1.0),
+}
+VECTOR = {
+    "tangents": lambda f: duality.first_order_convexity(np.linalg.norm, f, X),
+    "descent": lambda f: first_order.gradient_descent(np.sum, f, X[0], 3, smoothness=1.0),
+    "subgradient": lambda f: first_order.subgradient_method(np.sum, f, X[0], [1.0]),
+    "smoothness": lambda f: first_order.check_smoothness(np.sum, f, X, 1.0),
+    "residual": lambda f: duality.optimality_residual(X[0], X[1], f),
+    "hessian": lambda f: duality.second_order_convexity(f, X),
+}
+
+
+@pytest.mark.parametrize("name", REAL)
+@pytest.mark.parametrize("f", [3, None, lambda x: None, lambda x: [1.0, 2.0], lambda x: np.nan])
+def test_functions_must_return_a_number(name, f):
+    with pytest.raises(mc.InputError, match=r"\(x\) must|must be a function"):
+        REAL[name](f)
+
+
+@pytest.mark.parametrize("name", VECTOR)
+@pytest.mark.parametrize("f", [3, lambda x: None, lambda x: 1.0, lambda x: x[:1], lambda x: "a"])
+def test_functions_must_return_an_array_of_their_shape(name, f):
+    with pytest.raises(mc.InputError, match=r"\(x\) must|must be a function"):
+        VECTOR[name](f)
+
+
+def test_infinite_values_are_compared():
+    """A convex function may be infinite outside of its domain, and no f may be between."""
+    Z = np.array([[-1.0], [1.0], [3.0]])
+    assert duality.jensen(lambda x: 0.0 if x[0] >= 0.0 else np.inf, Z).holds
+    assert not duality.jensen(lambda x: np.inf if -0.6 < x[0] < 0.6 else 0.0, Z).holds
+    with pytest.raises(mc.InputError, match="-infinity at"):
+        duality.jensen(lambda x: -np.inf, Z)
+
+
+@pytest.mark.parametrize(
+    ("call", "match"),
+    [
+        (lambda: f_divergence(3, [1.0], [1.0]), "f must be a function"),
+        (lambda: f_divergence(lambda t: t * np.nan, [1.0], [1.0]), "number for each ratio"),
+        (lambda: f_divergence(lambda t: [1.0, 2.0, 3.0], [1.0], [1.0]), "number for each ratio"),
+        (lambda: largest_power([1.0], [1.0], 3, "a"), "level must be"),
+        (lambda: learning.Thresholds(8).values, "at most 7 digits"),
+        (lambda: learning.Thresholds(301), "between 0 and 300"),
+        (lambda: learning.overfits("a", 1.0, 1.0), "expected must be"),
+        (lambda: learning.effective_dimension(None, X, 1.0), "kernel must be"),
+        (lambda: first_order.constant_steps(3, 1e300, 1e-300), "must be finite"),
+        (lambda: first_order.decreasing_steps(3, 1.0, None), "power must be"),
+        (lambda: first_order.subgradient_rate([], 1.0, 1.0), "at least one"),
+        (lambda: first_order.subgradient_rate([1.0, -1.0], 1.0, 1.0), "steps must be > 0"),
+        (lambda: first_order.check_smoothness(np.sum, np.sign, X[:1], 1.0), "two rows"),
+    ],
+)
+def test_errors_say_why(call, match):
+    with pytest.raises(mc.InputError, match=match):
+        call()

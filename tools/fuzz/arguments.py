@@ -20,6 +20,7 @@ FUNCTIONS = ["np.cos", "lambda x: 0 * x", "lambda x: x", "lambda x: 1.0", "lambd
 SOLVERS = ["mercer.FixedPoint()", "mercer.MM()", "mercer.Newton()", "mercer.LBFGS()",
            "mercer.GradientDescent()", "mercer.ClosedForm()", "mercer.Candidates()",
            "mercer.Distances()", "mercer.LearnedMap()", "None"]  # fmt: skip
+COMPRESSORS = ["mercer.preimages.Greedy()", "mercer.preimages.Pruning()", "None", "'svd'"]
 SCORES = ["lambda x: -x", "lambda x: 0 * x", "np.exp", "lambda x: None", "lambda x: x.sum()",
           "scipy.stats.norm(0.0, 1.0)", "scipy.stats.gamma(2.0)", "scipy.stats.uniform()",
           "scipy.stats.poisson(1.0)", "[scipy.stats.norm()]", "scipy.stats.norm"]  # fmt: skip
@@ -134,6 +135,8 @@ class Draw:
             return self.random.choice(ANYTHING)
         if isinstance(parameter.default, str) and self.random.random() < 0.3:
             return self.word(name, owner)
+        if name == "solver" and isinstance(parameter.default, str):
+            return self.word(name, owner)
         for pattern, draw in BY_NAME.items():
             if re.fullmatch(pattern, name):
                 return draw(self)
@@ -164,6 +167,7 @@ BY_NAME = {
     "random_state": lambda draw: draw.random.choice(["0", "0", "0", "None", "-1", "'x'", "1.5"]),
     "callback": lambda draw: draw.random.choice(["None", "None", "lambda step: True", "3"]),
     "ax|names|history|n_jobs|filter": lambda _: "None",
+    "penalty": lambda draw: draw.random.choice([draw.number(), draw.number(), "'auto'"]),
     "solver|inverse": lambda draw: draw.random.choice(SOLVERS),
     "region": lambda draw: f"mercer.Box({draw.number()}, {draw.number()})",
     "image": lambda draw: f"np.random.default_rng(0).random(({draw.count()}, 6, 3))",
@@ -173,6 +177,7 @@ BY_NAME = {
     "table": lambda draw: POINTS[-1].format(X=draw.points()),
 }
 BY_ANNOTATION = {
+    "Compressor": lambda draw: draw.random.choice(COMPRESSORS),
     "Callable": lambda draw: draw.random.choice(FUNCTIONS),
     "bool": lambda draw: draw.random.choice(["True", "False", "None", "1"]),
     "int": Draw.count,

@@ -11,14 +11,19 @@ from typing import Any
 
 import mercer
 from mercer import linalg, methods, preimages, space, theory
-from tools.fuzz.arguments import LOSSES, SOLVERS, Draw
+from tools.fuzz.arguments import COMPRESSORS, LOSSES, SOLVERS, Draw
+from tools.fuzz.theory import argument as theory_argument
+from tools.fuzz.theory import probabilities
 
 # Packages whose functions check their input. Those of engine and rigor take input that was checked,
 # and those of testing fail on wrong input; the checks of `laws.py` and `_law` call them.
 PACKAGES = [
     "kernels", "space", "preimages", "methods", "estimators", "linalg", "theory", "datasets",
+    "theory.duality", "theory.first_order", "theory.learning",
 ]  # fmt: skip
+RESULTS = ("RiskBound", "Sensitivity", "SmoothnessCheck")  # without arrays
 HEADER = """\
+import cvxpy as cp
 import numpy as np
 import pandas
 import scipy.sparse
@@ -64,6 +69,8 @@ def _is_result(target: Any) -> bool:
     """Results hold arrays that the library computed; enumerations have members only."""
     if not inspect.isclass(target) or target.__name__ in ("Element", "GramOperator"):
         return False
+    if target.__name__ in RESULTS:
+        return True
     parameters = inspect.signature(target).parameters.values()
     kinds = " ".join(str(p.annotation) for p in parameters)
     return any(word in kinds for word in ("Array", "Status", "_Term", "_empty"))
@@ -82,10 +89,14 @@ def _arguments(draw: Draw, target: Any) -> str:
             continue
         required = parameter.default is parameter.empty
         if required and parameter.kind is not parameter.KEYWORD_ONLY:
-            positional.append(draw.argument(parameter, target))
+            positional.append(_argument(draw, parameter, target))
         elif required or parameter.name in ALWAYS or draw.random.random() < share:
-            named.append(f"{parameter.name}={draw.argument(parameter, target)}")
+            named.append(f"{parameter.name}={_argument(draw, parameter, target)}")
     return "".join(f", {text}" for text in [*positional, *named])
+
+
+def _argument(draw: Draw, parameter: inspect.Parameter, target: Any) -> str:
+    return theory_argument(draw, target, parameter) or draw.argument(parameter, target)
 
 
 def _call(random: Random) -> str:
@@ -114,7 +125,9 @@ def _estimator(random: Random) -> str:
     model = f"{name}({_arguments(draw, target)[2:]})"
     given = [draw.points(), draw.points(), draw.weights()]
     if inspect.signature(target.fit).parameters["y"].default is inspect.Parameter.empty:
-        given.append(draw.targets(hasattr(target, "decision_function")))
+        any_loss = "loss" in inspect.signature(target).parameters
+        classes = random.random() < 0.5 if any_loss else hasattr(target, "decision_function")
+        given.append(draw.targets(classes))
     return f"fit_and_use({model}, {', '.join(given)})\n"
 
 
@@ -144,6 +157,7 @@ def _law(random: Random) -> str:
     draw, plain = Draw(random, random.choice([0.0, 0.1])), Draw(random, 0.0)
     psi, kernel, Y = draw.element(), draw.kernel(), draw.points()
     density = f"mercer.mean_embedding({kernel}, {draw.points()})"
+    own, dual = random.choice([t for t in targets() if _returns(t[1], "PrimalDual")])
     return random.choice([
         f"check_kernel_laws({plain.kernel()}, {plain.columns})",
         f"check_element_laws({plain.element()})",
@@ -154,7 +168,16 @@ def _law(random: Random) -> str:
         f"check_preimage({psi}, {random.choice(SOLVERS)})",
         f"check_modes({density}, {random.choice(['None', 'None', Y])})",
         check_structured(draw),
+        f"check_duality({own}{_arguments(plain, dual)})",
+        f"check_problem({random.randrange(10**6)})",
+        f"check_divergences({probabilities(draw)}, {probabilities(draw)})",
+        f"check_compressed({plain.element()}, {plain.count()}, {random.choice(COMPRESSORS[:3])}, "
+        f"{random.choice(['None', '0.0', '0.1', '1e-6', draw.number()])})",
     ]) + "\n"  # fmt: skip
+
+
+def _returns(target: Any, kind: str) -> bool:
+    return inspect.signature(target).return_annotation == kind
 
 
 def check_structured(draw: Draw) -> str:
@@ -288,6 +311,7 @@ OBJECTS: dict[type, Callable[[Draw], str]] = {
         f"mercer.linalg.random_features({draw.kernel()}, {draw.columns}, {draw.count()}, "
         "random_state=0)"
     ),
+    theory.learning.Thresholds: lambda draw: f"mercer.theory.learning.Thresholds({draw.count()})",
     theory.MercerExpansion: lambda draw: (
         f"mercer.theory.MercerExpansion({draw.number()}, {draw.number()}, {draw.count()})"
     ),

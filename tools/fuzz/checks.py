@@ -92,20 +92,50 @@ def fit_and_use(model: Any, X: Any, Y: Any, weights: Any = None, y: Any = None) 
             answers[name] = call(getattr(model, name), rows, *more)
     if hasattr(model, "sample"):
         call(model.sample, 3, random_state=0)
-    for name in ("fit_transform", "fit_predict", "partial_fit"):
-        with contextlib.suppress(mercer.MercerError):  # partial_fit needs landmarks
-            if hasattr(model, name):
-                made = getattr(clone(model), name)
-                goes_on = getattr(model, "warm_start", False)  # a second fit may be better
-                timed = getattr(model, "time_limit", None) is not None
-                unseeded = getattr(model, "random_state", 0) is None
-                made(X) if goes_on or timed or unseeded else call(made, X)
+    if "predict_proba" in answers:
+        check_probabilities(model, answers)
+    for name in ("fit_transform", "fit_predict"):
+        if hasattr(model, name):
+            made = getattr(clone(model), name)
+            goes_on = getattr(model, "warm_start", False)  # a second fit may be better
+            timed = getattr(model, "time_limit", None) is not None
+            unseeded = getattr(model, "random_state", 0) is None
+            made(X, *given) if goes_on or timed or unseeded else call(made, X, *given)
+    if hasattr(model, "partial_fit"):
+        with contextlib.suppress(mercer.MercerError):  # it needs landmarks
+            check_partial_fit(clone(model), X, Y, given, getattr(model, "classes_", None))
     with tempfile.TemporaryDirectory() as folder:
         mercer.save(model, Path(folder, "model"))
         loaded = mercer.load(Path(folder, "model"))
     for name, answer in answers.items():
         if name not in ("inverse_transform", "score"):
             assert _same(answer, getattr(loaded, name)(Y)), f"{name} of a loaded model is another"
+
+
+def check_probabilities(model: Any, answers: dict[str, Any]) -> None:
+    """Probabilities sum to one, and the predicted class has the largest."""
+    P = answers["predict_proba"]
+    assert np.all(P >= 0.0), "a negative probability"
+    assert np.allclose(P.sum(axis=1), 1.0), "probabilities do not sum to one"
+    index = np.searchsorted(model.classes_, answers["predict"])
+    own = P[np.arange(len(P)), index]
+    assert np.all(own >= P.max(axis=1) - 1e-9), "predict is not the most probable class"
+
+
+def check_partial_fit(model: Any, X: Any, Y: Any, given: tuple[Any, ...], classes: Any) -> None:
+    """Rows come in two batches; the model can be saved in between."""
+    more = {} if classes is None else {"classes": classes}
+    half = max(1, len(X) // 2)
+    model.partial_fit(X[:half], *(y[:half] for y in given), **more)
+    with tempfile.TemporaryDirectory() as folder:
+        mercer.save(model, Path(folder, "model"))
+        loaded = mercer.load(Path(folder, "model"))
+    for one in (model, loaded):
+        one.partial_fit(X[half:], *(y[half:] for y in given))
+    for name in ("predict", "transform"):
+        if hasattr(model, name) and getattr(model, "random_state", 0) is not None:
+            same = _same(getattr(model, name)(Y), getattr(loaded, name)(Y))
+            assert same, "a loaded model goes on differently"
 
 
 def check_certificates(model: Any, y: Any) -> None:

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import io
+import warnings
 from collections.abc import Callable
 from typing import Any
 
+import cvxpy as cp
 import numpy as np
 
 import mercer
 import mercer.testing
-from mercer import methods, preimages
+from mercer import methods, preimages, theory
 from mercer.engine import Distance, Expr, evaluate
 from mercer.preimages import preimage_objective
 from mercer.rigor import Interval, as_interval, enclose
@@ -160,6 +162,76 @@ def check_modes(density: Any, start: Any) -> None:
             if every.complete:
                 count = int(np.asarray(found.proved).sum())
                 assert count <= len(every), f"{count} proved modes, but {len(every)} in all"
+
+
+def check_compressed(psi: Any, n_points: int, method: Any, tol: Any) -> None:
+    """The error of a compression is the distance, and within the tolerance if it says so."""
+    found = mercer.compress(psi, n_points, method=method, tol=tol, random_state=0)
+    repr(found)
+    assert len(found.element.points) <= n_points, "too many points"
+    size, truth = np.asarray(psi.norm(), float), np.asarray((psi - found.element).norm(), float)
+    terms = psi.coef.sizes * np.sqrt(np.abs(psi.kernel.diag(psi.points)).max())
+    assert np.all(np.abs(found.error - truth) <= 1e-6 * terms), f"{found.error} is not {truth}"
+    if tol is not None and found.ok and found.status.name == "CONVERGED":
+        left, whole = np.linalg.norm(found.error), np.linalg.norm(size)
+        assert left <= (tol + 1e-9) * whole, f"{left / whole} is above {tol}"
+
+
+def check_divergences(p: Any, q: Any) -> None:
+    """Pinsker's and Le Cam's inequalities, and KL <= log(1 + chi^2)."""
+    tv, h = theory.total_variation(p, q), theory.hellinger(p, q)
+    kl, chi = theory.kl_divergence(p, q), theory.chi_square_divergence(p, q)
+    slack = 1e-9  # of sums that need not be one exactly
+    assert h**2 - slack <= tv <= h * np.sqrt(max(2.0 - h**2, 0.0)) + slack, (h, tv)
+    assert tv**2 - slack <= kl / 2.0 <= np.log1p(chi) / 2.0 + slack, (tv, kl, chi)
+    theory.largest_power(p, q, 10)
+
+
+def check_problem(seed: int) -> None:
+    """A problem is solved up to the accuracy of the solver, and its dual is below it."""
+    given = problem(seed)
+    if given.status != "optimal":
+        return
+    found = theory.kkt(given)
+    size = 1.0 + abs(found.primal) + max((float(np.max(np.abs(c.dual_value)))
+                                         for c in given.constraints), default=0.0)  # fmt: skip
+    off = max(found.feasibility, found.complementarity, found.stationarity, abs(found.gap))
+    assert off <= 1e-4 * size, f"{found}"
+    assert theory.duality.dual_function(given) <= found.primal + 1e-5 * size, "weak duality"
+
+
+def check_duality(function: Callable[..., Any], *args: Any, **options: Any) -> None:
+    """The optimum of the dual is that of the problem, or below if it is not convex."""
+    found = function(*args, **options)
+    slack = 1e-5 * (1.0 + abs(found.primal))
+    assert found.gap >= -slack, f"dual {found.dual} is above primal {found.primal}"
+    if function is not theory.duality.two_way_partition:
+        assert found.gap <= slack, f"a gap of {found.gap} at {found.primal}"
+
+
+def problem(seed: int) -> Any:
+    """A convex problem of cvxpy, solved unless that fails."""
+    rng = np.random.default_rng(seed)
+    x = cp.Variable(rng.integers(1, 4))
+    A, b = rng.normal(size=(3, x.size)), rng.normal(size=3)
+    goals = [cp.sum_squares(A @ x - b), cp.norm1(x - b[0]), cp.sum(x), cp.norm(A @ x - b),
+             cp.log_sum_exp(A @ x), cp.sum_squares(x) + cp.max(x)]  # fmt: skip
+    limits = [A @ x <= b + 2.0, x >= -1.0, cp.sum(x) == b[0], cp.norm(x) <= 3.0, x <= 1e-9,
+              cp.diag(x) + 2.0 * np.eye(x.size) >> 0]  # fmt: skip
+    chosen = [limits[i] for i in rng.choice(len(limits), rng.integers(0, 4), replace=False)]
+    made = cp.Problem(cp.Minimize(goals[rng.integers(len(goals))]), chosen)
+    if rng.random() < 0.2:
+        made = cp.Problem(cp.Maximize(-made.objective.args[0]), chosen)
+    with warnings.catch_warnings(action="ignore"), contextlib.suppress(cp.SolverError):
+        made.solve(solver=cp.CLARABEL)
+    return made
+
+
+def expressions(seed: int) -> list[Any]:
+    """Two convex expressions of one variable."""
+    x = cp.Variable(2)
+    given = [cp.sum_squares(x), cp.norm1(x - 1.0), cp.sum(x), cp.sum_squares(x + 1.0), cp.max(x)]
+    return [given[seed % 5], given[seed // 5 % 5]]
 
 
 def draw(function: Callable[..., Any], *args: Any, **options: Any) -> None:

@@ -10,8 +10,9 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from scipy.special import rel_entr
 
-from mercer._array import Array, as_dense_points, as_vector, positive_int
+from mercer._array import Array, as_dense_points, as_numbers, as_vector, positive_int, real
 from mercer.exceptions import InputError
 
 
@@ -40,7 +41,14 @@ def f_divergence(f: Callable[[Array], Array], p: Any, q: Any, *, slope: float = 
     p, q = _probabilities(p, q)
     on = q > 0.0
     outside = float(p[~on].sum())
-    inside = float(np.sum(q[on] * f(p[on] / q[on])))
+    if not callable(f):
+        raise InputError(f"f must be a function, got {type(f).__name__}")
+    with np.errstate(over="ignore"):  # an infinite divergence is one
+        values = as_numbers(f(p[on] / q[on]), "f(p / q)")
+        if values.shape not in ((), q[on].shape) or np.isnan(values).any():
+            raise InputError("f must give a number for each ratio p / q; at 0, take its limit")
+        inside = float(np.sum(q[on] * values))
+    slope = slope if slope == np.inf else real(slope, "slope")
     return inside + slope * outside if outside > 0.0 else inside
 
 
@@ -70,7 +78,8 @@ def kl_divergence(p: Any, q: Any) -> float:
     >>> round(mc.theory.kl_divergence([0.5, 0.5], [0.75, 0.25]), 4)
     0.1438
     """
-    return f_divergence(lambda t: t * np.log(np.where(t > 0.0, t, 1.0)), p, q)
+    p, q = _probabilities(p, q)
+    return float(np.sum(rel_entr(p, q)))  # p / q may overflow
 
 
 def hellinger(p: Any, q: Any) -> float:
@@ -144,7 +153,7 @@ def largest_power(p: Any, q: Any, n: int, level: float = 0.05) -> float:
     [0.15, 0.36, 0.85]
     """
     n = positive_int(n, "n")
-    if not 0.0 <= level <= 1.0:
+    if not 0.0 <= real(level, "level") <= 1.0:
         raise InputError(f"level must lie in [0, 1], got {level!r}")
     distance = np.sqrt(-np.expm1(2 * n * np.log1p(-(min(hellinger(p, q), 1.0 - 1e-16) ** 2))))
     return float(min(1.0, level + min(distance, n * total_variation(p, q))))

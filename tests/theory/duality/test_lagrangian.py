@@ -52,6 +52,9 @@ def test_wrong_arguments():
     problem = cp.Problem(cp.Minimize(x**2), [x >= 1])
     with pytest.raises(mc.InputError, match="one entry for each of 1 constraints"):
         duality.dual_function(problem, [1.0, 2.0])
+    for wrong in ("a", None, np.nan, [1.0, 2.0]):
+        with pytest.raises(mc.InputError, match="multipliers"):
+            duality.dual_function(problem, [wrong])
     with pytest.raises(mc.InputError, match="multipliers >= 0"):
         duality.dual_function(cp.Problem(cp.Minimize(x), [x**2 <= 1]), [-1.0])
     with pytest.raises(mc.InputError, match="cvxpy Problem"):

@@ -75,9 +75,12 @@ def bisection(
     if not callable(feasible):
         raise InputError("feasible must be callable")
     x, brackets = None, [(low, high)]
-    steps = math.ceil(math.log2((high - low) / tol)) if high - low > tol else 0
+    ratio = (high - low) / tol
+    if not math.isfinite(ratio):
+        raise InputError("(high - low) / tol must be a floating-point number; take a larger tol")
+    steps = math.ceil(math.log2(ratio)) if ratio > 1.0 else 0
     for _ in range(steps):
-        t = (low + high) / 2.0
+        t = low / 2.0 + high / 2.0
         found = feasible(t)
         if found is None:
             low = t

@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 from scipy.special import xlogy
 
-from mercer._array import Array, as_dense_points, as_vector, instance
+from mercer._array import Array, instance
 from mercer.exceptions import InputError
 from mercer.theory.duality._primal_dual import PrimalDual, both, where
-from mercer.theory.duality._solve import attained, cvxpy, minimum
+from mercer.theory.duality._solve import attained, cvxpy, expression, matrix, minimum, vector
 
 
 @dataclass(frozen=True)
@@ -60,9 +60,11 @@ def conjugate(f: Callable[[Any], Any], y: Any) -> float:
     >>> duality.conjugate(cp.norm1, [0.5, -1.5])
     inf
     """
-    y = as_vector(y, "y")
+    y = vector(y, "y")
+    if not callable(f) or not len(y):
+        raise InputError("f must be a function, and y must have at least one entry")
     x = cvxpy().Variable(len(y))
-    return -minimum(f(x) - y @ x) + 0.0
+    return -minimum(expression(f(x), "f(x)") - y @ x) + 0.0
 
 
 def conjugate_form(
@@ -91,7 +93,7 @@ def conjugate_form(
     (-1.386294, -1.386294, array([0.25, 0.25, 0.25, 0.25]))
     """
     instance(pair, ConjugatePair, "pair")
-    given = [as_dense_points(M, name) for M, name in ((A, "A"), (C, "C")) if M is not None]
+    given = [matrix(M, name) for M, name in ((A, "A"), (C, "C")) if M is not None]
     if not given or given[0].shape[1] != given[-1].shape[1]:
         raise InputError("A or C must be given, with as many columns as x has entries")
     n = given[0].shape[1]
@@ -112,8 +114,8 @@ def conjugate_form(
 def _constraint(M: Any, rhs: Any, n: int, name: str) -> tuple[Array, Array]:
     if M is None:
         return np.zeros((0, n)), np.zeros(0)
-    M = as_dense_points(M)
-    return M, as_vector(rhs, name, M.shape[0])
+    M = matrix(M, name)
+    return M, vector(rhs, name, M.shape[0])
 
 
 def _inside(value: Any, inside: Any) -> float:

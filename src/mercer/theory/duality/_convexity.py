@@ -14,6 +14,7 @@ import numpy as np
 
 from mercer._array import Array, as_dense_points
 from mercer.exceptions import InputError
+from mercer.theory._checks import array_function, real_function
 
 # A violation below this share of the largest term may be rounding inside f. Some 1e4 units in the
 # last place: a false refutation is worse than a miss.
@@ -64,6 +65,7 @@ def first_order_convexity(f: Function, gradient: Function, X: Any) -> ConvexityC
     >>> duality.first_order_convexity(lambda x: np.sin(x[0]), np.cos, X).holds
     False
     """
+    f, gradient = _proper(f), array_function(gradient, "gradient")
     pairs = permutations(as_dense_points(X), 2)
     return _check((f(y), -f(x), -np.dot(gradient(x), y - x), (x, y)) for x, y in pairs)
 
@@ -81,6 +83,7 @@ def second_order_convexity(hessian: Function, X: Any) -> ConvexityCheck:
     >>> duality.second_order_convexity(lambda x: [[0.0, 1.0], [1.0, 0.0]], [[1.0, 1.0]]).margin
     -1.0
     """
+    hessian = array_function(hessian, "hessian", 2)
     return _check((hessian(x), (x,)) for x in as_dense_points(X))
 
 
@@ -97,6 +100,7 @@ def jensen(f: Function, X: Any) -> ConvexityCheck:
     >>> [duality.jensen(f, X).holds for f in (np.linalg.norm, lambda x: -np.linalg.norm(x))]
     [True, False]
     """
+    f = _proper(f)
     return _check((t * f(x), (1 - t) * f(y), -f(z), (x, y)) for x, y, z, t in _segments(X))
 
 
@@ -116,6 +120,7 @@ def quasiconvexity(f: Function, X: Any) -> ConvexityCheck:
     >>> duality.quasiconvexity(f, X).holds, duality.jensen(f, X).holds
     (True, False)
     """
+    f = _proper(f)
     return _check((max(f(x), f(y)), -f(z), (x, y)) for x, y, z, _ in _segments(X))
 
 
@@ -133,14 +138,28 @@ def log_concavity(f: Function, gradient: Function, hessian: Function, X: Any) ->
     >>> from mercer.theory import duality
     >>> X = np.linspace(-3, 3, 13)[:, None]
     >>> f = lambda x: np.exp(-x @ x / 2)
-    >>> duality.log_concavity(f, lambda x: -x * f(x), lambda x: (x**2 - 1) * f(x)[None], X).holds
+    >>> duality.log_concavity(f, lambda x: -x * f(x), lambda x: np.diag(x**2 - 1) * f(x), X).holds
     True
     """
-    X = as_dense_points(X)
-    if not all(f(x) > 0.0 for x in X):
-        raise InputError("f must be > 0 at every row of X")
+    f, gradient = _proper(f), array_function(gradient, "gradient")
+    hessian, X = array_function(hessian, "hessian", 2), as_dense_points(X)
+    if not all(0.0 < f(x) < np.inf for x in X):
+        raise InputError("f must be > 0 and finite at every row of X")
     slopes = ((np.divide(gradient(x), f(x)), x) for x in X)
     return _check((np.outer(s, s), -np.divide(hessian(x), f(x)), (x,)) for s, x in slopes)
+
+
+def _proper(f: Function) -> Function:
+    """f, whose values are checked: numbers, or +infinity outside of its domain."""
+    f = real_function(f, "f")
+
+    def checked(x: Array) -> float:
+        value = f(x)
+        if value == -np.inf:
+            raise InputError(f"f must be a number or +infinity, but is -infinity at {x}")
+        return value
+
+    return checked
 
 
 def _segments(X: Any) -> Iterable[tuple[Array, Array, Array, float]]:
@@ -151,15 +170,24 @@ def _segments(X: Any) -> Iterable[tuple[Array, Array, Array, float]]:
 
 
 def _check(cases: Iterable[tuple[Any, ...]]) -> ConvexityCheck:
-    """Each case has terms, numbers or matrices, whose sum must be >= 0, and a witness."""
+    """Each case has terms, numbers or matrices, whose sum must be >= 0, and a witness.
+
+    f may be +infinity, so a term of +infinity satisfies its case, and one of -infinity does not.
+    """
     margin, largest, where = np.inf, 0.0, None
-    for *terms, witness in cases:
-        total = np.linalg.eigvalsh(np.atleast_2d(np.sum(terms, axis=0)))[0]
-        if not np.isfinite(total):
-            raise InputError(f"f and its derivatives must be finite, but are not at {witness[0]}")
-        largest = max(largest, float(np.max(np.abs(terms))))
-        if total < margin or where is None:
-            margin, where = float(total), witness
+    with np.errstate(over="ignore", invalid="ignore"):
+        for *terms, witness in cases:
+            total = np.sum(terms, axis=0)
+            if np.ndim(total) and not np.isfinite(total).all():
+                raise InputError(f"derivatives must be finite, but are not at {witness[0]}")
+            if np.ndim(total):
+                total = np.linalg.eigvalsh(total)[0]
+            elif np.inf in terms:
+                total = np.inf
+            if np.isfinite(total):
+                largest = max(largest, float(np.max(np.abs(terms))))
+            if total < margin or where is None:
+                margin, where = float(total), witness
     if where is None:
         raise InputError("X must have at least two rows")
     return ConvexityCheck(bool(margin >= -_ROUNDING * largest), margin, where)

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from mercer._array import as_numbers
 from mercer.exceptions import InputError, UnavailableError
 from mercer.theory.duality._solve import cvxpy, minimum
 
@@ -65,8 +66,9 @@ def lagrangian(problem: Any, multipliers: Sequence[Any] | None = None) -> Any:
     """
     L = objective(problem)
     multipliers = optimal_multipliers(problem) if multipliers is None else multipliers
-    check_count(problem, multipliers, "multipliers")
-    for constraint, multiplier in zip(problem.constraints, multipliers, strict=True):
+    for constraint, multiplier in zip(
+        problem.constraints, checked(problem, multipliers, "multipliers"), strict=True
+    ):
         L = L + product(constraint, multiplier)
     return L
 
@@ -99,11 +101,25 @@ def constrained(constraint: Any) -> Any:
     return -constraint.args[0] if isinstance(constraint, kinds.NonNeg) else None
 
 
-def check_count(problem: Any, values: Sequence[Any], name: str) -> None:
-    """Raise unless there is one value for each constraint."""
+def checked(problem: Any, values: Sequence[Any], name: str) -> list[Any]:
+    """One number or array for each constraint, or for each of the parts of a cone."""
     n = len(problem.constraints)
     if not isinstance(values, list | tuple) or len(values) != n:
         raise InputError(f"{name} must be a list with one entry for each of {n} constraints")
+    return [_of_shape(c, v, name) for c, v in zip(problem.constraints, values, strict=True)]
+
+
+def _of_shape(constraint: Any, value: Any, name: str) -> Any:
+    several = constrained(constraint) is None and len(constraint.args) > 1
+    parts = value if several and isinstance(value, list | tuple) else [value]
+    given = [as_numbers(part, name) for part in parts]
+    if several:
+        good = [part.size for part in given] == [arg.size for arg in constraint.args]
+    else:
+        good = given[0].shape in ((), constraint.shape)
+    if not good or not all(np.isfinite(part).all() for part in given):
+        raise InputError(f"{name} must be finite, with the shape of the constraint {constraint}")
+    return given if several else given[0]
 
 
 def dual_function(problem: Any, multipliers: Sequence[Any] | None = None) -> float:
@@ -177,7 +193,9 @@ def sensitivity(problem: Any, changes: Sequence[Any]) -> Sensitivity:
     (0.81, 0.8)
     """
     f0, found = objective(problem), optimal_multipliers(problem)
-    check_count(problem, changes, "changes")
+    for constraint in problem.constraints:
+        _moved(constraint, 0.0)  # refuses other constraints
+    changes = checked(problem, changes, "changes")
     moved = [_moved(c, u) for c, u in zip(problem.constraints, changes, strict=True)]
     costs = [np.sum(np.multiply(m, u)) for m, u in zip(found, changes, strict=True)]
     bound = float(f0.value - sum(costs))

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from mercer._array import Array, as_dense_points, as_vector
+from mercer._array import Array
 from mercer.theory.duality._primal_dual import PrimalDual, both, where
-from mercer.theory.duality._solve import linear_minimum
+from mercer.theory.duality._solve import linear_minimum, matrix, vector
 
 
 def standard_lp(c: Any, A: Any, b: Any) -> PrimalDual:
@@ -97,5 +97,5 @@ def box_lp(c: Any, A: Any, b: Any) -> PrimalDual:
 
 
 def _data(c: Any, A: Any, b: Any) -> tuple[Array, Array, Array]:
-    A = as_dense_points(A, "A")
-    return as_vector(c, "c", A.shape[1]), A, as_vector(b, "b", A.shape[0])
+    A = matrix(A, "A")
+    return vector(c, "c", A.shape[1]), A, vector(b, "b", A.shape[0])

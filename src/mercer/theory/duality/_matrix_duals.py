@@ -10,10 +10,17 @@ from typing import Any
 import numpy as np
 from scipy.optimize import brentq
 
-from mercer._array import Array, as_dense_points, as_vector
+from mercer._array import Array
 from mercer.exceptions import InputError
 from mercer.theory.duality._primal_dual import PrimalDual, both, where
-from mercer.theory.duality._solve import attained, cvxpy, symmetric
+from mercer.theory.duality._solve import (
+    attained,
+    cvxpy,
+    matrices,
+    matrix,
+    symmetric,
+    vector,
+)
 
 _LARGEST_PARTITION = 16  # the primal tries all of 2^15 partitions
 
@@ -37,10 +44,13 @@ def quadratic_program(P: Any, A: Any, b: Any) -> PrimalDual:
     (1.0, 1.0, array([2.]))
     """
     cp = cvxpy()
-    P, A = symmetric(P, "P"), as_dense_points(A, "A")
-    b = as_vector(b, "b", A.shape[0])
-    if not np.linalg.eigvalsh(P)[0] > 0.0:
+    P, A = symmetric(P, "P"), matrix(A, "A")
+    b = vector(b, "b", A.shape[0])
+    w = np.linalg.eigvalsh(P)
+    if not w[0] > 1e-14 * len(w) * w[-1]:  # beyond rounding, so that a Cholesky factor exists
         raise InputError("P must be positive definite")
+    if len(P) != A.shape[1]:
+        raise InputError(f"P must have {A.shape[1]} rows, as A has columns, got {len(P)}")
     R = np.linalg.cholesky(P)
     B = np.linalg.solve(R, A.T)  # B'B = A P^-1 A'
 
@@ -115,7 +125,7 @@ def trust_region(A: Any, b: Any) -> PrimalDual:
     (-3.0, -3.0, array([-1.]))
     """
     A = symmetric(A, "A")
-    b = as_vector(b, "b", len(A))
+    b = vector(b, "b", len(A))
     w, V = np.linalg.eigh(A)
     c = V.T @ b
     rounding = 1e-12 * (np.abs(w).max() + np.abs(b).max())  # below, an eigenvalue or entry is 0
@@ -167,9 +177,10 @@ def semidefinite_program(c: Any, F: Any, G: Any) -> PrimalDual:
     (4.0, 4.0)
     """
     cp = cvxpy()
-    G = symmetric(G, "G")
-    F = [symmetric(Fi, "F") for Fi in F]
-    c = as_vector(c, "c", len(F))
+    G, F = symmetric(G, "G"), matrices(F, "F", symmetric)
+    c = vector(c, "c", len(F))
+    if not F or {Fi.shape for Fi in F} != {G.shape}:
+        raise InputError(f"F must hold at least one matrix, all of the shape {G.shape} of G")
 
     def g(Z: Array) -> float:
         equalities = [abs(np.sum(Fi * Z) + ci) for Fi, ci in zip(F, c, strict=True)]

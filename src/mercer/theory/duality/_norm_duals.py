@@ -9,10 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from mercer._array import Array, as_dense_points, as_vector
+from mercer._array import Array, as_numbers
 from mercer.exceptions import InputError
 from mercer.theory.duality._primal_dual import PrimalDual, both, where
-from mercer.theory.duality._solve import attained, cvxpy
+from mercer.theory.duality._solve import attained, cvxpy, matrix, vector
+
+_LARGEST_EXPONENT = 100.0  # cvxpy rounds q to a fraction with a denominator of at most 1,024
 
 
 def least_norm(A: Any, b: Any) -> PrimalDual:
@@ -29,8 +31,8 @@ def least_norm(A: Any, b: Any) -> PrimalDual:
     >>> round(found.primal, 9), round(found.dual, 9), found.multipliers[0].round(9)
     (2.0, 2.0, array([-2.]))
     """
-    A = as_dense_points(A, "A")
-    b = as_vector(b, "b", A.shape[0])
+    A = matrix(A, "A")
+    b = vector(b, "b", A.shape[0])
 
     def g(nu: Array) -> float:
         return float(-(nu @ A @ A.T @ nu) / 4.0 - b @ nu)
@@ -62,8 +64,8 @@ def norm_minimisation(A: Any, b: Any, p: float = 2.0) -> PrimalDual:
     (1.0, 1.0, array([0.5]))
     """
     cp, q = cvxpy(), _dual_exponent(p)
-    A = as_dense_points(A, "A")
-    b = as_vector(b, "b", A.shape[0])
+    A = matrix(A, "A")
+    b = vector(b, "b", A.shape[0])
 
     def g(nu: Array) -> float:
         return where(b @ nu, (np.linalg.norm(A.T @ nu, q) - 1.0, 0.0))
@@ -96,8 +98,8 @@ def norm_approximation(A: Any, b: Any, p: float = 2.0) -> PrimalDual:
     (5.0, 5.0, array([1.]))
     """
     cp, q = cvxpy(), _dual_exponent(p)
-    A = as_dense_points(A, "A")
-    b = as_vector(b, "b", A.shape[0])
+    A = matrix(A, "A")
+    b = vector(b, "b", A.shape[0])
 
     def g(nu: Array) -> float:
         return where(b @ nu, (np.abs(A.T @ nu), A), (np.linalg.norm(nu, q) - 1.0, 0.0))
@@ -110,6 +112,7 @@ def norm_approximation(A: Any, b: Any, p: float = 2.0) -> PrimalDual:
 
 def _dual_exponent(p: float) -> float:
     """q with 1/p + 1/q = 1."""
-    if not p >= 1:
-        raise InputError(f"p must be >= 1, got {p!r}")
+    given = as_numbers(p, "p")
+    if given.ndim or not (1.0 <= given <= _LARGEST_EXPONENT or given == np.inf):
+        raise InputError(f"p must be >= 1, at most {_LARGEST_EXPONENT:g} or inf, got {p!r}")
     return 1.0 if p == np.inf else np.inf if p == 1 else p / (p - 1.0)

@@ -10,8 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from mercer._array import Array, as_dense_points, as_vector, non_negative, real
+from mercer._array import Array, non_negative, real
 from mercer.exceptions import InputError
+from mercer.theory._checks import array_function, in_range
+from mercer.theory.duality._solve import matrix, vector
 
 
 def project_ball(x: Any, centre: Any, radius: float) -> Array:
@@ -29,13 +31,14 @@ def project_ball(x: Any, centre: Any, radius: float) -> Array:
     >>> duality.project_ball([3.0, 4.0], [0.0, 0.0], 1.0)
     array([0.6, 0.8])
     """
-    x = as_vector(x, "x")
-    centre = as_vector(centre, "centre", len(x))
+    x = vector(x, "x")
+    centre = vector(centre, "centre", len(x))
     distance = float(np.linalg.norm(x - centre))
     radius = non_negative(radius, "radius")
     return np.asarray(x if distance <= radius else centre + (x - centre) * (radius / distance))
 
 
+@in_range
 def project_halfspace(x: Any, a: Any, b: float) -> Array:
     """x - max(0, a'x - b) a / |a|^2: the nearest point of {y : a'y <= b}.
 
@@ -51,11 +54,13 @@ def project_halfspace(x: Any, a: Any, b: float) -> Array:
     >>> duality.project_halfspace([2.0, 2.0], [1.0, 1.0], 2.0)
     array([1., 1.])
     """
-    x = as_vector(x, "x")
-    a = as_vector(a, "a", len(x))
-    if not np.any(a):
+    x = vector(x, "x")
+    a = vector(a, "a", len(x))
+    size = np.abs(a).max(initial=0.0)
+    if size == 0.0:
         raise InputError("a must not be zero")
-    return np.asarray(x - max(0.0, float(a @ x) - real(b, "b")) * a / (a @ a))
+    a, excess = a / size, float(a @ x) - real(b, "b")  # the square of a small a may be zero
+    return np.asarray(x - max(0.0, excess) / size * (a / (a @ a)))
 
 
 def project_affine(x: Any, A: Any, b: Any) -> Array:
@@ -73,8 +78,9 @@ def project_affine(x: Any, A: Any, b: Any) -> Array:
     >>> duality.project_affine([0.0, 0.0], [[1.0, 1.0]], [2.0]).round(9)
     array([1., 1.])
     """
-    x, A = as_vector(x, "x"), as_dense_points(A, "A")
-    residual = A @ x - as_vector(b, "b", A.shape[0])
+    A = matrix(A, "A")
+    x = vector(x, "x", A.shape[1])
+    residual = A @ x - vector(b, "b", A.shape[0])
     return np.asarray(x - np.linalg.pinv(A) @ residual)
 
 
@@ -105,6 +111,6 @@ def optimality_residual(
     >>> duality.optimality_residual([1.0, 0.0], [0.0, 2.0], lambda z: np.maximum(z, 0.0))
     0.0
     """
-    x = as_vector(x, "x")
-    step = x - as_vector(gradient, "gradient", len(x))
-    return float(np.linalg.norm(x - project(step)))
+    x = vector(x, "x")
+    step = x - vector(gradient, "gradient", len(x))
+    return float(np.linalg.norm(x - array_function(project, "project")(step)))

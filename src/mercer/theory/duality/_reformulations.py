@@ -6,15 +6,25 @@ Definitions 1.4.13, 1.4.21 to 1.4.24 and 1.4.31 (with weights > 0).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 from scipy.stats import norm
 
-from mercer._array import Array, as_dense_points, as_vector, real
+from mercer._array import Array, real
 from mercer.exceptions import InputError
-from mercer.theory.duality._solve import Optimum, attained, cvxpy, linear_minimum, symmetric
+from mercer.theory.duality._solve import (
+    Optimum,
+    attained,
+    cvxpy,
+    expression,
+    linear_minimum,
+    matrices,
+    matrix,
+    symmetric,
+    vector,
+)
 
 
 def chebyshev_centre(A: Any, b: Any) -> Optimum:
@@ -32,8 +42,8 @@ def chebyshev_centre(A: Any, b: Any) -> Optimum:
     >>> duality.chebyshev_centre([[-1.0, 0.0], [0.0, -1.0], [3.0, 4.0]], [0.0, 0.0, 12.0])
     Optimum(x=array([1., 1.]), value=1.0)
     """
-    A = as_dense_points(A, "A")
-    b = as_vector(b, "b", A.shape[0])
+    A = matrix(A, "A")
+    b = vector(b, "b", A.shape[0])
     lengths = np.linalg.norm(A, axis=1)
     cost = np.append(np.zeros(A.shape[1]), -1.0)
     bounds = [(None, None)] * A.shape[1] + [(0, None)]
@@ -63,9 +73,9 @@ def robust_lp(c: Any, A: Any, b: Any, P: Sequence[Any]) -> Optimum:
     0.666667
     """
     cp = cvxpy()
-    A = as_dense_points(A, "A")
-    c, b = as_vector(c, "c", A.shape[1]), as_vector(b, "b", A.shape[0])
-    P = [as_dense_points(Pi, "P") for Pi in P]
+    A = matrix(A, "A")
+    c, b = vector(c, "c", A.shape[1]), vector(b, "b", A.shape[0])
+    P = matrices(P, "P")
     if [Pi.shape[0] for Pi in P] != [len(c)] * len(b):
         raise InputError(f"P must hold {len(b)} matrices with {len(c)} rows")
     x = cp.Variable(len(c))
@@ -100,12 +110,13 @@ def chance_lp(c: Any, A: Any, b: Any, covariances: Sequence[Any], eta: float) ->
     eta = real(eta, "eta")
     if not 0.5 <= eta < 1.0:
         raise InputError(f"eta must be at least 0.5 and below 1, got {eta!r}")
-    return robust_lp(c, A, b, [norm.ppf(eta) * _root(S) for S in covariances])
+    roots = [_root(S) for S in matrices(covariances, "covariances", symmetric)]
+    return robust_lp(c, A, b, [norm.ppf(eta) * R for R in roots])
 
 
-def _root(covariance: Any) -> Array:
+def _root(S: Array) -> Array:
     """R with R R' = S, so that |R'x| = |S^(1/2) x|."""
-    w, V = np.linalg.eigh(symmetric(covariance, "covariances"))
+    w, V = np.linalg.eigh(S)
     if w[0] < -1e-12 * w[-1]:  # beyond rounding
         raise InputError("covariances must be positive semidefinite")
     return np.asarray(V * np.sqrt(np.maximum(w, 0.0)))
@@ -134,14 +145,16 @@ def linear_fractional(
     >>> duality.linear_fractional([1.0], 2.0, [1.0], 1.0, [[1.0], [-1.0]], [3.0, 0.0])
     Optimum(x=array([3.]), value=1.25)
     """
-    G = as_dense_points(G, "G")
+    G = matrix(G, "G")
     n = G.shape[1]
-    h = as_vector(h, "h", G.shape[0])
-    cost, one = (np.append(as_vector(v, "c and e", n), w) for v, w in ((c, d), (e, f)))
+    h = vector(h, "h", G.shape[0])
+    cost, one = (
+        np.append(vector(v, "c and e", n), real(w, "d and f")) for v, w in ((c, d), (e, f))
+    )
     equal, right = [one], [1.0]
     if A is not None:
-        A = as_dense_points(A, "A")
-        equal += list(np.column_stack([A, -as_vector(b, "b", A.shape[0])]))
+        A = matrix(A, "A")
+        equal += list(np.column_stack([A, -vector(b, "b", A.shape[0])]))
         right += [0.0] * A.shape[0]
     bounds = [(None, None)] * n + [(0, None)]
     y, value = linear_minimum(
@@ -182,7 +195,10 @@ def geometric_program(
     (4.0, array([2., 2.]))
     """
     cp = cvxpy()
+    constraints, equalities = list(constraints), list(equalities)
     f0, *others = [_log_posynomial(p) for p in (objective, *constraints, *equalities)]
+    if {a.shape[1] for a, _ in others} - {f0[0].shape[1]}:
+        raise InputError("exponents must have one column for each variable")
     y = cp.Variable(f0[0].shape[1])
     limits = [cp.log_sum_exp(a @ y + log_c) <= 0 for a, log_c in others[: len(constraints)]]
     for a, log_c in others[len(constraints) :]:
@@ -190,14 +206,20 @@ def geometric_program(
             raise InputError("equalities must be monomials: one coefficient each")
         limits.append(a @ y + log_c == 0)
     value = attained(cp.log_sum_exp(f0[0] @ y + f0[1]), limits)
-    return Optimum(np.exp(y.value), float(np.exp(value)))
+    with np.errstate(over="ignore"):
+        x, value = np.exp(y.value), float(np.exp(value))
+    if not np.isfinite([*x, value]).all():
+        raise InputError("the infimum is approached as x grows, but not attained")
+    return Optimum(x, value)
 
 
 def _log_posynomial(posynomial: tuple[Any, Any]) -> tuple[Array, Array]:
     """The exponents and log c."""
+    if not isinstance(posynomial, tuple | list) or len(posynomial) != 2:
+        raise InputError("a posynomial must be a pair: coefficients and exponents")
     coefficients, exponents = posynomial
-    exponents = as_dense_points(exponents, "exponents")
-    coefficients = as_vector(coefficients, "coefficients", len(exponents))
+    exponents = matrix(exponents, "exponents")
+    coefficients = vector(coefficients, "coefficients", len(exponents))
     if not np.all(coefficients > 0.0):
         raise InputError("coefficients of a posynomial must be > 0")
     return exponents, np.log(coefficients)
@@ -225,7 +247,7 @@ def perron_frobenius(A: Any) -> Optimum:
     >>> round(found.value, 5), found.x.round(4)
     (4.0, array([0.4, 0.6]))
     """
-    A = as_dense_points(A, "A")
+    A = matrix(A, "A")
     n = len(A)
     if A.shape != (n, n) or not np.all(A > 0.0):
         raise InputError("A must be a square matrix with entries > 0")
@@ -261,8 +283,17 @@ def norm_lmi(A: Any, t: Any) -> Any:
     -1.0
     """
     cp = cvxpy()
-    A = A if isinstance(A, cp.Expression) else as_dense_points(A, "A")
+    A = A if isinstance(A, cp.Expression) else matrix(A, "A")
+    t = expression(t, "t")
     return cp.bmat([[t * np.eye(A.shape[0]), A], [A.T, t * np.eye(A.shape[1])]])
+
+
+def _family(A: Any, made: Callable[[Any, str], Array]) -> list[Array]:
+    """A0, A1, ..."""
+    found = matrices(A, "A", made)
+    if len(found) < 2 or len({M.shape for M in found}) > 1:
+        raise InputError("A must hold A0, A1, ...: at least two matrices of the same shape")
+    return found
 
 
 def minimise_eigenvalue(A: Sequence[Any]) -> Optimum:
@@ -284,7 +315,7 @@ def minimise_eigenvalue(A: Sequence[Any]) -> Optimum:
     (2.0, array([1.]))
     """
     cp = cvxpy()
-    first, *others = [symmetric(M, "A") for M in A]
+    first, *others = _family(A, symmetric)
     x, t = cp.Variable(len(others)), cp.Variable()
     S = first + sum(x[i] * M for i, M in enumerate(others))
     value = attained(t, [t * np.eye(len(first)) - S >> 0])
@@ -309,7 +340,7 @@ def minimise_spectral_norm(A: Sequence[Any]) -> Optimum:
     (1.414214, array([-2.]))
     """
     cp = cvxpy()
-    first, *others = [as_dense_points(M, "A") for M in A]
+    first, *others = _family(A, matrix)
     x, t = cp.Variable(len(others)), cp.Variable()
     S = first + sum(x[i] * M for i, M in enumerate(others))
     value = attained(t, [norm_lmi(S, t) >> 0])
@@ -346,8 +377,11 @@ def scalarise(objectives: Sequence[Any], weights: Any, constraints: Sequence[Any
     >>> duality.scalarise([x**2, (x - 2) ** 2], [1.0, 1.0]).round(6)
     array([1., 1.])
     """
-    weights = as_vector(weights, "weights", len(objectives))
+    if not isinstance(objectives, list | tuple) or not objectives:
+        raise InputError("objectives must be a list of expressions, at least one")
+    objectives = [expression(F, "objectives") for F in objectives]
+    weights = vector(weights, "weights", len(objectives))
     if not np.all(weights > 0.0):
         raise InputError("weights must be > 0: a weight of zero may give a point that is dominated")
     attained(sum(w * F for w, F in zip(weights, objectives, strict=True)), constraints)
-    return np.array([float(F.value) for F in objectives])
+    return np.array([float(np.sum(F.value)) for F in objectives])

@@ -15,6 +15,7 @@ import numpy as np
 from mercer._array import Array, as_vector, frozen, positive, positive_int
 from mercer._random import as_generator
 from mercer.exceptions import InputError
+from mercer.theory._checks import array_function, real_function
 from mercer.theory.first_order._rates import (
     positive_steps,
     short_step,
@@ -119,11 +120,11 @@ def gradient_descent(
     L = positive(smoothness, "smoothness")
     step, L = short_step(1.0 / L if step_size is None else step_size, L)
     steps = np.full(positive_int(n_steps, "n_steps"), step)
-    points, values = _iterates(f, gradient, start, steps, project)
+    points, values = _iterates(f, array_function(gradient, "gradient"), start, steps, project)
     bound = np.full(len(values), np.inf)
     if minimiser is not None:
         x = as_vector(minimiser, "minimiser", points.shape[1])
-        excess = max(float(values[0] - f(x)), 0.0)
+        excess = max(float(values[0]) - real_function(f, "f")(x), 0.0)
         distance = float(np.linalg.norm(points[0] - x))
         bound = smooth_rate(len(steps), step, L, distance, excess)
         if project is None:
@@ -179,12 +180,11 @@ def subgradient_method(
     >>> bool(np.all(run.best_values <= run.bound)), float(run.bound[-1].round(3))
     (True, 0.354)
     """
-    steps = positive_steps(steps)
+    steps, slope = positive_steps(steps), subgradient
     if random_state is not None:
         rng = as_generator(random_state)
-        points, values = _iterates(f, lambda x: subgradient(x, rng), start, steps, project)
-    else:
-        points, values = _iterates(f, subgradient, start, steps, project)
+        slope = lambda x: subgradient(x, rng)  # noqa: E731
+    points, values = _iterates(f, array_function(slope, "subgradient"), start, steps, project)
     bound = np.full(len(values), np.inf)
     if minimiser is not None and lipschitz is not None:
         x = as_vector(minimiser, "minimiser", points.shape[1])
@@ -199,12 +199,15 @@ def _iterates(
     steps: Array,
     project: Callable[[Array], Array] | None,
 ) -> tuple[Array, Array]:
-    points = np.empty((len(steps) + 1, len(np.atleast_1d(start))))
-    points[0] = as_vector(np.atleast_1d(start), "start")
+    value = real_function(f, "f")
+    projected = None if project is None else array_function(project, "project")
+    first = as_vector(np.atleast_1d(start), "start")
+    points = np.empty((len(steps) + 1, len(first)))
+    points[0] = first
     for t, step in enumerate(steps):
-        x = points[t] - step * np.asarray(slope(points[t]), dtype=np.float64)
-        points[t + 1] = x if project is None else project(x)
-    values = np.array([float(f(x)) for x in points])
-    if not np.isfinite(points).all():
-        raise InputError("the iterates leave the range of numbers; take shorter steps")
-    return frozen(points), frozen(values)
+        with np.errstate(over="ignore", invalid="ignore"):
+            x = points[t] - step * slope(points[t])
+        if not np.isfinite(x).all():
+            raise InputError("the iterates leave the range of numbers; take shorter steps")
+        points[t + 1] = x if projected is None else projected(x)
+    return frozen(points), frozen(np.array([value(x) for x in points]))

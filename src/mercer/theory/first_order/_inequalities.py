@@ -8,8 +8,17 @@ from typing import Any
 
 import numpy as np
 
-from mercer._array import Array, as_dense_points, as_vector, non_negative, positive, real
+from mercer._array import (
+    Array,
+    as_dense_points,
+    as_numbers,
+    as_vector,
+    non_negative,
+    positive,
+    real,
+)
 from mercer.exceptions import InputError
+from mercer.theory._checks import array_function, in_range, real_function
 
 
 @dataclass(frozen=True)
@@ -34,6 +43,7 @@ class SmoothnessCheck:
     gradient: float
 
 
+@in_range
 def check_smoothness(
     f: Callable[[Array], float],
     gradient: Callable[[Array], Array],
@@ -72,10 +82,16 @@ def check_smoothness(
     """
     X, M = as_dense_points(X).astype(np.float64), positive(smoothness, "smoothness")
     step = 1.0 / M if step_size is None else positive(step_size, "step_size")
-    G = np.array([gradient(x) for x in X])
-    values = np.array([float(f(x)) for x in X])
+    if len(X) < 2:
+        raise InputError("X must have at least two rows")
+    least = as_numbers(smallest, "smallest")
+    if least.ndim:
+        raise InputError(f"smallest must be a number, got shape {least.shape}")
+    value, slope = real_function(f, "f"), array_function(gradient, "gradient")
+    G = np.array([slope(x) for x in X])
+    values = np.array([value(x) for x in X])
     moved = X - step * G
-    falls = values - np.array([float(f(x)) for x in moved])
+    falls = values - np.array([value(x) for x in moved])
     squares = np.sum(G**2, axis=1)
     i, j = np.triu_indices(len(X), 1)
     dx, dg = X[i] - X[j], G[i] - G[j]
@@ -84,7 +100,7 @@ def check_smoothness(
         descent=float(np.min(falls - (1.0 / step - M / 2.0) * step**2 * squares)),
         cocoercivity=float(np.min(np.sum(dx * dg, axis=1) - np.sum(dg**2, axis=1) / M)),
         contraction=float(np.min(np.linalg.norm(dx, axis=1) - apart)),
-        gradient=float(np.min(values - smallest - squares / (2.0 * M))),
+        gradient=float(np.min(values - least - squares / (2.0 * M))),
     )
 
 
@@ -101,10 +117,10 @@ def subdifferential(f: Callable[[float], float], x: float) -> tuple[float, float
     >>> round(low, 6), round(high, 6)
     (-1.0, 1.0)
     """
-    x = real(x, "x")
+    x, value = real(x, "x"), real_function(f, "f")
     h = float(np.sqrt(np.finfo(float).eps)) * max(1.0, abs(x))  # balances bending and rounding
-    middle = float(f(x))
-    return (middle - float(f(x - h))) / h, (float(f(x + h)) - middle) / h
+    middle = value(x)
+    return (middle - value(x - h)) / h, (value(x + h) - middle) / h
 
 
 def l1_subdifferential(x: Any) -> tuple[Array, Array]:
@@ -122,6 +138,7 @@ def l1_subdifferential(x: Any) -> tuple[Array, Array]:
     return np.where(s == 0.0, -1.0, s), np.where(s == 0.0, 1.0, s)
 
 
+@in_range
 def subgradient_slack(f: Callable[[Array], float], x: Any, u: Any, Y: Any) -> float:
     """Smallest f(y) - f(x) - <u, y - x> over the rows y of Y: negative if u is no subgradient.
 
@@ -139,9 +156,11 @@ def subgradient_slack(f: Callable[[Array], float], x: Any, u: Any, Y: Any) -> fl
     u = as_vector(u, "u", len(x))
     if Y.shape[1] != len(x):
         raise InputError(f"Y must have {len(x)} columns, as x has entries, got {Y.shape[1]}")
-    return float(min(float(f(y)) - float(u @ (y - x)) for y in Y) - float(f(x)))
+    value = real_function(f, "f")
+    return min(value(y) - float(u @ (y - x)) for y in Y) - value(x)
 
 
+@in_range
 def tikhonov_step(X: Any, y: Any, w: Any, penalty: float, step_size: float) -> Array:
     """One step of gradient descent on mean_i (<w, x_i> - y_i)^2 + penalty |w|^2.
 

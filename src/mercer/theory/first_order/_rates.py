@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from mercer._array import Array, as_vector, non_negative, positive, positive_int
+from mercer._array import Array, as_vector, non_negative, positive, positive_int, real
 from mercer.exceptions import InputError
+from mercer.theory._checks import in_range
 
 
 def short_step(step_size: float, smoothness: float) -> tuple[float, float]:
@@ -19,13 +20,14 @@ def short_step(step_size: float, smoothness: float) -> tuple[float, float]:
 
 
 def positive_steps(steps: Any) -> Array:
-    """Step sizes > 0."""
+    """Step sizes > 0, at least one."""
     steps = as_vector(steps, "steps").astype(np.float64)
-    if not (steps > 0.0).all():
-        raise InputError("steps must be > 0")
+    if not len(steps) or not (steps > 0.0).all():
+        raise InputError("steps must be > 0, and at least one")
     return np.asarray(steps)
 
 
+@in_range
 def smooth_rate(
     n_steps: int, step_size: float, smoothness: float, distance: float, excess: float = 0.0
 ) -> Array:
@@ -57,6 +59,7 @@ def smooth_rate(
     return np.concatenate([[np.inf], top / np.arange(1, positive_int(n_steps, "n_steps") + 1)])
 
 
+@in_range
 def strongly_convex_rate(
     n_steps: int, step_size: float, smoothness: float, strong_convexity: float, excess: float
 ) -> Array:
@@ -82,6 +85,7 @@ def strongly_convex_rate(
     )
 
 
+@in_range
 def subgradient_rate(steps: Any, lipschitz: float, distance: float) -> Array:
     """min_i f(x_i) - min f <= (D^2 + L^2 sum_i step_i^2) / (2 sum_i step_i), i = 0, ..., t.
 
@@ -108,6 +112,7 @@ def subgradient_rate(steps: Any, lipschitz: float, distance: float) -> Array:
     return np.append(rate, rate[-1])
 
 
+@in_range
 def constant_steps(n_steps: int, distance: float, lipschitz: float) -> Array:
     """D / (L sqrt(t)) for each of t steps: the smallest bound, L D / sqrt(t), for known t.
 
@@ -118,9 +123,11 @@ def constant_steps(n_steps: int, distance: float, lipschitz: float) -> Array:
     array([0.25, 0.25, 0.25, 0.25])
     """
     n = positive_int(n_steps, "n_steps")
-    return np.full(n, positive(distance, "distance") / (positive(lipschitz, "lipschitz") * n**0.5))
+    step = positive(distance, "distance") / positive(lipschitz, "lipschitz") / n**0.5
+    return np.full(n, positive(step, "distance / lipschitz"))
 
 
+@in_range
 def decreasing_steps(n_steps: int, scale: float, power: float = 0.5) -> Array:
     """scale / (i + 1)^power for i = 0, 1, ...; power in [1/2, 1].
 
@@ -134,12 +141,13 @@ def decreasing_steps(n_steps: int, scale: float, power: float = 0.5) -> Array:
     >>> mc.theory.first_order.decreasing_steps(4, scale=1.0, power=1.0)
     array([1.        , 0.5       , 0.33333333, 0.25      ])
     """
-    if not 0.5 <= power <= 1.0:
+    if not 0.5 <= real(power, "power") <= 1.0:
         raise InputError(f"power must lie in [1/2, 1], got {power!r}")
     i = np.arange(1, positive_int(n_steps, "n_steps") + 1)
     return np.asarray(positive(scale, "scale") / i**power)
 
 
+@in_range
 def tail_rate(steps: Any, lipschitz: float, diameter: float) -> float:
     """(R^2 + L^2 sum_i step_i^2) / (2 sum_i step_i) over the second half of the steps.
 
@@ -157,6 +165,7 @@ def tail_rate(steps: Any, lipschitz: float, diameter: float) -> float:
     return float(subgradient_rate(steps[len(steps) // 2 :], lipschitz, diameter)[-1])
 
 
+@in_range
 def matching_steps(error: float, smoothness: float, distance: float) -> int:
     """The number of steps t = L D^2 / (2 error), rounded up, of gradient descent with steps 1 / L.
 
@@ -173,6 +182,7 @@ def matching_steps(error: float, smoothness: float, distance: float) -> int:
     return max(1, int(np.ceil(size / (2.0 * positive(error, "error")) * (1.0 - 1e-12))))
 
 
+@in_range
 def ridge_cost(n: int, d: int) -> dict[str, float]:
     """Multiplications of ridge regression on n rows in d dimensions, by three ways.
 

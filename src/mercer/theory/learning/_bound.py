@@ -11,6 +11,7 @@ from mercer._array import positive
 from mercer.exceptions import InputError, UnavailableError
 from mercer.kernels import Kernel
 from mercer.methods.machines._losses import Loss
+from mercer.theory._checks import in_range
 from mercer.theory.learning._stability import (
     early_stopping_stability,
     stability_bound,
@@ -60,6 +61,7 @@ class RiskBound:
         return "\n".join(lines)
 
 
+@in_range
 def bound(model: Any, delta: float = 0.05, *, target_bound: float | None = None) -> RiskBound:
     """Bound the risk of a fitted machine on new rows, E(f) = E[l(y, f(x))].
 

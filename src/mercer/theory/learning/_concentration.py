@@ -9,8 +9,10 @@ import numpy as np
 
 from mercer._array import as_vector, non_negative, positive, real
 from mercer.exceptions import InputError
+from mercer.theory._checks import in_range, real_function
 
 
+@in_range
 def markov(mean: float, t: float) -> float:
     """Markov's inequality: P(X >= t) <= E[X] / t for X >= 0 and t > 0.
 
@@ -25,6 +27,7 @@ def markov(mean: float, t: float) -> float:
     return min(1.0, non_negative(mean, "mean") / positive(t, "t"))
 
 
+@in_range
 def chebyshev(variance: float, t: float) -> float:
     """Chebyshev's inequality: P(|X - E[X]| >= t) <= var(X) / t^2.
 
@@ -39,6 +42,7 @@ def chebyshev(variance: float, t: float) -> float:
     return min(1.0, non_negative(variance, "variance") / positive(t, "t") ** 2)
 
 
+@in_range
 def popoviciu(low: float, high: float) -> float:
     """Popoviciu's inequality: var(X) <= (high - low)^2 / 4 if low <= X <= high.
 
@@ -76,18 +80,18 @@ def chernoff(log_mgf: Callable[[float], float], t: float, largest: float = np.in
     """
     from scipy.optimize import minimize_scalar  # slow to import
 
-    t, largest = real(t, "t"), float(largest)
-    if not largest > 0.0:
-        raise InputError(f"largest must be > 0, got {largest!r}")
+    t, f = real(t, "t"), real_function(log_mgf, "log_mgf")
+    largest = np.inf if largest == np.inf else positive(largest, "largest")
 
     def exponent(x: float) -> float:  # x in (0, 1), so that s runs to `largest` or infinity
         s = x / (1.0 - x) if np.isinf(largest) else x * largest
-        return float(log_mgf(s)) - s * t
+        return f(s) - s * t
 
     found = minimize_scalar(exponent, bounds=(0.0, 1.0), method="bounded", options={"xatol": 1e-12})
-    return float(min(1.0, np.exp(found.fun)))
+    return float(np.exp(min(0.0, found.fun)))
 
 
+@in_range
 def hoeffding_lemma(low: float, high: float, s: float) -> float:
     """Hoeffding's lemma: E[exp(s (X - E[X]))] <= exp(s^2 (high - low)^2 / 8) if low <= X <= high.
 
@@ -100,6 +104,7 @@ def hoeffding_lemma(low: float, high: float, s: float) -> float:
     return float(np.exp(real(s, "s") ** 2 * _width(low, high) ** 2 / 8.0))
 
 
+@in_range
 def hoeffding(widths: Any, t: float) -> float:
     """Hoeffding's inequality for the mean of independent bounded numbers.
 
@@ -125,6 +130,7 @@ def hoeffding(widths: Any, t: float) -> float:
     return _two_sided(2.0 * (len(c) * positive(t, "t")) ** 2, c)
 
 
+@in_range
 def mcdiarmid(changes: Any, t: float) -> float:
     """McDiarmid's inequality for a function F of independent variables.
 

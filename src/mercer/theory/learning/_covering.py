@@ -6,9 +6,11 @@ import numpy as np
 
 from mercer._array import positive, positive_int
 from mercer.exceptions import InputError
+from mercer.theory._checks import in_range
 from mercer.theory.learning._finite_class import probability
 
 
+@in_range
 def covering_number(eta: float, norm: float, radius: float, dim: int) -> float:
     """N(eta) <= (4 norm radius / eta)^dim for eta <= norm radius.
 
@@ -21,9 +23,11 @@ def covering_number(eta: float, norm: float, radius: float, dim: int) -> float:
     >>> round(mc.theory.learning.covering_number(eta=0.5, norm=1.0, radius=1.0, dim=2), 9)
     64.0
     """
-    return float(np.exp(_log_covering_number(eta, norm, radius, dim)))
+    with np.errstate(over="ignore"):  # infinitely many are a bound, too
+        return float(np.exp(_log_covering_number(eta, norm, radius, dim)))
 
 
+@in_range
 def covering_bound(
     n: int,
     delta: float,
@@ -67,6 +71,7 @@ def covering_bound(
     """
     n, delta = positive_int(n, "n"), probability(delta)
     L, M = positive(lipschitz, "lipschitz"), positive(largest, "largest")
+    size = positive(norm, "norm") * positive(radius, "radius")
 
     def bound(eta: float) -> float:
         logarithm = np.log(2.0 / delta) + _log_covering_number(eta, norm, radius, dim)
@@ -75,7 +80,7 @@ def covering_bound(
     if eta is not None:
         return bound(eta)
     # the bound is nearly flat around its minimum: 100 values per decade lose less than 0.1 %
-    return min(map(bound, norm * radius * np.logspace(-8.0, 0.0, 801)))
+    return min(map(bound, size * np.logspace(-8.0, 0.0, 801)))
 
 
 def _log_covering_number(eta: float, norm: float, radius: float, dim: int) -> float:

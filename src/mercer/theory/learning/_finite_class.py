@@ -9,8 +9,12 @@ import numpy as np
 
 from mercer._array import Array, as_vector, non_negative, positive, positive_int
 from mercer.exceptions import InputError
+from mercer.theory._checks import in_range
+
+_MOST_DIGITS = 7  # of thresholds that are written out, in 160 MB
 
 
+@in_range
 def finite_class_mean_bound(size: int, n: int, variance: float) -> float:
     """E max_f |E_n(f) - E(f)| <= size sqrt(variance / n), over a class of `size` functions.
 
@@ -32,6 +36,7 @@ def finite_class_mean_bound(size: int, n: int, variance: float) -> float:
     return float(positive_int(size, "size") * root)
 
 
+@in_range
 def finite_class_bound(size: float, n: int, delta: float, largest: float = 1.0) -> float:
     """With probability at least 1 - delta, for all functions of the class at once,
 
@@ -66,6 +71,7 @@ def finite_class_bound(size: float, n: int, delta: float, largest: float = 1.0) 
     return float(M * np.sqrt(2.0 * logarithm / positive_int(n, "n")))
 
 
+@in_range
 def finite_class_expectation(size: float, n: int, delta: float, largest: float = 1.0) -> float:
     """E max_f |E_n(f) - E(f)| <= (1 - delta) t + delta M, with t from `finite_class_bound`.
 
@@ -106,8 +112,11 @@ class Thresholds:
     digits: int
 
     def __post_init__(self) -> None:
-        if not isinstance(self.digits, int | np.integer) or self.digits < 0:
-            raise InputError(f"digits must be a whole number >= 0, got {self.digits!r}")
+        whole = isinstance(self.digits, int | np.integer) and not isinstance(self.digits, bool)
+        if not whole or not 0 <= self.digits <= 300:  # 10^digits is a float
+            raise InputError(
+                f"digits must be a whole number between 0 and 300, got {self.digits!r}"
+            )
 
     @classmethod
     def best(cls, n: int, delta: float) -> Thresholds:
@@ -124,6 +133,8 @@ class Thresholds:
     @property
     def values(self) -> Array:
         """The thresholds a."""
+        if self.digits > _MOST_DIGITS:
+            raise InputError(f"values needs at most {_MOST_DIGITS} digits, got {self.digits}")
         steps = int(10**self.digits)
         return np.asarray(np.arange(1 - steps, steps + 1) / steps)
 

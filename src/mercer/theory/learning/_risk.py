@@ -8,11 +8,21 @@ from typing import Any
 
 import numpy as np
 
-from mercer._array import Array, as_dense_points, as_vector, instance, non_negative, positive_int
+from mercer._array import (
+    Array,
+    as_dense_points,
+    as_vector,
+    instance,
+    non_negative,
+    positive_int,
+    real,
+)
 from mercer.exceptions import InputError
 from mercer.methods.machines._losses import Loss
+from mercer.theory._checks import in_range
 
 
+@in_range
 def empirical_risk(loss: Loss, y: Any, predictions: Any) -> float:
     """The mean loss over a sample, E_n(f) = mean_i l(y_i, f(x_i)).
 
@@ -30,6 +40,7 @@ def empirical_risk(loss: Loss, y: Any, predictions: Any) -> float:
     return float(np.mean(loss(y, as_vector(predictions, "predictions", len(y)))))
 
 
+@in_range
 def deviation_bound(variance: float, n: int) -> float:
     """E|E_n(f) - E(f)| <= sqrt(var(l(y, f(x))) / n), for f chosen before the sample.
 
@@ -42,6 +53,7 @@ def deviation_bound(variance: float, n: int) -> float:
     return float(np.sqrt(non_negative(variance, "variance") / positive_int(n, "n")))
 
 
+@in_range
 def risk_difference_bound(loss: Loss, f: Any, g: Any, *, uniform: bool = False) -> float:
     """|E(f) - E(g)| <= L mean|f - g| <= L max|f - g|, with L the Lipschitz constant of the loss.
 
@@ -194,4 +206,5 @@ def overfits(expected: float, empirical: float, smallest: float, margin: float =
     >>> mc.theory.learning.overfits(expected=1.0, empirical=0.0, smallest=0.1)
     True
     """
-    return expected - smallest > margin and empirical <= smallest
+    expected, smallest = real(expected, "expected"), real(smallest, "smallest")
+    return expected - smallest > real(margin, "margin") and real(empirical, "empirical") <= smallest

@@ -11,13 +11,15 @@ from typing import Any
 
 import numpy as np
 
-from mercer._array import non_negative, positive, positive_int
+from mercer._array import instance, non_negative, positive, positive_int
 from mercer.exceptions import InputError
 from mercer.kernels import Kernel
 from mercer.linalg import leverage_scores
+from mercer.theory._checks import in_range
 from mercer.theory.learning._finite_class import probability
 
 
+@in_range
 def stability_bound(beta: float, n: int, delta: float, largest: float) -> float:
     """With probability at least 1 - delta, for a beta-stable algorithm,
 
@@ -48,6 +50,7 @@ def stability_bound(beta: float, n: int, delta: float, largest: float) -> float:
     return float(beta + (n * beta + positive(largest, "largest")) * root)
 
 
+@in_range
 def tikhonov_stability(n: int, penalty: float, lipschitz: float, kappa: float) -> float:
     """beta = L^2 kappa^2 / (n penalty) of Tikhonov regularisation.
 
@@ -80,6 +83,7 @@ def tikhonov_stability(n: int, penalty: float, lipschitz: float, kappa: float) -
     return (L * kappa) ** 2 / (positive_int(n, "n") * positive(penalty, "penalty"))
 
 
+@in_range
 def tikhonov_largest_loss(penalty: float, lipschitz: float, kappa: float, at_zero: float) -> float:
     """M = kappa L sqrt(c / penalty) + c, a bound of the losses of Tikhonov regularisation.
 
@@ -97,6 +101,7 @@ def tikhonov_largest_loss(penalty: float, lipschitz: float, kappa: float, at_zer
     return positive(kappa, "kappa") * positive(lipschitz, "lipschitz") * norm + c
 
 
+@in_range
 def tikhonov_rate(n: int, smoothness: float) -> tuple[float, float]:
     """The penalty n^(-1 / (s + 1)) and the rate n^(-s / (s + 1)) of the excess risk.
 
@@ -113,6 +118,7 @@ def tikhonov_rate(n: int, smoothness: float) -> tuple[float, float]:
     return float(n) ** (-1.0 / (s + 1.0)), float(n) ** (-s / (s + 1.0))
 
 
+@in_range
 def early_stopping_stability(
     n: int, steps: int, step_size: float, lipschitz: float, kappa: float
 ) -> float:
@@ -144,6 +150,7 @@ def early_stopping_stability(
     return 2.0 * (L * kappa) ** 2 * path / positive_int(n, "n")
 
 
+@in_range
 def stopping_time(n: int, step_size: float, lipschitz: float, kappa: float, norm: float) -> int:
     """The number of steps t of gradient descent that balances stability and optimisation.
 
@@ -186,6 +193,6 @@ def effective_dimension(kernel: Kernel, X: Any, penalty: float) -> float:
     ...  for p in (1.0, 1e-3, 1e-6)]
     [0.7, 4.8, 7.7]
     """
-    points = kernel.points(X)
+    points = instance(kernel, Kernel, "kernel").points(X)
     scores = leverage_scores(kernel, points, len(points) * positive(penalty, "penalty"))
     return float(scores.sum())
