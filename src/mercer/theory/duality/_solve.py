@@ -1,4 +1,4 @@
-"""Solve with cvxpy and clarabel (extra `theory`), or with SciPy's linear programming."""
+"""Solve with cvxpy and clarabel (extra `theory`)."""
 
 from __future__ import annotations
 
@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.optimize import linprog
 
-from mercer._array import Array, as_dense_points
+from mercer._array import Array, as_dense_points, as_vector
 from mercer.exceptions import InputError
 
 
@@ -53,12 +52,10 @@ def attained(objective: Any, constraints: Sequence[Any] = ()) -> float:
     return value
 
 
-def linear_minimum(c: Array, **constraints: Any) -> Optimum:
-    """min c'x with SciPy's `linprog`; x is free unless bounds are given."""
-    found = linprog(c, **{"bounds": (None, None), **constraints})
-    if found.x is None:
-        raise InputError(f"the linear program has no solution: {found.message}")
-    return Optimum(found.x, float(found.fun))
+def matrix_and_vector(A: Any, b: Any, names: str = "Ab") -> tuple[Array, Array]:
+    """A of shape (m, n), and b of shape (m,)."""
+    A = as_dense_points(A, names[0])
+    return A, as_vector(b, names[1], len(A))
 
 
 def symmetric(A: Any, name: str) -> Array:
