@@ -43,8 +43,8 @@ def test_equal_points_satisfy_every_inequality():
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: duality.chebyshev_centre([[1.0]], [1.0]), "no solution"),
-        (lambda: duality.chebyshev_centre([[1.0], [-1.0]], [-1.0, 0.0]), "no solution"),
+        (lambda: duality.chebyshev_centre([[1.0]], [1.0]), "unbounded"),
+        (lambda: duality.chebyshev_centre([[1.0], [-1.0]], [-1.0, 0.0]), "infeasible"),
         (lambda: duality.robust_lp([1.0], [[1.0]], [1.0], []), "1 matrices with 1 rows"),
         (lambda: duality.robust_lp([1.0], [[1.0]], [1.0], 2.0), "P must be a list of matrices"),
         (lambda: duality.minimise_eigenvalue([[[1.0]]]), "at least two matrices"),

@@ -1,11 +1,24 @@
 """Convex duality: Lagrangians, closed duals, conjugates, optimality checks, reformulations."""
 
 from mercer.theory.duality._bisection import Bisection, bisection
+from mercer.theory.duality._closed_duals import (
+    PrimalDual,
+    box_lp,
+    conjugate_form,
+    inequality_lp,
+    least_norm,
+    norm_approximation,
+    norm_minimisation,
+    quadratic_program,
+    semidefinite_program,
+    standard_lp,
+    trust_region,
+    two_way_partition,
+)
 from mercer.theory.duality._conjugates import (
     CONJUGATES,
     ConjugatePair,
     conjugate,
-    conjugate_form,
 )
 from mercer.theory.duality._convexity import (
     ConvexityCheck,
@@ -22,15 +35,6 @@ from mercer.theory.duality._lagrangian import (
     lagrangian,
     sensitivity,
 )
-from mercer.theory.duality._linear_duals import box_lp, inequality_lp, standard_lp
-from mercer.theory.duality._matrix_duals import (
-    quadratic_program,
-    semidefinite_program,
-    trust_region,
-    two_way_partition,
-)
-from mercer.theory.duality._norm_duals import least_norm, norm_approximation, norm_minimisation
-from mercer.theory.duality._primal_dual import PrimalDual
 from mercer.theory.duality._projections import (
     optimality_residual,
     project_affine,

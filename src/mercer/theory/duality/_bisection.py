@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -16,31 +15,25 @@ from mercer._array import Array, positive, real
 from mercer.exceptions import InputError
 
 
-@dataclass(frozen=True, eq=False)
-class Bisection:
+class Bisection(NamedTuple):
     """The optimal value of a quasi-convex problem, enclosed.
 
     Attributes
     ----------
     x : object
-        What `feasible` returned at the last feasible level; None if no level was feasible, and then
-        the optimum is the upper end that was given.
+        What `feasible` returned at the last feasible level; None if no level was feasible.
+    value : float
+        u after the last step: at most the tolerance above the optimum.
+    n_iter : int
+        Number of steps.
     brackets : ndarray of shape (n_iter + 1, 2)
         l and u, before the first step and after each.
     """
 
     x: Any
+    value: float
+    n_iter: int
     brackets: Array
-
-    @property
-    def value(self) -> float:
-        """u after the last step: at most the tolerance above the optimum."""
-        return float(self.brackets[-1, 1])
-
-    @property
-    def n_iter(self) -> int:
-        """Number of steps."""
-        return len(self.brackets) - 1
 
 
 def bisection(
@@ -48,17 +41,8 @@ def bisection(
 ) -> Bisection:
     """Minimise a quasi-convex f0: t = (l + u) / 2; if some x has f0(x) <= t then u = t, else l = t.
 
-    Takes exactly ceil(log2((u - l) / tol)) steps.
-
-    Parameters
-    ----------
-    feasible : callable
-        From a level t to a point x with f0(x) <= t that satisfies the constraints, or None if there
-        is none. The set of such x is convex.
-    low, high : float
-        l and u, with l <= p* <= u.
-    tol : float, default=1e-6
-        Length of the last interval.
+    `feasible` takes a level t to a point x with f0(x) <= t that satisfies the constraints, or to
+    None if there is none; l <= p* <= u. Takes exactly ceil(log2((u - l) / tol)) steps.
 
     Examples
     --------
@@ -87,4 +71,4 @@ def bisection(
         else:
             x, high = found, t
         brackets.append((low, high))
-    return Bisection(x, np.array(brackets))
+    return Bisection(x, high, steps, np.array(brackets))

@@ -138,7 +138,7 @@ def log_concavity(f: Function, gradient: Function, hessian: Function, X: Any) ->
     >>> from mercer.theory import duality
     >>> X = np.linspace(-3, 3, 13)[:, None]
     >>> f = lambda x: np.exp(-x @ x / 2)
-    >>> duality.log_concavity(f, lambda x: -x * f(x), lambda x: np.diag(x**2 - 1) * f(x), X).holds
+    >>> duality.log_concavity(f, lambda x: -x * f(x), lambda x: [[(x @ x - 1) * f(x)]], X).holds
     True
     """
     f, gradient = _proper(f), array_function(gradient, "gradient")

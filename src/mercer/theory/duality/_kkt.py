@@ -12,6 +12,7 @@ from mercer._certificate import FitCertificate
 from mercer.exceptions import InputError
 from mercer.theory.duality._lagrangian import (
     constrained,
+    is_equality,
     lagrangian,
     objective,
     optimal_multipliers,
@@ -24,8 +25,9 @@ from mercer.theory.duality._solve import cvxpy, minimum
 def kkt(problem: Any) -> FitCertificate:
     """Check fi(x) <= 0, hj(x) = 0, lambda >= 0, lambda_i fi(x) = 0 and 0 in dL(x, lambda, nu).
 
-    The numbers come from the values that the variables and multipliers have now, whichever solver
-    wrote them. If all are zero, a convex problem is solved.
+    Takes a solved convex cvxpy problem, and leaves it as it is; `Maximize(f)` is read as minimising
+    -f. The numbers come from the values that the variables and multipliers have now, whichever
+    solver wrote them. If all are zero, a convex problem is solved.
 
     - `feasibility`: the largest violation of a constraint, or of lambda >= 0.
     - `complementarity`: the largest |lambda_i fi(x)|; for a cone, the inner product.
@@ -39,15 +41,6 @@ def kkt(problem: Any) -> FitCertificate:
 
     The proximal point takes one call of clarabel, on a problem without constraints; the rest is
     arithmetic. Attributes of variables, such as `nonneg=True`, are part of the domain of f0.
-
-    Parameters
-    ----------
-    problem : cvxpy.Problem
-        A solved convex problem; `Maximize(f)` is read as minimising -f. It is left as it is.
-
-    Returns
-    -------
-    FitCertificate
 
     References
     ----------
@@ -77,57 +70,41 @@ def kkt(problem: Any) -> FitCertificate:
     is_complex = any(x.is_complex() for x in problem.variables())
     if not problem.is_dcp() or problem.is_mixed_integer() or is_complex:
         raise InputError("the problem must be convex (problem.is_dcp()), with real variables")
-    found = optimal_multipliers(problem)
-    pairs = list(zip(problem.constraints, found, strict=True))
+    violations = [0.0]  # of the constraints, and of lambda >= 0 or the dual cone
+    slackness = [0.0]
+    multipliers = []
     with np.errstate(divide="ignore", invalid="ignore"):  # cvxpy divides by the norm of 0
-        violations = [_largest(c.residual) for c in problem.constraints]
-        violations += [_dual_violation(c, m) for c, m in pairs]
-    stationarity, dual = _proximal_point(problem, [_nonnegative(c, m) for c, m in pairs])
+        for c, m in zip(problem.constraints, optimal_multipliers(problem), strict=True):
+            violations.append(_largest(c.residual))
+            f = constrained(c)
+            if f is None:  # a cone
+                violations.append(_largest(c.dual_residual))
+                slackness.append(_largest(product(c, m).value))
+            elif not is_equality(c):
+                violations.append(_largest(np.minimum(m, 0.0)))
+                slackness.append(_largest(m * f.value))
+                m = np.maximum(m, 0.0)  # so that L is convex
+            multipliers.append(m)
+    stationarity, dual = _proximal_point(problem, multipliers)
     return FitCertificate(
         primal=float(f0.value),
         dual=dual,
         stationarity=stationarity,
-        feasibility=max(violations, default=0.0),
-        complementarity=max((_slackness(c, m) for c, m in pairs), default=0.0),
+        feasibility=max(violations),
+        complementarity=max(slackness),
     )
 
 
-def _proximal_point(problem: Any, found: list[Any]) -> tuple[float, float]:
+def _proximal_point(problem: Any, multipliers: list[Any]) -> tuple[float, float]:
     """max |x - p| and L(p), where p minimises L(p) + |p - x|^2 / 2."""
-    cp = cvxpy()
-    L = lagrangian(problem, found)
+    L = lagrangian(problem, multipliers)
     x = [(v, v.value) for v in problem.variables()]
     with values_kept(problem), warnings.catch_warnings():
         # "may be inaccurate": what is left of the error is in the answer
         warnings.filterwarnings("ignore", "Solution may be inaccurate", UserWarning)
-        minimum(L + sum(cp.sum_squares(v - at) / 2 for v, at in x))
+        minimum(L + sum(cvxpy().sum_squares(v - at) / 2 for v, at in x))
         return max((_largest(v.value - at) for v, at in x), default=0.0), float(L.value)
 
 
 def _largest(values: Any) -> float:
     return float(np.max(np.abs(values.toarray() if is_sparse(values) else values), initial=0.0))
-
-
-def _kind(constraint: Any) -> str:
-    kinds = cvxpy().constraints
-    if isinstance(constraint, kinds.Equality | kinds.Zero):
-        return "equality"
-    return "cone" if constrained(constraint) is None else "inequality"
-
-
-def _nonnegative(constraint: Any, multiplier: Any) -> Any:
-    """Without the negative part, so that L is convex; for a cone fi is affine, and L is anyway."""
-    return np.maximum(multiplier, 0.0) if _kind(constraint) == "inequality" else multiplier
-
-
-def _dual_violation(constraint: Any, multiplier: Any) -> float:
-    """How far lambda is from lambda >= 0, or from the dual cone."""
-    if _kind(constraint) == "inequality":
-        return _largest(np.minimum(multiplier, 0.0))
-    return _largest(constraint.dual_residual) if _kind(constraint) == "cone" else 0.0
-
-
-def _slackness(constraint: Any, multiplier: Any) -> float:
-    if _kind(constraint) == "inequality":
-        return _largest(multiplier * constrained(constraint).value)
-    return _largest(product(constraint, multiplier).value) if _kind(constraint) == "cone" else 0.0

@@ -40,18 +40,9 @@ class Sensitivity(NamedTuple):
 def lagrangian(problem: Any, multipliers: Sequence[Any] | None = None) -> Any:
     """Return the Lagrangian L = f0(x) + sum_i lambda_i'fi(x) + sum_j nu_j'hj(x).
 
-    Parameters
-    ----------
-    problem : cvxpy.Problem
-        Minimise f0(x) subject to fi(x) <= 0 and hj(x) = 0.
-    multipliers : sequence, optional
-        lambda or nu for each of `problem.constraints`, in their order and shape; by default those
-        of the solution, after `problem.solve()`.
-
-    Returns
-    -------
-    cvxpy.Expression
-        A function of the variables; `.value` evaluates it at their current values.
+    `multipliers` has lambda or nu for each of `problem.constraints`, in their order and shape; by
+    default those of the solution, after `problem.solve()`. L is a cvxpy expression: `.value`
+    evaluates it at the current values of the variables.
 
     Examples
     --------
@@ -65,12 +56,66 @@ def lagrangian(problem: Any, multipliers: Sequence[Any] | None = None) -> Any:
     5.0
     """
     L = objective(problem)
-    multipliers = optimal_multipliers(problem) if multipliers is None else multipliers
-    for constraint, multiplier in zip(
-        problem.constraints, checked(problem, multipliers, "multipliers"), strict=True
-    ):
-        L = L + product(constraint, multiplier)
+    for pair in _pairs(problem, multipliers, "multipliers"):
+        L = L + product(*pair)
     return L
+
+
+def dual_function(problem: Any, multipliers: Sequence[Any] | None = None) -> float:
+    """Return the dual function g(lambda, nu) = inf_x L(x, lambda, nu), of multipliers lambda >= 0.
+
+    Weak duality: it is a lower bound of the optimal value p*. Strong duality: its maximum is p*,
+    for instance if the problem is convex and some x has fi(x) < 0 (Slater). It is -inf where L is
+    unbounded below, up to the tolerance of clarabel. Multipliers as in `lagrangian`.
+
+    Examples
+    --------
+    Minimise x^2 subject to 1 - x <= 0, with p* = 1: g(lambda) = lambda - lambda^2 / 4 is largest
+    at lambda = 2.
+
+    >>> import cvxpy as cp
+    >>> from mercer.theory import duality
+    >>> x = cp.Variable()
+    >>> problem = cp.Problem(cp.Minimize(x**2), [1 - x <= 0])
+    >>> [round(duality.dual_function(problem, [t]), 6) for t in (0.0, 1.0, 2.0, 3.0)]
+    [0.0, 0.75, 1.0, 0.75]
+    """
+    L = lagrangian(problem, multipliers)
+    if not L.is_convex():
+        raise InputError("the Lagrangian must be convex: use multipliers >= 0 of a convex problem")
+    with values_kept(problem):
+        return minimum(L)
+
+
+def sensitivity(problem: Any, changes: Sequence[Any]) -> Sensitivity:
+    """Return p*(u) >= p*(0) - lambda*'u, with p*(u) the optimum subject to fi(x) <= ui, hj(x) = uj.
+
+    A large multiplier means that tightening its constraint costs much; where p* is differentiable,
+    lambda* = -dp*/du at u = 0. The problem is solved before, and left as it is. `changes` has u for
+    each of its constraints, as a number or in their shape.
+
+    Examples
+    --------
+    Minimise x^2 subject to 1 - x <= u: p*(u) = (1 - u)^2, and lambda* = 2.
+
+    >>> import cvxpy as cp
+    >>> from mercer.theory import duality
+    >>> x = cp.Variable()
+    >>> problem = cp.Problem(cp.Minimize(x**2), [1 - x <= 0])
+    >>> _ = problem.solve()
+    >>> found = duality.sensitivity(problem, [0.1])
+    >>> round(found.value, 6), round(found.bound, 6)
+    (0.81, 0.8)
+    """
+    f0, found = objective(problem), optimal_multipliers(problem)
+    for constraint in problem.constraints:
+        _moved(constraint, 0.0)  # refuses other constraints
+    moved = [_moved(c, u) for c, u in _pairs(problem, changes, "changes")]
+    bound = float(
+        f0.value - sum(np.sum(np.multiply(*pair)) for pair in zip(found, changes, strict=True))
+    )
+    with values_kept(problem):
+        return Sensitivity(minimum(f0, moved), bound)
 
 
 def objective(problem: Any) -> Any:
@@ -96,20 +141,35 @@ def product(constraint: Any, multiplier: Any) -> Any:
 def constrained(constraint: Any) -> Any:
     """The f of f(x) <= 0, or the h of h(x) = 0, as an expression; None for a cone."""
     kinds = cvxpy().constraints
-    if isinstance(constraint, kinds.Inequality | kinds.NonPos | kinds.Equality | kinds.Zero):
+    if is_equality(constraint) or isinstance(constraint, kinds.Inequality | kinds.NonPos):
         return constraint.expr
     return -constraint.args[0] if isinstance(constraint, kinds.NonNeg) else None
 
 
-def checked(problem: Any, values: Sequence[Any], name: str) -> list[Any]:
-    """One number or array for each constraint, or for each of the parts of a cone."""
+def is_equality(constraint: Any) -> bool:
+    """Whether it is one of h(x) = 0."""
+    return isinstance(constraint, cvxpy().constraints.Equality | cvxpy().constraints.Zero)
+
+
+def optimal_multipliers(problem: Any) -> list[Any]:
+    """lambda* and nu* of a solved problem."""
+    duals = [dual for c in problem.constraints for dual in c.dual_variables]
+    if any(x.value is None for x in [*problem.variables(), *duals]):
+        raise InputError("the problem has no solution with multipliers; call problem.solve() first")
+    return [c.dual_value for c in problem.constraints]
+
+
+def _pairs(problem: Any, values: Sequence[Any] | None, name: str) -> list[tuple[Any, Any]]:
+    """The constraints, each with its value; by default with its multiplier."""
+    values = optimal_multipliers(problem) if values is None else values
     n = len(problem.constraints)
     if not isinstance(values, list | tuple) or len(values) != n:
         raise InputError(f"{name} must be a list with one entry for each of {n} constraints")
-    return [_of_shape(c, v, name) for c, v in zip(problem.constraints, values, strict=True)]
+    return [(c, _of_shape(c, v, name)) for c, v in zip(problem.constraints, values, strict=True)]
 
 
 def _of_shape(constraint: Any, value: Any, name: str) -> Any:
+    """A number or array for a constraint, or for each of the parts of a cone."""
     several = constrained(constraint) is None and len(constraint.args) > 1
     parts = value if several and isinstance(value, list | tuple) else [value]
     given = [as_numbers(part, name) for part in parts]
@@ -122,95 +182,14 @@ def _of_shape(constraint: Any, value: Any, name: str) -> Any:
     return given if several else given[0]
 
 
-def dual_function(problem: Any, multipliers: Sequence[Any] | None = None) -> float:
-    """Return the dual function g(lambda, nu) = inf_x L(x, lambda, nu).
-
-    Weak duality: with lambda >= 0 it is a lower bound of the optimal value p*. Strong duality: its
-    maximum is p*, for instance if the problem is convex and some x has fi(x) < 0 (Slater).
-
-    Parameters
-    ----------
-    problem : cvxpy.Problem
-    multipliers : sequence, optional
-        As in `lagrangian`; lambda >= 0.
-
-    Returns
-    -------
-    float
-        -inf where L is unbounded below, up to the tolerance of clarabel.
-
-    Examples
-    --------
-    Minimise x^2 subject to 1 - x <= 0, with p* = 1: g(lambda) = lambda - lambda^2 / 4 is largest
-    at lambda = 2.
-
-    >>> import cvxpy as cp
-    >>> from mercer.theory import duality
-    >>> x = cp.Variable()
-    >>> problem = cp.Problem(cp.Minimize(x**2), [1 - x <= 0])
-    >>> [round(duality.dual_function(problem, [t]), 6) for t in (0.0, 1.0, 2.0, 3.0)]
-    [0.0, 0.75, 1.0, 0.75]
-    """
-    L = lagrangian(problem, multipliers)
-    if not L.is_convex():
-        raise InputError("the Lagrangian must be convex: use multipliers >= 0 of a convex problem")
-    with values_kept(problem):
-        return minimum(L)
-
-
-def optimal_multipliers(problem: Any) -> list[Any]:
-    """lambda* and nu* of a solved problem."""
-    duals = [dual for c in problem.constraints for dual in c.dual_variables]
-    if any(x.value is None for x in [*problem.variables(), *duals]):
-        raise InputError("the problem has no solution with multipliers; call problem.solve() first")
-    return [c.dual_value for c in problem.constraints]
-
-
-def sensitivity(problem: Any, changes: Sequence[Any]) -> Sensitivity:
-    """Return p*(u) >= p*(0) - lambda*'u, with p*(u) the optimum subject to fi(x) <= ui, hj(x) = uj.
-
-    A large multiplier means that tightening its constraint costs much; where p* is differentiable,
-    lambda* = -dp*/du at u = 0.
-
-    Parameters
-    ----------
-    problem : cvxpy.Problem
-        Solved; it is left as it is.
-    changes : sequence
-        u for each of `problem.constraints`, as a number or in the shape of the constraint.
-
-    Examples
-    --------
-    Minimise x^2 subject to 1 - x <= u: p*(u) = (1 - u)^2, and lambda* = 2.
-
-    >>> import cvxpy as cp
-    >>> from mercer.theory import duality
-    >>> x = cp.Variable()
-    >>> problem = cp.Problem(cp.Minimize(x**2), [1 - x <= 0])
-    >>> _ = problem.solve()
-    >>> found = duality.sensitivity(problem, [0.1])
-    >>> round(found.value, 6), round(found.bound, 6)
-    (0.81, 0.8)
-    """
-    f0, found = objective(problem), optimal_multipliers(problem)
-    for constraint in problem.constraints:
-        _moved(constraint, 0.0)  # refuses other constraints
-    changes = checked(problem, changes, "changes")
-    moved = [_moved(c, u) for c, u in zip(problem.constraints, changes, strict=True)]
-    costs = [np.sum(np.multiply(m, u)) for m, u in zip(found, changes, strict=True)]
-    bound = float(f0.value - sum(costs))
-    with values_kept(problem):
-        return Sensitivity(minimum(f0, moved), bound)
-
-
 def _moved(constraint: Any, u: Any) -> Any:
     """The constraint f(x) <= u, or h(x) = u."""
-    cp = cvxpy()
-    if isinstance(constraint, cp.constraints.Inequality):
+    kinds = cvxpy().constraints
+    if isinstance(constraint, kinds.Inequality):
         return constraint.expr <= u
-    if isinstance(constraint, cp.constraints.Equality):
+    if isinstance(constraint, kinds.Equality):
         return constraint.expr == u
-    if isinstance(constraint, cp.constraints.PSD):
+    if isinstance(constraint, kinds.PSD):
         return constraint.args[0] + u >> 0
     raise UnavailableError("write the constraint with <=, >=, == or >> to perturb it")
 

@@ -13,17 +13,11 @@ import numpy as np
 from mercer._array import Array, non_negative, real
 from mercer.exceptions import InputError
 from mercer.theory._checks import array_function, in_range
-from mercer.theory.duality._solve import matrix, vector
+from mercer.theory.duality._solve import matrix_and_vector, vector
 
 
 def project_ball(x: Any, centre: Any, radius: float) -> Array:
     """c + (x - c) min(1, r / |x - c|): the nearest point of the ball of centre c and radius r.
-
-    Parameters
-    ----------
-    x, centre : array_like of shape (d,)
-    radius : float
-        At least 0.
 
     Examples
     --------
@@ -41,12 +35,6 @@ def project_ball(x: Any, centre: Any, radius: float) -> Array:
 @in_range
 def project_halfspace(x: Any, a: Any, b: float) -> Array:
     """x - max(0, a'x - b) a / |a|^2: the nearest point of {y : a'y <= b}.
-
-    Parameters
-    ----------
-    x, a : array_like of shape (d,)
-        a is not zero.
-    b : float
 
     Examples
     --------
@@ -66,22 +54,15 @@ def project_halfspace(x: Any, a: Any, b: float) -> Array:
 def project_affine(x: Any, A: Any, b: Any) -> Array:
     """x - A^+ (Ax - b): the nearest point of {y : Ay = b}.
 
-    Parameters
-    ----------
-    x : array_like of shape (d,)
-    A : array_like of shape (m, d)
-    b : array_like of shape (m,)
-
     Examples
     --------
     >>> from mercer.theory import duality
     >>> duality.project_affine([0.0, 0.0], [[1.0, 1.0]], [2.0]).round(9)
     array([1., 1.])
     """
-    A = matrix(A, "A")
+    A, b = matrix_and_vector(A, b)
     x = vector(x, "x", A.shape[1])
-    residual = A @ x - vector(b, "b", A.shape[0])
-    return np.asarray(x - np.linalg.pinv(A) @ residual)
+    return np.asarray(x - np.linalg.pinv(A) @ (A @ x - b))
 
 
 def optimality_residual(
@@ -91,16 +72,8 @@ def optimality_residual(
 
     That is the first-order condition gradient'(y - x) >= 0 for all y of the set. Everywhere: the
     gradient is zero. On Ay = b: the gradient is in the range of A'. On y >= 0: each entry of the
-    gradient is >= 0, and 0 where x > 0.
-
-    Parameters
-    ----------
-    x : array_like of shape (d,)
-        A point of the set.
-    gradient : array_like of shape (d,)
-        Of f at x.
-    project : callable, default: the whole space
-        The projection P, such as `lambda z: np.maximum(z, 0)` for z >= 0.
+    gradient is >= 0, and 0 where x > 0. x is a point of the set, by default the whole space, and
+    `gradient` that of f at x.
 
     Examples
     --------

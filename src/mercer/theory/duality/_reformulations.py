@@ -19,9 +19,9 @@ from mercer.theory.duality._solve import (
     attained,
     cvxpy,
     expression,
-    linear_minimum,
     matrices,
     matrix,
+    matrix_and_vector,
     symmetric,
     vector,
 )
@@ -30,38 +30,27 @@ from mercer.theory.duality._solve import (
 def chebyshev_centre(A: Any, b: Any) -> Optimum:
     """Centre and radius of the largest ball in Ax <= b: max r with ai'x + r |ai| <= bi.
 
-    Parameters
-    ----------
-    A, b : array_like of shape (m, n) and (m,)
-
     Examples
     --------
     The triangle x1 >= 0, x2 >= 0, 3 x1 + 4 x2 <= 12:
 
     >>> from mercer.theory import duality
-    >>> duality.chebyshev_centre([[-1.0, 0.0], [0.0, -1.0], [3.0, 4.0]], [0.0, 0.0, 12.0])
-    Optimum(x=array([1., 1.]), value=1.0)
+    >>> triangle = [[-1.0, 0.0], [0.0, -1.0], [3.0, 4.0]]
+    >>> centre, radius = duality.chebyshev_centre(triangle, [0.0, 0.0, 12.0])
+    >>> centre.round(6), round(radius, 6)
+    (array([1., 1.]), 1.0)
     """
-    A = matrix(A, "A")
-    b = vector(b, "b", A.shape[0])
-    lengths = np.linalg.norm(A, axis=1)
-    cost = np.append(np.zeros(A.shape[1]), -1.0)
-    bounds = [(None, None)] * A.shape[1] + [(0, None)]
-    found = linear_minimum(cost, A_ub=np.column_stack([A, lengths]), b_ub=b, bounds=bounds)
-    return Optimum(found.x[:-1], float(found.x[-1]))
+    A, b = matrix_and_vector(A, b)
+    x, r = cvxpy().Variable(A.shape[1]), cvxpy().Variable(nonneg=True)
+    value = attained(-r, [A @ x + r * np.linalg.norm(A, axis=1) <= b])
+    return Optimum(x.value, -value)
 
 
 def robust_lp(c: Any, A: Any, b: Any, P: Sequence[Any]) -> Optimum:
     """min c'x with a'x <= bi for all a in {ai + Pi u : |u| <= 1}: ai'x + |Pi'x| <= bi.
 
-    Parameters
-    ----------
-    c : array_like of shape (n,)
-    A : array_like of shape (m, n)
-        The centres ai of the ellipsoids.
-    b : array_like of shape (m,)
-    P : sequence of m array_like of shape (n, k)
-        The half-axes of each ellipsoid are its singular values.
+    P holds one matrix with n rows for each row of A; the half-axes of each ellipsoid are its
+    singular values.
 
     Examples
     --------
@@ -72,10 +61,8 @@ def robust_lp(c: Any, A: Any, b: Any, P: Sequence[Any]) -> Optimum:
     >>> round(-found.value, 6)
     0.666667
     """
-    cp = cvxpy()
-    A = matrix(A, "A")
-    c, b = vector(c, "c", A.shape[1]), vector(b, "b", A.shape[0])
-    P = matrices(P, "P")
+    cp, (A, b) = cvxpy(), matrix_and_vector(A, b)
+    c, P = vector(c, "c", A.shape[1]), matrices(P, "P")
     if [Pi.shape[0] for Pi in P] != [len(c)] * len(b):
         raise InputError(f"P must hold {len(b)} matrices with {len(c)} rows")
     x = cp.Variable(len(c))
@@ -87,16 +74,8 @@ def robust_lp(c: Any, A: Any, b: Any, P: Sequence[Any]) -> Optimum:
 def chance_lp(c: Any, A: Any, b: Any, covariances: Sequence[Any], eta: float) -> Optimum:
     """min c'x with P(a'x <= bi) >= eta, a ~ N(ai, Si): ai'x + Phi^-1(eta) |Si^(1/2) x| <= bi.
 
-    Parameters
-    ----------
-    c : array_like of shape (n,)
-    A : array_like of shape (m, n)
-        The means ai.
-    b : array_like of shape (m,)
-    covariances : sequence of m array_like of shape (n, n)
-        Si, symmetric positive semidefinite.
-    eta : float
-        At least 1/2, below 1; Phi is the standard normal distribution function.
+    The covariances Si are positive semidefinite, 1/2 <= eta < 1, and Phi is the standard normal
+    distribution function.
 
     Examples
     --------
@@ -130,40 +109,27 @@ def linear_fractional(
     With y = x / (e'x + f) and z = 1 / (e'x + f): min c'y + dz with Gy <= hz, Ay = bz, e'y + fz = 1,
     z >= 0.
 
-    Parameters
-    ----------
-    c, e : array_like of shape (n,)
-    d, f : float
-    G, h : array_like of shape (m, n) and (m,)
-    A, b : array_like of shape (p, n) and (p,), optional
-
     Examples
     --------
     The smallest (x + 2) / (x + 1) for 0 <= x <= 3:
 
     >>> from mercer.theory import duality
-    >>> duality.linear_fractional([1.0], 2.0, [1.0], 1.0, [[1.0], [-1.0]], [3.0, 0.0])
-    Optimum(x=array([3.]), value=1.25)
+    >>> found = duality.linear_fractional([1.0], 2.0, [1.0], 1.0, [[1.0], [-1.0]], [3.0, 0.0])
+    >>> found.x.round(5), round(found.value, 6)
+    (array([3.]), 1.25)
     """
-    G = matrix(G, "G")
-    n = G.shape[1]
-    h = vector(h, "h", G.shape[0])
-    cost, one = (
-        np.append(vector(v, "c and e", n), real(w, "d and f")) for v, w in ((c, d), (e, f))
-    )
-    equal, right = [one], [1.0]
+    G, h = matrix_and_vector(G, h, "Gh")
+    c, e = vector(c, "c", G.shape[1]), vector(e, "e", G.shape[1])
+    y, z = cvxpy().Variable(len(c)), cvxpy().Variable(nonneg=True)
+    d, f = real(d, "d"), real(f, "f")
+    constraints = [G @ y <= h * z, e @ y + f * z == 1]
     if A is not None:
-        A = matrix(A, "A")
-        equal += list(np.column_stack([A, -vector(b, "b", A.shape[0])]))
-        right += [0.0] * A.shape[0]
-    bounds = [(None, None)] * n + [(0, None)]
-    y, value = linear_minimum(
-        cost, A_ub=np.column_stack([G, -h]), b_ub=np.zeros(len(h)), A_eq=np.array(equal),
-        b_eq=right, bounds=bounds,
-    )  # fmt: skip
-    if y[n] <= 1e-12 * np.abs(y[:n]).max(initial=0.0):  # x = y / z is infinite up to rounding
+        A, b = matrix_and_vector(A, b)
+        constraints.append(A @ y == b * z)
+    value = attained(c @ y + d * z, constraints)
+    if z.value <= 1e-7 * np.abs(y.value).max(initial=0.0):  # x = y / z is infinite for the solver
         raise InputError(f"the infimum {value:g} is approached as |x| grows, but not attained")
-    return Optimum(y[:n] / y[n], value)
+    return Optimum(y.value / z.value, value)
 
 
 def geometric_program(
@@ -174,15 +140,7 @@ def geometric_program(
     """min f0(x) with fi(x) <= 1, hj(x) = 1, x > 0; f posynomials sum_k ck prod_j xj^ajk.
 
     With y = log x, log f is log sum_k exp(ak'y + log ck), which is convex; monomials hj are affine.
-
-    Parameters
-    ----------
-    objective : (coefficients, exponents)
-        Of f0: ck > 0 of shape (K,), and ajk of shape (K, n).
-    constraints : sequence of (coefficients, exponents)
-        Of the fi.
-    equalities : sequence of (coefficients, exponents)
-        Of the hj, with K = 1.
+    Each is given as (coefficients ck > 0, exponents ajk of shape (K, n)), with K = 1 for the hj.
 
     Examples
     --------
@@ -195,16 +153,15 @@ def geometric_program(
     (4.0, array([2., 2.]))
     """
     cp = cvxpy()
-    constraints, equalities = list(constraints), list(equalities)
-    f0, *others = [_log_posynomial(p) for p in (objective, *constraints, *equalities)]
-    if {a.shape[1] for a, _ in others} - {f0[0].shape[1]}:
+    f0, *f = [_exponents(p) for p in (objective, *constraints)]
+    h = [_exponents(p) for p in equalities]
+    if {a.shape[1] for a, _ in f + h} - {f0[0].shape[1]}:
         raise InputError("exponents must have one column for each variable")
+    if any(len(a) != 1 for a, _ in h):
+        raise InputError("equalities must be monomials: one coefficient each")
     y = cp.Variable(f0[0].shape[1])
-    limits = [cp.log_sum_exp(a @ y + log_c) <= 0 for a, log_c in others[: len(constraints)]]
-    for a, log_c in others[len(constraints) :]:
-        if len(log_c) != 1:
-            raise InputError("equalities must be monomials: one coefficient each")
-        limits.append(a @ y + log_c == 0)
+    limits = [cp.log_sum_exp(a @ y + log_c) <= 0 for a, log_c in f]
+    limits += [a @ y + log_c == 0 for a, log_c in h]
     value = attained(cp.log_sum_exp(f0[0] @ y + f0[1]), limits)
     with np.errstate(over="ignore"):
         x, value = np.exp(y.value), float(np.exp(value))
@@ -213,13 +170,12 @@ def geometric_program(
     return Optimum(x, value)
 
 
-def _log_posynomial(posynomial: tuple[Any, Any]) -> tuple[Array, Array]:
+def _exponents(posynomial: tuple[Any, Any]) -> tuple[Array, Array]:
     """The exponents and log c."""
     if not isinstance(posynomial, tuple | list) or len(posynomial) != 2:
         raise InputError("a posynomial must be a pair: coefficients and exponents")
     coefficients, exponents = posynomial
-    exponents = matrix(exponents, "exponents")
-    coefficients = vector(coefficients, "coefficients", len(exponents))
+    exponents, coefficients = matrix_and_vector(exponents, coefficients)
     if not np.all(coefficients > 0.0):
         raise InputError("coefficients of a posynomial must be > 0")
     return exponents, np.log(coefficients)
@@ -228,17 +184,8 @@ def _log_posynomial(posynomial: tuple[Any, Any]) -> tuple[Array, Array]:
 def perron_frobenius(A: Any) -> Optimum:
     """Largest eigenvalue of a positive matrix: the smallest t with Av <= tv for some v > 0.
 
-    A geometric program: min t with sum_j Aij vj / (t vi) <= 1.
-
-    Parameters
-    ----------
-    A : array_like of shape (n, n)
-        All entries > 0.
-
-    Returns
-    -------
-    Optimum
-        `x` is the eigenvector v with sum 1, `value` the eigenvalue t.
+    A geometric program: min t with sum_j Aij vj / (t vi) <= 1. `x` is the eigenvector v with sum 1,
+    `value` the eigenvalue t.
 
     Examples
     --------
@@ -261,16 +208,8 @@ def perron_frobenius(A: Any) -> Optimum:
 def norm_lmi(A: Any, t: Any) -> Any:
     """[[tI, A], [A', tI]], which is positive semidefinite if and only if |A|_2 <= t.
 
-    With one column it is the second-order cone, |a| <= t.
-
-    Parameters
-    ----------
-    A : array_like or cvxpy.Expression of shape (m, n)
-    t : float or cvxpy.Expression
-
-    Returns
-    -------
-    cvxpy.Expression
+    With one column it is the second-order cone, |a| <= t. A and t may be cvxpy expressions, and so
+    is the result.
 
     Examples
     --------
@@ -288,21 +227,8 @@ def norm_lmi(A: Any, t: Any) -> Any:
     return cp.bmat([[t * np.eye(A.shape[0]), A], [A.T, t * np.eye(A.shape[1])]])
 
 
-def _family(A: Any, made: Callable[[Any, str], Array]) -> list[Array]:
-    """A0, A1, ..."""
-    found = matrices(A, "A", made)
-    if len(found) < 2 or len({M.shape for M in found}) > 1:
-        raise InputError("A must hold A0, A1, ...: at least two matrices of the same shape")
-    return found
-
-
 def minimise_eigenvalue(A: Sequence[Any]) -> Optimum:
-    """min over x of the largest eigenvalue of A0 + sum_i xi Ai: min t with A(x) <= tI.
-
-    Parameters
-    ----------
-    A : sequence of array_like of shape (k, k)
-        A0, A1, ..., symmetric.
+    """min over x of the largest eigenvalue of A0 + sum_i xi Ai, symmetric: min t with A(x) <= tI.
 
     Examples
     --------
@@ -314,21 +240,14 @@ def minimise_eigenvalue(A: Sequence[Any]) -> Optimum:
     >>> round(found.value, 6), found.x.round(6)
     (2.0, array([1.]))
     """
-    cp = cvxpy()
-    first, *others = _family(A, symmetric)
-    x, t = cp.Variable(len(others)), cp.Variable()
-    S = first + sum(x[i] * M for i, M in enumerate(others))
-    value = attained(t, [t * np.eye(len(first)) - S >> 0])
+    x, S = _pencil(A, symmetric)
+    t = cvxpy().Variable()
+    value = attained(t, [t * np.eye(S.shape[0]) - S >> 0])
     return Optimum(x.value, value)
 
 
 def minimise_spectral_norm(A: Sequence[Any]) -> Optimum:
     """min over x of the largest singular value of A0 + sum_i xi Ai: min t with `norm_lmi` >= 0.
-
-    Parameters
-    ----------
-    A : sequence of array_like of shape (m, n)
-        A0, A1, ...
 
     Examples
     --------
@@ -339,33 +258,27 @@ def minimise_spectral_norm(A: Sequence[Any]) -> Optimum:
     >>> round(found.value, 6), found.x.round(6)
     (1.414214, array([-2.]))
     """
-    cp = cvxpy()
-    first, *others = _family(A, matrix)
-    x, t = cp.Variable(len(others)), cp.Variable()
-    S = first + sum(x[i] * M for i, M in enumerate(others))
+    x, S = _pencil(A, matrix)
+    t = cvxpy().Variable()
     value = attained(t, [norm_lmi(S, t) >> 0])
     return Optimum(x.value, value)
+
+
+def _pencil(A: Any, made: Callable[[Any, str], Array]) -> tuple[Any, Any]:
+    """x, and A0 + sum_i xi Ai."""
+    found = matrices(A, "A", made)
+    if len(found) < 2 or len({M.shape for M in found}) > 1:
+        raise InputError("A must hold A0, A1, ...: at least two matrices of the same shape")
+    x = cvxpy().Variable(len(found) - 1)
+    return x, found[0] + sum(x[i] * M for i, M in enumerate(found[1:]))
 
 
 def scalarise(objectives: Sequence[Any], weights: Any, constraints: Sequence[Any] = ()) -> Array:
     """Return a Pareto optimal point: the values Fi(x) where x minimises sum_i weights_i Fi(x).
 
     No feasible point is at least as good in every Fi and better in one. Weights of zero do not
-    guarantee that, so they must be > 0.
-
-    Parameters
-    ----------
-    objectives : sequence of cvxpy.Expression
-        Convex F1, ..., Fq.
-    weights : array_like of shape (q,)
-        > 0.
-    constraints : sequence of cvxpy constraints
-        Convex.
-
-    Returns
-    -------
-    ndarray of shape (q,)
-        F1(x), ..., Fq(x); the variables hold x.
+    guarantee that, so they must be > 0. The Fi are convex cvxpy expressions, whose variables hold
+    x afterwards.
 
     Examples
     --------

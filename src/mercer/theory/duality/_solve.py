@@ -1,4 +1,4 @@
-"""Solve with cvxpy and clarabel (extra `theory`), or with SciPy's linear programming."""
+"""Solve with cvxpy and clarabel (extra `theory`)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.optimize import linprog
 
 from mercer._array import Array, as_dense_points, as_vector, real
 from mercer.exceptions import InputError, MercerWarning
@@ -67,14 +66,6 @@ def attained(objective: Any, constraints: Sequence[Any] = ()) -> float:
     return value
 
 
-def linear_minimum(c: Array, **constraints: Any) -> Optimum:
-    """min c'x with SciPy's `linprog`; x is free unless bounds are given."""
-    found = linprog(c, **{"bounds": (None, None), **constraints})
-    if found.x is None:
-        raise InputError(f"the linear program has no solution: {found.message}")
-    return Optimum(found.x, float(found.fun))
-
-
 def expression(value: Any, name: str) -> Any:
     """A scalar expression of cvxpy, which may be a number."""
     cp = cvxpy()
@@ -107,6 +98,12 @@ def _of_size(a: Array, name: str) -> Array:
     if np.abs(a).max(initial=0.0) > _LARGEST:
         raise InputError(f"{name} has entries above {_LARGEST:g}; rescale the problem")
     return a
+
+
+def matrix_and_vector(A: Any, b: Any, names: str = "Ab") -> tuple[Array, Array]:
+    """A of shape (m, n), and b of shape (m,)."""
+    A = matrix(A, names[0])
+    return A, vector(b, names[1], len(A))
 
 
 def symmetric(A: Any, name: str) -> Array:
