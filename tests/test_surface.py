@@ -23,7 +23,7 @@ PUBLIC_MODULES = {
     "io", "plot", "report", "datasets", "testing", "cli", "reproduce", "rigor", "exceptions",
 }  # fmt: skip
 
-NOT_BUILT = {"report", "reproduce"}  # packages of the design that do not exist yet
+NOT_BUILT = {"report"}  # packages of the design that do not exist yet
 
 # Names that only the root has.
 ROOT_ONLY = {"Options", "Status", "get_options", "options", "show_versions"}
