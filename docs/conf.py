@@ -24,7 +24,7 @@ extensions = [
     "sphinx.ext.mathjax",
 ]
 templates_path = ["_templates"]
-exclude_patterns = ["_templates"]
+exclude_patterns = ["_templates", "reproductions/*.md"]  # reproductions.md includes those
 html_theme = "furo"
 html_title = "mercer"
 

@@ -24,7 +24,7 @@ PUBLIC_MODULES = {
     "exceptions",
 }  # fmt: skip
 
-NOT_BUILT = {"report", "reproduce"}  # packages of the design that do not exist yet
+NOT_BUILT = {"report"}  # packages of the design that do not exist yet
 
 # Names that only the root has.
 ROOT_ONLY = {"Options", "Status", "get_options", "options", "show_versions"}

@@ -10,7 +10,16 @@ from pathlib import Path
 import pytest
 
 from mercer import cli
-from mercer.cli import _anomalies, _app, _cluster, _denoise, _hypothesis_tests, _impute, _segment
+from mercer.cli import (
+    _anomalies,
+    _app,
+    _cluster,
+    _denoise,
+    _hypothesis_tests,
+    _impute,
+    _reproduce,
+    _segment,
+)
 
 COMMANDS = {
     "denoise": _denoise,
@@ -19,6 +28,7 @@ COMMANDS = {
     "cluster": _cluster,
     "segment": _segment,
     "test": _hypothesis_tests,
+    "reproduce": _reproduce,
 }
 PAST = {
     "denoise": "denoised",

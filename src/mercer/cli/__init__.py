@@ -1,4 +1,4 @@
-"""The command line: `mercer denoise`, `impute`, `anomalies`, `cluster`, `segment` and `test`."""
+"""The command line: `mercer denoise`, `impute`, `cluster`, `test`, `reproduce` and others."""
 
 from __future__ import annotations
 

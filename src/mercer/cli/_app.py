@@ -20,6 +20,7 @@ from mercer.cli._fit import fit, predict
 from mercer.cli._hypothesis_tests import test
 from mercer.cli._impute import impute
 from mercer.cli._options import format_examples
+from mercer.cli._reproduce import reproduce
 from mercer.cli._segment import segment
 from mercer.cli._terminal import CommandError, echo
 from mercer.exceptions import MercerError
@@ -47,7 +48,10 @@ def commands() -> None:
     """
 
 
-for _command in (denoise, impute, anomalies, cluster, segment, fit, predict, test, explore):
+_COMMANDS = (
+    denoise, impute, anomalies, cluster, segment, fit, predict, test, explore, reproduce,
+)  # fmt: skip
+for _command in _COMMANDS:
     commands.add_command(_command)
 
 

@@ -136,8 +136,8 @@ def frame(n_samples: int = 350, noise: float = 0.1, *, random_state: Any = None)
 def ring(n_samples: int = 500, noise: float = 0.1, *, random_state: Any = None) -> Sample:
     """Draw points on the unit circle, with uniform noise in [-nu, nu] along the normal.
 
-    The parameters are those of `frame`. After P. Honeine, "Pre-image problem in kernel methods:
-    theory", 2024, Figure 3, which does not state its noise.
+    The parameters are those of `frame`. After P. Honeine, "Theoretical insights on the
+    pre-image resolution in machine learning", 2024, Figure 3, which does not state its noise.
 
     Examples
     --------
