@@ -172,7 +172,8 @@ def _numbered(
 def ascent(rows: Sample, kernel: Kernel, point: Array) -> PreImage:
     """The path of mean shift from a point, which is the fixed point of the mean embedding."""
     mean = mean_embedding(kernel, rows.X)
-    return preimage(mean, FixedPoint(max_iter=STEPS), start=point[None], history=True)
+    plain = FixedPoint(max_iter=STEPS, safeguard=False)  # with weights >= 0 every step goes up
+    return preimage(mean, plain, start=point[None], history=True)
 
 
 def projected(rows: Sample, kernel: Kernel, point: Array, n_components: int) -> PreImage:

@@ -113,7 +113,7 @@ class Views:
         """The pre-image of the projection of a point."""
         rows, kernel = self._chosen(asked)
         components = asked.get("components")
-        if not isinstance(components, int) or not 1 <= components <= _COMPONENTS:
+        if type(components) is not int or not 1 <= components <= _COMPONENTS:
             raise InputError(f"components must be a whole number from 1 to {_COMPONENTS}")
         found = projected(rows, kernel, _point(asked, rows), components)
         return {
