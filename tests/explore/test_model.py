@@ -20,13 +20,16 @@ from mercer.explore._model import (
 )
 from mercer.explore._table import sample
 
+SIZES = (60, 50, 40)
 CENTRES = np.array([[0.0, 0.0], [6.0, 0.0], [0.0, 700.0]])
 
 
 @pytest.fixture
 def rows(rng):
     """Three groups of different sizes; the columns have different units."""
-    parts = [c + rng.normal(size=(n, 2)) * [1.0, 100.0] for c, n in zip(CENTRES, (60, 50, 40))]
+    parts = [
+        c + rng.normal(size=(n, 2)) * [1.0, 100.0] for c, n in zip(CENTRES, SIZES, strict=True)
+    ]
     return sample(Table("a.csv", ("x", "y"), np.concatenate(parts)), (0, 1))
 
 
@@ -54,7 +57,7 @@ def test_densities_integrate_to_one(name, column):
 
 @pytest.mark.parametrize("fine", [False, True])
 def test_grids_hold_all_rows_of_all_samples(fine, rows, rng):
-    other = sample(Table("b.csv", ("x", "y"), rows.X + [3.0, -500.0]), (0, 1))
+    other = sample(Table("b.csv", ("x", "y"), rows.X + np.array([3.0, -500.0])), (0, 1))
     grid = Grid.around([rows, other], fine)
     X = np.concatenate([rows.X, other.X])
     assert (grid.low < X.min(axis=0)).all()
@@ -120,8 +123,7 @@ def naive_peaks(values):
     for start in np.ndindex(values.shape):
         here = start
         while True:
-            steps = [s for s in np.ndindex((3,) * values.ndim)]
-            around = [tuple(np.add(here, s) - 1) for s in steps]
+            around = [tuple(np.add(here, s) - 1) for s in np.ndindex((3,) * values.ndim)]
             inside = [
                 n for n in around
                 if n != here and all(0 <= i < m for i, m in zip(n, values.shape, strict=True))
@@ -192,7 +194,7 @@ def test_a_row_in_the_span_is_its_own_preimage(rng):
 
 
 def test_the_witness_is_the_difference_of_means(rows):
-    other = sample(Table("b.csv", ("x", "y"), rows.X[::2] + [1.0, 0.0]), (0, 1))
+    other = sample(Table("b.csv", ("x", "y"), rows.X[::2] + np.array([1.0, 0.0])), (0, 1))
     kernel = make_kernel("laplace", 0.5, rows)
     at = np.array([[0.0, 0.0], [3.0, 300.0]])
 

@@ -1,4 +1,4 @@
-"""The command line: `mercer denoise`, `impute`, `anomalies`, `cluster`, `segment` and `test`."""
+"""The command line `mercer`: denoise, impute, anomalies, cluster, segment, fit, test, explore."""
 
 from __future__ import annotations
 

@@ -12,7 +12,6 @@ from mercer._array import Array
 from mercer.exceptions import InputError
 from mercer.explore._model import (
     KERNELS,
-    TEST_ROWS,
     Grid,
     ascent,
     compare,
@@ -54,11 +53,13 @@ class Views:
     def load(self, name: str, content: bytes) -> Answer:
         """Read the second file."""
         self.second = self.read(name, content)
+        sample.cache_clear()
         return self.tables({})
 
     def unload(self, _: Question) -> Answer:
         """Forget the second file."""
         self.second = None
+        sample.cache_clear()
         return self.tables({})
 
     def rows(self, asked: Question) -> Answer:
@@ -136,7 +137,7 @@ class Views:
         self._both(asked)
         assert self.second is not None
         found = compare(self.table, self.second, _columns(asked, self.table))
-        return found.to_dict() | {"how": found.how, "most": TEST_ROWS}
+        return found.to_dict() | {"how": found.how}
 
     @property
     def _tables(self) -> list[Table]:

@@ -9,11 +9,11 @@ const KERNELS = { gaussian: "Gaussian", laplace: "Laplace", matern: "Matérn 3/2
 const $ = (id) => document.getElementById(id);
 
 const plot = new Plot($("plot"));
-let info, rows;  // about the tables, and about the chosen columns
+let info, rows;  // about the tables, and about the columns that are shown
 let scene = {};  // what is drawn
 let moving = false, again = false;  // whether a quick picture is on its way, and out of date
 let resting;  // the timer of the refinement
-let refining = new AbortController(), testing = new AbortController();
+let choosing = new AbortController(), refining = new AbortController(), testing = new AbortController();
 
 // --- the server -----------------------------------------------------------------------------------
 
@@ -66,16 +66,18 @@ function tell(sentence) {
 const columns = () => [$("across").value, $("up").value].filter((c) => c !== "").map(Number);
 const view = () => document.querySelector("input[name=view]:checked").value;
 const bandwidth = () => rows.bandwidths[$("kernel").value] * REACH ** Number($("bandwidth").value);
-const question = () => ({ columns: columns(), kernel: $("kernel").value, bandwidth: bandwidth() });
+const question = () => ({ columns: rows.columns, kernel: $("kernel").value, bandwidth: bandwidth() });
+const names = () => rows.columns.map((c) => info.columns[c]);
 
-function fillSelect(select, names, chosen) {
-  select.replaceChildren(...names.map(([value, text]) => new Option(text, value, false, value === chosen)));
+function fillSelect(select, choices, chosen) {
+  select.replaceChildren(...choices.map(([value, text]) => new Option(text, value, false, value === chosen)));
 }
 
 const chooseColumns = attempt(async () => {
-  refining.abort();
-  clearTimeout(resting);
-  rows = await ask("rows", { columns: columns() });
+  choosing.abort();
+  choosing = new AbortController();
+  const asked = { columns: columns() };
+  rows = { ...(await ask("rows", asked, choosing.signal)), ...asked };
   scene = {};
   forgetPoint();
   describeRows();
@@ -98,8 +100,9 @@ const refresh = attempt(async () => {
   try {
     while (again) {
       again = false;
-      if (view() === "witness") showWitness(await ask("witness", question()));
-      else showLandscape(await ask("landscape", question()));
+      const before = rows, [name, show] = view() === "witness" ? ["witness", showWitness] : ["landscape", showLandscape];
+      const answer = await ask(name, question());
+      if (rows === before) show(answer);
     }
   } finally {
     moving = false;
@@ -137,14 +140,14 @@ function showLandscape(answer, refined = false) {
 }
 
 function proofs({ exact, proved, modes }) {
-  if (!exact) return "mean shift was stopped after a few seconds";
+  if (!exact) return "mean shift was stopped before every row arrived";
   if (proved < modes.length) return `${proved} of them proved to be local maxima`;
   return modes.length === 1 ? "proved to be a local maximum" : "each proved to be a local maximum";
 }
 
 function frame(up) {
-  const names = columns().map((c) => info.columns[c]);
-  return { low: rows.low, high: rows.high, samples: rows.samples, names: names.length === 1 ? [...names, up] : names };
+  const { low, high, samples } = rows;
+  return { low, high, samples, names: low.length === 1 ? [...names(), up] : names() };
 }
 
 function draw(words) {
@@ -153,9 +156,9 @@ function draw(words) {
 }
 
 function listModes({ modes, counts }) {
-  const total = rows.samples[0].points.length, names = columns().map((c) => info.columns[c]);
+  const total = rows.samples[0].points.length;
   $("modes").hidden = $("from").hidden = false;
-  $("modes").tHead.rows[0].replaceChildren(...["mode", ...names, "rows"].map((text) => element("th", text)));
+  $("modes").tHead.rows[0].replaceChildren(...["mode", ...names(), "rows"].map((text) => element("th", text)));
   const lines = modes.slice(0, LISTED).map((mode, k) => {
     const chip = element("span", "");
     chip.className = "chip";
@@ -170,7 +173,7 @@ function listModes({ modes, counts }) {
   if (modes.length > LISTED) {
     const line = element("tr", "");
     line.append(element("td", `and ${(modes.length - LISTED).toLocaleString("en")} more`));
-    line.firstChild.colSpan = names.length + 2;
+    line.firstChild.colSpan = names().length + 2;
     lines.push(line);
   }
   $("modes").tBodies[0].replaceChildren(...lines);
@@ -254,7 +257,7 @@ const runTest = attempt(async () => {
   $("test").textContent = "testing …";
   let found;
   try {
-    found = await ask("test", { columns: columns() }, testing.signal);
+    found = await ask("test", { columns: rows.columns }, testing.signal);
   } catch (error) {
     if (error.name !== "AbortError") $("test").textContent = "";
     throw error;
@@ -314,9 +317,9 @@ $("plot").addEventListener("click", (event) => {
 
 attempt(async () => {
   info = await ask("tables");
-  const names = info.columns.map((name, i) => [String(i), name]);
-  fillSelect($("across"), names, "0");
-  fillSelect($("up"), [["", "(one column)"], ...names], names.length > 1 ? "1" : "");
+  const choices = info.columns.map((name, i) => [String(i), name]);
+  fillSelect($("across"), choices, "0");
+  fillSelect($("up"), [["", "(one column)"], ...choices], choices.length > 1 ? "1" : "");
   fillSelect($("kernel"), info.kernels.map((name) => [name, KERNELS[name]]), "gaussian");
   if (info.tables.length > 1) compareFiles(true);
   else await chooseColumns();

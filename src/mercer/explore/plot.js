@@ -5,6 +5,7 @@ const COLOURS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9
 const BLUE = COLOURS[0], ORANGE = COLOURS[1], INK = "#1c1f23", SOFT = "#5a6068";
 const LEVELS = [0.02, 0.05, 0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.95];  // shares of the largest density
 const MARGIN = { left: 58, right: 12, top: 12, bottom: 44 };
+const APART = 7;  // pixels between the dots of a path, at least
 const NUMBERED = 20;  // up to this many modes have numbers
 
 export class Plot {
@@ -108,7 +109,8 @@ export class Plot {
   }
 
   rows(points, colour, alpha) {
-    const ctx = this.ctx, r = Math.min(Math.max(45 / Math.sqrt(points.length), 1), 2.6);
+    const ctx = this.ctx, count = this.scene.samples[0].points.length;
+    const r = Math.min(Math.max(45 / Math.sqrt(count), 1), 2.6);
     ctx.fillStyle = colour;
     ctx.globalAlpha = alpha;
     for (const [x, y] of points) {
@@ -258,7 +260,12 @@ export class Plot {
         ctx.lineJoin = "round";
         ctx.stroke();
       }
-      pixels.forEach(([x, y]) => disc(ctx, x, y, 2, INK, INK));
+      let [a, b] = [-Infinity, 0];
+      for (const [x, y] of pixels) {
+        if (Math.hypot(x - a, y - b) < APART) continue;
+        disc(ctx, x, y, 2, INK, INK);
+        [a, b] = [x, y];
+      }
       disc(ctx, ...pixels[0], 5, INK, "#fff");
     }
     if (!preimage) return;
