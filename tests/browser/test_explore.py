@@ -144,8 +144,9 @@ def test_a_second_file_is_compared(explorer, folder):
     explorer.locator("#second").set_input_files(folder / "b.csv")
     expect(explorer.locator("#pvalue")).to_have_text(re.compile(r"p = 0\.\d+"))
     assert float(explorer.locator("#pvalue").inner_text()[4:]) < 0.01
+    expect(explorer.locator("#test")).to_contain_text("a difference as large would be rare")
     expect(explorer.locator("#count")).to_have_text("Difference")
-    expect(explorer.locator("#legend")).to_have_text("Blue: more of a.csv. Orange: more of b.csv.")
+    expect(explorer.locator("#legend")).to_contain_text("Blue: more of the first file, a.csv.")
     before = canvas(explorer)
     explorer.locator("#bandwidth").fill("-0.5")
     expect(explorer.locator("#length")).to_contain_text("0.1")
@@ -154,6 +155,14 @@ def test_a_second_file_is_compared(explorer, folder):
     expect(explorer.locator("#detail")).to_have_text(REFINED)
     explorer.locator("#remove").click()
     expect(explorer.locator("#views")).to_be_hidden()
+    expect(explorer.locator("#pvalue")).to_be_empty()
+
+
+def test_a_file_compared_with_itself_is_not_called_different(explorer, folder):
+    explorer.locator("#second").set_input_files(folder / "a.csv")
+    expect(explorer.locator("#test")).to_contain_text("does not depend on the slider")
+    assert "would be rare" not in explorer.locator("#test").inner_text()
+    explorer.locator("#remove").click()
     expect(explorer.locator("#pvalue")).to_be_empty()
 
 

@@ -27,7 +27,7 @@ from mercer.explore._views import UPLOAD, Reader, Views
 
 _QUESTION = 64 << 10  # bytes of any other request
 _SECONDS = 60  # after which a silent connection is closed
-_FILES = {
+FILES = {
     "page.html": "text/html",
     "page.js": "text/javascript",
     "plot.js": "text/javascript",
@@ -169,10 +169,10 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _get(self, path: str) -> tuple[str, bytes]:
         name = path or "page.html"
-        if name not in _FILES:
+        if name not in FILES:
             raise Refused(HTTPStatus.NOT_FOUND, "there is no such page")
         content = files("mercer.explore").joinpath(name).read_bytes()
-        return _FILES[name], content
+        return FILES[name], content
 
     def _post(self, path: str) -> tuple[str, bytes]:
         views = self.server.views

@@ -165,9 +165,10 @@ function listModes({ modes, counts }) {
     chip.style.background = scene.colours[k];
     const first = element("td", String(k + 1));
     first.prepend(chip);
-    const share = `${(100 * counts[k] / total).toFixed(0)} %`;
+    const percent = 100 * counts[k] / total;
+    const share = percent > 0 && percent < 1 ? "< 1 %" : `${percent.toFixed(0)} %`;
     const line = element("tr", "");
-    line.append(first, ...mode.map((x) => element("td", short(x))), element("td", share));
+    line.append(first, ...mode.map((x, j) => element("td", coordinate(x, j))), element("td", share));
     return line;
   });
   if (modes.length > LISTED) {
@@ -243,7 +244,7 @@ function showWitness(answer) {
   const [first, second] = info.tables.map((table) => table.name);
   $("count").textContent = "Difference";
   $("detail").textContent = "at this bandwidth";
-  $("legend").textContent = `Blue: more of ${first}. Orange: more of ${second}.`;
+  $("legend").textContent = `Blue: more of the first file, ${first}. Orange: more of the second, ${second}.`;
   $("modes").hidden = $("from").hidden = true;
   tell("");
   draw(`where ${first} and ${second} differ`);
@@ -263,12 +264,15 @@ const runTest = attempt(async () => {
     throw error;
   }
   $("pvalue").textContent = `p = ${short(found.pvalue, 2)}`;
-  const verdict = found.pvalue <= 0.05
-    ? "If both files came from one distribution, a difference as large would be rare."
-    : "Such a difference is usual for two samples of one distribution. That does not show that they are equal.";
-  $("test").textContent = `${verdict} Effect size ${short(found.effect_size, 3)}. ${found.rows.map(number).join(" and ")} rows; ${found.how}. `
+  $("test").textContent = `${verdict(found)} Effect size ${short(found.effect_size, 3)}. ${found.rows.map(number).join(" and ")} rows; ${found.how}. `
     + "The p-value does not depend on the slider.";
 });
+
+function verdict({ pvalue, statistic }) {
+  if (pvalue > 0.05) return "Such a difference is usual for two samples of one distribution. That does not show that they are equal.";
+  if (statistic > 0) return "If both files came from one distribution, a difference as large would be rare.";
+  return "The files are more alike than two independent samples usually are. Do they share rows?";
+}
 
 // --- words ----------------------------------------------------------------------------------------
 
@@ -283,9 +287,10 @@ function describeRows() {
     facts.push(...table.notes);
   });
   $("used").replaceChildren(...facts.map((fact) => element("li", fact)));
-  const { points } = rows.samples[0];
-  const used = points.length < info.tables[0].rows ? `${number(points.length)} of ` : "";
-  $("file").textContent = `${info.tables.map((table) => table.name).join(" and ")} · ${used}${counted(info.tables[0].rows, "row")}`;
+  $("file").textContent = info.tables.map((table, k) => {
+    const { length } = rows.samples[k].points;
+    return `${table.name} · ${length < table.rows ? `${number(length)} of ` : ""}${counted(table.rows, "row")}`;
+  }).join("  and  ");
 }
 
 function element(tag, text) {
@@ -294,10 +299,19 @@ function element(tag, text) {
   return made;
 }
 
+// A coordinate to a thousandth of its axis.
+function coordinate(x, j) {
+  const digits = Math.max(0, Math.ceil(3 - Math.log10(rows.high[j] - rows.low[j])));
+  return digits > 6 ? short(x) : x.toFixed(digits);
+}
+
 const number = (n) => n.toLocaleString("en");
 const counted = (n, word) => `${number(n)} ${word}${n === 1 ? "" : "s"}`;
 const short = (x, digits = 4) => (x === null ? "unknown" : String(Number(x.toPrecision(digits))));
-const place = (point) => (point.length === 1 ? short(point[0]) : `(${Array.from(point, (x) => short(x)).join(", ")})`);
+const place = (point) => {
+  const texts = Array.from(point, coordinate);
+  return texts.length === 1 ? texts[0] : `(${texts.join(", ")})`;
+};
 
 // --- start ----------------------------------------------------------------------------------------
 

@@ -227,7 +227,7 @@ export class Plot {
     const ctx = this.ctx, { modes, heights, colours } = this.scene, few = modes.length <= NUMBERED;
     modes.forEach((mode, k) => {
       const [x, y] = this.at(mode[0], mode.length > 1 ? mode[1] : heights[k]);
-      if (mode.length === 1) {
+      if (mode.length === 1 && few) {
         ctx.beginPath();
         ctx.moveTo(...this.at(mode[0], 0));
         ctx.lineTo(x, y);
@@ -364,7 +364,7 @@ function niceTicks(low, high, count) {
   const largest = Math.max(Math.abs(low), Math.abs(high)), ticks = [];
   for (let i = Math.ceil(low / step); i * step <= high; i++) {
     const value = i * step;
-    const text = largest >= 1e6 || digits > 4
+    const text = largest >= 1e10 || digits > 4
       ? value.toExponential(Math.min(20, Math.max(0, Math.round(Math.log10(largest / step)))))
       : value.toFixed(digits);
     ticks.push([value, Number(text) === 0 ? "0" : text.replace(/\.?0+e/, "e").replace("e+", "e")]);
