@@ -4,6 +4,7 @@ import base64
 import http.client
 import json
 import socket
+import struct
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -211,8 +212,9 @@ def test_mistakes_of_the_program_are_told_without_details(ask, server, capsys, m
     assert "ZeroDivisionError: division by zero" in capsys.readouterr().err
 
 
-def test_an_answer_that_nobody_waits_for_is_not_computed(server, ask, monkeypatch):
-    """The browser closes the connection when the slider moves on."""
+@pytest.mark.parametrize("reset", [False, True])
+def test_an_answer_that_nobody_waits_for_is_not_computed(reset, server, ask, monkeypatch, capsys):
+    """The browser closes or resets the connection when the slider moves on."""
     from mercer._progress import report
 
     steps, started, stopped = [], threading.Event(), threading.Event()
@@ -234,5 +236,19 @@ def test_an_answer_that_nobody_waits_for_is_not_computed(server, ask, monkeypatc
         assert started.wait(20)
         assert ask("landscape", ASKED)[0] == 200  # others are answered meanwhile
         assert not stopped.is_set()
+        if reset:
+            linger = struct.pack("ii", 1, 0)
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
     assert stopped.wait(20)
     assert len(steps) < 3000
+    assert capsys.readouterr().err == ""
+
+
+def test_half_a_request_is_dropped(server, ask, capsys):
+    with socket.create_connection(("127.0.0.1", server.server_port)) as connection:
+        head = f"POST /{server.token}/load HTTP/1.1\r\nHost: {server.hosts[0]}\r\n"
+        connection.sendall(f"{head}Content-Length: 10\r\n\r\n1,2".encode())
+        connection.shutdown(socket.SHUT_WR)
+        assert connection.recv(100) == b""
+    assert len(ask("tables", {})[1]["tables"]) == 1
+    assert capsys.readouterr().err == ""

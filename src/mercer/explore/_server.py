@@ -200,7 +200,10 @@ class _Handler(BaseHTTPRequestHandler):
                 if most == UPLOAD
                 else "the question is too long",
             )
-        body = self.rfile.read(int(length))
+        try:
+            body = self.rfile.read(int(length))
+        except OSError as error:
+            raise _GoneError from error
         if len(body) < int(length):
             raise _GoneError
         return body
@@ -212,10 +215,13 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 def _is_closed(connection: socket.socket) -> bool:
-    """Whether the other end has closed a connection."""
+    """Whether the other end has closed or reset a connection."""
     if not select.select([connection], [], [], 0)[0]:
         return False
-    return not connection.recv(1, socket.MSG_PEEK)
+    try:
+        return not connection.recv(1, socket.MSG_PEEK)
+    except OSError:
+        return True
 
 
 def _explain(error: Exception) -> tuple[HTTPStatus, str]:
