@@ -6,6 +6,7 @@ With `--pure` the compiled core must be absent, and mercer must say so once.
 import argparse
 import importlib.util
 import warnings
+from importlib.resources import files
 from pathlib import Path
 
 import numpy as np
@@ -30,8 +31,9 @@ def main() -> None:
 
 
 def try_it() -> None:
-    """A sum, a pre-image, an estimator, and a file."""
+    """A sum, a pre-image, an estimator, a file, and the files of the page."""
     import mercer as mc
+    from mercer.explore._server import FILES
 
     rng = np.random.default_rng(0)
     X = rng.normal(size=(60, 3))
@@ -44,6 +46,7 @@ def try_it() -> None:
     mc.save(model, "smoke.mercer")
     np.testing.assert_array_equal(mc.load("smoke.mercer").transform(X), model.transform(X))
     Path("smoke.mercer").unlink()
+    assert all(files("mercer.explore").joinpath(name).is_file() for name in FILES)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The command line: `mercer denoise`, `impute`, `cluster`, `test`, `reproduce` and others."""
+"""The command line: `mercer denoise`, `impute`, `cluster`, `test`, `explore` and others."""
 
 from __future__ import annotations
 

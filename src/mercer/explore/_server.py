@@ -27,7 +27,7 @@ from mercer.explore._views import UPLOAD, Reader, Views
 
 _QUESTION = 64 << 10  # bytes of any other request
 _SECONDS = 60  # after which a silent connection is closed
-_FILES = {
+FILES = {
     "page.html": "text/html",
     "page.js": "text/javascript",
     "plot.js": "text/javascript",
@@ -169,10 +169,10 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _get(self, path: str) -> tuple[str, bytes]:
         name = path or "page.html"
-        if name not in _FILES:
+        if name not in FILES:
             raise Refused(HTTPStatus.NOT_FOUND, "there is no such page")
         content = files("mercer.explore").joinpath(name).read_bytes()
-        return _FILES[name], content
+        return FILES[name], content
 
     def _post(self, path: str) -> tuple[str, bytes]:
         views = self.server.views
@@ -200,7 +200,10 @@ class _Handler(BaseHTTPRequestHandler):
                 if most == UPLOAD
                 else "the question is too long",
             )
-        body = self.rfile.read(int(length))
+        try:
+            body = self.rfile.read(int(length))
+        except OSError as error:
+            raise _GoneError from error
         if len(body) < int(length):
             raise _GoneError
         return body
@@ -212,10 +215,13 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 def _is_closed(connection: socket.socket) -> bool:
-    """Whether the other end has closed a connection."""
+    """Whether the other end has closed or reset a connection."""
     if not select.select([connection], [], [], 0)[0]:
         return False
-    return not connection.recv(1, socket.MSG_PEEK)
+    try:
+        return not connection.recv(1, socket.MSG_PEEK)
+    except OSError:
+        return True
 
 
 def _explain(error: Exception) -> tuple[HTTPStatus, str]:

@@ -12,7 +12,6 @@ from mercer._array import Array
 from mercer.exceptions import InputError
 from mercer.explore._model import (
     KERNELS,
-    TEST_ROWS,
     Grid,
     ascent,
     compare,
@@ -54,11 +53,13 @@ class Views:
     def load(self, name: str, content: bytes) -> Answer:
         """Read the second file."""
         self.second = self.read(name, content)
+        sample.cache_clear()
         return self.tables({})
 
     def unload(self, _: Question) -> Answer:
         """Forget the second file."""
         self.second = None
+        sample.cache_clear()
         return self.tables({})
 
     def rows(self, asked: Question) -> Answer:
@@ -113,7 +114,7 @@ class Views:
         """The pre-image of the projection of a point."""
         rows, kernel = self._chosen(asked)
         components = asked.get("components")
-        if not isinstance(components, int) or not 1 <= components <= _COMPONENTS:
+        if type(components) is not int or not 1 <= components <= _COMPONENTS:
             raise InputError(f"components must be a whole number from 1 to {_COMPONENTS}")
         found = projected(rows, kernel, _point(asked, rows), components)
         return {
@@ -136,7 +137,7 @@ class Views:
         self._both(asked)
         assert self.second is not None
         found = compare(self.table, self.second, _columns(asked, self.table))
-        return found.to_dict() | {"how": found.how, "most": TEST_ROWS}
+        return found.to_dict() | {"how": found.how}
 
     @property
     def _tables(self) -> list[Table]:

@@ -9,11 +9,11 @@ const KERNELS = { gaussian: "Gaussian", laplace: "Laplace", matern: "Matérn 3/2
 const $ = (id) => document.getElementById(id);
 
 const plot = new Plot($("plot"));
-let info, rows;  // about the tables, and about the chosen columns
+let info, rows;  // about the tables, and about the columns that are shown
 let scene = {};  // what is drawn
 let moving = false, again = false;  // whether a quick picture is on its way, and out of date
 let resting;  // the timer of the refinement
-let refining = new AbortController(), testing = new AbortController();
+let choosing = new AbortController(), refining = new AbortController(), testing = new AbortController();
 
 // --- the server -----------------------------------------------------------------------------------
 
@@ -66,16 +66,18 @@ function tell(sentence) {
 const columns = () => [$("across").value, $("up").value].filter((c) => c !== "").map(Number);
 const view = () => document.querySelector("input[name=view]:checked").value;
 const bandwidth = () => rows.bandwidths[$("kernel").value] * REACH ** Number($("bandwidth").value);
-const question = () => ({ columns: columns(), kernel: $("kernel").value, bandwidth: bandwidth() });
+const question = () => ({ columns: rows.columns, kernel: $("kernel").value, bandwidth: bandwidth() });
+const names = () => rows.columns.map((c) => info.columns[c]);
 
-function fillSelect(select, names, chosen) {
-  select.replaceChildren(...names.map(([value, text]) => new Option(text, value, false, value === chosen)));
+function fillSelect(select, choices, chosen) {
+  select.replaceChildren(...choices.map(([value, text]) => new Option(text, value, false, value === chosen)));
 }
 
 const chooseColumns = attempt(async () => {
-  refining.abort();
-  clearTimeout(resting);
-  rows = await ask("rows", { columns: columns() });
+  choosing.abort();
+  choosing = new AbortController();
+  const asked = { columns: columns() };
+  rows = { ...(await ask("rows", asked, choosing.signal)), ...asked };
   scene = {};
   forgetPoint();
   describeRows();
@@ -98,8 +100,9 @@ const refresh = attempt(async () => {
   try {
     while (again) {
       again = false;
-      if (view() === "witness") showWitness(await ask("witness", question()));
-      else showLandscape(await ask("landscape", question()));
+      const before = rows, [name, show] = view() === "witness" ? ["witness", showWitness] : ["landscape", showLandscape];
+      const answer = await ask(name, question());
+      if (rows === before) show(answer);
     }
   } finally {
     moving = false;
@@ -137,14 +140,14 @@ function showLandscape(answer, refined = false) {
 }
 
 function proofs({ exact, proved, modes }) {
-  if (!exact) return "mean shift was stopped after a few seconds";
+  if (!exact) return "mean shift was stopped before every row arrived";
   if (proved < modes.length) return `${proved} of them proved to be local maxima`;
   return modes.length === 1 ? "proved to be a local maximum" : "each proved to be a local maximum";
 }
 
 function frame(up) {
-  const names = columns().map((c) => info.columns[c]);
-  return { low: rows.low, high: rows.high, samples: rows.samples, names: names.length === 1 ? [...names, up] : names };
+  const { low, high, samples } = rows;
+  return { low, high, samples, names: low.length === 1 ? [...names(), up] : names() };
 }
 
 function draw(words) {
@@ -153,24 +156,25 @@ function draw(words) {
 }
 
 function listModes({ modes, counts }) {
-  const total = rows.samples[0].points.length, names = columns().map((c) => info.columns[c]);
+  const total = rows.samples[0].points.length;
   $("modes").hidden = $("from").hidden = false;
-  $("modes").tHead.rows[0].replaceChildren(...["mode", ...names, "rows"].map((text) => element("th", text)));
+  $("modes").tHead.rows[0].replaceChildren(...["mode", ...names(), "rows"].map((text) => element("th", text)));
   const lines = modes.slice(0, LISTED).map((mode, k) => {
     const chip = element("span", "");
     chip.className = "chip";
     chip.style.background = scene.colours[k];
     const first = element("td", String(k + 1));
     first.prepend(chip);
-    const share = `${(100 * counts[k] / total).toFixed(0)} %`;
+    const percent = 100 * counts[k] / total;
+    const share = percent > 0 && percent < 1 ? "< 1 %" : `${percent.toFixed(0)} %`;
     const line = element("tr", "");
-    line.append(first, ...mode.map((x) => element("td", short(x))), element("td", share));
+    line.append(first, ...mode.map((x, j) => element("td", coordinate(x, j))), element("td", share));
     return line;
   });
   if (modes.length > LISTED) {
     const line = element("tr", "");
     line.append(element("td", `and ${(modes.length - LISTED).toLocaleString("en")} more`));
-    line.firstChild.colSpan = names.length + 2;
+    line.firstChild.colSpan = names().length + 2;
     lines.push(line);
   }
   $("modes").tBodies[0].replaceChildren(...lines);
@@ -240,7 +244,7 @@ function showWitness(answer) {
   const [first, second] = info.tables.map((table) => table.name);
   $("count").textContent = "Difference";
   $("detail").textContent = "at this bandwidth";
-  $("legend").textContent = `Blue: more of ${first}. Orange: more of ${second}.`;
+  $("legend").textContent = `Blue: more of the first file, ${first}. Orange: more of the second, ${second}.`;
   $("modes").hidden = $("from").hidden = true;
   tell("");
   draw(`where ${first} and ${second} differ`);
@@ -254,18 +258,21 @@ const runTest = attempt(async () => {
   $("test").textContent = "testing …";
   let found;
   try {
-    found = await ask("test", { columns: columns() }, testing.signal);
+    found = await ask("test", { columns: rows.columns }, testing.signal);
   } catch (error) {
     if (error.name !== "AbortError") $("test").textContent = "";
     throw error;
   }
   $("pvalue").textContent = `p = ${short(found.pvalue, 2)}`;
-  const verdict = found.pvalue <= 0.05
-    ? "If both files came from one distribution, a difference as large would be rare."
-    : "Such a difference is usual for two samples of one distribution. That does not show that they are equal.";
-  $("test").textContent = `${verdict} Effect size ${short(found.effect_size, 3)}. ${found.rows.map(number).join(" and ")} rows; ${found.how}. `
+  $("test").textContent = `${verdict(found)} Effect size ${short(found.effect_size, 3)}. ${found.rows.map(number).join(" and ")} rows; ${found.how}. `
     + "The p-value does not depend on the slider.";
 });
+
+function verdict({ pvalue, statistic }) {
+  if (pvalue > 0.05) return "Such a difference is usual for two samples of one distribution. That does not show that they are equal.";
+  if (statistic > 0) return "If both files came from one distribution, a difference as large would be rare.";
+  return "The files are more alike than two independent samples usually are. Do they share rows?";
+}
 
 // --- words ----------------------------------------------------------------------------------------
 
@@ -280,9 +287,10 @@ function describeRows() {
     facts.push(...table.notes);
   });
   $("used").replaceChildren(...facts.map((fact) => element("li", fact)));
-  const { points } = rows.samples[0];
-  const used = points.length < info.tables[0].rows ? `${number(points.length)} of ` : "";
-  $("file").textContent = `${info.tables.map((table) => table.name).join(" and ")} · ${used}${counted(info.tables[0].rows, "row")}`;
+  $("file").textContent = info.tables.map((table, k) => {
+    const { length } = rows.samples[k].points;
+    return `${table.name} · ${length < table.rows ? `${number(length)} of ` : ""}${counted(table.rows, "row")}`;
+  }).join("  and  ");
 }
 
 function element(tag, text) {
@@ -291,10 +299,19 @@ function element(tag, text) {
   return made;
 }
 
+// A coordinate to a thousandth of its axis.
+function coordinate(x, j) {
+  const digits = Math.max(0, Math.ceil(3 - Math.log10(rows.high[j] - rows.low[j])));
+  return digits > 6 ? short(x) : x.toFixed(digits);
+}
+
 const number = (n) => n.toLocaleString("en");
 const counted = (n, word) => `${number(n)} ${word}${n === 1 ? "" : "s"}`;
 const short = (x, digits = 4) => (x === null ? "unknown" : String(Number(x.toPrecision(digits))));
-const place = (point) => (point.length === 1 ? short(point[0]) : `(${Array.from(point, (x) => short(x)).join(", ")})`);
+const place = (point) => {
+  const texts = Array.from(point, coordinate);
+  return texts.length === 1 ? texts[0] : `(${texts.join(", ")})`;
+};
 
 // --- start ----------------------------------------------------------------------------------------
 
@@ -314,9 +331,9 @@ $("plot").addEventListener("click", (event) => {
 
 attempt(async () => {
   info = await ask("tables");
-  const names = info.columns.map((name, i) => [String(i), name]);
-  fillSelect($("across"), names, "0");
-  fillSelect($("up"), [["", "(one column)"], ...names], names.length > 1 ? "1" : "");
+  const choices = info.columns.map((name, i) => [String(i), name]);
+  fillSelect($("across"), choices, "0");
+  fillSelect($("up"), [["", "(one column)"], ...choices], choices.length > 1 ? "1" : "");
   fillSelect($("kernel"), info.kernels.map((name) => [name, KERNELS[name]]), "gaussian");
   if (info.tables.length > 1) compareFiles(true);
   else await chooseColumns();

@@ -5,6 +5,7 @@ const COLOURS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9
 const BLUE = COLOURS[0], ORANGE = COLOURS[1], INK = "#1c1f23", SOFT = "#5a6068";
 const LEVELS = [0.02, 0.05, 0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.95];  // shares of the largest density
 const MARGIN = { left: 58, right: 12, top: 12, bottom: 44 };
+const APART = 7;  // pixels between the dots of a path, at least
 const NUMBERED = 20;  // up to this many modes have numbers
 
 export class Plot {
@@ -108,7 +109,8 @@ export class Plot {
   }
 
   rows(points, colour, alpha) {
-    const ctx = this.ctx, r = Math.min(Math.max(45 / Math.sqrt(points.length), 1), 2.6);
+    const ctx = this.ctx, count = this.scene.samples[0].points.length;
+    const r = Math.min(Math.max(45 / Math.sqrt(count), 1), 2.6);
     ctx.fillStyle = colour;
     ctx.globalAlpha = alpha;
     for (const [x, y] of points) {
@@ -225,7 +227,7 @@ export class Plot {
     const ctx = this.ctx, { modes, heights, colours } = this.scene, few = modes.length <= NUMBERED;
     modes.forEach((mode, k) => {
       const [x, y] = this.at(mode[0], mode.length > 1 ? mode[1] : heights[k]);
-      if (mode.length === 1) {
+      if (mode.length === 1 && few) {
         ctx.beginPath();
         ctx.moveTo(...this.at(mode[0], 0));
         ctx.lineTo(x, y);
@@ -258,7 +260,12 @@ export class Plot {
         ctx.lineJoin = "round";
         ctx.stroke();
       }
-      pixels.forEach(([x, y]) => disc(ctx, x, y, 2, INK, INK));
+      let [a, b] = [-Infinity, 0];
+      for (const [x, y] of pixels) {
+        if (Math.hypot(x - a, y - b) < APART) continue;
+        disc(ctx, x, y, 2, INK, INK);
+        [a, b] = [x, y];
+      }
       disc(ctx, ...pixels[0], 5, INK, "#fff");
     }
     if (!preimage) return;
@@ -357,7 +364,7 @@ function niceTicks(low, high, count) {
   const largest = Math.max(Math.abs(low), Math.abs(high)), ticks = [];
   for (let i = Math.ceil(low / step); i * step <= high; i++) {
     const value = i * step;
-    const text = largest >= 1e6 || digits > 4
+    const text = largest >= 1e10 || digits > 4
       ? value.toExponential(Math.min(20, Math.max(0, Math.round(Math.log10(largest / step)))))
       : value.toFixed(digits);
     ticks.push([value, Number(text) === 0 ? "0" : text.replace(/\.?0+e/, "e").replace("e+", "e")]);
