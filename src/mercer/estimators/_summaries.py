@@ -78,7 +78,6 @@ def denoiser(model: Any) -> Summary:
 
 def imputer(model: Any) -> Summary:
     known = np.isfinite(model.error_)
-    names = np.asarray(getattr(model, "feature_names_in_", np.arange(len(known)).astype(str)))
     found = "Missing values are predicted from the other columns."
     facts = {"columns": f"{len(known):,}"}
     if known.any():
@@ -88,9 +87,7 @@ def imputer(model: Any) -> Summary:
             f"{middle:.2f} of its standard deviation; with the mean of the column it would be "
             "about 1."
         )
-        order = np.flatnonzero(known)[np.argsort(model.error_[known], kind="stable")]
-        errors = (f"{names[j]} {model.error_[j]:.2f}" for j in order)
-        facts["test error, in standard deviations"] = listed(errors, 12)
+        facts |= hidden_errors(model, getattr(model, "feature_names_in_", None))
     ended = model.status_.plain
     if model.status_ is Status.MAX_ITER:
         ended = (
@@ -109,6 +106,14 @@ def imputer(model: Any) -> Summary:
         ),
         page="imputation",
     )  # fmt: skip
+
+
+def hidden_errors(model: Any, names: Any) -> dict[str, str]:
+    """The errors of the columns of an imputer, the smallest first."""
+    names = [f"x{j}" for j in range(len(model.error_))] if names is None else names
+    order = [j for j in np.argsort(model.error_, kind="stable") if np.isfinite(model.error_[j])]
+    errors = (f"{names[j]} {model.error_[j]:.2f}" for j in order)
+    return {"test error, in standard deviations": listed(errors, 12)}
 
 
 def clusters(model: Any) -> Summary:
@@ -180,7 +185,7 @@ def ridge(model: Any) -> Summary:
         found += f" Predicted from the others, a row is off by {number(error)} (root mean square)."
     return Summary(
         title="Kernel ridge regression",
-        asked="Which number belongs to a row?",
+        asked="How does the target depend on the columns, and what is it for a new row?",
         found=found,
         facts=facts | {"kernel": rounded(model.kernel_), "solver": model.solver_},
         checks=(gap(model, "The squared errors and the penalty"),),
@@ -205,7 +210,7 @@ def machine(model: Any) -> Summary:
         )
     return Summary(
         title=title,
-        asked=f"Which {kind} belongs to a row?",
+        asked=f"Which {kind} belongs to a new row?",
         found=found,
         facts=facts | {"kernel": rounded(model.kernel_)},
         checks=(gap(model), _NEW_ROWS),
