@@ -246,6 +246,15 @@ def test_what_cannot_be_reported_is_refused(fitted):
         mc.report(make_pipeline(mc.KernelPCA(2)))
     with pytest.raises(ValueError, match="not fitted"):
         mc.report(mc.SVC())
+    with pytest.raises(mc.InputError, match="got type"):
+        mc.report(mc.SVC)
+    model = fitted("KernelNovelty")
+    with pytest.raises(mc.InputError, match="names must be a list of 4 names, got 1 of them"):
+        mc.report(model, names=["a"])
+    with pytest.raises(mc.InputError, match="target has 3 entries, data has 150 rows"):
+        mc.report(model, X, [1, 2, 3])
+    with pytest.raises(mc.InputError, match="shape"):
+        mc.report(fitted("KernelDenoiser"), FRAME, image_shape=(3, 3))
 
 
 @pytest.mark.parametrize("missing", ["jinja2", "matplotlib"])

@@ -13,7 +13,7 @@ from mercer.engine._compiled import core, instruction_set
 
 _PACKAGES = (
     "mercer", "numpy", "scipy", "scikit-learn", "threadpoolctl",
-    "click", "pillow", "pyarrow", "openpyxl", "matplotlib", "finufft", "cvxpy-base",
+    "click", "pillow", "pyarrow", "openpyxl", "matplotlib", "jinja2", "finufft", "cvxpy-base",
     "clarabel",
 )  # fmt: skip
 

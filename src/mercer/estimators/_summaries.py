@@ -28,7 +28,8 @@ def pca(model: Any) -> Summary:
     return Summary(
         title="Kernel principal component analysis",
         asked="Which few numbers per row (components) keep most of the variation of the rows?",
-        found=f"{counted(r, 'component')} keep {percent(kept)} of the variation in feature space.",
+        found=f"{counted(r, 'component')} hold{'s' if r == 1 else ''} {percent(kept)} of the "
+        "variation in feature space.",
         facts={
             "rows": f"{model.mass_:,.10g}",
             "share of each component": listed(map(percent, model.explained_variance_ratio_), 6),
@@ -135,11 +136,11 @@ def clusters(model: Any) -> Summary:
         proved, of = int(np.sum(model.modes_.proved)), len(model.modes_)
         text = f"{proved} of {of} peaks are proved to be peaks of the density, rounding included."
         checks.append(Check("good" if proved == of else "note", text))
-    one = "The rows show no clusters: their density has one peak."
+    one = "One cluster: the rows show no separate groups."
     return Summary(
         title="Mean shift clustering",
         asked="Do the rows form groups, that is, does their density have several peaks?",
-        found=f"{count} clusters, each about a peak of the density." if count > 1 else one,
+        found=one if count == 1 else f"{count} clusters, each about a peak of the density.",
         facts=facts | {"kernel": rounded(model.kernel_)},
         checks=tuple(checks),
         page="mean_shift",
@@ -203,11 +204,9 @@ def machine(model: Any) -> Summary:
     kind = "class" if classes is not None else "number"
     found = f"A function that tells the {kind} of a row."
     if kinds == {SupportVectorCertificate}:
-        vectors = len(model.support_)
-        found = (
-            f"{found[:-1]}, made of {vectors:,} of the {counted(model.n_samples_fit_, 'row')} "
-            "(support vectors). The other rows have no weight in it."
-        )
+        vectors, n = len(model.support_), model.n_samples_fit_
+        found = f"{found[:-1]}, made of {vectors:,} of the {counted(n, 'row')} (support vectors)."
+        found += " The other rows have no weight in it." if vectors < n else ""
     return Summary(
         title=title,
         asked=f"Which {kind} belongs to a new row?",

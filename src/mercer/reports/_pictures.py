@@ -104,9 +104,12 @@ def _(obj: TestResult, asked: Asked) -> list[Picture]:
         caption = "What chance alone gives, and the statistic that was observed."
         found.append(_picture(partial(plot.plot_null, obj), caption))
     if isinstance(psi, Element) and obj.contributions is None and _is_numeric(psi.points):
-        draw = partial(plot.plot_witness, obj, names=asked.axis_names)
-        found.append(_picture(draw, "Where the samples differ: blue where there is more of the "
-                              "first, orange where there is more of the second."))  # fmt: skip
+        weights = psi.coef.tile(slice(None), slice(None))[:, 0]
+        if weights.min() < 0.0 < weights.max():  # two samples, not the same rows twice
+            columns = charts.telling_columns(psi.points, np.sign(weights) + 1.0)
+            draw = partial(plot.plot_witness, obj, columns=columns, names=asked.axis_names)
+            caption = "Where the samples differ: blue where there is more of the first, orange "
+            found.append(_picture(draw, f"{caption}where there is more of the second."))
     return found
 
 

@@ -12,6 +12,7 @@ from typing import Any
 from mercer._html import Summary, docs_address
 from mercer.engine._versions import versions
 from mercer.exceptions import InputError
+from mercer.plot._panels import as_names
 from mercer.reports._pictures import Asked, Picture, pictures
 from mercer.reports._repeat import code_of, parameters_of
 from mercer.reports._rows import on_rows
@@ -133,22 +134,11 @@ def report(
     The samples differ at the usual level of 0.05: p = 0.0004998. Chance alone would give a result
     at least this clear about once in 2,001 repetitions.
     """
-    summarise = getattr(obj, "_summary", None)
-    if summarise is None:
-        steps = "; give one of its steps" if hasattr(obj, "steps") else ""
-        raise InputError(
-            "obj must be a fitted estimator of mercer, the result of a test or a pre-image, got "
-            f"{type(obj).__name__}{steps}"
-        )
-    if hasattr(obj, "get_params"):
-        from sklearn.utils.validation import check_is_fitted
-
-        check_is_fitted(obj)
-    summary: Summary = summarise()
+    summary = _summary(obj)
+    names = _names(obj, data, names)
+    if target is not None and data is not None and len(target) != len(data):
+        raise InputError(f"target has {len(target)} entries, data has {len(data)} rows")
     given, others = parameters_of(obj)
-    if names is None:
-        names = getattr(obj, "feature_names_in_", getattr(data, "columns", None))
-    names = None if names is None else [str(name) for name in names]
     return Report(
         name=type(obj).__name__,
         summary=summary,
@@ -158,3 +148,29 @@ def report(
         others=others,
         code=code_of(obj),
     )
+
+
+def _summary(obj: Any) -> Summary:
+    summarise = getattr(obj, "_summary", None)
+    if summarise is None or isinstance(obj, type):
+        steps = "; give one of its steps" if hasattr(obj, "steps") else ""
+        raise InputError(
+            "obj must be a fitted estimator of mercer, the result of a test or a pre-image, got "
+            f"{type(obj).__name__}{steps}"
+        )
+    if hasattr(obj, "get_params"):
+        from sklearn.utils.validation import check_is_fitted
+
+        check_is_fitted(obj)
+    found: Summary = summarise()
+    return found
+
+
+def _names(obj: Any, data: Any, names: Any) -> list[str] | None:
+    """The names of columns that are known."""
+    if names is None:
+        names = getattr(obj, "feature_names_in_", getattr(data, "columns", None))
+    count = getattr(obj, "n_features_in_", None)
+    if names is None or count is None:
+        return None if names is None else [str(name) for name in names]
+    return as_names(names, count)

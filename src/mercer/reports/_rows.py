@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from mercer._array import is_sparse
 from mercer._words import listed, number, percent
 from mercer.estimators import KernelDenoiser, KernelImputer
 from mercer.estimators._summaries import hidden_errors
@@ -19,7 +20,7 @@ def on_rows(model: Any, data: Any, target: Any, names: list[str] | None) -> dict
         return _score(model, data, np.asarray(target))
     if isinstance(model, KernelImputer):
         return hidden_errors(model, names) | _filled(data, names)
-    if isinstance(model, KernelDenoiser):
+    if isinstance(model, KernelDenoiser) and not is_sparse(data):
         change = np.asarray(model.transform(data)) - np.asarray(data)
         return {"change of the given rows": f"{number(_rms(change))} (root mean square)"}
     if hasattr(model, "offset_"):
