@@ -127,7 +127,7 @@ def clusters(model: Any) -> Summary:
     checks = []
     if model.significance_ is not None and model.significant_ is not None:
         t = f"t >= {model.significant_.critical:.2f}"
-        text = f"A peak counts only if it stands out of chance clearly ({t})."
+        text = f"A peak counts only if it clearly stands out from chance ({t})."
         checks.append(Check("good", text))
     else:
         text = "Every peak of the density is a cluster. That it is more than chance was not tested."
@@ -189,7 +189,7 @@ def ridge(model: Any) -> Summary:
         asked="How does the target depend on the columns, and what is it for a new row?",
         found=found,
         facts=facts | {"kernel": rounded(model.kernel_), "solver": model.solver_},
-        checks=(gap(model, "The squared errors and the penalty"),),
+        checks=(gap(model),),
         page="ridge",
     )
 
@@ -264,26 +264,27 @@ def certificates(model: Any) -> tuple[FitCertificate, ...]:
     return found if isinstance(found, tuple) else (found,)
 
 
-def gap(model: Any, cost: str = "The losses and the penalty") -> Check:
+def gap(model: Any) -> Check:
     """What the duality gap says."""
+    several = len(certificates(model))
     found = max(certificates(model), key=lambda c: c.relative_gap, default=None)
     if found is None:
         return Check("note", "Steps were taken; how far the fit is from the best one is unknown.")
     if isinstance(found, DescentCertificate):
         text = "It was stopped early on purpose, so that it does not follow the noise."
         return Check("note", f"The mean loss of the fitted rows is {number(found.primal)}. {text}")
+    where = f"In the worst of {several} problems of two classes it" if several > 1 else "It"
+    text = (
+        "The fit minimises a cost: errors on the rows, and a penalty against wiggles. "
+        f"{where} is {found.primal:.6g}"
+    )
     if model.kernel_.flags.definiteness is not Definiteness.POSITIVE:
-        text = "The kernel is not known to be positive definite, so there is no lower bound."
-        return Check("warning", f"{cost} add up to {number(found.primal)}. {text}")
-    several = len(certificates(model))
-    if several > 1:
-        cost = f"In the worst of {several} problems of two classes {cost[0].lower()}{cost[1:]}"
+        unknown = "The kernel is not known to be positive definite, so there is no lower bound."
+        return Check("warning", f"{text}. {unknown}")
     gain = f"could gain at most {percent(found.relative_gap)}"
     if found.relative_gap < 1e-12:  # rounding of the two sums
         gain = "could gain nothing beyond rounding"
-    text = (
-        f"{cost} add up to {found.primal:.6g}. No function of this kernel can have less than "
-        f"{found.dual:.6g}, so a better solver {gain}."
-    )
+    text += f", and no function of this kernel can have less than {found.dual:.6g}."
     # ridge regression has a tolerance of residuals, whose square is the gap
-    return Check("good" if found.relative_gap <= max(model.tol, 1e-6) else "warning", text)
+    kind = "good" if found.relative_gap <= max(model.tol, 1e-6) else "warning"
+    return Check(kind, f"{text} So a better solver {gain}.")
