@@ -64,7 +64,7 @@ GROUPS = {
 PACKAGES = (
     "kernels", "space", "preimages", "methods", "estimators", "linalg", "theory",
     "theory.duality", "theory.first_order", "theory.learning", "exceptions", "plot", "datasets",
-    "testing",
+    "reports", "testing",
 )  # fmt: skip
 
 

@@ -78,10 +78,19 @@ _LAZY = {
     "SVC": "estimators",
     "SVR": "estimators",
     "load": "io",
+    "report": "reports",
     "save": "io",
     "show_versions": "engine._versions",
 }
-_PACKAGES = ("datasets", "estimators", "io", "plot", "testing", "theory")  # loaded when first used
+_PACKAGES = (
+    "datasets",
+    "estimators",
+    "io",
+    "plot",
+    "reports",
+    "testing",
+    "theory",
+)  # loaded when first used
 
 __all__ = [
     "LBFGS", "MM", "SVC", "SVR", "Box", "Candidates", "ClosedForm", "Columns", "Distances",
@@ -94,7 +103,7 @@ __all__ = [
     "Spectrum", "Status", "Subsequences", "Subspace", "__version__", "compress",
     "convergence_bandwidth", "covariance", "feature", "get_options", "hsic_test", "kernel_density",
     "kernel_pca", "ksd_test", "load", "mean_embedding", "mean_shift", "median_scale", "mmd_test",
-    "options", "preimage", "save", "show_versions", "table_kernel",
+    "options", "preimage", "report", "save", "show_versions", "table_kernel",
 ]  # fmt: skip
 
 

@@ -57,6 +57,7 @@ def anomalies(run: Run, false_alarms: float, top: int) -> None:
     score = -run.map_rows(model.score_samples, data.values, "scoring")
     marked = score > -model.offset_
     data.write_columns({"score": score, "is_anomaly": marked}, run.output)
+    run.write_report(model, data)
     count = int(marked.sum())
     facts = {
         "anomalies": f"{counted(count, data.row_word)}, {count / len(score):.1%}",

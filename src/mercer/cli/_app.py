@@ -64,7 +64,8 @@ def run(args: Sequence[str] | None = None) -> int:
         else:
             warnings.simplefilter("ignore")
         try:
-            result = commands.main(words or ["--help"], prog_name="mercer", standalone_mode=False)
+            given = words or ["--help"]  # `obj` is for reports, which say how to repeat them
+            result = commands.main(given, prog_name="mercer", standalone_mode=False, obj=given)
             return result if isinstance(result, int) else 0
         except BaseException as error:  # noqa: BLE001 (every error becomes a sentence)
             if "--debug" in words:

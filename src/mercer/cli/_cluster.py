@@ -96,6 +96,7 @@ def cluster(
     centres = model.cluster_centers_
     if drawing is not None:
         _draw(run, drawing, data, model, labels)
+    run.write_report(model, train)
     facts = {"clusters": f"{len(centres):,}"}
     if without := int(np.sum(labels < 0)):
         facts["without"] = f"{counted(without, data.row_word)}, cluster -1"

@@ -71,6 +71,7 @@ def denoise(run: Run, noise: float | None, components: float | None) -> None:
     if model.trust_ > 0.0:
         values = run.map_rows(model.transform, data.values, "denoising")
     data.write(values, run.output)
+    run.write_report(model, data)
     run.report("denoised", data, _facts(model, noise, values - data.values))
     if model.noise_error_ == np.inf:
         run.note(_UNKNOWN)

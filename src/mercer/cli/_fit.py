@@ -19,14 +19,16 @@ from mercer.cli._options import (
     COLUMNS,
     CONTROLS,
     READING,
+    REPORT,
     SCALE,
     choose_output,
+    choose_report,
     command,
     number,
     parse_kernel,
 )
 from mercer.cli._parquet import ParquetTable
-from mercer.cli._run import TABLES, check_exists, check_readable, read_one
+from mercer.cli._run import TABLES, check_exists, check_readable, read_one, write_report
 from mercer.cli._terminal import DataError, Progress, UsageError, echo_facts
 from mercer.cli._text import TEXT, as_numbers, escape_formulas, is_missing
 from mercer.kernels._names import rounded
@@ -66,11 +68,11 @@ _input = click.argument("source", metavar="INPUT", type=_PATH)
                  callback=lambda *given: parse_kernel(given[-1]),
                  help="auto is a Gaussian of the median distance of rows (see also -C); or such as "
                  "gaussian:2."),
-    *COLUMNS, SCALE, *READING, *CONTROLS,
+    *COLUMNS, SCALE, *READING, REPORT, *CONTROLS,
 )  # fmt: skip
 def fit(
     source: Path, output: Path, target: str, loss: str, C: float | None, kernel: Any, scale: bool,
-    force: bool, quiet: bool, **reading: Any,
+    page: Path | None, force: bool, quiet: bool, **reading: Any,
 ) -> None:  # fmt: skip
     """Learn the column TARGET of INPUT from its other columns of numbers.
 
@@ -87,7 +89,10 @@ def fit(
     file, result = Source(source), Output(output, force)
     check_readable(file)
     result.check_file((".mercer",), "a model")
-    result.check([source])
+    written = choose_report(page, force, output)
+    for one in (result, written):
+        if one is not None:
+            one.check([source])
     data = read_one(file, replace(selection, skip=(*selection.skip, target)), quiet)
     check_rows(data, at_least=3, complete=True)
     y = _target(data, target, selection, loss)
@@ -106,6 +111,8 @@ def fit(
         right = model.score(data.values, y)
     with result.file() as path:
         save({"columns": list(data.names), "target": target, "model": model}, path)
+    if written is not None:
+        write_report(written, model, data, target=y)
     found = model.certificate_ if isinstance(model.certificate_, tuple) else (model.certificate_,)
     kind = f"{len(model.classes_)} classes" if classes else "numbers"
     chosen = isinstance(model, KernelRidge)
@@ -122,6 +129,7 @@ def fit(
                 "gap": f"{max(c.relative_gap for c in found):.1e}, relative duality gap",
                 "on these rows": f"{right:.1%} right" if classes else f"R^2 {right:.4g}",
                 "written": str(output),
+                **({"report": str(page)} if page else {}),
             }
         )
 

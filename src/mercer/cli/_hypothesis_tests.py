@@ -14,19 +14,21 @@ import numpy as np
 from mercer._array import Array
 from mercer._words import counted, listed
 from mercer.cli._data import Data, Selection, check_rows
-from mercer.cli._files import PIPE, Source
+from mercer.cli._files import PIPE, Output, Source
 from mercer.cli._options import (
     COLUMNS,
     CONTROLS,
     READING,
+    REPORT,
     SCALE,
     as_float,
+    choose_report,
     command,
     format_examples,
     number,
     parse_kernel,
 )
-from mercer.cli._run import check_readable, read_one
+from mercer.cli._run import check_readable, read_one, write_report
 from mercer.cli._terminal import DataError, Progress, UsageError, echo, echo_facts
 from mercer.kernels._names import rounded
 
@@ -77,7 +79,8 @@ _CONTROLS = [
     click.option("--level", default="0.05", show_default=True, metavar="LEVEL",
                  callback=number("a number between 0 and 1", lambda x: 0.0 < x < 1.0),
                  help="What --fail compares the p-value with."),
-    *CONTROLS[1:],
+    REPORT,
+    *CONTROLS,
 ]  # fmt: skip
 
 
@@ -221,6 +224,8 @@ class _Asked:
     as_json: bool
     fail: bool
     level: float
+    page: Path | None
+    force: bool
     quiet: bool
 
     @classmethod
@@ -232,9 +237,15 @@ class _Asked:
 
     def read(self, source: Source, selection: Selection) -> Data:
         check_readable(source)
+        if self._page is not None:
+            self._page.check([source.path])
         data = read_one(source, selection, self.quiet)
         check_rows(data, at_least=4, complete=True, cure=_INCOMPLETE)
         return data
+
+    @property
+    def _page(self) -> Output | None:
+        return choose_report(self.page, self.force)
 
     def test(self, function: Any, *data: Any, **options: Any) -> TestResult:
         if self.dependence is not None:
@@ -249,6 +260,10 @@ class _Asked:
         self, result: TestResult, where: dict[str, str], scaled: bool, **about: Sequence[Any]
     ) -> int:
         """Print the result; return the exit code."""
+        if self._page is not None:
+            unit = ", in standard deviations" if scaled else ""
+            names = [f"{name}{unit}" for name in about.get("columns", ())]
+            write_report(self._page, result, names=names or None)
         rejected = result.pvalue <= self.level
         if self.as_json:
             shown = {name: [str(part) for part in parts] for name, parts in about.items()}
@@ -269,6 +284,7 @@ class _Asked:
                     "effect size": f"{result.effect_size:.3g}, 95 % interval {low:.3g} to "
                     f"{high:.3g}",
                     **where,
+                    **({"report": str(self.page)} if self.page else {}),
                 }
             )  # fmt: skip
         return REJECTED if self.fail and rejected else 0

@@ -45,19 +45,20 @@ def impute(run: Run) -> None:
     data, train = run.read(complete=False)
     missing = np.isnan(data.values)
     model, values = None, data.values
-    if missing.any():
+    if missing.any() or run.page is not None:
         if not run.scale and run.kernel == "auto":
             raise UsageError("--no-scale needs a kernel, in the units of the data; give --kernel")
         model = KernelImputer(kernel=run.kernel, random_state=run.seed)
         run.fit(model, train.values)
         values = run.map_rows(model.transform, data.values, "filling")
     data.write(values, run.output)
+    run.write_report(model, data)
     run.report("imputed", data, _facts(model, data, missing))
 
 
 def _facts(model: Any, data: Data, missing: Array) -> dict[str, str]:
     """How many cells were filled, where, and with what error."""
-    if model is None:
+    if not missing.any():
         return {"filled": "nothing: no value is missing in the columns used"}
     counts = missing.sum(axis=0)
     rows = counted(int(missing.any(axis=1).sum()), data.row_word)

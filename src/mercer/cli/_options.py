@@ -6,6 +6,7 @@ import functools
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import fields
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -46,10 +47,12 @@ def data_command(examples: Examples, *own: Any) -> Decorator:
             selection = Selection(**take(*(f.name for f in fields(Selection) if f.name in given)))
             source, train = Source(given.pop("source")), given.pop("train")
             output = choose_output(source, **take("output", "force", "escape", "format"))
+            page = choose_report(given.pop("page"), output.force, output.path)
             shared = take("kernel", "scale", "seed", "quiet")
-            function(Run(source, output, train and Source(train), selection, **shared), **given)
+            train = train and Source(train)
+            function(Run(source, output, train, selection, page, **shared), **given)
 
-        return command(examples, *_INPUTS, *own, *_SHARED, *CONTROLS)(run)
+        return command(examples, *_INPUTS, REPORT, *own, *_SHARED, *CONTROLS)(run)
 
     return decorate
 
@@ -70,6 +73,19 @@ def choose_output(source: Source, output: Path | None, *options: Any, **named: A
     if output is None and source.path != PIPE:
         raise UsageError("missing option -o OUTPUT; -o - writes to standard output")
     return Output(output or PIPE, *options, **named)
+
+
+def choose_report(page: Path | None, force: bool, output: Path = PIPE) -> Output | None:
+    """The report that is asked for, if it can be written beside the output."""
+    if page is None:
+        return None
+    if find_spec("jinja2") is None or find_spec("matplotlib") is None:
+        raise UsageError("reports need jinja2 and matplotlib: pip install 'mercer[report]'")
+    if page == PIPE or page.resolve() == output.resolve():
+        raise UsageError("--report needs a file of its own")
+    found = Output(page, force)
+    found.check_file((".html",), "a report")
+    return found
 
 
 def format_examples(examples: Examples) -> str:
@@ -106,6 +122,10 @@ def _parse_encoding(_: Any, __: Any, text: str | None) -> str | None:
     return text
 
 
+REPORT = click.option(
+    "--report", "page", type=_PATH, metavar="FILE",
+    help="Write a report to this .html file: what was found, how far to trust it, and pictures.",
+)  # fmt: skip
 CONTROLS = [
     click.option("--force", is_flag=True,
                  help="Replace OUTPUT if it exists. Inputs are never replaced."),

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import shlex
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from pathlib import Path
-from shlex import quote
 from typing import Any
 
+import click
 import numpy as np
 
 from mercer._array import Array
@@ -44,6 +45,7 @@ class Run:
     output: Output
     train: Source | None  # where to learn from, if not from the source
     selection: Selection
+    page: Output | None  # a report, if one is asked for
     kernel: Any  # a Kernel, or "auto"
     scale: bool  # whether columns may be scaled to unit variance
     seed: int
@@ -103,7 +105,9 @@ class Run:
         elif output.is_pipe or (output.path.exists() and not output.path.is_dir()):
             what = "standard output" if output.is_pipe else f"{output.path} is a file"
             raise UsageError(f"{what}, but images are written into a folder")
-        output.check([one.path for one in self.inputs])
+        for written in (output, self.page):
+            if written is not None:
+                written.check([one.path for one in self.inputs])
 
     def say(self, text: str) -> None:
         """Print text on standard output, or on standard error if the result goes there."""
@@ -132,6 +136,12 @@ class Run:
             raise DataError(f"{label} gave values that are not finite; rescale the columns")
         return found
 
+    def write_report(self, model: Any, data: Data) -> None:
+        """Write the report on a fitted model, if one is asked for."""
+        if self.page is not None:
+            with self.progress.waiting("writing a report"):
+                write_report(self.page, model, data)
+
     def report(self, verb: str, data: Data, facts: dict[str, str]) -> None:
         """Print what was done, in a few aligned lines."""
         if self.quiet:
@@ -146,7 +156,24 @@ class Run:
             lines["unchanged"] = "; ".join(f"{listed(n)} ({r})" for r, n in reasons.items())
         if not self.output.is_pipe:
             lines["written"] = str(self.output.path)
+        if self.page is not None:
+            lines["report"] = str(self.page.path)
         echo_facts(lines, err=self.output.is_pipe)
+
+
+def write_report(page: Output, found: Any, data: Data | None = None, **options: Any) -> None:
+    """Write a report on a model and the rows it was applied to, or on a test."""
+    from mercer.reports import report
+
+    if data is not None:
+        *shape, channels = getattr(data, "shape", (0, 0, 0))  # of images
+        options["data"] = data.values
+        options["names"] = data.names if data.has_names else None
+        options["image_shape"] = tuple(shape) if channels == 1 else None
+    words = click.get_current_context().find_root().obj
+    written = replace(report(found, **options), code=shlex.join(["mercer", *words]))
+    with page.file() as path:
+        written.save(path)
 
 
 def read_one(source: Source, selection: Selection, quiet: bool = False) -> Data:
@@ -163,7 +190,7 @@ def read_one(source: Source, selection: Selection, quiet: bool = False) -> Data:
         notes.insert(
             0,
             f"{listed(codes)} {seem} to hold integer codes, not quantities, and {are} not "
-            f"used; to use {them}, add --include {quote(','.join(codes))}",
+            f"used; to use {them}, add --include {shlex.quote(','.join(codes))}",
         )
     for text in [] if quiet else notes:
         echo(f"note: {text}", err=True)

@@ -13,7 +13,7 @@ from mercer.engine._compiled import core, instruction_set
 
 _PACKAGES = (
     "mercer", "numpy", "scipy", "scikit-learn", "threadpoolctl",
-    "click", "pillow", "pyarrow", "openpyxl", "matplotlib", "finufft", "cvxpy-base",
+    "click", "pillow", "pyarrow", "openpyxl", "matplotlib", "jinja2", "finufft", "cvxpy-base",
     "clarabel",
 )  # fmt: skip
 
@@ -29,6 +29,13 @@ def show_versions() -> None:
     >>> mc.show_versions()  # doctest: +ELLIPSIS
     mercer           ...
     """
+    facts = versions()
+    width = max(map(len, facts)) + 2
+    print("\n".join(f"{name:<{width}}{text}" for name, text in facts.items()))  # noqa: T201
+
+
+def versions() -> dict[str, str]:
+    """The versions of packages and of the core, and what else a computation may depend on."""
     facts = dict.fromkeys(_PACKAGES, "not installed")
     for name in _PACKAGES:
         with suppress(PackageNotFoundError):
@@ -45,5 +52,4 @@ def show_versions() -> None:
             f"{', '.join(str(detail) for detail in details if detail)}, "
             f"{library['num_threads']} threads"
         )
-    width = max(map(len, facts)) + 2
-    print("\n".join(f"{name:<{width}}{text}" for name, text in facts.items()))  # noqa: T201
+    return facts

@@ -28,7 +28,8 @@ def pca(model: Any) -> Summary:
     return Summary(
         title="Kernel principal component analysis",
         asked="Which few numbers per row (components) keep most of the variation of the rows?",
-        found=f"{counted(r, 'component')} keep {percent(kept)} of the variation in feature space.",
+        found=f"{counted(r, 'component')} hold{'s' if r == 1 else ''} {percent(kept)} of the "
+        "variation in feature space.",
         facts={
             "rows": f"{model.mass_:,.10g}",
             "share of each component": listed(map(percent, model.explained_variance_ratio_), 6),
@@ -78,7 +79,6 @@ def denoiser(model: Any) -> Summary:
 
 def imputer(model: Any) -> Summary:
     known = np.isfinite(model.error_)
-    names = np.asarray(getattr(model, "feature_names_in_", np.arange(len(known)).astype(str)))
     found = "Missing values are predicted from the other columns."
     facts = {"columns": f"{len(known):,}"}
     if known.any():
@@ -88,9 +88,7 @@ def imputer(model: Any) -> Summary:
             f"{middle:.2f} of its standard deviation; with the mean of the column it would be "
             "about 1."
         )
-        order = np.flatnonzero(known)[np.argsort(model.error_[known], kind="stable")]
-        errors = (f"{names[j]} {model.error_[j]:.2f}" for j in order)
-        facts["test error, in standard deviations"] = listed(errors, 12)
+        facts |= hidden_errors(model, getattr(model, "feature_names_in_", None))
     ended = model.status_.plain
     if model.status_ is Status.MAX_ITER:
         ended = (
@@ -111,6 +109,14 @@ def imputer(model: Any) -> Summary:
     )  # fmt: skip
 
 
+def hidden_errors(model: Any, names: Any) -> dict[str, str]:
+    """The errors of the columns of an imputer, the smallest first."""
+    names = [f"x{j}" for j in range(len(model.error_))] if names is None else names
+    order = [j for j in np.argsort(model.error_, kind="stable") if np.isfinite(model.error_[j])]
+    errors = (f"{names[j]} {model.error_[j]:.2f}" for j in order)
+    return {"test error, in standard deviations": listed(errors, 12)}
+
+
 def clusters(model: Any) -> Summary:
     sizes = np.bincount(model.labels_[model.labels_ >= 0], minlength=len(model.cluster_centers_))
     count, n = len(sizes), len(model.labels_)
@@ -121,7 +127,7 @@ def clusters(model: Any) -> Summary:
     checks = []
     if model.significance_ is not None and model.significant_ is not None:
         t = f"t >= {model.significant_.critical:.2f}"
-        text = f"A peak counts only if it stands out of chance clearly ({t})."
+        text = f"A peak counts only if it clearly stands out from chance ({t})."
         checks.append(Check("good", text))
     else:
         text = "Every peak of the density is a cluster. That it is more than chance was not tested."
@@ -130,11 +136,11 @@ def clusters(model: Any) -> Summary:
         proved, of = int(np.sum(model.modes_.proved)), len(model.modes_)
         text = f"{proved} of {of} peaks are proved to be peaks of the density, rounding included."
         checks.append(Check("good" if proved == of else "note", text))
-    one = "The rows show no clusters: their density has one peak."
+    one = "One cluster: the rows show no separate groups."
     return Summary(
         title="Mean shift clustering",
         asked="Do the rows form groups, that is, does their density have several peaks?",
-        found=f"{count} clusters, each about a peak of the density." if count > 1 else one,
+        found=one if count == 1 else f"{count} clusters, each about a peak of the density.",
         facts=facts | {"kernel": rounded(model.kernel_)},
         checks=tuple(checks),
         page="mean_shift",
@@ -180,10 +186,10 @@ def ridge(model: Any) -> Summary:
         found += f" Predicted from the others, a row is off by {number(error)} (root mean square)."
     return Summary(
         title="Kernel ridge regression",
-        asked="Which number belongs to a row?",
+        asked="How does the target depend on the columns, and what is it for a new row?",
         found=found,
         facts=facts | {"kernel": rounded(model.kernel_), "solver": model.solver_},
-        checks=(gap(model, "The squared errors and the penalty"),),
+        checks=(gap(model),),
         page="ridge",
     )
 
@@ -198,14 +204,12 @@ def machine(model: Any) -> Summary:
     kind = "class" if classes is not None else "number"
     found = f"A function that tells the {kind} of a row."
     if kinds == {SupportVectorCertificate}:
-        vectors = len(model.support_)
-        found = (
-            f"{found[:-1]}, made of {vectors:,} of the {counted(model.n_samples_fit_, 'row')} "
-            "(support vectors). The other rows have no weight in it."
-        )
+        vectors, n = len(model.support_), model.n_samples_fit_
+        found = f"{found[:-1]}, made of {vectors:,} of the {counted(n, 'row')} (support vectors)."
+        found += " The other rows have no weight in it." if vectors < n else ""
     return Summary(
         title=title,
-        asked=f"Which {kind} belongs to a row?",
+        asked=f"Which {kind} belongs to a new row?",
         found=found,
         facts=facts | {"kernel": rounded(model.kernel_)},
         checks=(gap(model), _NEW_ROWS),
@@ -260,26 +264,27 @@ def certificates(model: Any) -> tuple[FitCertificate, ...]:
     return found if isinstance(found, tuple) else (found,)
 
 
-def gap(model: Any, cost: str = "The losses and the penalty") -> Check:
+def gap(model: Any) -> Check:
     """What the duality gap says."""
+    several = len(certificates(model))
     found = max(certificates(model), key=lambda c: c.relative_gap, default=None)
     if found is None:
         return Check("note", "Steps were taken; how far the fit is from the best one is unknown.")
     if isinstance(found, DescentCertificate):
         text = "It was stopped early on purpose, so that it does not follow the noise."
         return Check("note", f"The mean loss of the fitted rows is {number(found.primal)}. {text}")
+    where = f"In the worst of {several} problems of two classes it" if several > 1 else "It"
+    text = (
+        "The fit minimises a cost: errors on the rows, and a penalty against wiggles. "
+        f"{where} is {found.primal:.6g}"
+    )
     if model.kernel_.flags.definiteness is not Definiteness.POSITIVE:
-        text = "The kernel is not known to be positive definite, so there is no lower bound."
-        return Check("warning", f"{cost} add up to {number(found.primal)}. {text}")
-    several = len(certificates(model))
-    if several > 1:
-        cost = f"In the worst of {several} problems of two classes {cost[0].lower()}{cost[1:]}"
+        unknown = "The kernel is not known to be positive definite, so there is no lower bound."
+        return Check("warning", f"{text}. {unknown}")
     gain = f"could gain at most {percent(found.relative_gap)}"
     if found.relative_gap < 1e-12:  # rounding of the two sums
         gain = "could gain nothing beyond rounding"
-    text = (
-        f"{cost} add up to {found.primal:.6g}. No function of this kernel can have less than "
-        f"{found.dual:.6g}, so a better solver {gain}."
-    )
+    text += f", and no function of this kernel can have less than {found.dual:.6g}."
     # ridge regression has a tolerance of residuals, whose square is the gap
-    return Check("good" if found.relative_gap <= max(model.tol, 1e-6) else "warning", text)
+    kind = "good" if found.relative_gap <= max(model.tol, 1e-6) else "warning"
+    return Check(kind, f"{text} So a better solver {gain}.")

@@ -11,7 +11,7 @@ import numpy as np
 
 from mercer._array import Array
 from mercer._html import Check, Summarised, Summary
-from mercer._words import counted, number
+from mercer._words import number
 
 
 class Verdict(Enum):
@@ -125,18 +125,20 @@ class PreImage(Summarised):
         return np.array([s.ok for s in self.status.tolist()])
 
     def _summary(self) -> Summary:
-        good, far = int(self.ok.sum()), self.distance
-        facts = {"searches that ended well": f"{good:,} of {len(self):,}"}
+        good, far, radius = int(self.ok.sum()), self.distance, self.certificate.radius
+        facts = {}
         if np.isfinite(far).any():
-            facts["distance in feature space"] = _range(far)
-            facts["distance"] = "0 is an exact pre-image, which rarely exists"
-        radius = self.certificate.radius
+            note = "0 would be exact, which is rarely possible"
+            facts["distance in feature space"] = f"{_range(far)}; {note}"
         if np.isfinite(radius).any():
             facts["distance to the exact best point"] = f"at most {number(np.nanmax(radius))}"
-        facts["steps"] = _range(self.n_iter)
-        if len(self) == 1 and isinstance(self.points, np.ndarray) and self.points.ndim == 2:
-            shown = ", ".join(map(number, self.points[0, :_SHOWN]))
-            facts["point"] = shown + (", ..." if self.points.shape[1] > _SHOWN else "")
+        facts["steps of the search"] = _range(self.n_iter)
+        found = f"{good:,} of {len(self):,} searches found a point."
+        if len(self) == 1 and good:
+            found = "One point was found."
+            if isinstance(self.points, np.ndarray) and self.points.ndim == 2:
+                shown = ", ".join(map(number, self.points[0, :_SHOWN]))
+                found = f"The point ({shown}{', ...' if self.points.shape[1] > _SHOWN else ''})."
         checks = [
             Check("good" if s.ok else "warning", _times(n, len(self)) + s.plain)
             for s, n in Counter(self.status.tolist()).items()
@@ -148,8 +150,8 @@ class PreImage(Summarised):
         ]
         return Summary(
             title="Pre-image",
-            asked="Which data point looks most like the given element of feature space?",
-            found=f"{counted(good, 'point')} found for {counted(len(self), 'element')}.",
+            asked="Which data point comes nearest to a given element of feature space?",
+            found=found,
             facts=facts,
             checks=tuple(checks),
             page="preimages",
