@@ -80,7 +80,7 @@ SECTIONS = {
     "Kernels of strings, sets, labels and tables": ("kernels.structured",),
     "Linear algebra": ("linalg", "_progress"),
     "Pictures": ("plot",),
-    "Reports": ("report",),
+    "Reports": ("report", "reports"),
     "Data sets": ("datasets",),
     "Files": ("io",),
     "Check your own kernels": ("testing",),
