@@ -29,5 +29,6 @@ SUITES = (
     "support_vectors",
     "ridge",
     "compression",
+    "scaling",
 )
 LONG = ("levels", "power", "mnist")

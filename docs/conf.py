@@ -32,7 +32,9 @@ html_title = "mercer"
 _mathjax = importlib.util.find_spec("sphinx-mathjax-offline")
 assert _mathjax is not None
 assert _mathjax.origin is not None
-html_static_path = [str(Path(_mathjax.origin).parent / "static" / "mathjax" / "tex-svg-full.js")]
+_script = Path(_mathjax.origin).parent / "static" / "mathjax" / "tex-svg-full.js"
+html_static_path = ["_static", str(_script)]
+html_css_files = ["mercer.css"]
 mathjax_path = "tex-svg-full.js"
 
 # Pages: Markdown; those with a kernel header are notebooks and are executed.
@@ -43,23 +45,52 @@ nb_execution_raise_on_error = True
 nb_execution_timeout = 300
 nb_render_markdown_format = "myst"
 
+nitpicky = True  # a link to a name that has no page is a warning
+
 # Reference: one page per public name, written from its docstring.
 autosummary_generate = True
 autodoc_typehints = "none"
 numpydoc_show_class_members = False
 numpydoc_class_members_toctree = False
 
-GROUPS = {
-    "kernels": "Kernels",
-    "space": "Elements and subspaces",
-    "preimages": "Pre-images",
-    "methods": "Methods",
-    "estimators": "Estimators",
-    "linalg": "Linear algebra",
-    "engine": "Kernel sums",
-    "theory": "Theory",
-    "": "Everything else",
-}
+# Sections by task. A name belongs to the longest prefix of the module that defines it.
+SECTIONS = {
+    "Denoise": ("estimators._denoiser", "methods.denoising", "methods.pca._filters"),
+    "Fill in missing values": ("estimators._imputer", "methods.imputation"),
+    "Find outliers": ("estimators._novelty", "estimators._one_class_svm"),
+    "Cluster": ("estimators._mean_shift", "methods.modes"),
+    "Segment images": ("methods.segmentation",),
+    "Estimate densities": ("estimators._kernel_density", "methods.density"),
+    "Test: do samples differ, do variables depend, does a sample fit?": (
+        "methods.hypothesis_tests",
+    ),
+    "Regress": ("estimators._kernel_ridge", "estimators._support_vector_regressors"),
+    "Classify": ("estimators._support_vector_classifiers", "estimators._kernel_logistic"),
+    "Regress and classify with other losses": (
+        "estimators._kernel_machine", "estimators._kernel_gradient_descent",
+        "estimators._kernel_sgd", "methods.machines",
+    ),
+    "Reduce dimensions, make features": (
+        "estimators._kernel_pca", "estimators._features", "methods.pca",
+    ),
+    "Compress": ("preimages.compression",),
+    "Pre-images": ("preimages", "rigor"),
+    "Elements and subspaces": ("space",),
+    "Kernels of vectors": ("kernels", "engine.programs", "_array"),
+    "Kernels of strings, sets, labels and tables": ("kernels.structured",),
+    "Linear algebra": ("linalg", "_progress"),
+    "Pictures": ("plot",),
+    "Reports": ("report", "reports"),
+    "Data sets": ("datasets",),
+    "Files": ("io",),
+    "Check your own kernels": ("testing",),
+    "Options, statuses, errors": ("_config", "_status", "exceptions", "engine", "estimators"),
+    "Theory of kernels and distances of distributions": ("theory",),
+    "Learning theory": ("theory.learning",),
+    "First-order methods": ("theory.first_order",),
+    "Convex duality": ("theory.duality", "builtins"),
+    "Everything else": (),
+}  # fmt: skip
 
 PACKAGES = (
     "kernels", "space", "preimages", "methods", "estimators", "linalg", "theory",
@@ -69,43 +100,47 @@ PACKAGES = (
 
 
 def list_public_names() -> str:
-    """Tables of the names at the root, by the layer that defines them, and of each package's."""
-    tables: dict[str, list[str]] = {key: [] for key in GROUPS}
-    for name in mercer.__all__:
-        if name.startswith("__"):
-            continue
-        parts = (getattr(getattr(mercer, name), "__module__", None) or "").split(".")
-        layer = parts[1] if len(parts) > 1 and parts[1] in GROUPS else ""
-        tables[layer].append(name)
-    lines: list[str] = []
-    for key, names in tables.items():
-        lines += _table(GROUPS[key], "mercer", names)
-    listed = {id(getattr(mercer, name)) for name in mercer.__all__}
-    for module in PACKAGES:
-        package = importlib.import_module(f"mercer.{module}")
-        values = {name: getattr(package, name) for name in package.__all__}
-        own = [
-            name
-            for name, value in values.items()
-            if id(value) not in listed and not isinstance(value, types.ModuleType)
-        ]
-        listed |= {id(getattr(package, name)) for name in own}  # a name has one page
-        lines += _table(f"mercer.{module}", f"mercer.{module}", own)
-    return "\n".join(lines)
+    """One table for each task; a name has one page, under the first path that it is found at."""
+    tables: dict[str, list[str]] = {title: [] for title in SECTIONS}
+    listed = set()
+    for package in ("", *PACKAGES):
+        module = importlib.import_module(f"mercer.{package}".rstrip("."))
+        for name in module.__all__:
+            value = getattr(module, name)
+            if isinstance(value, types.ModuleType) or name.startswith("__") or id(value) in listed:
+                continue
+            listed.add(id(value))
+            tables[_section(value)].append(f"{package}.{name}".lstrip("."))
+    return "\n".join(line for title, names in tables.items() for line in _table(title, names))
 
 
-def _table(title: str, module: str, names: list[str]) -> list[str]:
+def _section(value: object) -> str:
+    """The section with the longest prefix of the module that defines the value."""
+    home = getattr(value, "__module__", None) or type(value).__module__
+    module = home.removeprefix("mercer.")
+    fitting = [
+        (len(prefix), title)
+        for title, prefixes in SECTIONS.items()
+        for prefix in prefixes
+        if f"{module}.".startswith(f"{prefix}.")
+    ]
+    return max(fitting, default=(0, "Everything else"))[1]
+
+
+def _table(title: str, names: list[str]) -> list[str]:
     if not names:
         return []
-    lines = [f"## {title}", "", "```{eval-rst}", f".. currentmodule:: {module}", ""]
+    lines = [f"## {title}", "", "```{eval-rst}", ".. currentmodule:: mercer", ""]
     lines += [".. autosummary::", "   :toctree: api", ""]
-    return lines + [f"   {name}" for name in names] + ["```", ""]
+    return lines + [f"   {name}" for name in sorted(names, key=str.lower)] + ["```", ""]
 
 
 # docs/api.md includes this page; docs/generated/ is not kept under version control.
 shutil.rmtree(HERE / "generated", ignore_errors=True)
 (HERE / "generated").mkdir()
-(HERE / "generated" / "names.md").write_text(f"# Names\n\n{list_public_names()}", encoding="utf-8")
+(HERE / "generated" / "names.md").write_text(
+    f"# Names by task\n\n{list_public_names()}", encoding="utf-8"
+)
 
 
 def escape_bars(_app, _what, _name, _obj, _options, lines: list[str]) -> None:
@@ -123,6 +158,17 @@ def _escaped(text: str) -> str:
     return text.replace("_|", "\\_|").replace("|", "\\|")
 
 
+def find_short_name(app, env, node, contnode):
+    """See Also sections name a function without its package: take the shortest path to it."""
+    domain, target = env.get_domain("py"), node.get("reftarget", "")
+    paths = [path for path in domain.objects if path.endswith(f".{target}")]
+    if not target or not paths:
+        return None
+    path, here = min(paths, key=len), node["refdoc"]
+    return domain.resolve_xref(env, here, app.builder, "obj", path, node, contnode)
+
+
 def setup(app) -> None:
     """Run after numpydoc, which listens to the same event."""
     app.connect("autodoc-process-docstring", escape_bars, priority=900)
+    app.connect("missing-reference", find_short_name)
