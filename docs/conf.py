@@ -21,12 +21,14 @@ extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
     "sphinx.ext.mathjax",
+    "sphinx_gallery.gen_gallery",
 ]
 templates_path = ["_templates"]
-exclude_patterns = ["_templates"]
+exclude_patterns = ["_templates", "gallery", "generated/gallery/**/*.ipynb"]
 html_theme = "furo"
 html_title = "mercer"
-html_static_path: list[str] = []
+html_static_path = ["_static"]
+html_css_files = ["gallery.css"]
 
 # Pages: Markdown; those with a kernel header are notebooks and are executed.
 myst_enable_extensions = ["amsmath", "colon_fence", "deflist", "dollarmath"]
@@ -35,6 +37,25 @@ nb_execution_mode = "force"  # a cache would not notice that mercer changed
 nb_execution_raise_on_error = True
 nb_execution_timeout = 300
 nb_render_markdown_format = "myst"
+
+# Gallery: the scripts of docs/gallery are run; their pages are written to generated/gallery.
+sphinx_gallery_conf = {
+    "examples_dirs": "gallery",
+    "gallery_dirs": "generated/gallery",
+    "subsection_order": [
+        f"gallery/{n}" for n in ("elements", "clusters", "tests", "kernels", "fits")
+    ],
+    "within_subsection_order": "FileNameSortKey",
+    "nested_sections": False,
+    "abort_on_example_error": True,
+    "capture_repr": (),  # axes print nothing of interest
+    "image_srcset": ["2x"],
+    "download_all_examples": False,
+    "show_signature": False,
+    "show_memory": False,
+    "min_reported_time": 3600,  # never: times of one machine are no documentation
+    "write_computation_times": False,
+}
 
 # Reference: one page per public name, written from its docstring.
 autosummary_generate = True
