@@ -22,9 +22,15 @@ extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
     "sphinx.ext.mathjax",
+    "sphinx_gallery.gen_gallery",
 ]
 templates_path = ["_templates"]
-exclude_patterns = ["_templates", "reproductions/*.md"]  # reproductions.md includes those
+exclude_patterns = [
+    "_templates",
+    "gallery",
+    "generated/gallery/**/*.ipynb",
+    "reproductions/*.md",  # reproductions.md includes those
+]
 html_theme = "furo"
 html_title = "mercer"
 
@@ -34,7 +40,7 @@ assert _mathjax is not None
 assert _mathjax.origin is not None
 _script = Path(_mathjax.origin).parent / "static" / "mathjax" / "tex-svg-full.js"
 html_static_path = ["_static", str(_script)]
-html_css_files = ["mercer.css"]
+html_css_files = ["mercer.css", "gallery.css"]
 mathjax_path = "tex-svg-full.js"
 
 # Pages: Markdown; those with a kernel header are notebooks and are executed.
@@ -46,6 +52,25 @@ nb_execution_timeout = 300
 nb_render_markdown_format = "myst"
 
 nitpicky = True  # a link to a name that has no page is a warning
+
+# Gallery: the scripts of docs/gallery are run; their pages are written to generated/gallery.
+sphinx_gallery_conf = {
+    "examples_dirs": "gallery",
+    "gallery_dirs": "generated/gallery",
+    "subsection_order": [
+        f"gallery/{n}" for n in ("elements", "clusters", "tests", "kernels", "fits")
+    ],
+    "within_subsection_order": "FileNameSortKey",
+    "nested_sections": False,
+    "abort_on_example_error": True,
+    "capture_repr": (),  # axes print nothing of interest
+    "image_srcset": ["2x"],
+    "download_all_examples": False,
+    "show_signature": False,
+    "show_memory": False,
+    "min_reported_time": 3600,  # never: times of one machine are no documentation
+    "write_computation_times": False,
+}
 
 # Reference: one page per public name, written from its docstring.
 autosummary_generate = True

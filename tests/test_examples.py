@@ -11,7 +11,11 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 EXAMPLES = ROOT / "examples"
-OUTSIDE = sorted([*ROOT.glob("benchmarks/*.py"), *EXAMPLES.glob("*.py"), *ROOT.glob("docs/*.md")])
+GALLERY = ROOT / "docs" / "gallery"
+OUTSIDE = sorted(
+    [*ROOT.glob("benchmarks/*.py"), *EXAMPLES.glob("*.py"), *ROOT.glob("docs/*.md"),
+     *GALLERY.rglob("*.py")]
+)  # fmt: skip
 
 
 @pytest.mark.slow

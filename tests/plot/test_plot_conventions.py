@@ -1,6 +1,7 @@
 """What all plots have in common: axes, pyplot, names of columns, settings left alone."""
 
 import inspect
+from pathlib import Path
 
 import matplotlib as mpl
 import matplotlib.pyplot as plt
@@ -60,6 +61,15 @@ PLOTS = {
 
 def test_every_plot_is_listed():
     assert [plot.__name__ for plot in PLOTS] == mc.plot.__all__
+
+
+def test_every_plot_is_in_the_gallery():
+    gallery = Path(__file__).parents[2] / "docs" / "gallery"
+    scripts = {path.stem: path.read_text("utf-8") for path in gallery.rglob("*.py")}
+    assert set(scripts) == set(mc.plot.__all__)
+    assert [
+        name for name, text in scripts.items() if f"\n{name}(" not in text.replace(" ", "")
+    ] == []
 
 
 @pytest.mark.parametrize("plot", PLOTS)

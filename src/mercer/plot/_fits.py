@@ -10,7 +10,7 @@ import numpy as np
 from mercer._array import Array, as_numbers, as_vector, instance, real
 from mercer._certificate import FitCertificate
 from mercer.exceptions import InputError
-from mercer.plot._panels import panels, tidy
+from mercer.plot._panels import log_ticks, panels, tidy
 from mercer.plot._style import BLUE, COLOURS, DARK, GREY, ORANGE
 from mercer.theory.first_order import Run
 from mercer.theory.learning import RiskBound
@@ -112,6 +112,8 @@ def plot_learning_curve(risks: Any, sizes: Any, *, bounds: Any = None, ax: Any =
     if bounds is not None:
         _draw_bounds(axis, sizes, bounds)
     axis.set(xscale="log", yscale="log")
+    log_ticks(axis.xaxis)
+    log_ticks(axis.yaxis)
     axis.legend(fontsize=7.5, frameon=False)
     return axis
 
@@ -155,6 +157,8 @@ def plot_descent(run: Run, *, minimum: float = 0.0, ax: Any = None) -> Any:
     if np.isfinite(run.bound).any():
         axis.plot(t, run.bound, color=BLUE, lw=1.2, ls="--", label="bound")
     axis.set(xscale="log", yscale="log", xlim=(1, len(t) - 1))
+    log_ticks(axis.xaxis)
+    log_ticks(axis.yaxis)
     axis.legend(fontsize=7.5, frameon=False)
     return axis
 

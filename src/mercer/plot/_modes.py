@@ -13,7 +13,7 @@ from mercer.exceptions import InputError
 from mercer.methods import Modes, mean_shift
 from mercer.methods.modes._scale_space import ScaleSpace
 from mercer.plot._functions import draw_contours, draw_marks, on_line, on_plane
-from mercer.plot._panels import box, column_names, pair, panels, tidy
+from mercer.plot._panels import box, column_names, log_ticks, pair, panels, tidy
 from mercer.plot._style import BLUE, COLOURS, DARK, GREY, MARKERS, ORANGE
 from mercer.space import Element
 
@@ -195,8 +195,6 @@ def plot_scale_space(space: ScaleSpace, *, ax: Any = None) -> Any:
     >>> plot_scale_space(space).get_title()
     '2 modes from 0.03162 to 2.828; in the middle 0.2991'
     """
-    from matplotlib.ticker import LogLocator
-
     if not isinstance(space, ScaleSpace):
         raise InputError(f"space must be a result of scale_space, got {space!r}")
     (axis,) = panels(ax, (4.6, 2.9))
@@ -206,16 +204,13 @@ def plot_scale_space(space: ScaleSpace, *, ax: Any = None) -> Any:
     axis.plot(space.bandwidths, space.n_modes, color=BLUE, lw=1.0, drawstyle="steps-mid")
     axis.plot(space.bandwidths, space.n_modes, "o", ms=3.5, color=BLUE)
     axis.set(xscale="log", yscale="log")
+    log_ticks(axis.xaxis)
     most = 1.25 * max(2.0, float(space.n_modes.max()))
     steps = (1, 2, 3, 4, 5, 7) if most < 10 else (1, 2, 5) if most < 200 else (1,)
     ticks = [s * 10**k for k in range(9) for s in steps if s * 10**k <= most]
     axis.set_ylim(0.8, most)
     axis.set_yticks(ticks, [f"{t:,}" for t in ticks])
     axis.yaxis.set_minor_formatter("")
-    if space.bandwidths[-1] <= 100.0 * space.bandwidths[0]:  # label 1, 2 and 5 of each decade
-        axis.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
-        axis.xaxis.set_major_formatter("{x:g}")
-        axis.xaxis.set_minor_formatter("")
     title = f"{_counted(p.n_modes)} from {p.low:.4g} to {p.high:.4g}; in the middle {p.middle:.4g}"
     tidy(axis, title, "bandwidth", "number of modes")
     return axis

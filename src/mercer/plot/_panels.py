@@ -156,6 +156,18 @@ def draw_eigenvalues(axis: Any, K: Array) -> None:
     log_scale(axis, np.abs(shown), ROUNDING)
 
 
+def log_ticks(axis: Any) -> None:
+    """A logarithmic x or y axis with plain numbers; 1, 2 and 5 of each decade if there are few."""
+    from matplotlib.ticker import LogLocator
+
+    low, high = axis.get_view_interval()
+    if high <= 200.0 * low:
+        axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+    if low >= 1e-4 and high <= 1e6:
+        axis.set_major_formatter("{x:,g}")
+    axis.set_minor_formatter("")
+
+
 def log_scale(axis: Any, heights: Array, floor: float) -> None:
     """Set a logarithmic scale for heights from `floor` times the largest on.
 

@@ -219,6 +219,7 @@ def plot_convexity(
         axis.fill_between(t, 0.0, 1.0, color=BLUE, alpha=0.2, lw=0, **shaded)
         axis.plot(t, objective(t[:, None]), color=DARK, lw=1.2)
         axis.plot(Z[:, 0], objective(Z), ".", ms=4, color=DARK)
+        axis.set_xlim(low[0], high[0])
         return axis
     x, y, curvature = on_plane(least_curvature, low, high)
     top = float(np.nanmax(curvature))
@@ -227,6 +228,7 @@ def plot_convexity(
         axis.contour(x, y, curvature, levels=[0.0], colors=BLUE, linewidths=1.0)
     draw_lines(axis, *on_plane(objective, low, high))
     axis.plot(*Z.T, ".", ms=4, color=DARK)
+    axis.set(xlim=(low[0], high[0]), ylim=(low[1], high[1]))
     return axis
 
 
