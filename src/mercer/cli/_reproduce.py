@@ -7,9 +7,10 @@ from pathlib import Path
 
 import click
 
+from mercer._words import counted
 from mercer.cli._files import Output
 from mercer.cli._options import CONTROLS, command
-from mercer.cli._terminal import Progress, UsageError, counted, echo, require
+from mercer.cli._terminal import Progress, UsageError, echo, require
 
 EXAMPLES = (
     ("list the experiments", "mercer reproduce --list"),

@@ -12,7 +12,7 @@ import numpy as np
 from mercer._array import Array
 from mercer.datasets import Sample, banana, frame, ring, spiral
 from mercer.kernels import Epanechnikov, Gaussian, InverseMultiquadric, Kernel, Polynomial
-from mercer.plot._panels import BLUE, GREY, ORANGE
+from mercer.plot._style import BLUE, GREY, ORANGE
 from mercer.preimages import (
     FixedPoint,
     preimage,

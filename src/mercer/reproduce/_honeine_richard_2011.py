@@ -11,7 +11,7 @@ from mercer._array import Array
 from mercer.datasets import Sample, banana, frame, sine, spiral
 from mercer.kernels import Gaussian
 from mercer.methods import kernel_pca
-from mercer.plot._panels import BLUE, GREY, ORANGE
+from mercer.plot._style import BLUE, GREY, ORANGE
 from mercer.preimages import ClosedForm, Distances, FixedPoint, PreImage, preimage
 from mercer.reproduce._data import read_twos
 from mercer.reproduce._experiment import Cell, Claim, Experiment, Result

@@ -14,7 +14,7 @@ from mercer.methods import (
     convergence_bandwidth,
     mean_shift,
 )
-from mercer.plot._panels import BLUE, COLOURS, GREY, ORANGE
+from mercer.plot._style import BLUE, COLOURS, GREY, ORANGE
 from mercer.reproduce._data import read_faithful, read_iris, read_seeds, standardised
 from mercer.reproduce._experiment import Cell, Claim, Experiment, Result
 from mercer.reproduce._figures import axes_grid

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from mercer._array import Array
-from mercer.plot._panels import BLUE, COLOURS, GREEN, GREY, ORANGE
+from mercer.plot._style import BLUE, COLOURS, GREEN, GREY, ORANGE
 from mercer.reproduce._experiment import Cell, Claim, Experiment, Result
 from mercer.reproduce._figures import axes_grid
 from mercer.theory.first_order import decreasing_steps, subgradient_method
