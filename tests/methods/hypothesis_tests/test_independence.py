@@ -405,3 +405,9 @@ def test_tasks_end_when_the_call_was_interrupted(name, monkeypatch):
     monkeypatch.setattr(_threads._inside, "stop", interrupted, raising=False)
     with pytest.raises(KeyboardInterrupt):
         calls[name]()
+
+
+def test_columns_that_are_more_balanced_than_chance_do_not_depend():
+    x, y = np.meshgrid(np.arange(8.0), np.arange(8.0))
+    found = mc.hsic_test(x.reshape(-1, 1), y.reshape(-1, 1), n_permutations=199, random_state=0)
+    assert found.pvalue > 0.5

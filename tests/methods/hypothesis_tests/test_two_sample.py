@@ -476,3 +476,14 @@ def test_ties_are_ties_for_the_core(monkeypatch):
     counts = (labels[:, ones] == 0).sum(axis=1)
     for count in np.unique(counts):
         assert np.ptp(statistics[counts == count]) < 1e-5 * statistics.std()
+
+
+@pytest.mark.parametrize("n", [10, 40, 200])
+def test_a_sample_does_not_differ_from_itself(n, rng):
+    X = rng.normal(size=(n, 2))
+    Y = X.copy()
+    Y[: n // 10] += 0.1  # nearly the same rows
+    for other in (X, Y):
+        found = mc.mmd_test(X, other, n_permutations=199, random_state=0)
+        assert found.statistic < 0.0
+        assert found.pvalue > 0.5

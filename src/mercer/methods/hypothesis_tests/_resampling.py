@@ -155,7 +155,9 @@ def combined(statistics: Array, norms: Array) -> Array:
     statistics, which sees differences at one scale against the others; the second that of the
     largest statistic over `norms`, the root mean squares of the kernels, which favours small
     scales. P-values come from the first three moments over all draws, the observed one included.
-    So every draw is treated alike, and the p-value of the combination stays exact.
+    So every draw is treated alike, and the p-value of the combination stays exact. The length has
+    no sign, so its p-value counts as 1 where no statistic is positive: samples that are more alike
+    than chance do not differ.
 
     Returns minus the logarithm of that p-value.
     """
@@ -165,7 +167,8 @@ def combined(statistics: Array, norms: Array) -> Array:
     Z = statistics[used] / statistics[used].std(axis=1, keepdims=True)
     lengths = np.einsum("kb,kb->b", Z, np.linalg.solve(np.corrcoef(Z) + _RIDGE * np.eye(len(Z)), Z))
     largest = (statistics[used] / norms[used, None]).max(axis=0)
-    return np.asarray(np.maximum(_minus_log_p(lengths), _minus_log_p(largest)))
+    outward = np.where(Z.max(axis=0) > 0.0, _minus_log_p(lengths), 0.0)
+    return np.asarray(np.maximum(outward, _minus_log_p(largest)))
 
 
 def _minus_log_p(statistics: Array) -> Array:
