@@ -28,6 +28,7 @@ SUITES = (
     "hypothesis_tests",
     "support_vectors",
     "ridge",
+    "online",
     "compression",
     "scaling",
 )

@@ -19,10 +19,12 @@ from mercer.estimators._base import RowsEstimator
 from mercer.estimators._loss_machine import classifies, set_loss_tags
 from mercer.estimators._validation import check_flags, check_labels, check_targets
 from mercer.exceptions import InputError
+from mercer.linalg._inputs import require_definite
 from mercer.methods.machines._losses import Loss, as_convex_loss
 from mercer.methods.machines._stochastic_subgradient import (
     Iterate,
     first_step,
+    merged,
     take_steps,
     within_budget,
 )
@@ -35,10 +37,10 @@ class KernelSGD(RowsEstimator):
 
     For one row (x, y) after the other
 
-        f <- f - step_t l'(y, f(x)) k(x, .),    step_t = step_size / sqrt(t + 1)
+        f <- f - step_size l'(y, f(x)) k(x, .)
 
-    and the result is the average of all f, weighted by the steps. Rows can come in batches
-    (`partial_fit`), and `budget` bounds the number of points that f is made of.
+    and the result is the average of f_1, f_2, ... before the steps, with the weights 1, 2, ... Rows
+    can come in batches (`partial_fit`), and `budget` bounds the number of points of f.
 
     Parameters
     ----------
@@ -48,14 +50,15 @@ class KernelSGD(RowsEstimator):
         The default "hinge" and the others of `KernelMachine`.
     step_size : float, optional
         By default 1 / (M k): k is the largest k(x, x) of the first batch, M the Lipschitz constant
-        of the derivative of the loss, or 1 if it has none.
+        of the derivative of the loss. Without one it is 1 / k for labels, and the standard
+        deviation of the first targets over k for regression.
     average : bool
         Whether the result is the average (by default it is), or the last f.
     max_iter : int
         Passes over the rows in `fit`, 10 by default. `partial_fit` makes one.
     budget : int, optional
-        Points at most: f is compressed whenever it has half as many more, and at the end of each
-        batch. By default there is no limit.
+        Points at most. Whenever f has half as many more, and at the end of each batch, points are
+        dropped, and f is projected on those that remain. By default there is no limit.
     shuffle : bool
         Whether the rows of each pass are put in random order; by default they are.
     random_state : int, Generator, RandomState or None
@@ -83,10 +86,17 @@ class KernelSGD(RowsEstimator):
     There is no penalty: few passes and short steps keep f smooth. There are no sample weights,
     because a long step is not two short ones; repeat the row instead.
 
+    With constant steps s the early iterates are forgotten fast, and the average removes much of the
+    noise that such steps leave. For one pass over t independent rows, and a loss with the Lipschitz
+    constant L, the risk of the average is in the mean at most that of any f in the space plus
+    |f|^2 / (s (t + 1)) + s L^2 E k(x, x). Shorter steps lower the second part, and raise the first.
+
     References
     ----------
     J. Kivinen, A. Smola, R. Williamson, Online learning with kernels, IEEE Transactions on Signal
-    Processing 52, 2004.
+    Processing 52, 2004. F. Bach, E. Moulines, Non-strongly-convex smooth stochastic approximation
+    with convergence rate O(1/n), NIPS 2013, for constant steps. S. Lacoste-Julien, M. Schmidt, F.
+    Bach, A simpler approach to obtaining an O(1/t) convergence rate, arXiv:1212.2002, for weights.
 
     Examples
     --------
@@ -124,6 +134,7 @@ class KernelSGD(RowsEstimator):
             Y = self._columns(targets, points)
             for _ in tracked(list(range(positive_int(self.max_iter, "max_iter"))), "passes"):
                 self._pass(points, Y)
+                self._merge(len(points))
             self._set()
         self.n_iter_ = self.max_iter
         return self
@@ -163,9 +174,11 @@ class KernelSGD(RowsEstimator):
             if len(self.classes_) < 2:
                 raise InputError("KernelSGD needs rows of at least two classes, got 1 class")
             n_functions = len(self.classes_) if len(self.classes_) > 2 else 1
+        if self.budget is not None:
+            require_definite(self.kernel_, "budget")
         given = self.step_size
         self.step_size_ = (
-            first_step(self.kernel_, points, self.loss_)
+            first_step(self.kernel_, points, targets, self.loss_)
             if given is None
             else positive(given, "step_size")
         )
@@ -195,6 +208,11 @@ class KernelSGD(RowsEstimator):
             if self.budget is not None:
                 self._state = within_budget(self._state, self.kernel_, self.budget)
 
+    def _merge(self, n_points: int) -> None:
+        """Merge the points of several passes, if there are more than rows."""
+        if n_rows(self._state.points) > n_points:
+            self._state = merged(self._state, self.kernel_)
+
     def _generator(self) -> np.random.Generator:
         """A generator for the next pass; with an int as `random_state`, repeatable in any batch."""
         rng = as_generator(self.random_state)  # refuses what is no random state
@@ -204,13 +222,13 @@ class KernelSGD(RowsEstimator):
 
     def _set(self) -> None:
         state = self._state
-        coef = state.average() if self.average else state.coef
+        coef = state.average if self.average else state.coef
         points = state.points
         if not n_rows(points):  # no step had a slope: f = 0 is optimal
             raise InputError("all losses are zero at f = 0: there is nothing to learn")
         single = coef.shape[1] == 1
         self.element_ = Element(self.kernel_, points, coef[:, 0] if single else coef)
-        errors = state.averaged_error() if self.average else state.errors[0]
+        errors = state.errors[int(self.average)]
         self.compression_error_ = float(errors[0]) if single else errors
         self.t_ = state.n_steps
 

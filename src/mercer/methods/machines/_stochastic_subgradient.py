@@ -1,4 +1,4 @@
-"""The stochastic subgradient method in a kernel's space: one row at a time, with averages."""
+"""The stochastic subgradient method in a kernel's space: one row at a time, with an average."""
 
 from __future__ import annotations
 
@@ -12,60 +12,49 @@ from mercer._array import Array, Points
 from mercer.engine import n_rows, pieces
 from mercer.kernels import Kernel
 from mercer.methods.machines._losses import Loss
-from mercer.preimages import Pruning, compress
 from mercer.space import Element
 from mercer.space._points import concatenated
 
 _BLOCK = 256  # rows whose Gram matrix is computed at once
+_RIDGE = 1e-10  # of the largest k(x, x): makes Gram matrices of close points invertible
 
 
 @dataclass(frozen=True, eq=False)
 class Iterate:
-    """f after some steps, and what its average needs.
-
-    Step t changes f by d_t k(x_t, .), when the sum of all step sizes is S_t. The average with the
-    steps as weights is sum_t d_t (1 - S_t / S) k(x_t, .), with S the sum at the end. So the sums of
-    d_t and of d_t S_t are kept for each point; both are elements.
+    """f after some steps, and the average of f_1, f_2, ... with the weights 1, 2, ...
 
     Attributes
     ----------
     points : array or None
         The points of f; None before the first step.
-    coef, moments : arrays of shape (points, functions)
-        Sums of d_t, and of d_t S_t.
+    coef, average : arrays of shape (points, functions)
+        Coefficients of f, and of the average.
     n_steps : int
-    total : float
-        S.
     errors : array of shape (2, functions)
-        Errors of compression that have added up, of both elements.
+        At least the change of both by compression, in the norm of the space.
     """
 
     points: Any
     coef: Array
-    moments: Array
+    average: Array
     n_steps: int
-    total: float
     errors: Array
 
     @classmethod
     def zero(cls, n_functions: int) -> Iterate:
         """f = 0."""
         empty = np.zeros((0, n_functions))
-        return cls(None, empty, empty, 0, 0.0, np.zeros((2, n_functions)))
+        return cls(None, empty, empty, 0, np.zeros((2, n_functions)))
 
-    def average(self) -> Array:
-        """Coefficients of the average of all iterates, weighted by the steps."""
-        return self.coef - self.moments / self.total if self.total > 0.0 else self.coef
-
-    def averaged_error(self) -> Array:
-        """At least the change of the average by compression, in the norm of the space."""
-        return np.asarray(self.errors[0] + self.errors[1] / max(self.total, np.finfo(float).tiny))
+    def both(self, kernel: Kernel) -> Element:
+        """f and the average, as one batch."""
+        return Element(kernel, self.points, np.hstack([self.coef, self.average]))
 
 
 def take_steps(
-    state: Iterate, kernel: Kernel, X: Points, Y: Array, loss: Loss, scale: float
+    state: Iterate, kernel: Kernel, X: Points, Y: Array, loss: Loss, step: float
 ) -> Iterate:
-    """One step for each row, f <- f - step l'(y, f(x)) k(x, .), step = scale / sqrt(t + 1).
+    """One step for each row, f <- f - step l'(y, f(x)) k(x, .).
 
     Y has one column for each function. Values at a block of rows come from one kernel sum; within
     the block they are corrected by its Gram matrix.
@@ -78,52 +67,83 @@ def take_steps(
             coef = engine.Dense(state.coef)
             values = engine.fields(kernel.program, state.points, block, coef).value
         change = np.zeros(y.shape)
-        totals = state.total + scale * np.cumsum(
-            1.0 / np.sqrt(state.n_steps + 1 + np.arange(len(y)))
-        )
         for i in range(len(y)):
-            step = scale / np.sqrt(state.n_steps + 1 + i)
-            t = values[i] + K[i, :i] @ change[:i]
-            change[i] = -step * loss.subgradient(y[i], t)
-        state = _extended(state, block, change, change * totals[:, None], len(y), float(totals[-1]))
+            change[i] = -step * loss.subgradient(y[i], values[i] + K[i, :i] @ change[:i])
+        state = _extended(state, block, change)
     return state
 
 
-def _extended(
-    state: Iterate, block: Any, coef: Array, moments: Array, n_steps: int, total: float
-) -> Iterate:
-    used = np.flatnonzero(coef.any(axis=1))
-    old = state.points
-    points = block[used] if old is None else concatenated(old, block[used])
-    return replace(
-        state,
-        points=points,
-        coef=np.concatenate([state.coef, coef[used]]),
-        moments=np.concatenate([state.moments, moments[used]]),
-        n_steps=state.n_steps + n_steps,
-        total=total,
-    )
+def _extended(state: Iterate, block: Any, change: Array) -> Iterate:
+    """f plus the changes, one for each step, and the average over all f before a step."""
+    t = state.n_steps + np.arange(len(change) + 1.0)
+    weights = t * (t + 1.0)  # twice the sum of the weights 1, ..., t
+    seen = weights / weights[-1]
+    used = np.flatnonzero(change.any(axis=1))
+    old, new = state.points, change[used]
+    return Iterate(
+        points=block[used] if old is None else concatenated(old, block[used]),
+        coef=np.concatenate([state.coef, new]),
+        average=np.concatenate([
+            seen[0] * state.average + (1.0 - seen[0]) * state.coef,
+            (1.0 - seen[1 + used])[:, None] * new,  # the change of step t counts from t + 1 on
+        ]),
+        n_steps=state.n_steps + len(change),
+        errors=np.stack([
+            state.errors[0],
+            seen[0] * state.errors[1] + (1.0 - seen[0]) * state.errors[0],
+        ]),
+    )  # fmt: skip
+
+
+def merged(state: Iterate, kernel: Kernel) -> Iterate:
+    """The same with equal points merged: rows of several passes."""
+    try:
+        short = state.both(kernel).merge()
+    except TypeError:  # objects that cannot be compared
+        return state
+    return _with_coefficients(state, short.points, short.coef.tile(slice(None), slice(None)))
 
 
 def within_budget(state: Iterate, kernel: Kernel, budget: int) -> Iterate:
-    """The same with at most `budget` of its points: both elements are compressed together."""
-    if state.points is None or n_rows(state.points) <= budget:
+    """The same with at most `budget` of its points: others are projected on the ones that remain.
+
+    Points are dropped one by one. Without point i, both functions change by c_i^2 / (K^-1)_ii in
+    the squared norm, c_i being its coefficients; the point with the smallest change is next.
+    """
+    n = n_rows(state.points)
+    if n <= budget:
         return state
+    K = engine.gram(kernel.program, state.points, state.points).astype(np.float64)
+    K[np.diag_indices(n)] += _RIDGE * (K.diagonal().max() or 1.0)
+    C = np.hstack([state.coef, state.average])
+    inverse, c, kept = np.linalg.inv(K), C.copy(), np.arange(n)
+    while len(kept) > budget:
+        i = int(kept[np.argmin(np.sum(c[kept] ** 2, axis=1) / inverse[kept, kept])])
+        column = inverse[:, i] / inverse[i, i]
+        c -= column[:, None] * c[i]
+        inverse -= column[:, None] * inverse[i]
+        kept = kept[kept != i]
+    left = C.copy()  # what is lost; solved afresh, because the inverse has lost digits
+    new = np.linalg.solve(K[np.ix_(kept, kept)], K[kept] @ C)
+    left[kept] -= new
+    errors = np.sqrt(np.maximum(np.einsum("ij,ij->j", left, K @ left), 0.0))
+    state = replace(state, errors=state.errors + errors.reshape(2, -1))
+    return _with_coefficients(state, state.points[kept], new)
+
+
+def _with_coefficients(state: Iterate, points: Any, both: Any) -> Iterate:
+    both = np.asarray(both, dtype=np.float64)
     b = state.coef.shape[1]
-    both = Element(kernel, state.points, np.concatenate([state.coef, state.moments], axis=1))
-    small = compress(both, budget, method=Pruning())
-    coef = np.asarray(small.element.coef.tile(slice(None), slice(None)), dtype=np.float64)
-    return replace(
-        state,
-        points=small.element.points,
-        coef=coef[:, :b],
-        moments=coef[:, b:],
-        errors=state.errors + np.reshape(small.error, (2, b)),
-    )
+    return replace(state, points=points, coef=both[:, :b], average=both[:, b:])
 
 
-def first_step(kernel: Kernel, X: Points, loss: Loss) -> float:
-    """1 / (M k), k the largest k(x, x) and M the smoothness of the loss; 1 / k if it has none."""
-    largest = float(kernel.diag(X).max())
-    bend = loss.smoothness if np.isfinite(loss.smoothness) else 1.0
-    return 1.0 / (bend * largest) if largest > 0.0 else 1.0
+def first_step(kernel: Kernel, X: Points, targets: Array, loss: Loss) -> float:
+    """1 / (M k), k the largest k(x, x) and M the smoothness of the loss.
+
+    A loss with kinks has none, and slopes that do not depend on the units of the targets. For
+    regression their standard deviation takes the place of 1 / M, and 1 for labels.
+    """
+    largest = float(kernel.diag(X).max()) or 1.0
+    if np.isfinite(loss.smoothness):
+        return 1.0 / (loss.smoothness * largest)
+    return (1.0 if loss.classifies else float(np.std(targets)) or 1.0) / largest

@@ -63,7 +63,7 @@ def check_smoothness(
     smoothness : float
         M > 0.
     step_size : float, optional
-        In [0, 2 / M], beyond which steps may take points apart; the default is 1 / M.
+        > 0. Steps beyond 2 / M may take points apart. The default is 1 / M.
     smallest : float, optional
         min f.
 
@@ -107,8 +107,8 @@ def check_smoothness(
 def subdifferential(f: Callable[[float], float], x: float) -> tuple[float, float]:
     """The subgradients of a convex f on the line at x: the interval [f'_-(x), f'_+(x)].
 
-    From difference quotients, which fall with the distance for a convex f; accurate to about eight
-    digits where f bends gently.
+    From difference quotients over a short distance h, accurate to about eight digits where f has
+    no second kink within h.
 
     Examples
     --------

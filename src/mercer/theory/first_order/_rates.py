@@ -35,7 +35,7 @@ def smooth_rate(
 
     For gradient descent, projected or not, on a convex f whose gradient is L-Lipschitz, with
     D = |x_0 - x*| and steps below 2 / L. With steps of 1 / L it is L D^2 / (2 t). The worst f loses
-    L D^2 / (4 t + 2), so this is at most a factor of two (and a bit) too large.
+    L D^2 / (4 t + 2), so this is too large by a factor of 2 + 1 / t.
 
     Returns
     -------
