@@ -114,6 +114,9 @@ bench: $(STAMP)  ## measure against other libraries
 docs: $(DOCS)  ## build the documentation into build/docs (warnings are errors)
 	$(BIN)/python -m sphinx -W --keep-going -b html docs build/docs
 
+.PHONY: check-docs
+check-docs: docs test-browser  ## build the documentation, then check links and every page in a real browser
+
 spec: $(STAMP)  ## write docs/spec.md from docs/spec.toml and the tests
 	$(BIN)/python tools/spec.py
 

@@ -33,6 +33,7 @@ exclude_patterns = [
 ]
 html_theme = "furo"
 html_title = "mercer"
+html_show_search_summary = False  # browsers refuse to read the pages found from a file
 
 # Formulas are drawn without a network: one script with all extensions and glyphs.
 _mathjax = importlib.util.find_spec("sphinx-mathjax-offline")

@@ -61,7 +61,7 @@ def unlisted(page: str, texts: list[str]) -> list[str]:
             rest = rest.replace(re.sub(r"`[^`]*`", "", text), "")
         cells = rest.strip("|").split("|")[1:]
         if any(
-            re.search(r"^\W*[\d,]+\W*$|\d\.\d|\d (?:s|%|times|GB|MB)(?!\w)", cell) for cell in cells
+            re.search(r"^\W*\d[\d,]*\W*$|\d\.\d|\d (?:s|%|times|GB|MB)(?!\w)", cell) for cell in cells
         ):
             found.append(row)
     return found
