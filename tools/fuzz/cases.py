@@ -191,8 +191,14 @@ def _plot(random: Random) -> str:
     draw = Draw(random, random.choice([0.0, 0.15]))
     plot = importlib.import_module("mercer.plot")
     name = random.choice(plot.__all__)
-    made = {"found": f"mercer.mean_shift({draw.element()})",
-            "space": f"mercer.methods.scale_space({draw.points()})"}  # fmt: skip
+    found = "preimage({}, history=True)" if name == "plot_path" else "mean_shift({})"
+    made = {"found": "mercer." + found.format(draw.element()),
+            "space": f"mercer.methods.scale_space({draw.points()})",
+            "element": draw.element(),
+            "at": f"np.zeros({draw.columns})",
+            "rows": f"{{'a': {draw.points()}, 'b': {draw.points()}}}",
+            "risks": draw.weights(),
+            "sizes": draw.weights()}  # fmt: skip
     target = getattr(plot, name)
     words = []
     for p in inspect.signature(target).parameters.values():
