@@ -44,7 +44,7 @@ def test_counts_of_rejections_do_not_depend_on_interruptions(tmp_path, monkeypat
 
 @pytest.mark.parametrize("dim", [1, 2])
 def test_a_perturbed_uniform_has_its_density(dim):
-    power = pytest.importorskip("benchmarks.power")
+    power = pytest.importorskip("mercer.reproduce._power")
     rng = np.random.default_rng(0)
     X = power.perturbed_uniform(40_000, dim, 1.0, rng)
     assert X.shape == (40_000, dim)

@@ -39,7 +39,7 @@ def test_a_correction_counts_only_if_it_holds():
 def test_reasons_are_those_of_the_claims_that_fail():
     result = Result(("x",), [(1,)], (HOLDS, FAILS, FAILS), None)
     assert result.reason == "There is one."
-    assert replace(result, claims=(HOLDS,)).reason == "Every claim holds as printed."
+    assert replace(result, claims=(HOLDS,)).reason == "Every claim holds."
 
 
 @pytest.mark.parametrize("name", ["surrogate", "subgradient", "thresholds"])

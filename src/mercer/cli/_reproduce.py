@@ -29,7 +29,7 @@ _FOLDER = click.Path(path_type=Path, file_okay=False)
     click.option("--all", "everything", is_flag=True,
                  help="Run all experiments of the source papers; about five minutes."),
     click.option("--full", is_flag=True,
-                 help="Run all of them and the long ones of other papers; hours."),
+                 help="Run all of them and the long ones of other papers; about an hour."),
     click.option("--list", "listing", is_flag=True,
                  help="Print the names of the experiments, and about how long they take."),
     *CONTROLS,

@@ -16,6 +16,8 @@ from mercer.exceptions import InputError
 from mercer.reproduce import (
     _honeine_2024,
     _honeine_richard_2011,
+    _kwok_tsang_2004,
+    _mika_1999,
     _pal_vepakomma_2025,
     _sakulwongtana,
 )
@@ -30,6 +32,8 @@ EXPERIMENTS = (
     *_honeine_richard_2011.EXPERIMENTS,
     *_pal_vepakomma_2025.EXPERIMENTS,
     *_sakulwongtana.EXPERIMENTS,
+    *_mika_1999.EXPERIMENTS,
+    *_kwok_tsang_2004.EXPERIMENTS,
 )
 
 

@@ -119,7 +119,7 @@ class Result:
     def reason(self) -> str:
         """Why the verdict is what it is: the reasons of the claims that do not hold as printed."""
         failed = list(dict.fromkeys(claim.why for claim in self.claims if not claim.holds))
-        return " ".join(failed) or "Every claim holds as printed."
+        return " ".join(failed) or "Every claim holds."
 
 
 @dataclass(frozen=True)
@@ -132,7 +132,9 @@ class Experiment:
         One word for the command line; also the name of its files.
     title : str
     source : str
-        Paper, and number of the figure or table.
+        The paper.
+    shown : str
+        The number of its figure or table.
     setting : str
         What the paper did, and what was chosen where it is silent.
     function : callable

@@ -26,7 +26,14 @@ _STYLE = (
 
 @dataclass(frozen=True, eq=False)
 class Outcome:
-    """An experiment and its result, or the data files that it lacks."""
+    """An experiment with its result, or with the data files that it lacks.
+
+    Examples
+    --------
+    >>> from mercer.reproduce import Outcome, find
+    >>> Outcome(find("faithful"), None, ("faithful.csv",)).verdict
+    'skipped'
+    """
 
     experiment: Experiment
     result: Result | None
