@@ -153,10 +153,9 @@ def test_kernels_of_angles_converge(kernel):
 
 
 def test_two_points_that_follow_each_other_are_an_end():
-    """At a kink, and at a minimum up to rounding, steps go to and fro."""
+    """At a minimum up to rounding, steps go to and fro."""
     k = mc.Epanechnikov(1.0) + mc.Matern(0.5, 1.0) + mc.kernels.Geometric(30.0)
     psi = mc.Element(k, np.random.default_rng(8).normal(size=(8, 1)), np.ones(8))
-    for start in ([[-1.3]], [[-1.0]]):
-        found = mc.preimage(psi, start=start)
-        assert found.status[0] is not Status.MAX_ITER
-        assert found.n_iter[0] < 500
+    found = mc.preimage(psi, start=[[-1.0]])
+    assert found.status[0] is not Status.MAX_ITER
+    assert found.n_iter[0] < 500
