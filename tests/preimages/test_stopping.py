@@ -150,3 +150,12 @@ def test_kernels_of_angles_converge(kernel):
     assert all(status is Status.CONVERGED for status in found.status)
     assert found.n_iter.max() < 100
     assert kernel.program.diagonal.variables == ()
+
+
+def test_two_points_that_follow_each_other_are_an_end():
+    """At a minimum up to rounding, steps go to and fro."""
+    k = mc.Epanechnikov(1.0) + mc.Matern(0.5, 1.0) + mc.kernels.Geometric(30.0)
+    psi = mc.Element(k, np.random.default_rng(8).normal(size=(8, 1)), np.ones(8))
+    found = mc.preimage(psi, start=[[-1.0]])
+    assert found.status[0] is not Status.MAX_ITER
+    assert found.n_iter[0] < 500

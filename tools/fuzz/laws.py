@@ -169,6 +169,8 @@ def check_compressed(psi: Any, n_points: int, method: Any, tol: Any) -> None:
     found = mercer.compress(psi, n_points, method=method, tol=tol, random_state=0)
     repr(found)
     assert len(found.element.points) <= n_points, "too many points"
+    if not psi.kernel.flags.is_positive_definite:
+        return  # there is no distance
     size, truth = np.asarray(psi.norm(), float), np.asarray((psi - found.element).norm(), float)
     terms = psi.coef.sizes * np.sqrt(np.abs(psi.kernel.diag(psi.points)).max())
     assert np.all(np.abs(found.error - truth) <= 1e-6 * terms), f"{found.error} is not {truth}"

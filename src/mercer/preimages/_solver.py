@@ -23,7 +23,7 @@ from mercer.preimages._result import History
 from mercer.preimages._stopping import StoppingRule
 
 _ARMIJO = 1e-4  # of the fall that the slope promises: the usual choice (Nocedal and Wright, 3.1)
-_KINKS = 20  # short steps across a kink, after which the search has ended there
+_KINKS = 20  # short steps across a kink, or in place, after which the search has ended there
 _SHORTENINGS = 40  # after which a step is below rounding: each at least halves it
 
 
@@ -161,7 +161,7 @@ class _Descent(Search):
         self.n_evaluations = np.zeros(m, dtype=int)
         self.failed = np.zeros(m, dtype=bool)  # the solver's own direction led nowhere
         self.stuck = np.zeros(m, dtype=bool)  # nor did the steepest one
-        self.kinks = np.zeros(m, dtype=int)  # short steps across a kink
+        self.kinks = np.zeros(m, dtype=int)  # short steps across a kink, or in place
 
     def at(self, points: Array, rows: Array) -> State:
         """The objective at the nearest points that meet the constraint."""
@@ -193,7 +193,8 @@ class _Descent(Search):
         new = self._snap(new, rows)
         moved &= np.any(new.points != state.points, axis=1)  # not back to the point it came from
         self.solver.learn(self.memory, moved, state, new)
-        self.kinks += self.rule.jumps(state, new, self.owners[rows])
+        owners = self.owners[rows]
+        self.kinks += self.rule.jumps(state, new, owners) | self.rule.idle(state, new, owners)
         self.stuck = (self.failed & ~moved) | (self.kinks >= _KINKS)
         self.failed = ~moved
         return new

@@ -73,11 +73,21 @@ class StoppingRule:
 
     def level(self, rise: Array, new: State, old: State, owners: Array) -> Array:
         """Steps whose change is rounding, but that make the gradient smaller."""
+        falling = new.gradient_norm < old.gradient_norm
+        return np.asarray((rise <= self._rounding(old, owners)) & falling)
+
+    def idle(self, old: State, new: State, owners: Array) -> Array:
+        """Steps whose change is rounding, and that do not make the gradient smaller.
+
+        It takes some to leave a maximum; but two points may also follow each other for ever.
+        """
+        level = np.abs(new.rise_from(old)) <= self._rounding(old, owners)
+        return np.asarray(level & ~(new.gradient_norm < old.gradient_norm))
+
+    def _rounding(self, old: State, owners: Array) -> Array:
         # the largest kernel value is of order one in the units of the shift, unless it is a tail
         size = old.terms if old.terms is not None else self._sizes[owners]
-        slack = _ROUNDING * np.minimum(size, _TAIL * np.abs(old.value))
-        falling = new.gradient_norm < old.gradient_norm
-        return np.asarray((rise <= slack) & falling)
+        return np.asarray(_ROUNDING * np.minimum(size, _TAIL * np.abs(old.value)))
 
     def jumps(self, old: State, new: State, owners: Array) -> Array:
         """Rows whose gradient changed by more than a smooth kernel allows for such a short step."""
