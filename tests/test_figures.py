@@ -60,9 +60,8 @@ def unlisted(page: str, texts: list[str]) -> list[str]:
         for text in texts:
             rest = rest.replace(re.sub(r"`[^`]*`", "", text), "")
         cells = rest.strip("|").split("|")[1:]
-        if any(
-            re.search(r"^\W*\d[\d,]*\W*$|\d\.\d|\d (?:s|%|times|GB|MB)(?!\w)", cell) for cell in cells
-        ):
+        figure = r"^\W*\d[\d,]*\W*$|\d\.\d|\d (?:s|%|times|GB|MB)(?!\w)"
+        if any(re.search(figure, cell) for cell in cells):
             found.append(row)
     return found
 

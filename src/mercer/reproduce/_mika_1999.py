@@ -10,7 +10,7 @@ from mercer._array import Array
 from mercer._progress import tracked
 from mercer.kernels import Gaussian
 from mercer.methods import kernel_pca
-from mercer.plot._panels import COLOURS
+from mercer.plot._style import COLOURS
 from mercer.preimages import FixedPoint, preimage
 from mercer.reproduce._data import read_usps
 from mercer.reproduce._experiment import Cell, Claim, Experiment, Result

@@ -19,7 +19,7 @@ from scipy import stats
 
 from mercer._array import Array
 from mercer.methods import hsic_test, ksd_test, mmd_test
-from mercer.plot._panels import BLUE, GREY, ORANGE
+from mercer.plot._style import BLUE, GREY, ORANGE
 from mercer.reproduce._experiment import Cell, Claim, Experiment, Result
 from mercer.reproduce._figures import axes_grid
 from mercer.reproduce._replications import PValue, rejections
