@@ -180,7 +180,7 @@ def _of_early_stopping(
     beta = early_stopping_stability(n, steps, step, loss.lipschitz, kappa)
     largest = loss.lipschitz * kappa * (steps * step * loss.lipschitz * kappa) + at_zero
     gap = stability_bound(beta, n, delta, largest)
-    theorem = f"stability of {steps} steps of gradient descent of size {step:.3g}"
+    theorem = f"stability of gradient descent, number of steps: {steps}, of size {step:.3g}"
     return _result(model.certificate_.primal, gap, at_zero, delta, theorem, target_bound)
 
 
