@@ -19,6 +19,7 @@ from mercer.reproduce import (
     _kwok_tsang_2004,
     _mika_1999,
     _pal_vepakomma_2025,
+    _power,
     _sakulwongtana,
 )
 from mercer.reproduce._experiment import Claim, Experiment, Result, Verdict, verdict_of
@@ -34,6 +35,7 @@ EXPERIMENTS = (
     *_sakulwongtana.EXPERIMENTS,
     *_mika_1999.EXPERIMENTS,
     *_kwok_tsang_2004.EXPERIMENTS,
+    *_power.EXPERIMENTS,
 )
 
 
