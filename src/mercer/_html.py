@@ -7,7 +7,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
 from html import escape
-from importlib.metadata import PackageNotFoundError, metadata
 from typing import NamedTuple
 
 
@@ -81,6 +80,8 @@ def short_form(summary: Summary) -> str:
 @cache
 def docs_address(page: str = "") -> str:
     """The address of the documentation or of a page of it, or "" if it is not published."""
+    from importlib.metadata import PackageNotFoundError, metadata  # imports much
+
     try:
         urls: Iterable[str] = metadata("mercer").get_all("Project-URL") or ()
     except PackageNotFoundError:  # the source without an installation
