@@ -18,7 +18,7 @@ install = PATH="$(CURDIR)/$(BIN):$$PATH" $(PIP) --no-build-isolation \
 
 .DEFAULT_GOAL := help
 .PHONY: help env run test test-all test-previous test-browser baselines sanitize fuzz fuzz-native wheel pure lint format \
-    hooks bench docs spec clean
+    hooks bench docs check-docs spec clean
 
 help:  ## show this text
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -114,7 +114,6 @@ bench: $(STAMP)  ## measure against other libraries
 docs: $(DOCS)  ## build the documentation into build/docs (warnings are errors)
 	$(BIN)/python -m sphinx -W --keep-going -b html docs build/docs
 
-.PHONY: check-docs
 check-docs: docs test-browser  ## build the documentation, then check links and every page in a real browser
 
 spec: $(STAMP)  ## write docs/spec.md from docs/spec.toml and the tests

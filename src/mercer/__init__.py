@@ -61,7 +61,7 @@ from mercer.preimages import (
 )
 from mercer.space import Element, Subspace, covariance, feature, mean_embedding
 
-__version__ = "0.1.0.dev0"
+__version__ = "0.1.0"
 
 # imported when they are first asked for: estimators bring scikit-learn
 _LAZY = {
