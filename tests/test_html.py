@@ -32,7 +32,7 @@ def address(monkeypatch):
     def publish(*urls):
         _html.docs_address.cache_clear()
         metadata = type("Metadata", (), {"get_all": lambda self, name: list(urls) or None})()
-        monkeypatch.setattr(_html, "metadata", lambda name: metadata)
+        monkeypatch.setattr("importlib.metadata.metadata", lambda name: metadata)
 
     yield publish
     _html.docs_address.cache_clear()
