@@ -154,23 +154,23 @@ def test_ctrl_c_ends_it_while_it_computes(files):
         [sys.executable, "-m", "mercer.cli", "explore", "measured.csv", "--no-browser"],
         cwd=files["folder"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
+    address = urlsplit(process.stdout.readline().strip())
+    connection = http.client.HTTPConnection(address.hostname, address.port, timeout=60)
     try:
-        address = urlsplit(process.stdout.readline().strip())
         assert process.stdout.readline() == "Ctrl-C stops it\n"
         rows = "\n".join(["x,y", *(f"{i * 37 % 101},{i * 53 % 97}" for i in range(900))])
         for question, body in (("load?name=b.csv", rows), ("test", '{"columns": [0, 1]}')):
-            connection = http.client.HTTPConnection(address.hostname, address.port, timeout=60)
             connection.request("POST", address.path + question, body)
             if question != "test":
                 assert connection.getresponse().status == 200
-                connection.close()
+                connection.close()  # the next request opens it again
         time.sleep(0.3)
         process.send_signal(signal.SIGINT)
         start = time.monotonic()
         out, err = process.communicate(timeout=60)
         assert (process.returncode, out, err) == (0, "", "")
         assert time.monotonic() - start < 10.0  # a busy machine; else half a second
-        connection.close()
     finally:
+        connection.close()
         process.kill()
         process.communicate()

@@ -198,7 +198,7 @@ def test_O5_tikhonov_step_is_the_gradient_step_and_ends_at_the_ridge_solution():
 
 def test_O6_inequalities_hold_and_fail_for_a_constant_that_is_too_small():
     rng = np.random.default_rng(7)
-    for A, best, _ in quadratics(200):
+    for A, best, _ in quadratics(1000):
         X = rng.normal(size=(8, 4))
 
         def f(x, A=A, best=best):
@@ -228,7 +228,7 @@ def test_O6b_matching_steps_reach_the_error_and_half_as_many_may_not():
     assert t == 500
     assert fo.smooth_rate(t, 0.1, 10.0, 1.0)[-1] <= 0.01 * (1 + 1e-12)
     assert worst_case("smooth", 4, step=0.1, smoothness=10.0) > 10.0 / (4 * 5 + 2)
-    for A, best, start in quadratics(200):
+    for A, best, start in quadratics(1000):
         d = np.linalg.norm(start - best)
         n = fo.matching_steps(1.0, 10.0, d)
         assert run(A, best, start, 0.1, n).values[-1] <= 1.0

@@ -140,6 +140,9 @@ class _Handler(BaseHTTPRequestHandler):
             self.close_connection = True
             return
         except Exception as error:  # noqa: BLE001 (every error becomes a sentence)
+            if self.server.stopping:  # threads end while it computes
+                self.close_connection = True
+                return
             status, sentence = _explain(error)
             kind, body = "application/json", json.dumps({"error": sentence}).encode()
             self.close_connection = True  # what was sent may not have been read
