@@ -247,3 +247,10 @@ def test_models_can_be_saved(tmp_path):
         mc.save(model.fit(X, y), tmp_path / "model.mercer")
         again = mc.load(tmp_path / "model.mercer")
         assert_array_equal(again.predict(X), model.predict(X))
+
+
+def test_passes_without_a_step_have_nothing_to_learn():
+    loss = mc.methods.EpsilonInsensitiveLoss(0.5)
+    model = mc.estimators.KernelSGD(mc.Gaussian(1.0), loss=loss, max_iter=2, random_state=0)
+    with pytest.raises(mc.InputError, match="nothing to learn"):
+        model.fit([[0.0], [1.0]], [0.1, -0.1])

@@ -205,3 +205,8 @@ def test_infinite_values_are_compared():
 def test_errors_say_why(call, match):
     with pytest.raises(mc.InputError, match=match):
         call()
+
+
+def test_a_random_subgradient_must_be_a_function():
+    with pytest.raises(mc.InputError, match="subgradient must be a function"):
+        first_order.subgradient_method(np.sum, None, X[0], [1.0], random_state=0)

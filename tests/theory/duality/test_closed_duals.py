@@ -73,6 +73,13 @@ def test_float32_and_lists():
         (lambda: duality.norm_minimisation([[1.0]], [1.0], p=1e6), "at most 100 or inf"),
         (lambda: duality.norm_minimisation([[1.0]], [1.0], p="a"), "p must hold numbers"),
         (lambda: duality.standard_lp([1.0], [[1.0]], [1e100]), "b has entries above 1e.75"),
+        (
+            lambda: duality.norm_minimisation(
+                np.random.default_rng(8).normal(size=(5, 1)),
+                np.random.default_rng(6).normal(size=5),
+            ),
+            "infeasible",
+        ),
         (lambda: duality.least_norm([[1e100]], [1.0]), "A has entries above 1e.75"),
         (lambda: duality.quadratic_program(EYE, [[1.0]], [1.0]), "P must have 1 rows"),
         (lambda: duality.quadratic_program(np.ones((2, 2)), EYE, [1, 1]), "positive definite"),

@@ -61,6 +61,9 @@ def test_wrong_arguments():
         duality.lagrangian(x**2, [])
     with pytest.raises(mc.InputError, match="solve"):
         duality.sensitivity(problem, [0.1])
+    problem.solve(solver=cp.CLARABEL)
+    with pytest.raises(mc.InputError, match="changes must be a list"):
+        duality.sensitivity(problem, None)
     cone = cp.Problem(cp.Minimize(x), [cp.SOC(x, cp.Constant([3.0, 4.0]))])
     cone.solve(solver=cp.CLARABEL)
     with pytest.raises(mc.exceptions.UnavailableError, match="<=, >=, == or >>"):

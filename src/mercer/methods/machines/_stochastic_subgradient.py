@@ -63,7 +63,7 @@ def take_steps(
         block, y = X[rows].array, Y[rows]
         K = engine.gram(kernel.program, block, block).astype(np.float64)
         values = np.zeros(y.shape)
-        if state.points is not None:
+        if len(state.coef):
             coef = engine.Dense(state.coef)
             values = engine.fields(kernel.program, state.points, block, coef).value
         change = np.zeros(y.shape)

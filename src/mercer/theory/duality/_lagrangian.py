@@ -110,10 +110,10 @@ def sensitivity(problem: Any, changes: Sequence[Any]) -> Sensitivity:
     f0, found = objective(problem), optimal_multipliers(problem)
     for constraint in problem.constraints:
         _moved(constraint, 0.0)  # refuses other constraints
-    moved = [_moved(c, u) for c, u in _pairs(problem, changes, "changes")]
-    bound = float(
-        f0.value - sum(np.sum(np.multiply(*pair)) for pair in zip(found, changes, strict=True))
-    )
+    pairs = _pairs(problem, () if changes is None else changes, "changes")
+    moved = [_moved(c, u) for c, u in pairs]
+    products = (np.sum(np.multiply(m, u)) for m, (_, u) in zip(found, pairs, strict=True))
+    bound = float(f0.value - sum(products))
     with values_kept(problem):
         return Sensitivity(minimum(f0, moved), bound)
 

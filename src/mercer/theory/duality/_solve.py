@@ -53,6 +53,8 @@ def minimum(objective: Any, constraints: Sequence[Any] = ()) -> float:
             problem.solve(solver=cp.CLARABEL)
     except (cp.SolverError, ValueError) as error:  # ValueError: NaN and infinity
         raise InputError(f"clarabel does not solve the problem: {error}") from error
+    if problem.status == cp.settings.USER_LIMIT:
+        raise InputError("clarabel does not solve the problem in its steps; it may be infeasible")
     if problem.status.endswith("inaccurate"):
         warnings.warn("the solution may be inaccurate; rescale the problem", MercerWarning, 3)
     return float(np.sum(problem.value))

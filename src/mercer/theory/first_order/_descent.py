@@ -181,7 +181,7 @@ def subgradient_method(
     (True, 0.354)
     """
     steps, slope = positive_steps(steps), subgradient
-    if random_state is not None:
+    if random_state is not None and callable(subgradient):
         rng = as_generator(random_state)
         slope = lambda x: subgradient(x, rng)  # noqa: E731
     points, values = _iterates(f, array_function(slope, "subgradient"), start, steps, project)
