@@ -152,3 +152,29 @@ def test_slopes_that_are_zero_times_infinity_at_a_point(kernel, engine_name, rng
             np.testing.assert_allclose(gradient[j], rest[0], rtol=1e-10, atol=1e-12)
         assert np.isfinite(kernel.gradient(X, X)).all()
     assert any(kernel.program.cusps)
+
+
+WITHOUT_CUSPS = [
+    mc.kernels.NegativeDistance(2.0) * mc.Laplace(30.0),
+    mc.kernels.NegativeDistance(2.0) * mc.Laplace(1.0) * mc.Gaussian(2.0),
+    mc.kernels.NegativeDistance(2.0) * mc.Laplace(1.0).transform(mc.Scales([1.0, 2.0])),
+]
+
+
+@pytest.mark.parametrize("engine_name", [None, "blocked"])
+@pytest.mark.parametrize("kernel", WITHOUT_CUSPS, ids=repr)
+def test_slopes_that_have_a_limit_at_a_point(kernel, engine_name, rng):
+    """The gradient of the term of the point itself is zero."""
+    X, a = rng.normal(size=(6, 2)), rng.normal(size=6)
+    with mc.options(engine=engine_name):
+        psi = mc.Element(kernel, X, a)
+        step = 1e-6 * np.array([1.0, -2.0])
+        differences = (psi(X + step) - psi(X - step)) / 2.0
+        np.testing.assert_allclose(psi.gradient(X) @ step, differences, rtol=1e-6, atol=1e-13)
+        assert np.isfinite(kernel.gradient(X, X)).all()
+
+
+def test_the_hessian_where_the_slope_has_a_limit():
+    kernel = mc.kernels.NegativeDistance(2.0) * mc.Laplace(30.0)
+    hessian = mc.Element(kernel, [[1.0, 2.0]], [1.0]).hessian([[1.0, 2.0]])
+    np.testing.assert_allclose(hessian[0], -2.0 * np.eye(2))

@@ -385,3 +385,10 @@ def test_a_norm_that_is_too_small_is_refused(rng):
     X, y = curve(rng, 20)
     with pytest.raises(mc.InputError, match="max_norm 5e-324 is too small for these targets"):
         KernelRidge(max_norm=5e-324).fit(X, 1e3 * y)
+
+
+def test_landmarks_of_a_single_row():
+    model = mc.KernelRidge(n_landmarks=2, random_state=0).fit([[1.0, 2.0]], [-1.5])
+    mean, deviation = model.predict([[0.0, 0.0]], return_std=True)
+    assert mean[0] == -1.5
+    assert not np.isfinite(deviation[0])

@@ -115,3 +115,8 @@ RUN = gradient_descent(lambda x: x @ x, lambda x: 2.0 * x, [1.0], 5, smoothness=
 def test_refusals_say_what_to_do(call, message):
     with pytest.raises(mc.InputError, match=message):
         call()
+
+
+def test_no_certificates_at_all():
+    with pytest.raises(mc.InputError, match="at least one"):
+        plot_gap({})

@@ -210,3 +210,8 @@ def test_errors_say_why(call, match):
 def test_a_random_subgradient_must_be_a_function():
     with pytest.raises(mc.InputError, match="subgradient must be a function"):
         first_order.subgradient_method(np.sum, None, X[0], [1.0], random_state=0)
+
+
+def test_functions_may_overflow_without_a_warning():
+    with pytest.raises(mc.InputError, match="number|finite|range"):
+        first_order.subdifferential(np.linalg.norm, 1e160)

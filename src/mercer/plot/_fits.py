@@ -52,6 +52,8 @@ def plot_gap(certificates: Any, *, ax: Any = None) -> Any:
     'relative duality gap'
     """
     several = certificates if isinstance(certificates, Mapping) else {"": certificates}
+    if not several:
+        raise InputError("certificates must hold at least one sequence of certificates")
     gaps = {str(name): _relative_gaps(some) for name, some in several.items()}
     (axis,) = panels(ax, (4.6, 2.8))
     tidy(axis, "", "rounds", "relative duality gap")

@@ -37,7 +37,8 @@ def real_function(f: Any, name: str) -> Callable[[Any], float]:
     _check_callable(f, name)
 
     def checked(x: Any) -> float:
-        value = as_numbers(f(x), f"{name}(x)")
+        with np.errstate(over="ignore", invalid="ignore"):  # the value says so
+            value = as_numbers(f(x), f"{name}(x)")
         if value.ndim or np.isnan(value):
             got = f"an array of shape {value.shape}" if value.ndim else "NaN"
             raise InputError(f"{name}(x) must be a number, got {got}")
@@ -51,7 +52,8 @@ def array_function(f: Any, name: str, axes: int = 1) -> Callable[[Array], Array]
     _check_callable(f, name)
 
     def checked(x: Array) -> Array:
-        value = as_numbers(f(x), f"{name}(x)")
+        with np.errstate(over="ignore", invalid="ignore"):  # the value says so
+            value = as_numbers(f(x), f"{name}(x)")
         if value.shape != (len(x),) * axes or np.isnan(value).any():
             got = "NaN" if np.isnan(value).any() else f"shape {value.shape}"
             raise InputError(f"{name}(x) must have shape {(len(x),) * axes}, got {got}")

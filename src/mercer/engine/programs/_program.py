@@ -19,7 +19,7 @@ import numpy as np
 
 from mercer._array import Array
 from mercer.engine.programs._expr import Const, Expr, Var, substitute
-from mercer.engine.programs._jets import derivatives_at_zero, evaluate
+from mercer.engine.programs._jets import derivatives_at_zero, evaluate, profile_at
 from mercer.engine.programs._log_profile import log_expr
 from mercer.engine.programs._maps import Maps, apply_all
 from mercer.engine.programs._tape import Step, tape
@@ -186,6 +186,16 @@ class Program:
             or (isinstance(v, Gap) and math.isfinite(first) and math.isnan(second))
             for v, (first, second) in zip(self.variables, self.derivatives_at_zero, strict=True)
         )
+
+    @cached_property
+    def has_hidden_slope(self) -> bool:
+        """Whether the slope at zero is a number that is computed as zero times infinity.
+
+        An example is -u exp(-sqrt(u)), of a squared distance u.
+        """
+        if self.kind != "radial" or not math.isfinite(self.derivatives_at_zero[0][0]):
+            return False
+        return math.isnan(profile_at(self.profile, np.zeros(1), 1)[1][0])
 
     @cached_property
     def is_smooth(self) -> bool:

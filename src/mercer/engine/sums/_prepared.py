@@ -232,7 +232,7 @@ class PreparedSum:
         if spectral is not None:
             return self._redone(spectral.fields(Y, order), Y, coef, order, False, shifted)
         size = native_elements(n_columns(self.X), order)
-        if size == 0 or not use_native(self.program, self.X, Y):
+        if not self._use_native(Y, order):
             return _blocked.fields(self.program, self.X, Y, coef, order, False, shifted)
         parts = [self._native(some, coef.array)(Y, order) for some in pieces(coef.shape[1], size)]
         f = parts[0] if len(parts) == 1 else side_by_side(parts)
@@ -278,10 +278,16 @@ class PreparedSum:
             raise InputError(NO_SPECTRUM)
         return made if forced or (made and made.is_worth_while(n_rows(Y))) else None
 
+    def _use_native(self, Y: Any, order: int) -> bool:
+        if order > 0 and self.program.has_hidden_slope:  # the core takes no limits
+            return False
+        few = native_elements(n_columns(self.X), order) > 0
+        return few and use_native(self.program, self.X, Y)
+
     def _paired(self, coef: Dense | LowRank, Y: Any, order: int, shifted: bool) -> Fields:
         """Element j at query j."""
         X = self.X
-        if not (native_elements(n_columns(X), order) and use_native(self.program, X, Y)):
+        if not self._use_native(Y, order):
             return _blocked.fields(self.program, X, Y, coef, order, True, shifted)
         ones = np.ones((n_rows(X), 1), dtype=X.dtype)
         f = self._native(slice(None), ones)(Y, order, coef).only_element()

@@ -98,7 +98,9 @@ class LandmarkVariance:
         F = weighted_targets(low.factor, w, free)
         S = F.T @ F
         S[np.diag_indices(len(S))] += max(penalty, len(w) * EPS * float(np.trace(S)))
-        scale = np.mean(path.coef(penalty) * loo, axis=0)
+        with np.errstate(invalid="ignore"):  # a single row has an infinite residual
+            scale = np.mean(path.coef(penalty) * loo, axis=0)
+        scale = np.where(np.isnan(scale), np.inf, scale)
         unknown = penalty / float(w.sum()) if free else 0.0
         return cls(low.triangle, np.linalg.cholesky(S), mean, penalty, unknown, scale)
 

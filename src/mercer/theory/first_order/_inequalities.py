@@ -120,6 +120,8 @@ def subdifferential(f: Callable[[float], float], x: float) -> tuple[float, float
     x, value = real(x, "x"), real_function(f, "f")
     h = float(np.sqrt(np.finfo(float).eps)) * max(1.0, abs(x))  # balances bending and rounding
     middle = value(x)
+    if not np.isfinite(middle):
+        raise InputError(f"f must be finite at x = {x:g}; rescale it")
     return (middle - value(x - h)) / h, (value(x + h) - middle) / h
 
 
