@@ -99,3 +99,9 @@ def test_flows_that_never_come_back_are_zero():
     assert scaled.sum() > 0.5 * F[:3, :3].sum()
     one_way = np.array([[0.0, 1.0, 1.0], [0.0, 0.0, 1.0], [0.0, 0.0, 0.0]])
     assert_allclose(balancing_factors(one_way) * one_way, 0.0)
+
+
+def test_kernel_values_that_overflow_are_refused(rng):
+    kernel = mc.kernels.Exponential(2.0).transform(mc.Scales([0.01, 0.01]))
+    with pytest.raises(mc.InputError, match="overflow"):
+        problem_of(rng, 10).fit(kernel, kernel.points(rng.normal(size=(10, 2))))

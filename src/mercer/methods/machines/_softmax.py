@@ -9,6 +9,7 @@ import numpy as np
 from mercer._array import Array, Points
 from mercer.kernels import Kernel
 from mercer.linalg import GramOperator
+from mercer.linalg._inputs import check_moderate, refuses_overflow
 from mercer.linalg._solve import DIRECT_UP_TO
 from mercer.methods.machines._newton import NewtonState, minimised
 from mercer.methods.machines._support_vectors import MachineFit
@@ -37,6 +38,7 @@ class SoftmaxProblem:
         """a = 0 and c = 0."""
         return np.zeros((len(self.y) + 1) * self.n_classes)
 
+    @refuses_overflow
     def fit(
         self,
         kernel: Kernel,
@@ -48,6 +50,7 @@ class SoftmaxProblem:
         start: Array | None = None,
     ) -> MachineFit:
         """Solve the problem to a relative duality gap of `tol`, as `fit_support_vectors` does."""
+        check_moderate(kernel, X)
         state = _State(self, kernel, X, self.start if start is None else start)
         return minimised(state, tol=tol, max_iter=max_iter, time_limit=time_limit)
 

@@ -37,6 +37,8 @@ def empirical_risk(loss: Loss, y: Any, predictions: Any) -> float:
     """
     instance(loss, Loss, "loss")
     y = as_vector(y, "y")
+    if not len(y):
+        raise InputError("y must have at least one entry")
     return float(np.mean(loss(y, as_vector(predictions, "predictions", len(y)))))
 
 
