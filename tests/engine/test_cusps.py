@@ -178,3 +178,13 @@ def test_the_hessian_where_the_slope_has_a_limit():
     kernel = mc.kernels.NegativeDistance(2.0) * mc.Laplace(30.0)
     hessian = mc.Element(kernel, [[1.0, 2.0]], [1.0]).hessian([[1.0, 2.0]])
     np.testing.assert_allclose(hessian[0], -2.0 * np.eye(2))
+
+
+def test_a_limit_that_depends_on_another_variable_is_not_made_up():
+    kernel = mc.kernels.NegativeDistance(2.0) * mc.Laplace(30.0) * mc.Linear()
+    psi = mc.Element(kernel, [[1.0, 2.0], [0.0, 1.0]], [1.0, 0.5])
+    X = np.array([[1.0, 2.0]])
+    step = 1e-6 * np.array([1.0, -2.0])
+    differences = (psi(X + step) - psi(X - step)) / 2.0
+    np.testing.assert_allclose(psi.gradient(X) @ step, differences, rtol=1e-6)
+    assert np.isnan(psi.hessian(X)).any()

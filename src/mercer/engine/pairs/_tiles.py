@@ -287,7 +287,9 @@ def without_cusps(program: Program, jet: Jet, inputs: list[Any]) -> tuple[Jet, A
             first[v] = np.where(coincide, 0.0, first[v]).astype(jet.value.dtype)
             at_cusp = coincide if at_cusp is None else at_cusp | coincide
         elif not is_zero(first[v]) and np.isnan(first[v]).any():  # zero times infinity
-            limit = program.derivatives_at_zero[v][0] if len(first) == 1 else 0.0
+            limit = program.derivatives_at_zero[v][0]
+            if len(first) > 1:  # depends on the others; a gradient does not need it
+                limit = np.nan if second else 0.0
             unknown = coincide & np.isnan(first[v])
             first[v] = np.where(unknown, limit, first[v]).astype(jet.value.dtype)
         for w in range(len(first) if second else 0):
