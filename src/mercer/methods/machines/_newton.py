@@ -27,8 +27,37 @@ _SMALLEST = 1e-300  # curvature, so that its square root is not zero
 _EPS = float(np.finfo(np.float64).eps)
 
 
+class NewtonProblem(ABC):
+    """A problem that Newton's method solves."""
+
+    @property
+    @abstractmethod
+    def start(self) -> Array:
+        """Coefficients and intercepts of zero."""
+
+    @abstractmethod
+    def _state(self, kernel: Kernel, X: Points, start: Array) -> NewtonState:
+        """Where the search begins."""
+
+    @refuses_overflow
+    def fit(
+        self,
+        kernel: Kernel,
+        X: Points,
+        *,
+        tol: float = 1e-5,
+        max_iter: int = 100,
+        time_limit: float = np.inf,
+        start: Array | None = None,
+    ) -> MachineFit:
+        """Solve the problem to a relative duality gap of `tol`, as `fit_support_vectors` does."""
+        check_moderate(kernel, X)
+        state = self._state(kernel, X, self.start if start is None else start)
+        return minimised(state, tol=tol, max_iter=max_iter, time_limit=time_limit)
+
+
 @dataclass(frozen=True, eq=False)
-class SmoothProblem:
+class SmoothProblem(NewtonProblem):
     """min |f|^2 / 2 + sum_i u_i l(y_i, f(x_i) + c) for a convex loss l with a derivative.
 
     Dual: max -|f|^2 / 2 - sum_i u_i l*(y_i, -a_i / u_i) with f = sum_i a_i k(x_i, .), and
@@ -67,21 +96,8 @@ class SmoothProblem:
         conjugates = self.loss.conjugate(self.y, slopes)
         return -0.5 * float(a @ f) - float(u @ conjugates)
 
-    @refuses_overflow
-    def fit(
-        self,
-        kernel: Kernel,
-        X: Points,
-        *,
-        tol: float = 1e-5,
-        max_iter: int = 100,
-        time_limit: float = np.inf,
-        start: Array | None = None,
-    ) -> MachineFit:
-        """Solve the problem to a relative duality gap of `tol`, as `fit_support_vectors` does."""
-        check_moderate(kernel, X)
-        state = _State(self, kernel, X, self.start if start is None else start)
-        return minimised(state, tol=tol, max_iter=max_iter, time_limit=time_limit)
+    def _state(self, kernel: Kernel, X: Points, start: Array) -> NewtonState:
+        return _State(self, kernel, X, start)
 
 
 def minimised(state: NewtonState, *, tol: float, max_iter: int, time_limit: float) -> MachineFit:

@@ -9,10 +9,8 @@ import numpy as np
 from mercer._array import Array, Points
 from mercer.kernels import Kernel
 from mercer.linalg import GramOperator
-from mercer.linalg._inputs import check_moderate, refuses_overflow
 from mercer.linalg._solve import DIRECT_UP_TO
-from mercer.methods.machines._newton import NewtonState, minimised
-from mercer.methods.machines._support_vectors import MachineFit
+from mercer.methods.machines._newton import NewtonProblem, NewtonState
 
 _PRODUCTS = 1000  # of conjugate gradients in one step
 _SWEEPS = 100
@@ -20,7 +18,7 @@ _BALANCED = 1e-14  # of the sum of all flows: rounding
 
 
 @dataclass(frozen=True, eq=False)
-class SoftmaxProblem:
+class SoftmaxProblem(NewtonProblem):
     """min sum_k |f_k|^2 / 2 + sum_i u_i (log sum_k exp t_ik - t_iy), t_i = f(x_i) + c, y = y_i.
 
     Dual: max -sum_k |f_k|^2 / 2 + sum_i u_i H(p_i), with H the entropy, p_i probabilities of the
@@ -38,21 +36,8 @@ class SoftmaxProblem:
         """a = 0 and c = 0."""
         return np.zeros((len(self.y) + 1) * self.n_classes)
 
-    @refuses_overflow
-    def fit(
-        self,
-        kernel: Kernel,
-        X: Points,
-        *,
-        tol: float = 1e-5,
-        max_iter: int = 100,
-        time_limit: float = np.inf,
-        start: Array | None = None,
-    ) -> MachineFit:
-        """Solve the problem to a relative duality gap of `tol`, as `fit_support_vectors` does."""
-        check_moderate(kernel, X)
-        state = _State(self, kernel, X, self.start if start is None else start)
-        return minimised(state, tol=tol, max_iter=max_iter, time_limit=time_limit)
+    def _state(self, kernel: Kernel, X: Points, start: Array) -> NewtonState:
+        return _State(self, kernel, X, start)
 
 
 class _State(NewtonState):
