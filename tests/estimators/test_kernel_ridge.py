@@ -392,3 +392,14 @@ def test_landmarks_of_a_single_row():
     mean, deviation = model.predict([[0.0, 0.0]], return_std=True)
     assert mean[0] == -1.5
     assert not np.isfinite(deviation[0])
+
+
+@pytest.mark.parametrize("scale", [0.01, 0.03, 0.3])
+def test_the_dual_is_below_the_primal_where_squares_of_coefficients_underflow(scale):
+    """k(x, x) up to 1e208: coefficients of 1e-209, whose squares count."""
+    X, y = np.random.default_rng(8).normal(size=(2, 2)), np.array([-1.5, -0.5])
+    for w in (None, [1.0, 2.0]):
+        model = mc.KernelRidge(kernel=mc.Exponential(scale)).fit(X, y, sample_weight=w)
+        found = model.certificate_
+        assert found.dual <= found.primal * (1.0 + 1e-12)
+        assert found.dual == pytest.approx(found.primal, rel=1e-6)

@@ -151,9 +151,16 @@ def test_profiles_are_looked_at_in_the_units_of_scaled_columns(k, scale):
     check_kernel(k.transform(mc.Scales([scale, scale])), dims=(2,))
 
 
-@pytest.mark.parametrize("k", [mc.Sigmoid(2.0, 0.5), mc.kernels.Uniform(1.0)])
+@pytest.mark.parametrize(
+    "k", [mc.Sigmoid(2.0, 0.5), mc.kernels.Uniform(1.0), mc.Exponential(1.0), mc.Exponential(0.3)]
+)
 def test_profiles_of_kernels_on_a_certain_number_of_columns(k):
     check_kernel(k.transform(mc.Scales([1.0, 1.0, 1.0, 1.0, 0.5, 2.0, 0.5])), dims=(7,))
+
+
+def test_profiles_that_overflow_are_looked_at_where_they_are_finite():
+    scales = mc.Scales([0.01, 2.0, 2.0, 0.5, 0.01, 0.01, 30.0])
+    check_kernel(mc.Exponential(1.0).transform(scales), dims=(7,))
 
 
 def test_kernels_that_are_constant_to_rounding_cannot_be_checked():

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from mercer._array import Array
+from mercer._array import LARGEST, Array
 from mercer.engine import Distance, Dot, Scales, apply_all, profile_at
 from mercer.exceptions import DerivativeError
 from mercer.kernels import Definiteness, Flags, Kernel, Product, Sum, Transformed
@@ -142,16 +142,17 @@ def profile_grids(kernel: Kernel) -> list[Array]:
         even = [step * np.arange(60) for step in steps]
         return [*even, unit * np.logspace(-5.0, 4.0, 120)]
     grids = (step * (np.arange(61) - 30) for step in steps[:3])
-    return [t for t in (_attained(kernel, t, dims) for t in grids) if t.size > 2]
+    return [t for t in (_attained(kernel, t, dims) for t in grids) if t.size > 2 and t[-1] > 0.0]
 
 
 def _attained(kernel: Kernel, t: Array, dims: list[int]) -> Array:
-    """Those inner products t for which points with |x|^2 = |t| lie in the kernel's domain."""
+    """Those inner products t of points with |x|^2 = |t| in the domain, where k does not overflow."""
     unit = np.eye(dims[0])[:1] if dims else np.eye(1)
     variable = kernel.program.variables[0]
     assert isinstance(variable, Dot)
     seen = float(np.linalg.norm(apply_all(variable.maps, unit)))
     unit = unit / seen if seen > 0.0 else unit
+    t = t[np.abs(profile_values(kernel, t)) < LARGEST]
     return t[[v == 0 or accepts(kernel, np.sqrt(abs(v)) * unit) for v in t]]
 
 

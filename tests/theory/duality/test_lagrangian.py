@@ -25,6 +25,14 @@ def test_a_semidefinite_constraint_has_a_matrix_of_multipliers():
     assert found.value >= found.bound - 1e-7
 
 
+def test_a_number_is_a_multiplier_for_all_entries_of_a_constraint():
+    x = cp.Variable((2, 2), symmetric=True, value=[[1.0, 2.0], [2.0, 5.0]])
+    matrix = cp.Problem(cp.Minimize(cp.trace(x)), [x >> 0, x[0] <= 1])
+    assert duality.lagrangian(matrix, [0.5, 2.0]).value == 6.0 - 0.5 * 10.0 + 2.0 * 1.0
+    cone = cp.Problem(cp.Minimize(cp.trace(x)), [cp.NonNeg(x)])
+    assert duality.lagrangian(cone, [0.5]).value == 6.0 - 0.5 * 10.0
+
+
 def test_maximisation_is_minimisation_of_the_negative():
     x = cp.Variable()
     problem = cp.Problem(cp.Maximize(2 - x**2), [x >= 1])

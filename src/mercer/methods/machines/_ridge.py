@@ -179,14 +179,14 @@ def certificate(
     """
     Y, w, constant = rows.targets, rows.weights, float(rows.scatter.sum())
     errors = Y - values - intercept
-    square = float(np.sum(alpha * values))
+    scaled = penalty * alpha  # errors of the optimum: alpha^2 may underflow
+    square = float(np.sum(scaled * values))  # penalty |f|^2
     centred = Y - w @ Y / w.sum() if free else Y
-    dual = 2.0 * float(np.sum(alpha * centred)) - square
-    dual -= penalty * float(np.sum(alpha**2 / w[:, None]))
+    dual = 2.0 * float(np.sum(scaled * centred)) - square - float(np.sum(scaled**2 / w[:, None]))
     return FitCertificate(
-        primal=float(np.sum(w[:, None] * errors**2)) + penalty * square + constant,
-        dual=penalty * dual + constant,
-        stationarity=float(np.abs(w[:, None] * errors - penalty * alpha).max()),
+        primal=float(np.sum(w[:, None] * errors**2)) + square + constant,
+        dual=dual + constant,
+        stationarity=float(np.abs(w[:, None] * errors - scaled).max()),
         feasibility=float(np.abs(alpha.sum(axis=0)).max()) if free else 0.0,
         complementarity=0.0,
     )

@@ -133,8 +133,9 @@ def product(constraint: Any, multiplier: Any) -> Any:
     f = constrained(constraint)
     if f is not None:
         return cp.sum(cp.multiply(multiplier, f))
-    several = [multiplier] if len(constraint.args) == 1 else multiplier
-    pairs = zip(several, constraint.args, strict=True)
+    if len(constraint.args) == 1:
+        multiplier = [np.broadcast_to(multiplier, constraint.args[0].shape)]
+    pairs = zip(multiplier, constraint.args, strict=True)
     return -sum(cp.sum(cp.multiply(cp.reshape(m, a.shape, order="F"), a)) for m, a in pairs)
 
 
