@@ -146,7 +146,7 @@ def profile_grids(kernel: Kernel) -> list[Array]:
 
 
 def _attained(kernel: Kernel, t: Array, dims: list[int]) -> Array:
-    """Those inner products t of points with |x|^2 = |t| in the domain, where k does not overflow."""
+    """Those inner products t of points of the domain, |x|^2 = |t|, where k does not overflow."""
     unit = np.eye(dims[0])[:1] if dims else np.eye(1)
     variable = kernel.program.variables[0]
     assert isinstance(variable, Dot)
