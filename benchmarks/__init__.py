@@ -31,5 +31,6 @@ SUITES = (
     "online",
     "compression",
     "scaling",
+    "growth",
 )
 LONG = ("levels", "power", "mnist")

@@ -31,8 +31,8 @@ from threadpoolctl import threadpool_limits
 import mercer as mc
 from benchmarks._harness import Array, Contender, Key, PeerError, Settings, race, threads
 from benchmarks._limit import Limit
+from benchmarks._process import forget_peak, status
 from benchmarks._report import Outcome, Row, at_least, at_most
-from benchmarks._resident import forget_peak, status
 from mercer.engine import pieces
 
 TITLE = "Kernel tests: beside hyppo, and beside their products and transforms"

@@ -33,8 +33,8 @@ from sklearn.preprocessing import StandardScaler
 
 import mercer as mc
 from benchmarks._harness import DATA, Array, Settings
+from benchmarks._process import status
 from benchmarks._report import Outcome, Row, at_least, at_most
-from benchmarks._resident import status
 
 TITLE = "Kernel PCA: time and memory"
 NEEDS = ("mnist_small.npz", "california_housing.npz", "covtype_100k.npz", "uci_keggundirected.npz")

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
 import sys
-from pathlib import Path
 from typing import Any
 
-from benchmarks._harness import Settings
+import mercer as mc
+from benchmarks._harness import Contender, Settings, data
+from benchmarks._process import measured
 from benchmarks._report import Outcome, Row, at_most
+from mercer.engine import Dense, fields
 
 TITLE = "Large sum: memory and growth"
 
@@ -22,39 +22,38 @@ BARS = {GROWTH: at_most(100), TIME: at_most(1.3)}
 
 
 def run(settings: Settings) -> Outcome:
-    """Measured in a fresh process; the NumPy path is reported beside, once."""
-    large, small = settings.size(LARGE, 4000), settings.size(SMALL, 1200)
+    """Each sum in a fresh process; the NumPy path is reported beside, once."""
+    sizes = settings.size(SMALL, 1200), settings.size(LARGE, 4000)
     outcome = Outcome(TITLE)
-    label = f"{large:,} x {large:,}, d = {DIM}, float64"
     for engine, bars, repeats in ((None, BARS, REPEATS), ("blocked", {}, 1)):
         name = "mercer" if engine is None else "mercer, NumPy only"
         print(f"memory: {name}", file=sys.stderr, flush=True)
-        found = _measured(engine, large, small, repeats)
-        if "error" in found:
-            outcome.notes.append(f"{name}: {found['error']}")
-            continue
-        times, before = found["large_seconds"], found["small_seconds"]
-        for n, seconds in ((small, before), (large, times)):
-            middle = sorted(seconds)[len(seconds) // 2]
-            outcome.rows.append(Row(f"n = m = {n:,}", name, min(seconds), middle, len(seconds)))
-        values = {
-            GROWTH: found["growth_bytes"] / 1e6,
-            TIME: min(times) / (min(before) * (large / small) ** 2),
-        }
-        case = label if engine is None else f"{label}, NumPy only"
-        outcome.add_figures(case, values, bars)
+        least, growth = [], 0
+        for n in sizes:
+            found: list[Any] = [measured(make_sum, n=n, engine=engine) for _ in range(repeats)]
+            if errors := [one for one in found if isinstance(one, str)]:
+                outcome.notes.append(f"{name}, n = {n:,}: {errors[0]}")
+                break
+            seconds = sorted(one.seconds for one in found)
+            least.append(seconds[0])
+            middle = seconds[len(seconds) // 2]
+            outcome.rows.append(Row(f"n = m = {n:,}", name, seconds[0], middle, len(seconds)))
+            growth = max(one.bytes - one.output_bytes for one in found)
+        else:
+            values = {GROWTH: growth / 1e6, TIME: least[1] / least[0] * (sizes[0] / sizes[1]) ** 2}
+            label = f"{sizes[1]:,} x {sizes[1]:,}, d = {DIM}, float64"
+            outcome.add_figures(label if engine is None else f"{label}, NumPy only", values, bars)
     return outcome
 
 
-def _measured(engine: str | None, large: int, small: int, repeats: int) -> dict[str, Any]:
-    order = {"engine": engine, "large": large, "small": small, "dim": DIM, "repeats": repeats}
-    done = subprocess.run(
-        [sys.executable, "-m", "benchmarks._resident", json.dumps(order)],
-        cwd=Path(__file__).parents[1],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if done.returncode:
-        return {"error": (done.stderr.strip().splitlines() or ["no message"])[-1]}
-    return dict(json.loads(done.stdout))
+def make_sum(n: int, engine: str | None) -> Contender:
+    """A Gaussian sum over n points at n points."""
+    program = mc.Gaussian(DIM**0.5).program
+
+    def call(X: Any, Y: Any, A: Any) -> Any:
+        with mc.options(engine=engine):
+            return fields(program, X, Y, Dense(A)).value
+
+    call(*data(500, DIM, "float64"))
+    arrays = data(n, DIM, "float64")
+    return lambda: call(*arrays)

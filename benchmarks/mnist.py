@@ -21,8 +21,8 @@ from sklearn.preprocessing import Normalizer
 
 import mercer as mc
 from benchmarks._harness import DATA, Array, Settings
+from benchmarks._process import status
 from benchmarks._report import Outcome, Row, at_most
-from benchmarks._resident import status
 
 TITLE = "MNIST, 60,000 rows"
 NEEDS = ("optional/mnist_full.npz",)

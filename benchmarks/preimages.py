@@ -7,20 +7,15 @@ on pixels in [0, 1], because their 1e5 makes the Gram matrix singular.
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
-import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 import mercer as mc
 from benchmarks._harness import DATA, Array, Contender, Key, Settings, race
+from benchmarks._process import measured
 from benchmarks._report import Outcome, Row, at_least, at_most
-from benchmarks._resident import forget_peak, status
 from mercer import datasets
 from mercer.preimages import gradient_bound
 
@@ -241,33 +236,23 @@ def _run_evaluations(settings: Settings, outcome: Outcome) -> None:
 def _run_memory(settings: Settings, outcome: Outcome) -> None:
     """A hundred thousand pre-images in a fresh process."""
     count = settings.size(100_000, 2000)
-    command = [sys.executable, "-m", "benchmarks.preimages", str(count)]
-    root = Path(__file__).parents[1]
-    done = subprocess.run(command, cwd=root, capture_output=True, text=True, check=False)
-    if done.returncode:
-        outcome.notes.append(f"memory: {done.stderr.strip().splitlines()[-1]}")
+    found = measured(make_many, count=count)
+    if isinstance(found, str):
+        outcome.notes.append(f"memory: {found}")
         return
-    found = json.loads(done.stdout)
     case = f"{count:,} pre-images, 500 points, d = 10"
-    outcome.rows.append(Row(case, "mercer", found["seconds"], found["seconds"], 1))
-    outcome.add_figures(case, {GROWTH: found["growth"] / 1e6}, {GROWTH: at_most(500)})
+    outcome.rows.append(Row(case, "mercer", found.seconds, found.seconds, 1))
+    output = 8 * count * (10 + 9)  # points, and nine numbers about each
+    outcome.add_figures(case, {GROWTH: (found.bytes - output) / 1e6}, {GROWTH: at_most(500)})
 
 
-def _many(count: int) -> dict[str, Any]:
+def make_many(count: int) -> Contender:
+    """Pre-images of that many projections on 500 points."""
     rng = np.random.default_rng(0)
     X, noisy = rng.standard_normal((500, 10)), rng.standard_normal((count, 10))
     k = mc.Gaussian(3.0)
     mean = mc.mean_embedding(k, X)
     plane = mc.Subspace.span(mean, mc.feature(k, X) - mean).truncate(20)
     psi = plane.project(mc.feature(k, noisy))
-    mc.preimage(psi[:50], start=noisy[:50])  # threads and imports are there from now on
-    forget_peak()
-    before, start = status("VmRSS"), time.perf_counter()
-    back = mc.preimage(psi, start=noisy)
-    seconds = time.perf_counter() - start
-    output = back.points.nbytes + 8 * 9 * count
-    return {"growth": status("VmHWM") - before - output, "seconds": seconds}
-
-
-if __name__ == "__main__":
-    print(json.dumps(_many(int(sys.argv[1]))))
+    mc.preimage(psi[:50], start=noisy[:50])
+    return lambda: mc.preimage(psi, start=noisy)

@@ -12,13 +12,10 @@ is reported beside.
 
 from __future__ import annotations
 
-import json
-import subprocess
 import sys
 import time
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -33,7 +30,8 @@ from sklearn.preprocessing import StandardScaler
 from threadpoolctl import threadpool_limits
 
 import mercer as mc
-from benchmarks._harness import DATA, Array, Key, Settings, race, threads
+from benchmarks._harness import DATA, Array, Contender, Key, Settings, data, race, threads
+from benchmarks._process import measured
 from benchmarks._report import Outcome, Row, at_least, at_most
 from mercer.engine import fourier_features
 from mercer.methods.machines._ridge_fourier import kernel_error
@@ -82,34 +80,37 @@ def run(settings: Settings) -> Outcome:
 
 def _run_memory(n: int, settings: Settings, outcome: Outcome) -> None:
     case = f"fit to {n:,} rows, d = 10, Gaussian"
-    found: dict[str, list[dict[str, float]]] = {"mercer": [], "scikit-learn": []}
+    found: dict[str, list[Any]] = {"mercer": [], "scikit-learn": []}
     for _ in range(settings.size(3, 1)):
         for library, runs in found.items():
             print(f"ridge: {case}, {library}", file=sys.stderr, flush=True)
-            runs.append(_process({"n": n, "library": library}))
+            runs.append(measured(make_fit, n=n, library=library))
+    if errors := [one for runs in found.values() for one in runs if isinstance(one, str)]:
+        outcome.notes.append(f"{case}: {errors[0]}")
+        return
     for library, runs in found.items():
-        seconds = sorted(run["seconds"] for run in runs)
+        seconds = sorted(run.seconds for run in runs)
         outcome.rows.append(
             Row(case, library, seconds[0], seconds[len(seconds) // 2], len(seconds))
         )
-    least = {
-        key: [min(run[key] for run in found[name]) for name in ("mercer", "scikit-learn")]
-        for key in ("seconds", "bytes")
-    }
-    values = {TIME: least["seconds"][0] / least["seconds"][1]}
-    values[MEMORY] = least["bytes"][0] / least["bytes"][1]
+    (time, memory), (peer_time, peer_memory) = (
+        (min(run.seconds for run in runs), min(run.bytes for run in runs))
+        for runs in found.values()
+    )
+    values = {TIME: time / peer_time, MEMORY: memory / peer_memory}
     outcome.add_figures(case, values, {TIME: at_most(1.0), MEMORY: at_most(0.5)})
 
 
-def _process(order: dict[str, Any]) -> dict[str, float]:
-    done = subprocess.run(
-        [sys.executable, "-m", "benchmarks._ridge_process", json.dumps(order)],
-        cwd=Path(__file__).parents[1],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    return dict(json.loads(done.stdout))
+def make_fit(n: int, library: str) -> Contender:
+    """A fit of kernel ridge regression by one of the libraries."""
+    gamma, penalty = 0.05, 0.1
+    model: Any = Peer(alpha=penalty, kernel="rbf", gamma=gamma)
+    if library == "mercer":
+        kernel = mc.Gaussian.from_gamma(gamma)
+        model = mc.KernelRidge(kernel, penalty=penalty, fit_intercept=False)
+    X, _, A = data(n, 10, "float64")
+    model.fit(X[:300], A[:300, 0])
+    return lambda: model.fit(X, A[:, 0])
 
 
 # --- a million points in the plane ----------------------------------------------------------------

@@ -111,6 +111,14 @@ def test_N3_chernoff_holds_and_has_the_closed_form_of_known_laws():
     assert stats.expon.sf(5.0) <= bound
 
 
+def test_N3_chernoff_of_moments_that_are_infinite_or_zero():
+    """The exponential law without `largest`; no law has E[exp(s X)] = 0."""
+    found = lt.chernoff(lambda s: -np.log1p(-s) if s < 1.0 else np.inf, 5.0)
+    assert_allclose(found, 5.0 * np.exp(-4.0), rtol=1e-6)
+    with pytest.raises(mc.InputError, match="log_mgf must be above -inf"):
+        lt.chernoff(lambda s: -np.inf, 0.5, largest=30.0)
+
+
 def test_N3_hoeffding_lemma_holds_for_two_points_and_is_sharp_for_small_s():
     for p in (0.1, 0.5, 0.9):
         for s in np.linspace(-8.0, 8.0, 33):

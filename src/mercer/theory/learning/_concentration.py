@@ -11,6 +11,8 @@ from mercer._array import as_vector, non_negative, positive, real
 from mercer.exceptions import InputError
 from mercer.theory._checks import in_range, real_function
 
+_HUGE = 1e300  # for an infinite moment: the difference of two is a number
+
 
 @in_range
 def markov(mean: float, t: float) -> float:
@@ -85,7 +87,10 @@ def chernoff(log_mgf: Callable[[float], float], t: float, largest: float = np.in
 
     def exponent(x: float) -> float:  # x in (0, 1), so that s runs to `largest` or infinity
         s = x / (1.0 - x) if np.isinf(largest) else x * largest
-        return f(s) - s * t
+        value = f(s)
+        if value == -np.inf:
+            raise InputError(f"log_mgf must be above -inf, got -inf at {s:.6g}")
+        return min(value - s * t, _HUGE)
 
     found = minimize_scalar(exponent, bounds=(0.0, 1.0), method="bounded", options={"xatol": 1e-12})
     return float(np.exp(min(0.0, found.fun)))
