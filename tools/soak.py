@@ -18,6 +18,7 @@ import sys
 import tempfile
 import threading
 import time
+import traceback
 import tracemalloc
 import warnings
 from collections.abc import Callable
@@ -29,6 +30,7 @@ from scipy import stats
 
 from tools.soak_calls import CALLS
 
+Call = Callable[[np.random.Generator], object]
 BATCHES = 10
 WARM_UP = 0.25  # of the time
 ROUNDS = Path("build/soak.csv")  # the measurements
@@ -111,20 +113,31 @@ def trend(seconds: np.ndarray, values: np.ndarray, floor: float, rate: float) ->
     return Trend(float(y[0]), float(y[-1]), gain, gain - width, gain + width, allowed)
 
 
-def soak(
-    seconds: float, calls: tuple[Callable[[np.random.Generator], object], ...] = CALLS
-) -> tuple[dict[str, Trend], int, str]:
-    """Run rounds; return the trends, the number of rounds measured, and what was allocated."""
+@dataclass(frozen=True)
+class Soaked:
+    """What a run found: trends, measured rounds, calls that failed, and lines that allocated."""
+
+    trends: dict[str, Trend]
+    rounds: int
+    failed: int
+    allocated: str
+
+    @property
+    def ok(self) -> bool:
+        return not self.failed and not any(one.grows for one in self.trends.values())
+
+
+def soak(seconds: float, calls: tuple[Call, ...] = CALLS) -> Soaked:
+    """Run rounds for some seconds, and fit the trends."""
     rows: list[list[float]] = []
     start = time.monotonic()
-    before, number, began = None, 0, time.monotonic()
+    before, number, failed, began = None, 0, 0, time.monotonic()
     tracemalloc.start()
     try:
         while (now := time.monotonic()) < start + seconds or len(rows) < 3:
             rng = np.random.default_rng(number)
             number += 1
-            for function in calls:
-                function(rng)
+            failed += sum(_fails(function, rng, number) for function in calls)
             gc.collect()
             if now < start + WARM_UP * seconds:
                 continue
@@ -133,7 +146,7 @@ def soak(
                 _peak()
                 continue
             rows.append([time.monotonic() - began, *(m.take() for m in MEASURES)])
-            if len(rows) % 50 == 0:
+            if len(rows) % 20 == 0:
                 shown = ", ".join(f"{v:.1f}" for v in rows[-1][1:])
                 print(f"round {number}, {now - start:.0f} s: {shown}", flush=True)
         after = tracemalloc.take_snapshot()
@@ -150,7 +163,17 @@ def soak(
         m.name: trend(table[:, 0], table[:, i], m.floor, m.rate)
         for i, m in enumerate(MEASURES, start=1)
     }
-    return found, len(rows), "\n".join(map(str, most))
+    return Soaked(found, len(rows), failed, "\n".join(map(str, most)))
+
+
+def _fails(function: Call, rng: np.random.Generator, number: int) -> bool:
+    """Run a call; say where it fails, and go on."""
+    try:
+        function(rng)
+    except Exception:  # noqa: BLE001
+        print(f"{function.__name__} of round {number}:\n{traceback.format_exc(limit=-3)}")
+        return True
+    return False
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -163,20 +186,19 @@ def main(arguments: list[str] | None = None) -> int:
     with tempfile.TemporaryDirectory(prefix="soak-") as folder:
         tempfile.tempdir = os.environ["TMPDIR"] = folder
         with warnings.catch_warnings(action="ignore"):
-            found, rounds, most = soak(60.0 * minutes)
+            found = soak(60.0 * minutes)
         tempfile.tempdir = None
-    print(f"{rounds} rounds after warming up, {minutes:g} minutes")
+    print(f"{found.rounds} rounds after warming up, {minutes:g} minutes, {found.failed} failures")
     print(f"{'':<16}{'first':>10}{'last':>10}{'gain':>10}{'95 % interval':>22}{'allowed':>10}")
-    for name, one in found.items():
+    for name, one in found.trends.items():
         print(
             f"{name:<16}{one.first:>10.2f}{one.last:>10.2f}{one.gain:>10.3f}"
             f"{f'{one.low:.3f} to {one.high:.3f}':>22}{one.allowed:>10.2f}"
             f"{'  grows' if one.grows else ''}"
         )
-    grows = any(one.grows for one in found.values())
-    if grows:
-        print(f"most was allocated here:\n{most}")
-    return int(grows)
+    if not found.ok:
+        print(f"most was allocated here:\n{found.allocated}")
+    return int(not found.ok)
 
 
 if __name__ == "__main__":
