@@ -62,6 +62,10 @@ def _peak() -> float:
     return peak
 
 
+def _entries(folder: str) -> float:
+    return float(sum(1 for _ in Path(folder).iterdir()))
+
+
 def _files() -> float:
     return sum(1 for _ in Path(tempfile.gettempdir()).rglob("*"))
 
@@ -73,8 +77,8 @@ MEASURES = (
     Measure("allocated MB", _traced, 0.3, 0.5),
     Measure("peak MB", _peak, 5.0, 0.5),
     Measure("objects", lambda: float(len(gc.get_objects())), 500.0, 1000.0),
-    Measure("threads", lambda: float(len(os.listdir("/proc/self/task"))), 0.5, 0.5),
-    Measure("descriptors", lambda: float(len(os.listdir("/proc/self/fd"))), 0.5, 0.5),
+    Measure("threads", lambda: _entries("/proc/self/task"), 0.5, 0.5),
+    Measure("descriptors", lambda: _entries("/proc/self/fd"), 0.5, 0.5),
     Measure("temporary files", _files, 0.5, 0.5),
 )
 
@@ -92,6 +96,7 @@ class Trend:
 
     @property
     def grows(self) -> bool:
+        """Whether more was gained than is allowed, beyond doubt."""
         return self.low > self.allowed
 
 
@@ -124,6 +129,7 @@ class Soaked:
 
     @property
     def ok(self) -> bool:
+        """Whether nothing grows and no call failed."""
         return not self.failed and not any(one.grows for one in self.trends.values())
 
 

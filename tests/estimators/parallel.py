@@ -51,9 +51,10 @@ def differs(one, other):
     if one.keys() != other.keys():
         return "methods"
     close = {
-        m: one[m].dtype.kind not in "fc" and np.array_equal(one[m], other[m])
-        or one[m].dtype.kind in "fc"
-        and np.allclose(one[m], other[m], 1e-9, 1e-12, equal_nan=True)
+        m: (one[m].dtype.kind not in "fc"
+        and np.array_equal(one[m], other[m]))
+        or (one[m].dtype.kind in "fc"
+        and np.allclose(one[m], other[m], 1e-9, 1e-12, equal_nan=True))
         for m in one
     }
     return ", ".join(m for m, same in close.items() if not same)

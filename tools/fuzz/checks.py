@@ -14,27 +14,54 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from random import Random
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 from sklearn.base import clone
 
 import mercer
+import mercer.estimators
 from mercer.cli import main
 
 METHODS = ("transform", "predict", "score_samples", "decision_function", "predict_proba",
            "predict_log_proba", "predict_interval", "inverse_transform", "score")  # fmt: skip
+KEPT = mercer.Element | mercer.Subspace | mercer.estimators.KernelEstimator  # have their own cases
+WITHOUT_ROWS = ("get_feature_names_out", "loo_residuals")
 
 
 def call(function: Callable[..., Any], *args: Any, **options: Any) -> Any:
     """Call twice: inputs stay as they are, and equal calls give equal answers."""
     before = _arrays(*args, *options.values())
     result = function(*args, **options)
-    repr(result)
+    use(result)
     assert _arrays(*args, *options.values()) == before, "the call changed its arguments"
     seeded = options.get("random_state", 0) is not None
     if seeded and "random_state" not in _unset(function, options):
         assert _same(result, function(*args, **options)), "a repeated call gives another answer"
     return result
+
+
+def use(result: Any) -> None:
+    """Show a result, and call everything public of it that needs no arguments."""
+    repr(result)
+    kind = type(result)
+    if not kind.__module__.startswith("mercer.") or isinstance(result, mercer.Kernel | KEPT):
+        return
+    for name in dir(kind):
+        if name.startswith("_") or hasattr(mercer.estimators.KernelEstimator, name):
+            continue
+        value = getattr(result, name)
+        if callable(value) and not isinstance(value, type) and not _required(value):
+            value()
+    if hasattr(result, "_repr_html_"):
+        result._repr_html_()
+
+
+def _required(function: Callable[..., Any]) -> list[str]:
+    """Arguments without which a function cannot be called."""
+    parameters = inspect.signature(function).parameters.values()
+    return [p.name for p in parameters
+            if p.default is p.empty and p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]  # fmt: skip
 
 
 def check_kernel(kernel: Any, X: Any, Y: Any) -> None:
@@ -93,6 +120,9 @@ def fit_and_use(model: Any, X: Any, Y: Any, weights: Any = None, y: Any = None) 
             answers[name] = call(getattr(model, name), rows, *more)
     if hasattr(model, "sample"):
         call(model.sample, 3, random_state=0)
+    for name in WITHOUT_ROWS:
+        if hasattr(model, name):
+            call(getattr(model, name))
     if "predict_proba" in answers:
         check_probabilities(model, answers)
     for name in ("fit_transform", "fit_predict"):
@@ -191,13 +221,24 @@ def run_command(name: str, command: str, options: list[str], seed: int) -> None:
         output = "out.png" if segment else output or f"out{inside.suffix}"
         output = "out.mercer" if command == "fit" else output
         words = [*command.split(), str(source), "--debug", *options]
+        if command == "reproduce":
+            name = random.choice(["surrogate", "subgradient", "nothing"])
+            words[1] = name if "--list" not in words else "--list"
+        if command == "explore":
+            with patch("mercer.explore.serve", lambda table, read, port, ready: ready("address")):
+                code, err = _run([*words, "--no-browser"])
+            _check_exit(code, err)
+            return
         if command == "test two-sample":
             WRITERS[inside.suffix](Path("b" + inside.suffix), rng)
             words.insert(2, "b" + inside.suffix)
-        code, err = _run(words if command.startswith("test") else [*words, "-o", output])
-        assert code in (0, 1, 2, 3), f"exit code {code}"
-        last = err.rpartition("\nmercer: ")[2]
-        assert not last.startswith("unexpected"), last + err
+        _check_exit(*_run(words if command.startswith("test") else [*words, "-o", output]))
+
+
+def _check_exit(code: int, err: str) -> None:
+    assert code in (0, 1, 2, 3), f"exit code {code}"
+    last = err.rpartition("\nmercer: ")[2]
+    assert not last.startswith("unexpected"), last + err
 
 
 def _run(words: list[str]) -> tuple[int, str]:
