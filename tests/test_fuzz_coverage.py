@@ -1,4 +1,4 @@
-"""The fuzzer reaches everything public: functions, classes, methods, commands, options, questions."""
+"""The fuzzer reaches everything public: callables, methods, commands, options, questions."""
 
 import importlib
 import inspect
@@ -21,7 +21,7 @@ LEFT_OUT = {
     "rigor": "takes checked input; `check_enclosure`, `check_minimum` and `check_modes` use it",
     "exceptions": "errors are raised by the others",
     "cli.main": "by `run_command`",
-    "explore.serve": "waits for requests; `check_views` asks its questions, tests/explore sends them",
+    "explore.serve": "waits for requests; `check_views` asks, tests/explore sends requests",
     "explore.Table": "by `check_views`",
     "io.save": "by `load_damaged` and `fit_and_use`",
     "io.load": "by `load_damaged` and `fit_and_use`",
@@ -50,7 +50,8 @@ INTERNAL = {
     "Element.combine": "takes checked coefficients", "Element.fields": "takes checked points",
     "Element.queries": "takes checked points", "EigenPairs.of": "makes them",
     "RiskDecomposition.of": "makes it", "Atoms": "as MixingMeasure, of series",
-    "JacobiTheta.log_coefficient": "coefficient calls it", "MixingMeasure.draw": "sample calls it", "SpectralMeasure.draw": "sample calls it",
+    "JacobiTheta.log_coefficient": "coefficient calls it",
+    "MixingMeasure.draw": "sample calls it", "SpectralMeasure.draw": "sample calls it",
 }  # fmt: skip
 DOUBLES = {  # classes that share their methods with one that cases make
     "EpsilonInsensitiveLoss": "HingeLoss", "AbsoluteLoss": "HingeLoss", "SquareLoss": "HingeLoss",
@@ -123,8 +124,11 @@ def test_every_result_is_what_something_returns():
 def methods(kind) -> dict:
     """The public methods of a class that mercer defines."""
     found = {n: getattr(kind, n) for n in dir(kind) if not n.startswith("_")}
-    return {n: f for n, f in found.items()
-            if inspect.isroutine(f) and str(getattr(f, "__module__", "")).startswith("mercer.")}  # fmt: skip
+    return {
+        name: f
+        for name, f in found.items()
+        if inspect.isroutine(f) and str(getattr(f, "__module__", "")).startswith("mercer.")
+    }
 
 
 def made_by(kind) -> set[str]:

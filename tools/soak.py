@@ -1,4 +1,4 @@
-"""Soak test: does anything grow in a process that runs for an hour? `make soak ARGS="--minutes 60"`.
+"""Soak test: does a process grow that runs for an hour? `make soak ARGS="--minutes 60"`.
 
 A round calls representative functions of the whole library on fresh data, with interrupts and
 errors, and is followed by a measurement (`MEASURES`). The first quarter of the time is for warming

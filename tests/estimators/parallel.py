@@ -51,10 +51,10 @@ def differs(one, other):
     if one.keys() != other.keys():
         return "methods"
     close = {
-        m: (one[m].dtype.kind not in "fc"
-        and np.array_equal(one[m], other[m]))
-        or (one[m].dtype.kind in "fc"
-        and np.allclose(one[m], other[m], 1e-9, 1e-12, equal_nan=True))
+        m: (one[m].dtype.kind not in "fc" and np.array_equal(one[m], other[m]))
+        or (
+            one[m].dtype.kind in "fc" and np.allclose(one[m], other[m], 1e-9, 1e-12, equal_nan=True)
+        )
         for m in one
     }
     return ", ".join(m for m, same in close.items() if not same)
@@ -119,4 +119,4 @@ if __name__ == "__main__":
     warnings.simplefilter("ignore")
     found = main(sys.argv[1])
     assert set(found) == set(NAMES)
-    print(json.dumps({name: how for name, how in found.items() if how}))
+    json.dump({name: how for name, how in found.items() if how}, sys.stdout)

@@ -37,8 +37,9 @@ VECTOR_KERNELS = [
     "ArcCosine(1)", "ChiSquare({x})", "Minimum()", "Harmonic()", "AdditiveChiSquare()",
     "Constant({x})", "Hamming({x})", "Periodic((1.0, {x}))", "PeriodicSobolev(1, {x})",
     "Gaussian.from_gamma({x})", "Gaussian.from_width({x})", "Laplace.from_gamma({x})",
-    "Laplace.from_rate({x}, 1.0)", "LaplaceProduct.from_gamma({x})", "Polynomial.from_gamma(2, {x})",
-    "Exponential.from_gamma({x})", "Sigmoid.from_gamma({x})", "JacobiTheta({x})", "Geometric({x})", "Taylor((1.0, 1.0, {x}))", "VovkPolynomial(2)",
+    "Laplace.from_rate({x}, 1.0)", "LaplaceProduct.from_gamma({x})",
+    "Polynomial.from_gamma(2, {x})", "Exponential.from_gamma({x})", "Sigmoid.from_gamma({x})",
+    "JacobiTheta({x})", "Geometric({x})", "Taylor((1.0, 1.0, {x}))", "VovkPolynomial(2)",
 ]  # fmt: skip
 
 

@@ -308,9 +308,9 @@ OPTIONS = ["1", "2", "0", "-1", "0.5", "nan", "inf", "1e-300", "1e300", "auto", 
 ALWAYS = ("random_state", "max_boxes")
 OPERATIONS = ("__call__", "__add__", "__sub__", "__mul__", "__getitem__", "__matmul__", "__len__")
 # for checked input, or without an answer that can be compared
-INTERNAL = ("lower", "points", "profile", "profile_derivatives", "replace", "get_params", "queries", "fields", "tangent",
-            "count", "index", "combine", "written", "left_out", "solve",
-            "points_of", "Denoiser.project")  # fmt: skip
+INTERNAL = ("lower", "points", "profile", "profile_derivatives", "replace", "get_params",
+            "queries", "fields", "tangent", "count", "index", "combine", "written", "left_out",
+            "solve", "points_of", "Denoiser.project")  # fmt: skip
 STRUCTURED = [
     ("mercer.Spectrum({n})", "['abc', 'ab', '', 'aaaa']", "['b', 'abcabc']"),
     ("mercer.Subsequences({n}, {x})", "['abc', 'ab', '', 'aaaa']", "['b', 'abcabc']"),

@@ -25,7 +25,7 @@ from mercer.cli import main
 
 METHODS = ("transform", "predict", "score_samples", "decision_function", "predict_proba",
            "predict_log_proba", "predict_interval", "inverse_transform", "score")  # fmt: skip
-KEPT = mercer.Element | mercer.Subspace | mercer.estimators.KernelEstimator  # have their own cases
+KEPT = mercer.Element | mercer.Subspace | mercer.estimators.KernelEstimator  # own cases
 WITHOUT_ROWS = ("get_feature_names_out", "loo_residuals")
 
 
@@ -118,13 +118,24 @@ def fit_and_use(model: Any, X: Any, Y: Any, weights: Any = None, y: Any = None) 
             more = given if name == "score" else ()
             rows = model.transform(Y) if name == "inverse_transform" else Y
             answers[name] = call(getattr(model, name), rows, *more)
+    if "predict_proba" in answers:
+        check_probabilities(model, answers)
+    _fit_again(model, X, Y, given)
+    with tempfile.TemporaryDirectory() as folder:
+        mercer.save(model, Path(folder, "model"))
+        loaded = mercer.load(Path(folder, "model"))
+    for name, answer in answers.items():
+        if name not in ("inverse_transform", "score"):
+            assert _same(answer, getattr(loaded, name)(Y)), f"{name} of a loaded model is another"
+
+
+def _fit_again(model: Any, X: Any, Y: Any, given: tuple[Any, ...]) -> None:
+    """The other ways to fit a model like this one, and what it answers without rows."""
     if hasattr(model, "sample"):
         call(model.sample, 3, random_state=0)
     for name in WITHOUT_ROWS:
         if hasattr(model, name):
             call(getattr(model, name))
-    if "predict_proba" in answers:
-        check_probabilities(model, answers)
     for name in ("fit_transform", "fit_predict"):
         if hasattr(model, name):
             made = getattr(clone(model), name)
@@ -135,12 +146,6 @@ def fit_and_use(model: Any, X: Any, Y: Any, weights: Any = None, y: Any = None) 
     if hasattr(model, "partial_fit"):
         with contextlib.suppress(mercer.MercerError):  # it needs landmarks
             check_partial_fit(clone(model), X, Y, given, getattr(model, "classes_", None))
-    with tempfile.TemporaryDirectory() as folder:
-        mercer.save(model, Path(folder, "model"))
-        loaded = mercer.load(Path(folder, "model"))
-    for name, answer in answers.items():
-        if name not in ("inverse_transform", "score"):
-            assert _same(answer, getattr(loaded, name)(Y)), f"{name} of a loaded model is another"
 
 
 def check_probabilities(model: Any, answers: dict[str, Any]) -> None:
@@ -225,9 +230,8 @@ def run_command(name: str, command: str, options: list[str], seed: int) -> None:
             name = random.choice(["surrogate", "subgradient", "nothing"])
             words[1] = name if "--list" not in words else "--list"
         if command == "explore":
-            with patch("mercer.explore.serve", lambda table, read, port, ready: ready("address")):
-                code, err = _run([*words, "--no-browser"])
-            _check_exit(code, err)
+            with patch("mercer.explore.serve"):  # it would wait for requests
+                _check_exit(*_run([*words, "--no-browser"]))
             return
         if command == "test two-sample":
             WRITERS[inside.suffix](Path("b" + inside.suffix), rng)

@@ -117,5 +117,5 @@ def test_logarithms_that_grow_without_end_are_refused(seed, columns):
         best = -np.log(d / (columns * C)).sum()
         assert (found.primal, found.dual) == pytest.approx((best, best), abs=1e-5)
     else:
-        with pytest.raises(mc.InputError, match="infeasible|unbounded below"):
+        with pytest.raises(mc.InputError, match=r"infeasible|unbounded below"):
             duality.conjugate_form(logarithm, C=C, d=d)
