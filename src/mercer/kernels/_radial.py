@@ -358,7 +358,6 @@ class Uniform(Radial):
     """
 
     rho: float = 1.0
-
     flags = Flags(Definiteness.INDEFINITE, False, False, None)
 
     def profile(self, u: Any) -> Any:
