@@ -51,13 +51,15 @@ INTERNAL = {
     "Element.queries": "takes checked points", "EigenPairs.of": "makes them",
     "RiskDecomposition.of": "makes it", "Atoms": "as MixingMeasure, of series",
     "JacobiTheta.log_coefficient": "coefficient calls it",
+    "Scales": "kernels call them, with checked points", "Matrix": "as Scales",
+    "Columns": "as Scales", "Monomials": "as Scales", "Features": "as Scales",
+    "Filter": "`fit_denoiser` calls weights, with eigenvalues", "Tikhonov": "as Filter",
+    "Truncation": "as Filter", "Landweber": "as Filter",
     "MixingMeasure.draw": "sample calls it", "SpectralMeasure.draw": "sample calls it",
 }  # fmt: skip
 DOUBLES = {  # classes that share their methods with one that cases make
     "EpsilonInsensitiveLoss": "HingeLoss", "AbsoluteLoss": "HingeLoss", "SquareLoss": "HingeLoss",
     "LogisticLoss": "HingeLoss", "SquaredMarginLoss": "HingeLoss", "ZeroOneLoss": "HingeLoss",
-    "Truncation": "Tikhonov", "Landweber": "Tikhonov", "Filter": "Tikhonov",
-    "Matrix": "Scales", "Columns": "Scales", "Monomials": "Scales", "Features": "Scales",
 }  # fmt: skip
 
 

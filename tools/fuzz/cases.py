@@ -310,7 +310,7 @@ OPERATIONS = ("__call__", "__add__", "__sub__", "__mul__", "__getitem__", "__mat
 # for checked input, or without an answer that can be compared
 INTERNAL = ("lower", "points", "profile", "profile_derivatives", "replace", "get_params",
             "queries", "fields", "tangent", "count", "index", "combine", "written", "left_out",
-            "solve", "points_of", "Denoiser.project")  # fmt: skip
+            "solve", "points_of", "draw", "Denoiser.project")  # fmt: skip
 STRUCTURED = [
     ("mercer.Spectrum({n})", "['abc', 'ab', '', 'aaaa']", "['b', 'abcabc']"),
     ("mercer.Subsequences({n}, {x})", "['abc', 'ab', '', 'aaaa']", "['b', 'abcabc']"),
@@ -360,19 +360,8 @@ OBJECTS: dict[type, Callable[[Draw], str]] = {
         f"mercer.methods.mmd_test({draw.points()}, {draw.points()}, random_state=0)"
     ),
     methods.HingeLoss: lambda draw: draw.random.choice(LOSSES[5:-1]),
-    methods.Tikhonov: lambda draw: draw.random.choice(
-        ["mercer.methods.Tikhonov()", "mercer.methods.Truncation()", "mercer.methods.Landweber()"]
-    ),
     kernels.MixingMeasure: lambda draw: f"{draw.kernel()}.mixing_measure()",
     kernels.SpectralMeasure: lambda draw: f"{draw.kernel()}.spectral_measure({draw.columns})",
-    kernels.Scales: lambda draw: draw.random.choice(
-        [
-            f"mercer.Scales({draw.number()} * np.ones({draw.columns}))",
-            f"mercer.kernels.Matrix(np.ones((2, {draw.columns})))",
-            "mercer.Columns([0])",
-            f"mercer.kernels.Monomials({draw.count()})",
-        ]
-    ),
     kernels.Circular: lambda draw: draw.random.choice(
         [f"mercer.kernels.{k}({draw.number()})" for k in ("PeriodicSobolev", "JacobiTheta")]
         + [f"mercer.kernels.Periodic((1.0, {draw.number()}))"]

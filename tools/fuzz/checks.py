@@ -25,7 +25,8 @@ from mercer.cli import main
 
 METHODS = ("transform", "predict", "score_samples", "decision_function", "predict_proba",
            "predict_log_proba", "predict_interval", "inverse_transform", "score")  # fmt: skip
-KEPT = mercer.Element | mercer.Subspace | mercer.estimators.KernelEstimator  # own cases
+# made of what the user gives, or with cases of their own
+KEPT = mercer.Element | mercer.Subspace | mercer.kernels.Points | mercer.estimators.KernelEstimator
 WITHOUT_ROWS = ("get_feature_names_out", "loo_residuals")
 
 
