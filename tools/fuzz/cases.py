@@ -310,7 +310,8 @@ OPERATIONS = ("__call__", "__add__", "__sub__", "__mul__", "__getitem__", "__mat
 # for checked input, or without an answer that can be compared
 INTERNAL = ("lower", "points", "profile", "profile_derivatives", "replace", "get_params",
             "queries", "fields", "tangent", "count", "index", "combine", "written", "left_out",
-            "solve", "points_of", "draw", "Denoiser.project")  # fmt: skip
+            "solve", "points_of", "draw", "Denoiser.project", "MixingMeasure.density",
+            "spectral_density")  # fmt: skip
 STRUCTURED = [
     ("mercer.Spectrum({n})", "['abc', 'ab', '', 'aaaa']", "['b', 'abcabc']"),
     ("mercer.Subsequences({n}, {x})", "['abc', 'ab', '', 'aaaa']", "['b', 'abcabc']"),

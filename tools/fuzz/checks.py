@@ -25,7 +25,7 @@ from mercer.cli import main
 
 METHODS = ("transform", "predict", "score_samples", "decision_function", "predict_proba",
            "predict_log_proba", "predict_interval", "inverse_transform", "score")  # fmt: skip
-# made of what the user gives, or with cases of their own
+# with cases of their own; `Points` may hold anything
 KEPT = mercer.Element | mercer.Subspace | mercer.kernels.Points | mercer.estimators.KernelEstimator
 WITHOUT_ROWS = ("get_feature_names_out", "loo_residuals")
 
@@ -34,7 +34,7 @@ def call(function: Callable[..., Any], *args: Any, **options: Any) -> Any:
     """Call twice: inputs stay as they are, and equal calls give equal answers."""
     before = _arrays(*args, *options.values())
     result = function(*args, **options)
-    use(result)
+    repr(result) if isinstance(function, type) else use(result)
     assert _arrays(*args, *options.values()) == before, "the call changed its arguments"
     seeded = options.get("random_state", 0) is not None
     if seeded and "random_state" not in _unset(function, options):
@@ -61,8 +61,8 @@ def use(result: Any) -> None:
 def _required(function: Callable[..., Any]) -> list[str]:
     """Arguments without which a function cannot be called."""
     parameters = inspect.signature(function).parameters.values()
-    return [p.name for p in parameters
-            if p.default is p.empty and p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]  # fmt: skip
+    many = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    return [p.name for p in parameters if p.default is p.empty and p.kind not in many]
 
 
 def check_kernel(kernel: Any, X: Any, Y: Any) -> None:
