@@ -151,10 +151,15 @@ def as_dense_points(X: Any, name: str = "X") -> Array:
 
 
 def check_same_columns(X: Any, Y: Any, names: tuple[str, str] = ("X", "Y")) -> None:
-    """Raise unless two arrays of points have the same number of features (0 if not vectors)."""
+    """Raise unless two arrays of points have the same number of features (0 if not vectors).
+
+    `Points` must have the same names of columns, too, if both have names.
+    """
     if X.shape[1:] != Y.shape[1:]:
         a, b = (Z.shape[1] if len(Z.shape) == 2 else 0 for Z in (X, Y))
         raise InputError(f"{names[0]} has {a} features, but {names[1]} has {b}")
+    if isinstance(X, Points) and isinstance(Y, Points) and not X.domain.base.by_name:
+        check_same_header(X.header, Y.header, names)
 
 
 def as_numbers(a: Any, name: str) -> Array:

@@ -274,7 +274,7 @@ def _is_empty(series: Any) -> bool:
 
 def _are_sparse(native: Any) -> bool:
     """Whether all columns are sparse ones of pandas."""
-    types = getattr(native, "dtypes", None)
+    types: Any = getattr(native, "dtypes", ())
     return hasattr(types, "items") and all(str(t).startswith("Sparse[") for t in types)
 
 

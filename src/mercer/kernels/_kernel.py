@@ -10,16 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from mercer import engine
-from mercer._array import (
-    Array,
-    Points,
-    check_same_columns,
-    check_same_header,
-    header,
-    instance,
-    positive,
-    real,
-)
+from mercer._array import Array, Points, check_same_columns, header, instance, positive, real
 from mercer.engine import Const, Expr, Map, Opaque, Program, Var
 from mercer.exceptions import InputError, UnavailableError
 from mercer.kernels._domain import AnyPoints, Domain, Mapped, Vectors
@@ -132,8 +123,6 @@ class Kernel(Parametrized, ABC):
             return x.array, x.array
         y = self.points(Y, "Y")
         check_same_columns(x, y)
-        if not self.domain.base.by_name:
-            check_same_header(x.header, y.header)
         return x.array, y.array
 
     def transform(self, point_map: Map) -> Transformed:

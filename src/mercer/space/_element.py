@@ -16,7 +16,6 @@ from mercer._array import (
     as_vector,
     as_weights,
     check_same_columns,
-    check_same_header,
     frozen,
     real,
 )
@@ -148,9 +147,7 @@ class Element(Framed):
     def queries(self, Y: Any) -> Any:
         """Return Y as an array of points at which this element can be evaluated, checked."""
         points, names = self.kernel.points(Y, "Y"), ("the element's points", "Y")
-        check_same_columns(self.points, points, names)
-        if not self.kernel.domain.base.by_name:
-            check_same_header(self.header, points.header, names)
+        check_same_columns(self.support, points, names)
         return points.array
 
     def __len__(self) -> int:
@@ -293,9 +290,7 @@ class Element(Framed):
             raise SpaceError(
                 f"the elements live in different spaces: of {self.kernel!r} and of {other.kernel!r}"
             )
-        check_same_columns(self.points, other.points, ("one element", "the other"))
-        if not self.kernel.domain.base.by_name:
-            check_same_header(self.header, other.header, ("one element", "the other"))
+        check_same_columns(self.support, other.support, ("one element", "the other"))
 
     def _spread(self, batch: int | None) -> Coef:
         """Coefficients for a batch; a single element is repeated, as a product of rank one."""

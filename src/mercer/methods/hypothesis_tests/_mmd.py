@@ -10,7 +10,6 @@ from mercer._array import (
     Array,
     as_weights,
     check_same_columns,
-    check_same_header,
     instance,
     one_of,
     positive_int,
@@ -83,8 +82,7 @@ def mmd(
     instance(kernel, Kernel, "kernel")
     one_of(estimator, _ESTIMATORS, "estimator")
     x, y = kernel.points(X, "X"), kernel.points(Y, "Y")
-    check_same_columns(x.array, y.array)
-    check_same_header(x.header, y.header)
+    check_same_columns(x, y)
     if estimator in ("biased", "unbiased"):
         v, w = _both(weights)
         v, w = as_weights(v, len(x)), as_weights(w, len(y))
