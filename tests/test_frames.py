@@ -89,6 +89,7 @@ def names_of(frame):
 
 @library
 @every_estimator
+@pytest.mark.sample(2)
 def test_estimators_take_frames_as_arrays(cls, make):
     expected, model = answers(fitted(cls, X), X), fitted(cls, make(X))
     assert model.feature_names_in_.tolist() == NAMES
@@ -102,6 +103,7 @@ def test_estimators_take_frames_as_arrays(cls, make):
 
 @library
 @every_estimator
+@pytest.mark.sample(2)
 def test_float32_stays_and_is_not_made_of_mixtures(cls, make):
     single = X.astype(np.float32)
     expected, found = (answers(fitted(cls, Z), Z) for Z in (single, make(single)))
@@ -112,6 +114,7 @@ def test_float32_stays_and_is_not_made_of_mixtures(cls, make):
 
 @library
 @every_estimator
+@pytest.mark.sample(2)
 def test_columns_must_be_those_of_fit(cls, make):
     model = fitted(cls, make(X))
     ask = getattr(model, next(iter(answers(model, make(X)))))
@@ -159,6 +162,7 @@ def test_missing_values_are_refused_by_name_or_filled(cls):
 
 @pytest.mark.parametrize("wrap", SERIES.values(), ids=SERIES)
 @every_estimator
+@pytest.mark.sample(5)
 def test_targets_labels_and_weights_may_be_series(cls, wrap):
     weighted = "sample_weight" in inspect.signature(cls.fit).parameters
     options = {"sample_weight": W} if weighted else {}
@@ -185,6 +189,7 @@ def test_labels_that_are_words(wrap):
 @pytest.mark.parametrize("kind", ["pandas", "polars"])
 @library
 @pytest.mark.parametrize("cls", TRANSFORMERS, ids=lambda cls: cls.__name__)
+@pytest.mark.sample(3)
 def test_set_output(cls, make, kind):
     plain, model = fitted(cls, X), fitted(cls, make(X)).set_output(transform=kind)
     out = model.transform(make(X))
@@ -280,6 +285,7 @@ FUNCTIONS = {
 
 @library
 @pytest.mark.parametrize("function", FUNCTIONS.values(), ids=FUNCTIONS)
+@pytest.mark.sample(3)
 def test_functions_take_frames_as_arrays(function, make):
     expected, found = function(np.asarray), function(make)
     assert type(found) is type(expected)
@@ -314,6 +320,7 @@ WORDS = np.array(["ab", "ba", "abba"])[np.arange(N) % 3]
 
 @pytest.mark.parametrize("wrap", SERIES.values(), ids=SERIES)
 @pytest.mark.parametrize("function", WITH_SERIES.values(), ids=WITH_SERIES)
+@pytest.mark.sample(3)
 def test_functions_take_series_as_vectors(function, wrap):
     def plain(values):
         is_list = isinstance(values, list)
@@ -369,14 +376,17 @@ def test_names_that_are_numbers_come_back():
     assert mc.feature(K, pd.DataFrame(X)).header is None
 
 
+P = X[:16]
+
+
 def results(make):
     """Everything that holds points in data space, and their array."""
-    psi = mc.mean_embedding(K, make(X))
-    narrow = mc.mean_embedding(mc.Gaussian(0.4), make(X))
-    plane = mc.kernel_pca(K, make(X), 3)
-    sparse = mc.kernel_pca(K, make(X), 3, n_landmarks=10, random_state=0)
-    phi = mc.feature(K, make(X[:4]))
-    model = mc.MeanShift(bandwidth=0.5).fit(make(X))
+    psi = mc.mean_embedding(K, make(P))
+    narrow = mc.mean_embedding(mc.Gaussian(0.4), make(P))
+    plane = mc.kernel_pca(K, make(P), 3)
+    sparse = mc.kernel_pca(K, make(P), 3, n_landmarks=10, random_state=0)
+    phi = mc.feature(K, make(P[:4]))
+    model = mc.MeanShift(bandwidth=0.5).fit(make(P))
     return {
         "preimage": mc.preimage(psi),
         "preimage of an expression": mc.preimage((2.0 * psi - phi[1] * 0.5).merge()),
@@ -387,19 +397,19 @@ def results(make):
         "features": phi[1:3],
         "compress": mc.compress(psi, 4).element,
         "compress, chosen": mc.compress(psi, 4, method=preimages.Pruning()).element,
-        "density": mc.kernel_density(K, make(X)),
+        "density": mc.kernel_density(K, make(P)),
         "mean_shift": mc.mean_shift(narrow),
-        "significant_modes": methods.significant_modes(make(X)),
-        "blurring": methods.blurring_mean_shift(mc.Gaussian(0.4), make(X)),
-        "witness": methods.witness(K, make(X), make(MORE)),
-        "witness of a test": mc.mmd_test(make(X), make(MORE), **TESTS).witness,
+        "significant_modes": methods.significant_modes(make(P)),
+        "blurring": methods.blurring_mean_shift(mc.Gaussian(0.4), make(P)),
+        "witness": methods.witness(K, make(P), make(P + 0.3)),
+        "witness of a test": mc.mmd_test(make(P), make(P + 0.3), **TESTS).witness,
         "MeanShift": model.modes_,
         "MeanShift.density_": model.density_,
-        "KernelPCA": mc.KernelPCA(2).fit(make(X)).subspace_.directions,
-        "KernelPCA on landmarks": mc.KernelPCA(2, n_landmarks=9).fit(make(X)).subspace_.origin,
-        "KernelRidge": mc.KernelRidge(kernel=K).fit(make(X), Y).element_,
-        "SVC": mc.SVC(kernel=K).fit(make(X), LABELS).element_,
-        "KernelDensity": mc.KernelDensity().fit(make(X)).density_.elements[0],
+        "KernelPCA": mc.KernelPCA(2).fit(make(P)).subspace_.directions,
+        "KernelPCA on landmarks": mc.KernelPCA(2, n_landmarks=9).fit(make(P)).subspace_.origin,
+        "KernelRidge": mc.KernelRidge(kernel=K).fit(make(P), Y[:16]).element_,
+        "SVC": mc.SVC(kernel=K).fit(make(P), LABELS[:16]).element_,
+        "KernelDensity": mc.KernelDensity().fit(make(P)).density_.elements[0],
     }
 
 
@@ -466,7 +476,7 @@ def test_results_of_tests_as_frames():
         assert row["pvalue"].to_numpy()[0] == found.pvalue
 
 
-@library
+@pytest.mark.parametrize("make", [polars_frame, arrow_frame], ids=["polars", "pyarrow"])
 def test_axes_have_the_names_of_the_data(make):
     pyplot = pytest.importorskip("matplotlib.pyplot")
     from mercer import plot
@@ -489,7 +499,7 @@ def test_axes_have_the_names_of_the_data(make):
     pyplot.close(axis.figure)
 
 
-@library
+@pytest.mark.parametrize("make", [polars_frame], ids=["polars"])  # pandas in tests/reports
 def test_reports_take_frames(make):
     pytest.importorskip("jinja2")
     imputer = mc.KernelImputer().fit(make(holes()))
@@ -527,7 +537,7 @@ def a_frame(column):
 
 @pytest.mark.parametrize(("values", "column"), NULLABLE.values(), ids=NULLABLE)
 @given(data=st.data())
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=15, deadline=None)
 def test_nullable_columns_are_exact(values, column, data):
     entries = data.draw(st.lists(st.one_of(st.none(), values), min_size=1, max_size=8))
     frame, gaps = a_frame(column(entries)), [v is None for v in entries]
