@@ -219,7 +219,7 @@ def test_missing_values_point_to_the_imputer(cls):
     X = rows()
     X[0, 0] = np.nan
     for given in (X, pd.DataFrame(X)):
-        with pytest.raises(mc.InputError, match="NaN.* fill missing values with KernelImputer"):
+        with pytest.raises(mc.InputError, match=r"NaN.* fill missing values with KernelImputer"):
             fitted(cls(), given)
 
 

@@ -13,8 +13,8 @@ from mercer.engine._compiled import core, instruction_set
 
 _PACKAGES = (
     "mercer", "numpy", "scipy", "scikit-learn", "threadpoolctl", "narwhals",
-    "pandas", "polars", "click", "pillow", "pyarrow", "openpyxl", "matplotlib", "jinja2", "finufft", "cvxpy-base",
-    "clarabel",
+    "pandas", "polars", "click", "pillow", "pyarrow", "openpyxl", "matplotlib", "jinja2", "finufft",
+    "cvxpy-base", "clarabel",
 )  # fmt: skip
 
 
