@@ -157,7 +157,12 @@ class TestResult(Summarised):
         }
 
     def to_frame(self, library: str = "pandas") -> Any:
-        """`to_dict` as one row of a frame of pandas, or of polars, pyarrow, modin or cudf."""
+        """`to_dict` as one row of a frame.
+
+        Parameters
+        ----------
+        library : {"pandas", "polars", "pyarrow", "modin", "cudf"}
+        """
         return frame_of({name: [value] for name, value in self.to_dict().items()}, library)
 
     @property
