@@ -108,6 +108,7 @@ bench: $(STAMP)  ## measure against other libraries
 	$(call install,dev$(,)bench)
 	-$(PIP) torch==2.13.0
 	-$(PIP) pykeops hyppo
+	-$(PIP) strkernels
 	-$(PIP) scikit-learn-intelex libsvm-official
 	$(BIN)/python -m benchmarks $(ARGS)
 
