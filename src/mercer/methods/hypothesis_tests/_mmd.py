@@ -6,7 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from mercer._array import Array, as_weights, check_same_columns, instance, one_of, positive_int
+from mercer._array import (
+    Array,
+    as_weights,
+    check_same_columns,
+    instance,
+    one_of,
+    positive_int,
+)
 from mercer._random import as_generator
 from mercer.engine import pieces
 from mercer.exceptions import InputError
@@ -75,7 +82,7 @@ def mmd(
     instance(kernel, Kernel, "kernel")
     one_of(estimator, _ESTIMATORS, "estimator")
     x, y = kernel.points(X, "X"), kernel.points(Y, "Y")
-    check_same_columns(x.array, y.array)
+    check_same_columns(x, y)
     if estimator in ("biased", "unbiased"):
         v, w = _both(weights)
         v, w = as_weights(v, len(x)), as_weights(w, len(y))
