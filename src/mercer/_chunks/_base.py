@@ -125,6 +125,13 @@ class Chunks(ABC):
         """Return these rows with one more column, whose block in piece i is values[i]."""
         return replace(self, columns=(*self.columns, self._constants(values)))
 
+    def whole(self, array: Array) -> Self:
+        """Return an array as one piece of this kind."""
+        column = self._constants([array])
+        return replace(
+            self, sizes=(len(array),), tail=array.shape[1:], dtype=array.dtype, columns=(column,)
+        )
+
     def only(self, column: int) -> Self:
         """Return one of the columns."""
         return replace(self, columns=(self.columns[column],))
