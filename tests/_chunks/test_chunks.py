@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import mercer as mc
-from mercer._chunks import LocalChunks
+from mercer._chunks import LocalChunks, sampled
 from mercer.exceptions import InputError
 
 rng = np.random.default_rng(0)
@@ -27,10 +27,9 @@ def test_a_total_of_several_columns():
 def test_chosen_rows_come_in_the_order_asked_for():
     rows = LocalChunks.of(X, 30)
     np.testing.assert_array_equal(rows.rows([99, 0, 31, 30, 0]), X[[99, 0, 31, 30, 0]])
-    sample = rows.sample(20, np.random.default_rng(0))
-    assert sample.shape == (20, 3)
-    assert np.isin(sample, X).all()
-    np.testing.assert_array_equal(rows.sample(1000, np.random.default_rng(0)), X)
+    sample, weights = sampled(rows, rows.zip(w[:, None]).only(1))
+    np.testing.assert_array_equal(sample, X)
+    np.testing.assert_array_equal(weights, w)
 
 
 def test_functions_of_pieces_and_of_pairs_of_pieces():
@@ -62,13 +61,14 @@ def test_what_needs_all_rows_refuses_pieces():
     for refused in (
         lambda: np.asarray(rows),
         lambda: rows[:3],
-        lambda: mc.median_scale(rows),
+        lambda: mc.kernel_pca(mc.Gaussian(1.0), rows, 2),
         lambda: mc.KernelImputer().fit(rows),
+        lambda: mc.KernelNovelty().fit(rows),
         lambda: mc.SVC().fit(rows, w > 0.5),
+        lambda: mc.Nystroem().fit(rows),
+        lambda: mc.Gaussian(1.0)(rows, X),
     ):
         with pytest.raises(InputError, match="rows in memory"):
             refused()
-    with pytest.raises(InputError, match="n_landmarks"):
-        mc.KernelPCA().fit(rows)
     with pytest.raises(InputError, match="must have 100 rows"):
         rows.zip(w[:50])

@@ -166,13 +166,6 @@ class Chunks(ABC):
         back[order] = np.arange(len(order))
         return np.asarray(out[back])
 
-    def sample(self, size: int, rng: np.random.Generator) -> Array:
-        """Return rows drawn at random without replacement, at most n."""
-        n = len(self)
-        if size >= n:
-            return self.rows(np.arange(n))
-        return self.rows(np.sort(rng.choice(n, size, replace=False, shuffle=False)))
-
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
         raise _in_pieces()
 

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from mercer import engine
-from mercer._array import Array, as_numbers, as_vector
-from mercer._chunks import Chunks
+from mercer._array import Array, as_vector
+from mercer._chunks import Chunks, weights_in_pieces
 from mercer.engine import Coef, Dense, Fields, Program, as_float64
 from mercer.exceptions import InputError
 
@@ -60,17 +60,11 @@ def mean_weights(points: Chunks, weights: Any) -> CoefInPieces:
     if weights is None:
         shares = points.each(points.sizes).only(len(points.columns))
         return CoefInPieces(shares.mapped(_equal, 1.0 / len(points)), 1)
-    raw = raw_weights(points, weights)
+    raw = weights_in_pieces(points, weights)
     total = CoefInPieces(raw, 1).range[2]
     if total == 0.0:
         raise InputError("weights must not all be zero")
     return CoefInPieces(raw.mapped(_scaled, 1.0 / total), 1)
-
-
-def raw_weights(points: Chunks, weights: Any, name: str = "weights") -> Chunks:
-    """Return checked weights >= 0 in pieces of shape (n_i, 1)."""
-    given = points.zip(weights, name=name).only(len(points.columns))
-    return given.mapped(_weights, name)
 
 
 def joined(one: Any, other: Any, batch: int | None) -> tuple[Chunks, CoefInPieces]:
@@ -105,7 +99,7 @@ def fields_in_pieces(psi: Any, Y: Any, how: dict[str, Any]) -> Any:
     return Y.crossed(rows_of(psi), _kernel_sum_of_pair, program, how, add=_sum)
 
 
-def inner_in_pieces(program: Program, one: Any, other: Any) -> Array:
+def inner_in_pieces(program: Program, one: Any, other: Any) -> Any:
     """Return <psi_j, phi_l> for every element of two batches, shape (b, b')."""
     if not isinstance(other.points, Chunks):
         return inner_in_pieces(program, other, one).T
@@ -123,23 +117,15 @@ def sizes_in_pieces(psi: Any) -> Array:
 
 
 def _scaled(a: Array, factor: Any) -> Array:
-    return a * factor
+    return np.asarray(a * factor)
 
 
 def _combined(a: Array, B: Array) -> Array:
-    return a @ B
+    return np.asarray(a @ B)
 
 
 def _equal(size: int, share: float) -> Array:
     return np.full((size, 1), share)
-
-
-def _weights(w: Any, name: str) -> Array:
-    column = as_numbers(w, name)
-    vector = as_vector(column.reshape(-1) if column.shape[1:] == (1,) else column, name)
-    if np.any(vector < 0.0):
-        raise InputError(f"{name} must be >= 0, got {float(vector.min())!r}")
-    return np.asarray(vector, dtype=np.float64)[:, None]
 
 
 def _as_columns(a: Any) -> Array:
@@ -166,9 +152,7 @@ def _kernel_sum_at(y: Any, program: Program, x: Any, coef: Coef, how: dict[str, 
     return engine.fields(program, x, y, coef, **how)
 
 
-def _kernel_sum_of_pair(
-    y: Any, x: Any, a: Array, program: Program, how: dict[str, Any]
-) -> Fields:
+def _kernel_sum_of_pair(y: Any, x: Any, a: Array, program: Program, how: dict[str, Any]) -> Fields:
     return engine.fields(program, x, y, Dense(a), **how)
 
 

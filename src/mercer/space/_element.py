@@ -279,7 +279,7 @@ class Element:
         """
         if isinstance(self.points, Chunks):
             squared = inner_in_pieces(self.kernel.program, self, self).diagonal()
-            size, scale = sizes_in_pieces(self) ** 2, 1.0
+            size, scale = sizes_in_pieces(self) ** 2, np.ones(1)
         else:
             squared, size, scale = squared_norms(self.kernel.program, self.points, self.coef)
         with np.errstate(over="ignore"):
@@ -292,14 +292,15 @@ class Element:
         self._same_space(other)
         return (self - other).norm()
 
-    def _at(self, Y: Any, order: int) -> Any:
+    def _at(self, Y: Any, order: int) -> Array:
         Y = self.queries(Y)
         fields, single = self.fields(Y, order=order), self.batch is None
         if not isinstance(fields, Chunks):
             return _derivative(fields, order, single)
         tail = (() if single else (self.batch,)) + order * Y.tail
         dtype = engine.tile_dtype(self.points, Y)
-        return fields.mapped(_derivative, order, single, tail=tail, dtype=dtype).collected()
+        found = fields.mapped(_derivative, order, single, tail=tail, dtype=dtype)
+        return found.collected()
 
     def _same_space(self, other: Any) -> None:
         if not isinstance(other, Element):
