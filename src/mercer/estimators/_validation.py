@@ -100,6 +100,10 @@ def by_pieces(
                 return method(self, X, *more)
             check_is_fitted(self)
             rows = check_pieces(self, X, reset=False)
+            special = getattr(self, f"_{method.__name__}_in_pieces", None)
+            found = None if special is None else special(rows, *more)
+            if found is not None:
+                return found
             nameless = copy(self)  # blocks are arrays
             vars(nameless).pop("feature_names_in_", None)
             arguments, shape = (nameless, method.__name__, *more), tail
