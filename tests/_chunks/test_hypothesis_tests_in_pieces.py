@@ -113,7 +113,7 @@ def test_two_sample_test(kernel):
         mc.methods.witness(found.kernel, X, Y)([[0.0, 0.0]])
     )
     again = mc.mmd_test(cut(X), Y, **options)
-    assert again.statistic == pytest.approx(found.statistic, rel=1e-4)
+    assert again.pvalue == pytest.approx(found.pvalue, abs=0.1)
     different = mc.mmd_test(cut(X), cut(Y + 1.0), **options)
     assert different.pvalue == 1 / 200
 
@@ -134,10 +134,10 @@ def test_goodness_of_fit_test(kernel):
 
 
 def test_level_of_the_two_sample_test():
-    """p-values are uniform under the null hypothesis: 100 of them, a binomial bound at 0.2."""
+    """p-values are uniform under the null hypothesis: 60 of them, a binomial bound at 0.2."""
     p = []
-    for seed in range(100):
+    for seed in range(60):
         A = np.random.default_rng(seed).normal(size=(40, 1))
         rows, other = cut(A[:22], 9), cut(A[22:], 7)
-        p.append(mc.mmd_test(rows, other, kernel=k, n_permutations=39, random_state=seed).pvalue)
-    assert abs(np.mean(np.array(p) <= 0.2) - 0.2) < 4 * np.sqrt(0.16 / 100)
+        p.append(mc.mmd_test(rows, other, kernel=k, n_permutations=19, random_state=seed).pvalue)
+    assert abs(np.mean(np.array(p) <= 0.2) - 0.2) < 4 * np.sqrt(0.16 / 60)
