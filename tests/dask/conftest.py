@@ -15,7 +15,7 @@ def cluster():
         warnings.simplefilter("ignore", ResourceWarning)
         with (
             distributed.LocalCluster(
-                n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None
+                n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0"
             ) as found,
             distributed.Client(found) as client,
         ):
