@@ -19,8 +19,8 @@ from mercer.engine import pieces
 from mercer.kernels import Kernel, Vectors
 from mercer.kernels._domain import check_points
 from mercer.linalg import Nystrom, nystrom
+from mercer.methods.hypothesis_tests._forms_in_pieces import hsic_in_pieces, in_same_pieces
 from mercer.methods.hypothesis_tests._hsic import at_least_four
-from mercer.methods.hypothesis_tests._hsic_in_pieces import hsic_in_pieces, in_same_pieces
 from mercer.methods.hypothesis_tests._kernel_grid import root_mean_squares
 from mercer.methods.hypothesis_tests._resampling import combined, p_value
 from mercer.methods.hypothesis_tests._result import TestResult, effect_interval
