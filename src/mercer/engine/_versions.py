@@ -14,7 +14,7 @@ from mercer.engine._compiled import core, instruction_set
 _PACKAGES = (
     "mercer", "numpy", "scipy", "scikit-learn", "threadpoolctl",
     "click", "pillow", "pyarrow", "openpyxl", "matplotlib", "jinja2", "finufft", "cvxpy-base",
-    "clarabel",
+    "clarabel", "dask", "distributed",
 )  # fmt: skip
 
 
