@@ -14,7 +14,6 @@ from mercer import engine
 from mercer._array import (
     Array,
     Points,
-    is_chunked,
     non_negative,
     one_of,
     positive,
@@ -22,6 +21,7 @@ from mercer._array import (
     real,
 )
 from mercer._chunks import Chunks, targets_in_pieces
+from mercer._frames import is_chunked
 from mercer.engine import Dense, as_float64, n_rows
 from mercer.estimators import _summaries as summaries
 from mercer.estimators._base import SubspaceEstimator
