@@ -373,8 +373,10 @@ class KernelRidge(RegressorMixin, SubspaceEstimator):  # type: ignore[misc]
             )
         return self._loo
 
-    def _predict_in_pieces(self, X: Chunks) -> Any:
+    def _predict_in_pieces(self, X: Chunks, return_std: bool = False) -> Any:
         """Predictions where `element_` is in pieces too: sums over pairs of pieces."""
+        if return_std:
+            raise InputError("return_std needs the new rows in memory; predict some at a time")
         if not isinstance(self.element_.points, Chunks):
             return None
         return self.element_(scaled(self.scaler_, X)) + self.intercept_

@@ -116,18 +116,18 @@ def by_pieces(
 
     def decorate(method: Callable[..., Any]) -> Callable[..., Any]:
         @wraps(method)
-        def run(self: Any, X: Any, *more: Any) -> Any:
+        def run(self: Any, X: Any, *more: Any, **named: Any) -> Any:
             if not is_chunked(X):
-                return method(self, X, *more)
+                return method(self, X, *more, **named)
             check_is_fitted(self)
             rows = check_pieces(self, X, reset=False)
             special = getattr(self, f"_{method.__name__}_in_pieces", None)
-            found = None if special is None else special(rows, *more)
+            found = None if special is None else special(rows, *more, **named)
             if found is not None:
                 return found
             nameless = copy(self)  # blocks are arrays
             vars(nameless).pop("feature_names_in_", None)
-            arguments, shape = (nameless, method.__name__, *more), tail
+            arguments, shape = (nameless, method.__name__), tail
             shape = shape(self) if callable(shape) else shape
             found = rows.mapped(of_piece, *arguments, tail=shape, dtype=dtype or rows.dtype)
             return found.collected()
@@ -137,9 +137,9 @@ def by_pieces(
     return decorate
 
 
-def of_piece(X: Array, estimator: Any, method: str, *more: Any) -> Any:
+def of_piece(X: Array, estimator: Any, method: str) -> Any:
     """The result of a method of an estimator for one piece."""
-    return getattr(estimator, method)(X, *more)
+    return getattr(estimator, method)(X)
 
 
 def validated(estimator: Any, X: Any, **options: Any) -> Any:

@@ -34,7 +34,6 @@ def smoothing_weights(
     return np.asarray(A + np.outer(ones, missing)), np.asarray(missing)
 
 
-@refuses_overflow
 def left_out(
     kernel: Kernel, X: Points, coef: Array, mass: Array, penalty: float, *, fit_intercept: bool
 ) -> Array:
@@ -44,6 +43,7 @@ def left_out(
     return np.asarray(np.divide(coef, diagonal, out=unknown, where=diagonal > 0.0))
 
 
+@refuses_overflow
 def inverse_diagonal(
     kernel: Kernel, X: Points, weights: Array, penalty: float, *, fit_intercept: bool
 ) -> Array:
