@@ -31,6 +31,7 @@ SUITES = (
     "online",
     "compression",
     "growth",
+    "cluster",
     "mnist",
     "levels",
     "power",

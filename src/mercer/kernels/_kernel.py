@@ -13,7 +13,7 @@ from mercer import engine
 from mercer._array import Array, Points, check_same_columns, header, instance, positive, real
 from mercer.engine import Const, Map, Program
 from mercer.exceptions import InputError, UnavailableError
-from mercer.kernels._domain import AnyPoints, Domain, Mapped, Vectors
+from mercer.kernels._domain import AnyPoints, Domain, Mapped, Vectors, check_points
 from mercer.kernels._flags import Definiteness, Flags
 from mercer.kernels._measures import (
     Convolution,
@@ -113,8 +113,8 @@ class Kernel(Parametrized, ABC):
         if isinstance(X, Points):
             if X.domain == domain:
                 return X
-            return Points(domain.check(X.array, name), domain, X.header)
-        return Points(domain.check(X, name), domain, header(X))
+            return Points(check_points(domain, X.array, name), domain, X.header)
+        return Points(check_points(domain, X, name), domain, header(X))
 
     def _pair(self, X: Any, Y: Any) -> tuple[Any, Any]:
         """The arrays of X and Y, both checked; one array twice where Y is X or None."""

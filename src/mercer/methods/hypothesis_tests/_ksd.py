@@ -18,6 +18,7 @@ import numpy as np
 
 from mercer import engine
 from mercer._array import Array, as_weights, instance, one_of
+from mercer._frames import is_chunked
 from mercer.engine import Distance, Dot, Gap, Norm, Program, Var, as_float64, n_rows
 from mercer.engine.pairs._distances import middle
 from mercer.engine.pairs._tiles import Pairs, rowwise_variables, tile_jet, without_cusps
@@ -29,6 +30,7 @@ from mercer.kernels import Kernel
 from mercer.kernels._flags import Definiteness, Flags
 from mercer.kernels._precomputed import OfBlocks
 from mercer.linalg._inputs import refuses_overflow
+from mercer.methods.hypothesis_tests._forms_in_pieces import within_in_pieces
 from mercer.methods.hypothesis_tests._quadratic_forms import quadratic_forms
 from mercer.methods.hypothesis_tests._score import score_at
 from mercer.space import Element
@@ -86,6 +88,9 @@ def ksd(
     0.5258
     """
     one_of(estimator, _ESTIMATORS, "estimator")
+    if is_chunked(X):
+        rows, h = kernel.points(X).array, SteinKernel(kernel, score)
+        return within_in_pieces(h, rows, weights, unbiased=estimator == "unbiased")
     points = stein_points(kernel, X)
     w = as_weights(weights, n_rows(points))
     tiles = SteinTiles(kernel, points, score_at(score, points))
@@ -160,6 +165,8 @@ class SteinKernel(OfBlocks):
 
     def __post_init__(self) -> None:
         check_stein(self.kernel)
+        if isinstance(self.score, list):  # kernels can be hashed
+            object.__setattr__(self, "score", tuple(self.score))
 
     @property
     def domain(self) -> Any:  # type: ignore[override]

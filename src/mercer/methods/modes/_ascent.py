@@ -60,7 +60,7 @@ class Ascent(Search):
         self, density: DensitySum, tol: float, max_iter: int, *, plain: bool = False
     ) -> None:
         self.density, self.max_iter, self.plain = density, max_iter, plain
-        self.use_basins = density.has_few_columns and not plain
+        self.use_basins = density.has_few_columns and not plain and not density.in_pieces
         self.limit = tol * density.length
         self.basins = Basins(density)
 
