@@ -32,5 +32,6 @@ SUITES = (
     "compression",
     "scaling",
     "growth",
+    "disk",
 )
 LONG = ("levels", "power", "mnist")

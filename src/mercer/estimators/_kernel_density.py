@@ -79,7 +79,7 @@ class KernelDensity(DensityMixin, KernelEstimator):  # type: ignore[misc]
 
         With `sample_weight`, a weight of 2 is the same as repeating the row; y is ignored.
         """
-        X = check_rows(self, X, reset=True, double=True)  # logarithms are compared
+        X = check_rows(self, X, reset=True)
         w = check_weights(sample_weight, X)
         with self._fitting(X):
             points = Points(as_points(X), Vectors())
@@ -92,7 +92,7 @@ class KernelDensity(DensityMixin, KernelEstimator):  # type: ignore[misc]
     def score_samples(self, X: Any) -> Array:
         """Return log f(x_j) for the rows of X, shape (m,); -inf outside the support of a window."""
         check_is_fitted(self)
-        X = check_rows(self, X, reset=False, double=True)
+        X = check_rows(self, X, reset=False, double=True)  # logarithms are compared
         with self._running():
             return self.density_.log(X)
 

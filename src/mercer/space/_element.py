@@ -350,5 +350,7 @@ def mean_embedding(kernel: Kernel, X: Any, *, weights: Any = None) -> Element:
     1.2652
     """
     points = checked_points(kernel, X).array
-    w = as_weights(weights, n_rows(points))
-    return Element(kernel, points, Dense(frozen(w[:, None])), None)
+    n = n_rows(points)
+    if weights is None:  # one number for all points, however many
+        return Element(kernel, points, Dense(np.broadcast_to(1.0 / n, (n, 1))), None)
+    return Element(kernel, points, Dense(frozen(as_weights(weights, n)[:, None])), None)

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from mercer._array import Array, is_sparse, non_negative, positive_int
+from mercer._config import get_options
 from mercer._random import as_generator
 from mercer.engine import by_row, n_columns, n_rows, total
 from mercer.exceptions import InputError
@@ -51,8 +52,8 @@ def kernel_density(kernel: Kernel, X: Any, *, weights: Any = None) -> Element:
     check_kernel(kernel)
     mean = mean_embedding(kernel, X, weights=weights)
     log_Z = log_normaliser(kernel, n_columns(mean.points))
-    w = weights_of(mean)
-    used = np.log(w[w > 0]) - log_Z
+    w = distinct_weights(mean)
+    used = np.log(np.array([w.min(where=w > 0, initial=1.0), w.max()])) - log_Z
     limits = np.finfo(np.float32 if mean.points.dtype == np.float32 else np.float64)
     if used.min() < math.log(limits.tiny) or used.max() > math.log(limits.max):
         raise InputError(
@@ -116,9 +117,9 @@ class Density:
                 raise InputError(f"a density needs points that are vectors; {e!r} has others")
             if n_columns(e.points) != n_columns(elements[0].points):
                 raise InputError("the elements of a density must have the same number of features")
-            if np.any(weights_of(e) < 0):
+            if np.any(distinct_weights(e) < 0):
                 raise InputError(f"the weights of a density must be >= 0, but {e!r} has others")
-        if not any(np.any(weights_of(e) > 0) for e in elements):
+        if not any(np.any(distinct_weights(e) > 0) for e in elements):
             raise InputError("the weights of a density must not all be zero")
         object.__setattr__(self, "elements", elements)
         _ = self.log_scales  # raises if a kernel has no finite integral
@@ -126,7 +127,7 @@ class Density:
     @cached_property
     def log_scales(self) -> Array:
         """-log Z_g - log(sum of all weights), shape (groups,)."""
-        total = math.log(sum(float(weights_of(e).sum()) for e in self.elements))
+        total = math.log(sum(float(e.coef.sizes[0]) for e in self.elements))
         return np.array([-log_normaliser(e.kernel, self.dim) - total for e in self.elements])
 
     @property
@@ -165,7 +166,7 @@ class Density:
     def sample(self, n: int, random_state: Any = None) -> Array:
         """Return n independent draws from f, shape (n, d): a weighted point plus a draw from k."""
         n, rng = positive_int(n, "n"), as_generator(random_state)
-        sizes = np.array([float(weights_of(e).sum()) for e in self.elements])
+        sizes = np.array([float(e.coef.sizes[0]) for e in self.elements])
         counts = rng.multinomial(n, sizes / sizes.sum())
         rows = []
         for e, count in zip(self.elements, counts, strict=True):
@@ -181,13 +182,14 @@ class Density:
 
     def _sum(self, Y: Any, order: int, name: str) -> Array:
         tops = [
-            log_peak(e.kernel, self.dim) + math.log(float(w.sum())) + log
+            log_peak(e.kernel, self.dim) + math.log(size) + log
             for e, log in zip(self.elements, self.log_scales, strict=True)
-            if (w := weights_of(e)).any()
+            if (size := float(e.coef.sizes[0])) > 0.0
         ]
         if max(tops) < _SMALLEST:  # it underflows everywhere
             raise _out_of_range(max(tops))
-        f = self._fields(Y, order)
+        # an error that is allowed is a share of the peak, so the tails need no shift
+        f = self._fields(Y, order, shifted=get_options().tolerance == 0.0 or min(tops) < _SMALLEST)
         with np.errstate(over="ignore", invalid="ignore", under="ignore"):
             # in two steps: exp(shift) alone may overflow where the sum is small
             half = np.exp(0.5 * f.shift)
@@ -196,11 +198,11 @@ class Density:
             raise _out_of_range(float(np.max(f.shift)), out.dtype)
         return out
 
-    def _fields(self, Y: Any, order: int) -> Any:
+    def _fields(self, Y: Any, order: int, shifted: bool = True) -> Any:
         """The sum over groups; Hessians are NaN at a cusp."""
         Y, parts = self.elements[0].queries(Y), []
         for e, log in zip(self.elements, self.log_scales, strict=True):
-            f = e.fields(Y, order=order, shifted=True)
+            f = e.fields(Y, order=order, shifted=shifted)
             if order == 2 and f.cusp is not None:
                 f.hessian[f.cusp != 0] = np.nan
             parts.append(replace(f, cusp=None, shift=f.shift + log))
@@ -256,6 +258,8 @@ def adaptive_density(
     a, n_groups = non_negative(sensitivity, "sensitivity"), positive_int(n_groups, "n_groups")
     check_kernel(kernel)
     mean = mean_embedding(kernel, X, weights=weights)
+    if a == 0.0 and np.all(distinct_weights(mean) > 0):
+        return Density(mean)
     used = np.flatnonzero(weights_of(mean) > 0)
     points, w = mean.support[used], weights_of(mean)[used]
     logs = np.zeros(len(w))
@@ -300,6 +304,12 @@ def _rounded(logs: Array, count: int) -> tuple[Array, Array]:
 def weights_of(element: Element) -> Array:
     """The coefficients of a single element, shape (n,)."""
     return np.asarray(element.coef.tile(slice(None), slice(None)), dtype=np.float64)[:, 0]
+
+
+def distinct_weights(element: Element) -> Array:
+    """The same, but one number if it is that of every point."""
+    w = weights_of(element)
+    return w[:1] if w.strides == (0,) else w
 
 
 def _out_of_range(log: float, dtype: Any = np.float64) -> InputError:
