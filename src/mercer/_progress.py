@@ -94,6 +94,35 @@ def report(
     return any(answers)
 
 
+class Interruption:
+    """A wish to stop, such as Ctrl-C: it ends everything that iterates while it watches.
+
+    Attributes
+    ----------
+    requested : bool
+
+    Examples
+    --------
+    >>> import mercer as mc
+    >>> with mc.io.checkpoint(None) as ctrl_c:
+    ...     pass
+    >>> ctrl_c.requested
+    False
+    """
+
+    def __init__(self) -> None:
+        self.requested = False
+
+    def __call__(self, step: Step) -> bool:
+        return self.requested
+
+
+def _raise_if_interrupted() -> None:
+    """Loops that have no partial result end here."""
+    if any(isinstance(one, Interruption) and one.requested for one in _watchers.get()):
+        raise KeyboardInterrupt
+
+
 def tracked(items: Sequence[T], task: str) -> Iterator[T]:
     """Yield the items and report each."""
     n = len(items)
@@ -103,6 +132,7 @@ def tracked(items: Sequence[T], task: str) -> Iterator[T]:
         return
     try:
         for i, item in enumerate(items):
+            _raise_if_interrupted()
             report(task, i, 1.0 - i / n, total=n)
             yield item
     finally:

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from mercer._array import Array
+from mercer._checkpoint import checkpointed
 from mercer._config import get_options
 from mercer._progress import tracked
 from mercer._threads import map_threads
@@ -64,7 +65,11 @@ class NativeForms:
         n = len(self.points)
         values: Array = -self.at_zero * np.einsum("bi,bi->b", U, U, dtype=np.float64)
         products: Array = -self.at_zero * watched
-        for part in tracked(list(pieces(n, _PART)), "permutations"):
+        place, done = checkpointed("permutations", self.program, self.points, U, watched), 0
+        if place.found is not None:
+            done = int(place.found["done"])
+            values, products = (np.array(place.found[name]) for name in ("values", "products"))
+        for part in tracked(list(pieces(n, _PART, done)), "permutations"):
             packed = self._packed(part, np.concatenate([U[:, part].T, watched[part]], axis=1))
             tiles = [*pieces(part.stop, _TILE, part.start), *pieces(n, _TILE, part.stop)]
             job = partial(self._tile, U, watched, part, packed)
@@ -72,6 +77,8 @@ class NativeForms:
                 values += form
                 products[rows] += down
                 products[part] += back
+            now = (("done", part.stop), ("values", values), ("products", products))
+            place.keep(lambda now=now: {k: np.array(v) for k, v in now}, last=part.stop == n)
         return values, products
 
     def _tile(
