@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from mercer._array import Array, is_sparse
+from mercer._progress import is_interrupted
 from mercer._status import Status
 from mercer.exceptions import InputError
 
@@ -101,7 +102,7 @@ def checkpointed(task: str, *problem: Any) -> Place:
     Where the same computation runs several times, places are told apart by their order.
     """
     store = _store.get()
-    if store is None:
+    if store is None or is_interrupted():  # what begins now has a part of its input only
         return Place(None)
     return Place(store, *store.begin(task, fingerprint(problem)))
 

@@ -117,10 +117,9 @@ class Interruption:
         return self.requested
 
 
-def _raise_if_interrupted() -> None:
-    """Loops that have no partial result end here."""
-    if any(isinstance(one, Interruption) and one.requested for one in _watchers.get()):
-        raise KeyboardInterrupt
+def is_interrupted() -> bool:
+    """Whether everything that iterates here is to stop."""
+    return any(isinstance(one, Interruption) and one.requested for one in _watchers.get())
 
 
 def tracked(items: Sequence[T], task: str) -> Iterator[T]:
@@ -132,7 +131,8 @@ def tracked(items: Sequence[T], task: str) -> Iterator[T]:
         return
     try:
         for i, item in enumerate(items):
-            _raise_if_interrupted()
+            if is_interrupted():  # these loops have no partial result
+                raise KeyboardInterrupt
             report(task, i, 1.0 - i / n, total=n)
             yield item
     finally:

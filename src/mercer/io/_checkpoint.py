@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from mercer._array import non_negative
-from mercer._checkpoint import State, Store, stop_using, using_store
+from mercer._checkpoint import State, Store, fingerprint, stop_using, using_store
 from mercer._progress import Interruption, watched
 from mercer.exceptions import InputError
 from mercer.io._archive import load, save
@@ -98,7 +98,8 @@ def _store(path: Path, every: float) -> Store:
     """The store of a file, with what an earlier run left there."""
 
     def write(states: Mapping[str, State], begun: list[str]) -> None:
-        save({_MARK: _FORMAT, "begun": begun, "states": dict(states)}, path)
+        content = {"begun": begun, "states": dict(states)}
+        save({_MARK: _FORMAT, "hash": fingerprint(content), **content}, path)
 
     store = Store(write, every, str(path))
     if not path.parent.is_dir():
@@ -113,10 +114,10 @@ def _checked(found: Any, path: Path) -> tuple[list[str], dict[str, State]]:
     if not isinstance(found, dict) or found.get(_MARK) != _FORMAT:
         raise InputError(f"{path} is not a checkpoint of this version of mercer; name another file")
     begun, states = found.get("begun"), found.get("states")
-    if not (isinstance(begun, list) and isinstance(states, dict) and set(states) <= set(begun)):
+    if found.get("hash") != fingerprint({"begun": begun, "states": states}):
         raise InputError(f"the checkpoint {path} is damaged; delete it to start anew")
-    if not all(isinstance(state, dict) for state in states.values()):
-        raise InputError(f"the checkpoint {path} is damaged; delete it to start anew")
+    assert isinstance(begun, list)
+    assert isinstance(states, dict)
     return begun, states
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from mercer._array import Array, Points
-from mercer._checkpoint import State, checkpointed
+from mercer._checkpoint import State, checkpointed, generator_state, set_generator_state
 from mercer._progress import tracked
 from mercer.engine import pieces
 from mercer.exceptions import InputError
@@ -114,6 +114,7 @@ class Chain:
         found |= {f"penalties {j}": p for j, p in enumerate(self.penalties)}
         for j, one in enumerate(self.regressions):
             found |= {f"regression {j} {f.name}": getattr(one, f.name) for f in fields(one)}
+        found["random"] = generator_state(self.rng)  # groups choose their penalties at random
         return found | {"Z": self.Z.copy(), "regressions": len(self.regressions)}
 
     def _taken_up(self, found: State | None) -> tuple[list[float], Array, int]:
@@ -121,6 +122,7 @@ class Chain:
         if found is None:
             return [], np.empty(0), 0
         self.Z = np.array(found["Z"])
+        set_generator_state(self.rng, found["random"])
         count = sum(key.startswith("penalties") for key in found)
         self.penalties = [found[f"penalties {j}"] for j in range(count)]
         names = [f.name for f in fields(ColumnRegression)]
