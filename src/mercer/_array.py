@@ -67,8 +67,24 @@ def is_sparse(X: Any) -> bool:
     return type(X).__module__.startswith("scipy.sparse") and hasattr(X, "tocsr")
 
 
+def is_chunked(X: Any) -> bool:
+    """Whether these are rows in pieces: `Chunks`, or a Dask collection (without importing Dask)."""
+    return hasattr(type(X), "__dask_graph__") or hasattr(type(X), "in_pieces")
+
+
+def refuse_pieces(X: Any, name: str = "X") -> None:
+    """Raise for rows in pieces, which would have to be collected in this process."""
+    if is_chunked(X):
+        raise InputError(
+            f"{name} comes in pieces (a Dask collection, or files), but this computation needs all "
+            "rows in memory. Use n_landmarks or seeds where there is such a parameter, take a "
+            f"sample of the rows, or {name}.compute() if they fit; the page on Dask has a list"
+        )
+
+
 def unmasked(X: Any, name: str = "X") -> Any:
     """Return a masked array as a plain one, and refuse it if entries are masked."""
+    refuse_pieces(X, name)
     if not isinstance(X, np.ma.MaskedArray):
         return X
     masked = int(np.ma.getmaskarray(X).sum())

@@ -73,6 +73,14 @@ def tile_sizes(arrays: int, dtype: Any, dim: int, bytes_per_row: int = 0) -> tup
     return rows, columns
 
 
+def contiguous(array: Any, dtype: Any = None) -> Array:
+    """The array in C order and aligned, as compiled code takes it, copied only if it is not.
+
+    Arrays that another process sent may be unaligned.
+    """
+    return np.require(array, dtype, ["C", "A"])
+
+
 def pieces(stop: int, size: int, start: int = 0) -> Iterator[slice]:
     """Slices of at most `size` that cover range(start, stop)."""
     return (slice(i, min(i + size, stop)) for i in range(start, stop, size))

@@ -22,7 +22,9 @@ _FORMAT = 1
 
 
 @contextmanager
-def checkpoint(path: str | os.PathLike[str] | None, *, every: float = 60.0) -> Iterator[Interruption]:
+def checkpoint(
+    path: str | os.PathLike[str] | None, *, every: float = 60.0
+) -> Iterator[Interruption]:
     """Keep the state of long computations in a file, so that they can go on after an interruption.
 
     Inside the block, iterations write their state to the file at most every so many seconds. If

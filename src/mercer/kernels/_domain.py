@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from mercer._array import as_points, frozen, positive_length
+from mercer._array import as_points, frozen, is_chunked, positive_length
+from mercer._chunks import as_chunks
 from mercer.engine import Dot, Map, Program, Var, as_float64, diagonal
 from mercer.exceptions import DomainError, InputError
 from mercer.kernels._parameters import checked
@@ -237,3 +238,20 @@ class Intersection(Domain):
     @property
     def base(self) -> Domain:
         return self.left.base
+
+
+def check_points(domain: Domain, X: Any, name: str) -> Any:
+    """Return X as an array that the engine takes; rows in pieces are checked when they are read."""
+    if not is_chunked(X):
+        return domain.check(X, name)
+    if not domain.is_vector:
+        raise InputError(f"{name} comes in pieces, which only kernels on vectors take")
+    rows = as_chunks(X, name)
+    if rows.ndim != 2:
+        raise InputError(f"{name} must have shape (n_points, n_features), got {rows.shape}")
+    dtype = np.float32 if rows.dtype == np.float32 else np.float64
+    return rows.mapped(_checked, domain, name, tail=rows.tail, dtype=dtype)
+
+
+def _checked(X: Any, domain: Domain, name: str) -> Any:
+    return domain.check(X, name)

@@ -13,7 +13,7 @@ from mercer import engine
 from mercer._array import Array, Points, check_same_columns, instance, positive, real
 from mercer.engine import Const, Expr, Map, Opaque, Program, Var
 from mercer.exceptions import InputError, UnavailableError
-from mercer.kernels._domain import AnyPoints, Domain, Mapped, Vectors
+from mercer.kernels._domain import AnyPoints, Domain, Mapped, Vectors, check_points
 from mercer.kernels._flags import Definiteness, Flags
 from mercer.kernels._measures import (
     Convolution,
@@ -114,7 +114,7 @@ class Kernel(Parametrized, ABC):
             if X.domain == domain:
                 return X
             X = X.array
-        return Points(domain.check(X, name), domain)
+        return Points(check_points(domain, X, name), domain)
 
     def _pair(self, X: Any, Y: Any) -> tuple[Any, Any]:
         """The arrays of X and Y, both checked; one array twice where Y is X or None."""

@@ -10,10 +10,29 @@ from typing import Any
 import numpy as np
 
 from mercer import engine
-from mercer._array import Array, Points, as_vector, as_weights, check_same_columns, frozen, real
+from mercer._array import (
+    Array,
+    Points,
+    as_vector,
+    as_weights,
+    check_same_columns,
+    frozen,
+    real,
+    refuse_pieces,
+)
+from mercer._chunks import Chunks
 from mercer.engine import Coef, Dense, Fields, LowRank, SingleFeatures, n_columns, n_rows, stack
 from mercer.exceptions import InputError, SpaceError
 from mercer.kernels import Kernel
+from mercer.space._chunked import (
+    CoefInPieces,
+    coefficients,
+    fields_in_pieces,
+    inner_in_pieces,
+    joined,
+    mean_weights,
+    sizes_in_pieces,
+)
 from mercer.space._inner_products import inner_table, squared_norms
 from mercer.space._points import concatenated, equal_points, unique
 
@@ -54,11 +73,17 @@ class Element:
     batch: int | None = None
 
     def __post_init__(self) -> None:
-        if isinstance(self.coef, Coef):  # built inside, from parts that were checked
+        if isinstance(self.coef, Coef | CoefInPieces):  # built inside, from parts that were checked
             if isinstance(self.points, Points):
                 object.__setattr__(self, "points", self.points.array)
             return
         points = checked_points(self.kernel, self.points, "points").array
+        if isinstance(points, Chunks):
+            object.__setattr__(self, "points", points)
+            parts = zip(("coef", "batch"), coefficients(points, self.coef), strict=True)
+            for name, value in parts:
+                object.__setattr__(self, name, value)
+            return
         try:
             coef = np.asarray(self.coef)
         except ValueError as error:
@@ -84,7 +109,7 @@ class Element:
 
     def __call__(self, Y: Any) -> Array:
         """Return psi(y_j), shape (m,); every element of a batch at every point, (m, b)."""
-        return self._single(self.fields(self.queries(Y)).value)
+        return self._at(Y, 0)
 
     def gradient(self, Y: Any) -> Array:
         """Return the gradient of psi at the rows of Y, shape (m, d) or (m, b, d).
@@ -92,21 +117,14 @@ class Element:
         At a cusp (a point of a Laplace-type element) the gradient does not exist; the term of that
         point is left out, which gives the symmetric derivative.
         """
-        gradient = self._single(self.fields(self.queries(Y), order=1).gradient)
-        if np.isnan(gradient).any():
-            raise InputError("kernel values overflow, so the gradient is unknown; scale the points")
-        return gradient
+        return self._at(Y, 1)
 
     def hessian(self, Y: Any) -> Array:
         """Return the Hessian of psi at the rows of Y, shape (m, d, d) or (m, b, d, d).
 
         NaN at a cusp, where there is none.
         """
-        fields = self.fields(self.queries(Y), order=2)
-        hessian = np.array(fields.hessian)
-        if fields.cusp is not None:
-            hessian[fields.cusp != 0] = np.nan
-        return self._single(hessian)
+        return self._at(Y, 2)
 
     def fields(
         self, Y: Any, *, order: int = 0, paired: bool = False, shifted: bool = False
@@ -127,6 +145,8 @@ class Element:
                 f"{n_rows(Y)} queries"
             )
         how: Any = {"order": order, "paired": paired, "shifted": shifted}
+        if isinstance(self.points, Chunks) or isinstance(Y, Chunks):
+            return fields_in_pieces(self, Y, how)  # type: ignore[no-any-return]
         return engine.fields(self.kernel.program, self.points, Y, self.coef, **how)
 
     def queries(self, Y: Any) -> Any:
@@ -162,6 +182,8 @@ class Element:
         if self.batch is not None and other.batch is not None and self.batch != other.batch:
             raise InputError(f"batches of {self.batch} and {other.batch} elements do not match")
         batch = self.batch if self.batch is not None else other.batch
+        if isinstance(self.points, Chunks) or isinstance(other.points, Chunks):
+            return Element(self.kernel, *joined(self, other, batch), batch)
         mine: Any = self._spread(batch)
         theirs: Any = other._spread(batch)
         if type(mine) is type(theirs) and equal_points(self.points, other.points):
@@ -240,7 +262,10 @@ class Element:
         self._same_space(other)
         one, two = (self.points, self.coef), (other.points, other.coef)
         with np.errstate(over="ignore", invalid="ignore"):
-            table = inner_table(self.kernel.program, one, two)
+            if isinstance(self.points, Chunks) or isinstance(other.points, Chunks):
+                table = inner_in_pieces(self.kernel.program, self, other)
+            else:
+                table = inner_table(self.kernel.program, one, two)
         if not np.isfinite(table).all():
             raise InputError("the inner product overflows; scale the elements down")
         table = table if other.batch is not None else table[:, 0]
@@ -252,7 +277,11 @@ class Element:
         NaN where the square is negative beyond rounding: there the kernel is not positive definite
         and the element has no norm.
         """
-        squared, size, scale = squared_norms(self.kernel.program, self.points, self.coef)
+        if isinstance(self.points, Chunks):
+            squared = inner_in_pieces(self.kernel.program, self, self).diagonal()
+            size, scale = sizes_in_pieces(self) ** 2, np.ones(1)
+        else:
+            squared, size, scale = squared_norms(self.kernel.program, self.points, self.coef)
         with np.errstate(over="ignore"):
             root = np.sqrt(np.maximum(squared, 0.0)) * scale
         root = np.where(squared < -_ROUNDING * size, np.nan, root)
@@ -263,8 +292,15 @@ class Element:
         self._same_space(other)
         return (self - other).norm()
 
-    def _single(self, array: Any) -> Array:
-        return array[:, 0] if self.batch is None else array  # type: ignore[no-any-return]
+    def _at(self, Y: Any, order: int) -> Array:
+        Y = self.queries(Y)
+        fields, single = self.fields(Y, order=order), self.batch is None
+        if not isinstance(fields, Chunks):
+            return _derivative(fields, order, single)
+        tail = (() if single else (self.batch,)) + order * Y.tail
+        dtype = engine.tile_dtype(self.points, Y)
+        found = fields.mapped(_derivative, order, single, tail=tail, dtype=dtype)
+        return found.collected()
 
     def _same_space(self, other: Any) -> None:
         if not isinstance(other, Element):
@@ -279,6 +315,8 @@ class Element:
         """Coefficients for a batch; a single element is repeated, as a product of rank one."""
         if batch is None or self.batch is not None:
             return self.coef  # type: ignore[no-any-return]
+        if isinstance(self.coef, CoefInPieces):
+            return self.coef.combine(np.ones((1, batch)))  # type: ignore[return-value]
         column = self.coef.tile(slice(None), slice(None))
         return LowRank(column, np.ones((1, batch), dtype=column.dtype))
 
@@ -295,6 +333,17 @@ class Element:
         dim = n_columns(self.points)
         where = f" in {dim} dimensions" if dim else ""
         return f"<{what} of {self.kernel!r} on {n_rows(self.points)} points{where}>"
+
+
+def _derivative(fields: Fields, order: int, single: bool) -> Array:
+    """The value, gradient or Hessian; the axis of elements goes if there is one."""
+    array: Any = (fields.value, fields.gradient, fields.hessian)[order]
+    if order == 1 and np.isnan(array).any():
+        raise InputError("kernel values overflow, so the gradient is unknown; scale the points")
+    if order == 2 and fields.cusp is not None:
+        array = np.array(array)
+        array[fields.cusp != 0] = np.nan
+    return array[:, 0] if single else array  # type: ignore[no-any-return]
 
 
 @contextmanager
@@ -327,6 +376,7 @@ def feature(kernel: Kernel, X: Any) -> Element:
     (3, array([1., 1., 1.]))
     """
     points = checked_points(kernel, X).array
+    refuse_pieces(points)
     n = n_rows(points)
     dtype = engine.tile_dtype(points, points)
     coef = SingleFeatures(np.arange(n), np.ones(n, dtype=dtype), n)
@@ -350,6 +400,8 @@ def mean_embedding(kernel: Kernel, X: Any, *, weights: Any = None) -> Element:
     1.2652
     """
     points = checked_points(kernel, X).array
+    if isinstance(points, Chunks):
+        return Element(kernel, points, mean_weights(points, weights), None)
     n = n_rows(points)
     if weights is None:  # one number for all points, however many
         return Element(kernel, points, Dense(np.broadcast_to(1.0 / n, (n, 1))), None)

@@ -9,6 +9,7 @@ import numpy as np
 
 from mercer._array import Array, is_sparse
 from mercer.engine._compiled import core, core_allowed, instruction_set
+from mercer.engine._sizes import contiguous
 from mercer.exceptions import InputError
 
 _KINDS = ("minimum", "harmonic", "chi2", "differing", "absolute")  # as the core numbers them
@@ -22,8 +23,8 @@ def comparable(X: Any, Y: Any = None) -> tuple[Array, Array]:
     if X.dtype == object or Y.dtype == object:
         return _codes(X, Y)
     dtype = np.result_type(X, Y)
-    x = np.ascontiguousarray(X, dtype=dtype)
-    return x, x if Y is X else np.ascontiguousarray(Y, dtype=dtype)
+    x = contiguous(X, dtype=dtype)
+    return x, x if Y is X else contiguous(Y, dtype=dtype)
 
 
 def coordinate_sums(kind: str, Y: Array, X: Array, out: Array | None = None) -> Array:

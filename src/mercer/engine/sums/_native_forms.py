@@ -19,7 +19,7 @@ from mercer._checkpoint import checkpointed
 from mercer._config import get_options
 from mercer._progress import tracked
 from mercer._threads import map_threads
-from mercer.engine._sizes import as_float32, as_float64, n_rows, pieces
+from mercer.engine._sizes import as_float32, as_float64, contiguous, n_rows, pieces
 from mercer.engine.pairs._distance_limits import recompute_below
 from mercer.engine.pairs._distances import bound_on_error, middle, squared_norms
 from mercer.engine.pairs._tiles import mapped_points
@@ -96,7 +96,7 @@ class NativeForms:
     def _packed(self, part: slice, A: Array) -> Any:
         """Some points with coefficients A, in the core."""
         compiled = compiled_program(self.program, self.points[part], PRODUCT_FORM)
-        compiled.set_coef(0, np.ascontiguousarray(A, dtype=np.float32))
+        compiled.set_coef(0, contiguous(A, dtype=np.float32))
         return compiled
 
     def _sums_at(self, rows: slice, compiled: Any, columns: int) -> Array:

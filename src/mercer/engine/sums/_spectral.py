@@ -26,6 +26,7 @@ from mercer._threads import map_threads, thread_count
 from mercer.engine._sizes import (
     as_float64,
     column_range,
+    contiguous,
     n_columns,
     n_rows,
     pieces,
@@ -386,7 +387,7 @@ def non_uniform_transform(
     )
     # in these units the box repeats after 2 pi
     scaled = (X.astype(np.float64) - grid.centre) * (2.0 * math.pi / grid.period)
-    plan.setpts(*(np.ascontiguousarray(axis) for axis in scaled.T))
+    plan.setpts(*(contiguous(axis) for axis in scaled.T))
     found = np.asarray(plan.execute(packed if len(packed) > 1 else packed[0]))
     return found.reshape(len(packed), -1)
 
@@ -395,4 +396,4 @@ def packed_in_pairs(arrays: Array) -> Array:
     """Two real functions as one complex one, a + ib: half as many transforms."""
     odd = len(arrays) % 2
     padded = np.concatenate([arrays, np.zeros_like(arrays[:1])]) if odd else arrays
-    return np.ascontiguousarray(padded[0::2] + 1j * padded[1::2])
+    return contiguous(padded[0::2] + 1j * padded[1::2])

@@ -20,7 +20,7 @@ from mercer._checkpoint import checkpointed
 from mercer._config import get_options
 from mercer._progress import tracked
 from mercer._threads import map_threads
-from mercer.engine._sizes import as_float64, pieces
+from mercer.engine._sizes import as_float64, contiguous, pieces
 from mercer.engine.pairs._tiles import mapped_points
 from mercer.engine.programs._program import Program
 from mercer.engine.sums._choice import can_transform
@@ -109,7 +109,7 @@ class SpectralForms:
         finest = 2**weights.ndim * weights.size  # numbers in the grid of finufft
         options = {"eps": self.grid.accuracy, "isign": -1, "nthreads": 1}
         plan = finufft().Plan(1, weights.shape, spread_sort=int(finest > _IN_CACHE), **options)
-        plan.setpts(*(np.ascontiguousarray(axis) for axis in self._points.T))
+        plan.setpts(*(contiguous(axis) for axis in self._points.T))
         return plan, np.empty(n, dtype=np.complex128)
 
 
