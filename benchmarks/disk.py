@@ -12,7 +12,6 @@ from __future__ import annotations
 import os
 import tempfile
 import threading
-import time
 from pathlib import Path
 from typing import Any
 
@@ -60,7 +59,7 @@ def _measure(path: str) -> dict[str, Any]:
     seconds: dict[str, list[float]] = {name: [] for name in names}
     notes, own, whole = [], 0.0, 0.0
     for _ in range(REPEATS):  # in turns, so that other work on the machine affects all of them
-        for name in seconds:
+        for name in names:
             make: Any = read_file if name.startswith("reading") else make_density
             if name.endswith("cold"):
                 forget(path)

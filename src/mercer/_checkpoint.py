@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from mercer._array import Array, is_sparse
+from mercer._chunks import Chunks
 from mercer._progress import is_interrupted
 from mercer._status import Status
 from mercer.exceptions import InputError
@@ -87,8 +88,10 @@ class Place:
         return self._store is not None
 
     def keep(self, make: Callable[[], State], *, last: bool = False) -> None:
-        """Hand in the state, as a function that copies it; with `last` it is copied
-        now, because no later one comes."""
+        """Hand in the state, as a function that copies it.
+
+        With `last` it is copied now, because no later one comes.
+        """
         if self._store is not None:
             self._store.keep(self._key, make, last)
 
@@ -125,9 +128,8 @@ def fingerprint(*values: Any) -> str:
 
 def _add(hashed: Any, value: Any) -> None:
     hashed.update(f"<{type(value).__name__}>".encode())
-    identity = getattr(value, "_fingerprint_", None)  # of rows in files: too many to read for this
-    if isinstance(identity, str):
-        hashed.update(identity.encode())
+    if isinstance(value, Chunks):  # one pass over the rows
+        _add(hashed, value.gathered(fingerprint))
     elif is_sparse(value):
         _add(hashed, (value.shape, value.data, value.indices, value.indptr))
     elif isinstance(value, np.ndarray) and value.dtype != object:

@@ -51,7 +51,7 @@ _components = number(
                  help="Number of principal components, or the share of variance to keep, such as "
                  "0.9. Default: all, weighted by the noise."),
 )  # fmt: skip
-def denoise(run: Run, noise: float | None, components: float | None) -> None:
+def denoise(run: Run, noise: float | None, components: float | None) -> int:
     """Remove noise from the rows of INPUT with kernel PCA.
 
     INPUT is a table (.csv, .tsv, .csv.gz, .xlsx, .parquet), an array (.npy, .npz), a folder of
@@ -77,6 +77,7 @@ def denoise(run: Run, noise: float | None, components: float | None) -> None:
         run.note(_UNKNOWN)
     elif model.trust_ < _NOTHING and noise != 0.0:
         run.note("a change would do more harm than good; rows stay nearly as they were")
+    return run.exit_code
 
 
 def _model(run: Run, train: Data, components: Any, noise: float | None) -> Any:

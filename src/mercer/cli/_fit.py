@@ -28,7 +28,15 @@ from mercer.cli._options import (
     parse_kernel,
 )
 from mercer.cli._parquet import ParquetTable
-from mercer.cli._run import TABLES, check_exists, check_readable, read_one, write_report
+from mercer.cli._run import (
+    INTERRUPTED,
+    TABLES,
+    UNFINISHED,
+    check_exists,
+    check_readable,
+    read_one,
+    write_report,
+)
 from mercer.cli._terminal import DataError, Progress, UsageError, echo_facts
 from mercer.cli._text import TEXT, as_numbers, escape_formulas, is_missing
 from mercer.kernels._names import rounded
@@ -73,7 +81,7 @@ _input = click.argument("source", metavar="INPUT", type=_PATH)
 def fit(
     source: Path, output: Path, target: str, loss: str, C: float | None, kernel: Any, scale: bool,
     page: Path | None, force: bool, quiet: bool, **reading: Any,
-) -> None:  # fmt: skip
+) -> int:  # fmt: skip
     """Learn the column TARGET of INPUT from its other columns of numbers.
 
     INPUT is a table (.csv, .tsv, .csv.gz, .xlsx, .parquet) or - for standard input. The model is
@@ -83,7 +91,7 @@ def fit(
     the smallest possible one.
     """
     from mercer.estimators import KernelLogisticRegression, KernelMachine, KernelRidge
-    from mercer.io import save
+    from mercer.io import checkpoint, save
 
     start, selection = time.perf_counter(), Selection(**reading)
     file, result = Source(source), Output(output, force)
@@ -106,8 +114,10 @@ def fit(
         model = KernelLogisticRegression(kernel, C=C or 1.0, scale_columns=scaled)
     else:
         model = KernelMachine(kernel, loss=loss, C=C or 1.0, scale_columns=scaled)
-    with Progress(quiet).waiting(f"learning from {counted(len(y), 'row')}"):
+    waiting = Progress(quiet).waiting(f"learning from {counted(len(y), 'row')}")
+    with waiting, checkpoint(None) as ctrl_c:
         model.fit(data.values, y)
+    with Progress(quiet).waiting("scoring"):
         right = model.score(data.values, y)
     with result.file() as path:
         save({"columns": list(data.names), "target": target, "model": model}, path)
@@ -130,8 +140,10 @@ def fit(
                 "on these rows": f"{right:.1%} right" if classes else f"R^2 {right:.4g}",
                 "written": str(output),
                 **({"report": str(page)} if page else {}),
+                **({"status": UNFINISHED} if ctrl_c.requested else {}),
             }
         )
+    return INTERRUPTED if ctrl_c.requested else 0
 
 
 @command(

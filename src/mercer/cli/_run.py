@@ -14,6 +14,7 @@ import click
 import numpy as np
 
 from mercer._array import Array
+from mercer._progress import Interruption
 from mercer._words import counted, listed
 from mercer.cli._arrays import read_array
 from mercer.cli._csv import read_csv, read_excel
@@ -22,7 +23,10 @@ from mercer.cli._files import PIPE, Output, Source
 from mercer.cli._images import SUFFIXES, read_images
 from mercer.cli._parquet import read_parquet
 from mercer.cli._terminal import DataError, Progress, UsageError, echo, echo_facts
+from mercer.io import checkpoint
 
+INTERRUPTED = 130  # the exit code of a command that was
+UNFINISHED = "unfinished: Ctrl-C ended the search, and this is the best point so far"
 _BLOCK = 1000  # rows per step of a progress bar
 _TEXT = (".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz", ".txt.gz")
 TABLES = (*_TEXT, ".parquet", ".pq")
@@ -51,6 +55,7 @@ class Run:
     seed: int
     quiet: bool
     start: float = field(default_factory=time.perf_counter)
+    ctrl_c: Interruption = field(default_factory=Interruption)
 
     @property
     def inputs(self) -> list[Source]:
@@ -125,8 +130,16 @@ class Run:
 
     def fit(self, model: Any, rows: Array) -> Any:
         """Fit a model to rows, with a message meanwhile."""
-        with self.progress.waiting(f"learning from {counted(len(rows), 'row')}"):
-            return model.fit(rows)
+        text = f"learning from {counted(len(rows), 'row')}"
+        with self.progress.waiting(text), checkpoint(None) as ctrl_c:
+            model.fit(rows)
+        self.ctrl_c.requested |= ctrl_c.requested
+        return model
+
+    @property
+    def exit_code(self) -> int:
+        """130 after Ctrl-C, although there is a result."""
+        return INTERRUPTED if self.ctrl_c.requested else 0
 
     def map_rows(self, function: Callable[[Array], Array], rows: Array, label: str) -> Array:
         """Apply a function to blocks of rows, with a progress bar."""
@@ -154,6 +167,8 @@ class Run:
             reasons.setdefault(reason, []).append(name or "(no name)")
         if reasons:
             lines["unchanged"] = "; ".join(f"{listed(n)} ({r})" for r, n in reasons.items())
+        if self.ctrl_c.requested:
+            lines["status"] = UNFINISHED
         if not self.output.is_pipe:
             lines["written"] = str(self.output.path)
         if self.page is not None:

@@ -131,7 +131,7 @@ def _ctrl_c(interruption: Interruption) -> Iterator[None]:
         return
     before = signal.getsignal(signal.SIGINT)
 
-    def note(number: int, frame: Any) -> None:
+    def note(_: int, __: Any) -> None:
         interruption.requested = True
         signal.signal(signal.SIGINT, before)
         if sys.stderr is not None:

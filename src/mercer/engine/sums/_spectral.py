@@ -180,7 +180,7 @@ def spectral_sum(
 
 
 def _box_and_sample(X: Array, maps: Any, origin: Array | None) -> tuple[Array, Array]:
-    """Least and largest coordinates, shape (2, d), and some rows, where the program measures them."""
+    """Least and largest coordinates, shape (2, d), and some rows, as the program measures them."""
 
     def box(part: slice) -> tuple[Array, Array]:
         x = mapped(maps, as_float64(X[part]), origin) if maps else X[part]

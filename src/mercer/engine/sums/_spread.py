@@ -50,7 +50,7 @@ class SplineGrid:
 
 
 def spline_grid(weights: Array, error: float) -> SplineGrid | None:
-    """The grid that takes least time for modes with these weights D_m; None if all are too large."""
+    """The grid that takes least time for modes of weights D_m; None if all are too large."""
     if not core_allowed():
         return None
     found = [g for order in _ORDERS if (g := _smallest(weights, order, error)) is not None]

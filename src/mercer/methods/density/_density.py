@@ -164,7 +164,7 @@ class Density:
     def sample(self, n: int, random_state: Any = None) -> Array:
         """Return n independent draws from f, shape (n, d): a weighted point plus a draw from k."""
         n, rng = positive_int(n, "n"), as_generator(random_state)
-        sizes = np.array([float(e.coef.sizes[0]) for e in self.elements])
+        sizes = np.array([weight_range(e)[2] for e in self.elements])
         counts = rng.multinomial(n, sizes / sizes.sum())
         rows = []
         for e, count in zip(self.elements, counts, strict=True):
