@@ -136,7 +136,7 @@ def _add(hashed: Any, value: Any) -> None:
         hashed.update(f"{value.dtype.str}{value.shape}".encode())
         rows = max(1, _BLOCK // max(1, value[:1].nbytes)) if value.ndim else 1
         for start in range(0, len(value) if value.ndim else 0, rows):
-            hashed.update(np.ascontiguousarray(value[start : start + rows]).data.cast("B"))
+            hashed.update(value[start : start + rows].tobytes())
         hashed.update(value.tobytes() if not value.ndim else b"")
     elif isinstance(value, Enum):
         hashed.update(value.name.encode())
