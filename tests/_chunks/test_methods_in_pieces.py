@@ -99,3 +99,32 @@ def test_densities_refuse_what_needs_all_rows():
         mc.KernelDensity(bandwidth="likelihood").fit(cut(X))
     with pytest.raises(InputError, match="rows in memory"):
         mc.KernelDensity().fit(cut(X)).sample(3)
+
+
+@pytest.mark.parametrize("scale", ["none", "std"])
+@pytest.mark.parametrize("weights", [None, w], ids=["equal", "weighted"])
+def test_mean_shift_from_seeds(weights, scale):
+    Z = X * [1.0, 5.0, 1.0] + np.repeat([[0.0], [9.0]], [100, 140], axis=0)
+    seeds, parts = Z[::9], None if weights is None else cut(weights)
+    options = {"bandwidth": "modes", "labels": "nearest", "scale_columns": scale, "seeds": seeds}
+    options["tol"] = 1e-9
+    known = mc.MeanShift(**options).fit(Z, sample_weight=weights)
+    model = mc.MeanShift(**options).fit(cut(Z), sample_weight=parts)
+    assert len(known.cluster_centers_) > 1
+    found, own = (m._density(Z[:9]) for m in (model, known))
+    np.testing.assert_allclose(found, own, rtol=1e-9)
+    np.testing.assert_allclose(model.cluster_centers_, known.cluster_centers_, atol=1e-5)
+    np.testing.assert_array_equal(model.labels_, known.labels_)
+    np.testing.assert_array_equal(model.predict(cut(Z)), known.labels_)
+    np.testing.assert_array_equal(known.predict(cut(Z)), known.labels_)
+    np.testing.assert_array_equal(model.predict(Z), known.labels_)
+
+
+def test_mean_shift_refuses_what_needs_all_rows():
+    for options in ({}, {"bandwidth": 1.0}, {"bandwidth": 1.0, "seeds": X[:5]}):
+        with pytest.raises(InputError, match="rows in memory"):
+            mc.MeanShift(**options).fit(cut(X))
+    with pytest.raises(InputError, match="rows in memory"):
+        mc.mean_shift(mc.mean_embedding(mc.Gaussian(1.0), cut(X)))
+    with pytest.raises(InputError, match="cusp"):
+        mc.mean_shift(mc.mean_embedding(mc.Laplace(1.0), cut(X)), X[:5])

@@ -2,7 +2,6 @@
 
 import warnings
 
-import numpy as np
 import pytest
 
 da = pytest.importorskip("dask.array")
@@ -14,7 +13,6 @@ def cluster():
     with warnings.catch_warnings():
         # distributed closes sockets and event loops late
         warnings.simplefilter("ignore", ResourceWarning)
-        warnings.simplefilter("ignore", DeprecationWarning)
         with (
             distributed.LocalCluster(
                 n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None
@@ -28,13 +26,8 @@ def cluster():
 def cut(cluster):
     """A function that cuts an array into uneven chunks on the cluster, one of them empty."""
 
-    def chunked(array, rows=()):
+    def chunked(array):
         n = len(array)
-        sizes = rows or (n // 2, 0, n // 3, n - n // 2 - n // 3)
-        return da.from_array(array, chunks=(sizes, *array.shape[1:]))
+        return da.from_array(array, chunks=((n // 3, 0, n - n // 3), *array.shape[1:]))
 
     return chunked
-
-
-def numbers(*shape, seed=0):
-    return np.random.default_rng(seed).normal(size=shape)

@@ -70,7 +70,7 @@ FITS = {
     """,
     "permutations in float32": """
         X = rng.normal(size=(8500, 3)); U = rng.normal(size=(20, 8500)).astype(np.float32)
-        forms = mc.engine.native_forms(mc.Gaussian(0.5).program, X)
+        forms = mc.engine.native_forms(mc.Gaussian(1.5).program, X)
         out = list(forms(lambda some: U[some], len(U), U[:2].T))
     """,
 }

@@ -11,7 +11,7 @@ import numpy as np
 
 from mercer import engine
 from mercer._array import Array, Points, check_same_columns, instance, positive, real
-from mercer.engine import Const, Expr, Map, Opaque, Program, Var
+from mercer.engine import Const, Map, Program
 from mercer.exceptions import InputError, UnavailableError
 from mercer.kernels._domain import AnyPoints, Domain, Mapped, Vectors, check_points
 from mercer.kernels._flags import Definiteness, Flags
@@ -257,6 +257,10 @@ class _OfTwo(Kernel):
 class Sum(_OfTwo):
     """k(x, y) = left(x, y) + right(x, y); written `left + right`.
 
+    Parameters
+    ----------
+    left, right : Kernel
+
     Examples
     --------
     >>> import mercer as mc
@@ -288,6 +292,10 @@ class Sum(_OfTwo):
 @dataclass(frozen=True)
 class Product(_OfTwo):
     """k(x, y) = left(x, y) right(x, y); written `left * right`, or `2.0 * k` with a number.
+
+    Parameters
+    ----------
+    left, right : Kernel
 
     Examples
     --------
@@ -329,6 +337,12 @@ class Product(_OfTwo):
 @dataclass(frozen=True)
 class Transformed(Kernel):
     """k(A(x), A(y)) for a map A of points; written `kernel.transform(map)`.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    point_map : Map
+        A, such as `Scales`, `Columns` or `Matrix`.
 
     Examples
     --------
@@ -378,18 +392,6 @@ class Transformed(Kernel):
         inner = repr(self.kernel)
         inner = f"({inner})" if isinstance(self.kernel, Sum | Product) else inner
         return f"{inner}.transform({self.point_map!r})"
-
-
-def recorded(kernel: Any, variable: Var) -> Expr:
-    """The profile as an expression, or as an opaque function where it cannot be recorded."""
-    derivatives = getattr(kernel, "profile_derivatives", None)
-    if derivatives is not None:
-        return Opaque(variable, kernel.profile, derivatives)
-    try:
-        result = kernel.profile(variable)
-        return result if isinstance(result, Expr) else Const(float(result))
-    except (TypeError, AttributeError, ValueError):  # a function that knows only arrays
-        return Opaque(variable, kernel.profile)
 
 
 def _is_stationary(k: Kernel) -> bool:

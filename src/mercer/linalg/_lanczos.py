@@ -106,7 +106,7 @@ class BlockLanczos:
 
     @property
     def _is_full(self) -> bool:
-        return self.size + self.next.shape[1] > self.basis
+        return bool(self.size + self.next.shape[1] > self.basis)
 
     def _state(self) -> State:
         names = "size", "n_iter", "block", "_since", "_level"

@@ -161,11 +161,11 @@ class Search(ABC):
     def stop(self, state: State, rows: Array, iteration: int) -> Stop:
         """Say which rows have arrived, or cannot go on, after this many steps."""
 
-    def place(self, points: Array) -> Place:
+    def checkpoint(self, points: Array) -> Place:
         """Where a walk from these points keeps its state for checkpoints."""
         return Place(None)
 
-    def memory(self) -> Kept:
+    def remembered(self) -> Kept:
         """What `take_up` needs to go on, beside the state of the walk."""
         return {}
 
@@ -202,7 +202,7 @@ def walk(
     n_iter = np.zeros(len(points), dtype=int)
     ends: list[tuple[Array, State]] = []
     path = []
-    place, first = Place(None) if record else search.place(points), 0
+    place, first = Place(None) if record else search.checkpoint(points), 0
     if place.found is None:
         state = search.at(points, rows)
     else:
@@ -212,7 +212,7 @@ def walk(
     for iteration in range(first, search.max_iter + 1):
         if place.is_kept:
             now = {"iteration": iteration, "status": as_names(status), "n_iter": n_iter.copy()}
-            kept = partial(_kept, now | search.memory(), (rows, state), tuple(ends))
+            kept = partial(_kept, now | search.remembered(), (rows, state), tuple(ends))
             place.keep(kept)
         stop = search.stop(state, rows, iteration)
         going = np.ones(len(rows), dtype=bool)
@@ -267,5 +267,6 @@ def _parts_of(found: Kept, name: str) -> list[tuple[Array, State]]:
     if f"{name} rows" not in found:
         return []
     parts = [found.get(f"{name} {part}") for part in _PARTS]
-    state = State(*(None if part is None else np.array(part) for part in parts))
+    cut: list[Any] = [None if part is None else np.array(part) for part in parts]
+    state = State(*cut)
     return [(np.array(found[f"{name} rows"]), state)]

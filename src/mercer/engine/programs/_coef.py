@@ -219,7 +219,7 @@ def _absolute_sums(coef: Dense | LowRank) -> Array:
     """sum_i |a_i| of each element, tile by tile."""
     n, b = coef.shape
     if isinstance(coef, Dense) and coef.array.strides[0] == 0:  # one row for all points
-        return n * np.abs(coef.array[0]).astype(np.float64)
+        return np.asarray(n * np.abs(coef.array[0]).astype(np.float64))
     total = np.zeros(b)
     for columns in pieces(b, _ENTRIES // 256):
         for rows in pieces(n, _ENTRIES // (columns.stop - columns.start)):

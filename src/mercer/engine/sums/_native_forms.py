@@ -77,8 +77,7 @@ class NativeForms:
                 values += form
                 products[rows] += down
                 products[part] += back
-            now = (("done", part.stop), ("values", values), ("products", products))
-            place.keep(lambda now=now: {k: np.array(v) for k, v in now}, last=part.stop == n)
+            place.keep(partial(_copied, part.stop, values, products), last=part.stop == n)
         return values, products
 
     def _tile(
@@ -104,6 +103,11 @@ class NativeForms:
         sums = np.empty((rows.stop - rows.start, columns))
         compiled.sums(self.points[rows], [sums], None)
         return sums
+
+
+def _copied(done: int, values: Array, products: Array) -> dict[str, Any]:
+    """The state after some parts, for a checkpoint."""
+    return {"done": done, "values": values.copy(), "products": products.copy()}
 
 
 def native_forms(program: Program, X: Any) -> NativeForms | None:

@@ -67,7 +67,9 @@ class SpectralForms:
         pairs = list(pieces(count, 2))
         ends = vectors(pairs[0]), vectors(pairs[-1])  # tell one list of vectors from another
         place = checkpointed("permutations", self.program, self.X, count, ends)
-        state = {"done": 0, "values": np.empty(0), "errors": np.empty(0)} | (place.found or {})
+        state: dict[str, Any] = {"done": 0, "values": np.empty(0), "errors": np.empty(0)} | (
+            place.found or {}
+        )
         for batch in tracked(list(pieces(len(pairs), _BATCH, state["done"])), "permutations"):
             found = map_threads(lambda some: self._pair(vectors(some)), pairs[batch])
             for name, parts in zip(("values", "errors"), zip(*found, strict=True), strict=True):

@@ -7,12 +7,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mercer._array import Array, as_weights, check_flag, instance, one_of, positive_int
+from mercer._chunks import Chunks
 from mercer._random import as_generator
 from mercer._threads import map_threads
 from mercer.engine import pieces
 from mercer.exceptions import InputError
 from mercer.kernels import Kernel
 from mercer.linalg._inputs import refuses_overflow
+from mercer.methods.hypothesis_tests._hsic_in_pieces import hsic_in_pieces
 from mercer.methods.hypothesis_tests._mmd import paired_values
 from mercer.methods.hypothesis_tests._relabelling import CentredKernel
 from mercer.space import mean_embedding
@@ -91,6 +93,15 @@ def hsic(
     one_of(estimator, _ESTIMATORS, "estimator")
     check_flag(centred, "centred")
     x, y = kernel_x.points(X, "X"), kernel_y.points(Y, "Y")
+    if isinstance(x.array, Chunks) or isinstance(y.array, Chunks):
+        if estimator not in ("biased", "unbiased") or weights is not None or not centred:
+            raise InputError(
+                "rows in pieces have the centred 'unbiased' and 'biased' estimators without "
+                "weights; use all rows in memory for others"
+            )
+        unbiased = estimator == "unbiased"
+        at_least_four(len(x)) if unbiased else None
+        return hsic_in_pieces(kernel_x, x.array, kernel_y, y.array, unbiased=unbiased)[0]
     n = paired_rows(len(x), len(y))
     if estimator in ("incomplete", "block"):
         if weights is not None or not centred:

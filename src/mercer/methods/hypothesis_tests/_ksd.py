@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mercer import engine
-from mercer._array import Array, as_weights, instance, one_of
+from mercer._array import Array, as_weights, instance, is_chunked, one_of
 from mercer.engine import Distance, Dot, Gap, Norm, Program, Var, as_float64, n_rows
 from mercer.engine.pairs._distances import middle
 from mercer.engine.pairs._tiles import Pairs, rowwise_variables, tile_jet, without_cusps
@@ -29,6 +29,7 @@ from mercer.kernels import Kernel
 from mercer.kernels._flags import Definiteness, Flags
 from mercer.kernels._precomputed import OfBlocks
 from mercer.linalg._inputs import refuses_overflow
+from mercer.methods.hypothesis_tests._forms_in_pieces import within_in_pieces
 from mercer.methods.hypothesis_tests._quadratic_forms import quadratic_forms
 from mercer.methods.hypothesis_tests._score import score_at
 from mercer.space import Element
@@ -86,6 +87,9 @@ def ksd(
     0.5258
     """
     one_of(estimator, _ESTIMATORS, "estimator")
+    if is_chunked(X):
+        rows, h = kernel.points(X).array, SteinKernel(kernel, score)
+        return within_in_pieces(h, rows, weights, unbiased=estimator == "unbiased")
     points = stein_points(kernel, X)
     w = as_weights(weights, n_rows(points))
     tiles = SteinTiles(kernel, points, score_at(score, points))
@@ -98,9 +102,22 @@ def ksd(
 
 
 def stein_operator(psi: Element, score: Any, X: Any) -> Array:
-    """Return grad psi(x) + psi(x) s(x) at the rows of X, shape (n, d), or (n, b, d) for a batch.
+    """Return grad psi(x) + psi(x) s(x) at the rows of X.
 
-    s = grad log p is the score of a model p, as for `ksd`. Under the model the mean is zero.
+    s = grad log p is the score of a model p. Under the model the mean is zero.
+
+    Parameters
+    ----------
+    psi : Element
+        One element, or a batch of b.
+    score : callable, distribution of scipy.stats, list of them, Density or Element
+        The model p, as for `ksd`.
+    X : array_like of shape (n, d)
+        Where to evaluate.
+
+    Returns
+    -------
+    ndarray of shape (n, d), or (n, b, d) for a batch
 
     Examples
     --------
@@ -147,6 +164,8 @@ class SteinKernel(OfBlocks):
 
     def __post_init__(self) -> None:
         check_stein(self.kernel)
+        if isinstance(self.score, list):  # kernels can be hashed
+            object.__setattr__(self, "score", tuple(self.score))
 
     @property
     def domain(self) -> Any:  # type: ignore[override]

@@ -7,11 +7,13 @@ from typing import Any
 import numpy as np
 
 from mercer._array import Array, as_weights, check_same_columns, instance, one_of, positive_int
+from mercer._chunks import Chunks
 from mercer._random import as_generator
 from mercer.engine import pieces
 from mercer.exceptions import InputError
 from mercer.kernels import Kernel
 from mercer.linalg._inputs import refuses_overflow
+from mercer.methods.hypothesis_tests._forms_in_pieces import within_in_pieces
 from mercer.space import Element, feature, mean_embedding
 
 _ESTIMATORS = ("unbiased", "biased", "incomplete", "block")
@@ -76,6 +78,8 @@ def mmd(
     one_of(estimator, _ESTIMATORS, "estimator")
     x, y = kernel.points(X, "X"), kernel.points(Y, "Y")
     check_same_columns(x.array, y.array)
+    if isinstance(x.array, Chunks) or isinstance(y.array, Chunks):
+        return _in_pieces(kernel, x, y, weights, estimator)
     if estimator in ("biased", "unbiased"):
         v, w = _both(weights)
         v, w = as_weights(v, len(x)), as_weights(w, len(y))
@@ -102,6 +106,15 @@ def witness(kernel: Kernel, X: Any, Y: Any, *, weights: Any = None) -> Element:
     The function f of norm one with the largest difference of means over the two samples is
     `witness / witness.norm()`, and that difference is the norm of the witness.
 
+    Parameters
+    ----------
+    kernel : Kernel
+        k.
+    X, Y : array_like of shape (m, d), (n, d)
+        The samples of P and Q.
+    weights : pair of array_like, optional
+        As for `mmd`.
+
     Examples
     --------
     >>> import mercer as mc
@@ -121,6 +134,26 @@ def _both(weights: Any) -> tuple[Any, Any]:
     if not isinstance(weights, list | tuple) or len(weights) != 2:
         raise InputError("weights must be a pair, the weights of X and those of Y")
     return weights[0], weights[1]
+
+
+def _in_pieces(kernel: Kernel, x: Any, y: Any, weights: Any, estimator: str) -> float:
+    """The discrepancy of samples of which one at least comes in pieces."""
+    if estimator not in ("biased", "unbiased"):
+        raise InputError(
+            f"estimator={estimator!r} pairs rows of samples in memory; use 'unbiased' or 'biased' "
+            "for rows in pieces"
+        )
+    v, w = _both(weights)
+    means = [mean_embedding(kernel, z, weights=u) for z, u in ((x, v), (y, w))]
+    if estimator == "biased":
+        return float((means[0] - means[1]).norm()) ** 2
+    within = [
+        within_in_pieces(kernel, z.array, u, unbiased=True)
+        if isinstance(z.array, Chunks)
+        else _within(kernel, z, as_weights(u, len(z)))
+        for z, u in ((x, v), (y, w))
+    ]
+    return within[0] + within[1] - 2.0 * float(means[0].inner(means[1]))
 
 
 def _within(kernel: Kernel, x: Any, v: Array) -> float:

@@ -17,6 +17,7 @@ from mercer._array import (
     check_flag,
     check_same_columns,
     frozen,
+    is_chunked,
     one_of,
     positive,
     positive_int,
@@ -47,6 +48,7 @@ from mercer.methods.hypothesis_tests._resampling import (
     wild_weights,
 )
 from mercer.methods.hypothesis_tests._result import TestResult, effect_interval, recorded
+from mercer.methods.hypothesis_tests._tests_in_pieces import mmd_test_in_pieces, refuse_options
 from mercer.space._points import concatenated
 
 _QUESTION = "Do the samples come from the same distribution?"
@@ -151,6 +153,12 @@ def mmd_test(
     seed, rng = seeded(random_state)
     check_flag(paired, "paired")
     one_of(null, ("permutation", "spectral", "gamma"), "null")
+    if any(is_chunked(S) for S in (X, Y, *more)):
+        refuse_options(
+            more=more, weights=weights is not None, paired=paired, blocks=blocks is not None,
+            dependence=dependence, null=null != "permutation", selection=selection,
+        )  # fmt: skip
+        return mmd_test_in_pieces(_QUESTION, (X, Y), kernel, n_draws, seed, rng)
     samples, kernels = _samples([X, Y, *more], kernel, rng)
     exchanged = not paired and dependence is None and weights is None and blocks is None
     if (null != "permutation" or selection is not None) and (more or not exchanged):

@@ -63,7 +63,7 @@ class Ascent(Search):
         self, density: DensitySum, tol: float, max_iter: int, *, plain: bool = False
     ) -> None:
         self.density, self.max_iter, self.plain = density, max_iter, plain
-        self.use_basins = density.has_few_columns and not plain
+        self.use_basins = density.has_few_columns and not plain and not density.in_pieces
         self.limit = tol * density.length
         self.basins = Basins(density)
 
@@ -118,10 +118,10 @@ class Ascent(Search):
 
     # --- the search that the driver walks -----------------------------------------------------
 
-    def place(self, points: Array) -> Place:
+    def checkpoint(self, points: Array) -> Place:
         return checkpointed("ascent", self.density, points, self.limit, self.plain)
 
-    def memory(self) -> Kept:
+    def remembered(self) -> Kept:
         found: Kept = {"basin": self.basin.copy(), "leaps": self.leaps.copy()}
         return found | {f"basins {name}": getattr(self.basins, name) for name in _BASINS}
 
