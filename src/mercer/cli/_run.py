@@ -14,6 +14,7 @@ import click
 import numpy as np
 
 from mercer._array import Array
+from mercer._chunks import Chunks
 from mercer._progress import Interruption
 from mercer._words import counted, listed
 from mercer.cli._arrays import read_array
@@ -21,6 +22,7 @@ from mercer.cli._csv import read_csv, read_excel
 from mercer.cli._data import CODES, Data, Selection, check_rows
 from mercer.cli._files import PIPE, Output, Source
 from mercer.cli._images import SUFFIXES, read_images
+from mercer.cli._large import refuse_large
 from mercer.cli._parquet import read_parquet
 from mercer.cli._terminal import DataError, Progress, UsageError, echo, echo_facts
 from mercer.io import checkpoint
@@ -72,7 +74,7 @@ class Run:
         `new_columns` says that the output has additional columns, instead of new values;
         `complete` that missing values, and rows that are all equal, are refused.
         """
-        self._check_files(new_columns)
+        self.check_files(new_columns)
         train = read_one(self.inputs[-1], self.selection, self.quiet)
         check_rows(train, at_least=3, complete=complete)
         if complete and not (train.values != train.values[0]).any():
@@ -89,7 +91,7 @@ class Run:
             )
         return data, train
 
-    def _check_files(self, new_columns: bool) -> None:
+    def check_files(self, new_columns: bool) -> None:
         """Refuse inputs that cannot be read and outputs that cannot be written, before any work."""
         source, output = self.source, self.output
         train = self.train or source
@@ -128,7 +130,7 @@ class Run:
         scaled = self.scale and self.kernel == "auto" and not train.same_unit
         return "std" if scaled else "none"
 
-    def fit(self, model: Any, rows: Array) -> Any:
+    def fit(self, model: Any, rows: Array | Chunks) -> Any:
         """Fit a model to rows, with a message meanwhile."""
         text = f"learning from {counted(len(rows), 'row')}"
         with self.progress.waiting(text), checkpoint(None) as ctrl_c:
@@ -196,6 +198,7 @@ def read_one(source: Source, selection: Selection, quiet: bool = False) -> Data:
     progress = Progress(quiet)
     if source.is_folder:
         return read_images(source, selection, progress)
+    refuse_large(source)
     with progress.waiting(f"reading {source}"):
         data = _FILES[source.suffix][0](source, selection)
     codes = [name for name, why in data.unused.items() if why == CODES]

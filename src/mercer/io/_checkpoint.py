@@ -14,7 +14,7 @@ from typing import Any
 from mercer._array import non_negative
 from mercer._checkpoint import State, Store, fingerprint, stop_using, using_store
 from mercer._progress import Interruption, watched
-from mercer.exceptions import InputError
+from mercer.exceptions import InputError, MercerError
 from mercer.io._archive import load, save
 
 _MARK = "mercer checkpoint"
@@ -83,9 +83,11 @@ def checkpoint(
     try:
         with watched(interruption), _ctrl_c(interruption):
             yield interruption
-    except BaseException:
+    except BaseException as error:
         if store is not None and store.begun:
             store.flush()
+        if interruption.requested and isinstance(error, MercerError):
+            raise KeyboardInterrupt from error  # there is no result yet
         raise
     else:
         if store is not None and interruption.requested:
