@@ -32,6 +32,7 @@ SUITES = (
     "compression",
     "growth",
     "disk",
+    "cluster",
     "mnist",
     "levels",
     "power",

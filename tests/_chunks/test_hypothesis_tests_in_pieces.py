@@ -8,6 +8,7 @@ import mercer as mc
 from mercer._chunks import LocalChunks
 from mercer.exceptions import InputError
 from mercer.methods import hsic, ksd, mmd
+from mercer.methods.hypothesis_tests import _independence_in_pieces as independence
 from mercer.methods.hypothesis_tests._forms_in_pieces import (
     Draws,
     forms_in_pieces,
@@ -141,3 +142,55 @@ def test_level_of_the_two_sample_test():
         rows, other = cut(A[:22], 9), cut(A[22:], 7)
         p.append(mc.mmd_test(rows, other, kernel=k, n_permutations=19, random_state=seed).pvalue)
     assert abs(np.mean(np.array(p) <= 0.2) - 0.2) < 4 * np.sqrt(0.16 / 60)
+
+
+@pytest.mark.parametrize("kernel", [(k, k), "median", None])
+def test_independence_test(kernel):
+    """The statistic is that of the kernels themselves, the null that of their projections."""
+    options = {"kernel": kernel, "n_permutations": 199, "random_state": 0}
+    other = X + 1.5 * rng.normal(size=X.shape)
+    known, found = mc.hsic_test(X, other, **options), mc.hsic_test(cut(X), cut(other), **options)
+    if kernel == (k, k):
+        assert found.statistic == pytest.approx(known.statistic, rel=1e-5)
+        assert found.effect_size == pytest.approx(known.effect_size, rel=1e-5)
+        f, g = found.witness
+        assert f.norm() == pytest.approx(1.0)
+        assert np.cov(f(X), g(other))[0, 1] == pytest.approx(
+            np.cov(known.witness[0](X), known.witness[1](other))[0, 1], rel=0.02
+        )
+        one, two = (r.null_statistics for r in (known, found))
+        assert two[0] == pytest.approx(one[0], rel=0.02)
+        assert two[1:].std() == pytest.approx(one[1:].std(), rel=0.25)
+        assert abs(two[1:].mean() - one[1:].mean()) < one[1:].std()
+    assert found.pvalue == pytest.approx(known.pvalue, abs=0.06)
+    assert mc.hsic_test(cut(X), X, **options).pvalue == 1 / 200
+
+
+def test_level_of_the_independence_test():
+    """p-values are uniform under the null hypothesis: 60 of them, a binomial bound at 0.2."""
+    p = []
+    for seed in range(60):
+        A, B = np.random.default_rng(seed).normal(size=(2, 40, 1))
+        options = {"kernel": (k, k), "n_permutations": 19, "random_state": seed}
+        p.append(mc.hsic_test(cut(A, 15), cut(B, 15), **options).pvalue)
+    assert abs(np.mean(np.array(p) <= 0.2) - 0.2) < 4 * np.sqrt(0.16 / 60)
+
+
+def test_permutations_across_pieces_are_uniform():
+    """Where rows go: every pair of places is as likely as any other."""
+    sizes, draws = (3, 4, 2), 3000
+    tables = independence._tables(sizes, draws, np.random.default_rng(0))
+    assert (tables.sum(axis=1) == sizes).all()
+    assert (tables.sum(axis=2) == sizes).all()
+    blocks = np.split(np.eye(9), np.cumsum(sizes)[:-1])
+    P = sum(
+        independence._products(F, i, G, j, tables, 0, 5)
+        for i, F in enumerate(blocks)
+        for j, G in enumerate(blocks)
+    )
+    np.testing.assert_array_equal(P[0], np.eye(9))
+    assert (P.sum(axis=1) == 1.0).all()
+    assert (P.sum(axis=2) == 1.0).all()
+    assert np.abs(P[1:].mean(axis=0) - 1 / 9).max() < 5 * np.sqrt(8 / 81 / draws)
+    both = np.mean(P[1:, 0, 0] * P[1:, 4, 4])
+    assert abs(both - 1 / 72) < 5 * np.sqrt(1 / 72 / draws)

@@ -26,8 +26,7 @@ from mercer.engine import Dense, as_float64, n_rows
 from mercer.estimators import _summaries as summaries
 from mercer.estimators._base import SubspaceEstimator
 from mercer.estimators._kernel_parameter import is_auto
-from mercer.estimators._ridge_choice import choose
-from mercer.estimators._ridge_pieces import fit_in_pieces
+from mercer.estimators._ridge_choice import choose, fit_in_pieces
 from mercer.estimators._validation import by_pieces, check_flags, check_targets, scaled
 from mercer.exceptions import InputError, MercerWarning
 from mercer.kernels import Precomputed

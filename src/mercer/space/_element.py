@@ -14,11 +14,9 @@ from mercer._array import (
     Array,
     Points,
     as_vector,
-    as_weights,
     check_same_columns,
     frozen,
     real,
-    refuse_pieces,
 )
 from mercer._chunks import Chunks
 from mercer.engine import Coef, Dense, Fields, LowRank, SingleFeatures, n_columns, n_rows, stack
@@ -30,7 +28,6 @@ from mercer.space._chunked import (
     fields_in_pieces,
     inner_in_pieces,
     joined,
-    mean_weights,
     sizes_in_pieces,
 )
 from mercer.space._inner_products import inner_table, squared_norms
@@ -361,62 +358,3 @@ def checked_points(kernel: Kernel, X: Any, name: str = "X") -> Points:
     if not isinstance(kernel, Kernel):
         raise InputError(f"kernel must be a Kernel such as Gaussian(1.0), got {kernel!r}")
     return kernel.points(X, name)
-
-
-def feature(kernel: Kernel, X: Any) -> Element:
-    """Return the batch of features k(x_j, .), one for each row of X.
-
-    It costs one number per element beyond its points.
-
-    Parameters
-    ----------
-    kernel : Kernel
-        k.
-    X : array_like of shape (n, d), or other points of the kernel's domain
-        The x_j.
-
-    Examples
-    --------
-    >>> import mercer as mc
-    >>> phi = mc.feature(mc.Gaussian(1.0), [[0.0], [1.0], [5.0]])
-    >>> len(phi), phi.norm()
-    (3, array([1., 1., 1.]))
-    """
-    points = checked_points(kernel, X).array
-    refuse_pieces(points)
-    n = n_rows(points)
-    dtype = engine.tile_dtype(points, points)
-    coef = SingleFeatures(np.arange(n), np.ones(n, dtype=dtype), n)
-    return Element(kernel, points, coef, n)
-
-
-def mean_embedding(kernel: Kernel, X: Any, *, weights: Any = None) -> Element:
-    """Return the mean of features, mu = sum_i w_i k(x_i, .) with weights that sum to one.
-
-    Parameters
-    ----------
-    kernel : Kernel
-        k.
-    X : array_like of shape (n, d), or other points of the kernel's domain
-        The sample.
-    weights : array_like of shape (n,), optional
-        >= 0, scaled to sum to one; equal by default.
-
-    Examples
-    --------
-    The distance of two mean embeddings is the maximum mean discrepancy of the samples.
-
-    >>> import mercer as mc
-    >>> k = mc.Gaussian(1.0)
-    >>> P, Q = [[0.0], [1.0]], [[4.0], [5.0]]
-    >>> witness = mc.mean_embedding(k, P) - mc.mean_embedding(k, Q)
-    >>> round(float(witness.norm()), 4)
-    1.2652
-    """
-    points = checked_points(kernel, X).array
-    if isinstance(points, Chunks):
-        return Element(kernel, points, mean_weights(points, weights), None)
-    n = n_rows(points)
-    if weights is None:  # one number for all points, however many
-        return Element(kernel, points, Dense(np.broadcast_to(1.0 / n, (n, 1))), None)
-    return Element(kernel, points, Dense(frozen(as_weights(weights, n)[:, None])), None)

@@ -14,7 +14,7 @@ from mercer.engine import pieces
 from mercer.exceptions import InputError
 from mercer.kernels import Kernel
 from mercer.linalg._inputs import refuses_overflow
-from mercer.methods.hypothesis_tests._hsic_in_pieces import hsic_in_pieces
+from mercer.methods.hypothesis_tests._forms_in_pieces import hsic_in_pieces
 from mercer.methods.hypothesis_tests._mmd import paired_values
 from mercer.methods.hypothesis_tests._relabelling import CentredKernel
 from mercer.space import mean_embedding

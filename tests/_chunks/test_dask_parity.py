@@ -1,4 +1,4 @@
-"""Dask arrays and dataframes: the same results as in memory (tests/_chunks has more cases)."""
+"""Dask arrays and dataframes: the same results as in memory (the other files have more cases)."""
 
 import numpy as np
 import pytest

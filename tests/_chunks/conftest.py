@@ -4,18 +4,16 @@ import warnings
 
 import pytest
 
-da = pytest.importorskip("dask.array")
-distributed = pytest.importorskip("distributed")
-
 
 @pytest.fixture(scope="session")
 def cluster():
+    distributed = pytest.importorskip("distributed")
     with warnings.catch_warnings():
         # distributed closes sockets and event loops late
         warnings.simplefilter("ignore", ResourceWarning)
         with (
             distributed.LocalCluster(
-                n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None
+                n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0"
             ) as found,
             distributed.Client(found) as client,
         ):
@@ -25,6 +23,8 @@ def cluster():
 @pytest.fixture
 def cut(cluster):
     """A function that cuts an array into uneven chunks on the cluster, one of them empty."""
+
+    da = pytest.importorskip("dask.array")
 
     def chunked(array):
         n = len(array)
