@@ -19,7 +19,6 @@ from functools import reduce
 from typing import Any
 
 import numpy as np
-from scipy import fft
 
 from mercer._array import Array
 from mercer._progress import report
@@ -60,11 +59,13 @@ def spline_grid(weights: Array, error: float) -> SplineGrid | None:
 
 
 def _smallest(weights: Array, order: int, error: float) -> SplineGrid | None:
+    from scipy.fft import next_fast_len  # slow to import
+
     size = np.abs(weights)
     total, stretch = float(size.sum()), 1.0
     while True:
         cells = tuple(
-            fft.next_fast_len(math.ceil(stretch * (s + 1)), real=True) for s in size.shape
+            next_fast_len(math.ceil(stretch * (s + 1)), real=True) for s in size.shape
         )
         if math.prod(cells) > _MOST_CELLS:
             return None
@@ -119,7 +120,7 @@ def spread_modes(
         total = np.moveaxis(total, axis, 0)
         total[: grid.order] += total[c:]
         total = np.moveaxis(total[:c], 0, axis)
-    modes = fft.fftn(total)
+    modes = np.fft.fftn(total)
     for axis, c in enumerate(grid.cells):
         m = np.arange(shape[axis]) - shape[axis] // 2
         start = (low[axis] - centre[axis]) / period[axis] - (grid.order // 2 - 1) / c
