@@ -31,6 +31,7 @@ SUITES = (
     "online",
     "compression",
     "growth",
+    "disk",
     "cluster",
     "mnist",
     "levels",

@@ -84,3 +84,18 @@ def contiguous(array: Any, dtype: Any = None) -> Array:
 def pieces(stop: int, size: int, start: int = 0) -> Iterator[slice]:
     """Slices of at most `size` that cover range(start, stop)."""
     return (slice(i, min(i + size, stop)) for i in range(start, stop, size))
+
+
+def column_range(X: Array) -> tuple[Array, Array]:
+    """Least and largest entry of each column; NaN where there is one.
+
+    Rows of few columns are laid side by side, because NumPy is slow on an axis of length two.
+    """
+    n, d = X.shape
+    beside = max(1, 256 // d) if X.flags.c_contiguous else 1
+    whole = n // beside * beside
+    if beside == 1 or not whole:
+        return X.min(axis=0), X.max(axis=0)
+    wide, rest = X[:whole].reshape(-1, beside * d), X[whole:]
+    least, largest = wide.min(axis=0).reshape(-1, d), wide.max(axis=0).reshape(-1, d)
+    return np.vstack([least, rest]).min(axis=0), np.vstack([largest, rest]).max(axis=0)

@@ -81,8 +81,7 @@ class KernelDensity(DensityMixin, KernelEstimator):  # type: ignore[misc]
 
         With `sample_weight`, a weight of 2 is the same as repeating the row; y is ignored.
         """
-        # in float64, because logarithms are compared
-        names, X = header(X), check_rows(self, X, reset=True, double=True)
+        names, X = header(X), check_rows(self, X, reset=True)
         w = check_weights(sample_weight, X)
         with self._fitting(X):
             points = Points(X if isinstance(X, Chunks) else as_points(X), Vectors(), names)
@@ -97,7 +96,7 @@ class KernelDensity(DensityMixin, KernelEstimator):  # type: ignore[misc]
     def score_samples(self, X: Any) -> Array:
         """Return log f(x_j) for the rows of X, shape (m,); -inf outside the support of a window."""
         check_is_fitted(self)
-        X = check_rows(self, X, reset=False, double=True)
+        X = check_rows(self, X, reset=False, double=True)  # logarithms are compared
         with self._running():
             return self.density_.log(X)
 

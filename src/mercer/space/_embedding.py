@@ -68,5 +68,7 @@ def mean_embedding(kernel: Kernel, X: Any, *, weights: Any = None) -> Element:
     points = checked_points(kernel, X)
     if isinstance(points.array, Chunks):
         return Element(kernel, points, mean_weights(points.array, weights), None)
-    w = as_weights(weights, len(points))
-    return Element(kernel, points, Dense(frozen(w[:, None])), None)
+    n = len(points)
+    if weights is None:  # one number for all points, however many
+        return Element(kernel, points, Dense(np.broadcast_to(1.0 / n, (n, 1))), None)
+    return Element(kernel, points, Dense(frozen(as_weights(weights, n)[:, None])), None)

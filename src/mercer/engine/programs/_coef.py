@@ -51,7 +51,10 @@ class Dense:
 
     def scale(self, factor: Any) -> Dense:
         """Multiply every element by a number, or each by its own."""
-        return Dense(self.array * factor)
+        array = self.array
+        if array.strides[0] == 0:  # one row for all points
+            return Dense(np.broadcast_to(array[:1] * factor, array.shape))
+        return Dense(array * factor)
 
     def combine(self, B: Array) -> Dense:
         """Coefficients of the elements psi_j' = sum_j B[j, j'] psi_j."""
@@ -215,6 +218,8 @@ def stack(coefs: Sequence[Coef]) -> Coef:
 def _absolute_sums(coef: Dense | LowRank) -> Array:
     """sum_i |a_i| of each element, tile by tile."""
     n, b = coef.shape
+    if isinstance(coef, Dense) and coef.array.strides[0] == 0:  # one row for all points
+        return np.asarray(n * np.abs(coef.array[0]).astype(np.float64))
     total = np.zeros(b)
     for columns in pieces(b, _ENTRIES // 256):
         for rows in pieces(n, _ENTRIES // (columns.stop - columns.start)):

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from mercer._array import Array
+from mercer._checkpoint import checkpointed
 from mercer._config import get_options
 from mercer._progress import tracked
 from mercer._threads import map_threads
@@ -64,7 +65,11 @@ class NativeForms:
         n = len(self.points)
         values: Array = -self.at_zero * np.einsum("bi,bi->b", U, U, dtype=np.float64)
         products: Array = -self.at_zero * watched
-        for part in tracked(list(pieces(n, _PART)), "permutations"):
+        place, done = checkpointed("permutations", self.program, self.points, U, watched), 0
+        if place.found is not None:
+            done = int(place.found["done"])
+            values, products = (np.array(place.found[name]) for name in ("values", "products"))
+        for part in tracked(list(pieces(n, _PART, done)), "permutations"):
             packed = self._packed(part, np.concatenate([U[:, part].T, watched[part]], axis=1))
             tiles = [*pieces(part.stop, _TILE, part.start), *pieces(n, _TILE, part.stop)]
             job = partial(self._tile, U, watched, part, packed)
@@ -72,6 +77,7 @@ class NativeForms:
                 values += form
                 products[rows] += down
                 products[part] += back
+            place.keep(partial(_copied, part.stop, values, products), last=part.stop == n)
         return values, products
 
     def _tile(
@@ -97,6 +103,11 @@ class NativeForms:
         sums = np.empty((rows.stop - rows.start, columns))
         compiled.sums(self.points[rows], [sums], None)
         return sums
+
+
+def _copied(done: int, values: Array, products: Array) -> dict[str, Any]:
+    """The state after some parts, for a checkpoint."""
+    return {"done": done, "values": values.copy(), "products": products.copy()}
 
 
 def native_forms(program: Program, X: Any) -> NativeForms | None:

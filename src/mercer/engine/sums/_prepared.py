@@ -193,6 +193,8 @@ class PreparedSum:
 
     def _fields(self, Y: Any, order: int, paired: bool, shifted: bool) -> Fields:
         program, X, coef = self.program, self.X, self.coef
+        if isinstance(coef, Dense) and not paired and (f := self._by_frequencies(coef, Y, order)):
+            return self._redone(f, Y, coef, order, False, shifted)
         if needs_float64(program, X, Y, order):
             wide = self._part("float64", as_float64(X), coef)
             return in_float32(wide._fields(as_float64(Y), order, paired, shifted))
@@ -215,6 +217,11 @@ class PreparedSum:
             return self._dense(coef, Y, order, shifted)
         return f if f.bound is None else self._redone(f, Y, coef, order, False, shifted)
 
+    def _by_frequencies(self, coef: Dense, Y: Any, order: int) -> Fields | None:
+        """By the spectral engine, in float64 inside; None if this call is not for it."""
+        made = self._spectral(coef, Y)
+        return None if made is None else made.fields(Y, order)
+
     def _part(self, name: Any, X: Any, coef: Coef) -> PreparedSum:
         """A part of this sum: other points or coefficients, the same settings."""
         if name not in self._kept:
@@ -228,9 +235,6 @@ class PreparedSum:
             if used is not None:  # other points must not set the scale
                 part = self._part("used", self.X[used], Dense(coef.array[used]))
                 return part._fields(Y, order, False, True)
-        spectral = self._spectral(coef, Y)
-        if spectral is not None:
-            return self._redone(spectral.fields(Y, order), Y, coef, order, False, shifted)
         size = native_elements(n_columns(self.X), order)
         if not self._use_native(Y, order):
             return _blocked.fields(self.program, self.X, Y, coef, order, False, shifted)
@@ -242,6 +246,8 @@ class PreparedSum:
     def _used_points(self) -> Array | None:
         """Which points have a coefficient that is not zero; None if all (or none) have."""
         assert isinstance(self.coef, Dense)
+        if self.coef.array.strides[0] == 0:  # one row for all points
+            return None
         used = np.any(self.coef.array != 0, axis=1)
         return None if used.all() or not used.any() else used
 

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from mercer._array import Array
+from mercer._checkpoint import checkpointed
 from mercer._config import get_options
 from mercer._progress import tracked
 from mercer._threads import map_threads
@@ -64,10 +65,18 @@ class SpectralForms:
         of `watched`. The bounds hold if finufft keeps the accuracy asked of it once per dimension.
         """
         pairs = list(pieces(count, 2))
-        found: list[tuple[Array, Array]] = []
-        for batch in tracked(list(pieces(len(pairs), _BATCH)), "permutations"):
-            found += map_threads(lambda some: self._pair(vectors(some)), pairs[batch])
-        values, errors = (np.concatenate(parts) for parts in zip(*found, strict=True))
+        ends = vectors(pairs[0]), vectors(pairs[-1])  # tell one list of vectors from another
+        place = checkpointed("permutations", self.program, self.X, count, ends)
+        state: dict[str, Any] = {"done": 0, "values": np.empty(0), "errors": np.empty(0)} | (
+            place.found or {}
+        )
+        for batch in tracked(list(pieces(len(pairs), _BATCH, state["done"])), "permutations"):
+            found = map_threads(lambda some: self._pair(vectors(some)), pairs[batch])
+            for name, parts in zip(("values", "errors"), zip(*found, strict=True), strict=True):
+                state[name] = np.concatenate([state[name], *parts])
+            state["done"] = batch.stop
+            place.keep(state.copy, last=batch.stop == len(pairs))
+        values, errors = state["values"], state["errors"]
         products, error = self._products(watched) if watched.shape[1] else (watched, 0.0)
         return values, products, errors, error
 

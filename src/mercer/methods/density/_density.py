@@ -12,6 +12,7 @@ import numpy as np
 
 from mercer._array import Array, is_sparse, non_negative, positive_int, refuse_pieces
 from mercer._chunks import Chunks
+from mercer._config import get_options
 from mercer._random import as_generator
 from mercer.engine import Fields, by_row, n_columns, n_rows, tile_dtype, total
 from mercer.exceptions import InputError
@@ -163,7 +164,7 @@ class Density:
     def sample(self, n: int, random_state: Any = None) -> Array:
         """Return n independent draws from f, shape (n, d): a weighted point plus a draw from k."""
         n, rng = positive_int(n, "n"), as_generator(random_state)
-        sizes = np.array([float(weights_of(e).sum()) for e in self.elements])
+        sizes = np.array([weight_range(e)[2] for e in self.elements])
         counts = rng.multinomial(n, sizes / sizes.sum())
         rows = []
         for e, count in zip(self.elements, counts, strict=True):
@@ -185,12 +186,16 @@ class Density:
         ]
         if max(tops) < _SMALLEST:  # it underflows everywhere
             raise _out_of_range(max(tops))
-        return self._of(partial(_unshifted, name=name), Y, order)
+        # an error that is allowed is a share of the peak, so the tails need no shift
+        shifted = get_options().tolerance == 0.0 or min(tops) < _SMALLEST
+        return self._of(partial(_unshifted, name=name), Y, order, shifted)
 
-    def _of(self, function: Callable[[Fields], Array], Y: Any, order: int) -> Array:
+    def _of(
+        self, function: Callable[[Fields], Array], Y: Any, order: int, shifted: bool = True
+    ) -> Array:
         """A function of the sum over groups; lazy for rows in pieces."""
         Y = self.elements[0].queries(Y)
-        parts = [e.fields(Y, order=order, shifted=True) for e in self.elements]
+        parts = [e.fields(Y, order=order, shifted=shifted) for e in self.elements]
         if not isinstance(Y, Chunks):
             return function(_joined(*parts, logs=self.log_scales))
         rows = parts[0].zip(*parts[1:])
@@ -255,6 +260,8 @@ def adaptive_density(
                 "need all rows in memory"
             )
         return Density(mean)
+    if a == 0.0 and weight_range(mean)[1] > 0.0:
+        return Density(mean)
     used = np.flatnonzero(weights_of(mean) > 0)
     points, w = mean.support[used], weights_of(mean)[used]
     logs = np.zeros(len(w))
@@ -301,16 +308,19 @@ def weight_range(element: Element) -> tuple[float, float, float]:
     if isinstance(element.coef, CoefInPieces):
         return element.coef.range
     w = weights_of(element)
-    return float(w[w > 0].min(initial=np.inf)), float(w.min()), float(w.sum())
+    if w.strides == (0,):  # one number for all points
+        one = float(w[0])
+        return one if one > 0.0 else np.inf, one, one * len(w)
+    return float(w.min(where=w > 0, initial=np.inf)), float(w.min()), float(w.sum())
 
 
 def _extremes(mean: Element) -> Array:
-    """The smallest coefficient above zero and a bound on the largest, where there are pieces."""
+    """The smallest coefficient above zero and the largest; in pieces a bound on that."""
+    least, _, total = weight_range(mean)
     if isinstance(mean.coef, CoefInPieces):
-        least, _, total = mean.coef.range
         return np.array([least, total])
     w = weights_of(mean)
-    return w[w > 0]
+    return np.array([least, w[0] if w.strides == (0,) else w.max()])
 
 
 def _joined(*parts: Fields, logs: Array) -> Fields:
