@@ -8,13 +8,13 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from mercer._tensors import LARGEST, as_numpy, is_tensor
 from mercer.exceptions import InputError
 
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 
 _FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
 _EXACT_INTEGERS = 2**53  # beyond, float64 skips integers
-LARGEST = 1e150  # of a coordinate: its square is a float64 with room for a sum
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,9 +88,9 @@ def as_points(X: Any, name: str = "X") -> Any:
     `Points` that are vectors were checked before.
     """
     if isinstance(X, Points):
-        if is_sparse(X.array) or (X.array.ndim == 2 and X.array.dtype in _FLOATS):
-            return X.array
-        X = X.array
+        X, known = X.array, not is_tensor(X.array)
+        if known and (is_sparse(X) or (X.ndim == 2 and X.dtype in _FLOATS)):
+            return X
     if type(X) is np.ndarray and X.dtype in _FLOATS and X.flags.aligned:
         array = X
     elif is_sparse(X):
@@ -245,17 +245,8 @@ def frozen(array: Array) -> Array:
     return view
 
 
-def namespace(*arrays: Any) -> Any:
-    """The array-API namespace of the first argument that has one, else NumPy."""
-    for a in arrays:
-        get = getattr(a, "__array_namespace__", None)
-        if get is not None:
-            return get()
-    return np
-
-
 def _as_float(X: Any, name: str) -> Array:
-    X = unmasked(X, name)
+    X = unmasked(as_numpy(X, name), name)
     check_frame(X, name)
     try:
         array = np.asarray(X)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from mercer._array import as_points, frozen, positive_length
+from mercer._tensors import as_tensor, host, is_tensor, namespace
 from mercer.engine import Dot, Map, Program, Var, as_float64, diagonal
 from mercer.exceptions import DomainError, InputError
 from mercer.kernels._parameters import checked
@@ -89,7 +90,9 @@ class Vectors(Domain):
     """
 
     def check(self, X: Any, name: str) -> Any:
-        """A finite float matrix; dense ones come back as read-only views."""
+        """A finite float matrix; dense ones come back as read-only views, tensors as they are."""
+        if is_tensor(X):
+            return as_tensor(X, name)
         X = as_points(X, name)
         return frozen(X) if isinstance(X, np.ndarray) else X
 
@@ -124,8 +127,8 @@ class OpenBall(Domain):
 
     def check(self, X: Any, name: str) -> Any:
         X = Vectors().check(X, name)
-        norms = diagonal(_SQUARED_NORM, as_float64(X))
-        eps = float(np.finfo(X.dtype).eps)
+        norms = host(diagonal(_SQUARED_NORM, as_float64(X)))
+        eps = float(namespace(X).finfo(X.dtype).eps)
         outside = np.flatnonzero(norms >= (1.0 - (X.shape[1] + 4) * eps) * self.radius**2)
         if outside.size:
             row = int(outside[0])

@@ -11,6 +11,7 @@ import numpy as np
 
 from mercer import engine
 from mercer._array import Array, Points, check_same_columns, instance, positive, real
+from mercer._tensors import as_numpy, check_alike, is_tensor
 from mercer.engine import Const, Expr, Map, Opaque, Program, Var
 from mercer.exceptions import InputError, UnavailableError
 from mercer.kernels._domain import AnyPoints, Domain, Mapped, Vectors
@@ -90,7 +91,7 @@ class Kernel(Parametrized, ABC):
 
     def diag(self, X: Any) -> Array:
         """Return k(x_i, x_i), shape (n,), without the Gram matrix."""
-        return engine.diagonal(self.program, self.points(X).array)
+        return engine.diagonal(self.program, self.points(X, tensors=True).array)
 
     def gradient(self, X: Any, Y: Any = None) -> Array:
         """Return the gradient of k(x_i, y_j) in x_i, shape (n, m, d).
@@ -107,21 +108,33 @@ class Kernel(Parametrized, ABC):
         """
         return engine.pairwise_derivative(self.program, *self._pair(X, Y), mixed=True)
 
-    def points(self, X: Any, name: str = "X") -> Points:
-        """Return X checked, or raise; `Points` that an equal domain accepted come back as is."""
+    def points(self, X: Any, name: str = "X", *, tensors: bool = False) -> Points:
+        """Return X checked, or raise; `Points` that an equal domain accepted come back as is.
+
+        With `tensors`, tensors of other libraries stay what they are. Otherwise they become NumPy
+        arrays, and those with a gradient or on another device are refused.
+        """
         domain = self.domain
-        if isinstance(X, Points):
-            if X.domain == domain:
-                return X
-            X = X.array
-        return Points(domain.check(X, name), domain)
+        known = isinstance(X, Points) and X.domain == domain
+        array = X.array if isinstance(X, Points) else X
+        if not is_tensor(array):
+            return X if known else Points(domain.check(array, name), domain)
+        if not tensors:
+            return Points(domain.check(as_numpy(array, name), name), domain)
+        if known:
+            return X  # type: ignore[no-any-return]
+        checked = domain.check(array, name)
+        if not is_tensor(checked):
+            raise InputError(f"{self!r} takes no tensors; use {name}.detach().cpu().numpy()")
+        return Points(checked, domain)
 
     def _pair(self, X: Any, Y: Any) -> tuple[Any, Any]:
         """The arrays of X and Y, both checked; one array twice where Y is X or None."""
-        x = self.points(X, "X").array
+        x = self.points(X, "X", tensors=True).array
         if Y is None or Y is X:
             return x, x
-        y = self.points(Y, "Y").array
+        y = self.points(Y, "Y", tensors=True).array
+        check_alike(x, y, ("X", "Y"))
         check_same_columns(x, y)
         return x, y
 

@@ -13,11 +13,12 @@ import numpy as np
 
 from mercer._array import Array
 from mercer._config import get_options, options
+from mercer._tensors import is_tensor
 from mercer.engine._sizes import as_float32, as_float64, n_columns, n_rows, pieces, tile_dtype
 from mercer.engine.pairs._tiles import Pairs
 from mercer.engine.programs._coef import Coef, Dense, LowRank, SingleFeatures, Stacked
 from mercer.engine.programs._program import Program
-from mercer.engine.sums import _blocked, _native
+from mercer.engine.sums import _blocked, _native, _tensor_sums
 from mercer.engine.sums._choice import (
     GRAM_DIMENSIONS,
     NO_SPECTRUM,
@@ -40,6 +41,8 @@ _SMALLEST = {"float32": 1e-30, "float64": 1e-290}  # 1e8 and 1e18 above the smal
 
 def gram(program: Program, X: Any, Y: Any) -> Array:
     """The matrix k(x_i, y_j), shape (n, m); exactly symmetric when Y is X."""
+    if is_tensor(X):
+        return _tensor_sums.gram(program, X, Y)  # type: ignore[no-any-return]
     with np.errstate(all="ignore"):  # overflows are seen in the result
         if tile_dtype(X, Y) == np.float32 and needs_float64(program, X, Y, 0):
             same = X is Y
@@ -178,6 +181,10 @@ class PreparedSum:
         exact : bool
             Sum to rounding, whatever tolerance is allowed.
         """
+        if is_tensor(self.X):
+            if shifted:
+                raise InputError("sums of tensors carry no logarithmic scale; use shifted=False")
+            return _tensor_sums.fields(self.program, self.X, Y, self.coef, order, paired)
         changes: dict[str, Any] = {} if self.tolerance is None else {"tolerance": self.tolerance}
         if get_options().engine == "spectral" and (exact or not self._has_spectrum):
             changes["engine"] = None
