@@ -8,7 +8,15 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from mercer._tensors import LARGEST, as_numpy, is_tensor
+from mercer._tensors import (
+    LARGEST,
+    as_numpy,
+    check_alike,
+    constant,
+    host,
+    is_tensor,
+    namespace,
+)
 from mercer.exceptions import InputError
 
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
@@ -142,8 +150,18 @@ def as_vector(a: Any, name: str, length: int | None = None) -> Array:
     return vector
 
 
-def as_weights(weights: Any, length: int, name: str = "weights") -> Array:
-    """Return non-negative float64 weights with a positive sum, scaled so that they sum to one."""
+def as_weights(weights: Any, length: int, name: str = "weights", like: Any = None) -> Array:
+    """Return non-negative float64 weights with a positive sum, scaled so that they sum to one.
+
+    For `like`, a tensor of points, they are a tensor of its kind; weights that are one keep their
+    history, other numbers become constants.
+    """
+    if like is not None and is_tensor(like):
+        w = constant(as_weights(host(weights), length, name), like)
+        if is_tensor(weights):
+            check_alike(like, weights, ("the points", name))
+            w = weights / namespace(weights).sum(weights)
+        return w  # type: ignore[no-any-return]
     if weights is None:
         return np.full(length, 1.0 / length)
     w = as_vector(weights, name, length).astype(np.float64)

@@ -11,10 +11,18 @@ import numpy as np
 
 from mercer import engine
 from mercer._array import Array, Points, as_vector, as_weights, check_same_columns, frozen, real
+from mercer._tensors import (
+    as_numpy,
+    check_alike,
+    check_finite,
+    constant,
+    is_tensor,
+    namespace,
+)
 from mercer.engine import Coef, Dense, Fields, LowRank, SingleFeatures, n_columns, n_rows, stack
 from mercer.exceptions import InputError, SpaceError
 from mercer.kernels import Kernel
-from mercer.space._inner_products import inner_table, squared_norms
+from mercer.space._inner_products import inner_table, squared_norms, tensor_norms
 from mercer.space._points import concatenated, equal_points, unique
 
 _ROUNDING = 1e-12  # of the sum of the sizes of all terms
@@ -59,23 +67,30 @@ class Element:
                 object.__setattr__(self, "points", self.points.array)
             return
         points = checked_points(self.kernel, self.points, "points").array
+        coef = self.coef
+        if is_tensor(points) or is_tensor(coef):
+            check_alike(points, coef, ("points", "coef"))
+            check_finite(coef, "coef")
         try:
-            coef = np.asarray(self.coef)
+            coef = coef if is_tensor(coef) else np.asarray(coef)
         except ValueError as error:
             raise InputError(f"coef must be a rectangular array of numbers: {error}") from error
         if coef.ndim not in (1, 2) or coef.shape[0] != n_rows(points):
             raise InputError(
                 f"coef must have shape ({n_rows(points)},) or ({n_rows(points)}, b) for "
-                f"{n_rows(points)} points, got {coef.shape}"
+                f"{n_rows(points)} points, got {tuple(coef.shape)}"
             )
         batch = coef.shape[1] if coef.ndim == 2 else None
         if batch == 0:
             raise InputError("coef has no columns: a batch needs at least one element")
-        flat = as_vector(coef.reshape(-1), "coef")
         object.__setattr__(self, "points", points)
         object.__setattr__(self, "batch", batch)
-        coef = np.array(flat.reshape(n_rows(points), -1))  # a copy: the caller's may change
-        object.__setattr__(self, "coef", Dense(frozen(coef)))
+        if is_tensor(coef):
+            columns = coef if batch is not None else coef[:, None]
+        else:
+            flat = as_vector(coef.reshape(-1), "coef")
+            columns = frozen(np.array(flat.reshape(n_rows(points), -1)))  # the caller's may change
+        object.__setattr__(self, "coef", Dense(columns))
 
     @property
     def support(self) -> Points:
@@ -93,7 +108,7 @@ class Element:
         point is left out, which gives the symmetric derivative.
         """
         gradient = self._single(self.fields(self.queries(Y), order=1).gradient)
-        if np.isnan(gradient).any():
+        if not is_tensor(gradient) and np.isnan(gradient).any():
             raise InputError("kernel values overflow, so the gradient is unknown; scale the points")
         return gradient
 
@@ -103,9 +118,10 @@ class Element:
         NaN at a cusp, where there is none.
         """
         fields = self.fields(self.queries(Y), order=2)
-        hessian = np.array(fields.hessian)
+        hessian: Any = fields.hessian
         if fields.cusp is not None:
-            hessian[fields.cusp != 0] = np.nan
+            xp, at_cusp = namespace(hessian), (fields.cusp != 0)[..., None, None]
+            hessian = xp.where(at_cusp, xp.full_like(hessian, np.nan), hessian)
         return self._single(hessian)
 
     def fields(
@@ -119,6 +135,7 @@ class Element:
         per query, so that directions survive where values underflow.
         """
         check_same_columns(self.points, Y, ("the element's points", "Y"))
+        check_alike(self.points, Y, ("points", "Y"))
         if order:
             engine.require_derivatives(self.kernel.program)
         if paired and n_rows(Y) != self.coef.shape[1]:
@@ -131,7 +148,8 @@ class Element:
 
     def queries(self, Y: Any) -> Any:
         """Return Y as an array of points at which this element can be evaluated, checked."""
-        array = self.kernel.points(Y, "Y").array
+        array = self.kernel.points(Y, "Y", tensors=is_tensor(self.points)).array
+        check_alike(self.points, array, ("points", "Y"))
         check_same_columns(self.points, array, ("the element's points", "Y"))
         return array
 
@@ -170,8 +188,9 @@ class Element:
                     added: Coef = Dense(mine.array + theirs.array)
                 return Element(self.kernel, self.points, added, batch)
             if isinstance(mine, LowRank):
-                right = np.vstack([mine.right, theirs.right])
-                added = LowRank(np.hstack([mine.left, theirs.left]), right)
+                xp = namespace(mine.left)
+                right = xp.concat([mine.right, theirs.right], axis=0)
+                added = LowRank(xp.concat([mine.left, theirs.left], axis=1), right)
                 return Element(self.kernel, self.points, added, batch)
         points = concatenated(self.points, other.points)
         return Element(self.kernel, points, stack([mine, theirs]), batch)
@@ -191,12 +210,17 @@ class Element:
         """Multiply by a number, or each element of a batch by its own."""
         if isinstance(factor, Element | Kernel):
             return NotImplemented
-        if np.ndim(factor) == 0:
-            c: Any = real(factor, "the factor")
+        if is_tensor(factor):
+            c: Any = self._tensor(factor, "the factor")
+            if c.ndim and (self.batch is None or tuple(c.shape) != (self.batch,)):
+                raise InputError(f"the factors must have shape ({self.batch},), got {c.shape}")
+        elif np.ndim(factor) == 0:
+            c = real(factor, "the factor")
         elif self.batch is None:
             raise InputError("a single element is multiplied by a single number")
         else:
             c = as_vector(factor, "the factors", self.batch)
+            c = constant(c, self.points)
         with _no_overflow():
             scaled = self.coef.scale(c)
         return Element(self.kernel, self.points, scaled, self.batch)
@@ -205,6 +229,8 @@ class Element:
     __array_ufunc__ = None  # so that a NumPy number or vector on the left leaves it to us
 
     def __truediv__(self, divisor: Any) -> Element:
+        if is_tensor(divisor):
+            return self.__mul__(1.0 / self._tensor(divisor, "the divisor"))
         single = np.ndim(divisor) == 0
         d: Any = real(divisor, "the divisor") if single else as_vector(divisor, "the divisors")
         if np.any(d == 0):
@@ -216,17 +242,23 @@ class Element:
 
         A single element counts as a batch of one: `psi.combine(np.ones((1, m)))` repeats it.
         """
-        W = np.asarray(weights)
-        count = 1 if self.batch is None else self.batch
-        if W.ndim not in (1, 2) or W.shape[0] != count:
+        known = is_tensor(weights)
+        W = self._tensor(weights, "weights") if known else np.asarray(weights)
+        count, ndim = 1 if self.batch is None else self.batch, W.ndim
+        if ndim not in (1, 2) or W.shape[0] != count:
             raise InputError(f"weights must have one row per element of a batch, got {W.shape}")
-        W = as_vector(W.reshape(-1), "weights").reshape(count, -1)
-        batch = W.shape[1] if np.ndim(weights) == 2 else None
+        if known:
+            W = W if ndim == 2 else W[:, None]
+        else:
+            W = as_vector(W.reshape(-1), "weights").reshape(count, -1)
+            W = constant(W, self.points)
+        batch = W.shape[1] if ndim == 2 else None
         with _no_overflow():
             return Element(self.kernel, self.points, self.coef.combine(W), batch)
 
     def merge(self) -> Element:
         """Return the same element with equal points merged and points of zero weight dropped."""
+        as_numpy(self.points, "points")
         points, groups = unique(self.points)
         coef = self.coef.merged(groups, n_rows(points))
         if isinstance(coef, Dense):
@@ -241,7 +273,7 @@ class Element:
         one, two = (self.points, self.coef), (other.points, other.coef)
         with np.errstate(over="ignore", invalid="ignore"):
             table = inner_table(self.kernel.program, one, two)
-        if not np.isfinite(table).all():
+        if not is_tensor(table) and not np.isfinite(table).all():
             raise InputError("the inner product overflows; scale the elements down")
         table = table if other.batch is not None else table[:, 0]
         return table if self.batch is not None else table[0]
@@ -252,6 +284,9 @@ class Element:
         NaN where the square is negative beyond rounding: there the kernel is not positive definite
         and the element has no norm.
         """
+        if is_tensor(self.points):
+            root = tensor_norms(self.kernel.program, self.points, self.coef)
+            return root if self.batch is not None else root[0]
         squared, size, scale = squared_norms(self.kernel.program, self.points, self.coef)
         with np.errstate(over="ignore"):
             root = np.sqrt(np.maximum(squared, 0.0)) * scale
@@ -264,7 +299,7 @@ class Element:
         return (self - other).norm()
 
     def _single(self, array: Any) -> Array:
-        return array[:, 0] if self.batch is None else array  # type: ignore[no-any-return]
+        return array[:, 0, ...] if self.batch is None else array  # type: ignore[no-any-return]
 
     def _same_space(self, other: Any) -> None:
         if not isinstance(other, Element):
@@ -274,18 +309,33 @@ class Element:
                 f"the elements live in different spaces: of {self.kernel!r} and of {other.kernel!r}"
             )
         check_same_columns(self.points, other.points, ("one element", "the other"))
+        check_alike(self.points, other.points, ("one element", "the other"))
+
+    def _tensor(self, value: Any, name: str) -> Any:
+        """A tensor of the kind of the points, finite."""
+        check_alike(self.points, value, ("points", name))
+        check_finite(value, name)
+        return value
 
     def _spread(self, batch: int | None) -> Coef:
         """Coefficients for a batch; a single element is repeated, as a product of rank one."""
         if batch is None or self.batch is not None:
             return self.coef  # type: ignore[no-any-return]
         column = self.coef.tile(slice(None), slice(None))
-        return LowRank(column, np.ones((1, batch), dtype=column.dtype))
+        xp = namespace(column)
+        where = {"device": column.device} if is_tensor(column) else {}
+        return LowRank(column, xp.ones((1, batch), dtype=column.dtype, **where))
 
     def _trimmed(self) -> Element:
         """A selection keeps only the points it selects."""
         if not isinstance(self.coef, SingleFeatures):
             return self
+        if is_tensor(self.points):
+            xp, count = namespace(self.points), self.coef.index.shape[0]
+            own = xp.arange(count, device=self.points.device)
+            coef = SingleFeatures(own, self.coef.value, count)
+            points = xp.take(self.points, self.coef.index, axis=0)
+            return Element(self.kernel, points, coef, self.batch)
         rows, index = np.unique(self.coef.index, return_inverse=True)
         coef = SingleFeatures(index.reshape(-1), self.coef.value, rows.size)
         return Element(self.kernel, self.points[rows], coef, self.batch)
@@ -311,7 +361,7 @@ def checked_points(kernel: Kernel, X: Any, name: str = "X") -> Points:
     """The points of a kernel, checked; raise if it is none."""
     if not isinstance(kernel, Kernel):
         raise InputError(f"kernel must be a Kernel such as Gaussian(1.0), got {kernel!r}")
-    return kernel.points(X, name)
+    return kernel.points(X, name, tensors=True)
 
 
 def feature(kernel: Kernel, X: Any) -> Element:
@@ -328,6 +378,10 @@ def feature(kernel: Kernel, X: Any) -> Element:
     """
     points = checked_points(kernel, X).array
     n = n_rows(points)
+    if is_tensor(points):
+        xp, where = namespace(points), points.device
+        ones = xp.ones(n, dtype=points.dtype, device=where)
+        return Element(kernel, points, SingleFeatures(xp.arange(n, device=where), ones, n), n)
     dtype = engine.tile_dtype(points, points)
     coef = SingleFeatures(np.arange(n), np.ones(n, dtype=dtype), n)
     return Element(kernel, points, coef, n)
@@ -350,5 +404,6 @@ def mean_embedding(kernel: Kernel, X: Any, *, weights: Any = None) -> Element:
     1.2652
     """
     points = checked_points(kernel, X).array
-    w = as_weights(weights, n_rows(points))
-    return Element(kernel, points, Dense(frozen(w[:, None])), None)
+    w = as_weights(weights, n_rows(points), like=points)
+    w = w[:, None] if is_tensor(w) else frozen(w[:, None])
+    return Element(kernel, points, Dense(w), None)

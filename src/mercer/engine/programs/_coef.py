@@ -121,7 +121,7 @@ class SingleFeatures:
         return Dense(_sums_of_groups(self.value[:, None] * B, self.index, self.n_points))
 
     def weigh(self, V: Array) -> Array:
-        return (V[self.index] * self.value[:, None]).T
+        return (namespace(V).take(V, self.index, axis=0) * self.value[:, None]).T
 
     def merged(self, groups: Array, size: int) -> SingleFeatures:
         return SingleFeatures(groups[self.index], self.value, size)

@@ -53,7 +53,7 @@ class Fields:
 
     def only_element(self) -> Fields:
         """Drop the axis of elements, of which there is one."""
-        return self.each(lambda a: a[:, 0], None if self.bound is None else self.bound[:1])
+        return self.each(lambda a: a[:, 0, ...], None if self.bound is None else self.bound[:1])
 
     def put(self, rows: Any, part: Fields) -> None:
         """Overwrite some rows in place."""

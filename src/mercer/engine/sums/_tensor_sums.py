@@ -11,6 +11,8 @@ import math
 from functools import partial
 from typing import Any
 
+import numpy as np
+
 from mercer._config import get_options
 from mercer._tensors import as_double, is_tracked, namespace, recomputed
 from mercer.engine._sizes import n_columns, n_rows, pieces
@@ -24,6 +26,7 @@ _MOST_ENTRIES = 1 << 20  # of a tile: 8 MiB, large enough to keep all cores of a
 _FEWEST_ROWS = 8
 
 
+@np.errstate(all="ignore")  # overflows are seen in the result
 def gram(program: Program, X: Any, Y: Any) -> Any:
     """The matrix k(x_i, y_j), shape (n, m)."""
     pairs = pairs_of(program, Y, X, 0)
@@ -51,6 +54,7 @@ def diagonal(program: Program, X: Any) -> Any:
     return _rowwise(program.diagonal, X, X)
 
 
+@np.errstate(all="ignore")
 def fields(program: Program, X: Any, Y: Any, coef: Coef, order: int, paired: bool) -> Fields:
     """Every element at every query, or element j at query j, with derivatives up to `order`."""
     if isinstance(coef, Stacked):
