@@ -16,6 +16,7 @@ from mercer._tensors import (
     host,
     is_tensor,
     namespace,
+    some_rows,
 )
 from mercer.exceptions import InputError
 
@@ -64,6 +65,8 @@ class Points:
 
     def __getitem__(self, rows: Any) -> Points:
         """Return some of the points: a slice, row numbers or a mask."""
+        if is_tensor(self.array):
+            return Points(some_rows(self.array, rows), self.domain)
         return Points(self.array[rows], self.domain)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:

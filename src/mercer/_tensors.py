@@ -121,6 +121,14 @@ def eye_like(Z: Any) -> Any:
     return np.eye(Z.shape[1])
 
 
+def some_rows(X: Any, rows: Any) -> Any:
+    """Rows of a tensor: a slice, NumPy row numbers or a NumPy mask."""
+    if isinstance(rows, slice):
+        return X[rows, ...]
+    index = np.arange(X.shape[0])[host(rows)].reshape(-1)
+    return namespace(X).take(X, constant(index, X), axis=0)
+
+
 def put(tensor: Any, rows: Any, columns: Any, values: Any) -> Any:
     """The tensor with some of its entries replaced."""
     if is_torch(tensor):

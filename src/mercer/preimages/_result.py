@@ -83,6 +83,7 @@ class PreImage(Summarised):
     Attributes
     ----------
     points : array of shape (b, d), or row ids or a list for kernels on other objects
+        A tensor if the element is on tensors; all other attributes are NumPy arrays.
     distance : array of shape (b,)
         |k(x, .) - psi|, the distance in feature space; NaN where the kernel has no norm.
     objective : array of shape (b,)

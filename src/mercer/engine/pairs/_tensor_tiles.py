@@ -25,6 +25,7 @@ from mercer.engine._sizes import pieces
 from mercer.engine.pairs._coordinates import tensor_sums
 from mercer.engine.pairs._distance_limits import CLOSE, recompute_below
 from mercer.engine.pairs._distances import _DIRECT_DIMENSIONS, _SAMPLE, bound_on_error
+from mercer.engine.pairs._distances import middle as middle_of_arrays
 from mercer.engine.pairs._tiles import without_cusps
 from mercer.engine.programs._expr import (
     Add,
@@ -96,7 +97,7 @@ class TensorPairs:
         for v in program.variables:
             x, y = X, Y
             if isinstance(v, Distance):
-                centre = _middle(X)
+                centre = middle(X)
                 x, y = X - centre, Y - centre
             self.points.append(apply_all(maps_of(v), x))
             self.queries.append(self.points[-1] if Y is X else apply_all(maps_of(v), y))
@@ -294,8 +295,10 @@ def wrapped(gap: Any, period: float | None) -> Any:
     return gap - period * namespace(gap).round(detached(gap) / period)
 
 
-def _middle(X: Any) -> Any:
+def middle(X: Any) -> Any:
     """A point in the middle of the data: medians of a sample, without history."""
+    if not is_tensor(X):
+        return middle_of_arrays(X)
     Z = detached(X)
     sample = Z[:: max(1, Z.shape[0] // _SAMPLE), :]
     return namespace(X).sort(sample, axis=0)[sample.shape[0] // 2, :][None, :]
