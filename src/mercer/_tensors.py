@@ -197,6 +197,56 @@ def as_numpy(X: Any, name: str) -> Any:
     return host(X)
 
 
+def from_host(array: Any, like: Any) -> Any:
+    """A NumPy array as a torch tensor of the type of another, on the host."""
+    import torch
+
+    return torch.from_numpy(np.ascontiguousarray(array)).to(like.dtype)
+
+
+def with_backward(forward: Any, backward: Any, recorded: Any, *arrays: Any) -> Any:
+    """forward(*arrays), an array of NumPy, as a torch tensor with a derivative.
+
+    backward(g, needed, *arrays) returns NumPy arrays (or None) for the cotangent g. If a second
+    derivative is wanted, torch records recorded(*arrays) instead.
+    """
+    if not is_tracked(*arrays):
+        return from_host(forward(*arrays), arrays[0])
+    return _host_function().apply(forward, backward, recorded, *arrays)
+
+
+@lru_cache(maxsize=1)
+def _host_function() -> Any:
+    import torch
+
+    class OnHost(torch.autograd.Function):  # type: ignore[misc]
+        """A function that is computed by NumPy, and so is its first derivative."""
+
+        @staticmethod
+        def forward(ctx: Any, forward: Any, backward: Any, recorded: Any, *arrays: Any) -> Any:
+            ctx.save_for_backward(*arrays)
+            ctx.backward_of, ctx.recorded = backward, recorded
+            return from_host(forward(*arrays), arrays[0])
+
+        @staticmethod
+        def backward(ctx: Any, g: Any) -> Any:
+            arrays, needed = ctx.saved_tensors, ctx.needs_input_grad[3:]
+            if torch.is_grad_enabled():  # the derivative of this derivative is wanted
+                # one tensor may come twice, and each has a derivative of its own
+                views = [a.view_as(a) for a in arrays]
+                wanted = [a for a, need in zip(views, needed, strict=True) if need]
+                found = iter(
+                    torch.autograd.grad(
+                        ctx.recorded(*views), wanted, g, create_graph=True, allow_unused=True
+                    )
+                )
+                return None, None, None, *(next(found) if need else None for need in needed)
+            parts = ctx.backward_of(g, needed, *arrays)
+            return None, None, None, *(None if a is None else from_host(a, g) for a in parts)
+
+    return OnHost
+
+
 def with_implicit_gradient(points: Any, gradient: Any, inverse: Any) -> Any:
     """The points x with dx = -inverse d(gradient): those of a zero of the gradient.
 

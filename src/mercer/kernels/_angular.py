@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from mercer._tensors import host, namespace
+from mercer._tensors import detached, host, is_tracked, namespace
 from mercer.engine import Dot, Expr, Norm, Program, Unary, Var, cut, diagonal, gram
 from mercer.exceptions import DomainError, InputError
 from mercer.kernels._domain import Domain, Vectors
@@ -196,6 +196,18 @@ class _AngularProfile(Unary):
     n: int
 
     def derivatives(self, x: Any, order: int) -> tuple[Any, ...]:
+        if not is_tracked(x):
+            return self._jet(x)[: order + 1]
+        # backpropagation through the root at s = 0 would give NaN: there, a Taylor polynomial
+        xp, flat = namespace(x), abs(self._jet(detached(x))[3]) == 0
+        f, f1, f2, _ = self._jet(detached(x))
+        away = self._jet(xp.where(flat, xp.zeros_like(x), x))
+        move = x - detached(x)
+        near = f + (f1 + 0.5 * f2 * move) * move, f1 + f2 * move, f2
+        return tuple(xp.where(flat, a, b) for a, b in zip(near, away[:3], strict=True))[: order + 1]
+
+    def _jet(self, x: Any) -> tuple[Any, ...]:
+        """J and its derivatives, and s = sin(theta)."""
         xp = namespace(x)
         gap = _NEAR * float(xp.finfo(x.dtype).eps)
         # c is 1 or -1 where it is within rounding
@@ -214,7 +226,7 @@ class _AngularProfile(Unary):
             case _:
                 value = angle * (1.0 + 2.0 * c * c) + (3.0 / math.pi) * s * c
                 jet = value, (4.0 / math.pi) * s + 4.0 * c * angle, 4.0 * angle
-        return jet[: order + 1]
+        return *jet, s
 
 
 def _length(N: Expr) -> tuple[Expr, Expr]:

@@ -21,7 +21,6 @@ from mercer._tensors import (
     namespace,
     with_implicit_gradient,
 )
-from mercer.engine import Coef, Dense, LowRank, SingleFeatures, Stacked
 from mercer.exceptions import InputError
 from mercer.kernels import OpenBall
 from mercer.preimages._constraint import as_constraint
@@ -37,7 +36,12 @@ _BORDER = 1e-3  # of the radius of an open ball: nearer to the sphere x may be h
 
 def on_host(psi: Element) -> Element:
     """The same element in NumPy, without its history."""
-    return Element(psi.kernel, host(psi.points), _host_coef(psi.coef), psi.batch)
+    return Element(
+        psi.kernel,
+        host(psi.points),
+        psi.coef.rebuilt([host(a) for a in psi.coef.arrays]),
+        psi.batch,
+    )
 
 
 def with_tensors(
@@ -102,15 +106,3 @@ def _inverse_hessians(found: PreImage, psi: Element, free: Array) -> Array:
         if np.linalg.norm(inverse @ gradient[j]) <= _STATIONARY * length:
             out[j] = inverse
     return out
-
-
-def _host_coef(coef: Coef) -> Coef:
-    match coef:
-        case Dense(array=a):
-            return Dense(host(a))
-        case SingleFeatures(index=i, value=v, n_points=n):
-            return SingleFeatures(host(i), host(v), n)
-        case LowRank(left=a, right=b):
-            return LowRank(host(a), host(b))
-        case Stacked(parts=parts):
-            return engine.stack([_host_coef(part) for part in parts])

@@ -91,7 +91,9 @@ def _paired_tensors(program: Program, one: Expansion, other: Expansion) -> Any:
     (X, A), (Y, B) = one, other
     xp = namespace(X)
     if isinstance(A, SingleFeatures):
-        return A.value * engine.fields(program, Y, xp.take(X, A.index, axis=0), B, paired=True).value
+        return (
+            A.value * engine.fields(program, Y, xp.take(X, A.index, axis=0), B, paired=True).value
+        )
     if isinstance(B, SingleFeatures):
         return _paired_tensors(program, other, one)
     if isinstance(A, engine.LowRank) and isinstance(B, engine.LowRank):

@@ -42,8 +42,8 @@ from mercer.engine.programs._expr import (
     Unary,
     Var,
 )
-from mercer.engine.programs._jets import Jet, evaluate, is_zero, plus, times
 from mercer.engine.programs._float_range import fits_float32, profile_needs_float64
+from mercer.engine.programs._jets import Jet, evaluate, is_zero, plus, times
 from mercer.engine.programs._maps import apply_all
 from mercer.engine.programs._program import (
     Block,
@@ -212,9 +212,7 @@ class TensorPairs:
                 "third derivatives of this product or sum of kernels are not known where points "
                 "coincide; detach the Hessian"
             )
-        at, cusp = without_cusps(
-            program, evaluate(program.profile, plain, 2).each(full), plain
-        )
+        at, cusp = without_cusps(program, evaluate(program.profile, plain, 2).each(full), plain)
         safe = [_apart(v, masks[i]) if i in masks else v for i, v in enumerate(inputs)]
         away = evaluate(program.profile, safe, order).each(full)
         return _chosen(anywhere, _taylor(at, inputs, order), away), cusp

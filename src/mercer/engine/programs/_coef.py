@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from mercer._array import Array
-from mercer._tensors import constant, is_tensor, namespace
+from mercer._tensors import constant, host, is_tensor, namespace
 from mercer.engine._sizes import pieces
 
 _ENTRIES = 1 << 22  # of coefficients that are added up at a time
@@ -41,6 +41,10 @@ class Dense:
     def arrays(self) -> tuple[Array, ...]:
         """The numbers that it is made of."""
         return (self.array,)
+
+    def rebuilt(self, arrays: Sequence[Array]) -> Dense:
+        """The same with other numbers."""
+        return Dense(*arrays)
 
     @cached_property
     def sizes(self) -> Array:
@@ -91,6 +95,9 @@ class SingleFeatures:
     @property
     def arrays(self) -> tuple[Array, ...]:
         return (self.value,)
+
+    def rebuilt(self, arrays: Sequence[Array]) -> SingleFeatures:
+        return SingleFeatures(host(self.index), *arrays, self.n_points)
 
     @property
     def sizes(self) -> Array:
@@ -146,6 +153,9 @@ class LowRank:
     def arrays(self) -> tuple[Array, ...]:
         return self.left, self.right
 
+    def rebuilt(self, arrays: Sequence[Array]) -> LowRank:
+        return LowRank(*arrays)
+
     @cached_property
     def sizes(self) -> Array:
         return _absolute_sums(self)
@@ -186,6 +196,10 @@ class Stacked:
     @property
     def arrays(self) -> tuple[Array, ...]:
         return tuple(a for p in self.parts for a in p.arrays)
+
+    def rebuilt(self, arrays: Sequence[Array]) -> Stacked:
+        left = iter(arrays)
+        return Stacked(tuple(p.rebuilt([next(left) for _ in p.arrays]) for p in self.parts))
 
     @property
     def sizes(self) -> Array:

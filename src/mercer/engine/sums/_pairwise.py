@@ -201,9 +201,7 @@ def _of_tensors(program: Program, X: Any, Y: Any, order: int) -> Any:
     if not count:
         return xp.zeros((n_rows(X), m) + (dim,) * order, dtype=X.dtype, device=X.device)
     rows = pieces(n_rows(X), max(1, (1 << 18) // max(1, m * dim**order)))
-    parts = [
-        recomputed(tile, *pairs.points, *(x[some, :] for x in pairs.queries)) for some in rows
-    ]
+    parts = [recomputed(tile, *pairs.points, *(x[some, :] for x in pairs.queries)) for some in rows]
     return xp.astype(xp.concat(parts, axis=0), X.dtype, copy=False)
 
 

@@ -27,6 +27,7 @@ from mercer.engine.sums._choice import (
     needs_float64,
     use_native,
 )
+from mercer.engine.sums._core_tensors import Host
 from mercer.engine.sums._fields import Fields, in_float32, mixed, side_by_side, total
 from mercer.engine.sums._native import CorePoints, NativeSum, gram_block
 from mercer.engine.sums._pairwise import rowwise_fields
@@ -42,7 +43,7 @@ _SMALLEST = {"float32": 1e-30, "float64": 1e-290}  # 1e8 and 1e18 above the smal
 def gram(program: Program, X: Any, Y: Any) -> Array:
     """The matrix k(x_i, y_j), shape (n, m); exactly symmetric when Y is X."""
     if is_tensor(X):
-        return _tensor_sums.gram(program, X, Y)  # type: ignore[no-any-return]
+        return _tensor_sums.gram(program, X, Y, _HOST)  # type: ignore[no-any-return]
     with np.errstate(all="ignore"):  # overflows are seen in the result
         if tile_dtype(X, Y) == np.float32 and needs_float64(program, X, Y, 0):
             same = X is Y
@@ -184,7 +185,7 @@ class PreparedSum:
         if is_tensor(self.X):
             if shifted:
                 raise InputError("sums of tensors carry no logarithmic scale; use shifted=False")
-            return _tensor_sums.fields(self.program, self.X, Y, self.coef, order, paired)
+            return _tensor_sums.fields(self.program, self.X, Y, self.coef, order, paired, _HOST)
         changes: dict[str, Any] = {} if self.tolerance is None else {"tolerance": self.tolerance}
         if get_options().engine == "spectral" and (exact or not self._has_spectrum):
             changes["engine"] = None
@@ -341,3 +342,6 @@ class PreparedSum:
                 log = _blocked.fields(self.program, self.X, queries, some, order, paired, True)
                 f.put(rows, log)
         return f
+
+
+_HOST = Host(gram, fields)

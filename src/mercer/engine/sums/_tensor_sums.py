@@ -19,6 +19,13 @@ from mercer.engine._sizes import n_columns, n_rows, pieces
 from mercer.engine.pairs._tensor_tiles import TensorPairs, require_tensors
 from mercer.engine.programs._coef import Coef, Dense, LowRank, SingleFeatures, Stacked
 from mercer.engine.programs._program import Program
+from mercer.engine.sums._core_tensors import (
+    Host,
+    host_fields,
+    host_gram,
+    host_values,
+    runs_on_host,
+)
 from mercer.engine.sums._derivatives import Moments, accumulate, add_moments, with_one
 from mercer.engine.sums._fields import Fields, from_moments, mixed, on_top, total
 
@@ -27,8 +34,16 @@ _FEWEST_ROWS = 8
 
 
 @np.errstate(all="ignore")  # overflows are seen in the result
-def gram(program: Program, X: Any, Y: Any) -> Any:
+def gram(program: Program, X: Any, Y: Any, engines: Host) -> Any:
     """The matrix k(x_i, y_j), shape (n, m)."""
+    if runs_on_host(program, X):
+        return host_gram(engines, program, X, Y, partial(_gram, program))
+    return _gram(program, X, Y)
+
+
+@np.errstate(all="ignore")
+def _gram(program: Program, X: Any, Y: Any) -> Any:
+    """The same, tile by tile."""
     pairs = pairs_of(program, Y, X, 0)
     xp, m = pairs.xp, n_rows(Y)
     height = max(1, _entries(6 + 4 * len(program.variables)) // m)
@@ -55,20 +70,33 @@ def diagonal(program: Program, X: Any) -> Any:
 
 
 @np.errstate(all="ignore")
-def fields(program: Program, X: Any, Y: Any, coef: Coef, order: int, paired: bool) -> Fields:
+def fields(
+    program: Program, X: Any, Y: Any, coef: Coef, order: int, paired: bool, engines: Host
+) -> Fields:
     """Every element at every query, or element j at query j, with derivatives up to `order`."""
+    on_host = runs_on_host(program, X)
+    if on_host and not is_tracked(X, Y, *coef.arrays):
+        return host_fields(engines, program, X, Y, coef, order, paired)
     if isinstance(coef, Stacked):
         parts = ((X[rows, :], part) for rows, part in coef.blocks())
-        return total([fields(program, x, Y, part, order, paired) for x, part in parts])
+        return total([fields(program, x, Y, part, order, paired, engines) for x, part in parts])
     if isinstance(coef, LowRank) and not paired:
-        return mixed(fields(program, X, Y, Dense(coef.left), order, False), coef.right)
+        return mixed(fields(program, X, Y, Dense(coef.left), order, False, engines), coef.right)
     if isinstance(coef, SingleFeatures) and order == 0:
         chosen = namespace(X).take(X, coef.index, axis=0)
-        run = _rowwise if paired else gram
-        return Fields(run(program, Y, chosen) * coef.value)
+        K = _rowwise(program, Y, chosen) if paired else gram(program, Y, chosen, engines)
+        return Fields(K * coef.value)
     if isinstance(coef, SingleFeatures) and not paired:
         coef = Dense(coef.tile(slice(None), slice(None)))
+    if on_host and order == 0 and isinstance(coef, Dense) and not paired:
+        recorded = partial(_values, program)
+        return Fields(host_values(engines, program, X, Y, coef.array, recorded))
     return _TensorSum(program, X, Y, coef, order, paired).run()
+
+
+@np.errstate(all="ignore")
+def _values(program: Program, X: Any, Y: Any, A: Any) -> Any:
+    return _TensorSum(program, X, Y, Dense(A), 0, False).run().value
 
 
 class _TensorSum:
@@ -148,9 +176,7 @@ def _times(a: Any, b: Any) -> Any:
     return a * b
 
 
-def pairs_of(
-    program: Program, X: Any, Y: Any, order: int, tracked: bool = False
-) -> TensorPairs:
+def pairs_of(program: Program, X: Any, Y: Any, order: int, tracked: bool = False) -> TensorPairs:
     """Pairs in the type of the points, or in float64 where float32 would lose digits."""
     pairs = TensorPairs(program, X, Y, order)
     pairs.is_tracked |= tracked

@@ -265,10 +265,10 @@ class SteinTiles:
 
     def diagonal(self) -> Array:
         """h(x_i, x_i)."""
-        every = slice(0, len(self.X))
+        every = slice(0, n_rows(self.X))
         variables = self.pairs.rowwise if is_tensor(self.X) else rowwise_variables
         inputs = variables(self.program, self.X, self.X)
-        return self._values(_At(every, every, paired=True), inputs, (len(self.X),))
+        return self._values(_At(every, every, paired=True), inputs, (n_rows(self.X),))
 
     @np.errstate(all="ignore")  # overflows are seen in the result
     def _values(self, at: _At, inputs: list[Any], shape: tuple[int, ...]) -> Array:

@@ -33,7 +33,9 @@ def tensor_pair_sums(kernels: Any, arrays: Any, shifts: Any, w: Any) -> list[Any
     powers = xp.stack([w, w**2, w**3], axis=1)
     blocks = list(pieces(n, _TILE))
 
-    def tile(xr: Any, yr: Any, gr: Any, hr: Any, xc: Any, yc: Any, gc: Any, hc: Any, *p: Any) -> Any:
+    def tile(
+        xr: Any, yr: Any, gr: Any, hr: Any, xc: Any, yc: Any, gc: Any, hc: Any, *p: Any
+    ) -> Any:
         K, L = (
             engine.gram(kernel.program, one, other) - g[:, None] - h[None, :]
             for kernel, one, other, g, h in zip(
@@ -94,5 +96,3 @@ def tensor_scores(score: Any, X: Any) -> Any:
         )
     check_finite(S, "the score")
     return S
-
-
