@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from mercer._tensors import (
-    LARGEST,
+    LARGEST_COORDINATE,
     as_numpy,
     check_alike,
     constant,
@@ -24,6 +24,7 @@ Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 
 _FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
 _EXACT_INTEGERS = 2**53  # beyond, float64 skips integers
+LARGEST = LARGEST_COORDINATE
 
 
 @dataclass(frozen=True, eq=False)
@@ -238,10 +239,15 @@ def positive_int(value: Any, name: str) -> int:
 
 
 def instance(value: Any, kind: type[Any], name: str) -> Any:
-    """Return the value if it is of this type."""
+    """Return the value if it is of this type, and not on tensors of another library."""
     if not isinstance(value, kind):
         article = "an" if kind.__name__[0] in "AEIOU" else "a"
         raise InputError(f"{name} must be {article} {kind.__name__}, got {type(value).__name__}")
+    if is_tensor(getattr(value, "points", None)):
+        raise InputError(
+            f"{name} is on tensors, and this function computes in NumPy; make it anew from "
+            "points.detach().cpu().numpy() and coef.detach().cpu().numpy()"
+        )
     return value
 
 

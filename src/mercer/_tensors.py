@@ -14,7 +14,7 @@ import numpy as np
 
 from mercer.exceptions import InputError
 
-LARGEST = 1e150  # of a coordinate: its square is a float64 with room for a sum
+LARGEST_COORDINATE = 1e150  # of a coordinate: its square is a float64 with room for a sum
 
 
 def is_tensor(a: Any) -> bool:
@@ -149,9 +149,10 @@ def as_tensor(X: Any, name: str) -> Any:
         )
     check_finite(X, name)
     xp = namespace(X)
-    if not is_abstract(X) and float_bits(X) == 64 and float(xp.max(xp.abs(detached(X)))) > LARGEST:
+    wide = float_bits(X) == 64 and not is_abstract(X)
+    if wide and float(xp.max(xp.abs(detached(X)))) > LARGEST_COORDINATE:
         raise InputError(
-            f"{name} has entries above {LARGEST:g}, whose squares overflow; rescale it"
+            f"{name} has entries above {LARGEST_COORDINATE:g}, whose squares overflow; rescale it"
         )
     return X
 
@@ -265,7 +266,7 @@ def _implicit_function() -> Any:
         """x(theta), where gradient(x, theta) = 0."""
 
         @staticmethod
-        def forward(ctx: Any, points: Any, gradient: Any, inverse: Any) -> Any:
+        def forward(ctx: Any, points: Any, _gradient: Any, inverse: Any) -> Any:
             ctx.save_for_backward(inverse)
             return points.clone()
 

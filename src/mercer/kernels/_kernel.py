@@ -114,19 +114,14 @@ class Kernel(Parametrized, ABC):
         With `tensors`, tensors of other libraries stay what they are. Otherwise they become NumPy
         arrays, and those with a gradient or on another device are refused.
         """
-        domain = self.domain
-        known = isinstance(X, Points) and X.domain == domain
+        known = isinstance(X, Points) and X.domain == self.domain
         array = X.array if isinstance(X, Points) else X
-        if not is_tensor(array):
-            return X if known else Points(domain.check(array, name), domain)
-        if not tensors:
-            return Points(domain.check(as_numpy(array, name), name), domain)
-        if known:
+        if known and (tensors or not is_tensor(array)):
             return X  # type: ignore[no-any-return]
-        checked = domain.check(array, name)
-        if not is_tensor(checked):
+        checked = self.domain.check(array if tensors else as_numpy(array, name), name)
+        if tensors and is_tensor(array) and not is_tensor(checked):
             raise InputError(f"{self!r} takes no tensors; use {name}.detach().cpu().numpy()")
-        return Points(checked, domain)
+        return Points(checked, self.domain)
 
     def _pair(self, X: Any, Y: Any) -> tuple[Any, Any]:
         """The arrays of X and Y, both checked; one array twice where Y is X or None."""

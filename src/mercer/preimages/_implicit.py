@@ -36,12 +36,8 @@ _BORDER = 1e-3  # of the radius of an open ball: nearer to the sphere x may be h
 
 def on_host(psi: Element) -> Element:
     """The same element in NumPy, without its history."""
-    return Element(
-        psi.kernel,
-        host(psi.points),
-        psi.coef.rebuilt([host(a) for a in psi.coef.arrays]),
-        psi.batch,
-    )
+    coef = psi.coef.rebuilt([host(a) for a in psi.coef.arrays])
+    return Element(psi.kernel, host(psi.points), coef, psi.batch)
 
 
 def with_tensors(

@@ -128,8 +128,8 @@ def preimage(
             "fixed": host(fixed), "random_state": random_state, "eigenvalues": eigenvalues,
             "history": history, "callback": callback,
         }  # fmt: skip
-        found = preimage(on_host(psi), solver, **settings)
-        return with_tensors(found, psi, objective, region, settings["fixed"])
+        back = preimage(on_host(psi), solver, **settings)
+        return with_tensors(back, psi, objective, region, settings["fixed"])
     whole = _as_problem(psi, objective, region, fixed)
     chosen = _chosen(whole) if solver is None else solver
     if not isinstance(chosen, Solver):

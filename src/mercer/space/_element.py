@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from mercer import engine
-from mercer._array import Array, Points, as_vector, as_weights, check_same_columns, frozen, real
+from mercer._array import Array, Points, as_vector, check_same_columns, frozen, real
 from mercer._tensors import (
     as_numpy,
     check_alike,
@@ -362,48 +362,3 @@ def checked_points(kernel: Kernel, X: Any, name: str = "X") -> Points:
     if not isinstance(kernel, Kernel):
         raise InputError(f"kernel must be a Kernel such as Gaussian(1.0), got {kernel!r}")
     return kernel.points(X, name, tensors=True)
-
-
-def feature(kernel: Kernel, X: Any) -> Element:
-    """Return the batch of features k(x_j, .), one for each row of X.
-
-    It costs one number per element beyond its points.
-
-    Examples
-    --------
-    >>> import mercer as mc
-    >>> phi = mc.feature(mc.Gaussian(1.0), [[0.0], [1.0], [5.0]])
-    >>> len(phi), phi.norm()
-    (3, array([1., 1., 1.]))
-    """
-    points = checked_points(kernel, X).array
-    n = n_rows(points)
-    if is_tensor(points):
-        xp, where = namespace(points), points.device
-        ones = xp.ones(n, dtype=points.dtype, device=where)
-        return Element(kernel, points, SingleFeatures(xp.arange(n, device=where), ones, n), n)
-    dtype = engine.tile_dtype(points, points)
-    coef = SingleFeatures(np.arange(n), np.ones(n, dtype=dtype), n)
-    return Element(kernel, points, coef, n)
-
-
-def mean_embedding(kernel: Kernel, X: Any, *, weights: Any = None) -> Element:
-    """Return the mean of features, mu = sum_i w_i k(x_i, .) with weights that sum to one.
-
-    Weights are >= 0 and scaled to sum to one; equal by default.
-
-    Examples
-    --------
-    The distance of two mean embeddings is the maximum mean discrepancy of the samples.
-
-    >>> import mercer as mc
-    >>> k = mc.Gaussian(1.0)
-    >>> P, Q = [[0.0], [1.0]], [[4.0], [5.0]]
-    >>> witness = mc.mean_embedding(k, P) - mc.mean_embedding(k, Q)
-    >>> round(float(witness.norm()), 4)
-    1.2652
-    """
-    points = checked_points(kernel, X).array
-    w = as_weights(weights, n_rows(points), like=points)
-    w = w[:, None] if is_tensor(w) else frozen(w[:, None])
-    return Element(kernel, points, Dense(w), None)

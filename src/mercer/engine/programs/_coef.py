@@ -97,7 +97,7 @@ class SingleFeatures:
         return (self.value,)
 
     def rebuilt(self, arrays: Sequence[Array]) -> SingleFeatures:
-        return SingleFeatures(host(self.index), *arrays, self.n_points)
+        return SingleFeatures(host(self.index), arrays[0], self.n_points)
 
     @property
     def sizes(self) -> Array:
@@ -128,7 +128,8 @@ class SingleFeatures:
         return Dense(_sums_of_groups(self.value[:, None] * B, self.index, self.n_points))
 
     def weigh(self, V: Array) -> Array:
-        return (namespace(V).take(V, self.index, axis=0) * self.value[:, None]).T
+        chosen: Array = namespace(V).take(V, self.index, axis=0)
+        return (chosen * self.value[:, None]).T
 
     def merged(self, groups: Array, size: int) -> SingleFeatures:
         return SingleFeatures(groups[self.index], self.value, size)

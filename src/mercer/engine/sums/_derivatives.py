@@ -98,7 +98,7 @@ def gradient_of(program: Program, moments: Moments, queries: list[Array], dim: i
             if beta:
                 part = part + beta * sums[..., 1:]
             total = plus(total, pull_all(maps_of(kind), part, dim))
-    return _zeros(moments, dim) if is_zero(total) else total  # type: ignore[no-any-return]
+    return _zeros(moments, dim) if is_zero(total) else total
 
 
 def hessian_of(program: Program, moments: Moments, queries: list[Array], dim: int) -> Array:
@@ -115,7 +115,7 @@ def hessian_of(program: Program, moments: Moments, queries: list[Array], dim: in
                 part = pull_both(maps_of(kind), maps_of(other), outer, dim)
                 both = part if w == v else part + namespace(part).matrix_transpose(part)
                 total = plus(total, both)
-    return _zeros(moments, dim, dim) if is_zero(total) else total  # type: ignore[no-any-return]
+    return _zeros(moments, dim, dim) if is_zero(total) else total
 
 
 def _zeros(moments: Moments, *shape: int) -> Array:
@@ -180,7 +180,8 @@ def _weighted_outer(W: Array, Z: Any, V: Any) -> Array:
     p, q, xp = Z.shape[1], V.shape[1], namespace(Z)
     if is_tensor(Z) and p * q > _OUTER_COLUMNS:
         rows = (W[j, :][:, None] for j in range(W.shape[0]))
-        return as_double(xp.stack([(Z * w).T @ V for w in rows]))
+        outer: Array = as_double(xp.stack([(Z * w).T @ V for w in rows]))
+        return outer
     if is_sparse(Z) or p * q > _OUTER_COLUMNS:
         scaled = (Z.multiply(w[:, None]).tocsr() if is_sparse(Z) else Z * w[:, None] for w in W)
         return np.stack([dense(z.T @ V) for z in scaled])

@@ -52,7 +52,9 @@ def hsic(
     - "block": the mean of unbiased values of blocks of `block_size` rows, in time n block_size;
     - "incomplete": the mean of h over `n_tuples` random i, j, q, r, in time n_tuples.
 
-    Of tensors it is a tensor with a gradient. With kernels -|x - y| (`NegativeDistance()`), "biased" is the squared distance covariance.
+    With kernels -|x - y| (`NegativeDistance()`), "biased" is the squared distance covariance.
+
+    Of tensors it is a tensor with a gradient.
 
     Parameters
     ----------
