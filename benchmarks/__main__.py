@@ -7,7 +7,7 @@ import importlib
 import sys
 from pathlib import Path
 
-from benchmarks import LONG, SUITES, _machine, _report
+from benchmarks import SUITES, _machine, _report
 from benchmarks._harness import DATA, Settings
 
 _RESULTS = Path(__file__).parent / "results"
@@ -17,7 +17,7 @@ def main(arguments: list[str] | None = None) -> int:
     """Run the chosen suites; return 1 if a full run missed a bar or had to leave a suite out."""
     chosen = _parser().parse_args(arguments)
     if chosen.list:
-        for name in (*SUITES, *LONG):
+        for name in SUITES:
             print(f"{name:10}{importlib.import_module(f'benchmarks.{name}').TITLE}")
         return 0
     results = chosen.results or (None if chosen.quick else _RESULTS)
@@ -47,9 +47,8 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _known(name: str) -> str:
-    if name not in (*SUITES, *LONG):
-        names = ", ".join((*SUITES, *LONG))
-        raise argparse.ArgumentTypeError(f"no suite {name!r}; there are {names}")
+    if name not in SUITES:
+        raise argparse.ArgumentTypeError(f"no suite {name!r}; there are {', '.join(SUITES)}")
     return name
 
 
@@ -60,7 +59,7 @@ def _parser() -> argparse.ArgumentParser:
         nargs="*",
         type=_known,
         metavar="suite",
-        help=f"of {', '.join(SUITES)}; only if named: {', '.join(LONG)}",
+        help=f"of {', '.join(SUITES)}; all by default",
     )
     parser.add_argument("--quick", action="store_true", help="small sizes: does everything run?")
     parser.add_argument("--list", action="store_true", help="name the suites and stop")

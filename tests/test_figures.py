@@ -22,7 +22,17 @@ PAGES = [
 
 
 def source(path: str) -> float:
-    """The value at "suite | case | quantity or contender", or "demo | row | column"."""
+    """The value at "suite | case | quantity or contender", or "demo | row | column".
+
+    "min | suite | pattern | quantity", or max, is that over the cases which a pattern matches.
+    """
+    if path.startswith(("min | ", "max | ")):
+        which, suite, pattern, name = path.split(" | ")
+        results = json.loads((ROOT / f"benchmarks/results/{suite}.json").read_text("utf-8"))
+        figures = [f for f in results["figures"] if f["quantity"] == name]
+        return {"min": min, "max": max}[which](
+            f["value"] for f in figures if re.search(pattern, f["case"])
+        )
     suite, case, name = path.split(" | ")
     if suite == "demo":
         text = (ROOT / "docs" / "demo.txt").read_text(encoding="utf-8")

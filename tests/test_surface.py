@@ -1,5 +1,6 @@
 """What is public is what `mercer.__all__` says, documented, and light to import."""
 
+import enum
 import importlib
 import importlib.metadata
 import inspect
@@ -23,6 +24,8 @@ PUBLIC_MODULES = {
     "io", "plot", "reports", "datasets", "testing", "cli", "explore", "reproduce", "rigor",
     "exceptions",
 }  # fmt: skip
+
+THEORY = ("theory.duality", "theory.first_order", "theory.learning")
 
 # Names that only the root has.
 ROOT_ONLY = {"Options", "Status", "get_options", "options", "show_versions"}
@@ -104,6 +107,33 @@ def test_public_objects_are_documented_with_an_example(obj):
     if not (inspect.isclass(obj) and issubclass(obj, BaseException)):
         assert re.search(r"^Examples\n-{8}$", doc, re.MULTILINE), "no Examples section"
         assert ">>> " in doc, "the Examples section has no example"
+
+
+def callables():
+    """All that the reference lists with a signature of its own; not the engine and `rigor`."""
+    homes = [*sorted(PUBLIC_MODULES - {"engine", "rigor"}), *THEORY]
+    found = {}
+    for home in (mercer, *(importlib.import_module(f"mercer.{home}") for home in homes)):
+        for name in home.__all__:
+            obj = getattr(home, name)
+            no_signature = inspect.isclass(obj) and issubclass(obj, (BaseException, enum.Enum))
+            if callable(obj) and not no_signature and not inspect.isabstract(obj):
+                found[id(obj)] = pytest.param(obj, id=f"{home.__name__}.{name}")
+    return list(found.values())
+
+
+@pytest.mark.parametrize("obj", callables())
+def test_every_parameter_is_documented(obj):
+    """In the section Parameters; fields of results in Attributes."""
+    sections = re.findall(
+        r"^(?:Other Parameters|Parameters|Attributes)\n-+\n(.*?)(?=^\S[^\n]*\n---|\Z)",
+        inspect.getdoc(obj) or "",
+        re.MULTILINE | re.DOTALL,
+    )
+    entries = re.findall(r"^(\S.*?)(?: :|$)", "\n".join(sections), re.MULTILINE)
+    documented = {name.strip().lstrip("*") for entry in entries for name in entry.split(",")}
+    parameters = {name for name in inspect.signature(obj).parameters if not name.startswith("_")}
+    assert parameters - documented == set()
 
 
 @pytest.mark.parametrize("package", sorted(PUBLIC_MODULES))

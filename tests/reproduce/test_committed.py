@@ -6,12 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from mercer.reproduce import find, run
-from tests.reproduce.conftest import FOLDER, SHOWN
+from mercer.reproduce import EXPERIMENTS, find, run
+from tests.reproduce.conftest import FOLDER
 
 NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:e[+-]?\d+)?|inf")
 CHEAP = ["centroids", "spiral-paths", "surrogate", "thresholds", "subgradient"]
 WITH_DATA = ["faithful", "accuracies"]
+COUNTS = FOLDER.parents[1] / "benchmarks" / "results"  # of the simulations of `power`
 LARGEST = 150_000  # bytes of a figure
 
 
@@ -38,10 +39,14 @@ def test_experiments_with_data_give_the_tables_that_are_shown(tmp_path, data_dir
     check(WITH_DATA, tmp_path, data_dir)
 
 
+def test_the_table_of_powers_has_the_counts_of_the_benchmark(tmp_path):
+    check(["power"], tmp_path, COUNTS)
+
+
 @pytest.mark.slow
 def test_all_experiments_give_the_tables_that_are_shown(tmp_path, data_dir):
     done = {*CHEAP, *WITH_DATA}
-    check([e.name for e in SHOWN if not e.full and e.name not in done], tmp_path, data_dir)
+    check([e.name for e in EXPERIMENTS if not e.full and e.name not in done], tmp_path, data_dir)
 
 
 def test_a_changed_number_or_word_is_noticed():
@@ -54,8 +59,8 @@ def test_a_changed_number_or_word_is_noticed():
 def test_the_index_has_the_verdict_of_every_page(committed):
     with (FOLDER / "index.csv").open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
-    assert [row["experiment"] for row in rows] == [e.label for e in SHOWN]
-    for row, experiment in zip(rows, SHOWN, strict=True):
+    assert [row["experiment"] for row in rows] == [e.label for e in EXPERIMENTS]
+    for row, experiment in zip(rows, EXPERIMENTS, strict=True):
         ending = f"**Verdict: {row['verdict']}.** {row['reason']}\n"
         assert committed[experiment.name].endswith(ending)
         assert (FOLDER / f"{experiment.name}.png").stat().st_size < LARGEST
@@ -65,4 +70,4 @@ def test_the_index_has_the_verdict_of_every_page(committed):
 def test_the_documentation_shows_every_experiment():
     text = (FOLDER.parent / "reproductions.md").read_text("utf-8")
     shown = re.findall(r"\{include\} reproductions/(.+)\.md", text)
-    assert shown == [e.name for e in SHOWN]
+    assert shown == [e.name for e in EXPERIMENTS]

@@ -62,6 +62,8 @@ class Sample:
     points : array of shape (n, 2)
     clean : array of shape (n, 2)
         Each point with its noise replaced by the mean of the noise: a point of the clean curve.
+    curve : object
+        The clean curve; see `distance` and `path`.
 
     Examples
     --------
@@ -136,8 +138,16 @@ def frame(n_samples: int = 350, noise: float = 0.1, *, random_state: Any = None)
 def ring(n_samples: int = 500, noise: float = 0.1, *, random_state: Any = None) -> Sample:
     """Draw points on the unit circle, with uniform noise in [-nu, nu] along the normal.
 
-    The parameters are those of `frame`. After P. Honeine, "Theoretical insights on the
-    pre-image resolution in machine learning", 2024, Figure 3, which does not state its noise.
+    After P. Honeine, "Theoretical insights on the pre-image resolution in machine learning", 2024,
+    Figure 3, which does not state its noise.
+
+    Parameters
+    ----------
+    n_samples : int
+        n >= 1.
+    noise : float
+        nu >= 0.
+    random_state : int, Generator, RandomState or None
 
     Examples
     --------
@@ -155,8 +165,15 @@ def ring(n_samples: int = 500, noise: float = 0.1, *, random_state: Any = None) 
 def banana(n_samples: int = 300, noise: float = 0.2, *, random_state: Any = None) -> Sample:
     """Draw points (x, x^2 + xi): x is uniform in [-1, 1], xi normal with standard deviation nu.
 
-    The parameters are those of `frame`. Honeine and Richard (2011, Table 2) train on 300 points
-    and denoise 200 others.
+    Honeine and Richard (2011, Table 2) train on 300 points and denoise 200 others.
+
+    Parameters
+    ----------
+    n_samples : int
+        n >= 1.
+    noise : float
+        nu >= 0.
+    random_state : int, Generator, RandomState or None
 
     Examples
     --------
@@ -179,8 +196,15 @@ def spiral(n_samples: int = 70, noise: float = 0.3, *, random_state: Any = None)
     The mean nu/2 of this noise cannot be told from the curve, so the clean curve includes it:
     r = 0.07 t + nu/2.
 
-    The parameters are those of `frame`. Honeine and Richard (2011, Table 2) train on 70 points
-    and denoise 250 others.
+    Honeine and Richard (2011, Table 2) train on 70 points and denoise 250 others.
+
+    Parameters
+    ----------
+    n_samples : int
+        n >= 1.
+    noise : float
+        nu >= 0.
+    random_state : int, Generator, RandomState or None
 
     Examples
     --------
@@ -202,8 +226,15 @@ def sine(n_samples: int = 420, noise: float = 0.5, *, random_state: Any = None) 
     The mean (nu/2, nu/2) of this noise cannot be told from the curve, so the clean curve includes
     it: (t, 0.8 sin 2t) + (nu/2, nu/2).
 
-    The parameters are those of `frame`. Honeine and Richard (2011, Table 2) train on 420 points
-    and denoise 330 others.
+    Honeine and Richard (2011, Table 2) train on 420 points and denoise 330 others.
+
+    Parameters
+    ----------
+    n_samples : int
+        n >= 1.
+    noise : float
+        nu >= 0.
+    random_state : int, Generator, RandomState or None
 
     Examples
     --------

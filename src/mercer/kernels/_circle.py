@@ -25,8 +25,9 @@ from mercer.kernels._discrete_measures import Atoms, TableAtoms, ZetaAtoms, whol
 from mercer.kernels._domain import Domain, Vectors
 from mercer.kernels._dot_product import series_coefficients
 from mercer.kernels._flags import Definiteness, Flags
-from mercer.kernels._kernel import Kernel, recorded
+from mercer.kernels._kernel import Kernel
 from mercer.kernels._parameters import checked
+from mercer.kernels._profile import recorded
 
 _TWO_PI = 2.0 * math.pi
 _TURN = math.sqrt(_TWO_PI)  # width at which images and Fourier terms fall off equally fast

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from mercer._array import as_points, frozen, positive_length
-from mercer._tensors import as_tensor, host, is_tensor, namespace
+from mercer._array import Points, as_points, frozen, positive_length
+from mercer._tensors import as_numpy, as_tensor, host, is_tensor, namespace
 from mercer.engine import Dot, Map, Program, Var, as_float64, diagonal
 from mercer.exceptions import DomainError, InputError
 from mercer.kernels._parameters import checked
@@ -240,3 +240,15 @@ class Intersection(Domain):
     @property
     def base(self) -> Domain:
         return self.left.base
+
+
+def points_of(domain: Domain, X: Any, name: str, tensors: bool = False) -> Points:
+    """Points that a domain accepts; tensors as NumPy arrays unless `tensors` is set."""
+    known = isinstance(X, Points) and X.domain == domain
+    array = X.array if isinstance(X, Points) else X
+    if known and (tensors or not is_tensor(array)):
+        return X  # type: ignore[no-any-return]
+    checked = domain.check(array if tensors else as_numpy(array, name), name)
+    if tensors and is_tensor(array) and not is_tensor(checked):
+        raise InputError(f"{domain!r} has no tensors; use {name}.detach().cpu().numpy()")
+    return Points(checked, domain)

@@ -15,8 +15,9 @@ from mercer.engine import Dot, Program, Var
 from mercer.exceptions import InputError
 from mercer.kernels._domain import Domain, OpenBall, Vectors
 from mercer.kernels._flags import Definiteness, Flags
-from mercer.kernels._kernel import Kernel, recorded
+from mercer.kernels._kernel import Kernel
 from mercer.kernels._parameters import checked
+from mercer.kernels._profile import recorded
 
 _WHOLE = 64  # exponents up to here are multiplied out by every engine
 _scale = partial(positive_length, limit=1e150)

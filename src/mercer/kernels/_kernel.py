@@ -11,10 +11,10 @@ import numpy as np
 
 from mercer import engine
 from mercer._array import Array, Points, check_same_columns, instance, positive, real
-from mercer._tensors import as_numpy, check_alike, is_tensor
-from mercer.engine import Const, Expr, Map, Opaque, Program, Var
+from mercer._tensors import check_alike
+from mercer.engine import Const, Map, Program
 from mercer.exceptions import InputError, UnavailableError
-from mercer.kernels._domain import AnyPoints, Domain, Mapped, Vectors
+from mercer.kernels._domain import AnyPoints, Domain, Mapped, Vectors, points_of
 from mercer.kernels._flags import Definiteness, Flags
 from mercer.kernels._measures import (
     Convolution,
@@ -111,17 +111,9 @@ class Kernel(Parametrized, ABC):
     def points(self, X: Any, name: str = "X", *, tensors: bool = False) -> Points:
         """Return X checked, or raise; `Points` that an equal domain accepted come back as is.
 
-        With `tensors`, tensors of other libraries stay what they are. Otherwise they become NumPy
-        arrays, and those with a gradient or on another device are refused.
+        Tensors of other libraries become NumPy arrays unless `tensors` is set.
         """
-        known = isinstance(X, Points) and X.domain == self.domain
-        array = X.array if isinstance(X, Points) else X
-        if known and (tensors or not is_tensor(array)):
-            return X  # type: ignore[no-any-return]
-        checked = self.domain.check(array if tensors else as_numpy(array, name), name)
-        if tensors and is_tensor(array) and not is_tensor(checked):
-            raise InputError(f"{self!r} takes no tensors; use {name}.detach().cpu().numpy()")
-        return Points(checked, self.domain)
+        return points_of(self.domain, X, name, tensors)
 
     def _pair(self, X: Any, Y: Any) -> tuple[Any, Any]:
         """The arrays of X and Y, both checked; one array twice where Y is X or None."""
@@ -265,6 +257,10 @@ class _OfTwo(Kernel):
 class Sum(_OfTwo):
     """k(x, y) = left(x, y) + right(x, y); written `left + right`.
 
+    Parameters
+    ----------
+    left, right : Kernel
+
     Examples
     --------
     >>> import mercer as mc
@@ -296,6 +292,10 @@ class Sum(_OfTwo):
 @dataclass(frozen=True)
 class Product(_OfTwo):
     """k(x, y) = left(x, y) right(x, y); written `left * right`, or `2.0 * k` with a number.
+
+    Parameters
+    ----------
+    left, right : Kernel
 
     Examples
     --------
@@ -337,6 +337,12 @@ class Product(_OfTwo):
 @dataclass(frozen=True)
 class Transformed(Kernel):
     """k(A(x), A(y)) for a map A of points; written `kernel.transform(map)`.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    point_map : Map
+        A, such as `Scales`, `Columns` or `Matrix`.
 
     Examples
     --------
@@ -386,18 +392,6 @@ class Transformed(Kernel):
         inner = repr(self.kernel)
         inner = f"({inner})" if isinstance(self.kernel, Sum | Product) else inner
         return f"{inner}.transform({self.point_map!r})"
-
-
-def recorded(kernel: Any, variable: Var) -> Expr:
-    """The profile as an expression, or as an opaque function where it cannot be recorded."""
-    derivatives = getattr(kernel, "profile_derivatives", None)
-    if derivatives is not None:
-        return Opaque(variable, kernel.profile, derivatives)
-    try:
-        result = kernel.profile(variable)
-        return result if isinstance(result, Expr) else Const(float(result))
-    except (TypeError, AttributeError, ValueError):  # a function that knows only arrays
-        return Opaque(variable, kernel.profile)
 
 
 def _is_stationary(k: Kernel) -> bool:

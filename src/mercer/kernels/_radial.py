@@ -14,7 +14,7 @@ from mercer._array import non_negative, positive, positive_length
 from mercer.engine import Distance, Program, Var, cut, matern
 from mercer.exceptions import InputError, UnavailableError
 from mercer.kernels._flags import Definiteness, Flags
-from mercer.kernels._kernel import Kernel, recorded
+from mercer.kernels._kernel import Kernel
 from mercer.kernels._measures import (
     GammaMixing,
     InverseGammaMixing,
@@ -24,6 +24,7 @@ from mercer.kernels._measures import (
     SpectralMeasure,
 )
 from mercer.kernels._parameters import checked, optional
+from mercer.kernels._profile import recorded
 
 _LARGEST_ALPHA = 1e30  # (1 + w / alpha)^-alpha = exp(-w) to rounding, unless both underflow
 _SMALLEST_ALPHA = 1e-8
@@ -357,7 +358,6 @@ class Uniform(Radial):
     """
 
     rho: float = 1.0
-
     flags = Flags(Definiteness.INDEFINITE, False, False, None)
 
     def profile(self, u: Any) -> Any:

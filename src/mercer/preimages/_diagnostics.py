@@ -22,8 +22,19 @@ _ROUNDING = 1e-12  # of the sum of the sizes of all terms
 def preimage_objective(psi: Element, X: Any) -> Array:
     """Return k(x, x)/2 - psi(x) at the rows of X: what a pre-image minimises.
 
-    It is half the squared distance |k(x, .) - psi|^2 in feature space, less |psi|^2 / 2, for one
-    element; shape (m,). Honeine (2024, see `preimage`), equations (4), (12) and (B.4).
+    It is half the squared distance |k(x, .) - psi|^2 in feature space, less |psi|^2 / 2. Honeine
+    (2024, see `preimage`), equations (4), (12) and (B.4).
+
+    Parameters
+    ----------
+    psi : Element
+        One element.
+    X : array_like of shape (m, d)
+        Where to evaluate.
+
+    Returns
+    -------
+    ndarray of shape (m,)
 
     Examples
     --------
@@ -44,9 +55,19 @@ def preimage_gradient(psi: Element, X: Any) -> Array:
     """Return the gradient of k(x, x)/2 - psi(x) at the rows of X.
 
     2 sum a_i k'(u_i) (x_i - x) for a radial kernel, f'(|x|^2) x - sum a_i f'(<x, x_i>) x_i for one
-    of the inner product. At a cusp the term of that point is left out. The result
-    has shape (m, d). Honeine (2024, see `preimage`), equations
-    (13) and (B.4); its example for the Gaussian has 2/s^2 in place of 1/s^2.
+    of the inner product. At a cusp the term of that point is left out. Honeine (2024, see
+    `preimage`), equations (13) and (B.4); its example for the Gaussian has 2/s^2 in place of 1/s^2.
+
+    Parameters
+    ----------
+    psi : Element
+        One element.
+    X : array_like of shape (m, d)
+        Where to evaluate.
+
+    Returns
+    -------
+    ndarray of shape (m, d)
 
     Examples
     --------
@@ -63,8 +84,19 @@ def preimage_hessian(psi: Element, X: Any) -> Array:
     """Return the Hessian of k(x, x)/2 - psi(x) at the rows of X.
 
     -2 sum a_i (k'(u_i) I + 2 k''(u_i) (x_i - x)(x_i - x)') for a radial kernel,
-    f' I + 2 f'' x x' - sum a_i f''_i x_i x_i' for one of the inner product. NaN at a cusp.
-    The result has shape (m, d, d). Honeine (2024, see `preimage`), equations (19) and (B.6).
+    f' I + 2 f'' x x' - sum a_i f''_i x_i x_i' for one of the inner product. NaN at a cusp. Honeine
+    (2024, see `preimage`), equations (19) and (B.6).
+
+    Parameters
+    ----------
+    psi : Element
+        One element.
+    X : array_like of shape (m, d)
+        Where to evaluate.
+
+    Returns
+    -------
+    ndarray of shape (m, d, d)
 
     Examples
     --------
@@ -85,9 +117,21 @@ def preimage_hessian(psi: Element, X: Any) -> Array:
 class Surrogate:
     """A quadratic q(x) = value + <gradient, x - at> + curvature |x - at|^2 / 2; see `surrogate`.
 
-    It touches the objective at `at`. `minimiser` is where q is stationary, the fixed-point step,
-    also where value and derivatives underflow; NaN where q is constant. `is_minimum` says whether q
-    has a minimum there; else it is a maximum, or q is constant.
+    Attributes
+    ----------
+    at : ndarray of shape (d,)
+        Where it touches the objective.
+    value : float
+        q(at).
+    gradient : ndarray of shape (d,)
+        The gradient of q at `at`.
+    curvature : float
+        The Hessian of q is this times the identity.
+    minimiser : ndarray of shape (d,)
+        Where q is stationary: the fixed-point step, also where value and derivatives underflow. NaN
+        where q is constant.
+    is_minimum : bool
+        Whether q has a minimum there; else it is a maximum, or q is constant.
 
     Examples
     --------
@@ -124,8 +168,12 @@ def surrogate(psi: Element, at: Any) -> Surrogate:
     a_i >= 0 and convex radial profiles only (see `is_majorised`). Honeine (2024, see `preimage`),
     Theorems 17 and 26, whose constant lacks f'(|x_t|^2) |x_t|^2 / 2.
 
-    `psi` is one element of a kernel of one distance or inner product without a map, `at` one point
-    of shape (d,).
+    Parameters
+    ----------
+    psi : Element
+        One element of a kernel of one distance or inner product, without a map.
+    at : array_like of shape (d,)
+        The point where it touches.
 
     Examples
     --------
@@ -165,7 +213,18 @@ def is_majorised(psi: Element, at: Any, X: Any) -> Array:
     with c > rho, or for kernels of the inner product. Honeine (2024, see `preimage`), Theorem 18,
     which needs a convex profile; Theorem 27, for inner products, does not hold.
 
-    `at` is one point, of shape (d,); the result has shape (m,).
+    Parameters
+    ----------
+    psi : Element
+        One element, as for `surrogate`.
+    at : array_like of shape (d,)
+        The point where the surrogate touches.
+    X : array_like of shape (m, d)
+        The other points.
+
+    Returns
+    -------
+    bool array of shape (m,)
 
     Examples
     --------

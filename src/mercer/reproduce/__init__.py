@@ -42,6 +42,11 @@ EXPERIMENTS = (
 def find(name: str) -> Experiment:
     """Return the experiment of this name.
 
+    Parameters
+    ----------
+    name : str
+        Such as "thresholds"; `mercer reproduce --list` prints them.
+
     Examples
     --------
     >>> from mercer.reproduce import find

@@ -74,6 +74,11 @@ class Claim:
 def verdict_of(claims: Sequence[Claim]) -> Verdict:
     """Return the verdict: all claims hold, all hold after corrections, or some do not.
 
+    Parameters
+    ----------
+    claims : sequence of Claim
+        All that an experiment claims.
+
     Examples
     --------
     >>> from mercer.reproduce import Claim, verdict_of

@@ -160,13 +160,22 @@ def usps(data: Path | None) -> Result:
         }
         factors[noise] = float(np.divide(*errors.min(axis=1)))
     columns = ("noise", "noisy", "components", "linear PCA", "kernel PCA", "ratio")
-    claims = tuple(
-        Claim(f"{noise}: with the best numbers of components kernel PCA is better (factor between "
-              "the errors)", f"{printed}", factors[noise], low=1.0,
-              why=f"With {noise} linear PCA is better.")
-        for noise, printed in (("Gaussian noise", 1.6), ("speckle", 1.2))
-    )  # fmt: skip
-    return Result(columns, rows, claims, digit_sheet(images, 16, -1.0, 1.0))
+    return Result(columns, rows, _usps_claims(factors), digit_sheet(images, 16, -1.0, 1.0))
+
+
+def _usps_claims(factors: dict[str, float]) -> tuple[Claim, ...]:
+    """The printed factors up to a tenth, and whether kernel PCA is better at all."""
+    claims = []
+    for noise, printed in (("Gaussian noise", 1.6), ("speckle", 1.2)):
+        found, best = factors[noise], f"{noise}: with the best numbers of components kernel PCA"
+        claims += [
+            Claim(f"{best} is better by the printed factor (of the errors)", f"{printed}", found,
+                  low=0.9 * printed,
+                  why=f"With {noise} kernel PCA gains less than printed: a factor of {found:.2f}."),
+            Claim(f"{best} is better", f"{printed}", found, low=1.0,
+                  why=f"With {noise} linear PCA is better."),
+        ]  # fmt: skip
+    return tuple(claims)
 
 
 EXPERIMENTS = (

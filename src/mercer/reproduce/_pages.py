@@ -28,6 +28,15 @@ _STYLE = (
 class Outcome:
     """An experiment with its result, or with the data files that it lacks.
 
+    Attributes
+    ----------
+    experiment : Experiment
+        What was to be run.
+    result : Result or None
+        What came out.
+    missing : tuple of str
+        Names of data files that were not found.
+
     Examples
     --------
     >>> from mercer.reproduce import Outcome, find

@@ -71,8 +71,16 @@ def lipschitz(psi: Element) -> Any:
     The two are the eigenvalues of the Hessian of k(x_i, .), across and along x - x_i; for k(Ax, Ay)
     times the squared spectral norm of A. 1 / L is a step with which gradient descent descends.
 
-    Takes and returns what `gradient_bound` does. Infinite at cusps and where k' jumps
-    (Epanechnikov); NaN for kernels that are not profiles of one distance.
+    Parameters
+    ----------
+    psi : Element
+        One element, or a batch.
+
+    Returns
+    -------
+    float, or array of shape (b,)
+        Infinite at cusps and where k' jumps (Epanechnikov). NaN for kernels that are not profiles
+        of one distance.
 
     Examples
     --------
@@ -92,9 +100,18 @@ def hessian_lipschitz(psi: Element) -> Any:
     enclosed by interval arithmetic on cells of distances, so the result is an upper bound, at most
     about a thousandth above the supremum (1.3802 |a|_1 / s^3 for the Gaussian).
 
-    Takes and returns what `gradient_bound` does. Infinite where the Hessian is not Lipschitz
-    (Laplace); NaN where nothing is known: other kernels than completely monotone ones. Source:
-    Nesterov and Polyak (2006), where it bounds the error of a quadratic model.
+    Source: Nesterov and Polyak (2006), where it bounds the error of a quadratic model.
+
+    Parameters
+    ----------
+    psi : Element
+        One element, or a batch.
+
+    Returns
+    -------
+    float, or array of shape (b,)
+        Infinite where the Hessian is not Lipschitz (Laplace). NaN where nothing is known: kernels
+        that are not completely monotone.
 
     Examples
     --------

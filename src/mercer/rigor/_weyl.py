@@ -32,6 +32,8 @@ class WeylTest:
         The trace of the Hessian.
     rounding : array of shape (m,)
         A bound on the rounding errors of slope - rising and slope - falling; infinite at a cusp.
+    dim : int
+        d, the number of columns.
 
     Examples
     --------

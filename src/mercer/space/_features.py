@@ -19,6 +19,13 @@ def feature(kernel: Kernel, X: Any) -> Element:
 
     It costs one number per element beyond its points.
 
+    Parameters
+    ----------
+    kernel : Kernel
+        k.
+    X : array_like of shape (n, d), or other points of the kernel's domain
+        The x_j.
+
     Examples
     --------
     >>> import mercer as mc
@@ -40,7 +47,14 @@ def feature(kernel: Kernel, X: Any) -> Element:
 def mean_embedding(kernel: Kernel, X: Any, *, weights: Any = None) -> Element:
     """Return the mean of features, mu = sum_i w_i k(x_i, .) with weights that sum to one.
 
-    Weights are >= 0 and scaled to sum to one; equal by default.
+    Parameters
+    ----------
+    kernel : Kernel
+        k.
+    X : array_like of shape (n, d), or other points of the kernel's domain
+        The sample.
+    weights : array_like of shape (n,), optional
+        >= 0, scaled to sum to one; equal by default.
 
     Examples
     --------

@@ -33,6 +33,11 @@ class Operator:
     (u (x) v) psi = <v, psi> u. Operators add, scale, transpose, act on elements and have a
     Hilbert-Schmidt inner product. Made by `tensor` and `covariance`.
 
+    Parameters
+    ----------
+    terms : tuple
+        The weights w and batches u and v of each term.
+
     Examples
     --------
     >>> import mercer as mc
@@ -104,7 +109,10 @@ class Operator:
 def tensor(u: Element, v: Element) -> Operator:
     """Return u (x) v, the operator psi -> <v, psi> u; of two batches, the sum over pairs.
 
-    Elements or batches of equal size; they may live in different spaces.
+    Parameters
+    ----------
+    u, v : Element
+        Elements, or batches of equal size. They may live in different spaces.
 
     Examples
     --------

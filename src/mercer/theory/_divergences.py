@@ -57,6 +57,11 @@ def total_variation(p: Any, q: Any) -> float:
 
     Both an f-divergence, f(t) = |t - 1| / 2, and an integral probability metric, over indicators.
 
+    Parameters
+    ----------
+    p, q : array_like of shape (m,)
+        Probabilities of the same m atoms.
+
     Examples
     --------
     >>> import mercer as mc
@@ -71,6 +76,11 @@ def kl_divergence(p: Any, q: Any) -> float:
     """KL(P, Q) = sum_i p_i log(p_i / q_i), Kullback and Leibler's; f(t) = t log t.
 
     Infinite if P has an atom that Q has not. Pinsker: TV^2 <= KL / 2.
+
+    Parameters
+    ----------
+    p, q : array_like of shape (m,)
+        Probabilities of the same m atoms.
 
     Examples
     --------
@@ -87,6 +97,11 @@ def hellinger(p: Any, q: Any) -> float:
 
     H^2 is an f-divergence, f(t) = (sqrt t - 1)^2 / 2. H^2 <= TV <= H sqrt(2 - H^2).
 
+    Parameters
+    ----------
+    p, q : array_like of shape (m,)
+        Probabilities of the same m atoms.
+
     Examples
     --------
     >>> import mercer as mc
@@ -101,6 +116,11 @@ def chi_square_divergence(p: Any, q: Any) -> float:
     """chi^2(P, Q) = sum_i (p_i - q_i)^2 / q_i, Pearson's; f(t) = (t - 1)^2.
 
     Infinite if P has an atom that Q has not. KL <= log(1 + chi^2).
+
+    Parameters
+    ----------
+    p, q : array_like of shape (m,)
+        Probabilities of the same m atoms.
 
     Examples
     --------
@@ -145,6 +165,15 @@ def largest_power(p: Any, q: Any, n: int, level: float = 0.05) -> float:
     """The power that no test of P against Q can exceed, with n independent rows.
 
         power <= level + TV(P^n, Q^n),    TV(P^n, Q^n)^2 <= 1 - (1 - H^2)^(2 n)
+
+    Parameters
+    ----------
+    p, q : array_like of shape (m,)
+        Probabilities of the same m atoms: the two laws P and Q.
+    n : int
+        >= 1, rows of the sample.
+    level : float, default=0.05
+        Of the test, in [0, 1].
 
     Examples
     --------

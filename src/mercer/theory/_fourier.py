@@ -183,9 +183,16 @@ def fourier_inner(kernel: Circular, f: Any, g: Any) -> complex:
 
 
 def fourier_norm(kernel: Circular, f: Any) -> float:
-    """Return ||f|| = sqrt(sum_l |fhat_l|^2 / khat_l); parameters and source as in `fourier_inner`.
+    """Return ||f|| = sqrt(sum_l |fhat_l|^2 / khat_l).
 
     Infinite if f is not in the space (fhat_l != 0 = khat_l for some l), or beyond float64.
+
+    Parameters
+    ----------
+    kernel : Circular
+        A kernel on the circle, with coefficients khat_l.
+    f : array_like of shape (2 L + 1,)
+        fhat_l for l = -L, ..., L.
 
     Examples
     --------

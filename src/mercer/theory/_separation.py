@@ -133,9 +133,16 @@ def is_characteristic(kernel: Kernel, dim: int) -> Separation:
 def is_universal(kernel: Kernel, dim: int) -> Separation:
     """Whether elements come as near as one likes to any continuous function on any compact set.
 
-    Parameters and references are those of `is_characteristic`. Two distributions with equal
+    Decided as in `is_characteristic`, with the same references. Two distributions with equal
     embeddings are a witness here, too: the integral against their difference is zero for all
     elements, and not for all continuous functions.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        Of points that are vectors.
+    dim : int
+        Their number of columns, >= 1.
 
     Examples
     --------

@@ -16,7 +16,15 @@ from mercer.theory._fourier import finite_values
 
 
 class SpectralMMD(NamedTuple):
-    """A squared MMD by random frequencies, and the standard error of that."""
+    """A squared MMD by random frequencies, and its standard error.
+
+    Attributes
+    ----------
+    value : float
+        The mean over the frequencies.
+    error : float
+        Its standard error.
+    """
 
     value: float
     error: float

@@ -29,6 +29,13 @@ _LEAST = -690.0  # logarithm of the smallest probability that is computed
 class Tail(NamedTuple):
     """A tail probability, and a bound of its error.
 
+    Attributes
+    ----------
+    value : float
+        The probability.
+    error : float
+        The bound.
+
     Examples
     --------
     >>> from mercer.methods import Tail

@@ -74,7 +74,19 @@ def coco_witness(
 ) -> tuple[Element, Element] | None:
     """Return the functions f and g of norm one whose covariance is the constrained covariance.
 
-    f = sum_i a_i (k(x_i, .) - mu_x) and likewise g with b. None if all covariances are zero.
+    f = sum_i a_i (k(x_i, .) - mu_x) and likewise g with b.
+
+    Parameters
+    ----------
+    kernel_x, kernel_y : Kernel
+        The kernels of the two variables.
+    X, Y : array_like of shape (n, d_x), (n, d_y)
+        Paired rows.
+
+    Returns
+    -------
+    pair of Elements, or None
+        f and g; None if all covariances are zero.
 
     Examples
     --------

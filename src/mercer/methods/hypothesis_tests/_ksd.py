@@ -120,9 +120,22 @@ def _of_tensors(kernel: Kernel, X: Any, score: Any, weights: Any, estimator: str
 
 
 def stein_operator(psi: Element, score: Any, X: Any) -> Array:
-    """Return grad psi(x) + psi(x) s(x) at the rows of X, shape (n, d), or (n, b, d) for a batch.
+    """Return grad psi(x) + psi(x) s(x) at the rows of X.
 
-    s = grad log p is the score of a model p, as for `ksd`. Under the model the mean is zero.
+    s = grad log p is the score of a model p. Under the model the mean is zero.
+
+    Parameters
+    ----------
+    psi : Element
+        One element, or a batch of b.
+    score : callable, distribution of scipy.stats, list of them, Density or Element
+        The model p, as for `ksd`.
+    X : array_like of shape (n, d)
+        Where to evaluate.
+
+    Returns
+    -------
+    ndarray of shape (n, d), or (n, b, d) for a batch
 
     Examples
     --------

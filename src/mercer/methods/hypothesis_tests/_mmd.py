@@ -111,6 +111,15 @@ def witness(kernel: Kernel, X: Any, Y: Any, *, weights: Any = None) -> Element:
     The function f of norm one with the largest difference of means over the two samples is
     `witness / witness.norm()`, and that difference is the norm of the witness.
 
+    Parameters
+    ----------
+    kernel : Kernel
+        k.
+    X, Y : array_like of shape (m, d), (n, d)
+        The samples of P and Q.
+    weights : pair of array_like, optional
+        As for `mmd`.
+
     Examples
     --------
     >>> import mercer as mc

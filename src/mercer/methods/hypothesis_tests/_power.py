@@ -30,6 +30,15 @@ def mmd_variance(kernel: Kernel, X: Any, Y: Any, *, paired: bool = False) -> flo
     h_ij = k(x_i, x_j) + k(y_i, y_j) - k(x_i, y_j) - k(x_j, y_i). If the distributions agree, V is
     close to zero and MMD^2 is not normal: use `mmd_test`.
 
+    Parameters
+    ----------
+    kernel : Kernel
+        k.
+    X, Y : array_like of shape (m, d), (n, d)
+        The samples.
+    paired : bool, default=False
+        Whether x_i and y_i belong together; then m = n.
+
     References
     ----------
     Gretton, Borgwardt, Rasch, Schoelkopf, Smola, A kernel two-sample test, JMLR 13, 2012,
@@ -98,6 +107,17 @@ def mmd_sample_size(
     """Return the smallest number of rows in each sample that gives this power.
 
     By the formula of `mmd_power`. Raises an error where the pilot shows no difference.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        As for the planned test.
+    X, Y : array_like of shape (m, d), (n, d)
+        The pilot samples.
+    power : float, default=0.8
+        Between 0 and 1.
+    level : float, default=0.05
+        Of the test, between 0 and 1.
 
     Examples
     --------

@@ -26,7 +26,14 @@ _FEWEST = 256  # starts, if there are so many points
 
 
 class Plateau(NamedTuple):
-    """A range of bandwidths, from low to high, with the same number of modes.
+    """A range of bandwidths with the same number of modes.
+
+    Attributes
+    ----------
+    low, high : float
+        The ends of the range.
+    n_modes : int
+        The number of modes.
 
     Examples
     --------

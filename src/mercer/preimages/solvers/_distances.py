@@ -199,7 +199,16 @@ def _scaled(Y: Array, u: Array, tol: float) -> Array:
 class Alignment:
     """x -> scale x R + shift, for points as rows; see `procrustes`.
 
-    `residual` is the root of the sum of squared distances that is left.
+    Attributes
+    ----------
+    rotation : ndarray of shape (d, d)
+        R, orthogonal.
+    shift : ndarray of shape (d,)
+        The shift.
+    scale : float
+        The scale.
+    residual : float
+        The root of the sum of squared distances that is left.
 
     Examples
     --------

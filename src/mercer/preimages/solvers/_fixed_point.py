@@ -79,8 +79,14 @@ class MM(IterativeSolver):
         x <- s b / \|b\|,   s f'(s^2) = \|b\|.
 
     Honeine (2024, see `preimage`), Theorem 18. The steps for coefficients of both signs and for
-    inner products replace Theorem 27, which does not hold. `tol` and `max_iter` are as for
-    `FixedPoint`.
+    inner products replace Theorem 27, which does not hold.
+
+    Parameters
+    ----------
+    tol : float
+        The gradient at which a search has converged, as for `FixedPoint`.
+    max_iter : int
+        >= 1, the largest number of steps.
 
     Examples
     --------

@@ -113,7 +113,18 @@ def global_minimum(
 ) -> list[GlobalMinimum]:
     """Return proved bounds of k(x, x)/2 - psi(x), one for each element; see `Global`.
 
-    `region` and `fixed` are as for `preimage`.
+    Parameters
+    ----------
+    psi : Element
+        One element, or a batch.
+    gap : float, default=1e-6
+        > 0, the largest difference of the two bounds.
+    max_boxes : int, default=500000
+        Where to stop without having reached the gap.
+    region : Box, optional
+        As for `preimage`.
+    fixed : array_like, optional
+        As for `preimage`.
 
     Examples
     --------

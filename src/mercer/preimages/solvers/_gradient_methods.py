@@ -25,8 +25,14 @@ class GradientDescent(IterativeSolver):
     """x <- x - gradient / L, with L the Lipschitz constant of the gradient (`lipschitz`).
 
     Such a step never raises the objective, so it is not checked. It is slow, and meant for teaching
-    and comparison. Needs a smooth radial kernel. Honeine (2024, see `preimage`), section 3.2. `tol`
-    and `max_iter` are as for `FixedPoint`.
+    and comparison. Needs a smooth radial kernel. Honeine (2024, see `preimage`), section 3.2.
+
+    Parameters
+    ----------
+    tol : float
+        The gradient at which a search has converged, as for `FixedPoint`.
+    max_iter : int
+        >= 1, the largest number of steps.
 
     Examples
     --------
@@ -61,7 +67,14 @@ class Newton(IterativeSolver):
     own length, so that a search ends in the valley in which it started. Exact on piecewise-linear
     profiles (Epanechnikov), where it is the fixed point. A d x d matrix per row: for few
     dimensions. Honeine (2024, see `preimage`), equation (18), and Theorem 16 for Epanechnikov (away
-    from the edge of its window). `tol` and `max_iter` are as for `FixedPoint`.
+    from the edge of its window).
+
+    Parameters
+    ----------
+    tol : float
+        The gradient at which a search has converged, as for `FixedPoint`.
+    max_iter : int
+        >= 1, the largest number of steps.
 
     Examples
     --------

@@ -12,8 +12,6 @@ from mercer.theory.duality._closed_duals import (
     quadratic_program,
     semidefinite_program,
     standard_lp,
-    trust_region,
-    two_way_partition,
 )
 from mercer.theory.duality._conjugates import (
     CONJUGATES,
@@ -35,6 +33,7 @@ from mercer.theory.duality._lagrangian import (
     lagrangian,
     sensitivity,
 )
+from mercer.theory.duality._nonconvex_duals import trust_region, two_way_partition
 from mercer.theory.duality._projections import (
     optimality_residual,
     project_affine,

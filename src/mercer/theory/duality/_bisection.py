@@ -41,8 +41,17 @@ def bisection(
 ) -> Bisection:
     """Minimise a quasi-convex f0: t = (l + u) / 2; if some x has f0(x) <= t then u = t, else l = t.
 
-    `feasible` takes a level t to a point x with f0(x) <= t that satisfies the constraints, or to
-    None if there is none; l <= p* <= u. Takes exactly ceil(log2((u - l) / tol)) steps.
+    Takes exactly ceil(log2((u - l) / tol)) steps.
+
+    Parameters
+    ----------
+    feasible : callable
+        From a level t to a point x with f0(x) <= t that satisfies the constraints, or to None if
+        there is none.
+    low, high : float
+        l and u, with l <= p* <= u for the optimum p*.
+    tol : float, default=1e-6
+        > 0, the length at which the interval is short enough.
 
     Examples
     --------

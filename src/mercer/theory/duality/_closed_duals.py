@@ -1,8 +1,8 @@
 """Problems whose dual function has a closed form: a value, a point, multipliers and g.
 
 Sakulwongtana, Remarks 11 to 14, 16 to 19 and 22, Definitions 1.5.3, 1.5.9, 1.5.10 and 1.5.12, and
-Proposition 1.5.3, from which most of them follow. Duals are maximised, the Lagrangian of Remark 12
-has -lambda'x for x'x, and Remark 19 needs lambda >= 0.
+Proposition 1.5.3, from which most of them follow. Duals are maximised, and the Lagrangian of
+Remark 12 has -lambda'x for x'x.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from scipy.optimize import brentq
 
 from mercer._array import Array, as_numbers, instance
 from mercer.exceptions import InputError
@@ -27,7 +26,6 @@ from mercer.theory.duality._solve import (
 )
 
 _LARGEST_EXPONENT = 100.0  # cvxpy rounds q to a fraction with a denominator of at most 1,024
-_LARGEST_PARTITION = 16  # the primal tries all of 2^15 partitions
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,7 +58,8 @@ class PrimalDual:
         return self.primal - self.dual
 
 
-def _both(primal: Any, x: Any, g: Callable[..., float], *multipliers: Any) -> PrimalDual:
+def both(primal: Any, x: Any, g: Callable[..., float], *multipliers: Any) -> PrimalDual:
+    """The two sides of a solved problem."""
     found = tuple(np.asarray(m) for m in multipliers)
     return PrimalDual(float(primal), float(g(*found)), np.asarray(x), found, g)
 
@@ -70,8 +69,16 @@ def conjugate_form(
 ) -> PrimalDual:
     """min f(x) with Ax <= b, Cx = d; max -f*(-A'lambda - C'nu) - b'lambda - d'nu, lambda >= 0.
 
-    Where f* is known, so is the dual. `pair` holds f and f*, such as
-    `CONJUGATES["negative entropy"]`. If one kind of constraint is left out, so is its multiplier.
+    Where f* is known, so is the dual.
+
+    Parameters
+    ----------
+    pair : ConjugatePair
+        f and f*, such as `CONJUGATES["negative entropy"]`.
+    A, b : array_like of shape (m, n), (m,), optional
+        The inequalities. Without them there is no lambda.
+    C, d : array_like of shape (p, n), (p,), optional
+        The equalities. Without them there is no nu. One kind of constraint is needed.
 
     Examples
     --------
@@ -102,11 +109,16 @@ def conjugate_form(
     if inequality:
         constraints[0] = sides[0][0] @ x <= sides[0][1]
     value = attained(pair.f(x), constraints)
-    return _both(value, x.value, g, *(c.dual_value for c in constraints))
+    return both(value, x.value, g, *(c.dual_value for c in constraints))
 
 
 def least_norm(A: Any, b: Any) -> PrimalDual:
     """min x'x with Ax = b; max -nu'AA'nu / 4 - b'nu.
+
+    Parameters
+    ----------
+    A, b : array_like of shape (m, n), (m,)
+        The equalities.
 
     Examples
     --------
@@ -122,6 +134,13 @@ def least_norm(A: Any, b: Any) -> PrimalDual:
 
 def standard_lp(c: Any, A: Any, b: Any) -> PrimalDual:
     """min c'x with Ax = b, x >= 0; max -b'nu with A'nu + c >= 0.
+
+    Parameters
+    ----------
+    c : array_like of shape (n,)
+        Costs.
+    A, b : array_like of shape (m, n), (m,)
+        The equalities.
 
     Examples
     --------
@@ -144,6 +163,13 @@ def standard_lp(c: Any, A: Any, b: Any) -> PrimalDual:
 def inequality_lp(c: Any, A: Any, b: Any) -> PrimalDual:
     """min c'x with Ax <= b; max -b'lambda with A'lambda + c = 0, lambda >= 0.
 
+    Parameters
+    ----------
+    c : array_like of shape (n,)
+        Costs.
+    A, b : array_like of shape (m, n), (m,)
+        The inequalities.
+
     Examples
     --------
     The largest x1 + x2 with x1 <= 1 and x2 <= 3; the multipliers are the prices of the bounds:
@@ -164,6 +190,13 @@ def box_lp(c: Any, A: Any, b: Any) -> PrimalDual:
 
     The box is part of the domain of f0, so the dual has no constraints.
 
+    Parameters
+    ----------
+    c : array_like of shape (n,)
+        Costs.
+    A, b : array_like of shape (m, n), (m,)
+        The equalities.
+
     Examples
     --------
     >>> from mercer.theory import duality
@@ -183,7 +216,14 @@ def box_lp(c: Any, A: Any, b: Any) -> PrimalDual:
 def norm_minimisation(A: Any, b: Any, p: float = 2.0) -> PrimalDual:
     """min |x|_p with Ax = b; max b'nu with |A'nu|_q <= 1, where 1/p + 1/q = 1.
 
-    |.|_q is the dual norm, |v|_q = max u'v over |u|_p <= 1. p is at least 1, and may be `np.inf`.
+    |.|_q is the dual norm, |v|_q = max u'v over |u|_p <= 1.
+
+    Parameters
+    ----------
+    A, b : array_like of shape (m, n), (m,)
+        The equalities.
+    p : float, default=2
+        From 1 to 100, or `np.inf`.
 
     Examples
     --------
@@ -202,7 +242,14 @@ def norm_approximation(A: Any, b: Any, p: float = 2.0) -> PrimalDual:
     """min |Ax - b|_p; max b'nu with A'nu = 0 and |nu|_q <= 1, where 1/p + 1/q = 1.
 
     Without constraints the dual function would be the constant p*: so the problem is written as
-    min |y|_p with y = Ax - b. p is at least 1, and may be `np.inf`.
+    min |y|_p with y = Ax - b.
+
+    Parameters
+    ----------
+    A, b : array_like of shape (m, n), (m,)
+        The system to solve approximately.
+    p : float, default=2
+        From 1 to 100, or `np.inf`.
 
     Examples
     --------
@@ -236,7 +283,12 @@ def _norm(p: float, first: int = 0, scale: Any = 0.0) -> ConjugatePair:
 def quadratic_program(P: Any, A: Any, b: Any) -> PrimalDual:
     """min x'Px with Ax <= b; max -lambda'AP^-1A'lambda / 4 - b'lambda with lambda >= 0.
 
-    P is symmetric positive definite.
+    Parameters
+    ----------
+    P : array_like of shape (n, n)
+        Symmetric and positive definite.
+    A, b : array_like of shape (m, n), (m,)
+        The inequalities.
 
     Examples
     --------
@@ -262,7 +314,14 @@ def quadratic_program(P: Any, A: Any, b: Any) -> PrimalDual:
 def semidefinite_program(c: Any, F: Any, G: Any) -> PrimalDual:
     """min c'x with sum_i xi Fi <= G; max -tr(GZ) with tr(Fi Z) + ci = 0, Z >= 0, in the PSD order.
 
-    F is a sequence of symmetric matrices, one for each entry of c; G is symmetric.
+    Parameters
+    ----------
+    c : array_like of shape (n,)
+        Costs.
+    F : sequence of n arrays of shape (k, k)
+        Symmetric matrices, one for each entry of c.
+    G : array_like of shape (k, k)
+        Symmetric.
 
     Examples
     --------
@@ -288,89 +347,4 @@ def semidefinite_program(c: Any, F: Any, G: Any) -> PrimalDual:
 
     slack = G - sum(x[i] * Fi for i, Fi in enumerate(F)) >> 0
     value = attained(c @ x, [slack])
-    return _both(value, x.value, g, slack.dual_value)
-
-
-def two_way_partition(W: Any) -> PrimalDual:
-    """min x'Wx with xi^2 = 1; max -1'nu with W + diag(nu) positive semidefinite.
-
-    W_ij is the cost of having i and j on the same side, W is symmetric with at most 16 rows: all
-    partitions are tried. The problem is not convex, and the dual is only a lower bound.
-
-    Examples
-    --------
-    Three that repel each other cannot all be apart:
-
-    >>> import numpy as np
-    >>> from mercer.theory import duality
-    >>> found = duality.two_way_partition(np.ones((3, 3)) - np.eye(3))
-    >>> found.primal, round(found.dual, 6)
-    (-2.0, -3.0)
-    """
-    cp, W = cvxpy(), symmetric(W, "W")
-    n = len(W)
-    if n > _LARGEST_PARTITION:
-        raise InputError(f"W must have at most {_LARGEST_PARTITION} rows, got {n}")
-    bits = (np.arange(2 ** (n - 1))[:, None] >> np.arange(n)) & 1  # the last is always 0
-    signs = 1.0 - 2.0 * bits
-    costs = np.sum((signs @ W) * signs, axis=1)
-    best = int(np.argmin(costs))
-    nu = cp.Variable(n)
-    attained(cp.sum(nu), [W + cp.diag(nu) >> 0])
-
-    def g(nu: Array) -> float:
-        smallest = np.linalg.eigvalsh(W + np.diag(nu))[0]
-        return -nu.sum() if inside((-smallest, W)) else -np.inf
-
-    return _both(costs[best], signs[best], g, nu.value)
-
-
-def trust_region(A: Any, b: Any) -> PrimalDual:
-    """min x'Ax + 2b'x with x'x <= 1; max -b'(A + lambda I)^+ b - lambda with A + lambda I >= 0.
-
-    Also lambda >= 0, and b lies in the range of A + lambda I. Duality is strong although the
-    problem is not convex: the symmetric A may have negative eigenvalues. No solver is needed;
-    |x(lambda)| = 1 is one equation in lambda.
-
-    Examples
-    --------
-    -x^2 + 2x on [-1, 1] is smallest at -1:
-
-    >>> from mercer.theory import duality
-    >>> found = duality.trust_region([[-1.0]], [1.0])
-    >>> round(found.primal, 6), round(found.dual, 6), found.x.round(6)
-    (-3.0, -3.0, array([-1.]))
-    """
-    A = symmetric(A, "A")
-    b = vector(b, "b", len(A))
-    w, V = np.linalg.eigh(A)
-    c = V.T @ b
-    rounding = 1e-12 * (np.abs(w).max() + np.abs(b).max())  # below, an eigenvalue or entry is 0
-
-    def solution(shifted: Array) -> Array:
-        """-(A + lambda I)^+ b in the basis of the eigenvectors, from w + lambda."""
-        positive = shifted > rounding
-        return np.where(positive, -c / np.where(positive, shifted, 1.0), 0.0)
-
-    def g(lam: Array) -> float:
-        outside = np.abs(c[w + lam <= rounding])  # the part of b that is not in the range
-        feasible = inside((-(w[0] + lam), w), (outside, b), (-lam, lam))
-        return c @ solution(w + lam) - lam if feasible else -np.inf
-
-    lam = max(0.0, -w[0])
-    low = w + lam
-    x = solution(low)
-    if np.linalg.norm(x) > 1.0 or np.any(np.abs(c[low <= rounding]) > 4.0 * rounding):
-        # |x| falls through 1; solved for the step above `lam`, which may be tiny
-        ends = 2.0 * rounding, 2.0 * np.linalg.norm(b)
-        step = brentq(
-            lambda step: np.linalg.norm(solution(low + step)) - 1.0,
-            *ends,
-            xtol=1e-300,
-            maxiter=1000,
-        )
-        lam, x = lam + step, solution(low + step)
-    elif lam > 0.0:  # the hard case: go to the sphere along a null vector of A + lambda I
-        x[0] = np.sqrt(1.0 - np.sum(x[1:] ** 2))
-    x = V @ x
-    return _both(x @ A @ x + 2.0 * b @ x, x, g, lam)
+    return both(value, x.value, g, slack.dual_value)

@@ -36,7 +36,12 @@ class ConjugatePair:
 def conjugate(f: Callable[[Any], Any], y: Any) -> float:
     """Return the conjugate f*(y) = sup_x y'x - f(x), computed with clarabel; it may be infinite.
 
-    f takes a cvxpy variable of the shape of y to a convex expression, such as `cvxpy.norm1`.
+    Parameters
+    ----------
+    f : callable
+        From a cvxpy variable of shape (d,) to a convex expression, such as `cvxpy.norm1`.
+    y : array_like of shape (d,)
+        The slope.
 
     Examples
     --------

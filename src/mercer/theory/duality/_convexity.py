@@ -73,7 +73,12 @@ def first_order_convexity(f: Function, gradient: Function, X: Any) -> ConvexityC
 def second_order_convexity(hessian: Function, X: Any) -> ConvexityCheck:
     """The Hessian is positive semidefinite at every row; the margin is its smallest eigenvalue.
 
-    `hessian` takes a point of shape (d,) to a matrix; X as in `first_order_convexity`.
+    Parameters
+    ----------
+    hessian : callable
+        From a point of shape (d,) to a matrix of shape (d, d).
+    X : array_like of shape (n, d)
+        Points of the domain.
 
     Examples
     --------
@@ -90,7 +95,14 @@ def second_order_convexity(hessian: Function, X: Any) -> ConvexityCheck:
 def jensen(f: Function, X: Any) -> ConvexityCheck:
     """f(theta x + (1 - theta) y) <= theta f(x) + (1 - theta) f(y), theta = 1/4, 1/2, 3/4.
 
-    All pairs of rows are tried; f and X as in `first_order_convexity`.
+    All pairs of rows are tried.
+
+    Parameters
+    ----------
+    f : callable
+        From a point of shape (d,) to a number, or to infinity outside of the domain.
+    X : array_like of shape (n, d)
+        Points.
 
     Examples
     --------
@@ -107,7 +119,14 @@ def jensen(f: Function, X: Any) -> ConvexityCheck:
 def quasiconvexity(f: Function, X: Any) -> ConvexityCheck:
     """f(theta x + (1 - theta) y) <= max(f(x), f(y)), theta = 1/4, 1/2, 3/4: convex sublevel sets.
 
-    All pairs of rows are tried; f and X as in `first_order_convexity`.
+    All pairs of rows are tried.
+
+    Parameters
+    ----------
+    f : callable
+        From a point of shape (d,) to a number, or to infinity outside of the domain.
+    X : array_like of shape (n, d)
+        Points.
 
     Examples
     --------
@@ -127,8 +146,14 @@ def quasiconvexity(f: Function, X: Any) -> ConvexityCheck:
 def log_concavity(f: Function, gradient: Function, hessian: Function, X: Any) -> ConvexityCheck:
     """f(x) Hessian(x) <= gradient(x) gradient(x)' in the PSD order, at every row: log f is concave.
 
-    f must be > 0. The margin is that of both sides over f(x)^2, whose difference is minus the
-    Hessian of log f. Parameters as in `first_order_convexity` and `second_order_convexity`.
+    The margin is that of both sides over f(x)^2, whose difference is minus the Hessian of log f.
+
+    Parameters
+    ----------
+    f, gradient, hessian : callable
+        From a point of shape (d,) to a number > 0, a vector, and a matrix of shape (d, d).
+    X : array_like of shape (n, d)
+        Points of the domain.
 
     Examples
     --------

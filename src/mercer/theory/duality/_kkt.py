@@ -25,9 +25,8 @@ from mercer.theory.duality._solve import cvxpy, minimum
 def kkt(problem: Any) -> FitCertificate:
     """Check fi(x) <= 0, hj(x) = 0, lambda >= 0, lambda_i fi(x) = 0 and 0 in dL(x, lambda, nu).
 
-    Takes a solved convex cvxpy problem, and leaves it as it is; `Maximize(f)` is read as minimising
-    -f. The numbers come from the values that the variables and multipliers have now, whichever
-    solver wrote them. If all are zero, a convex problem is solved.
+    The numbers come from the values that the variables and multipliers have now, whichever solver
+    wrote them. If all are zero, a convex problem is solved.
 
     - `feasibility`: the largest violation of a constraint, or of lambda >= 0.
     - `complementarity`: the largest |lambda_i fi(x)|; for a cone, the inner product.
@@ -41,6 +40,16 @@ def kkt(problem: Any) -> FitCertificate:
 
     The proximal point takes one call of clarabel, on a problem without constraints; the rest is
     arithmetic. Attributes of variables, such as `nonneg=True`, are part of the domain of f0.
+
+    Parameters
+    ----------
+    problem : cvxpy Problem
+        Convex and solved. It is left as it is; `Maximize(f)` is read as minimising -f.
+
+    Returns
+    -------
+    FitCertificate
+        With `primal`, `dual`, `gap`, `feasibility`, `stationarity` and `complementarity`.
 
     References
     ----------

@@ -40,9 +40,18 @@ class Sensitivity(NamedTuple):
 def lagrangian(problem: Any, multipliers: Sequence[Any] | None = None) -> Any:
     """Return the Lagrangian L = f0(x) + sum_i lambda_i'fi(x) + sum_j nu_j'hj(x).
 
-    `multipliers` has lambda or nu for each of `problem.constraints`, in their order and shape; by
-    default those of the solution, after `problem.solve()`. L is a cvxpy expression: `.value`
-    evaluates it at the current values of the variables.
+    Parameters
+    ----------
+    problem : cvxpy Problem
+        `Maximize(f)` is read as minimising -f.
+    multipliers : sequence, optional
+        lambda or nu for each of `problem.constraints`, in their order and shape. The default is
+        those of the solution, after `problem.solve()`.
+
+    Returns
+    -------
+    cvxpy expression
+        `.value` is L at the current values of the variables.
 
     Examples
     --------
@@ -66,7 +75,14 @@ def dual_function(problem: Any, multipliers: Sequence[Any] | None = None) -> flo
 
     Weak duality: it is a lower bound of the optimal value p*. Strong duality: its maximum is p*,
     for instance if the problem is convex and some x has fi(x) < 0 (Slater). It is -inf where L is
-    unbounded below, up to the tolerance of clarabel. Multipliers as in `lagrangian`.
+    unbounded below, up to the tolerance of clarabel.
+
+    Parameters
+    ----------
+    problem : cvxpy Problem
+        Convex. It is left as it is.
+    multipliers : sequence, optional
+        As in `lagrangian`, with lambda >= 0.
 
     Examples
     --------
@@ -91,8 +107,14 @@ def sensitivity(problem: Any, changes: Sequence[Any]) -> Sensitivity:
     """Return p*(u) >= p*(0) - lambda*'u, with p*(u) the optimum subject to fi(x) <= ui, hj(x) = uj.
 
     A large multiplier means that tightening its constraint costs much; where p* is differentiable,
-    lambda* = -dp*/du at u = 0. The problem is solved before, and left as it is. `changes` has u for
-    each of its constraints, as a number or in their shape.
+    lambda* = -dp*/du at u = 0.
+
+    Parameters
+    ----------
+    problem : cvxpy Problem
+        Solved. It is left as it is.
+    changes : sequence
+        u for each of `problem.constraints`: a number, or an array of its shape.
 
     Examples
     --------

@@ -19,6 +19,15 @@ from mercer.theory.duality._solve import matrix_and_vector, vector
 def project_ball(x: Any, centre: Any, radius: float) -> Array:
     """c + (x - c) min(1, r / |x - c|): the nearest point of the ball of centre c and radius r.
 
+    Parameters
+    ----------
+    x : array_like of shape (d,)
+        The point to project.
+    centre : array_like of shape (d,)
+        c.
+    radius : float
+        r >= 0.
+
     Examples
     --------
     >>> from mercer.theory import duality
@@ -35,6 +44,15 @@ def project_ball(x: Any, centre: Any, radius: float) -> Array:
 @in_range
 def project_halfspace(x: Any, a: Any, b: float) -> Array:
     """x - max(0, a'x - b) a / |a|^2: the nearest point of {y : a'y <= b}.
+
+    Parameters
+    ----------
+    x : array_like of shape (d,)
+        The point to project.
+    a : array_like of shape (d,)
+        The normal, not zero.
+    b : float
+        The bound.
 
     Examples
     --------
@@ -54,6 +72,13 @@ def project_halfspace(x: Any, a: Any, b: float) -> Array:
 def project_affine(x: Any, A: Any, b: Any) -> Array:
     """x - A^+ (Ax - b): the nearest point of {y : Ay = b}.
 
+    Parameters
+    ----------
+    x : array_like of shape (d,)
+        The point to project.
+    A, b : array_like of shape (m, d), (m,)
+        The equations.
+
     Examples
     --------
     >>> from mercer.theory import duality
@@ -72,8 +97,16 @@ def optimality_residual(
 
     That is the first-order condition gradient'(y - x) >= 0 for all y of the set. Everywhere: the
     gradient is zero. On Ay = b: the gradient is in the range of A'. On y >= 0: each entry of the
-    gradient is >= 0, and 0 where x > 0. x is a point of the set, by default the whole space, and
-    `gradient` that of f at x.
+    gradient is >= 0, and 0 where x > 0.
+
+    Parameters
+    ----------
+    x : array_like of shape (d,)
+        A point of the set.
+    gradient : array_like of shape (d,)
+        Of f at x.
+    project : callable
+        P, from a point to the nearest point of the set. The default is the whole space, P(z) = z.
 
     Examples
     --------

@@ -30,6 +30,11 @@ from mercer.theory.duality._solve import (
 def chebyshev_centre(A: Any, b: Any) -> Optimum:
     """Centre and radius of the largest ball in Ax <= b: max r with ai'x + r |ai| <= bi.
 
+    Parameters
+    ----------
+    A, b : array_like of shape (m, n), (m,)
+        The polyhedron.
+
     Examples
     --------
     The triangle x1 >= 0, x2 >= 0, 3 x1 + 4 x2 <= 12:
@@ -49,8 +54,14 @@ def chebyshev_centre(A: Any, b: Any) -> Optimum:
 def robust_lp(c: Any, A: Any, b: Any, P: Sequence[Any]) -> Optimum:
     """min c'x with a'x <= bi for all a in {ai + Pi u : |u| <= 1}: ai'x + |Pi'x| <= bi.
 
-    P holds one matrix with n rows for each row of A; the half-axes of each ellipsoid are its
-    singular values.
+    Parameters
+    ----------
+    c : array_like of shape (n,)
+        Costs.
+    A, b : array_like of shape (m, n), (m,)
+        The nominal ai and the bounds bi.
+    P : sequence of m arrays of shape (n, k_i)
+        Pi; the half-axes of the i-th ellipsoid are its singular values.
 
     Examples
     --------
@@ -74,8 +85,18 @@ def robust_lp(c: Any, A: Any, b: Any, P: Sequence[Any]) -> Optimum:
 def chance_lp(c: Any, A: Any, b: Any, covariances: Sequence[Any], eta: float) -> Optimum:
     """min c'x with P(a'x <= bi) >= eta, a ~ N(ai, Si): ai'x + Phi^-1(eta) |Si^(1/2) x| <= bi.
 
-    The covariances Si are positive semidefinite, 1/2 <= eta < 1, and Phi is the standard normal
-    distribution function.
+    Phi is the standard normal distribution function.
+
+    Parameters
+    ----------
+    c : array_like of shape (n,)
+        Costs.
+    A, b : array_like of shape (m, n), (m,)
+        The means ai and the bounds bi.
+    covariances : sequence of m arrays of shape (n, n)
+        Si, positive semidefinite.
+    eta : float
+        The probability, 1/2 <= eta < 1.
 
     Examples
     --------
@@ -109,6 +130,17 @@ def linear_fractional(
     With y = x / (e'x + f) and z = 1 / (e'x + f): min c'y + dz with Gy <= hz, Ay = bz, e'y + fz = 1,
     z >= 0.
 
+    Parameters
+    ----------
+    c, e : array_like of shape (n,)
+        Slopes of the numerator and the denominator.
+    d, f : float
+        Their values at x = 0.
+    G, h : array_like of shape (m, n), (m,)
+        The inequalities.
+    A, b : array_like of shape (p, n), (p,), optional
+        The equalities.
+
     Examples
     --------
     The smallest (x + 2) / (x + 1) for 0 <= x <= 3:
@@ -140,7 +172,15 @@ def geometric_program(
     """min f0(x) with fi(x) <= 1, hj(x) = 1, x > 0; f posynomials sum_k ck prod_j xj^ajk.
 
     With y = log x, log f is log sum_k exp(ak'y + log ck), which is convex; monomials hj are affine.
-    Each is given as (coefficients ck > 0, exponents ajk of shape (K, n)), with K = 1 for the hj.
+
+    Parameters
+    ----------
+    objective : pair of array_like
+        (coefficients ck > 0 of shape (K,), exponents ajk of shape (K, n)) of f0.
+    constraints : sequence of pairs
+        The same for each fi.
+    equalities : sequence of pairs
+        The same for each hj, with K = 1.
 
     Examples
     --------
@@ -184,8 +224,17 @@ def _exponents(posynomial: tuple[Any, Any]) -> tuple[Array, Array]:
 def perron_frobenius(A: Any) -> Optimum:
     """Largest eigenvalue of a positive matrix: the smallest t with Av <= tv for some v > 0.
 
-    A geometric program: min t with sum_j Aij vj / (t vi) <= 1. `x` is the eigenvector v with sum 1,
-    `value` the eigenvalue t.
+    A geometric program: min t with sum_j Aij vj / (t vi) <= 1.
+
+    Parameters
+    ----------
+    A : array_like of shape (n, n)
+        Entries > 0.
+
+    Returns
+    -------
+    Optimum
+        `x` is the eigenvector v with sum 1, `value` the eigenvalue t.
 
     Examples
     --------
@@ -208,8 +257,18 @@ def perron_frobenius(A: Any) -> Optimum:
 def norm_lmi(A: Any, t: Any) -> Any:
     """[[tI, A], [A', tI]], which is positive semidefinite if and only if |A|_2 <= t.
 
-    With one column it is the second-order cone, |a| <= t. A and t may be cvxpy expressions, and so
-    is the result.
+    With one column it is the second-order cone, |a| <= t.
+
+    Parameters
+    ----------
+    A : array_like of shape (m, n), or cvxpy expression
+        The matrix.
+    t : float or cvxpy expression
+        The bound.
+
+    Returns
+    -------
+    cvxpy expression of shape (m + n, m + n)
 
     Examples
     --------
@@ -230,6 +289,11 @@ def norm_lmi(A: Any, t: Any) -> Any:
 def minimise_eigenvalue(A: Sequence[Any]) -> Optimum:
     """min over x of the largest eigenvalue of A0 + sum_i xi Ai, symmetric: min t with A(x) <= tI.
 
+    Parameters
+    ----------
+    A : sequence of arrays of shape (k, k)
+        A0, A1, ...: symmetric, at least two.
+
     Examples
     --------
     diag(1 + x, 3 - x):
@@ -248,6 +312,11 @@ def minimise_eigenvalue(A: Sequence[Any]) -> Optimum:
 
 def minimise_spectral_norm(A: Sequence[Any]) -> Optimum:
     """min over x of the largest singular value of A0 + sum_i xi Ai: min t with `norm_lmi` >= 0.
+
+    Parameters
+    ----------
+    A : sequence of arrays of shape (k, l)
+        A0, A1, ...: at least two.
 
     Examples
     --------
@@ -276,9 +345,16 @@ def _pencil(A: Any, made: Callable[[Any, str], Array]) -> tuple[Any, Any]:
 def scalarise(objectives: Sequence[Any], weights: Any, constraints: Sequence[Any] = ()) -> Array:
     """Return a Pareto optimal point: the values Fi(x) where x minimises sum_i weights_i Fi(x).
 
-    No feasible point is at least as good in every Fi and better in one. Weights of zero do not
-    guarantee that, so they must be > 0. The Fi are convex cvxpy expressions, whose variables hold
-    x afterwards.
+    No feasible point is at least as good in every Fi and better in one.
+
+    Parameters
+    ----------
+    objectives : list of cvxpy expressions
+        The Fi, convex. Their variables hold x afterwards.
+    weights : array_like of shape (number of objectives,)
+        > 0: weights of zero may give a point that is dominated.
+    constraints : sequence of cvxpy constraints
+        None by default.
 
     Examples
     --------

@@ -110,6 +110,18 @@ def subdifferential(f: Callable[[float], float], x: float) -> tuple[float, float
     From difference quotients over a short distance h, accurate to about eight digits where f has
     no second kink within h.
 
+    Parameters
+    ----------
+    f : callable
+        From a number to a number.
+    x : float
+        The point.
+
+    Returns
+    -------
+    low, high : float
+        f'_-(x) and f'_+(x).
+
     Examples
     --------
     >>> import mercer as mc
@@ -130,6 +142,16 @@ def l1_subdifferential(x: Any) -> tuple[Array, Array]:
 
     A sum of functions of single coordinates has the product of their subdifferentials.
 
+    Parameters
+    ----------
+    x : array_like of shape (d,)
+        The point.
+
+    Returns
+    -------
+    low, high : ndarray of shape (d,)
+        Both sgn x_i where x_i is not 0; -1 and 1 where it is.
+
     Examples
     --------
     >>> import mercer as mc
@@ -143,6 +165,15 @@ def l1_subdifferential(x: Any) -> tuple[Array, Array]:
 @in_range
 def subgradient_slack(f: Callable[[Array], float], x: Any, u: Any, Y: Any) -> float:
     """Smallest f(y) - f(x) - <u, y - x> over the rows y of Y: negative if u is no subgradient.
+
+    Parameters
+    ----------
+    f : callable
+        From a point of shape (d,) to a number.
+    x, u : array_like of shape (d,)
+        A point, and what may be a subgradient there.
+    Y : array_like of shape (m, d)
+        Points to try.
 
     Examples
     --------
@@ -167,6 +198,24 @@ def tikhonov_step(X: Any, y: Any, w: Any, penalty: float, step_size: float) -> A
     """One step of gradient descent on mean_i (<w, x_i> - y_i)^2 + penalty |w|^2.
 
         w+ = (1 - 2 step penalty) w - (2 step / n) X'(Xw - y)
+
+    Parameters
+    ----------
+    X : array_like of shape (n, d)
+        Rows x_i.
+    y : array_like of shape (n,)
+        Targets.
+    w : array_like of shape (d,)
+        The weights before the step.
+    penalty : float
+        >= 0.
+    step_size : float
+        > 0.
+
+    Returns
+    -------
+    ndarray of shape (d,)
+        w+.
 
     Examples
     --------

@@ -37,6 +37,17 @@ def smooth_rate(
     D = |x_0 - x*| and steps below 2 / L. With steps of 1 / L it is L D^2 / (2 t). The worst f loses
     L D^2 / (4 t + 2), so this is too large by a factor of 2 + 1 / t.
 
+    Parameters
+    ----------
+    n_steps : int
+        >= 1.
+    step_size, smoothness : float
+        step and L, both > 0, with step < 2 / L.
+    distance : float
+        D >= 0, or more.
+    excess : float, default=0
+        f(x_0) - min f >= 0, or more. Needed for steps beyond 1 / L.
+
     Returns
     -------
     array of shape (n_steps + 1,)
@@ -69,6 +80,22 @@ def strongly_convex_rate(
     convex functions satisfy. Steps of 1 / L make it smallest, (1 - mu / L)^t. (Steps of
     2 / (mu + L) are the best for the distance |x_t - x*|.)
 
+    Parameters
+    ----------
+    n_steps : int
+        >= 1.
+    step_size, smoothness : float
+        step and L, both > 0, with step < 2 / L.
+    strong_convexity : float
+        mu, from 0 to L.
+    excess : float
+        f(x_0) - min f >= 0, or more.
+
+    Returns
+    -------
+    ndarray of shape (n_steps + 1,)
+        For t = 0, 1, ...
+
     Examples
     --------
     >>> import mercer as mc
@@ -93,6 +120,15 @@ def subgradient_rate(steps: Any, lipschitz: float, distance: float) -> Array:
     and L bounds the subgradients; for the stochastic method L^2 bounds E|u|^2, and the bound is on
     means. Only sums that grow without limit with squares that do not keep up let it go to zero.
 
+    Parameters
+    ----------
+    steps : array_like of shape (t,)
+        Step sizes > 0.
+    lipschitz : float
+        L > 0.
+    distance : float
+        D >= 0, or more.
+
     Returns
     -------
     array of shape (t + 1,)
@@ -114,7 +150,16 @@ def subgradient_rate(steps: Any, lipschitz: float, distance: float) -> Array:
 
 @in_range
 def constant_steps(n_steps: int, distance: float, lipschitz: float) -> Array:
-    """D / (L sqrt(t)) for each of t steps: the smallest bound, L D / sqrt(t), for known t.
+    """D / (L sqrt(t)) for each of t steps: gives the smallest bound, L D / sqrt(t), if t is known.
+
+    Parameters
+    ----------
+    n_steps : int
+        t >= 1.
+    distance : float
+        D > 0.
+    lipschitz : float
+        L > 0, which bounds the subgradients.
 
     Examples
     --------
@@ -129,11 +174,20 @@ def constant_steps(n_steps: int, distance: float, lipschitz: float) -> Array:
 
 @in_range
 def decreasing_steps(n_steps: int, scale: float, power: float = 0.5) -> Array:
-    """scale / (i + 1)^power for i = 0, 1, ...; power in [1/2, 1].
+    """scale / (i + 1)^power for i = 0, 1, ...
 
     With power = 1/2 the bound is of order log(t) / sqrt(t), and 1 / sqrt(t) for the average over
     the second half on a bounded set; with power = 1 it is of order 1 / log(t). Faster steps stop
     short: their sum is finite.
+
+    Parameters
+    ----------
+    n_steps : int
+        >= 1.
+    scale : float
+        > 0, the first step.
+    power : float, default=0.5
+        In [1/2, 1].
 
     Examples
     --------
@@ -154,6 +208,15 @@ def tail_rate(steps: Any, lipschitz: float, diameter: float) -> float:
     The bound of `subgradient_rate` begun anew at half time, for a set of diameter R: it holds for
     f at `Run.tail_average`, and is of order 1 / sqrt(t) for `decreasing_steps(t, scale)`.
 
+    Parameters
+    ----------
+    steps : array_like of shape (t,)
+        Step sizes > 0.
+    lipschitz : float
+        L > 0, which bounds the subgradients.
+    diameter : float
+        R >= 0, of the set.
+
     Examples
     --------
     >>> import mercer as mc
@@ -172,6 +235,15 @@ def matching_steps(error: float, smoothness: float, distance: float) -> int:
     After these the optimisation error is at most `error`: with the statistical error in its place,
     more steps do not pay.
 
+    Parameters
+    ----------
+    error : float
+        > 0.
+    smoothness : float
+        L > 0, the Lipschitz constant of the gradient.
+    distance : float
+        D = |x_0 - x*| >= 0, or more.
+
     Examples
     --------
     >>> import mercer as mc
@@ -189,6 +261,16 @@ def ridge_cost(n: int, d: int) -> dict[str, float]:
     "primal", n d^2 + d^3 / 3: the d x d system; "dual", n^2 d + n^3 / 3: the n x n system of a
     kernel; "step", 2 n d: one step of gradient descent, so that it is the cheapest as long as it
     takes fewer than about d / 2 steps.
+
+    Parameters
+    ----------
+    n, d : int
+        Rows and columns, >= 1.
+
+    Returns
+    -------
+    dict
+        With the keys "primal", "dual" and "step".
 
     Examples
     --------

@@ -18,6 +18,13 @@ _HUGE = 1e300  # for an infinite moment: the difference of two is a number
 def markov(mean: float, t: float) -> float:
     """Markov's inequality: P(X >= t) <= E[X] / t for X >= 0 and t > 0.
 
+    Parameters
+    ----------
+    mean : float
+        E[X] >= 0.
+    t : float
+        > 0.
+
     Examples
     --------
     At most a tenth of a group can have ten times the mean income.
@@ -35,6 +42,13 @@ def chebyshev(variance: float, t: float) -> float:
 
     For the mean of n independent copies the variance is var(X) / n.
 
+    Parameters
+    ----------
+    variance : float
+        var(X) >= 0.
+    t : float
+        > 0.
+
     Examples
     --------
     >>> import mercer as mc
@@ -49,6 +63,11 @@ def popoviciu(low: float, high: float) -> float:
     """Popoviciu's inequality: var(X) <= (high - low)^2 / 4 if low <= X <= high.
 
     A fair coin with the sides `low` and `high` attains it.
+
+    Parameters
+    ----------
+    low, high : float
+        low <= high.
 
     Examples
     --------
@@ -99,6 +118,13 @@ def chernoff(log_mgf: Callable[[float], float], t: float, largest: float = np.in
 @in_range
 def hoeffding_lemma(low: float, high: float, s: float) -> float:
     """Hoeffding's lemma: E[exp(s (X - E[X]))] <= exp(s^2 (high - low)^2 / 8) if low <= X <= high.
+
+    Parameters
+    ----------
+    low, high : float
+        low <= high.
+    s : float
+        Any number.
 
     Examples
     --------

@@ -17,6 +17,17 @@ def covering_number(eta: float, norm: float, radius: float, dim: int) -> float:
     This many functions suffice to have one within `eta` of each x -> <w, x> with |w| <= norm, at
     all points with |x| <= radius.
 
+    Parameters
+    ----------
+    eta : float
+        0 < eta <= norm radius.
+    norm : float
+        > 0, the largest |w|.
+    radius : float
+        > 0, the largest |x|.
+    dim : int
+        Number of entries of w, >= 1.
+
     Examples
     --------
     >>> import mercer as mc

@@ -77,6 +77,17 @@ def finite_class_expectation(size: float, n: int, delta: float, largest: float =
 
     For losses between 0 and M, so that no deviation exceeds M. Every `delta` gives a bound.
 
+    Parameters
+    ----------
+    size : float
+        The number of functions, or more.
+    n : int
+        Rows of the sample.
+    delta : float
+        In (0, 1].
+    largest : float, default=1
+        M, the largest loss.
+
     Examples
     --------
     >>> import mercer as mc

@@ -29,6 +29,15 @@ def empirical_risk(loss: Loss, y: Any, predictions: Any) -> float:
     Over rows that f has not seen it estimates the expected risk E(f) = E[l(y, f(x))] without bias,
     and misses it by `deviation_bound` in the mean.
 
+    Parameters
+    ----------
+    loss : Loss
+        l.
+    y : array_like of shape (n,)
+        Targets y_i.
+    predictions : array_like of shape (n,)
+        f(x_i).
+
     Examples
     --------
     >>> import mercer as mc
@@ -45,6 +54,13 @@ def empirical_risk(loss: Loss, y: Any, predictions: Any) -> float:
 @in_range
 def deviation_bound(variance: float, n: int) -> float:
     """E|E_n(f) - E(f)| <= sqrt(var(l(y, f(x))) / n), for f chosen before the sample.
+
+    Parameters
+    ----------
+    variance : float
+        var(l(y, f(x))) >= 0.
+    n : int
+        Rows of the sample.
 
     Examples
     --------
@@ -169,10 +185,22 @@ class RiskDecomposition:
 
 
 def memorise(X: Any, y: Any) -> Callable[[Any], Array]:
-    """The predictor that returns y_i at x_i and 0 elsewhere.
+    """Return the predictor that gives y_i at x_i and 0 elsewhere.
 
     Its empirical risk is zero for every loss with l(y, y) = 0, and its expected risk that of the
     function 0 if the distribution of x has no atoms, however large the sample: it overfits.
+
+    Parameters
+    ----------
+    X : array_like of shape (n, d)
+        Points x_i. Of equal ones the last counts.
+    y : array_like of shape (n,)
+        Values y_i.
+
+    Returns
+    -------
+    callable
+        From points of shape (m, d) to values of shape (m,).
 
     Examples
     --------

@@ -87,8 +87,18 @@ def tikhonov_stability(n: int, penalty: float, lipschitz: float, kappa: float) -
 def tikhonov_largest_loss(penalty: float, lipschitz: float, kappa: float, at_zero: float) -> float:
     """M = kappa L sqrt(c / penalty) + c, a bound of the losses of Tikhonov regularisation.
 
-    Because f = 0 is a candidate, |f|^2 <= c / penalty with c = `at_zero` >= l(y, 0) for all y; the
-    loss must be >= 0.
+    Because f = 0 is a candidate, |f|^2 <= c / penalty. The loss must be >= 0.
+
+    Parameters
+    ----------
+    penalty : float
+        > 0, of the mean loss.
+    lipschitz : float
+        L > 0, of the loss in the prediction.
+    kappa : float
+        > 0, kappa^2 >= k(x, x) for all x.
+    at_zero : float
+        c >= l(y, 0) for all y.
 
     Examples
     --------
@@ -107,6 +117,17 @@ def tikhonov_rate(n: int, smoothness: float) -> tuple[float, float]:
 
     They balance the stability, of order 1 / (n penalty), with an approximation error of order
     penalty^s. For f* in the space of the kernel s = 1, and the rate is 1 / sqrt(n).
+
+    Parameters
+    ----------
+    n : int
+        Rows of the sample.
+    smoothness : float
+        s > 0.
+
+    Returns
+    -------
+    penalty, rate : float
 
     Examples
     --------
@@ -183,6 +204,15 @@ def effective_dimension(kernel: Kernel, X: Any, penalty: float) -> float:
     """tr K (K + n penalty I)^-1: the number of directions that a penalty leaves free.
 
     Between 0 and n; the degrees of freedom of ridge regression with this penalty of the mean loss.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        k.
+    X : array_like of shape (n, d)
+        The n points of K.
+    penalty : float
+        > 0, of the mean loss.
 
     Examples
     --------
