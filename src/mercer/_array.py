@@ -14,6 +14,7 @@ from mercer._tensors import (
     check_alike,
     constant,
     host,
+    is_abstract,
     is_tensor,
     namespace,
     some_rows,
@@ -161,11 +162,12 @@ def as_weights(weights: Any, length: int, name: str = "weights", like: Any = Non
     history, other numbers become constants.
     """
     if like is not None and is_tensor(like):
-        w = constant(as_weights(host(weights), length, name), like)
-        if is_tensor(weights):
-            check_alike(like, weights, ("the points", name))
-            w = weights / namespace(weights).sum(weights)
-        return w  # type: ignore[no-any-return]
+        if not is_tensor(weights):
+            return constant(as_weights(weights, length, name), like)  # type: ignore[no-any-return]
+        check_alike(like, weights, ("the points", name))
+        if not is_abstract(weights):
+            as_weights(host(weights), length, name)  # which checks them
+        return weights / namespace(weights).sum(weights)  # type: ignore[no-any-return]
     if weights is None:
         return np.full(length, 1.0 / length)
     w = as_vector(weights, name, length).astype(np.float64)

@@ -29,7 +29,7 @@ from mercer.engine.sums._core_tensors import (
 from mercer.engine.sums._derivatives import Moments, accumulate, add_moments, with_one
 from mercer.engine.sums._fields import Fields, from_moments, mixed, on_top, total
 
-_MOST_ENTRIES = 1 << 20  # of a tile: 8 MiB, large enough to keep all cores of a device busy
+_MOST_ENTRIES = 1 << 18  # of a tile: 2 MiB, large enough to keep the cores of a device busy
 _FEWEST_ROWS = 8
 
 
