@@ -9,7 +9,7 @@ import pytest
 import mercer as mc
 from mercer.kernels import AdditiveChiSquare, ArcCosine, Cosine, Geometric, Minimum
 
-HAS_TORCH = importlib.util.find_spec("torch") is not None
+HAS_TORCH = all(importlib.util.find_spec(name) for name in ("torch", "array_api_compat"))
 
 
 def tensor_of(library):

@@ -6,7 +6,7 @@ import pytest
 
 import mercer as mc
 from mercer.methods import mmd, mmd_test
-from tests.tensors.libraries import data, needs_torch
+from tests.engine.tensors import data, needs_torch
 
 X, Y, A = data()
 k = mc.Gaussian(1.0)
