@@ -46,7 +46,7 @@ baselines: $(STAMP)  ## draw the pictures that the tests of plots compare with
 PREVIOUS := scikit-learn==1.8.*
 test-previous: $(STAMP)  ## the estimators on the previous release of scikit-learn
 	test -d build/previous || $(PIP) --no-deps --target build/previous "$(PREVIOUS)"
-	PYTHONPATH=build/previous $(BIN)/python $(PYTEST) tests/estimators -p no:cacheprovider \
+	PYTHONPATH=build/previous $(BIN)/python $(PYTEST) tests/estimators tests/test_frames.py -p no:cacheprovider \
 	    -W "ignore:Passing a non-Collection" $(ARGS)
 
 # PyTorch for the processor first, so that the extra finds it and takes no build with CUDA.
@@ -114,6 +114,7 @@ bench: $(STAMP)  ## measure against other libraries
 	$(call install,dev$(,)bench)
 	-$(PIP) torch==2.13.0 array-api-compat
 	-$(PIP) pykeops hyppo
+	-$(PIP) strkernels
 	-$(PIP) scikit-learn-intelex libsvm-official
 	$(BIN)/python -m benchmarks $(ARGS)
 

@@ -26,6 +26,7 @@ HEADER = """\
 import cvxpy as cp
 import numpy as np
 import pandas
+import polars
 import scipy.sparse
 import scipy.stats
 

@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.base import DensityMixin
 from sklearn.utils.validation import check_is_fitted
 
-from mercer._array import Array, Points, as_points
+from mercer._array import Array, Points, as_points, header
 from mercer.estimators import _summaries as summaries
 from mercer.estimators._base import KernelEstimator
 from mercer.estimators._kernel_parameter import density_kernel
@@ -79,10 +79,11 @@ class KernelDensity(DensityMixin, KernelEstimator):  # type: ignore[misc]
 
         With `sample_weight`, a weight of 2 is the same as repeating the row; y is ignored.
         """
-        X = check_rows(self, X, reset=True, double=True)  # logarithms are compared
+        # in float64, because logarithms are compared
+        names, X = header(X), check_rows(self, X, reset=True, double=True)
         w = check_weights(sample_weight, X)
         with self._fitting(X):
-            points = Points(as_points(X), Vectors())
+            points = Points(as_points(X), Vectors(), names)
             self.kernel_ = density_kernel(self.kernel, self.bandwidth, points, w)
             self.density_ = adaptive_density(
                 self.kernel_, points, weights=w, sensitivity=self.sensitivity

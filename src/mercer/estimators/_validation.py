@@ -6,17 +6,23 @@ import warnings
 from typing import Any
 
 import numpy as np
+import sklearn
 from sklearn.preprocessing import StandardScaler
-from sklearn.utils import assert_all_finite, get_tags
+from sklearn.utils import assert_all_finite, check_array, get_tags
+from sklearn.utils._set_output import ADAPTERS_MANAGER, _get_output_config
+from sklearn.utils.fixes import parse_version
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.sparsefuncs import min_max_axis
-from sklearn.utils.validation import column_or_1d, validate_data
+from sklearn.utils.validation import _check_feature_names_in, column_or_1d, validate_data
 
-from mercer._array import Array, as_points, check_flag, check_frame, is_sparse, unmasked
+from mercer._array import Array, as_points, check_flag, is_sparse, plain, unmasked
+from mercer._frames import as_frame, as_series, frame_of, labels_of, named_columns, values_of
 from mercer.engine import n_rows
 from mercer.exceptions import InputError, MercerWarning
 from mercer.kernels import Kernel
 from mercer.linalg._inputs import as_columns, raw_weights
+
+_READS_FRAMES = parse_version(sklearn.__version__) >= parse_version("1.9.dev0")  # of any library
 
 
 def check_rows(estimator: Any, X: Any, *, reset: bool, double: bool = False) -> Any:
@@ -27,6 +33,8 @@ def check_rows(estimator: Any, X: Any, *, reset: bool, double: bool = False) -> 
     """
     kernel = estimator.kernel
     if isinstance(kernel, Kernel) and not kernel.domain.is_vector:
+        if not kernel.domain.base.by_name:
+            check_names(estimator, X, reset=reset)
         X = kernel.points(X).array
         return X.astype(np.float64) if double and X.dtype == np.float32 else X
     tags = get_tags(estimator).input_tags
@@ -50,9 +58,14 @@ def validated(estimator: Any, X: Any, **options: Any) -> Any:
         raise InputError(
             f"X must hold numbers, got dtype {X.dtype}; convert dates to numbers first"
         )
-    check_frame(X, objects=True)
     try:
-        return validate_data(estimator, X, **options)
+        if as_frame(X) is None:
+            return validate_data(estimator, X, **options)
+        check_names(estimator, X, reset=options.pop("reset"))
+        matrix = plain(X, missing=options.get("ensure_all_finite") == "allow-nan")
+        return check_array(matrix, estimator=estimator, input_name="X", **options)
+    except InputError:
+        raise
     except ValueError as error:
         if "NaN" in str(error):
             cure = "fill missing values with KernelImputer, or drop their rows"
@@ -61,6 +74,29 @@ def validated(estimator: Any, X: Any, **options: Any) -> Any:
             cure = "encode text as numbers, or use a kernel made by table_kernel"
             raise InputError(f"X must hold numbers: {error}; {cure}") from error
         raise
+
+
+class _Names:
+    """The names and shape of a frame, where scikit-learn 1.8 looks for them."""
+
+    def __init__(self, frame: Any) -> None:
+        self.shape, self._names = frame.shape, frame.columns
+
+    def __dataframe__(self) -> _Names:
+        return self
+
+    def column_names(self) -> list[Any]:
+        return self._names  # type: ignore[no-any-return]
+
+
+def check_names(estimator: Any, X: Any, *, reset: bool) -> None:
+    """Record or compare the names and the number of columns of a frame, as scikit-learn does."""
+    frame = as_frame(X)
+    if frame is not None:
+        given = X if _READS_FRAMES else _Names(frame)
+        validate_data(estimator, given, reset=reset, skip_check_array=True)
+    elif reset:
+        vars(estimator).pop("feature_names_in_", None)
 
 
 def check_weights(sample_weight: Any, X: Any) -> Array | None:
@@ -105,6 +141,11 @@ def _given(estimator: Any, y: Any) -> Array:
         raise InputError(
             f"{type(estimator).__name__} requires y to be passed, but the target y is None"
         )
+    frame, series = as_frame(y, "y"), as_series(y)
+    if frame is not None:
+        y = labels_of(frame, "y")
+    elif series is not None:
+        y = values_of(series, "y")
     try:
         y = np.asarray(unmasked(y, "y"))
     except ValueError as error:
@@ -171,6 +212,23 @@ def _same_unit(X: Any, sample_weight: Any) -> bool:
 def scaled(scaler: StandardScaler | None, X: Any) -> Any:
     """Return rows in the units of the kernel."""
     return X if scaler is None else scaler.transform(X)
+
+
+def framed(estimator: Any, points: Any, given: Any) -> Any:
+    """Return points in data space as `set_output(transform=...)` asks for, with the fitted names.
+
+    scikit-learn has no rule for `inverse_transform`; here it follows that for `transform`.
+    """
+    kind = _get_output_config("transform", estimator)["dense"]
+    if kind == "default" or not isinstance(points, np.ndarray):
+        return points
+    if points.dtype.names is not None:  # rows of a table
+        return frame_of(named_columns(points, None), kind)
+    if points.ndim != 2:
+        return points
+    columns = _check_feature_names_in(estimator)
+    adapter = ADAPTERS_MANAGER.adapters[kind]
+    return adapter.create_container(points, given, columns=lambda: columns)
 
 
 def unscaled(scaler: StandardScaler | None, Z: Any) -> Any:

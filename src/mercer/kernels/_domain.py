@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
-from mercer._array import Points, as_points, frozen, positive_length
+from mercer._array import Points, as_points, frozen, header, positive_length
+from mercer._frames import items_of
 from mercer._tensors import as_numpy, as_tensor, host, is_tensor, namespace
 from mercer.engine import Dot, Map, Program, Var, as_float64, diagonal
 from mercer.exceptions import DomainError, InputError
@@ -42,6 +43,8 @@ class Domain(ABC):
     @abstractmethod
     def check(self, X: Any, name: str) -> Any:
         """Return X as an array that the engine takes, or raise an error that calls it `name`."""
+
+    by_name: ClassVar[bool] = False  # columns are taken by name, so that their order is free
 
     @property
     def base(self) -> Domain:
@@ -182,6 +185,7 @@ class Objects(Domain):
 
     def check(self, X: Any, name: str) -> Any:
         """A one-dimensional array of the objects."""
+        X = items_of(X)
         if isinstance(X, str | bytes) or not hasattr(X, "__len__"):
             raise DomainError(f"{name} must be a list of points, got {type(X).__name__}")
         if len(X) == 0:
@@ -244,11 +248,11 @@ class Intersection(Domain):
 
 def points_of(domain: Domain, X: Any, name: str, tensors: bool = False) -> Points:
     """Points that a domain accepts; tensors as NumPy arrays unless `tensors` is set."""
-    known = isinstance(X, Points) and X.domain == domain
-    array = X.array if isinstance(X, Points) else X
-    if known and (tensors or not is_tensor(array)):
+    own = isinstance(X, Points)
+    array = X.array if own else X
+    if own and X.domain == domain and (tensors or not is_tensor(array)):
         return X  # type: ignore[no-any-return]
     checked = domain.check(array if tensors else as_numpy(array, name), name)
     if tensors and is_tensor(array) and not is_tensor(checked):
         raise InputError(f"{domain!r} has no tensors; use {name}.detach().cpu().numpy()")
-    return Points(checked, domain)
+    return Points(checked, domain, X.header if own else header(X))

@@ -117,13 +117,13 @@ class Kernel(Parametrized, ABC):
 
     def _pair(self, X: Any, Y: Any) -> tuple[Any, Any]:
         """The arrays of X and Y, both checked; one array twice where Y is X or None."""
-        x = self.points(X, "X", tensors=True).array
+        x = self.points(X, "X", tensors=True)
         if Y is None or Y is X:
-            return x, x
-        y = self.points(Y, "Y", tensors=True).array
-        check_alike(x, y, ("X", "Y"))
+            return x.array, x.array
+        y = self.points(Y, "Y", tensors=True)
+        check_alike(x.array, y.array, ("X", "Y"))
         check_same_columns(x, y)
-        return x, y
+        return x.array, y.array
 
     def transform(self, point_map: Map) -> Transformed:
         """Return the kernel on mapped points: see `Scales`, `Columns`, `Matrix`, `Features`."""

@@ -11,6 +11,7 @@ import numpy as np
 
 from mercer import engine
 from mercer._array import Array, Points, as_vector, check_same_columns, frozen, real
+from mercer._frames import Framed, Header
 from mercer._tensors import (
     as_numpy,
     check_alike,
@@ -29,7 +30,7 @@ _ROUNDING = 1e-12  # of the sum of the sizes of all terms
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Element:
+class Element(Framed):
     """psi = sum_i a_i k(x_i, .), or a batch of b such elements that share their points.
 
     Elements are values: evaluated, added, scaled and measured, never changed. A batch of features
@@ -45,6 +46,8 @@ class Element:
     ----------
     batch : int or None
         The number of elements, None for a single one.
+    header : Header or None
+        The names of the columns, if the points were given as a frame; see `to_frame`.
 
     Examples
     --------
@@ -60,14 +63,17 @@ class Element:
     points: Any
     coef: Any
     batch: int | None = None
+    header: Header | None = None
 
     def __post_init__(self) -> None:
         if isinstance(self.coef, Coef):  # built inside, from parts that were checked
             if isinstance(self.points, Points):
+                object.__setattr__(self, "header", self.header or self.points.header)
                 object.__setattr__(self, "points", self.points.array)
             return
-        points = checked_points(self.kernel, self.points, "points").array
-        coef = self.coef
+        checked = checked_points(self.kernel, self.points, "points")
+        points, coef = checked.array, self.coef
+        object.__setattr__(self, "header", self.header or checked.header)
         if is_tensor(points) or is_tensor(coef):
             check_alike(points, coef, ("points", "coef"))
             check_finite(coef, "coef")
@@ -95,7 +101,7 @@ class Element:
     @property
     def support(self) -> Points:
         """The points as a checked value, which other functions do not check again."""
-        return Points(self.points, self.kernel.domain)
+        return Points(self.points, self.kernel.domain, self.header)
 
     def __call__(self, Y: Any) -> Array:
         """Return psi(y_j), shape (m,); every element of a batch at every point, (m, b)."""
@@ -148,10 +154,10 @@ class Element:
 
     def queries(self, Y: Any) -> Any:
         """Return Y as an array of points at which this element can be evaluated, checked."""
-        array = self.kernel.points(Y, "Y", tensors=is_tensor(self.points)).array
-        check_alike(self.points, array, ("points", "Y"))
-        check_same_columns(self.points, array, ("the element's points", "Y"))
-        return array
+        points = self.kernel.points(Y, "Y", tensors=is_tensor(self.points))
+        check_alike(self.points, points.array, ("points", "Y"))
+        check_same_columns(self.support, points, ("the element's points", "Y"))
+        return points.array
 
     def __len__(self) -> int:
         if self.batch is None:
@@ -166,12 +172,12 @@ class Element:
             if not -self.batch <= index < self.batch:
                 raise IndexError(f"element {index} of a batch of {self.batch}")
             one = self.coef.columns(np.array([index]))
-            return Element(self.kernel, self.points, one, None)._trimmed()
+            return Element(self.kernel, self.support, one, None)._trimmed()
         chosen = np.arange(self.batch)[index]
         if chosen.ndim != 1 or chosen.size == 0:
             raise IndexError("a batch is indexed by a number, a slice, or a list of numbers")
         part = self.coef.columns(chosen)
-        return Element(self.kernel, self.points, part, chosen.size)._trimmed()
+        return Element(self.kernel, self.support, part, chosen.size)._trimmed()
 
     def __add__(self, other: Any) -> Element:
         if not isinstance(other, Element):
@@ -186,14 +192,16 @@ class Element:
             if isinstance(mine, Dense):
                 with _no_overflow():
                     added: Coef = Dense(mine.array + theirs.array)
-                return Element(self.kernel, self.points, added, batch)
+                return Element(self.kernel, self.support, added, batch)
             if isinstance(mine, LowRank):
                 xp = namespace(mine.left)
                 right = xp.concat([mine.right, theirs.right], axis=0)
                 added = LowRank(xp.concat([mine.left, theirs.left], axis=1), right)
-                return Element(self.kernel, self.points, added, batch)
+                return Element(self.kernel, self.support, added, batch)
         points = concatenated(self.points, other.points)
-        return Element(self.kernel, points, stack([mine, theirs]), batch)
+        return Element(
+            self.kernel, points, stack([mine, theirs]), batch, self.header or other.header
+        )
 
     def __radd__(self, other: Any) -> Element:
         if isinstance(other, int | float) and other == 0:
@@ -223,7 +231,7 @@ class Element:
             c = constant(c, self.points)
         with _no_overflow():
             scaled = self.coef.scale(c)
-        return Element(self.kernel, self.points, scaled, self.batch)
+        return Element(self.kernel, self.support, scaled, self.batch)
 
     __rmul__ = __mul__
     __array_ufunc__ = None  # so that a NumPy number or vector on the left leaves it to us
@@ -254,7 +262,7 @@ class Element:
             W = constant(W, self.points)
         batch = W.shape[1] if ndim == 2 else None
         with _no_overflow():
-            return Element(self.kernel, self.points, self.coef.combine(W), batch)
+            return Element(self.kernel, self.support, self.coef.combine(W), batch)
 
     def merge(self) -> Element:
         """Return the same element with equal points merged and points of zero weight dropped."""
@@ -265,7 +273,7 @@ class Element:
             used = np.flatnonzero(np.any(coef.array != 0, axis=1))
             used = used if used.size else np.array([0])
             points, coef = points[used], Dense(coef.array[used])
-        return Element(self.kernel, points, coef, self.batch)
+        return Element(self.kernel, points, coef, self.batch, self.header)
 
     def inner(self, other: Element) -> Any:
         """Return <psi, phi> = a' K b: a number, or shape (b,), (b',) or (b, b') with batches."""
@@ -308,7 +316,7 @@ class Element:
             raise SpaceError(
                 f"the elements live in different spaces: of {self.kernel!r} and of {other.kernel!r}"
             )
-        check_same_columns(self.points, other.points, ("one element", "the other"))
+        check_same_columns(self.support, other.support, ("one element", "the other"))
         check_alike(self.points, other.points, ("one element", "the other"))
 
     def _tensor(self, value: Any, name: str) -> Any:
@@ -338,7 +346,7 @@ class Element:
             return Element(self.kernel, points, coef, self.batch)
         rows, index = np.unique(self.coef.index, return_inverse=True)
         coef = SingleFeatures(index.reshape(-1), self.coef.value, rows.size)
-        return Element(self.kernel, self.points[rows], coef, self.batch)
+        return Element(self.kernel, self.support[rows], coef, self.batch)
 
     def __repr__(self) -> str:
         what = "Element" if self.batch is None else f"batch of {self.batch} Elements"

@@ -9,7 +9,7 @@ import numpy as np
 from mercer import engine
 from mercer._array import as_weights, frozen
 from mercer._tensors import is_tensor, namespace
-from mercer.engine import Dense, SingleFeatures, n_rows
+from mercer.engine import Dense, SingleFeatures
 from mercer.kernels import Kernel
 from mercer.space._element import Element, checked_points
 
@@ -33,13 +33,13 @@ def feature(kernel: Kernel, X: Any) -> Element:
     >>> len(phi), phi.norm()
     (3, array([1., 1., 1.]))
     """
-    points = checked_points(kernel, X).array
-    n = n_rows(points)
-    if is_tensor(points):
-        xp, where = namespace(points), points.device
-        ones = xp.ones(n, dtype=points.dtype, device=where)
+    points = checked_points(kernel, X)
+    array, n = points.array, len(points)
+    if is_tensor(array):
+        xp, where = namespace(array), array.device
+        ones = xp.ones(n, dtype=array.dtype, device=where)
         return Element(kernel, points, SingleFeatures(xp.arange(n, device=where), ones, n), n)
-    dtype = engine.tile_dtype(points, points)
+    dtype = engine.tile_dtype(array, array)
     coef = SingleFeatures(np.arange(n), np.ones(n, dtype=dtype), n)
     return Element(kernel, points, coef, n)
 
@@ -67,7 +67,7 @@ def mean_embedding(kernel: Kernel, X: Any, *, weights: Any = None) -> Element:
     >>> round(float(witness.norm()), 4)
     1.2652
     """
-    points = checked_points(kernel, X).array
-    w = as_weights(weights, n_rows(points), like=points)
+    points = checked_points(kernel, X)
+    w = as_weights(weights, len(points), like=points.array)
     w = w[:, None] if is_tensor(w) else frozen(w[:, None])
     return Element(kernel, points, Dense(w), None)

@@ -6,7 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from mercer._array import Array, as_weights, check_same_columns, instance, one_of, positive_int
+from mercer._array import (
+    Array,
+    as_weights,
+    check_same_columns,
+    instance,
+    one_of,
+    positive_int,
+)
 from mercer._random import as_generator
 from mercer._tensors import check_alike, host, is_tensor, namespace
 from mercer.engine import pieces
@@ -79,7 +86,7 @@ def mmd(
     one_of(estimator, _ESTIMATORS, "estimator")
     x, y = kernel.points(X, "X", tensors=True), kernel.points(Y, "Y", tensors=True)
     check_alike(x.array, y.array, ("X", "Y"))
-    check_same_columns(x.array, y.array)
+    check_same_columns(x, y)
     if estimator in ("biased", "unbiased"):
         v, w = _both(weights)
         v = as_weights(v, len(x), like=x.array)
