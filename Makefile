@@ -17,8 +17,8 @@ install = PATH="$(CURDIR)/$(BIN):$$PATH" $(PIP) --no-build-isolation \
     --log build/install.log -Cbuild-dir=build/native --editable ".[$(1)]"
 
 .DEFAULT_GOAL := help
-.PHONY: help env run test test-all test-previous test-torch test-browser baselines sanitize fuzz fuzz-native wheel pure lint format \
-    hooks bench docs check-docs spec clean
+.PHONY: help env run test test-all test-previous test-torch test-browser baselines sanitize fuzz fuzz-native soak \
+    wheel pure lint format hooks bench docs check-docs spec clean
 
 help:  ## show this text
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -78,6 +78,10 @@ fuzz: $(STAMP)  ## call everything public with nasty arguments, and load damaged
 
 fuzz-native: $(SANITIZE)/.installed  ## the fuzzer's kernel sums on a core with sanitizers
 	$(SANITIZED) -m tools.fuzz --kinds native $(ARGS)
+
+# `make soak ARGS="--minutes 60"`
+soak: $(STAMP)  ## call the whole library for an hour in one process, and see whether anything grows
+	$(BIN)/python -m tools.soak $(ARGS)
 
 # A wheel, installed into a fresh environment that holds only what users get and sees no compiler.
 define try_wheel

@@ -27,7 +27,8 @@ SCORES = ["lambda x: -x", "lambda x: 0 * x", "np.exp", "lambda x: None", "lambda
 LOSSES = ["'hinge'", "'logistic'", "'absolute'", "'square'", "'nonsense'",
           "mercer.methods.SquaredMarginLoss()", "mercer.methods.EpsilonInsensitiveLoss(0.1)",
           "mercer.methods.ZeroOneLoss()", "mercer.methods.LogisticLoss()",
-          "mercer.methods.HingeLoss"]  # fmt: skip
+          "mercer.methods.AbsoluteLoss()", "mercer.methods.SquareLoss()",
+          "mercer.methods.HingeLoss()", "mercer.methods.HingeLoss"]  # fmt: skip
 VECTOR_KERNELS = [
     "Gaussian({x})", "Laplace({x})", "Matern({x}, 1.0)", "Matern(0.5, {x})", "Matern(2.5, {x})",
     "RationalQuadratic({x}, 1.0)", "InverseMultiquadric({x}, 0.5)", "Epanechnikov({x})",
@@ -35,6 +36,9 @@ VECTOR_KERNELS = [
     "Polynomial(2, {x}, 1.0)", "Polynomial(3, 1.0, {x})", "Sigmoid({x}, 0.5)", "Exponential({x})",
     "ArcCosine(1)", "ChiSquare({x})", "Minimum()", "Harmonic()", "AdditiveChiSquare()",
     "Constant({x})", "Hamming({x})", "Periodic((1.0, {x}))", "PeriodicSobolev(1, {x})",
+    "Gaussian.from_gamma({x})", "Gaussian.from_width({x})", "Laplace.from_gamma({x})",
+    "Laplace.from_rate({x}, 1.0)", "LaplaceProduct.from_gamma({x})",
+    "Polynomial.from_gamma(2, {x})", "Exponential.from_gamma({x})", "Sigmoid.from_gamma({x})",
     "JacobiTheta({x})", "Geometric({x})", "Taylor((1.0, 1.0, {x}))", "VovkPolynomial(2)",
 ]  # fmt: skip
 

@@ -299,8 +299,11 @@ class InverseMultiquadric(Radial):
         return GammaMixing(self.p, self.c, self.c**-self.p)
 
 
+_squared_length = partial(positive_length, limit=1e150)
+
+
 @dataclass(frozen=True)
-@checked(c=positive, rho=optional(positive))
+@checked(c=_squared_length, rho=optional(_squared_length))
 class Epanechnikov(Radial):
     """Epanechnikov kernel k(x, y) = c - |x - y|^2 inside the window |x - y|^2 <= rho, else 0.
 
@@ -312,9 +315,9 @@ class Epanechnikov(Radial):
     Parameters
     ----------
     c : float
-        Height > 0 at distance zero.
+        Height > 0 at distance zero, from 1e-150 to 1e150.
     rho : float or None
-        Squared radius > 0 of the window; None means c.
+        Squared radius > 0 of the window, in the same range; None means c.
 
     Examples
     --------
@@ -336,7 +339,7 @@ class Epanechnikov(Radial):
 
 
 @dataclass(frozen=True)
-@checked(rho=positive)
+@checked(rho=_squared_length)
 class Uniform(Radial):
     """Uniform kernel k(x, y) = 1 inside the window |x - y|^2 <= rho, else 0.
 
@@ -348,7 +351,7 @@ class Uniform(Radial):
     Parameters
     ----------
     rho : float
-        Squared radius > 0 of the window.
+        Squared radius > 0 of the window, from 1e-150 to 1e150.
 
     Examples
     --------
