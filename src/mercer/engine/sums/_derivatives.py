@@ -98,7 +98,7 @@ def gradient_of(program: Program, moments: Moments, queries: list[Array], dim: i
             if beta:
                 part = part + beta * sums[..., 1:]
             total = plus(total, pull_all(maps_of(kind), part, dim))
-    return _zeros(moments, dim) if is_zero(total) else total
+    return _zeros(moments, dim) if is_zero(total) else total + 0.0  # no negative zeros
 
 
 def hessian_of(program: Program, moments: Moments, queries: list[Array], dim: int) -> Array:
@@ -115,7 +115,7 @@ def hessian_of(program: Program, moments: Moments, queries: list[Array], dim: in
                 part = pull_both(maps_of(kind), maps_of(other), outer, dim)
                 both = part if w == v else part + namespace(part).matrix_transpose(part)
                 total = plus(total, both)
-    return _zeros(moments, dim, dim) if is_zero(total) else total
+    return _zeros(moments, dim, dim) if is_zero(total) else total + 0.0
 
 
 def _zeros(moments: Moments, *shape: int) -> Array:

@@ -174,7 +174,7 @@ def pairwise_derivative(program: Program, X: Any, Y: Any, *, mixed: bool = False
         points = [(dense(own[rows]), dense(other)) for other, own in mapped]
         part = _of_tile(program, jet, points, order, dim)
         if not is_zero(part):
-            out[rows] = part
+            out[rows] += part
         if mixed and at_cusp is not None:
             out[rows][at_cusp] = np.nan  # the derivative does not exist there
 
