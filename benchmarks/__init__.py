@@ -15,6 +15,7 @@ SUITES = (
     "strings",
     "isa",
     "memory",
+    "torch",
     "spectral",
     "linalg",
     "preimages",

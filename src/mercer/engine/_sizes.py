@@ -12,6 +12,7 @@ import numpy as np
 
 from mercer._array import Array, is_sparse
 from mercer._config import get_options
+from mercer._tensors import is_tensor
 from mercer._threads import thread_count
 
 _ROWS, _TILE = 256, 1 << 20  # a tile of 1 MiB stays in cache; sums of at most 1,024 terms
@@ -40,7 +41,9 @@ def tile_dtype(X: Any, Y: Any) -> Any:
 
 
 def as_float64(X: Any) -> Any:
-    """The points in float64; points that are not numbers as they are."""
+    """The points in float64; points that are not numbers as they are, and tensors."""
+    if is_tensor(X):
+        return X
     return X.astype(np.float64) if getattr(X, "dtype", None) == np.float32 else X
 
 

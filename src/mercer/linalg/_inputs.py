@@ -11,6 +11,7 @@ import numpy as np
 
 from mercer._array import LARGEST, Array, Points, as_vector, as_weights
 from mercer._chunks import Chunks, weights_in_pieces
+from mercer._tensors import is_tensor
 from mercer.engine import as_float64, n_rows
 from mercer.exceptions import InputError
 from mercer.kernels import Definiteness, Kernel
@@ -31,6 +32,8 @@ def refuses_overflow(function: Callable[P, R]) -> Callable[P, R]:
                 result = function(*arguments, **named)
         except np.linalg.LinAlgError as error:
             raise InputError(OVERFLOW) from error
+        if is_tensor(result):
+            return result
         whole = result if isinstance(result, tuple) else [result]
         parts = vars(result).values() if is_dataclass(result) else whole
         numbers = (np.asarray(part) for part in parts if isinstance(part, float | np.ndarray))

@@ -10,16 +10,17 @@ from typing import Any
 import numpy as np
 
 from mercer import engine
-from mercer._array import (
-    Array,
-    Points,
-    as_vector,
-    check_same_columns,
-    frozen,
-    real,
-)
+from mercer._array import Array, Points, as_vector, check_same_columns, frozen, real
 from mercer._chunks import Chunks
 from mercer._frames import Framed, Header
+from mercer._tensors import (
+    as_numpy,
+    check_alike,
+    check_finite,
+    constant,
+    is_tensor,
+    namespace,
+)
 from mercer.engine import Coef, Dense, Fields, LowRank, SingleFeatures, n_columns, n_rows, stack
 from mercer.exceptions import InputError, SpaceError
 from mercer.kernels import Kernel
@@ -31,7 +32,7 @@ from mercer.space._chunked import (
     joined,
     sizes_in_pieces,
 )
-from mercer.space._inner_products import inner_table, squared_norms
+from mercer.space._inner_products import inner_table, squared_norms, tensor_norms
 from mercer.space._points import concatenated, equal_points, unique
 
 _ROUNDING = 1e-12  # of the sum of the sizes of all terms
@@ -80,7 +81,7 @@ class Element(Framed):
                 object.__setattr__(self, "points", self.points.array)
             return
         checked = checked_points(self.kernel, self.points, "points")
-        points = checked.array
+        points, coef = checked.array, self.coef
         object.__setattr__(self, "header", self.header or checked.header)
         if isinstance(points, Chunks):
             object.__setattr__(self, "points", points)
@@ -88,23 +89,29 @@ class Element(Framed):
             for name, value in parts:
                 object.__setattr__(self, name, value)
             return
+        if is_tensor(points) or is_tensor(coef):
+            check_alike(points, coef, ("points", "coef"))
+            check_finite(coef, "coef")
         try:
-            coef = np.asarray(self.coef)
+            coef = coef if is_tensor(coef) else np.asarray(coef)
         except ValueError as error:
             raise InputError(f"coef must be a rectangular array of numbers: {error}") from error
         if coef.ndim not in (1, 2) or coef.shape[0] != n_rows(points):
             raise InputError(
                 f"coef must have shape ({n_rows(points)},) or ({n_rows(points)}, b) for "
-                f"{n_rows(points)} points, got {coef.shape}"
+                f"{n_rows(points)} points, got {tuple(coef.shape)}"
             )
         batch = coef.shape[1] if coef.ndim == 2 else None
         if batch == 0:
             raise InputError("coef has no columns: a batch needs at least one element")
-        flat = as_vector(coef.reshape(-1), "coef")
         object.__setattr__(self, "points", points)
         object.__setattr__(self, "batch", batch)
-        coef = np.array(flat.reshape(n_rows(points), -1))  # a copy: the caller's may change
-        object.__setattr__(self, "coef", Dense(frozen(coef)))
+        if is_tensor(coef):
+            columns = coef if batch is not None else coef[:, None]
+        else:
+            flat = as_vector(coef.reshape(-1), "coef")
+            columns = frozen(np.array(flat.reshape(n_rows(points), -1)))  # the caller's may change
+        object.__setattr__(self, "coef", Dense(columns))
 
     @property
     def support(self) -> Points:
@@ -141,6 +148,7 @@ class Element(Framed):
         per query, so that directions survive where values underflow.
         """
         check_same_columns(self.points, Y, ("the element's points", "Y"))
+        check_alike(self.points, Y, ("points", "Y"))
         if order:
             engine.require_derivatives(self.kernel.program)
         if paired and n_rows(Y) != self.coef.shape[1]:
@@ -155,8 +163,9 @@ class Element(Framed):
 
     def queries(self, Y: Any) -> Any:
         """Return Y as an array of points at which this element can be evaluated, checked."""
-        points, names = self.kernel.points(Y, "Y"), ("the element's points", "Y")
-        check_same_columns(self.support, points, names)
+        points = self.kernel.points(Y, "Y", tensors=is_tensor(self.points))
+        check_alike(self.points, points.array, ("points", "Y"))
+        check_same_columns(self.support, points, ("the element's points", "Y"))
         return points.array
 
     def __len__(self) -> int:
@@ -196,8 +205,9 @@ class Element(Framed):
                     added: Coef = Dense(mine.array + theirs.array)
                 return Element(self.kernel, self.support, added, batch)
             if isinstance(mine, LowRank):
-                right = np.vstack([mine.right, theirs.right])
-                added = LowRank(np.hstack([mine.left, theirs.left]), right)
+                xp = namespace(mine.left)
+                right = xp.concat([mine.right, theirs.right], axis=0)
+                added = LowRank(xp.concat([mine.left, theirs.left], axis=1), right)
                 return Element(self.kernel, self.support, added, batch)
         points = concatenated(self.points, other.points)
         return Element(
@@ -219,12 +229,17 @@ class Element(Framed):
         """Multiply by a number, or each element of a batch by its own."""
         if isinstance(factor, Element | Kernel):
             return NotImplemented
-        if np.ndim(factor) == 0:
-            c: Any = real(factor, "the factor")
+        if is_tensor(factor):
+            c: Any = self._tensor(factor, "the factor")
+            if c.ndim and (self.batch is None or tuple(c.shape) != (self.batch,)):
+                raise InputError(f"the factors must have shape ({self.batch},), got {c.shape}")
+        elif np.ndim(factor) == 0:
+            c = real(factor, "the factor")
         elif self.batch is None:
             raise InputError("a single element is multiplied by a single number")
         else:
             c = as_vector(factor, "the factors", self.batch)
+            c = constant(c, self.points)
         with _no_overflow():
             scaled = self.coef.scale(c)
         return Element(self.kernel, self.support, scaled, self.batch)
@@ -233,6 +248,8 @@ class Element(Framed):
     __array_ufunc__ = None  # so that a NumPy number or vector on the left leaves it to us
 
     def __truediv__(self, divisor: Any) -> Element:
+        if is_tensor(divisor):
+            return self.__mul__(1.0 / self._tensor(divisor, "the divisor"))
         single = np.ndim(divisor) == 0
         d: Any = real(divisor, "the divisor") if single else as_vector(divisor, "the divisors")
         if np.any(d == 0):
@@ -244,17 +261,23 @@ class Element(Framed):
 
         A single element counts as a batch of one: `psi.combine(np.ones((1, m)))` repeats it.
         """
-        W = np.asarray(weights)
-        count = 1 if self.batch is None else self.batch
-        if W.ndim not in (1, 2) or W.shape[0] != count:
+        known = is_tensor(weights)
+        W = self._tensor(weights, "weights") if known else np.asarray(weights)
+        count, ndim = 1 if self.batch is None else self.batch, W.ndim
+        if ndim not in (1, 2) or W.shape[0] != count:
             raise InputError(f"weights must have one row per element of a batch, got {W.shape}")
-        W = as_vector(W.reshape(-1), "weights").reshape(count, -1)
-        batch = W.shape[1] if np.ndim(weights) == 2 else None
+        if known:
+            W = W if ndim == 2 else W[:, None]
+        else:
+            W = as_vector(W.reshape(-1), "weights").reshape(count, -1)
+            W = constant(W, self.points)
+        batch = W.shape[1] if ndim == 2 else None
         with _no_overflow():
             return Element(self.kernel, self.support, self.coef.combine(W), batch)
 
     def merge(self) -> Element:
         """Return the same element with equal points merged and points of zero weight dropped."""
+        as_numpy(self.points, "points")
         points, groups = unique(self.points)
         coef = self.coef.merged(groups, n_rows(points))
         if isinstance(coef, Dense):
@@ -272,7 +295,7 @@ class Element(Framed):
                 table = inner_in_pieces(self.kernel.program, self, other)
             else:
                 table = inner_table(self.kernel.program, one, two)
-        if not np.isfinite(table).all():
+        if not is_tensor(table) and not np.isfinite(table).all():
             raise InputError("the inner product overflows; scale the elements down")
         table = table if other.batch is not None else table[:, 0]
         return table if self.batch is not None else table[0]
@@ -283,6 +306,9 @@ class Element(Framed):
         NaN where the square is negative beyond rounding: there the kernel is not positive definite
         and the element has no norm.
         """
+        if is_tensor(self.points):
+            root = tensor_norms(self.kernel.program, self.points, self.coef)
+            return root if self.batch is not None else root[0]
         if isinstance(self.points, Chunks):
             squared = inner_in_pieces(self.kernel.program, self, self).diagonal()
             size, scale = sizes_in_pieces(self) ** 2, np.ones(1)
@@ -316,6 +342,13 @@ class Element(Framed):
                 f"the elements live in different spaces: of {self.kernel!r} and of {other.kernel!r}"
             )
         check_same_columns(self.support, other.support, ("one element", "the other"))
+        check_alike(self.points, other.points, ("one element", "the other"))
+
+    def _tensor(self, value: Any, name: str) -> Any:
+        """A tensor of the kind of the points, finite."""
+        check_alike(self.points, value, ("points", name))
+        check_finite(value, name)
+        return value
 
     def _spread(self, batch: int | None) -> Coef:
         """Coefficients for a batch; a single element is repeated, as a product of rank one."""
@@ -324,12 +357,20 @@ class Element(Framed):
         if isinstance(self.coef, CoefInPieces):
             return self.coef.combine(np.ones((1, batch)))  # type: ignore[return-value]
         column = self.coef.tile(slice(None), slice(None))
-        return LowRank(column, np.ones((1, batch), dtype=column.dtype))
+        xp = namespace(column)
+        where = {"device": column.device} if is_tensor(column) else {}
+        return LowRank(column, xp.ones((1, batch), dtype=column.dtype, **where))
 
     def _trimmed(self) -> Element:
         """A selection keeps only the points it selects."""
         if not isinstance(self.coef, SingleFeatures):
             return self
+        if is_tensor(self.points):
+            xp, count = namespace(self.points), self.coef.index.shape[0]
+            own = xp.arange(count, device=self.points.device)
+            coef = SingleFeatures(own, self.coef.value, count)
+            points = xp.take(self.points, self.coef.index, axis=0)
+            return Element(self.kernel, points, coef, self.batch)
         rows, index = np.unique(self.coef.index, return_inverse=True)
         coef = SingleFeatures(index.reshape(-1), self.coef.value, rows.size)
         return Element(self.kernel, self.support[rows], coef, self.batch)
@@ -344,12 +385,12 @@ class Element(Framed):
 def _derivative(fields: Fields, order: int, single: bool) -> Array:
     """The value, gradient or Hessian; the axis of elements goes if there is one."""
     array: Any = (fields.value, fields.gradient, fields.hessian)[order]
-    if order == 1 and np.isnan(array).any():
+    if order == 1 and not is_tensor(array) and np.isnan(array).any():
         raise InputError("kernel values overflow, so the gradient is unknown; scale the points")
     if order == 2 and fields.cusp is not None:
-        array = np.array(array)
-        array[fields.cusp != 0] = np.nan
-    return array[:, 0] if single else array  # type: ignore[no-any-return]
+        xp, at_cusp = namespace(array), (fields.cusp != 0)[..., None, None]
+        array = xp.where(at_cusp, xp.full_like(array, np.nan), array)
+    return array[:, 0, ...] if single else array  # type: ignore[no-any-return]
 
 
 @contextmanager
@@ -366,4 +407,4 @@ def checked_points(kernel: Kernel, X: Any, name: str = "X") -> Points:
     """The points of a kernel, checked; raise if it is none."""
     if not isinstance(kernel, Kernel):
         raise InputError(f"kernel must be a Kernel such as Gaussian(1.0), got {kernel!r}")
-    return kernel.points(X, name)
+    return kernel.points(X, name, tensors=True)

@@ -23,8 +23,9 @@ from mercer.engine._sizes import as_float32, as_float64, contiguous, n_rows, pie
 from mercer.engine.pairs._distance_limits import recompute_below
 from mercer.engine.pairs._distances import bound_on_error, middle, squared_norms
 from mercer.engine.pairs._tiles import mapped_points
+from mercer.engine.programs._float_range import fits_float32
 from mercer.engine.programs._program import Program
-from mercer.engine.sums._choice import fits_float32, use_native
+from mercer.engine.sums._choice import use_native
 from mercer.engine.sums._native import PRODUCT_FORM, compiled_program
 
 _PART = 2048  # points of one sum: results are read once per part

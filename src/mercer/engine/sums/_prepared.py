@@ -13,11 +13,12 @@ import numpy as np
 
 from mercer._array import Array
 from mercer._config import get_options, options
+from mercer._tensors import is_tensor
 from mercer.engine._sizes import as_float32, as_float64, n_columns, n_rows, pieces, tile_dtype
 from mercer.engine.pairs._tiles import Pairs
 from mercer.engine.programs._coef import Coef, Dense, LowRank, SingleFeatures, Stacked
 from mercer.engine.programs._program import Program
-from mercer.engine.sums import _blocked, _native
+from mercer.engine.sums import _blocked, _native, _tensor_sums
 from mercer.engine.sums._choice import (
     GRAM_DIMENSIONS,
     NO_SPECTRUM,
@@ -26,6 +27,7 @@ from mercer.engine.sums._choice import (
     needs_float64,
     use_native,
 )
+from mercer.engine.sums._core_tensors import Host
 from mercer.engine.sums._fields import Fields, in_float32, mixed, side_by_side, total
 from mercer.engine.sums._native import CorePoints, NativeSum, gram_block
 from mercer.engine.sums._pairwise import rowwise_fields
@@ -40,6 +42,8 @@ _SMALLEST = {"float32": 1e-30, "float64": 1e-290}  # 1e8 and 1e18 above the smal
 
 def gram(program: Program, X: Any, Y: Any) -> Array:
     """The matrix k(x_i, y_j), shape (n, m); exactly symmetric when Y is X."""
+    if is_tensor(X):
+        return _tensor_sums.gram(program, X, Y, _HOST)  # type: ignore[no-any-return]
     with np.errstate(all="ignore"):  # overflows are seen in the result
         if tile_dtype(X, Y) == np.float32 and needs_float64(program, X, Y, 0):
             same = X is Y
@@ -178,6 +182,10 @@ class PreparedSum:
         exact : bool
             Sum to rounding, whatever tolerance is allowed.
         """
+        if is_tensor(self.X):
+            if shifted:
+                raise InputError("sums of tensors carry no logarithmic scale; use shifted=False")
+            return _tensor_sums.fields(self.program, self.X, Y, self.coef, order, paired, _HOST)
         changes: dict[str, Any] = {} if self.tolerance is None else {"tolerance": self.tolerance}
         if get_options().engine == "spectral" and (exact or not self._has_spectrum):
             changes["engine"] = None
@@ -340,3 +348,6 @@ class PreparedSum:
                 log = _blocked.fields(self.program, self.X, queries, some, order, paired, True)
                 f.put(rows, log)
         return f
+
+
+_HOST = Host(gram, fields)

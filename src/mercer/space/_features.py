@@ -1,4 +1,4 @@
-"""Features of points, and mean embeddings of samples."""
+"""Features k(x, .) and mean embeddings: the elements that points are mapped to."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import numpy as np
 from mercer import engine
 from mercer._array import as_weights, frozen, refuse_pieces
 from mercer._chunks import Chunks
+from mercer._tensors import is_tensor, namespace
 from mercer.engine import Dense, SingleFeatures
 from mercer.kernels import Kernel
 from mercer.space._chunked import mean_weights
@@ -36,8 +37,12 @@ def feature(kernel: Kernel, X: Any) -> Element:
     """
     points = checked_points(kernel, X)
     refuse_pieces(points.array)
-    n = len(points)
-    dtype = engine.tile_dtype(points.array, points.array)
+    array, n = points.array, len(points)
+    if is_tensor(array):
+        xp, where = namespace(array), array.device
+        ones = xp.ones(n, dtype=array.dtype, device=where)
+        return Element(kernel, points, SingleFeatures(xp.arange(n, device=where), ones, n), n)
+    dtype = engine.tile_dtype(array, array)
     coef = SingleFeatures(np.arange(n), np.ones(n, dtype=dtype), n)
     return Element(kernel, points, coef, n)
 
@@ -69,6 +74,7 @@ def mean_embedding(kernel: Kernel, X: Any, *, weights: Any = None) -> Element:
     if isinstance(points.array, Chunks):
         return Element(kernel, points, mean_weights(points.array, weights), None)
     n = len(points)
-    if weights is None:  # one number for all points, however many
+    if weights is None and not is_tensor(points.array):  # one number, however many points
         return Element(kernel, points, Dense(np.broadcast_to(1.0 / n, (n, 1))), None)
-    return Element(kernel, points, Dense(frozen(as_weights(weights, n)[:, None])), None)
+    w = as_weights(weights, n, like=points.array)[:, None]
+    return Element(kernel, points, Dense(w if is_tensor(w) else frozen(w)), None)
