@@ -17,7 +17,7 @@ from mercer._array import (
 from mercer._frames import is_chunked
 from mercer.exceptions import InputError, MercerWarning
 from mercer.kernels import Gaussian, Kernel, RationalQuadratic, Vectors
-from mercer.kernels._domain import check_points
+from mercer.kernels._domain import points_of
 from mercer.linalg._inputs import refuses_overflow
 from mercer.methods.hypothesis_tests._kernel_grid import (
     N_BANDWIDTHS,
@@ -120,7 +120,7 @@ def ksd_test(
     in_pieces = is_chunked(X)
     if in_pieces:
         refuse_options(dependence=dependence)
-        X = check_points(Vectors(), X, "X")
+        X = points_of(Vectors(), X, "X").array
     kernels = _kernels(kernel, X, rng)
     for k in kernels:
         points = sample_of(X) if in_pieces else stein_points(k, X)

@@ -17,7 +17,7 @@ from mercer._chunks import Chunks
 from mercer._progress import tracked
 from mercer.engine import pieces
 from mercer.kernels import Kernel, Vectors
-from mercer.kernels._domain import check_points
+from mercer.kernels._domain import points_of
 from mercer.linalg import Nystrom, nystrom
 from mercer.methods.hypothesis_tests._forms_in_pieces import hsic_in_pieces, in_same_pieces
 from mercer.methods.hypothesis_tests._hsic import at_least_four
@@ -71,7 +71,8 @@ def hsic_test_in_pieces(
     Landmarks of X and of Y are chosen among two independent samples, so that they know nothing of
     the pairing, and the p-value is exact for the projected kernels.
     """
-    x, y = in_same_pieces(*(check_points(Vectors(), Z, n) for Z, n in ((X, "X"), (Y, "Y"))))
+    given = (points_of(Vectors(), Z, name).array for Z, name in ((X, "X"), (Y, "Y")))
+    x, y = in_same_pieces(*given)
     n = len(x)
     at_least_four(n)
     kernels = kernels_of_each([x, y], kernel, rng)

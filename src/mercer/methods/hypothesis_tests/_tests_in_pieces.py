@@ -13,6 +13,7 @@ from mercer._frames import is_chunked
 from mercer.engine import as_float64
 from mercer.exceptions import InputError
 from mercer.kernels import Kernel, Vectors
+from mercer.kernels._domain import points_of
 from mercer.linalg._inputs import row_weights
 from mercer.methods.hypothesis_tests._forms_in_pieces import (
     Draws,
@@ -132,21 +133,12 @@ def sample_of(X: Any) -> Array:
 def _samples(samples: tuple[Any, Any], kernel: Any) -> tuple[Chunks, Chunks]:
     """Both samples in pieces, checked."""
     first = kernel[0] if isinstance(kernel, list | tuple) and kernel else kernel
-    domain = first if isinstance(first, Kernel) else _Any()
-    given = [domain.points(S, f"sample {i + 1}").array for i, S in enumerate(samples)]
+    domain = first.domain if isinstance(first, Kernel) else Vectors()
+    given = [points_of(domain, S, f"sample {i + 1}").array for i, S in enumerate(samples)]
     check_same_columns(*given)
     kind = next(S for S in given if is_chunked(S))
     X, Y = (S if is_chunked(S) else kind.whole(S) for S in given)
     return X, Y
-
-
-class _Any:
-    """Takes vectors, as a kernel on vectors does."""
-
-    def points(self, X: Any, name: str) -> Points:
-        from mercer.kernels._domain import check_points
-
-        return Points(check_points(Vectors(), X, name), Vectors())
 
 
 class _Diagonal(NamedTuple):
