@@ -104,7 +104,7 @@ def _size_of_values(metadata: Any) -> int:
     ]
     flat = 8 * (metadata.num_columns - len(nested))
     values = sum(max(g.total_byte_size, flat * g.num_rows) for g in groups)
-    return values + sum(8 * g.column(j).num_values for g in groups for j in nested)
+    return int(values + sum(8 * g.column(j).num_values for g in groups for j in nested))
 
 
 def _size_of_text(column: Any) -> int:
