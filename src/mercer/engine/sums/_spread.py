@@ -64,9 +64,7 @@ def _smallest(weights: Array, order: int, error: float) -> SplineGrid | None:
     size = np.abs(weights)
     total, stretch = float(size.sum()), 1.0
     while True:
-        cells = tuple(
-            next_fast_len(math.ceil(stretch * (s + 1)), real=True) for s in size.shape
-        )
+        cells = tuple(next_fast_len(math.ceil(stretch * (s + 1)), real=True) for s in size.shape)
         if math.prod(cells) > _MOST_CELLS:
             return None
         found = size
