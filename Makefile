@@ -17,7 +17,7 @@ install = PATH="$(CURDIR)/$(BIN):$$PATH" $(PIP) --no-build-isolation \
     --log build/install.log -Cbuild-dir=build/native --editable ".[$(1)]"
 
 .DEFAULT_GOAL := help
-.PHONY: help env run test test-all test-previous test-browser baselines sanitize fuzz fuzz-native wheel pure lint format \
+.PHONY: help env run test test-all test-previous test-browser baselines sanitize fuzz fuzz-native soak wheel pure lint format \
     hooks bench docs check-docs spec clean
 
 help:  ## show this text
@@ -46,7 +46,7 @@ baselines: $(STAMP)  ## draw the pictures that the tests of plots compare with
 PREVIOUS := scikit-learn==1.8.*
 test-previous: $(STAMP)  ## the estimators on the previous release of scikit-learn
 	test -d build/previous || $(PIP) --no-deps --target build/previous "$(PREVIOUS)"
-	PYTHONPATH=build/previous $(BIN)/python $(PYTEST) tests/estimators -p no:cacheprovider \
+	PYTHONPATH=build/previous $(BIN)/python $(PYTEST) tests/estimators tests/test_frames.py -p no:cacheprovider \
 	    -W "ignore:Passing a non-Collection" $(ARGS)
 
 # Elsewhere than on Debian, install chromium by hand. `make test` skips these tests without it.
@@ -72,6 +72,10 @@ fuzz: $(STAMP)  ## call everything public with nasty arguments, and load damaged
 
 fuzz-native: $(SANITIZE)/.installed  ## the fuzzer's kernel sums on a core with sanitizers
 	$(SANITIZED) -m tools.fuzz --kinds native $(ARGS)
+
+# `make soak ARGS="--minutes 60"`
+soak: $(STAMP)  ## call the whole library for an hour in one process, and see whether anything grows
+	$(BIN)/python -m tools.soak $(ARGS)
 
 # A wheel, installed into a fresh environment that holds only what users get and sees no compiler.
 define try_wheel
@@ -108,6 +112,7 @@ bench: $(STAMP)  ## measure against other libraries
 	$(call install,dev$(,)bench)
 	-$(PIP) torch==2.13.0
 	-$(PIP) pykeops hyppo
+	-$(PIP) strkernels
 	-$(PIP) scikit-learn-intelex libsvm-official
 	$(BIN)/python -m benchmarks $(ARGS)
 

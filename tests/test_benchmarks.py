@@ -58,3 +58,17 @@ def test_a_perturbed_uniform_has_its_density(dim):
     t = np.linspace(-1.0, 0.0, 100_001)
     expected = (np.e * np.abs(power._bump(t)).mean()) ** dim
     np.testing.assert_allclose(share, expected, atol=0.03)
+
+
+def test_growth_leaves_out_sizes_that_take_too_long_or_too_much_memory():
+    growth = pytest.importorskip("benchmarks.growth")
+
+    def too_much(seconds, memory, size=100_000):
+        runs = zip((1_000, 10_000), seconds, memory, strict=True)
+        return growth._too_much({n: growth.Measured(s, b, 0) for n, s, b in runs}, size)
+
+    assert growth._too_much({}, 10**9) == ""
+    assert too_much((0.01, 1.0), (0, 0)) == ""  # n^2: 100 s
+    assert too_much((0.01, 10.0), (0, 0)) == "about 10000 s"  # n^3
+    assert too_much((1.0, 0.5), (0, 0)) == ""  # at least n: 5 s
+    assert too_much((0.01, 0.1), (8e9, 8e11)) == "about 80000 GB"  # n^2

@@ -8,6 +8,16 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from mercer._frames import (
+    Header,
+    as_frame,
+    as_series,
+    header_of,
+    is_chunked,
+    matrix_of,
+    numbers_of,
+    values_of,
+)
 from mercer.exceptions import InputError
 
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
@@ -31,6 +41,8 @@ class Points:
         The points as the engine takes them; a dense array is a read-only view of the user's.
     domain : Domain
         The domain that accepted them.
+    header : Header or None
+        The names of the columns, if the points were given as a frame.
 
     Examples
     --------
@@ -45,6 +57,7 @@ class Points:
 
     array: Any
     domain: Any
+    header: Header | None = None
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -56,20 +69,33 @@ class Points:
 
     def __getitem__(self, rows: Any) -> Points:
         """Return some of the points: a slice, row numbers or a mask."""
-        return Points(self.array[rows], self.domain)
+        return Points(self.array[rows], self.domain, self.header)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
         return np.array(self.array, dtype=dtype, copy=copy)
 
 
+def header(X: Any) -> Header | None:
+    """The names of the columns of points, if they are or were a frame."""
+    return X.header if isinstance(X, Points) else header_of(X)
+
+
+def check_same_header(
+    one: Header | None, other: Header | None, names: tuple[str, str] = ("X", "Y")
+) -> None:
+    """Raise if two sets of points both have names of columns, and these differ."""
+    if one is None or other is None or one.names == other.names:
+        return
+    if sorted(one.names) == sorted(other.names):
+        raise InputError(f"{names[0]} and {names[1]} have the same columns in different orders")
+    only = [sorted(set(a.names) - set(b.names)) for a, b in ((one, other), (other, one))]
+    found = [f"only {n} has {', '.join(c)}" for n, c in zip(names, only, strict=True) if c]
+    raise InputError(f"{names[0]} and {names[1]} have different columns: {'; '.join(found)}")
+
+
 def is_sparse(X: Any) -> bool:
     """Whether X is a SciPy sparse matrix or array (tested without importing scipy.sparse)."""
     return type(X).__module__.startswith("scipy.sparse") and hasattr(X, "tocsr")
-
-
-def is_chunked(X: Any) -> bool:
-    """Whether these are rows in pieces: `Chunks`, or a Dask collection (without importing Dask)."""
-    return hasattr(type(X), "__dask_graph__") or hasattr(type(X), "in_pieces")
 
 
 def refuse_pieces(X: Any, name: str = "X") -> None:
@@ -109,9 +135,10 @@ def as_points(X: Any, name: str = "X") -> Any:
         X = X.array
     if type(X) is np.ndarray and X.dtype in _FLOATS and X.flags.aligned:
         array = X
-    elif is_sparse(X):
-        return _as_sparse_points(X, name)
     else:
+        X = plain(X, name)
+        if is_sparse(X):
+            return _as_sparse_points(X, name)
         array = _as_float(X, name)
     if array.ndim != 2:
         raise InputError(
@@ -136,15 +163,20 @@ def as_dense_points(X: Any, name: str = "X") -> Array:
 
 
 def check_same_columns(X: Any, Y: Any, names: tuple[str, str] = ("X", "Y")) -> None:
-    """Raise unless two arrays of points have the same number of features (0 if not vectors)."""
+    """Raise unless two arrays of points have the same number of features (0 if not vectors).
+
+    `Points` must have the same names of columns, too, if both have names.
+    """
     if X.shape[1:] != Y.shape[1:]:
         a, b = (Z.shape[1] if len(Z.shape) == 2 else 0 for Z in (X, Y))
         raise InputError(f"{names[0]} has {a} features, but {names[1]} has {b}")
+    if isinstance(X, Points) and isinstance(Y, Points) and not X.domain.base.by_name:
+        check_same_header(X.header, Y.header, names)
 
 
 def as_numbers(a: Any, name: str) -> Array:
     """Return a as a float64 array of any shape; NaN and infinity are numbers here."""
-    return _as_float(a, name).astype(np.float64, copy=False)
+    return _as_float(a, name, missing=True).astype(np.float64, copy=False)
 
 
 def as_vector(a: Any, name: str, length: int | None = None) -> Array:
@@ -193,6 +225,11 @@ def positive_length(value: Any, name: str, limit: float = 1e75) -> float:
             "the data"
         )
     return number
+
+
+def positive_square(value: Any, name: str) -> float:
+    """Return the square of a length, between 1e-150 and 1e150."""
+    return positive_length(value, name, limit=1e150)
 
 
 def non_negative(value: Any, name: str) -> float:
@@ -270,15 +307,12 @@ def namespace(*arrays: Any) -> Any:
     return np
 
 
-def _as_float(X: Any, name: str) -> Array:
-    X = unmasked(X, name)
-    check_frame(X, name)
+def _as_float(X: Any, name: str, *, missing: bool = False) -> Array:
+    X = plain(unmasked(X, name), name, missing=missing)
     try:
         array = np.asarray(X)
     except ValueError as error:
         raise InputError(f"{name} must be a rectangular array of numbers: {error}") from error
-    if array.dtype == object and hasattr(X, "dtypes"):  # a frame with several types of numbers
-        array = X.to_numpy(dtype=np.float64, na_value=np.nan)
     kind = array.dtype.kind
     if array.dtype in _FLOATS:
         return array if array.flags.aligned else array.copy()
@@ -295,21 +329,20 @@ def _as_float(X: Any, name: str) -> Array:
     raise InputError(f"{name} must hold numbers, got dtype {array.dtype}")
 
 
-def check_frame(X: Any, name: str = "X", *, objects: bool = False) -> None:
-    """Refuse a data frame with text or date columns by the names of those columns.
+def plain(X: Any, name: str = "X", *, missing: bool = False) -> Any:
+    """Return frames and series of numbers as arrays, and anything else as it is.
 
-    With `objects`, columns of Python objects are left to the caller.
+    With `missing`, nulls become NaN; otherwise they are refused.
     """
-    if not hasattr(X, "columns") or not hasattr(X, "dtypes"):
-        return
-    numeric = ("float", "double", "int", "bool", *(["object"] if objects else []))
-    kinds = zip(X.columns, X.dtypes, strict=True)
-    bad = [str(c) for c, kind in kinds if not any(n in str(kind).lower() for n in numeric)]
-    if bad:
-        raise InputError(
-            f"{name} has columns that are not numeric: {', '.join(bad)}; encode them as numbers, "
-            "or use a kernel made by table_kernel"
-        )
+    if type(X) is np.ndarray:
+        return X
+    if (frame := as_frame(X, name)) is not None:
+        return matrix_of(frame, name, missing=missing)
+    if (series := as_series(X)) is not None:
+        if not missing:
+            values_of(series, name)  # raises
+        return numbers_of(series, name)
+    return X
 
 
 def _check_nonempty(shape: tuple[int, ...], name: str) -> None:

@@ -142,3 +142,7 @@ def test_discrepancies_and_tests(cut):
     known, found = (mc.ksd_test(rows, law, **options) for rows in (X + 2.0, cut(X + 2.0)))
     assert found.statistic == pytest.approx(known.statistic, rel=1e-4)
     assert found.pvalue == known.pvalue == 0.01
+    options["kernel"] = (k, k)
+    known, found = (mc.hsic_test(rows, X[:, 1:], **options) for rows in (X, cut(X)))
+    assert found.statistic == pytest.approx(known.statistic, rel=1e-5)
+    assert found.pvalue == known.pvalue == 0.01

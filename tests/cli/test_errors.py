@@ -2,6 +2,8 @@
 
 import gzip
 import os
+import subprocess
+import sys
 import warnings
 import zipfile
 
@@ -364,6 +366,32 @@ def test_damaged_parquet_files_are_errors_of_one_line(run, tmp_path):
     refused(run("anomalies", "t.parquet", "-o", "out.csv"), 1, "not a Parquet file")
     (tmp_path / "t.parquet").write_bytes(whole[:-20] + b"\xff" * 12 + whole[-8:])
     refused(run("anomalies", "t.parquet", "-o", "out.csv"), 1, "not a Parquet file")
+
+
+def test_no_damaged_byte_of_a_parquet_file_ends_the_process(tmp_path):
+    """pyarrow calls `abort` if the metadata of one column are asked for and are damaged."""
+    pa, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    columns = {"a": np.arange(9.0), "b": np.arange(9.0) ** 2}
+    parquet.write_table(pa.table(columns), tmp_path / "whole.parquet")
+    code = """
+import contextlib, io, random, sys
+from pathlib import Path
+from mercer.cli import main
+whole = Path("whole.parquet").read_bytes()
+metadata = len(whole) - 8 - int.from_bytes(whole[-8:-4], "little")
+for i in range(metadata, len(whole), 7):
+    for bit in (0, 5):
+        data = bytearray(whole)
+        data[i] ^= 1 << bit
+        Path("bad.parquet").write_bytes(data)
+        with contextlib.redirect_stderr(io.StringIO()):
+            assert main(["impute", "bad.parquet", "-o", "out.csv", "--force", "-q"]) in (0, 1, 2)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=tmp_path, capture_output=True, text=True, check=False, timeout=300,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr[-2000:]
 
 
 def test_repeated_text_does_not_expand_without_limit(run, tmp_path):

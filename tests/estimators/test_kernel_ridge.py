@@ -206,6 +206,29 @@ def test_standard_deviations_are_those_of_the_gaussian_process(rng):
     assert np.mean(loo**2 * np.diag(G) / scale) == pytest.approx(1.0)
 
 
+@pytest.mark.parametrize("rows", [1, 2, 5])
+@pytest.mark.parametrize("penalty", [0.0, 1e-30, 1e-6, 1.0])
+def test_standard_deviations_at_landmarks_that_are_all_equal(rows, penalty):
+    """Features without their mean are zero: the variance is that of the Gaussian process."""
+    X, y, new = np.ones((rows, 2)), np.arange(rows) + 1.0, np.array([[1.0, 1.0], [2.0, 2.0]])
+    options = {"penalty": penalty, "n_landmarks": 10, "random_state": 0}
+    with_intercept = KernelRidge(mc.Gaussian(1.0), **options).fit(X, y)
+    assert with_intercept._landmarks.variance(*_to_landmarks(with_intercept, new)) == pytest.approx(
+        np.array([0.0, 2.0 - 2.0 * np.exp(-1.0)]) + penalty / rows, abs=1e-12
+    )
+    without = KernelRidge(mc.Gaussian(1.0), fit_intercept=False, **options).fit(X, y)
+    k = np.exp(-1.0)
+    ridge = max(penalty, rows**2 * np.finfo(float).eps)
+    expected = 1.0 - np.array([1.0, k**2]) * rows / (rows + ridge)
+    assert without._landmarks.variance(*_to_landmarks(without, new)) == pytest.approx(
+        expected, abs=1e-12
+    )
+
+
+def _to_landmarks(model, new):
+    return model.kernel_(np.ones((1, 2)), new), np.ones(len(new))
+
+
 def test_an_intercept_of_unknown_value_is_a_constant_kernel_of_large_variance(rng):
     X, y = curve(rng, 40)
     new = np.array([[1.0], [9.0]])
@@ -259,7 +282,7 @@ def test_standard_deviations_with_landmarks(intercept, rng):
 
 def test_more_rows_than_the_path_takes(monkeypatch, rng):
     X, y = curve(rng, 300)
-    monkeypatch.setattr("mercer.estimators._kernel_ridge.PENALTY_ROWS", 100)
+    monkeypatch.setattr("mercer.estimators._ridge_choice.PENALTY_ROWS", 100)
     model = KernelRidge().fit(X, y)
     assert model.score(X, y) > 0.85
     assert model.loo_residuals().shape == (300,)

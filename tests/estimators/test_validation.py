@@ -198,7 +198,7 @@ def test_the_imputer_takes_masked_entries_as_missing(dtype):
 )
 def test_columns_of_text_and_dates_are_refused_with_the_way_out(cls, column):
     frame = pd.DataFrame(rows(2), columns=list("abc")).assign(kind=column)
-    with pytest.raises(mc.InputError, match="table_kernel"):
+    with pytest.raises(mc.InputError, match="X has columns that are not numeric: kind; "):
         fitted(cls(), frame)
     with pytest.raises(mc.InputError, match="table_kernel"):
         fitted(cls(), np.array([["a", "b"], ["c", "d"]]))
@@ -219,7 +219,7 @@ def test_missing_values_point_to_the_imputer(cls):
     X = rows()
     X[0, 0] = np.nan
     for given in (X, pd.DataFrame(X)):
-        with pytest.raises(mc.InputError, match="NaN; fill missing values with KernelImputer"):
+        with pytest.raises(mc.InputError, match=r"NaN.* fill missing values with KernelImputer"):
             fitted(cls(), given)
 
 

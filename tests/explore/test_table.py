@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose
 
 from mercer.exceptions import InputError
 from mercer.explore import Table
@@ -44,3 +45,9 @@ def test_too_few_rows_are_refused():
 def test_constant_columns_are_refused_by_name():
     with pytest.raises(InputError, match=r"all values of 'y' in a\.csv are equal"):
         sample(table([[1.0, 7.0], [2.0, 7.0], [3.0, 7.0]]), (0, 1))
+
+
+@pytest.mark.parametrize("unit", [1e-300, 1e-150, 1.0, 1e150, 1e300])
+def test_the_spread_of_very_small_and_large_numbers(unit):
+    rows = sample(Table("a.csv", ("x",), unit * np.array([[0.0], [1.0], [2.0]])), (0,))
+    assert_allclose(rows.spread / unit, np.sqrt(2.0 / 3.0))

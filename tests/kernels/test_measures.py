@@ -247,3 +247,19 @@ def test_frequencies_are_checked():
 def test_a_dimension_is_a_whole_number(kernel, dim):
     with pytest.raises(mc.InputError, match="dim must be an integer >= 1"):
         kernel.spectral_measure(dim)
+
+
+@pytest.mark.parametrize("other", [1.0, None, "x", mc.Gaussian(1.0).spectral_measure(1)], ids=repr)
+def test_mixing_measures_are_combined_with_mixing_measures(other):
+    measure = mc.Gaussian(1.0).mixing_measure()
+    for combine in (measure.__add__, measure.__mul__):
+        with pytest.raises(mc.InputError, match="other must be"):
+            combine(other)
+    assert not hasattr(measure + measure, "dim")
+
+
+@pytest.mark.parametrize("size", ["x", 1.5, 0, -1, None])
+def test_sizes_of_samples(size):
+    for measure in (mc.Laplace(1.0).mixing_measure(), mc.Laplace(1.0).spectral_measure(2)):
+        with pytest.raises((mc.InputError, TypeError), match="size must be"):
+            measure.sample(size)

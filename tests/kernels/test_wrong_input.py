@@ -151,7 +151,7 @@ def test_tables_that_cannot_be_used():
         ({"a": np.ma.array([1.0, 2.0], mask=[0, 1])}, "is masked"),
         (pd.DataFrame({"when": pd.to_datetime(["2020", "2021"])}), "'when'.*holds times"),
         (pd.DataFrame({"n": pd.array([1, None], dtype="Int64")}), "'n'.*missing value in row 1"),
-        (pd.DataFrame([[1.0, 2.0]], columns=["a", "a"]), "one value per row|different ones"),
+        (pd.DataFrame([[1.0, 2.0]], columns=["a", "a"]), "several columns with the same name: a"),
         (None, "must be a table"),
         (3.0, "must be a table"),
     ):

@@ -264,3 +264,12 @@ def test_missing_packages_are_named_with_the_cure(missing):
     assert re.search(
         rf"ImportError: mercer\.\w+ needs {missing}: pip install 'mercer\[\w+\]'", run.stderr
     )
+
+
+@pytest.mark.parametrize("rows", [1, 2, 3])
+def test_a_target_that_is_constant_is_predicted_without_error(rows, rng):
+    """A logarithmic axis has no place for zero."""
+    X = rng.normal(size=(rows, 2))
+    assert (
+        mc.report(mc.KernelRidge().fit(X, -np.ones(rows)), X).html().startswith("<!doctype html>")
+    )

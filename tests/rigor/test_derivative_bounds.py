@@ -264,3 +264,12 @@ def test_low_rank_sizes_do_not_write_out_the_coefficients(rng):
     tracemalloc.stop()
     assert peak < 120e6
     assert_allclose(sizes, np.abs(low.left).sum() * np.abs(low.right[0]), rtol=1e-11)
+
+
+@pytest.mark.parametrize("diameter", [1e-150, 1e-80, 0.9e-75, 1.1e-75, 5e-75, 1e-74])
+def test_points_that_are_as_close_as_the_shortest_lengths(diameter):
+    psi = mc.Element(mc.Gaussian(1e-75), [[0.0], [diameter]], [1.0, 1.0])
+    slope = np.abs(psi.gradient(psi.points)).max()
+    assert slope <= gradient_bound(psi) <= 2.0 * np.exp(-0.5) / 1e-75 * (1 + 1e-9)
+    growing = mc.Element(mc.NegativeDistance(2.0), [[0.0], [diameter]], [1.0, 1.0])
+    assert_allclose(gradient_bound(growing), 4.0 * max(diameter, 1e-100), rtol=1e-6)

@@ -214,3 +214,9 @@ def test_a_small_cusp_beside_large_derivatives_is_no_slope():
 def test_differences_that_converge_slowly_at_a_cusp_are_no_slope(p):
     """|x - y|^p s(x'y) is even in x - y up to s: its differences at x = y go to 0 as h^p."""
     check_kernel(mc.NegativeDistance(p) * (0.01 * mc.kernels.Sigmoid(2.0, 0.5)), dims=(3, 7))
+
+
+@pytest.mark.parametrize("scale", [1e-2, 10.0**-1.13, 1e-1])
+def test_values_beyond_float32_are_infinite_there(scale):
+    """-|x - y|^30 of points a few units apart is 1e64, 1e39 and 1e35."""
+    check_kernel(mc.NegativeDistance(30.0).transform(mc.Scales([scale])), dims=(1,))

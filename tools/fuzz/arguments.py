@@ -27,7 +27,8 @@ SCORES = ["lambda x: -x", "lambda x: 0 * x", "np.exp", "lambda x: None", "lambda
 LOSSES = ["'hinge'", "'logistic'", "'absolute'", "'square'", "'nonsense'",
           "mercer.methods.SquaredMarginLoss()", "mercer.methods.EpsilonInsensitiveLoss(0.1)",
           "mercer.methods.ZeroOneLoss()", "mercer.methods.LogisticLoss()",
-          "mercer.methods.HingeLoss"]  # fmt: skip
+          "mercer.methods.AbsoluteLoss()", "mercer.methods.SquareLoss()",
+          "mercer.methods.HingeLoss()", "mercer.methods.HingeLoss"]  # fmt: skip
 VECTOR_KERNELS = [
     "Gaussian({x})", "Laplace({x})", "Matern({x}, 1.0)", "Matern(0.5, {x})", "Matern(2.5, {x})",
     "RationalQuadratic({x}, 1.0)", "InverseMultiquadric({x}, 0.5)", "Epanechnikov({x})",
@@ -35,6 +36,9 @@ VECTOR_KERNELS = [
     "Polynomial(2, {x}, 1.0)", "Polynomial(3, 1.0, {x})", "Sigmoid({x}, 0.5)", "Exponential({x})",
     "ArcCosine(1)", "ChiSquare({x})", "Minimum()", "Harmonic()", "AdditiveChiSquare()",
     "Constant({x})", "Hamming({x})", "Periodic((1.0, {x}))", "PeriodicSobolev(1, {x})",
+    "Gaussian.from_gamma({x})", "Gaussian.from_width({x})", "Laplace.from_gamma({x})",
+    "Laplace.from_rate({x}, 1.0)", "LaplaceProduct.from_gamma({x})",
+    "Polynomial.from_gamma(2, {x})", "Exponential.from_gamma({x})", "Sigmoid.from_gamma({x})",
     "JacobiTheta({x})", "Geometric({x})", "Taylor((1.0, 1.0, {x}))", "VovkPolynomial(2)",
 ]  # fmt: skip
 
@@ -73,7 +77,8 @@ class Draw:
         common = ["None", f"np.ones({n})", f"np.arange(1.0, {n + 1})"]
         odd = [f"np.zeros({n})", f"-np.ones({n})", f"np.full({n}, np.nan)", f"1e300 * np.ones({n})",
                f"1e-200 * np.ones({n})", f"np.ones({n + 1})", "[]", "'x'",
-               f"np.ones({n}, dtype=bool)", f"np.eye({n})"]  # fmt: skip
+               f"np.ones({n}, dtype=bool)", f"np.eye({n})", f"polars.Series([None] * {n})",
+               f"polars.Series(np.arange({n}))"]  # fmt: skip
         return self.random.choice(odd if self.odd() else common)
 
     def targets(self, classes: bool) -> str:
@@ -164,6 +169,7 @@ BY_NAME = {
     "psi|density|u|v|origin|directions|pilot|found|other": Draw.element,
     "index|item": lambda draw: draw.random.choice(["0", "-1", "2**70", "[0]", "1.5", "slice(2)"]),
     "plane": Draw.subspace,
+    "library": lambda draw: draw.random.choice(["'polars'", "'pyarrow'", "None", "'modin'", "3"]),
     "random_state": lambda draw: draw.random.choice(["0", "0", "0", "None", "-1", "'x'", "1.5"]),
     "callback": lambda draw: draw.random.choice(["None", "None", "lambda step: True", "3"]),
     "ax|names|history|n_jobs|filter": lambda _: "None",
@@ -194,5 +200,8 @@ POINTS = [
     "['ab', 'b', '']", "[{{1}}, {{2, 3}}]",
     "np.array(['2020-01-01', '2021-01-01'], dtype='datetime64[D]')", "'text'", "None", "3.0",
     "pandas.DataFrame({X}).assign(when=pandas.Timestamp(0))", "pandas.DataFrame({X})",
-    "pandas.DataFrame({X}).assign(word='a')",
+    "pandas.DataFrame({X}).assign(word='a')", "polars.DataFrame({X})", "polars.LazyFrame({X})",
+    "polars.DataFrame({X}).with_columns(word=None)", "pandas.DataFrame({X}).astype('Float64')",
+    "pandas.DataFrame({X}).rename(columns=str)", "polars.DataFrame({X}).to_arrow()",
+    "pandas.DataFrame({X}).convert_dtypes()", "polars.Series(({X}).ravel())",
 ]  # fmt: skip

@@ -10,8 +10,9 @@ from random import Random
 from typing import Any
 
 import mercer
-from mercer import linalg, methods, preimages, space, theory
+from mercer import datasets, kernels, linalg, methods, preimages, space, theory
 from tools.fuzz.arguments import COMPRESSORS, LOSSES, SOLVERS, Draw
+from tools.fuzz.edges import QUESTIONS
 from tools.fuzz.theory import argument as theory_argument
 from tools.fuzz.theory import probabilities
 
@@ -26,6 +27,7 @@ HEADER = """\
 import cvxpy as cp
 import numpy as np
 import pandas
+import polars
 import scipy.sparse
 import scipy.stats
 
@@ -36,6 +38,7 @@ import mercer.plot
 import mercer.testing
 import mercer.theory
 from tools.fuzz.checks import *
+from tools.fuzz.edges import *
 from tools.fuzz.laws import *
 
 """
@@ -47,7 +50,7 @@ def case(seed: int, number: int, kinds: str = "all") -> str:
     weights = {_kernel: 3, _sums: 2, _engines: 1}
     if kinds == "all":
         weights |= {_call: 8, _method: 6, _estimator: 5, _law: 4}
-        weights |= {_archive: 2, _command: 2, _plot: 1}
+        weights |= {_archive: 2, _command: 2, _plot: 1, _explore: 1, _edge: 1}
     kind = random.choices(list(weights), list(weights.values()))[0]
     return HEADER + kind(random)
 
@@ -110,11 +113,15 @@ def _method(random: Random) -> str:
     kind, made = random.choice(list(OBJECTS.items()))
     thing = made(draw)
     draw.nasty = random.choice([0.05, 0.2])
-    names = [name for name in dir(kind) if name in OPERATIONS or not name.startswith("_")]
-    own = kind.__name__
-    name = random.choice([name for name in names if callable(getattr(kind, name))
-                          and not {name, f"{own}.{name}"} & set(INTERNAL)])  # fmt: skip
+    name = random.choice(methods_of(kind))
     return f"call({thing}.{name}{_arguments(draw, getattr(kind, name))})\n"
+
+
+def methods_of(kind: type) -> list[str]:
+    """Public methods and operations of a class, without internal ones."""
+    names = [name for name in dir(kind) if name in OPERATIONS or not name.startswith("_")]
+    return [name for name in names if callable(getattr(kind, name))
+            and not {name, f"{kind.__name__}.{name}"} & set(INTERNAL)]  # fmt: skip
 
 
 def _estimator(random: Random) -> str:
@@ -209,6 +216,47 @@ def _plot(random: Random) -> str:
     return f"draw(mercer.plot.{name}, {', '.join(words)})\n"
 
 
+def _explore(random: Random) -> str:
+    """A question of the interactive page, about one table or two."""
+    draw = Draw(random, 0.0)
+    draw.rows, draw.columns = random.choice([2, 3, 8, 30]), random.choice([1, 2, 3])
+    X = draw.points()
+    X = random.choice([X, X, X, f"np.round({X})", f"1e300 * {X}", f"1e-300 * {X}", f"1e12 + {X}",
+                       f"np.where({X} > 1, np.nan, {X})", f"0 * {X}"])  # fmt: skip
+    odd = ["None", "-1", "0", "2**70", "1e300", "5e-324", "np.inf", "'x'", "[]", "[0, 9]", "{}"]
+    asked = {"columns": random.choice(["[0]", "[0, 1]", "[1, 0]"]),
+             "kernel": random.choice(["'gaussian'", "'laplace'", "'matern'"]),
+             "bandwidth": random.choice(["0.4", "1", "1e-5", "1e5"]),
+             "point": random.choice(["[0.5]", "[0.5, 1]", "[1e300, 0]"]),
+             "components": random.choice(["1", "5", "50"])}  # fmt: skip
+    if random.random() < 0.2:
+        asked[random.choice(list(asked))] = random.choice(odd)
+    text = ", ".join(f"{name!r}: {value}" for name, value in asked.items())
+    second = random.choice(["None", draw.points(), X])
+    rare = [0.1 if question == "fine" else 1.0 for question in QUESTIONS]  # it takes seconds
+    question = random.choices(QUESTIONS, rare)[0]
+    return f"check_views({X}, {second}, {question!r}, {{{text}}})\n"
+
+
+def _edge(random: Random) -> str:
+    """Options, reports, and laws of several kernels."""
+    draw, plain = Draw(random, random.choice([0.0, 0.15])), Draw(random, 0.0)
+    engine = random.choice(["None", "'blocked'", "'native'", "'spectral'", draw.number()])
+    jobs, X = random.choice(["1", "2", "-1", "0", "None", "1.5", "'x'"]), plain.points()
+    return random.choice([
+        f"check_options({draw.kernel()}, {X}, engine={engine}, n_jobs={jobs}, "
+        f"working_memory={draw.number()})",
+        f"check_report(mercer.KernelDensity().fit({X}), {draw.points()})",
+        f"check_report(mercer.KernelPCA(2, random_state=0).fit({X}), {X})",
+        f"check_report(mercer.KernelRidge().fit({X}, {plain.targets(classes=False)}), {X})",
+        f"check_report(mercer.SVC().fit({X}, {plain.targets(classes=True)}), {X}, "
+        f"{draw.targets(classes=True)})",
+        f"check_report(mercer.mmd_test({X}, {draw.points()}, random_state=0))",
+        f"check_report(mercer.preimage({plain.element()}))",
+        f"check_kit([{plain.kernel()}, {plain.kernel()}], {random.randrange(9)})",
+    ]) + "\n"  # fmt: skip
+
+
 def _archive(random: Random) -> str:
     draw = Draw(random, 0.0)
     thing: Callable[[], str] = random.choice([
@@ -261,9 +309,10 @@ OPTIONS = ["1", "2", "0", "-1", "0.5", "nan", "inf", "1e-300", "1e300", "auto", 
 ALWAYS = ("random_state", "max_boxes")
 OPERATIONS = ("__call__", "__add__", "__sub__", "__mul__", "__getitem__", "__matmul__", "__len__")
 # for checked input, or without an answer that can be compared
-INTERNAL = ("lower", "points", "profile", "replace", "get_params", "queries", "fields", "tangent",
-            "count", "index", "combine", "written", "left_out", "solve",
-            "points_of", "Denoiser.project")  # fmt: skip
+INTERNAL = ("lower", "points", "profile", "profile_derivatives", "replace", "get_params",
+            "queries", "fields", "tangent", "count", "index", "combine", "written", "left_out",
+            "solve", "points_of", "draw", "Denoiser.project", "MixingMeasure.density",
+            "spectral_density")  # fmt: skip
 STRUCTURED = [
     ("mercer.Spectrum({n})", "['abc', 'ab', '', 'aaaa']", "['b', 'abcabc']"),
     ("mercer.Subsequences({n}, {x})", "['abc', 'ab', '', 'aaaa']", "['b', 'abcabc']"),
@@ -312,7 +361,21 @@ OBJECTS: dict[type, Callable[[Draw], str]] = {
     methods.TestResult: lambda draw: (
         f"mercer.methods.mmd_test({draw.points()}, {draw.points()}, random_state=0)"
     ),
-    methods.HingeLoss: lambda draw: draw.random.choice(LOSSES[-5:-1]),
+    methods.HingeLoss: lambda draw: draw.random.choice(LOSSES[5:-1]),
+    kernels.MixingMeasure: lambda draw: f"{draw.kernel()}.mixing_measure()",
+    kernels.SpectralMeasure: lambda draw: f"{draw.kernel()}.spectral_measure({draw.columns})",
+    kernels.Circular: lambda draw: draw.random.choice(
+        [f"mercer.kernels.{k}({draw.number()})" for k in ("PeriodicSobolev", "JacobiTheta")]
+        + [f"mercer.kernels.Periodic((1.0, {draw.number()}))"]
+    ),
+    preimages.Alignment: lambda draw: (
+        f"mercer.preimages.procrustes({draw.points()}, {draw.points()})"
+    ),
+    preimages.ClosedForm: lambda _: "mercer.ClosedForm()",
+    preimages.LearnedMap: lambda _: "mercer.LearnedMap()",
+    datasets.Sample: lambda draw: draw.random.choice(
+        ["mercer.datasets.spiral(20)", "mercer.datasets.ring(5)"]
+    ),
     linalg.RandomFeatures: lambda draw: (
         f"mercer.linalg.random_features({draw.kernel()}, {draw.columns}, {draw.count()}, "
         "random_state=0)"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import dataclasses
 import inspect
 import io
@@ -13,27 +14,55 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from random import Random
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 from sklearn.base import clone
 
 import mercer
+import mercer.estimators
 from mercer.cli import main
 
 METHODS = ("transform", "predict", "score_samples", "decision_function", "predict_proba",
            "predict_log_proba", "predict_interval", "inverse_transform", "score")  # fmt: skip
+# with cases of their own; `Points` may hold anything
+KEPT = mercer.Element | mercer.Subspace | mercer.kernels.Points | mercer.estimators.KernelEstimator
+WITHOUT_ROWS = ("get_feature_names_out", "loo_residuals")
 
 
 def call(function: Callable[..., Any], *args: Any, **options: Any) -> Any:
     """Call twice: inputs stay as they are, and equal calls give equal answers."""
     before = _arrays(*args, *options.values())
     result = function(*args, **options)
-    repr(result)
+    repr(result) if isinstance(function, type) else use(result)
     assert _arrays(*args, *options.values()) == before, "the call changed its arguments"
     seeded = options.get("random_state", 0) is not None
     if seeded and "random_state" not in _unset(function, options):
         assert _same(result, function(*args, **options)), "a repeated call gives another answer"
     return result
+
+
+def use(result: Any) -> None:
+    """Show a result, and call everything public of it that needs no arguments."""
+    repr(result)
+    kind = type(result)
+    if not kind.__module__.startswith("mercer.") or isinstance(result, mercer.Kernel | KEPT):
+        return
+    for name in dir(kind):
+        if name.startswith("_") or hasattr(mercer.estimators.KernelEstimator, name):
+            continue
+        value = getattr(result, name)
+        if callable(value) and not isinstance(value, type) and not _required(value):
+            value()
+    if hasattr(result, "_repr_html_"):
+        result._repr_html_()
+
+
+def _required(function: Callable[..., Any]) -> list[str]:
+    """Arguments without which a function cannot be called."""
+    parameters = inspect.signature(function).parameters.values()
+    many = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    return [p.name for p in parameters if p.default is p.empty and p.kind not in many]
 
 
 def check_kernel(kernel: Any, X: Any, Y: Any) -> None:
@@ -90,10 +119,24 @@ def fit_and_use(model: Any, X: Any, Y: Any, weights: Any = None, y: Any = None) 
             more = given if name == "score" else ()
             rows = model.transform(Y) if name == "inverse_transform" else Y
             answers[name] = call(getattr(model, name), rows, *more)
-    if hasattr(model, "sample"):
-        call(model.sample, 3, random_state=0)
     if "predict_proba" in answers:
         check_probabilities(model, answers)
+    _fit_again(model, X, Y, given)
+    with tempfile.TemporaryDirectory() as folder:
+        mercer.save(model, Path(folder, "model"))
+        loaded = mercer.load(Path(folder, "model"))
+    for name, answer in answers.items():
+        if name not in ("inverse_transform", "score"):
+            assert _same(answer, getattr(loaded, name)(Y)), f"{name} of a loaded model is another"
+
+
+def _fit_again(model: Any, X: Any, Y: Any, given: tuple[Any, ...]) -> None:
+    """The other ways to fit a model like this one, and what it answers without rows."""
+    if hasattr(model, "sample"):
+        call(model.sample, 3, random_state=0)
+    for name in WITHOUT_ROWS:
+        if hasattr(model, name):
+            call(getattr(model, name))
     for name in ("fit_transform", "fit_predict"):
         if hasattr(model, name):
             made = getattr(clone(model), name)
@@ -104,12 +147,6 @@ def fit_and_use(model: Any, X: Any, Y: Any, weights: Any = None, y: Any = None) 
     if hasattr(model, "partial_fit"):
         with contextlib.suppress(mercer.MercerError):  # it needs landmarks
             check_partial_fit(clone(model), X, Y, given, getattr(model, "classes_", None))
-    with tempfile.TemporaryDirectory() as folder:
-        mercer.save(model, Path(folder, "model"))
-        loaded = mercer.load(Path(folder, "model"))
-    for name, answer in answers.items():
-        if name not in ("inverse_transform", "score"):
-            assert _same(answer, getattr(loaded, name)(Y)), f"{name} of a loaded model is another"
 
 
 def check_probabilities(model: Any, answers: dict[str, Any]) -> None:
@@ -190,13 +227,23 @@ def run_command(name: str, command: str, options: list[str], seed: int) -> None:
         output = "out.png" if segment else output or f"out{inside.suffix}"
         output = "out.mercer" if command == "fit" else output
         words = [*command.split(), str(source), "--debug", *options]
+        if command == "reproduce":
+            name = random.choice(["surrogate", "subgradient", "nothing"])
+            words[1] = name if "--list" not in words else "--list"
+        if command == "explore":
+            with patch("mercer.explore.serve"):  # it would wait for requests
+                _check_exit(*_run([*words, "--no-browser"]))
+            return
         if command == "test two-sample":
             WRITERS[inside.suffix](Path("b" + inside.suffix), rng)
             words.insert(2, "b" + inside.suffix)
-        code, err = _run(words if command.startswith("test") else [*words, "-o", output])
-        assert code in (0, 1, 2, 3), f"exit code {code}"
-        last = err.rpartition("\nmercer: ")[2]
-        assert not last.startswith("unexpected"), last + err
+        _check_exit(*_run(words if command.startswith("test") else [*words, "-o", output]))
+
+
+def _check_exit(code: int, err: str) -> None:
+    assert code in (0, 1, 2, 3), f"exit code {code}"
+    last = err.rpartition("\nmercer: ")[2]
+    assert not last.startswith("unexpected"), last + err
 
 
 def _run(words: list[str]) -> tuple[int, str]:
@@ -233,8 +280,7 @@ def _mixed(document: Any, random: Random) -> Any:
         other, other_key = random.choice(places)
         odd = [None, True, -1, 0, 2**70, 1e300, "x", [], {}, {"ref": 0}, {"float": "nan"}]
         with contextlib.suppress(LookupError):  # an earlier change removed it
-            holder[key] = random.choice([other[other_key], random.choice(odd)])
-            json.dumps(document)  # raises ValueError if it now contains itself
+            holder[key] = copy.deepcopy(random.choice([other[other_key], random.choice(odd)]))
     return document
 
 

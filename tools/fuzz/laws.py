@@ -33,8 +33,13 @@ def check_engines(kernel: Any, X: Any, coef: Any, Y: Any) -> None:
             parts = [np.einsum("jid,i->jd", f(slopes), f(a)) for f in (np.asarray, np.abs)]
         expected.append((parts[0], parts[1].max(axis=1, keepdims=True, initial=0.0)))
     for engine, memory in ((None, 128.0), ("blocked", 0.01), ("native", 0.01), ("blocked", 128.0)):
-        with mercer.options(engine=engine, working_memory=memory, n_jobs=1):
-            found = [psi(Y)] if slopes is None else [psi(Y), psi.gradient(Y)]
+        try:
+            with mercer.options(engine=engine, working_memory=memory, n_jobs=1):
+                found = [psi(Y)] if slopes is None else [psi(Y), psi.gradient(Y)]
+        except mercer.InputError:
+            if engine == "native":  # it does not run every kernel
+                continue
+            raise
         for name, value, (truth, size) in zip(("psi", "grad psi"), found, expected, strict=False):
             with np.errstate(all="ignore"):
                 scale = max(size.max(initial=0.0), expected[0][1].max(initial=0.0))

@@ -15,7 +15,7 @@ import dask.array
 import numpy as np
 from dask.delayed import Delayed, delayed
 
-from mercer._array import check_frame
+from mercer._array import as_numbers
 from mercer._chunks._base import Chunks, Function, added
 from mercer._config import get_options, options
 from mercer._progress import report
@@ -44,9 +44,10 @@ class DaskChunks(Chunks):
             sizes = X.chunks[0]
         elif hasattr(X, "to_delayed") and hasattr(X, "_meta") and hasattr(X, "dtypes"):
             meta = X._meta
-            check_frame(meta, name)
+            head = np.asarray(as_numbers(X._meta_nonempty, name))  # refuses text and dates
             blocks = [_named("numbers", _numbers, block) for block in X.to_delayed()]
-            tail, dtype = meta.shape[1:], np.asarray(meta).dtype
+            kinds = {str(kind) for kind in np.atleast_1d(meta.dtypes)}
+            tail, dtype = head.shape[1:], np.dtype(np.float32 if kinds == {"float32"} else float)
             sizes = (np.nan,)
         else:
             raise InputError(
@@ -174,4 +175,8 @@ def _joined(add: Function, parts: list[Any]) -> Any:
 
 
 def _numbers(block: Any) -> Any:
-    return block.to_numpy()
+    """A block of a dataframe or series as an array; an empty one has nothing to be checked."""
+    if not len(block):
+        return np.empty(block.shape)
+    narrow = all(str(kind) == "float32" for kind in np.atleast_1d(block.dtypes))
+    return as_numbers(block, "a chunk").astype(np.float32 if narrow else np.float64, copy=False)

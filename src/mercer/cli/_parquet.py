@@ -93,10 +93,18 @@ def read_parquet(source: Source, selection: Selection) -> ParquetTable:
 
 
 def _size_of_values(metadata: Any) -> int:
-    """Bytes of a table in memory; repeated values are stored once in the file."""
+    """Bytes of a table in memory; repeated values are stored once in the file.
+
+    `column` of a damaged file may end the process (pyarrow does not catch the error), so only
+    nested columns, which may have more values than rows, are looked at one by one.
+    """
     groups = [metadata.row_group(i) for i in range(metadata.num_row_groups)]
-    chunks = [group.column(j) for group in groups for j in range(metadata.num_columns)]
-    return sum(max(chunk.total_uncompressed_size, 8 * chunk.num_values) for chunk in chunks)
+    nested = [
+        j for j in range(metadata.num_columns) if metadata.schema.column(j).max_repetition_level
+    ]
+    flat = 8 * (metadata.num_columns - len(nested))
+    values = sum(max(g.total_byte_size, flat * g.num_rows) for g in groups)
+    return int(values + sum(8 * g.column(j).num_values for g in groups for j in nested))
 
 
 def _size_of_text(column: Any) -> int:

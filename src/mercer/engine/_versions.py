@@ -12,9 +12,9 @@ from mercer._threads import thread_count
 from mercer.engine._compiled import core, instruction_set
 
 _PACKAGES = (
-    "mercer", "numpy", "scipy", "scikit-learn", "threadpoolctl",
-    "click", "pillow", "pyarrow", "openpyxl", "matplotlib", "jinja2", "finufft", "cvxpy-base",
-    "clarabel",
+    "mercer", "numpy", "scipy", "scikit-learn", "threadpoolctl", "narwhals",
+    "pandas", "polars", "click", "pillow", "pyarrow", "openpyxl", "matplotlib", "jinja2", "finufft",
+    "cvxpy-base", "clarabel", "dask", "distributed",
 )  # fmt: skip
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
-from mercer._array import Points
+from mercer._array import Points, header
 from mercer._config import options
 from mercer._html import docs_address, short_form
 from mercer._progress import Step, progress_bar, watched
@@ -161,7 +161,7 @@ class RowsEstimator(KernelEstimator):
         self, X: Any, sample_weight: Any, *, double: bool = False
     ) -> tuple[Points, Any]:
         """Check rows and weights, fit the scaler of columns, and choose the kernel."""
-        X = check_rows(self, X, reset=True, double=double)
+        names, X = header(X), check_rows(self, X, reset=True, double=double)
         w = check_weights(sample_weight, X)
         given = not is_auto(self.kernel)
         self.scaler_ = fit_column_scaler(self.scale_columns, X, w, in_data_units=given)
@@ -173,7 +173,8 @@ class RowsEstimator(KernelEstimator):
             X = np.arange(n_rows(X))
         else:
             self.kernel_ = resolve_kernel(self.kernel, X, sample_weight=w, gamma=self.gamma)
-        return self.kernel_.points(X), w
+        names = names if self.scaler_ is None else None  # of columns in the units of the data
+        return replace(self.kernel_.points(X), header=names), w
 
     def _new_rows(self, X: Any, *, double: bool = False) -> Any:
         """Check rows for a fitted estimator, and scale their columns."""

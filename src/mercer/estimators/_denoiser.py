@@ -11,7 +11,7 @@ from sklearn.base import OneToOneFeatureMixin, clone
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import check_is_fitted
 
-from mercer._array import Array, Points, is_sparse, unmasked
+from mercer._array import Array, Points, as_numbers, is_sparse
 from mercer._chunks import Chunks, sampled
 from mercer.estimators import _summaries as summaries
 from mercer.estimators._base import FloatTransformerMixin, SubspaceEstimator
@@ -191,6 +191,6 @@ class KernelDenoiser(OneToOneFeatureMixin, FloatTransformerMixin, SubspaceEstima
         X = self._new_rows(X)
         with self._running():
             if y is not None and np.shape(y) == np.shape(X):
-                clean = scaled(self.scaler_, np.asarray(unmasked(y, "y"), dtype=np.float64))
+                clean = scaled(self.scaler_, as_numbers(y, "y"))
                 return -float(np.mean((self.denoiser_(X) - clean) ** 2))
             return -held_out_risk(self.denoiser_, X).at(self.trust_)

@@ -12,14 +12,14 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin
 from sklearn.utils.validation import check_array, check_is_fitted
 
 from mercer import linalg
-from mercer._array import Array, positive_int, unmasked
+from mercer._array import Array, plain, positive_int, unmasked
 from mercer._random import as_generator
 from mercer.engine import n_columns, n_rows
 from mercer.estimators import _summaries as summaries
 from mercer.estimators._base import FloatTransformerMixin, KernelEstimator
 from mercer.estimators._inverse_regression import fit_ridge_inverse
 from mercer.estimators._kernel_parameter import resolve_kernel, set_kernel_tags
-from mercer.estimators._validation import check_rows, float_type
+from mercer.estimators._validation import check_rows, float_type, framed
 from mercer.exceptions import InputError, MercerWarning, UnavailableError
 
 
@@ -46,21 +46,25 @@ class _KernelFeatures(ClassNamePrefixFeaturesOutMixin, FloatTransformerMixin, Ke
         with self._running():
             return _in_type_of(X, self._features(X))
 
-    def inverse_transform(self, Z: Any) -> Array:
-        """Return points for features, x = intercept + B'z, by the ridge regression of `fit`."""
+    def inverse_transform(self, Z: Any) -> Any:
+        """Return points for features, x = intercept + B'z, by the ridge regression of `fit`.
+
+        `set_output` decides on frames as it does for `transform`; their columns are those of `fit`.
+        """
         check_is_fitted(self)
         if not self.kernel_.domain.is_vector:
             raise InputError(
                 f"points of {self.kernel_!r} are not vectors, so they cannot be regressed on "
                 "features; use preimage with Candidates"
             )
-        Z = check_array(unmasked(Z, "Z"), dtype=[np.float64, np.float32], input_name="Z")
+        given, Z = Z, plain(unmasked(Z, "Z"), "Z")
+        Z = check_array(Z, dtype=[np.float64, np.float32], input_name="Z")
         if Z.shape[1] != self.n_components_:
             raise InputError(
                 f"Z has {Z.shape[1]} features, but {type(self).__name__} gives {self.n_components_}"
             )
         out = self.inverse_intercept_ + Z @ self.inverse_coef_
-        return np.asarray(out, dtype=Z.dtype)
+        return framed(self, np.asarray(out, dtype=Z.dtype), given)
 
     @property
     def _n_features_out(self) -> int:

@@ -121,7 +121,7 @@ class KernelImputer(FloatTransformerMixin, KernelEstimator):
         check_is_fitted(self)
         X = self._validated(X, reset=False)
         with self._running():
-            filled = self.imputer_(self._without_empty(X))
+            filled: Array = self.imputer_(self._without_empty(X))
         if self.keep_empty_features and self._empty.any():
             whole = np.where(np.isnan(X), X.dtype.type(0.0), X)
             whole[:, ~self._empty] = filled

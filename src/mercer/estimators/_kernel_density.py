@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.base import DensityMixin
 from sklearn.utils.validation import check_is_fitted
 
-from mercer._array import Array, Points, as_points
+from mercer._array import Array, Points, as_points, header
 from mercer._chunks import Chunks
 from mercer.estimators import _summaries as summaries
 from mercer.estimators._base import KernelEstimator
@@ -81,10 +81,10 @@ class KernelDensity(DensityMixin, KernelEstimator):  # type: ignore[misc]
 
         With `sample_weight`, a weight of 2 is the same as repeating the row; y is ignored.
         """
-        X = check_rows(self, X, reset=True)
+        names, X = header(X), check_rows(self, X, reset=True)
         w = check_weights(sample_weight, X)
         with self._fitting(X):
-            points = Points(X if isinstance(X, Chunks) else as_points(X), Vectors())
+            points = Points(X if isinstance(X, Chunks) else as_points(X), Vectors(), names)
             rows = X if isinstance(X, Chunks) else points
             self.kernel_ = density_kernel(self.kernel, self.bandwidth, rows, w)
             self.density_ = adaptive_density(

@@ -11,8 +11,9 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from mercer._array import Array, as_points, is_chunked
+from mercer._array import Array, as_points
 from mercer._chunks import Chunks, as_chunks
+from mercer._frames import is_chunked
 from mercer._progress import tracked
 from mercer.engine import n_rows, pieces
 from mercer.estimators import _summaries as summaries
@@ -23,6 +24,7 @@ from mercer.estimators._validation import (
     check_weights,
     fit_moments,
     float_type,
+    framed,
     of_piece,
     scaled,
     unscaled,
@@ -238,21 +240,26 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, FloatTransformerMixin, Subspace
         """Return the data points of coordinates X, pre-images of mu + sum_l c_l f_l, shape (m, d).
 
         For kernels whose points are not vectors: training points, and their row numbers for
-        "precomputed".
+        "precomputed". `set_output` decides on frames as it does for `transform`; their columns are
+        those of `fit`.
         """
+        return framed(self, self._inverse(X), X)
+
+    def _inverse(self, X: Any) -> Any:
         check_is_fitted(self)
         if is_chunked(X):
             rows, tail = as_chunks(X), (self.subspace_.origin.points.shape[1],)
             how: Any = {"tail": tail, "dtype": float_type(rows)}
             return rows.mapped(of_piece, self, "inverse_transform", **how).collected()
-        c = as_points(X, "X").astype(np.float64)
+        given = as_points(X, "X")
+        c = given.astype(np.float64)
         if c.shape[1] != self.subspace_.dim:
             raise InputError(f"X must have {self.subspace_.dim} columns, got {c.shape[1]}")
         c = c * self._spread() if self.whiten else c
         with self._running():
             found = reconstruct(self.subspace_, self.inverse_, c)
         found = unscaled(self.scaler_, found)
-        return found.astype(np.float32) if float_type(X) == np.float32 else found
+        return found.astype(np.float32) if float_type(given) == np.float32 else found
 
     @by_pieces()
     def score_samples(self, X: Any) -> Array:
@@ -276,7 +283,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, FloatTransformerMixin, Subspace
         """
         Z = self.transform(X)
         if self.kernel_.domain.is_vector:
-            back = scaled(self.scaler_, self.inverse_transform(Z))
+            back = scaled(self.scaler_, self._inverse(Z))
             error = np.mean(np.square(back - self._new_rows(X)))
         else:
             error = -np.mean(self.score_samples(X))

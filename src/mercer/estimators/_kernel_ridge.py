@@ -14,7 +14,6 @@ from mercer import engine
 from mercer._array import (
     Array,
     Points,
-    is_chunked,
     non_negative,
     one_of,
     positive,
@@ -22,6 +21,7 @@ from mercer._array import (
     real,
 )
 from mercer._chunks import Chunks, targets_in_pieces
+from mercer._frames import is_chunked
 from mercer.engine import Dense, as_float64, n_rows
 from mercer.estimators import _summaries as summaries
 from mercer.estimators._base import SubspaceEstimator
@@ -373,8 +373,10 @@ class KernelRidge(RegressorMixin, SubspaceEstimator):  # type: ignore[misc]
             )
         return self._loo
 
-    def _predict_in_pieces(self, X: Chunks) -> Any:
+    def _predict_in_pieces(self, X: Chunks, return_std: bool = False) -> Any:
         """Predictions where `element_` is in pieces too: sums over pairs of pieces."""
+        if return_std:
+            raise InputError("return_std needs the new rows in memory; predict some at a time")
         if not isinstance(self.element_.points, Chunks):
             return None
         return self.element_(scaled(self.scaler_, X)) + self.intercept_

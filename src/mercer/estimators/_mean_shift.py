@@ -16,6 +16,7 @@ from mercer._array import (
     as_dense_points,
     as_points,
     check_same_columns,
+    header,
     one_of,
     positive_int,
 )
@@ -189,7 +190,7 @@ class MeanShift(ClusterMixin, KernelEstimator):  # type: ignore[misc]
         check_flags(self, "bin_seeding", "blurring")
         positive_int(self.min_bin_freq, "min_bin_freq")
         positive_int(self.min_cluster_size, "min_cluster_size")
-        X = check_rows(self, X, reset=True)
+        names, X = header(X), check_rows(self, X, reset=True)
         w = check_weights(sample_weight, X)
         self._guarantee: ConvergenceBandwidth | None = None
         if isinstance(X, Chunks):
@@ -201,7 +202,7 @@ class MeanShift(ClusterMixin, KernelEstimator):  # type: ignore[misc]
         self.significance_: Array | None = None
         self.components_: Array | None = None
         with self._fitting(X):
-            self._choose_kernel(Points(as_points(Z), Vectors()), w)
+            self._choose_kernel(Points(as_points(Z), Vectors(), names), w)
             U = self._seen(Z)
             if self.blurring:
                 modes, labels = self._blurred(U, w)
@@ -285,7 +286,7 @@ class MeanShift(ClusterMixin, KernelEstimator):  # type: ignore[misc]
             self.kernel_ = kernel if scaler is None else kernel.transform(Scales(scales))
         else:
             self.kernel_ = kernel.transform(Matrix(axes))
-        checked = Points(Z, self.kernel_.domain)
+        checked = Points(Z, self.kernel_.domain, rows.header)
         self.density_ = self._density = mean_embedding(self.kernel_, checked, weights=w)
         if axes is not None and len(axes) < Z.shape[1]:
             self.components_ = axes

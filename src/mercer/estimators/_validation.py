@@ -9,27 +9,45 @@ from functools import wraps
 from typing import Any
 
 import numpy as np
+import sklearn
 from sklearn.preprocessing import StandardScaler
-from sklearn.utils import assert_all_finite, get_tags
+from sklearn.utils import assert_all_finite, check_array, get_tags
+from sklearn.utils._set_output import ADAPTERS_MANAGER, _get_output_config
+from sklearn.utils.fixes import parse_version
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.sparsefuncs import min_max_axis
-from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
+from sklearn.utils.validation import (
+    _check_feature_names_in,
+    check_is_fitted,
+    column_or_1d,
+    validate_data,
+)
 
 from mercer._array import (
     Array,
     as_points,
     check_flag,
-    check_frame,
-    is_chunked,
     is_sparse,
+    plain,
     refuse_pieces,
     unmasked,
 )
 from mercer._chunks import Chunks, as_chunks
+from mercer._frames import (
+    as_frame,
+    as_series,
+    frame_of,
+    is_chunked,
+    labels_of,
+    named_columns,
+    values_of,
+)
 from mercer.exceptions import InputError, MercerWarning
 from mercer.kernels import Kernel
 from mercer.linalg._inputs import as_columns, row_weights
 from mercer.methods._pieces import column_moments, column_ranges
+
+_READS_FRAMES = parse_version(sklearn.__version__) >= parse_version("1.9.dev0")  # of any library
 
 
 def check_rows(estimator: Any, X: Any, *, reset: bool, double: bool = False) -> Any:
@@ -42,6 +60,8 @@ def check_rows(estimator: Any, X: Any, *, reset: bool, double: bool = False) -> 
         return check_pieces(estimator, X, reset=reset, double=double)
     kernel = estimator.kernel
     if isinstance(kernel, Kernel) and not kernel.domain.is_vector:
+        if not kernel.domain.base.by_name:
+            check_names(estimator, X, reset=reset)
         X = kernel.points(X).array
         return X.astype(np.float64) if double and X.dtype == np.float32 else X
     tags = get_tags(estimator).input_tags
@@ -72,9 +92,10 @@ def check_pieces(estimator: Any, X: Any, *, reset: bool, double: bool = False) -
     rows = as_chunks(X)
     if rows.ndim != 2:
         raise InputError(f"X must have shape (n_samples, n_features), got {rows.shape}")
-    head = getattr(X, "_meta", None) if hasattr(X, "dtypes") else None
-    names = head if head is not None else np.empty((1, rows.shape[1]))
-    validate_data(estimator, names, reset=reset, skip_check_array=True)
+    if hasattr(X, "dtypes"):
+        check_names(estimator, X._meta, reset=reset)  # an empty frame of pandas
+    else:
+        validate_data(estimator, np.empty((1, rows.shape[1])), reset=reset, skip_check_array=True)
     narrow = rows.dtype == np.float32 and not double
     dtype = np.dtype(np.float32 if narrow else np.float64)
     return rows.mapped(_row_block, dtype, tail=rows.tail, dtype=dtype)
@@ -95,18 +116,18 @@ def by_pieces(
 
     def decorate(method: Callable[..., Any]) -> Callable[..., Any]:
         @wraps(method)
-        def run(self: Any, X: Any, *more: Any) -> Any:
+        def run(self: Any, X: Any, *more: Any, **named: Any) -> Any:
             if not is_chunked(X):
-                return method(self, X, *more)
+                return method(self, X, *more, **named)
             check_is_fitted(self)
             rows = check_pieces(self, X, reset=False)
             special = getattr(self, f"_{method.__name__}_in_pieces", None)
-            found = None if special is None else special(rows, *more)
+            found = None if special is None else special(rows, *more, **named)
             if found is not None:
                 return found
             nameless = copy(self)  # blocks are arrays
             vars(nameless).pop("feature_names_in_", None)
-            arguments, shape = (nameless, method.__name__, *more), tail
+            arguments, shape = (nameless, method.__name__), tail
             shape = shape(self) if callable(shape) else shape
             found = rows.mapped(of_piece, *arguments, tail=shape, dtype=dtype or rows.dtype)
             return found.collected()
@@ -116,9 +137,9 @@ def by_pieces(
     return decorate
 
 
-def of_piece(X: Array, estimator: Any, method: str, *more: Any) -> Any:
+def of_piece(X: Array, estimator: Any, method: str) -> Any:
     """The result of a method of an estimator for one piece."""
-    return getattr(estimator, method)(X, *more)
+    return getattr(estimator, method)(X)
 
 
 def validated(estimator: Any, X: Any, **options: Any) -> Any:
@@ -127,9 +148,14 @@ def validated(estimator: Any, X: Any, **options: Any) -> Any:
         raise InputError(
             f"X must hold numbers, got dtype {X.dtype}; convert dates to numbers first"
         )
-    check_frame(X, objects=True)
     try:
-        return validate_data(estimator, X, **options)
+        if as_frame(X) is None:
+            return validate_data(estimator, X, **options)
+        check_names(estimator, X, reset=options.pop("reset"))
+        matrix = plain(X, missing=options.get("ensure_all_finite") == "allow-nan")
+        return check_array(matrix, estimator=estimator, input_name="X", **options)
+    except InputError:
+        raise
     except ValueError as error:
         if "NaN" in str(error):
             cure = "fill missing values with KernelImputer, or drop their rows"
@@ -138,6 +164,29 @@ def validated(estimator: Any, X: Any, **options: Any) -> Any:
             cure = "encode text as numbers, or use a kernel made by table_kernel"
             raise InputError(f"X must hold numbers: {error}; {cure}") from error
         raise
+
+
+class _Names:
+    """The names and shape of a frame, where scikit-learn 1.8 looks for them."""
+
+    def __init__(self, frame: Any) -> None:
+        self.shape, self._names = frame.shape, frame.columns
+
+    def __dataframe__(self) -> _Names:
+        return self
+
+    def column_names(self) -> list[Any]:
+        return self._names  # type: ignore[no-any-return]
+
+
+def check_names(estimator: Any, X: Any, *, reset: bool) -> None:
+    """Record or compare the names and the number of columns of a frame, as scikit-learn does."""
+    frame = as_frame(X)
+    if frame is not None:
+        given = X if _READS_FRAMES else _Names(frame)
+        validate_data(estimator, given, reset=reset, skip_check_array=True)
+    elif reset:
+        vars(estimator).pop("feature_names_in_", None)
 
 
 def check_weights(sample_weight: Any, X: Any) -> Any:
@@ -182,6 +231,11 @@ def _given(estimator: Any, y: Any) -> Array:
         raise InputError(
             f"{type(estimator).__name__} requires y to be passed, but the target y is None"
         )
+    frame, series = as_frame(y, "y"), as_series(y)
+    if frame is not None:
+        y = labels_of(frame, "y")
+    elif series is not None:
+        y = values_of(series, "y")
     try:
         y = np.asarray(unmasked(y, "y"))
     except ValueError as error:
@@ -264,6 +318,23 @@ def scaled(scaler: StandardScaler | None, X: Any) -> Any:
 
 def _scaled(X: Array, scaler: StandardScaler) -> Array:
     return np.asarray(scaler.transform(X))
+
+
+def framed(estimator: Any, points: Any, given: Any) -> Any:
+    """Return points in data space as `set_output(transform=...)` asks for, with the fitted names.
+
+    scikit-learn has no rule for `inverse_transform`; here it follows that for `transform`.
+    """
+    kind = _get_output_config("transform", estimator)["dense"]
+    if kind == "default" or not isinstance(points, np.ndarray):
+        return points
+    if points.dtype.names is not None:  # rows of a table
+        return frame_of(named_columns(points, None), kind)
+    if points.ndim != 2:
+        return points
+    columns = _check_feature_names_in(estimator)
+    adapter = ADAPTERS_MANAGER.adapters[kind]
+    return adapter.create_container(points, given, columns=lambda: columns)
 
 
 def unscaled(scaler: StandardScaler | None, Z: Any) -> Any:

@@ -11,7 +11,7 @@ from itertools import product
 import numpy as np
 
 from mercer._array import Array
-from mercer.explore._table import Sample, Table, sample
+from mercer.explore._table import Sample, Table, sample, spread
 from mercer.kernels import Gaussian, Kernel, Laplace, Matern, Scales
 from mercer.methods import (
     TestResult,
@@ -191,5 +191,5 @@ def difference(first: Sample, second: Sample, kernel: Kernel) -> Element:
 def compare(first: Table, second: Table, columns: tuple[int, ...]) -> TestResult:
     """Test whether two samples differ, as `mercer test two-sample` does."""
     samples = [sample(table, columns, TEST_ROWS).X for table in (first, second)]
-    spread = np.concatenate(samples).std(axis=0)
-    return mmd_test(*(X / spread for X in samples), random_state=0)
+    unit = spread(np.concatenate(samples))
+    return mmd_test(*(X / unit for X in samples), random_state=0)

@@ -76,4 +76,10 @@ def sample(table: Table, columns: tuple[int, ...], most: int = ROWS) -> Sample:
                 f"all values of {table.columns[column]!r} in {table.name} are equal; choose "
                 "another column"
             )
-    return Sample(X, X.std(axis=0), complete, len(values) - complete)
+    return Sample(X, spread(X), complete, len(values) - complete)
+
+
+def spread(X: Array) -> Array:
+    """Standard deviations of columns; no square overflows or underflows."""
+    unit = np.abs(X).max(axis=0)
+    return np.asarray(unit * (X / unit).std(axis=0))

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from mercer._array import Array, frozen, positive_int
+from mercer._frames import Header
 from mercer.engine import Coef, Dense, LinearMap, LowRank, SingleFeatures, Stacked, n_rows
 from mercer.exceptions import InputError
 from mercer.kernels import Kernel
@@ -78,7 +79,7 @@ def _estimator(cls: type, params: Any, fitted: Any) -> Any:
 # --- elements and coefficients -------------------------------------------------------------------
 
 
-def _element(kernel: Any, points: Any, coef: Any, batch: Any) -> Element:
+def _element(kernel: Any, points: Any, coef: Any, batch: Any, header: Any = None) -> Element:
     if not isinstance(kernel, Kernel) or not isinstance(coef, Coef):
         raise InputError("an element needs a kernel and coefficients")
     points = kernel.points(points, "points").array
@@ -86,7 +87,9 @@ def _element(kernel: Any, points: Any, coef: Any, batch: Any) -> Element:
     expected = (n_rows(points), 1 if batch is None else batch)
     if coef.shape != expected:
         raise InputError(f"the coefficients have shape {coef.shape}, not {expected}")
-    return Element(kernel, points, coef, batch)
+    if header is not None and not isinstance(header, Header):
+        raise InputError("the header of an element names its columns")
+    return Element(kernel, points, coef, batch, header)
 
 
 def _single_features(index: Any, value: Any, n_points: Any) -> SingleFeatures:

@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 
 from mercer import engine, kernels, linalg, methods, preimages, space
 from mercer._certificate import FitCertificate
+from mercer._frames import Header
 from mercer._status import Status
 from mercer.engine import LinearMap
 from mercer.exceptions import InputError
@@ -49,6 +50,7 @@ _SKLEARN = {
     ),
 }  # fmt: skip
 _PRIVATE: dict[str, type] = {
+    "mercer.Header": Header,
     "mercer.engine.Dense": engine.Dense,
     "mercer.engine.LowRank": engine.LowRank,
     "mercer.engine.SingleFeatures": engine.SingleFeatures,

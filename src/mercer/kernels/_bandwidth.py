@@ -13,11 +13,11 @@ from mercer._array import (
     as_points,
     as_vector,
     as_weights,
-    is_chunked,
     is_sparse,
     positive_int,
 )
 from mercer._chunks import as_chunks, sampled, weights_in_pieces
+from mercer._frames import is_chunked
 from mercer._random import as_generator
 from mercer.engine import Distance, Program, Var, pieces
 from mercer.exceptions import InputError

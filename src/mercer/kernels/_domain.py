@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
-from mercer._array import as_points, frozen, is_chunked, positive_length
+from mercer._array import as_points, frozen, positive_length
 from mercer._chunks import as_chunks
+from mercer._frames import is_chunked, items_of
 from mercer.engine import Dot, Map, Program, Var, as_float64, diagonal
 from mercer.exceptions import DomainError, InputError
 from mercer.kernels._parameters import checked
@@ -42,6 +43,8 @@ class Domain(ABC):
     @abstractmethod
     def check(self, X: Any, name: str) -> Any:
         """Return X as an array that the engine takes, or raise an error that calls it `name`."""
+
+    by_name: ClassVar[bool] = False  # columns are taken by name, so that their order is free
 
     @property
     def base(self) -> Domain:
@@ -180,6 +183,7 @@ class Objects(Domain):
 
     def check(self, X: Any, name: str) -> Any:
         """A one-dimensional array of the objects."""
+        X = items_of(X)
         if isinstance(X, str | bytes) or not hasattr(X, "__len__"):
             raise DomainError(f"{name} must be a list of points, got {type(X).__name__}")
         if len(X) == 0:

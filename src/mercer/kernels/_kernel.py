@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from mercer import engine
-from mercer._array import Array, Points, check_same_columns, instance, positive, real
+from mercer._array import Array, Points, check_same_columns, header, instance, positive, real
 from mercer.engine import Const, Map, Program
 from mercer.exceptions import InputError, UnavailableError
 from mercer.kernels._domain import AnyPoints, Domain, Mapped, Vectors, check_points
@@ -113,17 +113,17 @@ class Kernel(Parametrized, ABC):
         if isinstance(X, Points):
             if X.domain == domain:
                 return X
-            X = X.array
-        return Points(check_points(domain, X, name), domain)
+            return Points(check_points(domain, X.array, name), domain, X.header)
+        return Points(check_points(domain, X, name), domain, header(X))
 
     def _pair(self, X: Any, Y: Any) -> tuple[Any, Any]:
         """The arrays of X and Y, both checked; one array twice where Y is X or None."""
-        x = self.points(X, "X").array
+        x = self.points(X, "X")
         if Y is None or Y is X:
-            return x, x
-        y = self.points(Y, "Y").array
+            return x.array, x.array
+        y = self.points(Y, "Y")
         check_same_columns(x, y)
-        return x, y
+        return x.array, y.array
 
     def transform(self, point_map: Map) -> Transformed:
         """Return the kernel on mapped points: see `Scales`, `Columns`, `Matrix`, `Features`."""

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from mercer._array import Array, as_dense_points, positive_int
+from mercer._array import Array, as_dense_points, instance, positive_int
 from mercer._random import as_generator
 from mercer.engine import Map
 from mercer.exceptions import InputError, UnavailableError
@@ -33,7 +33,7 @@ class _Measure(ABC):
 
     def sample(self, size: int, random_state: Any = None) -> Array:
         """Return independent draws from the measure over its mass, one per row."""
-        return self.draw(size, as_generator(random_state))
+        return self.draw(positive_int(size, "size"), as_generator(random_state))
 
 
 class MixingMeasure(_Measure):
@@ -62,9 +62,10 @@ class MixingMeasure(_Measure):
         """Density at |w|^2 = squared of the spectral measure in dimension dim."""
 
     def __add__(self, other: MixingMeasure) -> MixingMeasure:
-        return _MixingSum(self, other)
+        return _MixingSum(self, instance(other, MixingMeasure, "other"))
 
     def __mul__(self, other: MixingMeasure) -> MixingMeasure:
+        instance(other, MixingMeasure, "other")
         if isinstance(self, PointMass) and isinstance(other, PointMass):
             return PointMass(self.t + other.t, self.mass * other.mass)
         return _MixingConvolution(self, other)
@@ -153,10 +154,6 @@ class _OfTwo:
 
     left: Any
     right: Any
-
-    @property
-    def dim(self) -> int:
-        return int(self.left.dim)
 
 
 class _SumOfTwo(_OfTwo):
@@ -265,12 +262,20 @@ class ScaleMixture(SpectralMeasure):
 class Mixture(_SumOfTwo, SpectralMeasure):  # type: ignore[override]
     """The sum of two measures."""
 
+    @property
+    def dim(self) -> int:  # type: ignore[override]
+        return int(self.left.dim)
+
     def _density(self, w: Array) -> Array:
         return np.asarray(self.left._density(w) + self.right._density(w))
 
 
 class Convolution(_ConvolutionOfTwo, SpectralMeasure):  # type: ignore[override]
     """The law of the sum of two independent draws; a radial product keeps its density."""
+
+    @property
+    def dim(self) -> int:  # type: ignore[override]
+        return int(self.left.dim)
 
     def _density(self, w: Array) -> Array:
         for point, other in ((self.left, self.right), (self.right, self.left)):

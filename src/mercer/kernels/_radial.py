@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from mercer._array import non_negative, positive, positive_length
+from mercer._array import non_negative, positive, positive_length, positive_square
 from mercer.engine import Distance, Program, Var, cut, matern
 from mercer.exceptions import InputError, UnavailableError
 from mercer.kernels._flags import Definiteness, Flags
@@ -300,21 +300,21 @@ class InverseMultiquadric(Radial):
 
 
 @dataclass(frozen=True)
-@checked(c=positive, rho=optional(positive))
+@checked(c=positive_square, rho=optional(positive_square))
 class Epanechnikov(Radial):
     """Epanechnikov kernel k(x, y) = c - |x - y|^2 inside the window |x - y|^2 <= rho, else 0.
 
-    Neither positive definite nor conditionally so, for any c and rho: elements have no norm. Mean
-    shift and pre-images use only its slope. With c = rho (the default) the profile is continuous
-    and convex, which is what makes them descend. Source: Honeine 2024, equation (11) and appendix
-    A; Example 6 wrongly calls it positive definite, and Theorem 18 needs c = rho.
+    Neither positive definite nor conditionally so: elements have no norm. Mean shift and pre-images
+    use only its slope. With c = rho (the default) the profile is continuous and convex, so they
+    descend. Source: Honeine 2024, equation (11) and appendix A; Example 6 wrongly calls it positive
+    definite, and Theorem 18 needs c = rho.
 
     Parameters
     ----------
     c : float
-        Height > 0 at distance zero.
+        Height > 0 at distance zero, from 1e-150 to 1e150.
     rho : float or None
-        Squared radius > 0 of the window; None means c.
+        Squared radius > 0 of the window, in the same range; None means c.
 
     Examples
     --------
@@ -336,19 +336,18 @@ class Epanechnikov(Radial):
 
 
 @dataclass(frozen=True)
-@checked(rho=positive)
+@checked(rho=positive_square)
 class Uniform(Radial):
     """Uniform kernel k(x, y) = 1 inside the window |x - y|^2 <= rho, else 0.
 
     The flat kernel of mean shift, whose steps are plain means of the points in the window: it is
-    minus the slope of `Epanechnikov(c=rho)`, its shadow. Not positive definite: elements have no
-    norm. A pair exactly on the border may fall on either side of it by rounding. Source: Honeine
-    2024, Definition 1, with the sign corrected.
+    minus the slope of `Epanechnikov(c=rho)`, its shadow. Not positive definite: no norms. A pair on
+    the border may fall on either side by rounding. Source: Honeine 2024, Definition 1, corrected.
 
     Parameters
     ----------
     rho : float
-        Squared radius > 0 of the window.
+        Squared radius > 0 of the window, from 1e-150 to 1e150.
 
     Examples
     --------

@@ -47,7 +47,7 @@ def plot_element(
     columns : pair of int or str, default=(0, 1)
         Numbers or names of the columns to draw, if there are more than two.
     names : sequence of str, optional
-        Names of all columns; by default those of the frame `points`.
+        Names of all columns; by default those of the frame `points`, or of the element.
     ax : matplotlib Axes, optional
 
     Returns
@@ -64,7 +64,7 @@ def plot_element(
     """
     Z, coef = element_points(element)
     d = Z.shape[1]
-    names = column_names(names, d, points)
+    names = column_names(names, d, points, element)
     marks = np.empty((0, d)) if points is None else as_dense_points(points, "points")
     check_same_columns(Z, marks, ("element", "points"))
     chosen = (0, 0) if d == 1 else pair(columns, names)
@@ -102,7 +102,7 @@ def plot_witness(
     columns : pair of int or str, default=(0, 1)
         Numbers or names of the columns to draw, if there are more than two.
     names : sequence of str, optional
-        Names of all columns.
+        Names of all columns; by default those of the first sample, if it was a frame.
     labels : pair of str
         Names of the samples, for the legend.
     ax : matplotlib Axes, optional
@@ -132,7 +132,7 @@ def plot_witness(
             "found has a single sample, or two that are the same rows: nothing differs"
         )
     d = Z.shape[1]
-    names = column_names(names, d)
+    names = column_names(names, d, psi)
     if len(labels) != 2 or isinstance(labels, str):
         raise InputError(f"labels must be two names of samples, got {labels!r}")
     chosen = (0, 0) if d == 1 else pair(columns, names)

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from mercer._array import Array, as_points, as_vector, positive_int
+from mercer._array import Array, as_points, as_vector, plain, positive_int
+from mercer._frames import names_of
 from mercer._random import as_generator
 from mercer._threads import single_threaded_blas
 from mercer.exceptions import InputError, UnavailableError
@@ -78,7 +79,7 @@ def plot_kernel(
             "plot_gram(kernel, points)"
         )
     grid, K = _on_grid(kernel) if x is None else _on_given(kernel, x)
-    name = str(getattr(x, "name", "") or getattr(x, "columns", "x")[0])  # of a series or a frame
+    name = (names_of(x) or [str(getattr(x, "name", None) or "x")])[0]  # of a frame or a series
     drawn = panels(ax, (7.4, 2.35), (1, 1, 1), kernel_title(kernel))
     with single_threaded_blas():  # the matrices are too small for threads
         _draw_values(drawn[0], grid, K, name)
@@ -89,6 +90,7 @@ def plot_kernel(
 
 def _on_given(kernel: Kernel, x: Any) -> tuple[Array, Array]:
     """Sort the given points, and compute their Gram matrix."""
+    x = plain(x, "x")
     points = as_points(x if getattr(x, "ndim", 1) == 2 else as_vector(x, "x")[:, None], "x")
     if points.shape[1] != 1 or points.shape[0] < 2:
         raise InputError(

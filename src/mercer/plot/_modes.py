@@ -148,7 +148,7 @@ def plot_basins(
         raise InputError(
             f"plot_basins needs two dimensions, but the density has {X.shape[1]}; use plot_modes"
         )
-    names = column_names(names, 2, model)
+    names = column_names(names, 2, model, *elements)
     low, high = box(X, low, high)
     ticks = (np.arange(resolution) + 0.5) / resolution
     across, up = (low[k] + ticks * (high[k] - low[k]) for k in range(2))

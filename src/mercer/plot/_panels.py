@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from mercer._array import Array, as_vector, instance, is_sparse
+from mercer._array import Array, as_vector, header, instance, is_sparse
+from mercer._frames import Framed, names_of
 from mercer.exceptions import InputError
 from mercer.kernels import Definiteness, Kernel
 from mercer.kernels._names import rounded
@@ -75,9 +76,11 @@ def as_names(names: Any, count: int, what: str = "names") -> list[str]:
 
 
 def column_names(names: Any, count: int, *sources: Any) -> list[str]:
-    """The given names, else those of the first frame or fitted model that has any, else x0, ..."""
+    """The given names, else those of the first frame, model or result with names, else x0, ..."""
     for source in sources if names is None else ():
-        found = getattr(source, "feature_names_in_", getattr(source, "columns", None))
+        known = source.header if isinstance(source, Framed) else header(source)
+        own = names_of(source) if known is None else known.names  # numbers, too
+        found = getattr(source, "feature_names_in_", own)
         if found is not None and len(found) == count:
             return [str(name) for name in found]
     return [f"x{j}" for j in range(count)] if names is None else as_names(names, count)

@@ -69,7 +69,7 @@ def plot_path(
     if history is None:
         raise InputError("found has no path; search with preimage(..., history=True)")
     _, b, d = history.points.shape
-    names = column_names(names, d)
+    names = column_names(names, d, found)
     chosen = [0] if d == 1 else list(pair(columns, names))
     paths = [path[np.isfinite(path).all(axis=1)] for path in history.points.swapaxes(0, 1)]
     ends = np.asarray(found.points)[found.ok]
@@ -128,7 +128,7 @@ def plot_surrogate(
     'the surrogate lies above the objective'
     """
     Z, _ = element_points(element)
-    names = column_names(names, Z.shape[1])
+    names = column_names(names, Z.shape[1], element)
     at = as_vector(at, "at", Z.shape[1]).astype(np.float64)
     q = surrogate(element, at)
     step = q.minimiser - at
@@ -200,7 +200,7 @@ def plot_convexity(
     d = Z.shape[1]
     if d > 2:
         raise InputError(f"plot_convexity needs one or two dimensions, but the element has {d}")
-    names = column_names(names, d)
+    names = column_names(names, d, element)
     low, high = box(Z, low, high, margin=_MARGIN)
 
     def least_curvature(X: Array) -> Array:

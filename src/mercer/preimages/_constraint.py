@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from mercer._array import Array, as_points, as_vector, positive
+from mercer._array import Array, as_points, as_vector, plain, positive
 from mercer.exceptions import InputError
 from mercer.kernels._parameters import checked
 from mercer.preimages._driver import State
@@ -221,7 +221,7 @@ class Constraint:
 
 def real_numbers(value: Any, name: str) -> Array:
     try:
-        array = np.asarray(value)
+        array = np.asarray(plain(value, name, missing=True))
     except ValueError:
         array = np.array(None)  # rows of different lengths
     if array.dtype.kind not in "biuf":

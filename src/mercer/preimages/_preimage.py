@@ -154,7 +154,8 @@ def preimage(
                 ends = replace(ends, points=rounded, state=None)
             parts.append(_described(part, ends, norms[rows], eigenvalues))
     result: PreImage = parts[0] if len(parts) == 1 else _joined(parts)
-    return replace(result, points=result.points.astype(np.float32)) if single else result
+    points = result.points.astype(np.float32) if single else result.points
+    return replace(result, points=points, header=psi.header)
 
 
 def _as_problem(psi: Any, objective: Any, region: Any, fixed: Any) -> Problem:

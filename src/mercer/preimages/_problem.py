@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from mercer import engine
-from mercer._array import Array, as_points, is_sparse
+from mercer._array import Array, as_points, is_sparse, plain
 from mercer._random import as_generator
 from mercer.engine import Program, dense, n_columns, n_rows, pieces
 from mercer.exceptions import InputError
@@ -223,7 +223,7 @@ def kernel_length(program: Program) -> float:
 
 def given_starts(start: Any, batch: int, dim: int) -> Array:
     """Check what the user gave: (d,), (b, d), or (s, b, d) for several starts per element."""
-    array = np.asarray(start)
+    array = np.asarray(plain(start, "start"))
     if array.ndim == 1:
         array = array[None, :]
     if array.ndim == 2:

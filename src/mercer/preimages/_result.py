@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from mercer._array import Array
+from mercer._frames import Framed, Header
 from mercer._html import Check, Summarised, Summary
 from mercer._words import number
 
@@ -77,12 +78,13 @@ class Certificate:
 
 
 @dataclass(frozen=True, eq=False)
-class PreImage(Summarised):
+class PreImage(Framed, Summarised):
     """Pre-images of one element or a batch; everything has one row per element.
 
     Attributes
     ----------
     points : array of shape (b, d), or row ids or a list for kernels on other objects
+        `to_frame` gives them the names of the columns of the data.
     distance : array of shape (b,)
         |k(x, .) - psi|, the distance in feature space; NaN where the kernel has no norm.
     objective : array of shape (b,)
@@ -97,6 +99,8 @@ class PreImage(Summarised):
     certificate : Certificate
     history : History or None
         The path, where it was asked for.
+    header : Header or None
+        The names of the columns, if the points of the element were given as a frame.
 
     Examples
     --------
@@ -115,6 +119,7 @@ class PreImage(Summarised):
     n_evaluations: Array
     certificate: Certificate
     history: History | None = None
+    header: Header | None = None
 
     def __len__(self) -> int:
         return len(self.status)

@@ -72,7 +72,10 @@ def draw_curve(model: Any, x: Array, target: Array, name: str, *, ax: Any) -> No
 
 def draw_choice(penalties: Array, errors: Array, chosen: float, *, ax: Any) -> None:
     """Errors along a path of penalties."""
-    ax.loglog(penalties, errors, color=BLUE)
+    ax.plot(penalties, errors, color=BLUE)
+    for axis, values in ((ax.set_xscale, penalties), (ax.set_yscale, errors)):
+        usable = np.isfinite(values) & (values > 0.0)  # not where a constant is predicted exactly
+        axis("log" if usable.any() else "linear")
     ax.axvline(chosen, color=ORANGE, lw=1.2, label="chosen")
     ax.legend(fontsize=7.5, frameon=False)
     ax.yaxis.set_major_formatter("{x:.3g}")

@@ -11,7 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mercer import plot
-from mercer._array import Array
+from mercer._array import Array, plain
+from mercer._frames import as_frame, is_number
 from mercer.estimators import (
     KernelDenoiser,
     KernelDensity,
@@ -58,7 +59,10 @@ class Asked(NamedTuple):
     @property
     def rows(self) -> Array | None:
         """The rows as a matrix of numbers, if they are one."""
-        array = None if self.data is None else np.asarray(self.data)
+        frame = as_frame(self.data)
+        if frame is not None and not all(is_number(t) for t in frame.schema.values()):
+            return None
+        array = None if self.data is None else np.asarray(plain(self.data, missing=True))
         return (
             array if array is not None and array.ndim == 2 and array.dtype.kind in "fiu" else None
         )

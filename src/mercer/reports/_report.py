@@ -9,6 +9,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+from mercer._frames import names_of
 from mercer._html import Summary, docs_address
 from mercer.engine._versions import versions
 from mercer.exceptions import InputError
@@ -169,7 +170,9 @@ def _summary(obj: Any) -> Summary:
 def _names(obj: Any, data: Any, names: Any) -> list[str] | None:
     """The names of columns that are known."""
     if names is None:
-        names = getattr(obj, "feature_names_in_", getattr(data, "columns", None))
+        known = getattr(obj, "header", None)
+        names = names_of(data) if known is None else known.names
+        names = getattr(obj, "feature_names_in_", names)
     count = getattr(obj, "n_features_in_", None)
     if names is None or count is None:
         return None if names is None else [str(name) for name in names]

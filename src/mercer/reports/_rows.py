@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from mercer._array import is_sparse
+from mercer._array import is_sparse, plain
 from mercer._words import listed, number, percent
 from mercer.estimators import KernelDenoiser, KernelImputer
 from mercer.estimators._summaries import hidden_errors
@@ -21,7 +21,7 @@ def on_rows(model: Any, data: Any, target: Any, names: list[str] | None) -> dict
     if isinstance(model, KernelImputer):
         return hidden_errors(model, names) | _filled(data, names)
     if isinstance(model, KernelDenoiser) and not is_sparse(data):
-        change = np.asarray(model.transform(data)) - np.asarray(data)
+        change = np.asarray(model.transform(data)) - np.asarray(plain(data))
         return {"change of the given rows": f"{number(_rms(change))} (root mean square)"}
     if hasattr(model, "offset_"):
         flagged = np.asarray(model.predict(data)) < 0
@@ -43,7 +43,7 @@ def _score(model: Any, data: Any, target: Any) -> dict[str, str]:
 
 
 def _filled(data: Any, names: list[str] | None) -> dict[str, str]:
-    missing = np.isnan(np.asarray(data, dtype=float))
+    missing = np.isnan(np.asarray(plain(data, missing=True), dtype=float))
     names = [f"x{j}" for j in range(missing.shape[1])] if names is None else names
     counts = missing.sum(axis=0)
     order = [j for j in np.argsort(-counts, kind="stable") if counts[j]]

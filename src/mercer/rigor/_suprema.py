@@ -16,7 +16,9 @@ from mercer.exceptions import InputError
 from mercer.rigor._intervals import Interval, as_interval, down, up
 from mercer.rigor._profile_enclosure import ZERO, profile_ranges, profile_ranges_in_distance
 
-_SMALLEST, _LARGEST = 1e-75, 1e75  # distances; their fourth powers are still numbers
+# Distances: fourth powers are still numbers, and the smallest is a hundredth of the shortest length
+# of a kernel, so that functions have their limits there.
+_SMALLEST, _LARGEST = 1e-77, 1e75
 _PER_DECADE = 40
 _FLAT = 1e-9  # logarithmic slopes below this are rounding: the function has a limit
 _ROUNDS, _CELLS = 6, 100_000  # of the search for the largest third derivative
@@ -30,7 +32,7 @@ def _grid(low: float = _SMALLEST, high: float = _LARGEST, per_decade: int = _PER
 @np.errstate(over="ignore")
 def _supremum(size: Callable[[Array], Array], high: float = _LARGEST) -> float:
     """sup of a function of r over (0, high]; infinite where it still grows at an end."""
-    r = _grid(high=high)
+    r = _grid(min(_SMALLEST, 0.01 * high), high)
     y = np.nan_to_num(size(r), nan=0.0, posinf=math.inf)
     if _grows(r, y) or (high == _LARGEST and _grows(r[::-1], y[::-1])):
         return math.inf
@@ -57,9 +59,9 @@ def _grows(r: Array, y: Array) -> bool:
 @lru_cache(maxsize=256)
 def largest_slope(profile: Expr, high: float) -> float:
     """sup of 2 r |k'(r^2)| over r <= high."""
-    if high <= _SMALLEST:
+    if high == 0.0:
         return 0.0
-    end = min(high, _LARGEST)
+    end = min(max(high, 1e-100), _LARGEST)  # the square of 1e-100 is a number
     return _supremum(lambda r: 2.0 * r * np.abs(profile_at(profile, r * r, 1)[1]), end)
 
 

@@ -19,6 +19,7 @@ from mercer._array import (
     real,
 )
 from mercer._chunks import Chunks
+from mercer._frames import Framed, Header
 from mercer.engine import Coef, Dense, Fields, LowRank, SingleFeatures, n_columns, n_rows, stack
 from mercer.exceptions import InputError, SpaceError
 from mercer.kernels import Kernel
@@ -37,7 +38,7 @@ _ROUNDING = 1e-12  # of the sum of the sizes of all terms
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Element:
+class Element(Framed):
     """psi = sum_i a_i k(x_i, .), or a batch of b such elements that share their points.
 
     Elements are values: evaluated, added, scaled and measured, never changed. A batch of features
@@ -53,6 +54,8 @@ class Element:
     ----------
     batch : int or None
         The number of elements, None for a single one.
+    header : Header or None
+        The names of the columns, if the points were given as a frame; see `to_frame`.
 
     Examples
     --------
@@ -68,13 +71,17 @@ class Element:
     points: Any
     coef: Any
     batch: int | None = None
+    header: Header | None = None
 
     def __post_init__(self) -> None:
         if isinstance(self.coef, Coef | CoefInPieces):  # built inside, from parts that were checked
             if isinstance(self.points, Points):
+                object.__setattr__(self, "header", self.header or self.points.header)
                 object.__setattr__(self, "points", self.points.array)
             return
-        points = checked_points(self.kernel, self.points, "points").array
+        checked = checked_points(self.kernel, self.points, "points")
+        points = checked.array
+        object.__setattr__(self, "header", self.header or checked.header)
         if isinstance(points, Chunks):
             object.__setattr__(self, "points", points)
             parts = zip(("coef", "batch"), coefficients(points, self.coef), strict=True)
@@ -102,7 +109,7 @@ class Element:
     @property
     def support(self) -> Points:
         """The points as a checked value, which other functions do not check again."""
-        return Points(self.points, self.kernel.domain)
+        return Points(self.points, self.kernel.domain, self.header)
 
     def __call__(self, Y: Any) -> Array:
         """Return psi(y_j), shape (m,); every element of a batch at every point, (m, b)."""
@@ -148,9 +155,9 @@ class Element:
 
     def queries(self, Y: Any) -> Any:
         """Return Y as an array of points at which this element can be evaluated, checked."""
-        array = self.kernel.points(Y, "Y").array
-        check_same_columns(self.points, array, ("the element's points", "Y"))
-        return array
+        points, names = self.kernel.points(Y, "Y"), ("the element's points", "Y")
+        check_same_columns(self.support, points, names)
+        return points.array
 
     def __len__(self) -> int:
         if self.batch is None:
@@ -165,12 +172,12 @@ class Element:
             if not -self.batch <= index < self.batch:
                 raise IndexError(f"element {index} of a batch of {self.batch}")
             one = self.coef.columns(np.array([index]))
-            return Element(self.kernel, self.points, one, None)._trimmed()
+            return Element(self.kernel, self.support, one, None)._trimmed()
         chosen = np.arange(self.batch)[index]
         if chosen.ndim != 1 or chosen.size == 0:
             raise IndexError("a batch is indexed by a number, a slice, or a list of numbers")
         part = self.coef.columns(chosen)
-        return Element(self.kernel, self.points, part, chosen.size)._trimmed()
+        return Element(self.kernel, self.support, part, chosen.size)._trimmed()
 
     def __add__(self, other: Any) -> Element:
         if not isinstance(other, Element):
@@ -187,13 +194,15 @@ class Element:
             if isinstance(mine, Dense):
                 with _no_overflow():
                     added: Coef = Dense(mine.array + theirs.array)
-                return Element(self.kernel, self.points, added, batch)
+                return Element(self.kernel, self.support, added, batch)
             if isinstance(mine, LowRank):
                 right = np.vstack([mine.right, theirs.right])
                 added = LowRank(np.hstack([mine.left, theirs.left]), right)
-                return Element(self.kernel, self.points, added, batch)
+                return Element(self.kernel, self.support, added, batch)
         points = concatenated(self.points, other.points)
-        return Element(self.kernel, points, stack([mine, theirs]), batch)
+        return Element(
+            self.kernel, points, stack([mine, theirs]), batch, self.header or other.header
+        )
 
     def __radd__(self, other: Any) -> Element:
         if isinstance(other, int | float) and other == 0:
@@ -218,7 +227,7 @@ class Element:
             c = as_vector(factor, "the factors", self.batch)
         with _no_overflow():
             scaled = self.coef.scale(c)
-        return Element(self.kernel, self.points, scaled, self.batch)
+        return Element(self.kernel, self.support, scaled, self.batch)
 
     __rmul__ = __mul__
     __array_ufunc__ = None  # so that a NumPy number or vector on the left leaves it to us
@@ -242,7 +251,7 @@ class Element:
         W = as_vector(W.reshape(-1), "weights").reshape(count, -1)
         batch = W.shape[1] if np.ndim(weights) == 2 else None
         with _no_overflow():
-            return Element(self.kernel, self.points, self.coef.combine(W), batch)
+            return Element(self.kernel, self.support, self.coef.combine(W), batch)
 
     def merge(self) -> Element:
         """Return the same element with equal points merged and points of zero weight dropped."""
@@ -252,7 +261,7 @@ class Element:
             used = np.flatnonzero(np.any(coef.array != 0, axis=1))
             used = used if used.size else np.array([0])
             points, coef = points[used], Dense(coef.array[used])
-        return Element(self.kernel, points, coef, self.batch)
+        return Element(self.kernel, points, coef, self.batch, self.header)
 
     def inner(self, other: Element) -> Any:
         """Return <psi, phi> = a' K b: a number, or shape (b,), (b',) or (b, b') with batches."""
@@ -306,7 +315,7 @@ class Element:
             raise SpaceError(
                 f"the elements live in different spaces: of {self.kernel!r} and of {other.kernel!r}"
             )
-        check_same_columns(self.points, other.points, ("one element", "the other"))
+        check_same_columns(self.support, other.support, ("one element", "the other"))
 
     def _spread(self, batch: int | None) -> Coef:
         """Coefficients for a batch; a single element is repeated, as a product of rank one."""
@@ -323,7 +332,7 @@ class Element:
             return self
         rows, index = np.unique(self.coef.index, return_inverse=True)
         coef = SingleFeatures(index.reshape(-1), self.coef.value, rows.size)
-        return Element(self.kernel, self.points[rows], coef, self.batch)
+        return Element(self.kernel, self.support[rows], coef, self.batch)
 
     def __repr__(self) -> str:
         what = "Element" if self.batch is None else f"batch of {self.batch} Elements"

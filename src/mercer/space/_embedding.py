@@ -9,7 +9,7 @@ import numpy as np
 from mercer import engine
 from mercer._array import as_weights, frozen, refuse_pieces
 from mercer._chunks import Chunks
-from mercer.engine import Dense, SingleFeatures, n_rows
+from mercer.engine import Dense, SingleFeatures
 from mercer.kernels import Kernel
 from mercer.space._chunked import mean_weights
 from mercer.space._element import Element, checked_points
@@ -34,10 +34,10 @@ def feature(kernel: Kernel, X: Any) -> Element:
     >>> len(phi), phi.norm()
     (3, array([1., 1., 1.]))
     """
-    points = checked_points(kernel, X).array
-    refuse_pieces(points)
-    n = n_rows(points)
-    dtype = engine.tile_dtype(points, points)
+    points = checked_points(kernel, X)
+    refuse_pieces(points.array)
+    n = len(points)
+    dtype = engine.tile_dtype(points.array, points.array)
     coef = SingleFeatures(np.arange(n), np.ones(n, dtype=dtype), n)
     return Element(kernel, points, coef, n)
 
@@ -65,10 +65,10 @@ def mean_embedding(kernel: Kernel, X: Any, *, weights: Any = None) -> Element:
     >>> round(float(witness.norm()), 4)
     1.2652
     """
-    points = checked_points(kernel, X).array
-    if isinstance(points, Chunks):
-        return Element(kernel, points, mean_weights(points, weights), None)
-    n = n_rows(points)
+    points = checked_points(kernel, X)
+    if isinstance(points.array, Chunks):
+        return Element(kernel, points, mean_weights(points.array, weights), None)
+    n = len(points)
     if weights is None:  # one number for all points, however many
         return Element(kernel, points, Dense(np.broadcast_to(1.0 / n, (n, 1))), None)
     return Element(kernel, points, Dense(frozen(as_weights(weights, n)[:, None])), None)

@@ -166,7 +166,7 @@ def covariance(
 
 
 def _as_batch(psi: Element) -> Element:
-    return psi if psi.batch is not None else Element(psi.kernel, psi.points, psi.coef, 1)
+    return psi if psi.batch is not None else Element(psi.kernel, psi.support, psi.coef, 1)
 
 
 def _unit(t: _Term) -> tuple[_Term, float]:

@@ -126,8 +126,8 @@ class Subspace:
         c = as_points(np.atleast_2d(coordinates), "coordinates").astype(np.float64)
         f = self.directions
         moved = LowRank(f.coef.array, c.T) if isinstance(f.coef, Dense) else f.coef.combine(c.T)
-        total = Element(f.kernel, f.points, moved, len(c)) + self.origin
-        return Element(f.kernel, total.points, total.coef, None) if single else total
+        total = Element(f.kernel, f.support, moved, len(c)) + self.origin
+        return Element(f.kernel, total.support, total.coef, None) if single else total
 
     def project(self, psi: Element) -> Element:
         """Return the element of the subspace nearest to psi, or one for each of a batch."""
@@ -161,8 +161,8 @@ def _on_shared_points(origin: Element, directions: Element) -> tuple[Element, El
     last = np.eye(1, r + 1, r)
     both = (directions.combine(np.eye(r, r + 1)) + origin.combine(last)).merge()
     C = both.coef.array
-    kernel = origin.kernel
-    return Element(kernel, both.points, C[:, -1]), Element(kernel, both.points, C[:, :-1])
+    kernel, points = origin.kernel, both.support
+    return Element(kernel, points, C[:, -1]), Element(kernel, points, C[:, :-1])
 
 
 def _squared_norms(psi: Element) -> tuple[Array, Array]:

@@ -171,13 +171,14 @@ def test_what_is_no_label():
     for bad in (
         [["a"], [float("nan")]],
         np.array([["a"], [np.nan]], dtype=object),
-        pd.DataFrame({"a": ["x", None]}, dtype="str"),
-        pd.DataFrame({"a": [1, None]}, dtype="Int64"),
         [["a"], [pd.NaT]],
         np.array([[1.0], [np.nan]]),
     ):
         with pytest.raises(mc.exceptions.DomainError, match=missing):
             k(bad)
+    for kind in ("str", "Int64"):
+        with pytest.raises(mc.InputError, match="X has missing values in a; make them a category"):
+            k(pd.DataFrame({"a": [1, None]}, dtype=kind))
     with pytest.raises(mc.exceptions.DomainError, match="NaT"):
         k(np.array([["2020-01-01"], ["NaT"]], dtype="M8[D]"))
     filled = pd.DataFrame({"a": ["x", None]}).fillna("missing")

@@ -103,3 +103,19 @@ def test_float32_and_lists():
 def test_errors_say_why(call, message):
     with pytest.raises(mc.InputError, match=message):
         call()
+
+
+@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("columns", [1, 3])
+def test_logarithms_that_grow_without_end_are_refused(seed, columns):
+    """-sum log x on a plane Cx = d is bounded below where all entries of C have one sign."""
+    rng = np.random.default_rng(seed)
+    C, d = rng.normal(size=(1, columns)), rng.normal(size=1)
+    logarithm = duality.CONJUGATES["negative logarithm"]
+    if np.all(C / d > 0.0):  # the optimum is x_i = d / (n C_i)
+        found = duality.conjugate_form(logarithm, C=C, d=d)
+        best = -np.log(d / (columns * C)).sum()
+        assert (found.primal, found.dual) == pytest.approx((best, best), abs=1e-5)
+    else:
+        with pytest.raises(mc.InputError, match=r"infeasible|unbounded below"):
+            duality.conjugate_form(logarithm, C=C, d=d)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from mercer._array import Array, as_points, frozen, is_sparse, positive_length
+from mercer._frames import as_frame, items_of, labels_of
 from mercer.engine import Columns, Coordinates, Map, Program, Var
 from mercer.exceptions import DomainError, InputError
 from mercer.kernels._domain import Domain
@@ -55,9 +56,13 @@ def _as_matrix(X: Any, name: str) -> Array:
         raise DomainError(f"{name} is sparse, but zero is a category; use {name}.toarray()")
     if isinstance(X, np.ma.MaskedArray):
         raise InputError(f"{name} is a masked array; fill or drop the masked entries first")
-    if isinstance(X, str | bytes) or not hasattr(X, "__len__"):
+    if isinstance(X, str | bytes) or not (hasattr(X, "__len__") or hasattr(X, "collect")):
         raise DomainError(f"{name} must be rows of labels, got {type(X).__name__}")
-    array = np.asarray(X) if hasattr(X, "__array__") else _from_rows(list(X), name)
+    frame, X = as_frame(X, name), items_of(X)
+    if frame is not None:
+        array: Array = labels_of(frame, name)
+    else:
+        array = np.asarray(X) if hasattr(X, "__array__") else _from_rows(list(X), name)
     array = array[:, None] if array.ndim == 1 else array
     if array.ndim != 2:
         raise DomainError(f"{name} must have shape (n_points, n_columns), got {array.shape}")

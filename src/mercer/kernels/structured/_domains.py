@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from mercer._array import frozen
+from mercer._frames import items_of
 from mercer.exceptions import DomainError, InputError
 from mercer.kernels._domain import Domain
 
@@ -20,6 +21,7 @@ class _Collection(Domain):
 
     def check(self, X: Any, name: str) -> Any:
         """A one-dimensional array of points, each checked; its own array where nothing changes."""
+        X = items_of(X)
         _check_listed(X, name)
         out = np.empty(len(X), dtype=object)
         for i, x in enumerate(X):

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from mercer._array import Array, Points, as_points, frozen
+from mercer._frames import as_frame, as_series, is_number, numbers_of
 from mercer._random import as_generator
 from mercer.engine import Block, Const, Program, Scales, Var
 from mercer.exceptions import DomainError, InputError
@@ -37,6 +38,7 @@ class Tables(Domain):
     """
 
     groups: tuple[Group, ...]
+    by_name = True
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -96,14 +98,13 @@ def column_names(X: Any, name: str = "X") -> list[str]:
         return list(X.dtype.names)
     if isinstance(X, Mapping):
         return list(X)
-    names = getattr(X, "column_names", None)  # Arrow
-    names = getattr(X, "columns", None) if names is None else names  # pandas, polars
-    if names is None or isinstance(X, np.ndarray):
+    frame = as_frame(X, name)
+    if frame is None:
         raise DomainError(
             f"{name} must be a table with named columns (a pandas or polars frame, or a mapping "
             f"of columns), got {type(X).__name__}"
         )
-    return list(names)
+    return list(frame.columns)
 
 
 def columns_of(X: Any, names: Iterable[str], name: str) -> dict[str, Array]:
@@ -111,7 +112,8 @@ def columns_of(X: Any, names: Iterable[str], name: str) -> dict[str, Array]:
     missing = [c for c in names if c not in found]
     if missing:
         raise DomainError(f"{name} has no column {missing[0]!r}; its columns are {found}")
-    columns = {c: column_of(X, c, name) for c in names}
+    frame = as_frame(X, name)
+    columns = {c: column_of(X if frame is None else frame, c, name) for c in names}
     lengths = {c: len(values) for c, values in columns.items()}
     if len(set(lengths.values())) > 1:
         raise InputError(f"{name} has columns of different lengths: {lengths}")
@@ -125,16 +127,18 @@ def column_of(X: Any, column: str, name: str = "X") -> Array:
     given = X[column]
     if isinstance(given, np.ma.MaskedArray):
         raise InputError(f"column {column!r} of {name} is masked; fill in what is missing")
-    given = given.to_numpy() if hasattr(given, "to_numpy") else given
+    series = as_series(given)
+    if series is not None:
+        if series.dtype.is_temporal():
+            raise _holds_times(column, name)
+        where = f"column {column!r} of {name}"
+        given = numbers_of(series, where) if is_number(series.dtype) else series.to_list()
     words = isinstance(given, list | tuple) and any(isinstance(v, str | bytes) for v in given)
     values = np.asarray(given, dtype=object if words else None)  # as objects "a\0" is not "a"
     if values.ndim != 1:
         raise InputError(f"column {column!r} of {name} must have one value per row")
     if values.dtype.kind in "mM":
-        raise InputError(
-            f"column {column!r} of {name} holds times; turn it into numbers (days since a date, or "
-            "the hour of the day for a kernel on the circle)"
-        )
+        raise _holds_times(column, name)
     items = values.tolist()
     missing = [i for i, v in enumerate(items) if v is None or is_missing(v)]
     if missing:
@@ -151,6 +155,13 @@ def column_of(X: Any, column: str, name: str = "X") -> Array:
     if not np.isfinite(numbers).all():
         raise InputError(f"column {column!r} of {name} holds infinity, or a number as large")
     return numbers
+
+
+def _holds_times(column: Any, name: str) -> InputError:
+    return InputError(
+        f"column {column!r} of {name} holds times; turn it into numbers (days since a date, or "
+        "the hour of the day for a kernel on the circle)"
+    )
 
 
 @dataclass(frozen=True)
@@ -285,7 +296,9 @@ def table_kernel(
         raise InputError("table has no columns")
     said = _said({"numeric": numeric, "categorical": categorical, "text": text}, names)
     columns = columns_of(table, names, "table")
-    kinds = {c: said.get(c) or _kind(table[c], columns[c]) for c in names}
+    frame = as_frame(table)
+    opened = table if frame is None else frame
+    kinds = {c: said.get(c) or _kind(opened[c], columns[c]) for c in names}
     groups: dict[Any, Kernel] = {}
     if numbers := {c: columns[c] for c in names if kinds[c] == "numeric"}:
         groups[tuple(numbers)] = _for_numbers(numbers, rng)

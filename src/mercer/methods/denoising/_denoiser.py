@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from mercer._array import Array, Points, instance, non_negative
+from mercer._frames import like
 from mercer._progress import report, tracked
 from mercer.engine import dense, n_rows, pieces
 from mercer.exceptions import InputError
@@ -74,15 +75,18 @@ class Denoiser:
     rows: Any = field(default=None, repr=False)
     row_weights: Array | None = field(default=None, repr=False)
 
-    def __call__(self, Y: Any) -> Array:
-        """Return the rows of Y, denoised; rows that were fitted as if they had not been."""
-        Y = self.plane.origin.kernel.points(Y, "Y").array
+    def __call__(self, Y: Any) -> Any:
+        """Return the rows of Y, denoised; rows that were fitted as if they had not been.
+
+        A frame comes back as a frame with the same columns.
+        """
+        given, Y = Y, self.plane.origin.queries(Y)
         out = np.empty(Y.shape, np.float32 if Y.dtype == np.float32 else np.float64)
         for rows in tracked(list(pieces(n_rows(Y), _BLOCK)), "rows"):
             y = dense(Y[rows])
             found = y if self.trust == 0.0 else self._projected(Y[rows])
             out[rows] = found if self.trust == 1.0 else y + self.trust * (found - y)
-        return out
+        return like(given, out)
 
     def _projected(self, Y: Any) -> Array:
         """D(y), without the row itself where y is one of the fitted rows."""

@@ -7,7 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from mercer._array import Points, as_points, frozen, is_chunked, positive, positive_int
+from mercer._array import (
+    Points,
+    as_points,
+    frozen,
+    positive,
+    positive_int,
+)
+from mercer._frames import is_chunked
 from mercer.exceptions import InputError, MercerWarning
 from mercer.kernels import Gaussian, Kernel, RationalQuadratic, Vectors
 from mercer.kernels._domain import check_points

@@ -9,7 +9,15 @@ from typing import Any
 
 import numpy as np
 
-from mercer._array import Array, Points, frozen, is_chunked, one_of, positive, positive_int
+from mercer._array import (
+    Array,
+    Points,
+    frozen,
+    one_of,
+    positive,
+    positive_int,
+)
+from mercer._frames import is_chunked
 from mercer._threads import map_threads
 from mercer.engine import as_float64, n_rows
 from mercer.exceptions import InputError

@@ -10,6 +10,7 @@ import numpy as np
 from mercer import engine
 from mercer._array import Array, instance, one_of
 from mercer._chunks import Chunks
+from mercer._frames import as_frame, is_number
 from mercer._threads import map_threads
 from mercer.engine import Distance, Program, Var, as_float64, n_rows, pieces
 from mercer.exceptions import InputError
@@ -51,7 +52,10 @@ def root_mean_squares(kernels: tuple[Kernel, ...], X: Any, rng: np.random.Genera
 
 def has_text(X: Any) -> bool:
     """Whether this is a frame or a mapping with columns that are not numbers."""
-    if not (isinstance(X, Mapping) or hasattr(X, "columns")):
+    frame = as_frame(X)
+    if frame is not None:
+        return not all(is_number(kind) for kind in frame.schema.values())
+    if not isinstance(X, Mapping):
         return False
     columns = columns_of(X, column_names(X, "X"), "X")
     return any(np.asarray(c).dtype.kind not in "biuf" for c in columns.values())

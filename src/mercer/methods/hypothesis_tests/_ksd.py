@@ -17,7 +17,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mercer import engine
-from mercer._array import Array, as_weights, instance, is_chunked, one_of
+from mercer._array import Array, as_weights, instance, one_of
+from mercer._frames import is_chunked
 from mercer.engine import Distance, Dot, Gap, Norm, Program, Var, as_float64, n_rows
 from mercer.engine.pairs._distances import middle
 from mercer.engine.pairs._tiles import Pairs, rowwise_variables, tile_jet, without_cusps

@@ -77,7 +77,7 @@ def mmd(
     instance(kernel, Kernel, "kernel")
     one_of(estimator, _ESTIMATORS, "estimator")
     x, y = kernel.points(X, "X"), kernel.points(Y, "Y")
-    check_same_columns(x.array, y.array)
+    check_same_columns(x, y)
     if isinstance(x.array, Chunks) or isinstance(y.array, Chunks):
         return _in_pieces(kernel, x, y, weights, estimator)
     if estimator in ("biased", "unbiased"):

@@ -10,7 +10,8 @@ from typing import Any, ParamSpec
 
 import numpy as np
 
-from mercer._array import Array
+from mercer._array import Array, header
+from mercer._frames import frame_of
 from mercer._html import Check, Summarised, Summary
 from mercer._words import counted, number
 from mercer.kernels import Kernel
@@ -155,11 +156,14 @@ class TestResult(Summarised):
             "seed": self.seed,
         }
 
-    def to_frame(self) -> Any:
-        """`to_dict` as one row of a pandas frame."""
-        import pandas as pd  # type: ignore[import-untyped]  # optional, and heavy
+    def to_frame(self, library: str = "pandas") -> Any:
+        """`to_dict` as one row of a frame.
 
-        return pd.DataFrame([self.to_dict()])
+        Parameters
+        ----------
+        library : {"pandas", "polars", "pyarrow", "modin", "cudf"}
+        """
+        return frame_of({name: [value] for name, value in self.to_dict().items()}, library)
 
     @property
     def how(self) -> str:
@@ -238,18 +242,26 @@ def recorded(test: Callable[P, TestResult]) -> Callable[P, TestResult]:
     def run(*samples: P.args, **options: P.kwargs) -> TestResult:
         result = test(*samples, **options)
         given = signature.bind(*samples, **options).arguments
-        words = []
+        words, data = [], list[Any]()
         for name, value in given.items():
             kind = signature.parameters[name].kind
             if kind is inspect.Parameter.VAR_POSITIONAL:
                 words.append(f"*{name.rstrip('_')}")
+                data += value
             elif kind is not inspect.Parameter.KEYWORD_ONLY:
                 words.append(name)
+                data.append(value)
             elif name != "random_state":
                 words.append(f"{name}={repr(value) if _is_short(value) else name}")
         if result.seed is not None:
             words.append(f"random_state={result.seed}")
-        return replace(result, call=f"{test.__name__}({', '.join(words)})")
+        call, witness = f"{test.__name__}({', '.join(words)})", result.witness
+        if isinstance(witness, Element):
+            witness = replace(witness, header=header(data[0]))
+        elif witness is not None:
+            pairs = zip(witness, data, strict=True)
+            witness = tuple(replace(psi, header=header(X)) for psi, X in pairs)
+        return replace(result, call=call, witness=witness)
 
     return run
 

@@ -7,8 +7,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mercer import engine
-from mercer._array import Array, Points, check_same_columns, frozen, is_chunked
+from mercer._array import Array, Points, check_same_columns, frozen
 from mercer._chunks import Chunks, sampled
+from mercer._frames import is_chunked
 from mercer.engine import as_float64
 from mercer.exceptions import InputError
 from mercer.kernels import Kernel, Vectors

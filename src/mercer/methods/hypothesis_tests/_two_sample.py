@@ -16,15 +16,17 @@ from mercer._array import (
     as_weights,
     check_flag,
     check_same_columns,
+    check_same_header,
     frozen,
-    is_chunked,
+    header,
     one_of,
     positive,
     positive_int,
 )
+from mercer._frames import is_chunked
 from mercer.engine import as_float64, n_rows
 from mercer.exceptions import InputError
-from mercer.kernels import Kernel, table_kernel
+from mercer.kernels import Kernel, Table, table_kernel
 from mercer.linalg._inputs import refuses_overflow
 from mercer.methods.hypothesis_tests._kernel_grid import (
     as_kernels,
@@ -335,6 +337,9 @@ def _samples(
     """Checked arrays of points, and the kernels of the test."""
     if kernel is None and any(has_text(S) for S in samples):
         kernel = table_kernel(stacked_tables(samples), random_state=rng)
+    if not isinstance(kernel, Table):
+        for i, S in enumerate(samples[1:], start=2):
+            check_same_header(header(samples[0]), header(S), ("sample 1", f"sample {i}"))
     if kernel is None or isinstance(kernel, str):
         arrays = [as_points(S, f"sample {i + 1}") for i, S in enumerate(samples)]
         for A in arrays[1:]:

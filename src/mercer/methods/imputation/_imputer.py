@@ -7,7 +7,17 @@ from typing import Any
 
 import numpy as np
 
-from mercer._array import Array, as_points, is_sparse, non_negative, positive_int
+from mercer._array import (
+    Array,
+    as_points,
+    check_same_header,
+    header,
+    is_sparse,
+    non_negative,
+    plain,
+    positive_int,
+)
+from mercer._frames import Header, like
 from mercer._random import as_generator
 from mercer._status import Status
 from mercer._threads import single_threaded_blas
@@ -56,6 +66,8 @@ class Imputer:
         The units in which the kernel sees columns, (x - offset) / scale.
     mean : array of shape (d,)
         Means of the observed entries in these units.
+    header : Header or None
+        The names of the columns, if the rows of the fit were a frame.
 
     Examples
     --------
@@ -76,10 +88,12 @@ class Imputer:
     offset: Array = field(repr=False)
     scale: Array = field(repr=False)
     mean: Array = field(repr=False)
+    header: Header | None = None
 
-    def __call__(self, X: Any) -> Array:
-        """Return X with its missing entries filled."""
-        X = _incomplete(X)
+    def __call__(self, X: Any) -> Any:
+        """Return X with its missing entries filled; a frame as a frame with the same columns."""
+        check_same_header(self.header, header(X), ("the rows of the fit", "X"))
+        given, X = X, _incomplete(X)
         if X.shape[1] != len(self.mean):
             raise InputError(f"X must have {len(self.mean)} columns, got {X.shape[1]}")
         gaps = np.isnan(X)
@@ -89,7 +103,7 @@ class Imputer:
             Z = replay(self.kernel, self.regressions, self.centres, self.mean, T)
         out = np.array(X)
         out[gaps] = (self.offset + self.scale * Z).astype(X.dtype)[gaps[on]]
-        return out
+        return like(given, out)
 
 
 def fit_imputer(
@@ -166,7 +180,7 @@ def fit_imputer(
     >>> bool(np.median(imputer.error) < 0.1)
     True
     """
-    X = _incomplete(X)
+    names, X = header(X), _incomplete(X)
     if kernel is not None and not (isinstance(kernel, Kernel) and kernel.domain.is_vector):
         raise InputError(
             f"kernel must be a kernel on vectors, such as Gaussian(1.0), got {kernel!r}"
@@ -183,7 +197,8 @@ def fit_imputer(
     empty = np.flatnonzero(np.isnan(rows).all(axis=0)).tolist()
     if empty:
         raise InputError(
-            f"columns {empty} of X have no observed entry in rows of positive weight; drop them"
+            f"columns {_named(empty, names)} of X have no observed entry in rows of positive "
+            "weight; drop them"
         )
     offset, scale = moments(rows, w)
     if kernel is not None:
@@ -201,8 +216,12 @@ def fit_imputer(
         status = Status.TOO_FEW
     return Imputer(
         chain.kernel, tuple(chain.regressions), rows[chain.centres], error, status,
-        np.array(changes), offset, scale, chain.mean,
+        np.array(changes), offset, scale, chain.mean, names,
     )  # fmt: skip
+
+
+def _named(columns: list[int], names: Header | None) -> Any:
+    return columns if names is None else [names.names[j] for j in columns]
 
 
 def masked_as_nan(X: Any) -> Any:
@@ -214,11 +233,12 @@ def masked_as_nan(X: Any) -> Any:
 
 def _incomplete(X: Any) -> Array:
     """Return X as a float matrix in which NaN is allowed, and infinity is not."""
+    X = plain(masked_as_nan(X), missing=True)
     if is_sparse(X):
         raise InputError(
             "X is sparse, which does not distinguish missing entries from 0; use X.toarray()"
         )
-    array = np.asarray(masked_as_nan(X))
+    array = np.asarray(X)
     if np.iscomplexobj(array):
         raise InputError("X must hold real numbers, got complex ones")
     kind = array.dtype if array.dtype == np.float32 else np.dtype(np.float64)

@@ -138,7 +138,7 @@ class _Descent:
         y, w = self.problem.y[rows], self.problem.weights[rows]
         best, smallest = 0, np.inf
         for n in range(most + 1):
-            risk = float(w @ self.problem.loss(y, self.t[rows]) / w.sum())
+            risk = float((w / w.sum()) @ self.problem.loss(y, self.t[rows]))
             if risk < smallest:
                 best, smallest = n, risk
             if n - best > _PATIENCE + n // 3 or monotonic() > deadline:

@@ -34,7 +34,6 @@ def smoothing_weights(
     return np.asarray(A + np.outer(ones, missing)), np.asarray(missing)
 
 
-@refuses_overflow
 def left_out(
     kernel: Kernel, X: Points, coef: Array, mass: Array, penalty: float, *, fit_intercept: bool
 ) -> Array:
@@ -44,6 +43,7 @@ def left_out(
     return np.asarray(np.divide(coef, diagonal, out=unknown, where=diagonal > 0.0))
 
 
+@refuses_overflow
 def inverse_diagonal(
     kernel: Kernel, X: Points, weights: Array, penalty: float, *, fit_intercept: bool
 ) -> Array:
@@ -87,7 +87,7 @@ class LandmarkVariance:
         T with z(x) = T^-1 k(landmarks, x); lower L with L L' = F'F + penalty I.
     mean : array of shape (r,)
     penalty, unknown : float
-        The penalty, and the variance penalty / W of the intercept, if any.
+        The penalty, at least the rounding of F'F, and the variance penalty / W of the intercept.
     scale : array of shape (t,)
         The size s^2 of the process for each output, from the leave-one-out residuals.
     """
@@ -106,12 +106,14 @@ class LandmarkVariance:
         mean = w @ low.factor / w.sum() if free else np.zeros(low.rank)
         F = weighted_targets(low.factor, w, free)
         S = F.T @ F
-        S[np.diag_indices(len(S))] += max(penalty, len(w) * EPS * float(np.trace(S)))
+        # at least the rounding of S; any number, if all features are equal (1 keeps |z - m|^2)
+        ridge = max(penalty, len(w) * EPS * float(np.trace(S))) or 1.0
+        S[np.diag_indices(len(S))] += ridge
         with np.errstate(invalid="ignore"):  # a single row has an infinite residual
             scale = np.mean(path.coef(penalty) * loo, axis=0)
         scale = np.where(np.isnan(scale), np.inf, scale)
         unknown = penalty / float(w.sum()) if free else 0.0
-        return cls(low.triangle, np.linalg.cholesky(S), mean, penalty, unknown, scale)
+        return cls(low.triangle, np.linalg.cholesky(S), mean, ridge, unknown, scale)
 
     def variance(self, K: Array, own: Array) -> Array:
         """For K = k(landmarks, Y) of shape (r, q) and own = k(y, y); shape (q,)."""

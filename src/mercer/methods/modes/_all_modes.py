@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mercer._array import Array, frozen, instance, non_negative, positive, positive_int
+from mercer._frames import Framed, Header
 from mercer.engine import Distance, Expr, dense, profile_at
 from mercer.engine.programs._expr import Cut, Opaque
 from mercer.exceptions import InputError
@@ -19,7 +20,7 @@ _UNDERFLOW = 1e-290  # values and slopes that may be nothing but the slack of un
 
 
 @dataclass(frozen=True, eq=False)
-class ProvedModes:
+class ProvedModes(Framed):
     """The local maxima of a positive combination, and whether these are all.
 
     Attributes
@@ -36,6 +37,8 @@ class ProvedModes:
         Lower and upper corners of boxes that may hold more modes.
     n_boxes : int
         Boxes that were looked at.
+    header : Header or None
+        The names of the columns, if the points were given as a frame; see `to_frame`.
 
     Examples
     --------
@@ -51,6 +54,7 @@ class ProvedModes:
     eigenvalues: Array
     undecided: Array
     n_boxes: int
+    header: Header | None = None
 
     @property
     def complete(self) -> bool:
@@ -137,7 +141,8 @@ def _result(psi: Element, found: FoundModes, level: float) -> ProvedModes:
     undecided = np.concatenate([np.empty((0, 2, d)), *boxes])
     parts = (found.points, found.radius, values, eigenvalues)
     points, radius, values, eigenvalues = (frozen(a[order]) for a in parts)
-    return ProvedModes(points, radius, values, eigenvalues, frozen(undecided), found.n_boxes)
+    counts = frozen(undecided), found.n_boxes
+    return ProvedModes(points, radius, values, eigenvalues, *counts, psi.header)
 
 
 def _check_kernel(psi: Element) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from mercer._array import Array, frozen, non_negative, one_of, positive, positive_int
+from mercer._frames import Framed, Header
 from mercer._progress import Callback, check_callback, report
 from mercer.engine import Program, by_row, profile_at
 from mercer.kernels import Kernel
@@ -23,7 +24,7 @@ _SLOW = 1e-2  # of the kernel's length: the largest step of groups that have con
 
 
 @dataclass(frozen=True, eq=False)
-class Blurred:
+class Blurred(Framed):
     """Where the points of a blurring mean shift ended.
 
     Attributes
@@ -35,6 +36,8 @@ class Blurred:
     converged : bool
         Whether the last step was shorter than the tolerance for every point, or all groups had
         contracted to points and hardly moved.
+    header : Header or None
+        The names of the columns, if the points were given as a frame; see `to_frame`.
 
     Examples
     --------
@@ -47,6 +50,7 @@ class Blurred:
     labels: Array = field(repr=False)
     n_iter: int
     converged: bool
+    header: Header | None = None
 
 
 def blurring_mean_shift(
@@ -127,7 +131,7 @@ def blurring_mean_shift(
         if converged or report("blurring", n_iter, moved / length, callback=callback):
             break
     labels = groups(Z, _JOINED * length)
-    return Blurred(frozen(target.back(Z)), frozen(labels), n_iter, converged)
+    return Blurred(frozen(target.back(Z)), frozen(labels), n_iter, converged, mean.header)
 
 
 def _blurred(target: DensitySum, Z: Array, a: Array, own: str, eps: float) -> Array:

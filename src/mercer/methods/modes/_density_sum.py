@@ -330,11 +330,11 @@ def _group(element: Element, maps: Maps, scale: float) -> Group:
             "with coefficients of both signs"
         )
     program = replace(kernel.program, variables=(Distance(),))
-    if not (kernel_length(program) <= 1e76 and program.value_at_zero <= 1e150):
+    if not (1e-76 <= kernel_length(program) <= 1e76 and program.value_at_zero <= 1e150):
         raise InputError(
             f"mean shift needs a kernel that is positive at distance 0 (at most 1e150) and falls "
-            f"over some length (at most 1e76), which {kernel!r} is not; use Gaussian, or "
-            "Epanechnikov instead of a flat kernel"
+            f"over some length (1e-76 to 1e76), which {kernel!r} does not; use Gaussian, or "
+            "Epanechnikov instead of a flat kernel; rescale the data if they are very small"
         )
     if in_pieces:
         if any(program.cusps):

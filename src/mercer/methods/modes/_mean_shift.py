@@ -11,10 +11,13 @@ from mercer._array import (
     Array,
     as_dense_points,
     check_flag,
+    check_same_header,
     frozen,
+    header,
     positive,
     positive_int,
 )
+from mercer._frames import Framed, Header, named_columns
 from mercer._progress import Callback, check_callback, report
 from mercer.engine import pieces
 from mercer.exceptions import InputError
@@ -27,7 +30,7 @@ from mercer.methods.modes._merging import merge_ends
 
 
 @dataclass(frozen=True, eq=False)
-class Modes:
+class Modes(Framed):
     """The modes that mean shift reached, and the mode of each start.
 
     Attributes
@@ -52,6 +55,9 @@ class Modes:
         where steps became short (see `mean_shift`).
     n_iter : array of int, shape (m,)
         Steps of mean shift from each start.
+    header : Header or None
+        The names of the columns, if the points of the density were given as a frame; `to_frame`
+        gives the modes as such a frame.
 
     Examples
     --------
@@ -70,6 +76,7 @@ class Modes:
     labels: Array = field(repr=False)
     status: Array = field(repr=False)
     n_iter: Array = field(repr=False)
+    header: Header | None = field(default=None, repr=False)
 
     def __len__(self) -> int:
         return len(self.points)
@@ -77,15 +84,16 @@ class Modes:
     def table(self) -> dict[str, Array]:
         """Columns for a data frame: `pandas.DataFrame(found.table())`.
 
-        Coordinates are x0, x1, ...; `curvature` is the eigenvalue nearest to zero.
+        Coordinates have the names of the data, or x0, x1, ...; `curvature` is the eigenvalue
+        nearest to zero.
         """
-        columns = {f"x{j}": self.points[:, j] for j in range(self.points.shape[1])}
-        return columns | {
+        found: dict[str, Array] = {
             "density": self.density,
             "starts": self.n_starts,
             "curvature": self.eigenvalues.max(axis=1, initial=-np.inf),
             "proved": self.proved,
         }
+        return named_columns(self.points, self.header, found)
 
 
 def mean_shift(
@@ -162,9 +170,11 @@ def mean_shift(
     check_callback(callback)
     check_flag(eigenvalues, "eigenvalues", optional=True)
     target = DensitySum.of(density)
+    names = getattr(density, "elements", (density,))[0].header
     if start is None:
         Z = target.points
     else:
+        check_same_header(names, header(start), ("the density", "start"))
         start = as_dense_points(start, "start")
         if start.shape[1] != target.dim:
             raise InputError(
@@ -176,7 +186,7 @@ def mean_shift(
     ends = ascent.run(Z, callback)
     report("merging")
     modes, labels = ascent.modes_of(ends)
-    return _described(target, modes, labels, ends, eigenvalues)
+    return replace(_described(target, modes, labels, ends, eigenvalues), header=names)
 
 
 def assign_to_modes(
@@ -225,7 +235,8 @@ def _described(
         report("curvature")
         eigenvalues, proved = _eigenvalues(target, modes), is_proved_maximum(target, modes)
     parts = (target.back(modes), value, eigenvalues, counts[order], proved, labels)
-    return Modes(*(frozen(a) for a in (*parts, ends.status, ends.n_iter)))
+    columns: Any = (frozen(a) for a in (*parts, ends.status, ends.n_iter))
+    return Modes(*columns)
 
 
 def _eigenvalues(target: DensitySum, modes: Array) -> Array:

@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from mercer._array import Array, as_dense_points, frozen
+from mercer._array import Array, as_dense_points, frozen, header
+from mercer._frames import Framed, Header
 from mercer._progress import Callback, check_callback, report
 from mercer.engine import Dense, prepare
 from mercer.kernels import Gaussian
@@ -36,7 +37,7 @@ _FULL = 500  # rows or columns up to which all singular vectors are computed
 
 
 @dataclass(frozen=True, eq=False)
-class SignificantModes:
+class SignificantModes(Framed):
     """Clusters of rows about the significant modes of their density.
 
     Attributes
@@ -55,6 +56,8 @@ class SignificantModes:
         the spread of the first.
     bandwidth : float
         The length scale of the Gaussian in these coordinates.
+    header : Header or None
+        The names of the columns, if the rows were given as a frame; see `to_frame`.
 
     Examples
     --------
@@ -71,6 +74,7 @@ class SignificantModes:
     critical: float
     components: Array = field(repr=False)
     bandwidth: float
+    header: Header | None = None
 
     def __len__(self) -> int:
         return len(self.points)
@@ -145,11 +149,11 @@ def significant_modes(
     >>> found.message, np.bincount(found.labels)
     ('2 clusters: each mode has t >= 2.50', array([60, 40]))
     """
-    X = as_dense_points(X)
+    names, X = header(X), as_dense_points(X)
     check_callback(callback)
     rows, w = spread_rows(X, raw_weights(weights, len(X)), _MOST_ROWS)
     if len(rows) == 1:
-        return _one_mode(len(X), rows)
+        return replace(_one_mode(len(X), rows), header=names)
     check_counts(w)
     middle = np.median(rows, axis=0)  # not the mean: an outlier would take digits from all rows
     unit = float(column_spreads(rows, w).max())  # squares of very small lengths underflow
@@ -172,6 +176,7 @@ def significant_modes(
         _critical(float(w.sum()), len(A)),
         frozen(A),
         found.bandwidth * unit,
+        names,
     )
 
 

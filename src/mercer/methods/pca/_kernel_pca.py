@@ -9,6 +9,7 @@ import numpy as np
 
 from mercer._array import Array, Points, as_weights, is_sparse, positive_int
 from mercer._chunks import Chunks, sampled
+from mercer._frames import Header
 from mercer._progress import Callback, report, tracked
 from mercer._random import as_generator
 from mercer._threads import interruptible, single_threaded_blas
@@ -99,8 +100,8 @@ def kernel_pca(
     """
     check_kernel(kernel)
     check_number(n_components)
+    X = kernel.points(X)
     if n_landmarks is not None:
-        X = kernel.points(X)
         raw = row_weights(weights, X.array)
         scatter = LandmarkScatter.choose(kernel, X, n_landmarks, rule, random_state, raw)
         scatter.add(X, raw)
@@ -135,7 +136,7 @@ def kernel_pca(
     w = as_weights(weights, n)
     if centred:
         coef -= np.outer(w, coef.sum(axis=0))
-    points = Points(S.points, kernel.domain)
+    points = Points(S.points, kernel.domain, X.header)
     origin = Element(kernel, points, w if centred else np.zeros(n))
     directions = Element(kernel, points, coef)
     offset = coef.T @ S.mean if centred else np.zeros(len(values))
@@ -157,6 +158,7 @@ class LandmarkScatter:
     cross: Array | None = field(repr=False)
     mass: float = 0.0
     own: float = 0.0  # of k(x, x)
+    header: Header | None = None
 
     @classmethod
     def choose(
@@ -173,7 +175,8 @@ class LandmarkScatter:
         Rows of weight 0 are left out. The order of the rows and repetitions do not matter.
         """
         rng = as_generator(random_state)
-        X = kernel.points(X).array
+        given = kernel.points(X)
+        X = given.array
         if isinstance(X, Chunks):
             X, weights = sampled(X, weights, rng)
         X, _ = distinct_rows(X, weights)
@@ -188,8 +191,8 @@ class LandmarkScatter:
             )
         r, d = low.rank, n_columns(X)
         low = replace(low, factor=np.empty((0, r)))  # features of the rows are not needed any more
-        moments = (np.zeros(d), np.zeros((r, d))) if kernel.domain.is_vector else (None, None)
-        return cls(low, np.zeros(r), np.zeros((r, r)), *moments)
+        rows, cross = (np.zeros(d), np.zeros((r, d))) if kernel.domain.is_vector else (None, None)
+        return cls(low, np.zeros(r), np.zeros((r, r)), rows, cross, header=given.header)
 
     def add(self, X: Any, weights: Any) -> None:
         """Add rows, in memory or in pieces."""
@@ -224,7 +227,7 @@ class LandmarkScatter:
         vectors = vectors * signs((self.low.triangle - mean) @ vectors)  # coordinates of landmarks
         coef = solve_triangular(self.low.triangle.T, np.column_stack([vectors, mean]), lower=False)
         kernel = self.low.kernel
-        Z = Points(self.low.landmarks, kernel.domain)
+        Z = Points(self.low.landmarks, kernel.domain, self.header)
         origin, directions = Element(kernel, Z, coef[:, -1]), Element(kernel, Z, coef[:, :-1])
         plane = Subspace(origin, directions, eigenvalues=values, total=total, neglected=lost)
         if self.rows is None or self.cross is None:

@@ -150,7 +150,7 @@ def compress(
     target = Target(short)
     if target.total == 0.0:
         coef = Dense(frozen(np.zeros((1, short.coef.shape[1]))))  # zero times any feature
-        return _exact(Element(psi.kernel, short.points[:1], coef, psi.batch))
+        return _exact(Element(psi.kernel, short.support[:1], coef, psi.batch))
     task = Task(target, min(most, n_rows(short.points)), level, rng, callback)
     if method is None:
         vectors = psi.kernel.domain.is_vector and not is_sparse(psi.points)
@@ -178,7 +178,8 @@ def _finished(psi: Element, task: Task, chosen: ChosenPoints, has_tol: bool) -> 
     points = fit.points.astype(np.float32) if single else fit.points
     if isinstance(points, np.ndarray):
         points = frozen(points)
-    element = Element(psi.kernel, points, Dense(frozen(scale * fit.coef)), psi.batch)
+    coef = Dense(frozen(scale * fit.coef))
+    element = Element(psi.kernel, points, coef, psi.batch, psi.header)
     error = _errors(target, fit, chosen.own)
     with np.errstate(divide="ignore", invalid="ignore"):
         relative = np.where(target.squared > 0, error / np.sqrt(target.squared), 0.0)

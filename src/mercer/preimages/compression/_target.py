@@ -163,7 +163,7 @@ def _combined_gradients(phi: Element, Z: Array, B: Array) -> Array:
 
 def merged(psi: Element) -> Element:
     """psi with equal points merged; products of thin matrices stay so."""
-    psi = Element(psi.kernel, psi.points, _unstacked(psi.coef), psi.batch)
+    psi = Element(psi.kernel, psi.support, _unstacked(psi.coef), psi.batch)
     try:
         return psi.merge()
     except TypeError:  # objects that cannot be compared

@@ -109,7 +109,13 @@ def conjugate_form(
     if inequality:
         constraints[0] = sides[0][0] @ x <= sides[0][1]
     value = attained(pair.f(x), constraints)
-    return both(value, x.value, g, *(c.dual_value for c in constraints))
+    found = both(value, x.value, g, *(c.dual_value for c in constraints))
+    if found.dual == -np.inf:  # a bounded problem has multipliers with a finite dual
+        raise InputError(
+            "the problem is unbounded below, or clarabel does not solve it: its multipliers are "
+            "outside of the domain of f*; add bounds on x, or rescale the problem"
+        )
+    return found
 
 
 def least_norm(A: Any, b: Any) -> PrimalDual:
