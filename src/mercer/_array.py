@@ -12,6 +12,7 @@ from mercer._frames import (
     Header,
     as_frame,
     as_series,
+    check_same_header,
     header_of,
     is_chunked,
     matrix_of,
@@ -90,19 +91,6 @@ class Points:
 def header(X: Any) -> Header | None:
     """The names of the columns of points, if they are or were a frame."""
     return X.header if isinstance(X, Points) else header_of(X)
-
-
-def check_same_header(
-    one: Header | None, other: Header | None, names: tuple[str, str] = ("X", "Y")
-) -> None:
-    """Raise if two sets of points both have names of columns, and these differ."""
-    if one is None or other is None or one.names == other.names:
-        return
-    if sorted(one.names) == sorted(other.names):
-        raise InputError(f"{names[0]} and {names[1]} have the same columns in different orders")
-    only = [sorted(set(a.names) - set(b.names)) for a, b in ((one, other), (other, one))]
-    found = [f"only {n} has {', '.join(c)}" for n, c in zip(names, only, strict=True) if c]
-    raise InputError(f"{names[0]} and {names[1]} have different columns: {'; '.join(found)}")
 
 
 def is_sparse(X: Any) -> bool:

@@ -88,6 +88,19 @@ def header_of(X: Any) -> Header | None:
     return Header(tuple(frame.columns), library) if library in _LIBRARIES else None
 
 
+def check_same_header(
+    one: Header | None, other: Header | None, names: tuple[str, str] = ("X", "Y")
+) -> None:
+    """Raise if two sets of points both have names of columns, and these differ."""
+    if one is None or other is None or one.names == other.names:
+        return
+    if sorted(one.names) == sorted(other.names):
+        raise InputError(f"{names[0]} and {names[1]} have the same columns in different orders")
+    only = [sorted(set(a.names) - set(b.names)) for a, b in ((one, other), (other, one))]
+    found = [f"only {n} has {', '.join(c)}" for n, c in zip(names, only, strict=True) if c]
+    raise InputError(f"{names[0]} and {names[1]} have different columns: {'; '.join(found)}")
+
+
 def names_of(X: Any) -> list[str] | None:
     """The names of the columns of a frame as strings, or None for anything else."""
     frame = as_frame(X)

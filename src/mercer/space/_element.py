@@ -13,14 +13,7 @@ from mercer import engine
 from mercer._array import Array, Points, as_vector, check_same_columns, frozen, real
 from mercer._chunks import Chunks
 from mercer._frames import Framed, Header
-from mercer._tensors import (
-    as_numpy,
-    check_alike,
-    check_finite,
-    constant,
-    is_tensor,
-    namespace,
-)
+from mercer._tensors import as_numpy, check_alike, check_finite, constant, is_tensor, namespace
 from mercer.engine import Coef, Dense, Fields, LowRank, SingleFeatures, n_columns, n_rows, stack
 from mercer.exceptions import InputError, SpaceError
 from mercer.kernels import Kernel
@@ -33,7 +26,7 @@ from mercer.space._chunked import (
     sizes_in_pieces,
 )
 from mercer.space._inner_products import inner_table, squared_norms, tensor_norms
-from mercer.space._points import concatenated, equal_points, unique
+from mercer.space._points import checked_points, concatenated, equal_points, unique
 
 _ROUNDING = 1e-12  # of the sum of the sizes of all terms
 
@@ -84,9 +77,8 @@ class Element(Framed):
         points, coef = checked.array, self.coef
         object.__setattr__(self, "header", self.header or checked.header)
         if isinstance(points, Chunks):
-            object.__setattr__(self, "points", points)
-            parts = zip(("coef", "batch"), coefficients(points, self.coef), strict=True)
-            for name, value in parts:
+            coef, batch = coefficients(points, coef)
+            for name, value in (("points", points), ("coef", coef), ("batch", batch)):
                 object.__setattr__(self, name, value)
             return
         if is_tensor(points) or is_tensor(coef):
@@ -401,10 +393,3 @@ def _no_overflow() -> Iterator[None]:
             yield
     except FloatingPointError as error:
         raise InputError("the coefficients overflow; scale the element down") from error
-
-
-def checked_points(kernel: Kernel, X: Any, name: str = "X") -> Points:
-    """The points of a kernel, checked; raise if it is none."""
-    if not isinstance(kernel, Kernel):
-        raise InputError(f"kernel must be a Kernel such as Gaussian(1.0), got {kernel!r}")
-    return kernel.points(X, name, tensors=True)

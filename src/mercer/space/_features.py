@@ -13,7 +13,8 @@ from mercer._tensors import is_tensor, namespace
 from mercer.engine import Dense, SingleFeatures
 from mercer.kernels import Kernel
 from mercer.space._chunked import mean_weights
-from mercer.space._element import Element, checked_points
+from mercer.space._element import Element
+from mercer.space._points import checked_points
 
 
 def feature(kernel: Kernel, X: Any) -> Element:

@@ -1,4 +1,4 @@
-"""Concatenation, comparison and distinct rows of points of any kind."""
+"""Points of any kind: checks, concatenation, comparison, distinct rows."""
 
 from __future__ import annotations
 
@@ -6,8 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from mercer._array import Array, frozen, is_sparse
+from mercer._array import Array, Points, frozen, is_sparse
 from mercer._tensors import is_tensor, namespace
+from mercer.exceptions import InputError
+from mercer.kernels import Kernel
 
 
 def concatenated(X: Any, Y: Any) -> Any:
@@ -87,3 +89,10 @@ def _odd_numbers(count: int) -> Array:
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return np.asarray((z ^ (z >> np.uint64(31))) | np.uint64(1))
+
+
+def checked_points(kernel: Kernel, X: Any, name: str = "X") -> Points:
+    """The points of a kernel, checked; raise if it is none."""
+    if not isinstance(kernel, Kernel):
+        raise InputError(f"kernel must be a Kernel such as Gaussian(1.0), got {kernel!r}")
+    return kernel.points(X, name, tensors=True)

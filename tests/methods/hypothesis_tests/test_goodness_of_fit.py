@@ -10,7 +10,7 @@ import mercer as mc
 from mercer.exceptions import DerivativeError, InputError, MercerWarning
 from mercer.methods import SteinKernel, ksd, ksd_test
 from mercer.methods.hypothesis_tests._ksd import SteinTiles
-from mercer.methods.hypothesis_tests._mean_of_features import mean_of_features
+from mercer.methods.hypothesis_tests._quadratic_forms import mean_of_features
 
 
 def normal(n, d=1, seed=0, shift=0.0):

@@ -26,7 +26,7 @@ from mercer.methods.hypothesis_tests._kernel_grid import (
     root_mean_squares,
 )
 from mercer.methods.hypothesis_tests._ksd import SteinKernel, SteinTiles, check_stein, stein_points
-from mercer.methods.hypothesis_tests._mean_of_features import mean_of_features, standardised_mean
+from mercer.methods.hypothesis_tests._quadratic_forms import mean_of_features, standardised_mean
 from mercer.methods.hypothesis_tests._resampling import (
     combined,
     p_value,

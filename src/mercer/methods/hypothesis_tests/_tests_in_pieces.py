@@ -23,8 +23,8 @@ from mercer.methods.hypothesis_tests._forms_in_pieces import (
 )
 from mercer.methods.hypothesis_tests._kernel_grid import as_kernels, root_mean_squares
 from mercer.methods.hypothesis_tests._ksd import SteinKernel
-from mercer.methods.hypothesis_tests._mean_of_features import standardised_mean
 from mercer.methods.hypothesis_tests._mmd import witness
+from mercer.methods.hypothesis_tests._quadratic_forms import standardised_mean
 from mercer.methods.hypothesis_tests._relabelling import Relabelled
 from mercer.methods.hypothesis_tests._resampling import combined, p_value
 from mercer.methods.hypothesis_tests._result import TestResult, effect_interval

@@ -16,14 +16,13 @@ from mercer._array import (
     as_weights,
     check_flag,
     check_same_columns,
-    check_same_header,
     frozen,
     header,
     one_of,
     positive,
     positive_int,
 )
-from mercer._frames import is_chunked
+from mercer._frames import check_same_header, is_chunked
 from mercer.engine import as_float64, n_rows
 from mercer.exceptions import InputError
 from mercer.kernels import Kernel, Table, table_kernel
@@ -34,10 +33,10 @@ from mercer.methods.hypothesis_tests._kernel_grid import (
     root_mean_squares,
     stacked_tables,
 )
-from mercer.methods.hypothesis_tests._mean_of_features import mean_of_features, standardised_mean
 from mercer.methods.hypothesis_tests._mmd import mmd, paired_values, witness
 from mercer.methods.hypothesis_tests._null_laws import mmd_tail
 from mercer.methods.hypothesis_tests._power import held_out, most_powerful
+from mercer.methods.hypothesis_tests._quadratic_forms import mean_of_features, standardised_mean
 from mercer.methods.hypothesis_tests._relabelling import Relabelled, precise
 from mercer.methods.hypothesis_tests._resampling import (
     combined,

@@ -10,14 +10,13 @@ import numpy as np
 from mercer._array import (
     Array,
     as_points,
-    check_same_header,
     header,
     is_sparse,
     non_negative,
     plain,
     positive_int,
 )
-from mercer._frames import Header, like
+from mercer._frames import Header, check_same_header, like
 from mercer._random import as_generator
 from mercer._status import Status
 from mercer._threads import single_threaded_blas

@@ -11,13 +11,12 @@ from mercer._array import (
     Array,
     as_dense_points,
     check_flag,
-    check_same_header,
     frozen,
     header,
     positive,
     positive_int,
 )
-from mercer._frames import Framed, Header, named_columns
+from mercer._frames import Framed, Header, check_same_header, named_columns
 from mercer._progress import Callback, check_callback, report
 from mercer.engine import pieces
 from mercer.exceptions import InputError
