@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import linecache
 import multiprocessing
@@ -46,6 +47,7 @@ class Worker:
         if self.process is None:
             # on a busy machine, threads of BLAS that wait for each other take most of the time
             os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+            os.environ.setdefault("MALLOC_ARENA_MAX", "2")  # each reserves addresses, not memory
             context = multiprocessing.get_context("spawn")
             self.pipe, inner = context.Pipe()
             self.process = context.Process(target=_serve, args=(inner,), daemon=True)
@@ -75,6 +77,10 @@ class Worker:
 def _serve(pipe: Any) -> None:
     import tools.fuzz.checks  # noqa: F401 (imports mercer before memory is limited)
 
+    with contextlib.suppress(ImportError):  # its allocator reserves 1 GB of addresses at first use
+        import pyarrow as pa
+
+        pa.array(["a"] * 1000)
     if "ASAN_OPTIONS" not in os.environ:  # sanitizers reserve terabytes of addresses
         pages = int(Path("/proc/self/statm").read_text().split()[0])
         used = pages * resource.getpagesize()
