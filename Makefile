@@ -17,8 +17,8 @@ install = PATH="$(CURDIR)/$(BIN):$$PATH" $(PIP) --no-build-isolation \
     --log build/install.log -Cbuild-dir=build/native --editable ".[$(1)]"
 
 .DEFAULT_GOAL := help
-.PHONY: help env run test test-all test-previous test-browser baselines sanitize fuzz fuzz-native soak wheel pure lint format \
-    hooks bench docs check-docs spec clean
+.PHONY: help env run test test-all test-previous test-torch test-browser baselines sanitize fuzz fuzz-native soak \
+    wheel pure lint format hooks bench docs check-docs spec clean
 
 help:  ## show this text
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -48,6 +48,12 @@ test-previous: $(STAMP)  ## the estimators on the previous release of scikit-lea
 	test -d build/previous || $(PIP) --no-deps --target build/previous "$(PREVIOUS)"
 	PYTHONPATH=build/previous $(BIN)/python $(PYTEST) tests/estimators tests/test_frames.py -p no:cacheprovider \
 	    -W "ignore:Passing a non-Collection" $(ARGS)
+
+# PyTorch for the processor first, so that the extra finds it and takes no build with CUDA.
+test-torch: $(STAMP)  ## tensors of PyTorch (`make test` leaves them out if it is not installed)
+	$(PIP) torch==2.13.0
+	$(call install,dev$(,)torch)
+	$(BIN)/python -m pytest -n 0 tests/engine/test_tensor_*.py $(ARGS)
 
 # Elsewhere than on Debian, install chromium by hand. `make test` skips these tests without it.
 test-browser: $(STAMP)  ## the pages that mercer writes, in a real browser (Debian's chromium, headless)
@@ -110,7 +116,7 @@ hooks: $(STAMP)  ## check style before each commit
 # Peers are wanted only here; one that cannot be installed is left out. `make bench ARGS="sums --quick"`.
 bench: $(STAMP)  ## measure against other libraries
 	$(call install,dev$(,)bench)
-	-$(PIP) torch==2.13.0
+	-$(PIP) torch==2.13.0 array-api-compat
 	-$(PIP) pykeops hyppo
 	-$(PIP) strkernels
 	-$(PIP) scikit-learn-intelex libsvm-official

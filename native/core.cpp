@@ -562,6 +562,40 @@ void permuted_sums(Stack K, Matrix<float> L, Matrix<std::int32_t> permutations, 
     table.permuted_sums(task);
 }
 
+// --- points spread over a grid --------------------------------------------------------------------------
+
+template <class T>
+std::size_t spread_points(Matrix<T> points, std::optional<Vector<double>> strengths, Vector<double> origin,
+                          Vector<double> scale, std::vector<std::size_t> cells, int order,
+                          OutVector<double> grid, const std::string& isa) {
+    const std::size_t n = points.shape(0), dim = points.shape(1);
+    require(dim >= 1 && dim <= 3, "points must have 1 to 3 columns");
+    require(order == 4 || order == 8, "order must be 4 or 8");
+    require(origin.shape(0) == dim && scale.shape(0) == dim && cells.size() == dim, "sizes differ");
+    require(!strengths || strengths->shape(0) == n, "one strength per point is needed");
+    SpreadTask<T> task{points.data(), strengths ? strengths->data() : nullptr, n, dim, origin.data(),
+                       scale.data(), {1, 1, 1}, order, grid.data()};
+    std::size_t nodes = 1;
+    for (std::size_t k = 0; k < dim; ++k) {
+        require(cells[k] >= 1 && cells[k] <= (std::size_t{1} << 32), "cells");
+        task.cells[k] = cells[k];
+        require(nodes <= grid.shape(0) / (cells[k] + order), "grid size");
+        nodes *= cells[k] + order;
+    }
+    require(grid.shape(0) == nodes, "grid size");
+    require_aligned(points, origin, scale, grid);
+    if (strengths) require_aligned(*strengths);
+    const Table table = find(isa);
+    nb::gil_scoped_release release;
+    if constexpr (std::is_same_v<T, double>) return table.spread_d(task);
+    else return table.spread_f(task);
+}
+
+template <class T> void bind_spread(nb::module_& m, const char* name) {
+    m.def(name, &spread_points<T>, array("points"), nb::arg("strengths").none(), array("origin"),
+          array("scale"), nb::arg("cells"), nb::arg("order"), array("grid"), nb::arg("isa"));
+}
+
 // --- description ------------------------------------------------------------------------------------
 
 std::string compiler() {
@@ -605,6 +639,8 @@ NB_MODULE(_core, m) {
           nb::arg("isa"));
     m.def("permuted_sums", &permuted_sums, array("K"), array("L"), array("permutations"), array("out"),
           nb::arg("isa"));
+    bind_spread<double>(m, "spread64");
+    bind_spread<float>(m, "spread32");
     m.attr("MAX_SLOTS") = max_slots;
     m.attr("MAX_STEPS") = max_steps;
     m.attr("MAX_COLUMNS") = max_columns;

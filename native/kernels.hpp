@@ -14,6 +14,7 @@
 #include "coordinates.hpp"
 #include "permuted_sums.hpp"
 #include "simd.hpp"
+#include "spread.hpp"
 #include "strings.hpp"
 #include "tape.hpp"
 #include "task.hpp"
@@ -352,7 +353,7 @@ inline mercer::Table table(const char* name) {
             &transform<double>, &transform<float>,
             &coordinate_sums<double>, &coordinate_sums<float>,
             &pair_scratch, &pairs, &feature_scratch, &features, &minimise_working_set,
-            &permuted_scratch, &permuted_sums,
+            &permuted_scratch, &permuted_sums, &spread<double>, &spread<float>,
             &each<double, &exponential>, &each<float, &exponential>,
             &each<double, &two_to>, &each<float, &two_to>,
             &each<double, &logarithm<double>>, &each<float, &logarithm<float>>};

@@ -187,6 +187,17 @@ struct PermutedTask {
     void* scratch;              // see permuted_scratch
 };
 
+// Points spread over a grid of cells; see spread.hpp.
+template <class T> struct SpreadTask {
+    const T* points;           // (n, dim)
+    const double* strengths;   // (n,); null: 1 for all
+    std::size_t n, dim;
+    const double *origin, *scale;  // positions are (x - origin) scale, in [0, cells) along each axis
+    std::size_t cells[3];
+    int order;                 // of the splines, 4 or 8
+    double* grid;              // (cells + order, ...), added to; node j is at position j + 1 - order / 2
+};
+
 // One instruction set's kernels.
 struct Table {
     const char* name;
@@ -213,6 +224,8 @@ struct Table {
     std::size_t (*working_set)(const WorkingSetTask&);
     std::size_t (*permuted_scratch)(const PermutedTask&);
     void (*permuted_sums)(const PermutedTask&);
+    std::size_t (*spread_d)(const SpreadTask<double>&);
+    std::size_t (*spread_f)(const SpreadTask<float>&);
     void (*exp_d)(const double*, double*, std::size_t);
     void (*exp_f)(const float*, float*, std::size_t);
     void (*two_to_d)(const double*, double*, std::size_t);

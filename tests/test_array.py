@@ -14,13 +14,13 @@ from mercer._array import (
     frozen,
     instance,
     is_sparse,
-    namespace,
     non_negative,
     positive,
     positive_int,
     positive_length,
     real,
 )
+from mercer._tensors import namespace
 
 # --- points that are accepted ---------------------------------------------------------------------
 

@@ -13,9 +13,21 @@ from mercer._frames import (
     as_frame,
     as_series,
     header_of,
+    is_chunked,
     matrix_of,
     numbers_of,
     values_of,
+)
+from mercer._tensors import (
+    LARGEST_COORDINATE,
+    as_numpy,
+    check_alike,
+    constant,
+    host,
+    is_abstract,
+    is_tensor,
+    namespace,
+    some_rows,
 )
 from mercer.exceptions import InputError
 
@@ -23,7 +35,7 @@ Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 
 _FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
 _EXACT_INTEGERS = 2**53  # beyond, float64 skips integers
-LARGEST = 1e150  # of a coordinate: its square is a float64 with room for a sum
+LARGEST = LARGEST_COORDINATE
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,7 +80,8 @@ class Points:
 
     def __getitem__(self, rows: Any) -> Points:
         """Return some of the points: a slice, row numbers or a mask."""
-        return Points(self.array[rows], self.domain, self.header)
+        rows_of = some_rows(self.array, rows) if is_tensor(self.array) else self.array[rows]
+        return Points(rows_of, self.domain, self.header)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
         return np.array(self.array, dtype=dtype, copy=copy)
@@ -97,8 +110,19 @@ def is_sparse(X: Any) -> bool:
     return type(X).__module__.startswith("scipy.sparse") and hasattr(X, "tocsr")
 
 
+def refuse_pieces(X: Any, name: str = "X") -> None:
+    """Raise for rows in pieces, which would have to be collected in this process."""
+    if is_chunked(X):
+        raise InputError(
+            f"{name} comes in pieces (a Dask collection, or files), but this computation needs all "
+            "rows in memory. Use n_landmarks or seeds where there is such a parameter, take a "
+            f"sample of the rows, or {name}.compute() if they fit; the page on Dask has a list"
+        )
+
+
 def unmasked(X: Any, name: str = "X") -> Any:
     """Return a masked array as a plain one, and refuse it if entries are masked."""
+    refuse_pieces(X, name)
     if not isinstance(X, np.ma.MaskedArray):
         return X
     masked = int(np.ma.getmaskarray(X).sum())
@@ -118,13 +142,13 @@ def as_points(X: Any, name: str = "X") -> Any:
     `Points` that are vectors were checked before.
     """
     if isinstance(X, Points):
-        if is_sparse(X.array) or (X.array.ndim == 2 and X.array.dtype in _FLOATS):
-            return X.array
-        X = X.array
+        X, known = X.array, not is_tensor(X.array)
+        if known and (is_sparse(X) or (X.ndim == 2 and X.dtype in _FLOATS)):
+            return X
     if type(X) is np.ndarray and X.dtype in _FLOATS and X.flags.aligned:
         array = X
     else:
-        X = plain(X, name)
+        X = plain(as_numpy(X, name), name)
         if is_sparse(X):
             return _as_sparse_points(X, name)
         array = _as_float(X, name)
@@ -178,8 +202,19 @@ def as_vector(a: Any, name: str, length: int | None = None) -> Array:
     return vector
 
 
-def as_weights(weights: Any, length: int, name: str = "weights") -> Array:
-    """Return non-negative float64 weights with a positive sum, scaled so that they sum to one."""
+def as_weights(weights: Any, length: int, name: str = "weights", like: Any = None) -> Array:
+    """Return non-negative float64 weights with a positive sum, scaled so that they sum to one.
+
+    For `like`, a tensor of points, they are a tensor of its kind; weights that are one keep their
+    history, other numbers become constants.
+    """
+    if like is not None and is_tensor(like):
+        if not is_tensor(weights):
+            return constant(as_weights(weights, length, name), like)  # type: ignore[no-any-return]
+        check_alike(like, weights, ("the points", name))
+        if not is_abstract(weights):
+            as_weights(host(weights), length, name)  # which checks them
+        return weights / namespace(weights).sum(weights)  # type: ignore[no-any-return]
     if weights is None:
         return np.full(length, 1.0 / length)
     w = as_vector(weights, name, length).astype(np.float64)
@@ -258,10 +293,15 @@ def positive_int(value: Any, name: str) -> int:
 
 
 def instance(value: Any, kind: type[Any], name: str) -> Any:
-    """Return the value if it is of this type."""
+    """Return the value if it is of this type, and not on tensors of another library."""
     if not isinstance(value, kind):
         article = "an" if kind.__name__[0] in "AEIOU" else "a"
         raise InputError(f"{name} must be {article} {kind.__name__}, got {type(value).__name__}")
+    if is_tensor(getattr(value, "points", None)):
+        raise InputError(
+            f"{name} is on tensors, and this function computes in NumPy; make it anew from "
+            "points.detach().cpu().numpy() and coef.detach().cpu().numpy()"
+        )
     return value
 
 
@@ -286,17 +326,8 @@ def frozen(array: Array) -> Array:
     return view
 
 
-def namespace(*arrays: Any) -> Any:
-    """The array-API namespace of the first argument that has one, else NumPy."""
-    for a in arrays:
-        get = getattr(a, "__array_namespace__", None)
-        if get is not None:
-            return get()
-    return np
-
-
 def _as_float(X: Any, name: str, *, missing: bool = False) -> Array:
-    X = plain(unmasked(X, name), name, missing=missing)
+    X = plain(unmasked(as_numpy(X, name), name), name, missing=missing)
     try:
         array = np.asarray(X)
     except ValueError as error:

@@ -41,9 +41,14 @@ class Header:
             raise InputError(f"library must be one of {_LIBRARIES}, got {self.library!r}")
 
 
+def is_chunked(X: Any) -> bool:
+    """Whether these are rows in pieces: `Chunks`, or a Dask collection (without importing Dask)."""
+    return hasattr(type(X), "__dask_graph__") or hasattr(type(X), "in_pieces")
+
+
 def as_frame(X: Any, name: str = "X") -> Any:
     """Return X as a narwhals frame, or None if it is no frame; lazy frames are refused."""
-    if isinstance(X, _PLAIN):
+    if isinstance(X, _PLAIN) or is_chunked(X):
         return None
     import narwhals.stable.v2 as nw
     from narwhals.exceptions import DuplicateError
@@ -63,7 +68,7 @@ def as_frame(X: Any, name: str = "X") -> Any:
 
 def as_series(y: Any) -> Any:
     """Return y as a narwhals series, or None if it is none."""
-    if isinstance(y, _PLAIN):
+    if isinstance(y, _PLAIN) or is_chunked(y):
         return None
     import narwhals.stable.v2 as nw
 

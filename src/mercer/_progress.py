@@ -94,6 +94,34 @@ def report(
     return any(answers)
 
 
+class Interruption:
+    """A wish to stop, such as Ctrl-C: it ends everything that iterates while it watches.
+
+    Attributes
+    ----------
+    requested : bool
+
+    Examples
+    --------
+    >>> import mercer as mc
+    >>> with mc.io.checkpoint(None) as ctrl_c:
+    ...     pass
+    >>> ctrl_c.requested
+    False
+    """
+
+    def __init__(self) -> None:
+        self.requested = False
+
+    def __call__(self, step: Step) -> bool:
+        return self.requested
+
+
+def is_interrupted() -> bool:
+    """Whether everything that iterates here is to stop."""
+    return any(isinstance(one, Interruption) and one.requested for one in _watchers.get())
+
+
 def tracked(items: Sequence[T], task: str) -> Iterator[T]:
     """Yield the items and report each."""
     n = len(items)
@@ -103,6 +131,8 @@ def tracked(items: Sequence[T], task: str) -> Iterator[T]:
         return
     try:
         for i, item in enumerate(items):
+            if is_interrupted():  # these loops have no partial result
+                raise KeyboardInterrupt
             report(task, i, 1.0 - i / n, total=n)
             yield item
     finally:

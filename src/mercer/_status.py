@@ -43,7 +43,7 @@ class Status(Enum):
     UNDEFINED = "undefined: the step is 0/0; use safeguard=True or another start"
     INDEFINITE = "stopped: the matrix is not positive definite, beyond rounding; check the kernel"
     TOO_FEW = "too few rows to learn from, so a simple default is returned; give more rows"
-    STOPPED = "stopped by the callback"
+    STOPPED = "stopped by the callback or by Ctrl-C"
 
     @property
     def plain(self) -> str:
@@ -90,5 +90,5 @@ _PLAIN = {
     Status.INDEFINITE: "The kernel is not a valid one for these data (not positive definite), so "
     "the computation stopped.",
     Status.TOO_FEW: "There were too few rows to learn from, so a simple default is used.",
-    Status.STOPPED: "The user's own program stopped the search.",
+    Status.STOPPED: "The user, or the user's own program, stopped the search.",
 }

@@ -282,7 +282,7 @@ def test_standard_deviations_with_landmarks(intercept, rng):
 
 def test_more_rows_than_the_path_takes(monkeypatch, rng):
     X, y = curve(rng, 300)
-    monkeypatch.setattr("mercer.estimators._kernel_ridge.PENALTY_ROWS", 100)
+    monkeypatch.setattr("mercer.estimators._ridge_choice.PENALTY_ROWS", 100)
     model = KernelRidge().fit(X, y)
     assert model.score(X, y) > 0.85
     assert model.loo_residuals().shape == (300,)

@@ -57,7 +57,7 @@ _bandwidth = number(
 )  # fmt: skip
 def cluster(
     run: Run, bandwidth: Any, flat: bool, min_size: int, bins: bool, plot: Path | None
-) -> None:
+) -> int:
     """Find clusters with mean shift.
 
     Each row climbs to a peak of the density of rows; rows that reach the same peak are a cluster.
@@ -109,6 +109,7 @@ def cluster(
     run.report("clustered", data, facts | ({"drawn": str(plot)} if plot else {}))
     if not run.quiet:
         _print_largest(run, data, labels, centres)
+    return run.exit_code
 
 
 def _check_plot(run: Run, plot: Output) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import click
@@ -10,9 +12,10 @@ import numpy as np
 
 from mercer._array import Array
 from mercer._words import counted
-from mercer.cli._data import Data
+from mercer.cli._data import Data, check_rows
+from mercer.cli._large import is_large, joined, pieces_of
 from mercer.cli._options import data_command, number
-from mercer.cli._run import Run
+from mercer.cli._run import Run, read_one
 from mercer.cli._terminal import UsageError
 from mercer.exceptions import MercerWarning
 from mercer.kernels._names import rounded
@@ -51,7 +54,7 @@ _components = number(
                  help="Number of principal components, or the share of variance to keep, such as "
                  "0.9. Default: all, weighted by the noise."),
 )  # fmt: skip
-def denoise(run: Run, noise: float | None, components: float | None) -> None:
+def denoise(run: Run, noise: float | None, components: float | None) -> int:
     """Remove noise from the rows of INPUT with kernel PCA.
 
     INPUT is a table (.csv, .tsv, .csv.gz, .xlsx, .parquet), an array (.npy, .npz), a folder of
@@ -63,10 +66,12 @@ def denoise(run: Run, noise: float | None, components: float | None) -> None:
     also stay if you do not give the noise and it cannot be estimated: for images it can, for most
     tables it cannot.
     """
+    if is_large(run.inputs[-1]):
+        return _denoise_large(run, noise, components)
     data, train = run.read()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", MercerWarning)  # the note below says it for this command
-        model = run.fit(_model(run, train, components, noise), train.values)
+        model = run.fit(_model(run, train, components, noise, len(train.values)), train.values)
     values = data.values
     if model.trust_ > 0.0:
         values = run.map_rows(model.transform, data.values, "denoising")
@@ -77,12 +82,42 @@ def denoise(run: Run, noise: float | None, components: float | None) -> None:
         run.note(_UNKNOWN)
     elif model.trust_ < _NOTHING and noise != 0.0:
         run.note("a change would do more harm than good; rows stay nearly as they were")
+    return run.exit_code
 
 
-def _model(run: Run, train: Data, components: Any, noise: float | None) -> Any:
+def _denoise_large(run: Run, noise: float | None, components: float | None) -> int:
+    """The same for files too large for memory: rows are read and written in pieces.
+
+    The first piece says which columns are used.
+    """
+    from mercer.io import open_rows
+
+    run.check_files(new_columns=False)
+    file = run.inputs[-1]
+    first = read_one(next(pieces_of(file)), run.selection, run.quiet)
+    check_rows(first, at_least=3, complete=True)
+    rows = open_rows(file.path, first.used if file.suffix == ".npy" else first.names)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", MercerWarning)
+        model = run.fit(_model(run, first, components, noise, len(rows)), rows)
+    selection, count = replace(run.selection, like=first), 0
+    total = len(open_rows(run.source.path, first.used)) if file.suffix == ".npy" else 0
+    with joined(run.output, total) as append:
+        for piece in pieces_of(run.source):
+            data = read_one(piece, selection, quiet=True)
+            check_rows(data, complete=True)
+            values = model.transform(data.values) if model.trust_ > 0.0 else data.values
+            append(partial(data.write, values))
+            count += len(values)
+    run.note(f"{counted(count, 'row')} were read and written in pieces")
+    if model.noise_error_ == np.inf:
+        run.note(_UNKNOWN)
+    return run.exit_code
+
+
+def _model(run: Run, train: Data, components: Any, noise: float | None, n: int) -> Any:
     from mercer.estimators import KernelDenoiser
 
-    n = len(train.values)
     if components is not None and components >= 1.0:
         components = int(components)
     count = components if isinstance(components, int) else 0

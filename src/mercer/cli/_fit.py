@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from mercer._words import counted, listed
 from mercer.cli._csv import TextTable
 from mercer.cli._data import FEW_CODES, Data, Selection, check_rows
 from mercer.cli._files import Output, Source
+from mercer.cli._large import is_large, joined, pieces_of
 from mercer.cli._options import (
     COLUMNS,
     CONTROLS,
@@ -28,7 +30,15 @@ from mercer.cli._options import (
     parse_kernel,
 )
 from mercer.cli._parquet import ParquetTable
-from mercer.cli._run import TABLES, check_exists, check_readable, read_one, write_report
+from mercer.cli._run import (
+    INTERRUPTED,
+    TABLES,
+    UNFINISHED,
+    check_exists,
+    check_readable,
+    read_one,
+    write_report,
+)
 from mercer.cli._terminal import DataError, Progress, UsageError, echo_facts
 from mercer.cli._text import TEXT, as_numbers, escape_formulas, is_missing
 from mercer.kernels._names import rounded
@@ -73,7 +83,7 @@ _input = click.argument("source", metavar="INPUT", type=_PATH)
 def fit(
     source: Path, output: Path, target: str, loss: str, C: float | None, kernel: Any, scale: bool,
     page: Path | None, force: bool, quiet: bool, **reading: Any,
-) -> None:  # fmt: skip
+) -> int:  # fmt: skip
     """Learn the column TARGET of INPUT from its other columns of numbers.
 
     INPUT is a table (.csv, .tsv, .csv.gz, .xlsx, .parquet) or - for standard input. The model is
@@ -83,7 +93,7 @@ def fit(
     the smallest possible one.
     """
     from mercer.estimators import KernelLogisticRegression, KernelMachine, KernelRidge
-    from mercer.io import save
+    from mercer.io import checkpoint, save
 
     start, selection = time.perf_counter(), Selection(**reading)
     file, result = Source(source), Output(output, force)
@@ -106,8 +116,10 @@ def fit(
         model = KernelLogisticRegression(kernel, C=C or 1.0, scale_columns=scaled)
     else:
         model = KernelMachine(kernel, loss=loss, C=C or 1.0, scale_columns=scaled)
-    with Progress(quiet).waiting(f"learning from {counted(len(y), 'row')}"):
+    waiting = Progress(quiet).waiting(f"learning from {counted(len(y), 'row')}")
+    with waiting, checkpoint(None) as ctrl_c:
         model.fit(data.values, y)
+    with Progress(quiet).waiting("scoring"):
         right = model.score(data.values, y)
     with result.file() as path:
         save({"columns": list(data.names), "target": target, "model": model}, path)
@@ -130,8 +142,10 @@ def fit(
                 "on these rows": f"{right:.1%} right" if classes else f"R^2 {right:.4g}",
                 "written": str(output),
                 **({"report": str(page)} if page else {}),
+                **({"status": UNFINISHED} if ctrl_c.requested else {}),
             }
         )
+    return INTERRUPTED if ctrl_c.requested else 0
 
 
 @command(
@@ -164,26 +178,41 @@ def predict(
     if not isinstance(stored, dict) or set(stored) != _MODEL:
         raise DataError(f"{model_file} is not a model that mercer fit wrote")
     names, model = stored["columns"], stored["model"]
-    data = read_one(file, Selection(columns=tuple(names), **reading), quiet)
-    _check_table(data)
-    check_rows(data, complete=True)
-    rows = data.values[:, [data.names.index(name) for name in names]]
-    with Progress(quiet).waiting(f"predicting {counted(len(rows), 'row')}"):
-        predicted = model.predict(rows)
-        if result.is_text and predicted.dtype.kind == "U":
-            predicted = np.array(escape_formulas(predicted.tolist()))
-        columns = {"predicted": predicted}
-        if hasattr(model, "predict_proba"):
-            columns["probability"] = model.predict_proba(rows).max(axis=1)
-    data.write_columns(columns, result)
+    selection = Selection(columns=tuple(names), **reading)
+    count = 0
+    with Progress(quiet).waiting(f"predicting {file}"):
+        if is_large(file):
+            with joined(result, 0) as append:
+                for piece in pieces_of(file):
+                    data = read_one(piece, selection, quiet)
+                    append(partial(data.write_columns, _predicted(model, names, data, result)))
+                    count += len(data.values)
+        else:
+            data = read_one(file, selection, quiet)
+            data.write_columns(_predicted(model, names, data, result), result)
+            count = len(data.values)
     if not quiet:
         seconds = time.perf_counter() - start
         facts = {
-            "predicted": f"{stored['target']} of {counted(len(rows), 'row')} ({seconds:.1f} s)",
+            "predicted": f"{stored['target']} of {counted(count, 'row')} ({seconds:.1f} s)",
             "columns": listed(names),
             "written": "standard output" if result.is_pipe else str(result.path),
         }
         echo_facts(facts, err=result.is_pipe)
+
+
+def _predicted(model: Any, names: list[str], data: Data, result: Output) -> dict[str, Array]:
+    """The new columns for the rows of a table."""
+    _check_table(data)
+    check_rows(data, complete=True)
+    rows = data.values[:, [data.names.index(name) for name in names]]
+    predicted = model.predict(rows)
+    if result.is_text and predicted.dtype.kind == "U":
+        predicted = np.array(escape_formulas(predicted.tolist()))
+    columns = {"predicted": predicted}
+    if hasattr(model, "predict_proba"):
+        columns["probability"] = model.predict_proba(rows).max(axis=1)
+    return columns
 
 
 def _target(data: Data, name: str, selection: Selection, loss: str) -> Array:

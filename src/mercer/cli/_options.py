@@ -40,7 +40,7 @@ def data_command(examples: Examples, *own: Any) -> Decorator:
 
     def decorate(function: Callable[..., int | None]) -> click.Command:
         @functools.wraps(function)
-        def run(**given: Any) -> None:
+        def run(**given: Any) -> int | None:
             def take(*names: str) -> dict[str, Any]:
                 return {name: given.pop(name) for name in names}
 
@@ -50,7 +50,7 @@ def data_command(examples: Examples, *own: Any) -> Decorator:
             page = choose_report(given.pop("page"), output.force, output.path)
             shared = take("kernel", "scale", "seed", "quiet")
             train = train and Source(train)
-            function(Run(source, output, train, selection, page, **shared), **given)
+            return function(Run(source, output, train, selection, page, **shared), **given)
 
         return command(examples, *_INPUTS, REPORT, *own, *_SHARED, *CONTROLS)(run)
 

@@ -14,15 +14,21 @@ import click
 import numpy as np
 
 from mercer._array import Array
+from mercer._chunks import Chunks
+from mercer._progress import Interruption
 from mercer._words import counted, listed
 from mercer.cli._arrays import read_array
 from mercer.cli._csv import read_csv, read_excel
 from mercer.cli._data import CODES, Data, Selection, check_rows
 from mercer.cli._files import PIPE, Output, Source
 from mercer.cli._images import SUFFIXES, read_images
+from mercer.cli._large import refuse_large
 from mercer.cli._parquet import read_parquet
 from mercer.cli._terminal import DataError, Progress, UsageError, echo, echo_facts
+from mercer.io import checkpoint
 
+INTERRUPTED = 130  # the exit code of a command that was
+UNFINISHED = "unfinished: Ctrl-C ended the search, and this is the best point so far"
 _BLOCK = 1000  # rows per step of a progress bar
 _TEXT = (".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz", ".txt.gz")
 TABLES = (*_TEXT, ".parquet", ".pq")
@@ -51,6 +57,7 @@ class Run:
     seed: int
     quiet: bool
     start: float = field(default_factory=time.perf_counter)
+    ctrl_c: Interruption = field(default_factory=Interruption)
 
     @property
     def inputs(self) -> list[Source]:
@@ -67,7 +74,7 @@ class Run:
         `new_columns` says that the output has additional columns, instead of new values;
         `complete` that missing values, and rows that are all equal, are refused.
         """
-        self._check_files(new_columns)
+        self.check_files(new_columns)
         train = read_one(self.inputs[-1], self.selection, self.quiet)
         check_rows(train, at_least=3, complete=complete)
         if complete and not (train.values != train.values[0]).any():
@@ -84,7 +91,7 @@ class Run:
             )
         return data, train
 
-    def _check_files(self, new_columns: bool) -> None:
+    def check_files(self, new_columns: bool) -> None:
         """Refuse inputs that cannot be read and outputs that cannot be written, before any work."""
         source, output = self.source, self.output
         train = self.train or source
@@ -123,10 +130,18 @@ class Run:
         scaled = self.scale and self.kernel == "auto" and not train.same_unit
         return "std" if scaled else "none"
 
-    def fit(self, model: Any, rows: Array) -> Any:
+    def fit(self, model: Any, rows: Array | Chunks) -> Any:
         """Fit a model to rows, with a message meanwhile."""
-        with self.progress.waiting(f"learning from {counted(len(rows), 'row')}"):
-            return model.fit(rows)
+        text = f"learning from {counted(len(rows), 'row')}"
+        with self.progress.waiting(text), checkpoint(None) as ctrl_c:
+            model.fit(rows)
+        self.ctrl_c.requested |= ctrl_c.requested
+        return model
+
+    @property
+    def exit_code(self) -> int:
+        """130 after Ctrl-C, although there is a result."""
+        return INTERRUPTED if self.ctrl_c.requested else 0
 
     def map_rows(self, function: Callable[[Array], Array], rows: Array, label: str) -> Array:
         """Apply a function to blocks of rows, with a progress bar."""
@@ -154,6 +169,8 @@ class Run:
             reasons.setdefault(reason, []).append(name or "(no name)")
         if reasons:
             lines["unchanged"] = "; ".join(f"{listed(n)} ({r})" for r, n in reasons.items())
+        if self.ctrl_c.requested:
+            lines["status"] = UNFINISHED
         if not self.output.is_pipe:
             lines["written"] = str(self.output.path)
         if self.page is not None:
@@ -181,6 +198,7 @@ def read_one(source: Source, selection: Selection, quiet: bool = False) -> Data:
     progress = Progress(quiet)
     if source.is_folder:
         return read_images(source, selection, progress)
+    refuse_large(source)
     with progress.waiting(f"reading {source}"):
         data = _FILES[source.suffix][0](source, selection)
     codes = [name for name, why in data.unused.items() if why == CODES]

@@ -12,6 +12,7 @@ import numpy as np
 
 from mercer._array import Array, is_sparse
 from mercer._config import get_options
+from mercer._tensors import is_tensor
 from mercer._threads import thread_count
 
 _ROWS, _TILE = 256, 1 << 20  # a tile of 1 MiB stays in cache; sums of at most 1,024 terms
@@ -40,7 +41,9 @@ def tile_dtype(X: Any, Y: Any) -> Any:
 
 
 def as_float64(X: Any) -> Any:
-    """The points in float64; points that are not numbers as they are."""
+    """The points in float64; points that are not numbers as they are, and tensors."""
+    if is_tensor(X):
+        return X
     return X.astype(np.float64) if getattr(X, "dtype", None) == np.float32 else X
 
 
@@ -73,6 +76,29 @@ def tile_sizes(arrays: int, dtype: Any, dim: int, bytes_per_row: int = 0) -> tup
     return rows, columns
 
 
+def contiguous(array: Any, dtype: Any = None) -> Array:
+    """The array in C order and aligned, as compiled code takes it, copied only if it is not.
+
+    Arrays that another process sent may be unaligned.
+    """
+    return np.require(array, dtype, ["C", "A"])
+
+
 def pieces(stop: int, size: int, start: int = 0) -> Iterator[slice]:
     """Slices of at most `size` that cover range(start, stop)."""
     return (slice(i, min(i + size, stop)) for i in range(start, stop, size))
+
+
+def column_range(X: Array) -> tuple[Array, Array]:
+    """Least and largest entry of each column; NaN where there is one.
+
+    Rows of few columns are laid side by side, because NumPy is slow on an axis of length two.
+    """
+    n, d = X.shape
+    beside = max(1, 256 // d) if X.flags.c_contiguous else 1
+    whole = n // beside * beside
+    if beside == 1 or not whole:
+        return X.min(axis=0), X.max(axis=0)
+    wide, rest = X[:whole].reshape(-1, beside * d), X[whole:]
+    least, largest = wide.min(axis=0).reshape(-1, d), wide.max(axis=0).reshape(-1, d)
+    return np.vstack([least, rest]).min(axis=0), np.vstack([largest, rest]).max(axis=0)

@@ -14,7 +14,7 @@ from mercer.engine._compiled import core, instruction_set
 _PACKAGES = (
     "mercer", "numpy", "scipy", "scikit-learn", "threadpoolctl", "narwhals",
     "pandas", "polars", "click", "pillow", "pyarrow", "openpyxl", "matplotlib", "jinja2", "finufft",
-    "cvxpy-base", "clarabel",
+    "cvxpy-base", "clarabel", "dask", "distributed",
 )  # fmt: skip
 
 

@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
-from mercer._array import Array, Points, header
+from mercer._array import Points, header
 from mercer._config import options
 from mercer._html import docs_address, short_form
 from mercer._progress import Step, progress_bar, watched
@@ -159,7 +159,7 @@ class RowsEstimator(KernelEstimator):
 
     def _training_rows(
         self, X: Any, sample_weight: Any, *, double: bool = False
-    ) -> tuple[Points, Array | None]:
+    ) -> tuple[Points, Any]:
         """Check rows and weights, fit the scaler of columns, and choose the kernel."""
         names, X = header(X), check_rows(self, X, reset=True, double=double)
         w = check_weights(sample_weight, X)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import OneToOneFeatureMixin, clone
@@ -12,11 +12,13 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import check_is_fitted
 
 from mercer._array import Array, Points, as_numbers, is_sparse
+from mercer._chunks import Chunks, sampled
 from mercer.estimators import _summaries as summaries
 from mercer.estimators._base import FloatTransformerMixin, SubspaceEstimator
 from mercer.estimators._kernel_parameter import is_auto
 from mercer.estimators._kernel_pca import KernelPCA
 from mercer.estimators._validation import (
+    by_pieces,
     check_rows,
     check_weights,
     fit_moments,
@@ -28,6 +30,9 @@ from mercer.exceptions import InputError, MercerWarning
 from mercer.kernels import Kernel
 from mercer.methods import Denoiser, Filter, Truncation, fit_denoiser
 from mercer.methods.denoising._denoiser import held_out_risk
+from mercer.methods.denoising._noise import noise_level
+
+_ROUNDING = 1e-9  # of the share of rows in a sample
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -104,6 +109,7 @@ class KernelDenoiser(OneToOneFeatureMixin, FloatTransformerMixin, SubspaceEstima
     noise: Any = "auto"
     trust: Any = "auto"
     inverse: Any = None
+    _takes_pieces: ClassVar = True
     _summary = summaries.denoiser
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> KernelDenoiser:
@@ -119,18 +125,21 @@ class KernelDenoiser(OneToOneFeatureMixin, FloatTransformerMixin, SubspaceEstima
             )
         X = check_rows(self, X, reset=True)
         weights = check_weights(sample_weight, X)
+        some = (X, weights)  # rows that tell the noise and the trust
+        if isinstance(X, Chunks):
+            some = sampled(X, weights)
         shared = KernelPCA().get_params(deep=False).keys() & self.get_params(deep=False).keys()
         with self._fitting(X):
             pca = KernelPCA(**{name: getattr(self, name) for name in shared})
-            fitted = self._denoiser(pca.fit(X, sample_weight=weights), X, weights)
+            fitted = self._denoiser(pca.fit(X, sample_weight=weights), *some)
             if is_auto(self.kernel) and fitted.noise > 0.0 and not is_sparse(X):
                 # where few factors explain everything, lines do better than curves
                 linear = clone(pca).set_params(kernel="linear", scale_columns="none")
                 scaler = StandardScaler(with_std=self.scale_columns == "std")
                 fit_moments(scaler, X, weights)
-                linear.fit(scaler.transform(X), sample_weight=weights)
+                linear.fit(scaled(scaler, X), sample_weight=weights)
                 linear.scaler_ = scaler  # centred, because far from the origin products cancel
-                other = self._denoiser(linear, X, weights)
+                other = self._denoiser(linear, *some)
                 if other.risk < fitted.risk:
                     pca, fitted = linear, other
         self.pca_, self.denoiser_ = pca, fitted
@@ -151,11 +160,17 @@ class KernelDenoiser(OneToOneFeatureMixin, FloatTransformerMixin, SubspaceEstima
         if shrink is None and self.n_components is not None:
             shrink = Truncation()
         rows = Points(scaled(pca.scaler_, X), pca.kernel_.domain)
+        noise = self.noise
+        share = pca.mass_ / (len(rows) if weights is None else float(np.sum(weights)))
+        if share > 1.0 + _ROUNDING:  # a sample; its own size decides whether noise can be told
+            noise = noise_level(rows, weights=weights) if is_auto(noise) else noise
+            weights = share * (np.ones(len(rows)) if weights is None else weights)
         return fit_denoiser(
-            pca.subspace_, rows, weights=weights, filter=shrink, noise=self.noise,
+            pca.subspace_, rows, weights=weights, filter=shrink, noise=noise,
             trust=self.trust, inverse=pca.inverse_,
         )  # fmt: skip
 
+    @by_pieces(lambda self: (self.n_features_in_,))
     def transform(self, X: Any) -> Array:
         """Return the rows of X with noise taken out, y + trust (D(y) - y), shape (m, d)."""
         check_is_fitted(self)

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import DensityMixin
 from sklearn.utils.validation import check_is_fitted
 
 from mercer._array import Array, Points, as_points, header
+from mercer._chunks import Chunks
 from mercer.estimators import _summaries as summaries
 from mercer.estimators._base import KernelEstimator
 from mercer.estimators._kernel_parameter import density_kernel
-from mercer.estimators._validation import check_rows, check_weights
+from mercer.estimators._validation import by_pieces, check_rows, check_weights
 from mercer.kernels import Vectors
 from mercer.methods import adaptive_density
 
@@ -72,6 +73,7 @@ class KernelDensity(DensityMixin, KernelEstimator):  # type: ignore[misc]
     sensitivity: float = 0.0
     n_jobs: int | None = None
     verbose: bool | int = False
+    _takes_pieces: ClassVar = True
     _summary = summaries.density
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> KernelDensity:
@@ -79,27 +81,32 @@ class KernelDensity(DensityMixin, KernelEstimator):  # type: ignore[misc]
 
         With `sample_weight`, a weight of 2 is the same as repeating the row; y is ignored.
         """
-        # in float64, because logarithms are compared
-        names, X = header(X), check_rows(self, X, reset=True, double=True)
+        names, X = header(X), check_rows(self, X, reset=True)
         w = check_weights(sample_weight, X)
         with self._fitting(X):
-            points = Points(as_points(X), Vectors(), names)
-            self.kernel_ = density_kernel(self.kernel, self.bandwidth, points, w)
+            points = Points(X if isinstance(X, Chunks) else as_points(X), Vectors(), names)
+            rows = X if isinstance(X, Chunks) else points
+            self.kernel_ = density_kernel(self.kernel, self.bandwidth, rows, w)
             self.density_ = adaptive_density(
                 self.kernel_, points, weights=w, sensitivity=self.sensitivity
             )
         return self
 
+    @by_pieces(dtype=np.float64)
     def score_samples(self, X: Any) -> Array:
         """Return log f(x_j) for the rows of X, shape (m,); -inf outside the support of a window."""
         check_is_fitted(self)
-        X = check_rows(self, X, reset=False, double=True)
+        X = check_rows(self, X, reset=False, double=True)  # logarithms are compared
         with self._running():
             return self.density_.log(X)
 
     def score(self, X: Any, y: Any = None) -> float:
         """Return the log-likelihood of the rows of X, the sum of log f(x_j)."""
-        return float(np.sum(self.score_samples(X)))
+        return float(np.sum(self.score_samples(X)))  # of a Dask array too
+
+    def _score_samples_in_pieces(self, X: Chunks) -> Any:
+        in_pieces = isinstance(self.density_.elements[0].points, Chunks)
+        return self.density_.log(X) if in_pieces else None
 
     def sample(self, n_samples: int = 1, random_state: Any = None) -> Array:
         """Return independent draws from the density, shape (n_samples, d)."""

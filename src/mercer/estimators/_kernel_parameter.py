@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from mercer._array import Array, Points, as_points, as_weights, positive
+from mercer._array import as_points, as_weights, positive
+from mercer._chunks import Chunks, sampled
 from mercer.exceptions import InputError
 from mercer.kernels import (
     ChiSquare,
@@ -89,8 +90,8 @@ def resolve_kernel(
 def density_kernel(
     kernel: Any,
     bandwidth: Any,
-    X: Array | Points,
-    weights: Array | None,
+    X: Any,
+    weights: Any,
     *,
     for_mean_shift: bool = False,
 ) -> Kernel:
@@ -116,6 +117,16 @@ def density_kernel(
         bandwidth = "silverman"
     if not isinstance(bandwidth, str):
         h = positive(bandwidth, "bandwidth")
+    elif isinstance(X, Chunks):
+        rows, share = sampled(X, weights)
+        unit = len(X) / len(rows)  # so that the rule counts all rows
+        share = np.full(len(rows), unit) if share is None else unit * share
+        if bandwidth not in ("silverman", "scott", "modes"):
+            raise InputError(
+                f"bandwidth={bandwidth!r} needs all rows in memory; for rows in pieces give a "
+                "number, or 'silverman', 'scott' or 'modes'"
+            )
+        h = density_scale(rows, rule=bandwidth, kernel=chosen, weights=share)
     elif bandwidth == "stable":
         h = scale_space(X, kernel=chosen, weights=weights).best
     elif bandwidth in BANDWIDTHS:
@@ -145,6 +156,8 @@ def set_kernel_tags(tags: Any, kernel: Any) -> None:
 
 def _auto_length(X: Any, weights: Any) -> float:
     """s with 2 s^2 the squared median distance between distinct rows; 1 if no two rows differ."""
+    if isinstance(X, Chunks):
+        X, weights = sampled(X, weights)
     X = as_points(X)
     as_weights(weights, X.shape[0])  # raises if they are wrong
     rows, mass = distinct_rows(X, weights)

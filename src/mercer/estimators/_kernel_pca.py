@@ -12,16 +12,20 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from mercer._array import Array, as_points
+from mercer._chunks import Chunks, as_chunks
+from mercer._frames import is_chunked
 from mercer._progress import tracked
 from mercer.engine import n_rows, pieces
 from mercer.estimators import _summaries as summaries
 from mercer.estimators._base import FloatTransformerMixin, SubspaceEstimator
 from mercer.estimators._validation import (
+    by_pieces,
     check_flags,
     check_weights,
     fit_moments,
     float_type,
     framed,
+    of_piece,
     scaled,
     unscaled,
 )
@@ -110,6 +114,11 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, FloatTransformerMixin, Subspace
         The unit of `score`: the mean variance of the columns in `fit` or the first `partial_fit`;
         the variance of the features if points are not vectors.
 
+    Notes
+    -----
+    Rows in pieces (Dask arrays and dataframes) always take landmarks, chosen among a random sample
+    of 20,000 rows; `transform`, `inverse_transform` and `score_samples` of such rows are lazy.
+
     See Also
     --------
     kernel_pca : the function behind it, with references.
@@ -133,6 +142,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, FloatTransformerMixin, Subspace
     inverse: Any = None
     eigen_solver: str | None = None
     whiten: bool = False
+    _takes_pieces: ClassVar = True
     _hints: ClassVar = {
         "partial_fit": "partial_fit needs landmarks: KernelPCA(n_landmarks=1000)",
         "eigenvectors_": "eigenvectors_ has a row for each training row, which `fit` finds without "
@@ -150,7 +160,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, FloatTransformerMixin, Subspace
         self.__dict__.pop("_sums", None)  # of an earlier fit
         with self._fitting(X):
             X, weights = self._training_rows(X, sample_weight)
-            landmarks = self._landmark_number(n_rows(X))
+            landmarks = self._landmark_number(n_rows(X), isinstance(X.array, Chunks))
             if landmarks is not None:
                 self._sums = LandmarkScatter.choose(
                     self.kernel_, X, landmarks, self.rule, self.random_state, weights
@@ -170,9 +180,10 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, FloatTransformerMixin, Subspace
             self.variance_ = float(self.subspace_.total or 0.0) / self.mass_
         return self
 
-    def _landmark_number(self, n: int) -> int | None:
+    def _landmark_number(self, n: int, in_pieces: bool) -> int | None:
         """Return the number of landmarks for n rows, or None to work without."""
-        if self.n_landmarks is not None or self.eigen_solver is not None or n <= _MANY:
+        few = n <= _MANY and not in_pieces
+        if self.n_landmarks is not None or self.eigen_solver is not None or few:
             return self.n_landmarks
         if self.n_components is None:
             return _LANDMARKS
@@ -207,6 +218,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, FloatTransformerMixin, Subspace
         self.inverse_ = fit_inverse(inverse, plane, X, weights)
         return self
 
+    @by_pieces(lambda self: (self.subspace_.dim,))
     def transform(self, X: Any) -> Array:
         """Return the coordinates of the rows of X in the subspace, shape (m, r).
 
@@ -235,6 +247,10 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, FloatTransformerMixin, Subspace
 
     def _inverse(self, X: Any) -> Any:
         check_is_fitted(self)
+        if is_chunked(X):
+            rows, tail = as_chunks(X), (self.subspace_.origin.points.shape[1],)
+            how: Any = {"tail": tail, "dtype": float_type(rows)}
+            return rows.mapped(of_piece, self, "inverse_transform", **how).collected()
         given = as_points(X, "X")
         c = given.astype(np.float64)
         if c.shape[1] != self.subspace_.dim:
@@ -245,6 +261,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, FloatTransformerMixin, Subspace
         found = unscaled(self.scaler_, found)
         return found.astype(np.float32) if float_type(given) == np.float32 else found
 
+    @by_pieces()
     def score_samples(self, X: Any) -> Array:
         """Return minus the squared distance of each row's feature to the subspace, shape (m,)."""
         X = self._new_rows(X)

@@ -11,31 +11,38 @@ from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from mercer import engine
-from mercer._array import Array, Points, non_negative, one_of, positive, positive_int, real
+from mercer._array import (
+    Array,
+    Points,
+    non_negative,
+    one_of,
+    positive,
+    positive_int,
+    real,
+)
+from mercer._chunks import Chunks, targets_in_pieces
+from mercer._frames import is_chunked
 from mercer.engine import Dense, as_float64, n_rows
 from mercer.estimators import _summaries as summaries
 from mercer.estimators._base import SubspaceEstimator
 from mercer.estimators._kernel_parameter import is_auto
-from mercer.estimators._validation import check_flags, check_targets
+from mercer.estimators._ridge_choice import choose, fit_in_pieces
+from mercer.estimators._validation import by_pieces, check_flags, check_targets, scaled
 from mercer.exceptions import InputError, MercerWarning
-from mercer.kernels import Gaussian, Precomputed
-from mercer.linalg import Nystrom, nystrom
+from mercer.kernels import Precomputed
 from mercer.linalg._solve import DIRECT_UP_TO
 from mercer.methods.machines._losses import SquareLoss
 from mercer.methods.machines._ridge import (
-    MergedRows,
     RidgeFit,
     fit_ridge,
     fit_ridge_landmarks,
     merged_rows,
 )
-from mercer.methods.machines._ridge_choice import PENALTY_ROWS, choose_kernel, path_of, spread
 from mercer.methods.machines._ridge_fourier import fit_ridge_fourier
-from mercer.methods.machines._ridge_path import RidgePath
 from mercer.methods.machines._ridge_uncertainty import (
     LandmarkVariance,
-    inverse_diagonal,
     jackknife_plus,
+    left_out,
     smoothing_weights,
 )
 from mercer.space import Element
@@ -146,6 +153,7 @@ class KernelRidge(RegressorMixin, SubspaceEstimator):  # type: ignore[misc]
     scale_columns: str = "auto"
     tol: float = 1e-8
     max_iter: int = 1000
+    _takes_pieces: ClassVar = True
     _unsaved_attributes: ClassVar = ("_sums",)
     _summary = summaries.ridge
 
@@ -160,16 +168,30 @@ class KernelRidge(RegressorMixin, SubspaceEstimator):  # type: ignore[misc]
             raise InputError(f"solver={self.solver!r} is for all rows; leave out n_landmarks")
         if self.max_norm is not None and not is_auto(self.penalty):
             raise InputError("give either penalty or max_norm, not both")
-        Y, self._flat = check_targets(self, y)
         with self._fitting(X):
+            in_pieces = is_chunked(X)
+            Y: Any = None
+            if not in_pieces:
+                Y, self._flat = check_targets(self, y)
             points, w = self._training_rows(X, sample_weight, double=True)
-            check_consistent_length(np.empty(n_rows(points)), Y)
+            if in_pieces:
+                Y, self._flat = targets_in_pieces(points.array, y)
+            check_consistent_length(np.empty(n_rows(points)), np.empty(len(Y)))
             self.n_samples_fit_ = len(Y)
-            self.is_weighted_ = w is not None and bool(np.any(w != 1.0))
-            total = float(len(Y) if w is None else w.sum())
-            self._fit(points, Y, w, total if self.reduction == "mean" else 1.0)
+            self.is_weighted_ = w is not None and (in_pieces or bool(np.any(w != 1.0)))
+            total = float(len(Y) if w is None else w.total(np.sum) if in_pieces else w.sum())
+            unit = total if self.reduction == "mean" else 1.0
+            self._loo: Array | None = None
+            self._mass: Array | None = None
+            self._landmarks: LandmarkVariance | None = None
+            self._sums: engine.PreparedSum | None = None
+            if in_pieces:
+                self._set_fit(*fit_in_pieces(self, points, Y, w, unit), unit)
+            else:
+                self._fit(points, Y, w, unit)
         return self
 
+    @by_pieces(lambda self: np.shape(self.intercept_), np.float64)
     def predict(self, X: Any, return_std: bool = False) -> Any:
         """Return f(x) + c for the rows of X, shape (m,) or (m, outputs).
 
@@ -250,7 +272,7 @@ class KernelRidge(RegressorMixin, SubspaceEstimator):  # type: ignore[misc]
         rows = low = path = fit = None
         if is_auto(self.kernel) or is_auto(self.penalty) or self.n_landmarks is not None:
             rows = merged_rows(X.array, Y, w)
-            low, path = self._choose(X[rows.index], rows, unit)
+            low, path = choose(self, X[rows.index], rows, unit)
         else:
             self._sum_penalty = unit * non_negative(self.penalty, "penalty")
         forced = self.solver == "fourier"
@@ -269,8 +291,6 @@ class KernelRidge(RegressorMixin, SubspaceEstimator):  # type: ignore[misc]
                     self.kernel_, X, rows, self._sum_penalty, method=method, **self._settings()
                 )
         self._set_fit(fit, X, unit)
-        self._loo: Array | None = None
-        self._landmarks: LandmarkVariance | None = None
         self._sums = fit.sums
         if rows is None or fit.sums is not None:
             return
@@ -278,27 +298,9 @@ class KernelRidge(RegressorMixin, SubspaceEstimator):  # type: ignore[misc]
         self._deviations = rows.deviations
         self._weights = np.ones(len(rows.rows)) if w is None else w[rows.rows]
         if path is not None and len(path.weights) == len(rows.weights):
-            self._loo = path.leave_one_out(self._sum_penalty)
+            self._loo = loo = path.leave_one_out(self._sum_penalty)
             if low is not None:
-                self._landmarks = LandmarkVariance.of(low, path, self._sum_penalty, self._loo)
-
-    def _choose(
-        self, X: Points, rows: MergedRows, unit: float
-    ) -> tuple[Nystrom | None, RidgePath | None]:
-        """Set the kernel and the penalty; returns landmarks and the path, if any."""
-        free, low, path = bool(self.fit_intercept), None, None
-        if is_auto(self.kernel):
-            assert isinstance(self.kernel_, Gaussian)
-            median = float(np.sqrt(2.0)) * self.kernel_.length_scale
-            self.kernel_ = choose_kernel(X, rows, median, fit_intercept=free)
-        if self.n_landmarks is not None:
-            size = positive_int(self.n_landmarks, "n_landmarks")
-            low = nystrom(self.kernel_, X, size, rule=self.rule, random_state=self.random_state)
-            path = RidgePath.of_features(
-                low.factor, rows.targets, rows.weights, fit_intercept=free, scatter=rows.scatter
-            )
-        self._sum_penalty, path = self._penalty(X, rows, path, unit)
-        return low, path
+                self._landmarks = LandmarkVariance.of(low, path, self._sum_penalty, loo)
 
     def _settings(self) -> dict[str, Any]:
         return {
@@ -321,27 +323,6 @@ class KernelRidge(RegressorMixin, SubspaceEstimator):  # type: ignore[misc]
                 MercerWarning,
                 stacklevel=4,
             )
-
-    def _penalty(
-        self, X: Points, rows: MergedRows, path: RidgePath | None, unit: float
-    ) -> tuple[float, RidgePath | None]:
-        """The penalty of the sum of losses, and the path it was chosen on, if any."""
-        if self.max_norm is None and not is_auto(self.penalty):
-            return unit * non_negative(self.penalty, "penalty"), path
-        if self.max_norm is not None:
-            limit = positive(self.max_norm, "max_norm")
-            if path is None and len(X) > DIRECT_UP_TO:
-                raise InputError(f"max_norm needs n_landmarks for more than {DIRECT_UP_TO} rows")
-            free, whole = bool(self.fit_intercept), np.arange(len(X))
-            path = path or path_of(self.kernel_, X, rows, whole, free)
-            return path.penalty_of_norm(limit), path
-        if path is None:
-            part = spread(len(X), PENALTY_ROWS)
-            path = path_of(self.kernel_, X, rows, part, bool(self.fit_intercept))
-        self.path_penalties_ = path.grid / unit
-        self.loo_path_ = np.array([path.leave_one_out_error(p) for p in path.grid])
-        self.gcv_path_ = np.array([path.gcv_error(p) for p in path.grid])
-        return path.best()[0], path
 
     def _shaped(self, values: Array) -> Array:
         return values[:, 0] if self._flat else values
@@ -373,26 +354,32 @@ class KernelRidge(RegressorMixin, SubspaceEstimator):  # type: ignore[misc]
     def _smoothing(self, K: Array) -> tuple[Array, Array]:
         X, free = self.element_.support, bool(self.fit_intercept)
         return smoothing_weights(
-            self.kernel_, X, self._mass, self._sum_penalty, K, fit_intercept=free
+            self.kernel_, X, np.asarray(self._mass), self._sum_penalty, K, fit_intercept=free
         )
 
     def _loo_residuals(self) -> Array:
         """Leave-one-out residuals of the distinct rows, shape (rows, outputs)."""
-        if self.solver_ == "fourier":
+        mass: Array | None = getattr(self, "_mass", None)
+        if mass is None:
             raise InputError(
-                "Fourier features have no leave-one-out residuals, standard deviations and "
-                'intervals; use n_landmarks, or solver="cholesky" for up to about 10,000 rows'
+                "fits by Fourier features, or to rows in pieces, have no leave-one-out residuals, "
+                'standard deviations and intervals; use n_landmarks, or solver="cholesky" for up '
+                "to about 10,000 rows, in memory"
             )
         if self._loo is None:
             X, free = self.element_.support, bool(self.fit_intercept)
-            diagonal = inverse_diagonal(
-                self.kernel_, X, self._mass, self._sum_penalty, fit_intercept=free
-            )
-            unknown = np.full(self._coef().shape, np.inf)  # other rows determine nothing
-            self._loo = np.divide(
-                self._coef(), diagonal[:, None], out=unknown, where=diagonal[:, None] > 0.0
+            self._loo = left_out(
+                self.kernel_, X, self._coef(), mass, self._sum_penalty, fit_intercept=free
             )
         return self._loo
+
+    def _predict_in_pieces(self, X: Chunks, return_std: bool = False) -> Any:
+        """Predictions where `element_` is in pieces too: sums over pairs of pieces."""
+        if return_std:
+            raise InputError("return_std needs the new rows in memory; predict some at a time")
+        if not isinstance(self.element_.points, Chunks):
+            return None
+        return self.element_(scaled(self.scaler_, X)) + self.intercept_
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

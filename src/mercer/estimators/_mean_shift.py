@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import KW_ONLY, dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import ClusterMixin
@@ -20,11 +20,14 @@ from mercer._array import (
     one_of,
     positive_int,
 )
+from mercer._chunks import Chunks
 from mercer._status import Status
 from mercer.estimators import _summaries as summaries
 from mercer.estimators._base import KernelEstimator
 from mercer.estimators._kernel_parameter import density_kernel, is_auto
+from mercer.estimators._mean_shift_pieces import fit_in_pieces, nearest_of_piece
 from mercer.estimators._validation import (
+    by_pieces,
     check_flags,
     check_rows,
     check_weights,
@@ -34,13 +37,14 @@ from mercer.estimators._validation import (
 from mercer.exceptions import InputError, MercerWarning
 from mercer.kernels import Gaussian, Kernel, Matrix, Scales, Vectors
 from mercer.methods import Modes, mean_shift, significant_modes
-from mercer.methods._rows import nearest, renumbered
+from mercer.methods._rows import nearest
 from mercer.methods.density._bandwidth import kernel_deviation
 from mercer.methods.density._density import weights_of
 from mercer.methods.modes._blurring import blurring_mean_shift
 from mercer.methods.modes._convergence_bandwidth import ConvergenceBandwidth, convergence_bandwidth
 from mercer.methods.modes._density_sum import DensitySum
 from mercer.methods.modes._mean_shift import assign_to_modes
+from mercer.methods.modes._merging import without_small
 from mercer.methods.modes._significance import SignificantModes
 from mercer.space import mean_embedding
 from mercer.space._points import unique
@@ -169,6 +173,7 @@ class MeanShift(ClusterMixin, KernelEstimator):  # type: ignore[misc]
     max_iter: int = 1000
     n_jobs: int | None = None
     verbose: bool | int = False
+    _takes_pieces: ClassVar = True
     _summary = summaries.clusters
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> MeanShift:
@@ -187,6 +192,11 @@ class MeanShift(ClusterMixin, KernelEstimator):  # type: ignore[misc]
         positive_int(self.min_cluster_size, "min_cluster_size")
         names, X = header(X), check_rows(self, X, reset=True)
         w = check_weights(sample_weight, X)
+        self._guarantee: ConvergenceBandwidth | None = None
+        if isinstance(X, Chunks):
+            with self._fitting(X):
+                fit_in_pieces(self, X, w)
+            return self
         Z = np.asarray(X, dtype=np.float64)
         self.significant_: SignificantModes | None = None
         self.significance_: Array | None = None
@@ -201,14 +211,13 @@ class MeanShift(ClusterMixin, KernelEstimator):  # type: ignore[misc]
             else:
                 modes, labels = self._climbed(U)
             mass = np.ones(len(Z)) if w is None else w
-            labels, keep = _without_small(labels, modes, mass, self.min_cluster_size)
+            labels, keep = without_small(labels, modes, mass, self.min_cluster_size)
             self._modes = modes[keep]
             centres = self._modes if self.components_ is None else self._lifted(Z, U, mass)
         if self.significance_ is not None:
             self.significance_ = self.significance_[keep]
         self.cluster_centers_ = centres.astype(float_type(X))
         self.labels_ = labels
-        self._guarantee: ConvergenceBandwidth | None = None
         return self
 
     @property
@@ -221,7 +230,8 @@ class MeanShift(ClusterMixin, KernelEstimator):  # type: ignore[misc]
             self._guarantee = convergence_bandwidth(psi.kernel, used)
         return self._guarantee
 
-    def predict(self, X: Any) -> Array:
+    @by_pieces(dtype=np.intp)
+    def predict(self, X: Any) -> Any:
         """Return the number of the mode that each row climbs to, -1 for none of them.
 
         Parameters
@@ -239,6 +249,10 @@ class MeanShift(ClusterMixin, KernelEstimator):  # type: ignore[misc]
             return assign_to_modes(
                 self._density, self._modes, U, tol=self.tol, max_iter=self.max_iter
             )
+
+    def _predict_in_pieces(self, X: Chunks) -> Any:
+        in_pieces = isinstance(self.density_.points, Chunks)
+        return self._nearest(X, self._modes).collected() if in_pieces else None
 
     # --- helpers ------------------------------------------------------------------------------
 
@@ -314,9 +328,11 @@ class MeanShift(ClusterMixin, KernelEstimator):  # type: ignore[misc]
             return modes, self._nearest(U, modes)
         return modes, number[self.significant_.labels]
 
-    def _nearest(self, Z: Array, centres: Array) -> Array:
+    def _nearest(self, Z: Any, centres: Array) -> Any:
         """The number of the centre nearest in the metric of the kernel, -1 without centres."""
         target = DensitySum.of(self._density)
+        if isinstance(Z, Chunks):
+            return Z.mapped(nearest_of_piece, target.maps, target.forth(centres), dtype=np.intp)
         return nearest(target.forth(centres), target.forth(Z))[1]
 
     def _climbed(self, U: Array) -> tuple[Array, Array]:
@@ -380,21 +396,3 @@ class MeanShift(ClusterMixin, KernelEstimator):  # type: ignore[misc]
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = False
         return tags
-
-
-def _without_small(
-    labels: Array, centres: Array, weights: Array, least: int
-) -> tuple[Array, Array]:
-    """Drop clusters of fewer rows, and number the others by the weight of their rows.
-
-    Returns the new labels, and the old numbers of the clusters that are kept.
-    Clusters of the same weight are ordered by their position, so the order of rows does not matter.
-    """
-    found = labels >= 0
-    mass = np.bincount(labels[found], weights[found], minlength=len(centres))
-    extent = float(np.abs(centres).max(initial=0.0))
-    place = np.round(centres / (1e-9 * extent)) if extent > 0.0 else centres
-    share = np.round(mass / (mass.max(initial=0.0) or 1.0), 9)
-    order = np.lexsort((*place.T[::-1], -share))
-    keep = order[mass[order] >= least] if least > 1 else order[mass[order] > 0.0]
-    return renumbered(labels, keep, len(centres)), keep

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
+from copy import copy
+from functools import wraps
 from typing import Any
 
 import numpy as np
@@ -13,14 +16,36 @@ from sklearn.utils._set_output import ADAPTERS_MANAGER, _get_output_config
 from sklearn.utils.fixes import parse_version
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.sparsefuncs import min_max_axis
-from sklearn.utils.validation import _check_feature_names_in, column_or_1d, validate_data
+from sklearn.utils.validation import (
+    _check_feature_names_in,
+    check_is_fitted,
+    column_or_1d,
+    validate_data,
+)
 
-from mercer._array import Array, as_points, check_flag, is_sparse, plain, unmasked
-from mercer._frames import as_frame, as_series, frame_of, labels_of, named_columns, values_of
-from mercer.engine import n_rows
+from mercer._array import (
+    Array,
+    as_points,
+    check_flag,
+    is_sparse,
+    plain,
+    refuse_pieces,
+    unmasked,
+)
+from mercer._chunks import Chunks, as_chunks
+from mercer._frames import (
+    as_frame,
+    as_series,
+    frame_of,
+    is_chunked,
+    labels_of,
+    named_columns,
+    values_of,
+)
 from mercer.exceptions import InputError, MercerWarning
 from mercer.kernels import Kernel
-from mercer.linalg._inputs import as_columns, raw_weights
+from mercer.linalg._inputs import as_columns, row_weights
+from mercer.methods._pieces import column_moments, column_ranges
 
 _READS_FRAMES = parse_version(sklearn.__version__) >= parse_version("1.9.dev0")  # of any library
 
@@ -31,6 +56,8 @@ def check_rows(estimator: Any, X: Any, *, reset: bool, double: bool = False) -> 
     float32 stays float32, unless `double`. CSR matrices are accepted. `reset` records the number
     and names of columns; otherwise they are compared.
     """
+    if is_chunked(X):
+        return check_pieces(estimator, X, reset=reset, double=double)
     kernel = estimator.kernel
     if isinstance(kernel, Kernel) and not kernel.domain.is_vector:
         if not kernel.domain.base.by_name:
@@ -50,6 +77,69 @@ def check_rows(estimator: Any, X: Any, *, reset: bool, double: bool = False) -> 
     if reset and precomputed and X.shape[0] != X.shape[1]:
         raise InputError(f"a precomputed Gram matrix must be square, got shape {X.shape}")
     return X
+
+
+def check_pieces(estimator: Any, X: Any, *, reset: bool, double: bool = False) -> Chunks:
+    """Return rows in pieces, which are checked when they are read, for estimators that take them.
+
+    The number and names of columns are checked now.
+    """
+    kernel = estimator.kernel
+    if not getattr(estimator, "_takes_pieces", False) or (
+        isinstance(kernel, str) and kernel == "precomputed"
+    ):
+        refuse_pieces(X)
+    rows = as_chunks(X)
+    if rows.ndim != 2:
+        raise InputError(f"X must have shape (n_samples, n_features), got {rows.shape}")
+    if hasattr(X, "dtypes"):
+        check_names(estimator, X._meta, reset=reset)  # an empty frame of pandas
+    else:
+        validate_data(estimator, np.empty((1, rows.shape[1])), reset=reset, skip_check_array=True)
+    narrow = rows.dtype == np.float32 and not double
+    dtype = np.dtype(np.float32 if narrow else np.float64)
+    return rows.mapped(_row_block, dtype, tail=rows.tail, dtype=dtype)
+
+
+def _row_block(X: Any, dtype: Any) -> Array:
+    return np.asarray(as_points(X), dtype=dtype)
+
+
+def by_pieces(
+    tail: Callable[[Any], tuple[int, ...]] | tuple[int, ...] = (), dtype: Any = None
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Let a method whose results are one per row take rows in pieces.
+
+    `tail`, or `tail(self)`, is the shape of the result of one row; the type is that of the rows, or
+    `dtype`.
+    """
+
+    def decorate(method: Callable[..., Any]) -> Callable[..., Any]:
+        @wraps(method)
+        def run(self: Any, X: Any, *more: Any, **named: Any) -> Any:
+            if not is_chunked(X):
+                return method(self, X, *more, **named)
+            check_is_fitted(self)
+            rows = check_pieces(self, X, reset=False)
+            special = getattr(self, f"_{method.__name__}_in_pieces", None)
+            found = None if special is None else special(rows, *more, **named)
+            if found is not None:
+                return found
+            nameless = copy(self)  # blocks are arrays
+            vars(nameless).pop("feature_names_in_", None)
+            arguments, shape = (nameless, method.__name__), tail
+            shape = shape(self) if callable(shape) else shape
+            found = rows.mapped(of_piece, *arguments, tail=shape, dtype=dtype or rows.dtype)
+            return found.collected()
+
+        return run
+
+    return decorate
+
+
+def of_piece(X: Array, estimator: Any, method: str) -> Any:
+    """The result of a method of an estimator for one piece."""
+    return getattr(estimator, method)(X)
 
 
 def validated(estimator: Any, X: Any, **options: Any) -> Any:
@@ -99,9 +189,9 @@ def check_names(estimator: Any, X: Any, *, reset: bool) -> None:
         vars(estimator).pop("feature_names_in_", None)
 
 
-def check_weights(sample_weight: Any, X: Any) -> Array | None:
+def check_weights(sample_weight: Any, X: Any) -> Any:
     """Return weights >= 0, not all zero, as float64; None for None."""
-    return raw_weights(sample_weight, n_rows(X), "sample_weight")
+    return row_weights(sample_weight, X, "sample_weight")
 
 
 def check_targets(estimator: Any, y: Any, *, single: bool = False) -> tuple[Array, bool]:
@@ -185,12 +275,19 @@ def fit_column_scaler(
             'is in the units of the data. Use scale_columns="none", or put a StandardScaler before '
             "the estimator in a pipeline"
         )
-    as_points(X, "X")  # refuses entries whose squares overflow
+    if not is_chunked(X):
+        as_points(X, "X")  # refuses entries whose squares overflow
     return fit_moments(StandardScaler(with_mean=not is_sparse(X)), X, sample_weight)
 
 
 def fit_moments(scaler: StandardScaler, X: Any, sample_weight: Any) -> StandardScaler:
     """Fit a scaler, with weights in any unit."""
+    if isinstance(X, Chunks):
+        scaler.n_samples_seen_, scaler.mean_, scaler.var_ = column_moments(X, sample_weight)
+        scaler.n_features_in_ = X.shape[1]
+        root = np.sqrt(scaler.var_)
+        scaler.scale_ = np.where(root > 0.0, root, 1.0) if scaler.with_std else None
+        return scaler
     shares = None if sample_weight is None else sample_weight / np.max(sample_weight)
     return scaler.fit(X, sample_weight=shares)
 
@@ -201,8 +298,11 @@ def _same_unit(X: Any, sample_weight: Any) -> bool:
     So do pixels, shares and grades. On 13 tables and 3 sets of images the share of such columns was
     0.6 to 1 where columns had the same unit, and at most 0.2 otherwise.
     """
-    rows = X if sample_weight is None else X[np.flatnonzero(sample_weight > 0.0)]
-    low, high = min_max_axis(rows, axis=0) if is_sparse(X) else (rows.min(0), rows.max(0))
+    if isinstance(X, Chunks):
+        low, high = column_ranges(X, sample_weight)
+    else:
+        rows = X if sample_weight is None else X[np.flatnonzero(sample_weight > 0.0)]
+        low, high = min_max_axis(rows, axis=0) if is_sparse(X) else (rows.min(0), rows.max(0))
     half = 0.5 * high.astype(np.float64) - 0.5 * low  # halves do not overflow
     varies = half > 0.0
     whole = 0.5 * float(high.max()) - 0.5 * float(low.min())
@@ -211,7 +311,13 @@ def _same_unit(X: Any, sample_weight: Any) -> bool:
 
 def scaled(scaler: StandardScaler | None, X: Any) -> Any:
     """Return rows in the units of the kernel."""
+    if isinstance(X, Chunks) and scaler is not None:
+        return X.mapped(_scaled, scaler, tail=X.tail, dtype=X.dtype)
     return X if scaler is None else scaler.transform(X)
+
+
+def _scaled(X: Array, scaler: StandardScaler) -> Array:
+    return np.asarray(scaler.transform(X))
 
 
 def framed(estimator: Any, points: Any, given: Any) -> Any:

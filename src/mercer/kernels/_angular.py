@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from mercer._array import namespace
+from mercer._tensors import detached, host, is_tracked, namespace
 from mercer.engine import Dot, Expr, Norm, Program, Unary, Var, cut, diagonal, gram
 from mercer.exceptions import DomainError, InputError
 from mercer.kernels._domain import Domain, Vectors
@@ -28,7 +28,7 @@ class _NonZero(Domain):
 
     def check(self, X: Any, name: str) -> Any:
         X = self.kernel.domain.check(X, name)
-        length = diagonal(self.kernel.program, X)
+        length = host(diagonal(self.kernel.program, X))
         small = np.flatnonzero(~(length >= np.finfo(length.dtype).tiny))
         if small.size:
             row = int(small[0])
@@ -41,7 +41,7 @@ class _NonZero(Domain):
         if (huge := np.flatnonzero(length == np.inf)).size:  # some are computed in logarithms
             row = int(huge[0])
             with np.errstate(all="ignore"):
-                itself = gram(_normalised(self.kernel), X[row : row + 1], X[row : row + 1])
+                itself = host(gram(_normalised(self.kernel), X[row : row + 1], X[row : row + 1]))
             if np.isnan(itself).any():
                 raise DomainError(
                     f"{name} has a point with k(x, x) = inf (row {row}); scale the points down"
@@ -196,8 +196,20 @@ class _AngularProfile(Unary):
     n: int
 
     def derivatives(self, x: Any, order: int) -> tuple[Any, ...]:
+        if not is_tracked(x):
+            return self._jet(x)[: order + 1]
+        # backpropagation through the root at s = 0 would give NaN: there, a Taylor polynomial
+        xp, flat = namespace(x), abs(self._jet(detached(x))[3]) == 0
+        f, f1, f2, _ = self._jet(detached(x))
+        away = self._jet(xp.where(flat, xp.zeros_like(x), x))
+        move = x - detached(x)
+        near = f + (f1 + 0.5 * f2 * move) * move, f1 + f2 * move, f2
+        return tuple(xp.where(flat, a, b) for a, b in zip(near, away[:3], strict=True))[: order + 1]
+
+    def _jet(self, x: Any) -> tuple[Any, ...]:
+        """J and its derivatives, and s = sin(theta)."""
         xp = namespace(x)
-        gap = _NEAR * float(np.finfo(x.dtype).eps)
+        gap = _NEAR * float(xp.finfo(x.dtype).eps)
         # c is 1 or -1 where it is within rounding
         c = xp.where(x > 1.0 - gap, xp.ones_like(x), xp.where(x < gap - 1.0, -xp.ones_like(x), x))
         s = xp.sqrt((1.0 - c) * (1.0 + c))
@@ -214,7 +226,7 @@ class _AngularProfile(Unary):
             case _:
                 value = angle * (1.0 + 2.0 * c * c) + (3.0 / math.pi) * s * c
                 jet = value, (4.0 / math.pi) * s + 4.0 * c * angle, 4.0 * angle
-        return jet[: order + 1]
+        return *jet, s
 
 
 def _length(N: Expr) -> tuple[Expr, Expr]:

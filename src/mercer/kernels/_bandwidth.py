@@ -8,7 +8,16 @@ from typing import Any
 import numpy as np
 
 from mercer import engine
-from mercer._array import Array, as_points, as_vector, as_weights, is_sparse, positive_int
+from mercer._array import (
+    Array,
+    as_points,
+    as_vector,
+    as_weights,
+    is_sparse,
+    positive_int,
+)
+from mercer._chunks import as_chunks, sampled, weights_in_pieces
+from mercer._frames import is_chunked
 from mercer._random import as_generator
 from mercer.engine import Distance, Program, Var, pieces
 from mercer.exceptions import InputError
@@ -26,7 +35,8 @@ def median_scale(
 
     The weighted median of |x_i - x_j| over all pairs with x_i != x_j, the pair (i, j) weighing
     w_i w_j. A weight of 2 is therefore the same as repeating the row. Exact, block by block,
-    for up to `n_points` rows; more rows are subsampled.
+    for up to `n_points` rows; more rows are subsampled. Of rows in pieces (Dask) a random sample
+    of 20,000 is taken first.
 
     Parameters
     ----------
@@ -52,6 +62,10 @@ def median_scale(
     >>> mc.median_scale([[0.0], [1.0], [3.0]], weights=[1, 1, 3])
     2.0
     """
+    if is_chunked(X):
+        rows = as_chunks(X)
+        kept = None if weights is None else weights_in_pieces(rows, weights)
+        X, weights = sampled(rows, kept)
     X = as_points(X)
     n = X.shape[0]
     w = np.ones(n)

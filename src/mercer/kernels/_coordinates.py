@@ -7,15 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from mercer._array import (
-    Array,
-    as_points,
-    frozen,
-    is_sparse,
-    positive,
-    positive_int,
-    positive_length,
-)
+from mercer._array import Array, is_sparse, positive, positive_int, positive_length
+from mercer._tensors import host
 from mercer.engine import Coordinates, Program, Var
 from mercer.exceptions import DomainError
 from mercer.kernels._domain import Domain, Vectors
@@ -38,14 +31,15 @@ class NonNegative(Domain):
             raise DomainError(
                 f"{name} is sparse, and this kernel compares all coordinates; use {name}.toarray()"
             )
-        X = as_points(X, name)
-        if np.any(X < 0):
-            i, j = (int(k) for k in np.argwhere(X < 0)[0])
+        X = Vectors().check(X, name)
+        negative = np.argwhere(host(X < 0))
+        if negative.size:
+            i, j = (int(k) for k in negative[0])
             raise DomainError(
                 f"{name} must be >= 0, but entry ({i}, {j}) is {float(X[i, j])!r}; shift the "
                 "columns, or use a kernel of distances"
             )
-        return frozen(X)
+        return X
 
 
 @dataclass(frozen=True)

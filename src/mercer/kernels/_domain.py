@@ -8,8 +8,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from mercer._array import as_points, frozen, positive_length
-from mercer._frames import items_of
+from mercer._array import Points, as_points, frozen, header, positive_length
+from mercer._chunks import as_chunks
+from mercer._frames import is_chunked, items_of
+from mercer._tensors import as_numpy, as_tensor, host, is_tensor, namespace
 from mercer.engine import Dot, Map, Program, Var, as_float64, diagonal
 from mercer.exceptions import DomainError, InputError
 from mercer.kernels._parameters import checked
@@ -92,7 +94,9 @@ class Vectors(Domain):
     """
 
     def check(self, X: Any, name: str) -> Any:
-        """A finite float matrix; dense ones come back as read-only views."""
+        """A finite float matrix; dense ones come back as read-only views, tensors as they are."""
+        if is_tensor(X):
+            return as_tensor(X, name)
         X = as_points(X, name)
         return frozen(X) if isinstance(X, np.ndarray) else X
 
@@ -127,8 +131,8 @@ class OpenBall(Domain):
 
     def check(self, X: Any, name: str) -> Any:
         X = Vectors().check(X, name)
-        norms = diagonal(_SQUARED_NORM, as_float64(X))
-        eps = float(np.finfo(X.dtype).eps)
+        norms = host(diagonal(_SQUARED_NORM, as_float64(X)))
+        eps = float(namespace(X).finfo(X.dtype).eps)
         outside = np.flatnonzero(norms >= (1.0 - (X.shape[1] + 4) * eps) * self.radius**2)
         if outside.size:
             row = int(outside[0])
@@ -241,3 +245,33 @@ class Intersection(Domain):
     @property
     def base(self) -> Domain:
         return self.left.base
+
+
+def points_of(domain: Domain, X: Any, name: str, tensors: bool = False) -> Points:
+    """Points that a domain accepts; tensors as NumPy arrays unless `tensors` is set."""
+    own = isinstance(X, Points)
+    array = X.array if own else X
+    if own and X.domain == domain and (tensors or not is_tensor(array)):
+        return X  # type: ignore[no-any-return]
+    head = X.header if own else header(X)
+    if is_chunked(array):
+        return Points(_in_pieces(domain, array, name), domain, head)
+    checked = domain.check(array if tensors else as_numpy(array, name), name)
+    if tensors and is_tensor(array) and not is_tensor(checked):
+        raise InputError(f"{domain!r} has no tensors; use {name}.detach().cpu().numpy()")
+    return Points(checked, domain, head)
+
+
+def _in_pieces(domain: Domain, X: Any, name: str) -> Any:
+    """Rows in pieces, which are checked when they are read."""
+    if not domain.is_vector:
+        raise InputError(f"{name} comes in pieces, which only kernels on vectors take")
+    rows = as_chunks(X, name)
+    if rows.ndim != 2:
+        raise InputError(f"{name} must have shape (n_points, n_features), got {rows.shape}")
+    dtype = np.float32 if rows.dtype == np.float32 else np.float64
+    return rows.mapped(_checked, domain, name, tail=rows.tail, dtype=dtype)
+
+
+def _checked(X: Any, domain: Domain, name: str) -> Any:
+    return domain.check(X, name)

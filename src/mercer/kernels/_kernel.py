@@ -10,10 +10,11 @@ from typing import Any, ClassVar
 import numpy as np
 
 from mercer import engine
-from mercer._array import Array, Points, check_same_columns, header, instance, positive, real
+from mercer._array import Array, Points, check_same_columns, instance, positive, real
+from mercer._tensors import check_alike
 from mercer.engine import Const, Map, Program
 from mercer.exceptions import InputError, UnavailableError
-from mercer.kernels._domain import AnyPoints, Domain, Mapped, Vectors
+from mercer.kernels._domain import AnyPoints, Domain, Mapped, Vectors, points_of
 from mercer.kernels._flags import Definiteness, Flags
 from mercer.kernels._measures import (
     Convolution,
@@ -90,7 +91,7 @@ class Kernel(Parametrized, ABC):
 
     def diag(self, X: Any) -> Array:
         """Return k(x_i, x_i), shape (n,), without the Gram matrix."""
-        return engine.diagonal(self.program, self.points(X).array)
+        return engine.diagonal(self.program, self.points(X, tensors=True).array)
 
     def gradient(self, X: Any, Y: Any = None) -> Array:
         """Return the gradient of k(x_i, y_j) in x_i, shape (n, m, d).
@@ -107,21 +108,20 @@ class Kernel(Parametrized, ABC):
         """
         return engine.pairwise_derivative(self.program, *self._pair(X, Y), mixed=True)
 
-    def points(self, X: Any, name: str = "X") -> Points:
-        """Return X checked, or raise; `Points` that an equal domain accepted come back as is."""
-        domain = self.domain
-        if isinstance(X, Points):
-            if X.domain == domain:
-                return X
-            return Points(domain.check(X.array, name), domain, X.header)
-        return Points(domain.check(X, name), domain, header(X))
+    def points(self, X: Any, name: str = "X", *, tensors: bool = False) -> Points:
+        """Return X checked, or raise; `Points` that an equal domain accepted come back as is.
+
+        Tensors of other libraries become NumPy arrays unless `tensors` is set.
+        """
+        return points_of(self.domain, X, name, tensors)
 
     def _pair(self, X: Any, Y: Any) -> tuple[Any, Any]:
         """The arrays of X and Y, both checked; one array twice where Y is X or None."""
-        x = self.points(X, "X")
+        x = self.points(X, "X", tensors=True)
         if Y is None or Y is X:
             return x.array, x.array
-        y = self.points(Y, "Y")
+        y = self.points(Y, "Y", tensors=True)
+        check_alike(x.array, y.array, ("X", "Y"))
         check_same_columns(x, y)
         return x.array, y.array
 

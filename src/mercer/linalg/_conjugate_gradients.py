@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, fields
+from functools import partial
+from typing import Any
 
 import numpy as np
 
 from mercer._array import Array
+from mercer._checkpoint import Place, State, as_names, as_statuses, checkpointed
 from mercer._progress import Callback, report
 from mercer._status import Status
 
@@ -49,6 +52,8 @@ class ConjugateGradients:
     exact: `draft` takes the place of `product` as long as true residuals fall (iterative
     refinement).
 
+    `problem` is what determines M, for checkpoints.
+
     Attributes
     ----------
     coef : array of shape (n, b)
@@ -66,6 +71,7 @@ class ConjugateGradients:
         tol: float,
         scale: float,
         draft: Product | None = None,
+        problem: tuple[Any, ...] = (),
     ) -> None:
         self.product, self.precondition, self.B, self.tol = product, precondition, B, tol
         self.draft = draft
@@ -77,16 +83,30 @@ class ConjugateGradients:
         self.n_iter = np.zeros(B.shape[1], dtype=np.intp)
         self.status = np.full(B.shape[1], Status.CONVERGED, dtype=object)
         self._done = 0
+        self._place = Place(None)
+        self._run: State = {}  # where this run of the recurrence began
+        if problem:  # the preconditioner may be drawn at random
+            key = (B, tol, scale, precondition(B[:, :1]))
+            self._place = checkpointed("conjugate gradients", problem, *key)
 
     def run(self, max_iter: int, callback: Callback | None = None) -> None:
         """Iterate until every column has a status."""
         columns = np.flatnonzero(self.residual > self.tol)
-        rest = self.B[:, columns]
-        for _ in range(_RESTARTS):
+        self._run = {"number": 0, "columns": columns, "rest": self.B[:, columns]}
+        active = self._taken_up()
+        if self._run["number"] < 0:
+            return
+        columns, rest = self._run["columns"], self._run["rest"]
+        for number in range(self._run["number"], _RESTARTS):
             if columns.size == 0:
-                return
-            before, start = self.residual[columns], self.coef[:, columns]
-            self._iterate(columns, rest, max_iter, callback)
+                break
+            if active is None:
+                start = self.coef[:, columns]
+                self._run = {"number": number, "columns": columns, "rest": rest, "start": start}
+                active = self._started(columns, rest)
+            before, start = self.residual[columns], self._run["start"]
+            self._iterate(active, max_iter, callback)
+            active = None
             left = self.B[:, columns] - self.product(self.coef[:, columns])
             size = relative(left, self.B[:, columns])
             worse = size > before  # rounding all the way: a matrix that is singular here
@@ -96,6 +116,9 @@ class ConjugateGradients:
             again = self._left_behind(columns, before)
             columns, rest = columns[again], rest[:, again]
         self.status[columns] = Status.STALLED
+        if Status.STOPPED not in self.status:
+            self._run = {"number": -1}
+            self._place.keep(lambda: self._run | self._found_so_far(), last=True)
 
     def _left_behind(self, columns: Array, before: Array) -> Array:
         """Statuses from the true residuals; True for columns in which rounding hid what is left."""
@@ -112,29 +135,59 @@ class ConjugateGradients:
         self.status[columns[claimed & ~small & ~falling]] = Status.STALLED
         return np.asarray(claimed & ~small & falling)
 
-    def _iterate(self, columns: Array, R: Array, max_iter: int, callback: Callback | None) -> None:
-        """One run of the recurrence from the solutions so far, whose residuals are R."""
+    def _started(self, columns: Array, R: Array) -> _Active:
+        """A run of the recurrence from the solutions so far, whose residuals are R."""
         goal = np.full(columns.size, self.tol)
         if self.draft is not None:
             goal = np.maximum(goal, _DRAFT * self.residual[columns])
         P = self.precondition(R)
         rho = np.sum(R * P, axis=0)
         since = np.zeros(columns.size, dtype=np.intp)
-        now = _Active(
+        return _Active(
             columns, goal, self.coef[:, columns], R, P, rho, self.residual[columns], since
         )
+
+    def _iterate(self, now: _Active, max_iter: int, callback: Callback | None) -> None:
+        """One run of the recurrence."""
         while now.index.size and self._done < max_iter:
             slope, flat = self._step(now)
             largest = float(now.best.max())
             self._retire(now, slope, flat)
-            if report("linear system", self._done, largest, callback=callback):
-                self.status[now.index] = Status.STOPPED
-                return
+            stops = report("linear system", self._done, largest, callback=callback)
             Z = self.precondition(now.R)
             rho = np.sum(now.R * Z, axis=0)
             now.P = Z + (rho / now.rho) * now.P
             now.rho = rho
+            self._place.keep(partial(self._state, now), last=stops)
+            if stops:
+                self.status[now.index] = Status.STOPPED
+                return
         self.status[now.index] = Status.MAX_ITER
+
+    def _state(self, now: _Active) -> State:
+        active = {f"active {f.name}": getattr(now, f.name).copy() for f in fields(now)}
+        return self._run | active | self._found_so_far()
+
+    def _found_so_far(self) -> State:
+        numbers = {"scale": self.scale, "done": self._done, "drafts": self.draft is not None}
+        parts = {name: getattr(self, name).copy() for name in ("coef", "residual", "n_iter")}
+        return numbers | parts | {"status": as_names(self.status)}
+
+    def _taken_up(self) -> _Active | None:
+        """What an earlier run left, if it did."""
+        found = self._place.found
+        if found is None:
+            return None
+        self.coef, self.residual, self.n_iter = (
+            np.array(found[name]) for name in ("coef", "residual", "n_iter")
+        )
+        self.status, self.scale = as_statuses(found["status"]), found["scale"]
+        self._done = found["done"]
+        self.draft = self.draft if found["drafts"] else None
+        self._run = {k: found[k] for k in ("number", "columns", "rest", "start") if k in found}
+        if found["number"] < 0:
+            return None
+        return _Active(*(np.array(found[f"active {f.name}"]) for f in fields(_Active)))
 
     def _step(self, now: _Active) -> tuple[Array, Array]:
         """Go down along P; returns P'MP / |P|^2 over |M|, and where it is no more than rounding."""

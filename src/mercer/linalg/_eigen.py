@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from mercer._array import Array, frozen, one_of, positive, positive_int
+from mercer._checkpoint import checkpointed, generator_state
 from mercer._progress import Callback, check_callback, report
 from mercer._random import as_generator
 from mercer._status import Status
@@ -229,8 +230,12 @@ def operator_pairs(
         conditional = S.centred and kind is Definiteness.CONDITIONAL
         # the sum of the eigenvalues, where it is known that none is negative
         trace = S.trace if conditional or kind is Definiteness.POSITIVE else None
-        run = BlockLanczos(S.matmat, n, k, as_generator(random_state), trace)
-        run.run(tol, max_iter, callback)
+        rng = as_generator(random_state)
+        seed = generator_state(rng) if random_state is not None else None
+        problem = S.kernel, S.points, S.centred, S.weights, k, tol, seed
+        place = checkpointed("eigenvectors", *problem)
+        run = BlockLanczos(S.matmat, n, k, rng, trace)
+        run.run(tol, max_iter, callback, place)
     images = S.matmat(run.vectors)
     return EigenPairs.of(run.values, run.vectors, images, run.n_iter, "krylov", run.status)
 

@@ -10,7 +10,9 @@ from typing import Any, ParamSpec, TypeVar
 import numpy as np
 
 from mercer._array import LARGEST, Array, Points, as_vector, as_weights
-from mercer.engine import as_float64
+from mercer._chunks import Chunks, weights_in_pieces
+from mercer._tensors import is_tensor
+from mercer.engine import as_float64, n_rows
 from mercer.exceptions import InputError
 from mercer.kernels import Definiteness, Kernel
 
@@ -30,6 +32,8 @@ def refuses_overflow(function: Callable[P, R]) -> Callable[P, R]:
                 result = function(*arguments, **named)
         except np.linalg.LinAlgError as error:
             raise InputError(OVERFLOW) from error
+        if is_tensor(result):
+            return result
         whole = result if isinstance(result, tuple) else [result]
         parts = vars(result).values() if is_dataclass(result) else whole
         numbers = (np.asarray(part) for part in parts if isinstance(part, float | np.ndarray))
@@ -80,6 +84,13 @@ def raw_weights(weights: Any, n: int, name: str = "weights") -> Array | None:
         return None
     as_weights(weights, n, name)  # raises
     return as_vector(weights, name, n).astype(np.float64)
+
+
+def row_weights(weights: Any, X: Any, name: str = "weights") -> Any:
+    """`raw_weights` of rows in memory or in pieces."""
+    if not isinstance(X, Chunks):
+        return raw_weights(weights, n_rows(X), name)
+    return None if weights is None else weights_in_pieces(X, weights, name)
 
 
 def require_definite(kernel: Kernel, what: str) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from mercer._array import Array
+from mercer._checkpoint import Place, State, generator_state, set_generator_state
 from mercer._progress import Callback, report
 from mercer._status import Status
 from mercer._threads import interruptible
@@ -65,10 +66,19 @@ class BlockLanczos:
         self.status = Status.MAX_ITER
         self._since, self._level = -1, 0.0  # passes since a check began, sum of the values then
 
-    def run(self, tol: float, max_iter: int, callback: Callback | None = None) -> None:
+    def run(
+        self,
+        tol: float,
+        max_iter: int,
+        callback: Callback | None = None,
+        place: Place | None = None,
+    ) -> None:
         """Iterate until the wanted pairs have residuals below tol times the largest value."""
-        wanted = self.wanted
+        wanted, place = self.wanted, place or Place(None)
+        if place.found is not None:
+            self._take_up(place.found)
         while True:
+            place.keep(self._state)
             coupling, last = self._extend()
             theta, Y = interruptible(np.linalg.eigh, self.T[: self.size, : self.size])
             theta, Y = theta[::-1], Y[:, ::-1]
@@ -85,10 +95,32 @@ class BlockLanczos:
                 break
             if settled and self._since != 1:
                 self._check(theta, Y)
-            elif self.size + self.next.shape[1] > self.basis:
+            elif self._is_full:
                 self._restart(theta, Y)
         self.values = theta[:wanted]
         self.vectors = matmul(self.Q[:, : self.size], Y[:, :wanted])
+        if self.status is Status.STOPPED:
+            if self._is_full:
+                self._restart(theta, Y)
+            place.keep(self._state, last=True)
+
+    @property
+    def _is_full(self) -> bool:
+        return bool(self.size + self.next.shape[1] > self.basis)
+
+    def _state(self) -> State:
+        names = "size", "n_iter", "block", "_since", "_level"
+        numbers = {name: getattr(self, name) for name in names}
+        Q, T = self.Q[:, : self.size].copy(), self.T.copy()
+        return numbers | {"Q": Q, "T": T, "next": self.next, "random": generator_state(self.rng)}
+
+    def _take_up(self, found: State) -> None:
+        """Go on from the state of an earlier run."""
+        for name in ("size", "n_iter", "block", "_since", "_level"):
+            setattr(self, name, found[name])
+        self.Q[:, : self.size], self.T[:] = found["Q"], found["T"]
+        self.next = np.array(found["next"])
+        set_generator_state(self.rng, found["random"])
 
     def _is_complete(self, theta: Array, slack: float) -> bool:
         """Whether no larger eigenvalue can be missing from the values that were found.

@@ -186,6 +186,7 @@ def solve(
                 tol,
                 scale,
                 _product_in_float32(S, penalty),
+                (S.kernel, S.points, S.weights, penalty),
             )
             cg.run(max_iter, callback)
         coef, statuses = cg.coef, tuple(cg.status)

@@ -12,12 +12,14 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 
 from mercer._array import Array
+from mercer._checkpoint import Place, as_names, as_statuses
+from mercer._checkpoint import State as Kept
 from mercer._progress import Callback, is_watched, report
 from mercer._status import Status
 
@@ -159,6 +161,17 @@ class Search(ABC):
     def stop(self, state: State, rows: Array, iteration: int) -> Stop:
         """Say which rows have arrived, or cannot go on, after this many steps."""
 
+    def checkpoint(self, points: Array) -> Place:
+        """Where a walk from these points keeps its state for checkpoints."""
+        return Place(None)
+
+    def remembered(self) -> Kept:
+        """What `take_up` needs to go on, beside the state of the walk."""
+        return {}
+
+    def take_up(self, found: Kept) -> None:  # noqa: B027 - as `keep`
+        """Go on from the memory of an earlier run."""
+
     def keep(self, going: Array) -> None:  # noqa: B027 - most searches remember nothing
         """Forget the rows that are not going, a mask of those that were walked so far."""
 
@@ -189,8 +202,18 @@ def walk(
     n_iter = np.zeros(len(points), dtype=int)
     ends: list[tuple[Array, State]] = []
     path = []
-    state = search.at(points, rows)
-    for iteration in range(search.max_iter + 1):
+    place, first = Place(None) if record else search.checkpoint(points), 0
+    if place.found is None:
+        state = search.at(points, rows)
+    else:
+        first, status, n_iter = _taken_up(search, place.found)
+        ends = _parts_of(place.found, "ended")
+        rows, state = _parts_of(place.found, "walked")[0]
+    for iteration in range(first, search.max_iter + 1):
+        if place.is_kept:
+            now = {"iteration": iteration, "status": as_names(status), "n_iter": n_iter.copy()}
+            kept = partial(_kept, now | search.remembered(), (rows, state), tuple(ends))
+            place.keep(kept)
         stop = search.stop(state, rows, iteration)
         going = np.ones(len(rows), dtype=bool)
         for why, ended in stop.ended:
@@ -204,6 +227,8 @@ def walk(
             over = report(search.task, iteration, residual, callback=callback)
             status[rows[going]] = Status.STOPPED if over else Status.MAX_ITER
         if over:
+            if place.is_kept and iteration < search.max_iter and going.any():
+                place.keep(kept, last=True)
             n_iter[rows] = iteration
             ends.append((rows, state))
             break
@@ -218,3 +243,30 @@ def walk(
         order = np.argsort(np.concatenate([rows for rows, _ in ends]))
         state = State.joined([state for _, state in ends])[order]
     return Walk(state, status, n_iter, path)
+
+
+def _kept(now: Kept, walked: tuple[Array, State], ends: tuple[tuple[Array, State], ...]) -> Kept:
+    """The state of a walk for a checkpoint."""
+    out = dict(now)
+    for name, parts in (("walked", (walked,)), ("ended", ends)):
+        if parts:
+            out[f"{name} rows"] = np.concatenate([rows for rows, _ in parts])
+            state = State.joined([state for _, state in parts])
+            found = {f"{name} {part}": getattr(state, part) for part in _PARTS}
+            out |= {key: part for key, part in found.items() if part is not None}
+    return out
+
+
+def _taken_up(search: Search, found: Kept) -> tuple[int, Array, Array]:
+    search.take_up(found)
+    return found["iteration"], as_statuses(found["status"]), np.array(found["n_iter"])
+
+
+def _parts_of(found: Kept, name: str) -> list[tuple[Array, State]]:
+    """The rows that are walked or have ended, and where they are."""
+    if f"{name} rows" not in found:
+        return []
+    parts = [found.get(f"{name} {part}") for part in _PARTS]
+    cut: list[Any] = [None if part is None else np.array(part) for part in parts]
+    state = State(*cut)
+    return [(np.array(found[f"{name} rows"]), state)]

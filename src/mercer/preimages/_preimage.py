@@ -12,11 +12,13 @@ from mercer import engine
 from mercer._array import Array, check_flag, instance, is_sparse, positive_int
 from mercer._progress import Callback, check_callback
 from mercer._status import Status
+from mercer._tensors import host, is_tensor
 from mercer.engine import n_columns, pieces
 from mercer.exceptions import InputError
 from mercer.kernels import Definiteness, OpenBall
 from mercer.preimages._certify import certify_state
 from mercer.preimages._constraint import Ball, as_constraint, real_numbers
+from mercer.preimages._implicit import on_host, with_tensors
 from mercer.preimages._objective import Nearest, Objective
 from mercer.preimages._problem import Problem, default_starts, given_starts
 from mercer.preimages._result import Certificate, PreImage, undecided
@@ -90,6 +92,10 @@ def preimage(
     Returns
     -------
     PreImage
+        For an element on tensors the search runs in NumPy, on the host, and `points` is a tensor of
+        the element's kind. Its gradient in the points and coefficients of the element is exact, by
+        implicit differentiation; it is NaN for rows that did not converge, at cusps, and where
+        the Hessian is singular. A second derivative is refused.
 
     References
     ----------
@@ -116,6 +122,14 @@ def preimage(
     check_flag(history, "history")
     check_flag(eigenvalues, "eigenvalues", optional=True)
     check_callback(callback)
+    if isinstance(psi, Element) and is_tensor(psi.points):
+        settings: dict[str, Any] = {
+            "objective": objective, "start": host(start), "n_starts": n_starts, "region": region,
+            "fixed": host(fixed), "random_state": random_state, "eigenvalues": eigenvalues,
+            "history": history, "callback": callback,
+        }  # fmt: skip
+        back = preimage(on_host(psi), solver, **settings)
+        return with_tensors(back, psi, objective, region, settings["fixed"])
     whole = _as_problem(psi, objective, region, fixed)
     chosen = _chosen(whole) if solver is None else solver
     if not isinstance(chosen, Solver):

@@ -84,7 +84,8 @@ class PreImage(Framed, Summarised):
     Attributes
     ----------
     points : array of shape (b, d), or row ids or a list for kernels on other objects
-        `to_frame` gives them the names of the columns of the data.
+        A tensor if the element is on tensors; all other attributes are NumPy arrays. `to_frame`
+        gives them the names of the columns of the data.
     distance : array of shape (b,)
         |k(x, .) - psi|, the distance in feature space; NaN where the kernel has no norm.
     objective : array of shape (b,)

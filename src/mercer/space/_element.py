@@ -10,20 +10,29 @@ from typing import Any
 import numpy as np
 
 from mercer import engine
-from mercer._array import (
-    Array,
-    Points,
-    as_vector,
-    as_weights,
-    check_same_columns,
-    frozen,
-    real,
-)
+from mercer._array import Array, Points, as_vector, check_same_columns, frozen, real
+from mercer._chunks import Chunks
 from mercer._frames import Framed, Header
+from mercer._tensors import (
+    as_numpy,
+    check_alike,
+    check_finite,
+    constant,
+    is_tensor,
+    namespace,
+)
 from mercer.engine import Coef, Dense, Fields, LowRank, SingleFeatures, n_columns, n_rows, stack
 from mercer.exceptions import InputError, SpaceError
 from mercer.kernels import Kernel
-from mercer.space._inner_products import inner_table, squared_norms
+from mercer.space._chunked import (
+    CoefInPieces,
+    coefficients,
+    fields_in_pieces,
+    inner_in_pieces,
+    joined,
+    sizes_in_pieces,
+)
+from mercer.space._inner_products import inner_table, squared_norms, tensor_norms
 from mercer.space._points import concatenated, equal_points, unique
 
 _ROUNDING = 1e-12  # of the sum of the sizes of all terms
@@ -66,31 +75,43 @@ class Element(Framed):
     header: Header | None = None
 
     def __post_init__(self) -> None:
-        if isinstance(self.coef, Coef):  # built inside, from parts that were checked
+        if isinstance(self.coef, Coef | CoefInPieces):  # built inside, from parts that were checked
             if isinstance(self.points, Points):
                 object.__setattr__(self, "header", self.header or self.points.header)
                 object.__setattr__(self, "points", self.points.array)
             return
         checked = checked_points(self.kernel, self.points, "points")
-        points = checked.array
+        points, coef = checked.array, self.coef
         object.__setattr__(self, "header", self.header or checked.header)
+        if isinstance(points, Chunks):
+            object.__setattr__(self, "points", points)
+            parts = zip(("coef", "batch"), coefficients(points, self.coef), strict=True)
+            for name, value in parts:
+                object.__setattr__(self, name, value)
+            return
+        if is_tensor(points) or is_tensor(coef):
+            check_alike(points, coef, ("points", "coef"))
+            check_finite(coef, "coef")
         try:
-            coef = np.asarray(self.coef)
+            coef = coef if is_tensor(coef) else np.asarray(coef)
         except ValueError as error:
             raise InputError(f"coef must be a rectangular array of numbers: {error}") from error
         if coef.ndim not in (1, 2) or coef.shape[0] != n_rows(points):
             raise InputError(
                 f"coef must have shape ({n_rows(points)},) or ({n_rows(points)}, b) for "
-                f"{n_rows(points)} points, got {coef.shape}"
+                f"{n_rows(points)} points, got {tuple(coef.shape)}"
             )
         batch = coef.shape[1] if coef.ndim == 2 else None
         if batch == 0:
             raise InputError("coef has no columns: a batch needs at least one element")
-        flat = as_vector(coef.reshape(-1), "coef")
         object.__setattr__(self, "points", points)
         object.__setattr__(self, "batch", batch)
-        coef = np.array(flat.reshape(n_rows(points), -1))  # a copy: the caller's may change
-        object.__setattr__(self, "coef", Dense(frozen(coef)))
+        if is_tensor(coef):
+            columns = coef if batch is not None else coef[:, None]
+        else:
+            flat = as_vector(coef.reshape(-1), "coef")
+            columns = frozen(np.array(flat.reshape(n_rows(points), -1)))  # the caller's may change
+        object.__setattr__(self, "coef", Dense(columns))
 
     @property
     def support(self) -> Points:
@@ -99,7 +120,7 @@ class Element(Framed):
 
     def __call__(self, Y: Any) -> Array:
         """Return psi(y_j), shape (m,); every element of a batch at every point, (m, b)."""
-        return self._single(self.fields(self.queries(Y)).value)
+        return self._at(Y, 0)
 
     def gradient(self, Y: Any) -> Array:
         """Return the gradient of psi at the rows of Y, shape (m, d) or (m, b, d).
@@ -107,21 +128,14 @@ class Element(Framed):
         At a cusp (a point of a Laplace-type element) the gradient does not exist; the term of that
         point is left out, which gives the symmetric derivative.
         """
-        gradient = self._single(self.fields(self.queries(Y), order=1).gradient)
-        if np.isnan(gradient).any():
-            raise InputError("kernel values overflow, so the gradient is unknown; scale the points")
-        return gradient
+        return self._at(Y, 1)
 
     def hessian(self, Y: Any) -> Array:
         """Return the Hessian of psi at the rows of Y, shape (m, d, d) or (m, b, d, d).
 
         NaN at a cusp, where there is none.
         """
-        fields = self.fields(self.queries(Y), order=2)
-        hessian = np.array(fields.hessian)
-        if fields.cusp is not None:
-            hessian[fields.cusp != 0] = np.nan
-        return self._single(hessian)
+        return self._at(Y, 2)
 
     def fields(
         self, Y: Any, *, order: int = 0, paired: bool = False, shifted: bool = False
@@ -134,6 +148,7 @@ class Element(Framed):
         per query, so that directions survive where values underflow.
         """
         check_same_columns(self.points, Y, ("the element's points", "Y"))
+        check_alike(self.points, Y, ("points", "Y"))
         if order:
             engine.require_derivatives(self.kernel.program)
         if paired and n_rows(Y) != self.coef.shape[1]:
@@ -142,12 +157,15 @@ class Element(Framed):
                 f"{n_rows(Y)} queries"
             )
         how: Any = {"order": order, "paired": paired, "shifted": shifted}
+        if isinstance(self.points, Chunks) or isinstance(Y, Chunks):
+            return fields_in_pieces(self, Y, how)  # type: ignore[no-any-return]
         return engine.fields(self.kernel.program, self.points, Y, self.coef, **how)
 
     def queries(self, Y: Any) -> Any:
         """Return Y as an array of points at which this element can be evaluated, checked."""
-        points, names = self.kernel.points(Y, "Y"), ("the element's points", "Y")
-        check_same_columns(self.support, points, names)
+        points = self.kernel.points(Y, "Y", tensors=is_tensor(self.points))
+        check_alike(self.points, points.array, ("points", "Y"))
+        check_same_columns(self.support, points, ("the element's points", "Y"))
         return points.array
 
     def __len__(self) -> int:
@@ -177,6 +195,8 @@ class Element(Framed):
         if self.batch is not None and other.batch is not None and self.batch != other.batch:
             raise InputError(f"batches of {self.batch} and {other.batch} elements do not match")
         batch = self.batch if self.batch is not None else other.batch
+        if isinstance(self.points, Chunks) or isinstance(other.points, Chunks):
+            return Element(self.kernel, *joined(self, other, batch), batch)
         mine: Any = self._spread(batch)
         theirs: Any = other._spread(batch)
         if type(mine) is type(theirs) and equal_points(self.points, other.points):
@@ -185,8 +205,9 @@ class Element(Framed):
                     added: Coef = Dense(mine.array + theirs.array)
                 return Element(self.kernel, self.support, added, batch)
             if isinstance(mine, LowRank):
-                right = np.vstack([mine.right, theirs.right])
-                added = LowRank(np.hstack([mine.left, theirs.left]), right)
+                xp = namespace(mine.left)
+                right = xp.concat([mine.right, theirs.right], axis=0)
+                added = LowRank(xp.concat([mine.left, theirs.left], axis=1), right)
                 return Element(self.kernel, self.support, added, batch)
         points = concatenated(self.points, other.points)
         return Element(
@@ -208,12 +229,17 @@ class Element(Framed):
         """Multiply by a number, or each element of a batch by its own."""
         if isinstance(factor, Element | Kernel):
             return NotImplemented
-        if np.ndim(factor) == 0:
-            c: Any = real(factor, "the factor")
+        if is_tensor(factor):
+            c: Any = self._tensor(factor, "the factor")
+            if c.ndim and (self.batch is None or tuple(c.shape) != (self.batch,)):
+                raise InputError(f"the factors must have shape ({self.batch},), got {c.shape}")
+        elif np.ndim(factor) == 0:
+            c = real(factor, "the factor")
         elif self.batch is None:
             raise InputError("a single element is multiplied by a single number")
         else:
             c = as_vector(factor, "the factors", self.batch)
+            c = constant(c, self.points)
         with _no_overflow():
             scaled = self.coef.scale(c)
         return Element(self.kernel, self.support, scaled, self.batch)
@@ -222,6 +248,8 @@ class Element(Framed):
     __array_ufunc__ = None  # so that a NumPy number or vector on the left leaves it to us
 
     def __truediv__(self, divisor: Any) -> Element:
+        if is_tensor(divisor):
+            return self.__mul__(1.0 / self._tensor(divisor, "the divisor"))
         single = np.ndim(divisor) == 0
         d: Any = real(divisor, "the divisor") if single else as_vector(divisor, "the divisors")
         if np.any(d == 0):
@@ -233,17 +261,23 @@ class Element(Framed):
 
         A single element counts as a batch of one: `psi.combine(np.ones((1, m)))` repeats it.
         """
-        W = np.asarray(weights)
-        count = 1 if self.batch is None else self.batch
-        if W.ndim not in (1, 2) or W.shape[0] != count:
+        known = is_tensor(weights)
+        W = self._tensor(weights, "weights") if known else np.asarray(weights)
+        count, ndim = 1 if self.batch is None else self.batch, W.ndim
+        if ndim not in (1, 2) or W.shape[0] != count:
             raise InputError(f"weights must have one row per element of a batch, got {W.shape}")
-        W = as_vector(W.reshape(-1), "weights").reshape(count, -1)
-        batch = W.shape[1] if np.ndim(weights) == 2 else None
+        if known:
+            W = W if ndim == 2 else W[:, None]
+        else:
+            W = as_vector(W.reshape(-1), "weights").reshape(count, -1)
+            W = constant(W, self.points)
+        batch = W.shape[1] if ndim == 2 else None
         with _no_overflow():
             return Element(self.kernel, self.support, self.coef.combine(W), batch)
 
     def merge(self) -> Element:
         """Return the same element with equal points merged and points of zero weight dropped."""
+        as_numpy(self.points, "points")
         points, groups = unique(self.points)
         coef = self.coef.merged(groups, n_rows(points))
         if isinstance(coef, Dense):
@@ -257,8 +291,11 @@ class Element(Framed):
         self._same_space(other)
         one, two = (self.points, self.coef), (other.points, other.coef)
         with np.errstate(over="ignore", invalid="ignore"):
-            table = inner_table(self.kernel.program, one, two)
-        if not np.isfinite(table).all():
+            if isinstance(self.points, Chunks) or isinstance(other.points, Chunks):
+                table = inner_in_pieces(self.kernel.program, self, other)
+            else:
+                table = inner_table(self.kernel.program, one, two)
+        if not is_tensor(table) and not np.isfinite(table).all():
             raise InputError("the inner product overflows; scale the elements down")
         table = table if other.batch is not None else table[:, 0]
         return table if self.batch is not None else table[0]
@@ -269,7 +306,14 @@ class Element(Framed):
         NaN where the square is negative beyond rounding: there the kernel is not positive definite
         and the element has no norm.
         """
-        squared, size, scale = squared_norms(self.kernel.program, self.points, self.coef)
+        if is_tensor(self.points):
+            root = tensor_norms(self.kernel.program, self.points, self.coef)
+            return root if self.batch is not None else root[0]
+        if isinstance(self.points, Chunks):
+            squared = inner_in_pieces(self.kernel.program, self, self).diagonal()
+            size, scale = sizes_in_pieces(self) ** 2, np.ones(1)
+        else:
+            squared, size, scale = squared_norms(self.kernel.program, self.points, self.coef)
         with np.errstate(over="ignore"):
             root = np.sqrt(np.maximum(squared, 0.0)) * scale
         root = np.where(squared < -_ROUNDING * size, np.nan, root)
@@ -280,8 +324,15 @@ class Element(Framed):
         self._same_space(other)
         return (self - other).norm()
 
-    def _single(self, array: Any) -> Array:
-        return array[:, 0] if self.batch is None else array  # type: ignore[no-any-return]
+    def _at(self, Y: Any, order: int) -> Array:
+        Y = self.queries(Y)
+        fields, single = self.fields(Y, order=order), self.batch is None
+        if not isinstance(fields, Chunks):
+            return _derivative(fields, order, single)
+        tail = (() if single else (self.batch,)) + order * Y.tail
+        dtype = engine.tile_dtype(self.points, Y)
+        found = fields.mapped(_derivative, order, single, tail=tail, dtype=dtype)
+        return found.collected()
 
     def _same_space(self, other: Any) -> None:
         if not isinstance(other, Element):
@@ -291,18 +342,35 @@ class Element(Framed):
                 f"the elements live in different spaces: of {self.kernel!r} and of {other.kernel!r}"
             )
         check_same_columns(self.support, other.support, ("one element", "the other"))
+        check_alike(self.points, other.points, ("one element", "the other"))
+
+    def _tensor(self, value: Any, name: str) -> Any:
+        """A tensor of the kind of the points, finite."""
+        check_alike(self.points, value, ("points", name))
+        check_finite(value, name)
+        return value
 
     def _spread(self, batch: int | None) -> Coef:
         """Coefficients for a batch; a single element is repeated, as a product of rank one."""
         if batch is None or self.batch is not None:
             return self.coef  # type: ignore[no-any-return]
+        if isinstance(self.coef, CoefInPieces):
+            return self.coef.combine(np.ones((1, batch)))  # type: ignore[return-value]
         column = self.coef.tile(slice(None), slice(None))
-        return LowRank(column, np.ones((1, batch), dtype=column.dtype))
+        xp = namespace(column)
+        where = {"device": column.device} if is_tensor(column) else {}
+        return LowRank(column, xp.ones((1, batch), dtype=column.dtype, **where))
 
     def _trimmed(self) -> Element:
         """A selection keeps only the points it selects."""
         if not isinstance(self.coef, SingleFeatures):
             return self
+        if is_tensor(self.points):
+            xp, count = namespace(self.points), self.coef.index.shape[0]
+            own = xp.arange(count, device=self.points.device)
+            coef = SingleFeatures(own, self.coef.value, count)
+            points = xp.take(self.points, self.coef.index, axis=0)
+            return Element(self.kernel, points, coef, self.batch)
         rows, index = np.unique(self.coef.index, return_inverse=True)
         coef = SingleFeatures(index.reshape(-1), self.coef.value, rows.size)
         return Element(self.kernel, self.support[rows], coef, self.batch)
@@ -312,6 +380,17 @@ class Element(Framed):
         dim = n_columns(self.points)
         where = f" in {dim} dimensions" if dim else ""
         return f"<{what} of {self.kernel!r} on {n_rows(self.points)} points{where}>"
+
+
+def _derivative(fields: Fields, order: int, single: bool) -> Array:
+    """The value, gradient or Hessian; the axis of elements goes if there is one."""
+    array: Any = (fields.value, fields.gradient, fields.hessian)[order]
+    if order == 1 and not is_tensor(array) and np.isnan(array).any():
+        raise InputError("kernel values overflow, so the gradient is unknown; scale the points")
+    if order == 2 and fields.cusp is not None:
+        xp, at_cusp = namespace(array), (fields.cusp != 0)[..., None, None]
+        array = xp.where(at_cusp, xp.full_like(array, np.nan), array)
+    return array[:, 0, ...] if single else array  # type: ignore[no-any-return]
 
 
 @contextmanager
@@ -328,58 +407,4 @@ def checked_points(kernel: Kernel, X: Any, name: str = "X") -> Points:
     """The points of a kernel, checked; raise if it is none."""
     if not isinstance(kernel, Kernel):
         raise InputError(f"kernel must be a Kernel such as Gaussian(1.0), got {kernel!r}")
-    return kernel.points(X, name)
-
-
-def feature(kernel: Kernel, X: Any) -> Element:
-    """Return the batch of features k(x_j, .), one for each row of X.
-
-    It costs one number per element beyond its points.
-
-    Parameters
-    ----------
-    kernel : Kernel
-        k.
-    X : array_like of shape (n, d), or other points of the kernel's domain
-        The x_j.
-
-    Examples
-    --------
-    >>> import mercer as mc
-    >>> phi = mc.feature(mc.Gaussian(1.0), [[0.0], [1.0], [5.0]])
-    >>> len(phi), phi.norm()
-    (3, array([1., 1., 1.]))
-    """
-    points = checked_points(kernel, X)
-    n = len(points)
-    dtype = engine.tile_dtype(points.array, points.array)
-    coef = SingleFeatures(np.arange(n), np.ones(n, dtype=dtype), n)
-    return Element(kernel, points, coef, n)
-
-
-def mean_embedding(kernel: Kernel, X: Any, *, weights: Any = None) -> Element:
-    """Return the mean of features, mu = sum_i w_i k(x_i, .) with weights that sum to one.
-
-    Parameters
-    ----------
-    kernel : Kernel
-        k.
-    X : array_like of shape (n, d), or other points of the kernel's domain
-        The sample.
-    weights : array_like of shape (n,), optional
-        >= 0, scaled to sum to one; equal by default.
-
-    Examples
-    --------
-    The distance of two mean embeddings is the maximum mean discrepancy of the samples.
-
-    >>> import mercer as mc
-    >>> k = mc.Gaussian(1.0)
-    >>> P, Q = [[0.0], [1.0]], [[4.0], [5.0]]
-    >>> witness = mc.mean_embedding(k, P) - mc.mean_embedding(k, Q)
-    >>> round(float(witness.norm()), 4)
-    1.2652
-    """
-    points = checked_points(kernel, X)
-    w = as_weights(weights, len(points))
-    return Element(kernel, points, Dense(frozen(w[:, None])), None)
+    return kernel.points(X, name, tensors=True)

@@ -9,10 +9,12 @@ import numpy as np
 
 from mercer import engine
 from mercer._array import Array
+from mercer._tensors import detached, float_bits, is_tensor, namespace
 from mercer.engine import Coef, Dense, Program, SingleFeatures, n_rows, pieces
 from mercer.exceptions import InputError
 
 _VALUES = 1 << 20  # values of a batch that are held at once
+_ROUNDING = {32: 1e-5, 64: 1e-12}  # of the square of a norm of tensors, by the bits of a number
 
 Expansion = tuple[Any, Coef]
 """Points and coefficients."""
@@ -25,7 +27,8 @@ def blocks(points: Any, coef: Coef) -> list[Expansion]:
     """
     points = engine.as_float64(points)
     if isinstance(coef, engine.Stacked):
-        return [(points[rows], part) for rows, part in coef.blocks()]
+        axes = (slice(None),) if is_tensor(points) else ()
+        return [(points[rows, *axes], part) for rows, part in coef.blocks()]
     return [(points, coef)]
 
 
@@ -64,6 +67,42 @@ def squared_norms(program: Program, points: Any, coef: Coef) -> tuple[Array, Arr
     return squared, size**2, scale
 
 
+def tensor_norms(program: Program, points: Any, coef: Coef) -> Any:
+    """sqrt(<psi_j, psi_j>) of tensors, shape (b,); NaN where the square is below zero.
+
+    The slope of the root is taken as zero where the norm is zero.
+    """
+    xp, parts = namespace(points), blocks(points, coef)
+    squared: Any = 0.0
+    for i, one in enumerate(parts):
+        for j, other in enumerate(parts[: i + 1]):
+            product = _paired_tensors(program, one, other)
+            squared = squared + (product if i == j else 2.0 * product)
+    length = xp.sqrt(xp.abs(detached(engine.diagonal(program, points))))
+    size = _absolute(coef).weigh(length[:, None])[0, :]
+    zero = xp.zeros_like(squared)
+    root = xp.where(squared > 0, xp.sqrt(xp.where(squared > 0, squared, zero + 1.0)), zero)
+    rounding = _ROUNDING[float_bits(points)] * detached(size) ** 2
+    return xp.where(squared < -rounding, xp.full_like(root, np.nan), root)
+
+
+def _paired_tensors(program: Program, one: Expansion, other: Expansion) -> Any:
+    """The inner product of element j of one batch of tensors with element j of another."""
+    (X, A), (Y, B) = one, other
+    xp = namespace(X)
+    if isinstance(A, SingleFeatures):
+        return (
+            A.value * engine.fields(program, Y, xp.take(X, A.index, axis=0), B, paired=True).value
+        )
+    if isinstance(B, SingleFeatures):
+        return _paired_tensors(program, other, one)
+    if isinstance(A, engine.LowRank) and isinstance(B, engine.LowRank):
+        table: Any = inner_table(program, (X, Dense(A.left)), (Y, Dense(B.left)))
+        return xp.sum(A.right * (table @ B.right), axis=0)
+    values: Any = engine.fields(program, Y, X, B).value
+    return xp.sum(A.tile(slice(0, n_rows(X)), slice(None)) * values, axis=0)
+
+
 def scaled(coef: Coef, factor: Array) -> Coef:
     """Each element times its factor; the left parts of products of thin matrices are about 1."""
     if isinstance(coef, engine.Stacked):
@@ -80,10 +119,10 @@ def _absolute(coef: Coef) -> Coef:
     if isinstance(coef, engine.Stacked):
         return engine.stack([_absolute(part) for part in coef.parts])
     if isinstance(coef, SingleFeatures):
-        return replace(coef, value=np.abs(coef.value))
+        return replace(coef, value=abs(coef.value))
     if isinstance(coef, engine.LowRank):
-        return engine.LowRank(np.abs(coef.left), np.abs(coef.right))
-    return Dense(np.abs(coef.array))
+        return engine.LowRank(abs(coef.left), abs(coef.right))
+    return Dense(abs(coef.array))
 
 
 def _paired(program: Program, one: Expansion, other: Expansion) -> Array:
@@ -107,6 +146,8 @@ def _paired(program: Program, one: Expansion, other: Expansion) -> Array:
 def _weighed_values(program: Program, weighing: Expansion, evaluated: Expansion) -> Array:
     """Inner products from the values of one batch at the points of the other, (b', b)."""
     X, B = engine.as_float64(evaluated[0]), evaluated[1]
+    if is_tensor(X):
+        return weighing[1].weigh(engine.fields(program, X, weighing[0], B).value)
     total = np.zeros((B.shape[1], weighing[1].shape[1]))
     size = _rows_for(B.shape[1])
     for points, coef in blocks(*weighing):

@@ -11,7 +11,8 @@ from mercer._array import Array, as_weights, instance, real
 from mercer.engine import pieces
 from mercer.exceptions import InputError
 from mercer.kernels import Kernel
-from mercer.space._element import Element, feature
+from mercer.space._element import Element
+from mercer.space._features import feature
 
 _BLOCK = 1024  # rank-one terms whose inner products are held at once
 

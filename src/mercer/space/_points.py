@@ -7,9 +7,12 @@ from typing import Any
 import numpy as np
 
 from mercer._array import Array, frozen, is_sparse
+from mercer._tensors import is_tensor, namespace
 
 
 def concatenated(X: Any, Y: Any) -> Any:
+    if is_tensor(X):
+        return namespace(X).concat([X, Y], axis=0)
     if is_sparse(X) or is_sparse(Y):
         from scipy.sparse import csr_array, vstack
 
@@ -21,9 +24,9 @@ def equal_points(X: Any, Y: Any) -> bool:
     """Whether two collections are known to hold the same points in the same order.
 
     Values are compared, which costs less than putting the two collections together; Python objects
-    must be the same objects, and sparse points one array.
+    must be the same objects, and sparse points and tensors one array.
     """
-    if X is Y or is_sparse(X) or is_sparse(Y):
+    if X is Y or is_sparse(X) or is_sparse(Y) or is_tensor(X):
         return X is Y
     if X.shape != Y.shape or X.dtype != Y.dtype:
         return False

@@ -64,6 +64,7 @@ class Subspace:
     def __post_init__(self) -> None:
         if not isinstance(self.origin, Element) or self.origin.batch is not None:
             raise InputError("origin must be a single element")
+        instance(self.origin, Element, "origin")
         if not isinstance(self.directions, Element) or self.directions.batch is None:
             raise InputError("directions must be a batch of elements")
         self.origin._same_space(self.directions)
@@ -78,6 +79,7 @@ class Subspace:
         positive(tol, "tol")
         if not isinstance(origin, Element) or origin.batch is not None:
             raise InputError("origin must be a single element")
+        instance(origin, Element, "origin")
         if not isinstance(elements, Element) or elements.batch is None:
             raise InputError("elements must be a batch; psi.combine(np.eye(1)) makes one of one")
         values, vectors = _gram_eigenpairs(elements)

@@ -103,8 +103,8 @@ def test_few_queries_at_a_time_still_leave_far_points_out(tolerance, rng):
 def test_points_are_transformed_once(shifted, rng, monkeypatch):
     """Queries outside of the box of the grid are summed directly."""
     made = []
-    make = _spectral.transform
-    monkeypatch.setattr(_spectral, "transform", lambda *a: made.append(a) or make(*a))
+    make = _spectral.spread_modes
+    monkeypatch.setattr(_spectral, "spread_modes", lambda *a: made.append(a) or make(*a))
     X = rng.normal(size=(20_000, 2))
     coef = Dense(np.full((20_000, 1), 1 / 20_000))
     program = mc.Gaussian(0.7).program

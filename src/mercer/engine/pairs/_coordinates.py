@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 
 from mercer._array import Array, is_sparse
+from mercer._tensors import namespace
 from mercer.engine._compiled import core, core_allowed, instruction_set
+from mercer.engine._sizes import contiguous
 from mercer.exceptions import InputError
 
 _KINDS = ("minimum", "harmonic", "chi2", "differing", "absolute")  # as the core numbers them
@@ -22,8 +24,8 @@ def comparable(X: Any, Y: Any = None) -> tuple[Array, Array]:
     if X.dtype == object or Y.dtype == object:
         return _codes(X, Y)
     dtype = np.result_type(X, Y)
-    x = np.ascontiguousarray(X, dtype=dtype)
-    return x, x if Y is X else np.ascontiguousarray(Y, dtype=dtype)
+    x = contiguous(X, dtype=dtype)
+    return x, x if Y is X else contiguous(Y, dtype=dtype)
 
 
 def coordinate_sums(kind: str, Y: Array, X: Array, out: Array | None = None) -> Array:
@@ -42,6 +44,28 @@ def rowwise_sums(kind: str, Y: Array, X: Array) -> Array:
     if kind == "equal":
         return _share(rowwise_sums("differing", Y, X), X.shape[1])
     return np.asarray(_TERMS[kind](Y, X).sum(axis=1, dtype=np.float64))
+
+
+def tensor_sums(kind: str, y: Any, x: Any) -> Any:
+    """The sums over the last axis of two tensors that broadcast."""
+    xp, columns, total = namespace(x), x.shape[-1], 0.0
+    for k in range(columns):
+        a, b = y[..., k], x[..., k]
+        match kind:
+            case "minimum":
+                term = xp.minimum(a, b)
+            case "absolute":
+                term = xp.abs(a - b)
+            case "differing" | "equal":
+                term = xp.astype((a != b) if kind == "differing" else (a == b), x.dtype)
+            case _:
+                sum_ = a + b
+                inverse = 1.0 / xp.where(sum_ == 0, xp.ones_like(sum_), sum_)
+                gap = a - b
+                term = xp.minimum(a, b) * (xp.maximum(a, b) * inverse)
+                term = term if kind == "harmonic" else gap * (gap * inverse)
+        total = total + term
+    return total / columns if kind == "equal" else total
 
 
 def _sums(term: Callable[[Any, Any], Any], Y: Array, X: Array) -> Array:

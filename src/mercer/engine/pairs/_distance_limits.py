@@ -16,7 +16,7 @@ from mercer.exceptions import DerivativeError
 
 _TOLERANCE = {"float32": 5e-6, "float64": 2e-13}  # relative change of k: about 40 and 1,000 eps
 _DECADES = np.append(0.0, np.logspace(-36.0, 0.0, 289))  # zero, then eight distances per decade
-_CLOSE = 1e-6  # of the largest: above the error of squared distances, 4 eps, in float32 too
+CLOSE = 1e-6  # of the largest: above the error of squared distances, 4 eps, in float32 too
 _UNDERFLOW = 750.0  # exp(-750) is 0 in float64
 _SORTED_DIMENSIONS = 16  # boxes around points of more dimensions overlap
 _PAIRS = 1e7  # fewer pairs are summed faster than they are sorted
@@ -43,7 +43,7 @@ def recompute_below(
     if error == 0.0 or not math.isfinite(error) or not math.isfinite(largest):
         return largest if error else 0.0
     below = _scan(program, index, dtype, shifted, rounded_up(error), rounded_up(largest))
-    return below if order == 0 or program.is_smooth else max(below, _CLOSE * largest)
+    return below if order == 0 or program.is_smooth else max(below, CLOSE * largest)
 
 
 def rounded_up(x: float) -> float:

@@ -16,7 +16,7 @@ import numpy as np
 
 from mercer._array import Array, is_sparse
 from mercer.engine._compiled import core, core_allowed, instruction_set
-from mercer.engine._sizes import pieces
+from mercer.engine._sizes import contiguous, pieces
 
 _DIRECT_DIMENSIONS = 3  # up to here differences are as fast as the product form
 _ENTRIES = 1 << 18  # coordinates that are recomputed at once: 2 MiB
@@ -130,7 +130,7 @@ def sorted_in_space(Y: Array, leaf: int) -> tuple[Array, Array]:
         half = leaf * max(1, round((stop - start) / (2 * leaf)))
         order[start:stop] = order[start:stop][np.argpartition(part[:, axis], half - 1)]
         pending += [(start, start + half), (start + half, stop)]
-    return order, np.ascontiguousarray(Y[order])
+    return order, contiguous(Y[order])
 
 
 def _centred(X: Any, centre: Any, dtype: Any) -> tuple[Any, Array]:
@@ -141,7 +141,7 @@ def _centred(X: Any, centre: Any, dtype: Any) -> tuple[Any, Array]:
 def _differences(Y: Array, X: Array, dtype: Any) -> Array:
     """Squared distances by coordinates; a few of float32 are exact enough in float32."""
     if X.shape[1] > _DIRECT_DIMENSIONS and core_allowed():
-        rows, columns = (np.ascontiguousarray(Z, dtype=np.float64) for Z in (Y, X))
+        rows, columns = (contiguous(Z, dtype=np.float64) for Z in (Y, X))
         u = np.empty((len(Y), len(X)))
         points = core().Program64(rows, [], 0, _BY_DIFFERENCES, instruction_set())
         points.gram(columns, u, 0, len(Y))

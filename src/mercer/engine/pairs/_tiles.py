@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from mercer._array import Array, is_sparse
+from mercer._tensors import namespace
 from mercer.engine._compiled import core, core_allowed, instruction_set
 from mercer.engine._sizes import as_float64, dense, tile_dtype
 from mercer.engine.pairs._coordinates import comparable, coordinate_sums, rowwise_sums
@@ -273,6 +274,7 @@ def without_cusps(program: Program, jet: Jet, inputs: list[Any]) -> tuple[Jet, A
     """
     if not jet.first or program.is_smooth:
         return jet, None
+    xp = namespace(jet.value)
     first = list(jet.first)
     second = [list(row) for row in jet.second]
     at_cusp: Array | None = None
@@ -280,21 +282,21 @@ def without_cusps(program: Program, jet: Jet, inputs: list[Any]) -> tuple[Jet, A
         # smooth gaps change to first order and keep their terms
         if not (isinstance(kind, Distance) or (isinstance(kind, Gap) and program.cusps[v])):
             continue
-        coincide = np.broadcast_to(inputs[v] == 0, jet.value.shape)
-        if not coincide.any():
+        coincide = xp.broadcast_to(inputs[v] == 0, jet.value.shape)
+        if not xp.any(coincide):
             continue
         if program.cusps[v]:
-            first[v] = np.where(coincide, 0.0, first[v]).astype(jet.value.dtype)
+            first[v] = xp.where(coincide, xp.zeros_like(first[v]), first[v])
             at_cusp = coincide if at_cusp is None else at_cusp | coincide
-        elif not is_zero(first[v]) and np.isnan(first[v]).any():  # zero times infinity
+        elif not is_zero(first[v]) and xp.any(xp.isnan(first[v])):  # zero times infinity
             limit = program.derivatives_at_zero[v][0]
             if len(first) > 1:  # depends on the others; a gradient does not need it
                 limit = np.nan if second else 0.0
-            unknown = coincide & np.isnan(first[v])
-            first[v] = np.where(unknown, limit, first[v]).astype(jet.value.dtype)
+            unknown = coincide & xp.isnan(first[v])
+            first[v] = xp.where(unknown, xp.full_like(first[v], limit), first[v])
         for w in range(len(first) if second else 0):
             if not is_zero(second[v][w]):
-                safe = np.where(coincide, 0.0, second[v][w]).astype(jet.value.dtype)
+                safe = xp.where(coincide, xp.zeros_like(second[v][w]), second[v][w])
                 second[v][w] = second[w][v] = safe
     return Jet(jet.value, tuple(first), tuple(map(tuple, second))), at_cusp
 

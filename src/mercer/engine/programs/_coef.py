@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from mercer._array import Array
+from mercer._tensors import constant, host, is_tensor, namespace
 from mercer.engine._sizes import pieces
 
 _ENTRIES = 1 << 22  # of coefficients that are added up at a time
@@ -36,6 +37,15 @@ class Dense:
     def dtype(self) -> Any:
         return self.array.dtype
 
+    @property
+    def arrays(self) -> tuple[Array, ...]:
+        """The numbers that it is made of."""
+        return (self.array,)
+
+    def rebuilt(self, arrays: Sequence[Array]) -> Dense:
+        """The same with other numbers."""
+        return Dense(*arrays)
+
     @cached_property
     def sizes(self) -> Array:
         """sum_i |a_i| of each element, shape (b,), in float64."""
@@ -47,11 +57,14 @@ class Dense:
 
     def columns(self, index: Any) -> Dense:
         """The coefficients of some of the elements."""
-        return Dense(self.array[:, index])
+        return Dense(_columns(self.array, index))
 
     def scale(self, factor: Any) -> Dense:
         """Multiply every element by a number, or each by its own."""
-        return Dense(self.array * factor)
+        array = self.array
+        if array.strides[0] == 0:  # one row for all points
+            return Dense(np.broadcast_to(array[:1] * factor, array.shape))
+        return Dense(array * factor)
 
     def combine(self, B: Array) -> Dense:
         """Coefficients of the elements psi_j' = sum_j B[j, j'] psi_j."""
@@ -83,28 +96,43 @@ class SingleFeatures:
         return self.value.dtype
 
     @property
+    def arrays(self) -> tuple[Array, ...]:
+        return (self.value,)
+
+    def rebuilt(self, arrays: Sequence[Array]) -> SingleFeatures:
+        return SingleFeatures(host(self.index), arrays[0], self.n_points)
+
+    @property
     def sizes(self) -> Array:
         return np.abs(self.value).astype(np.float64)
 
     def tile(self, rows: slice, columns: Any) -> Array:
         start, stop, _ = rows.indices(self.n_points)
         index, value = self.index[columns], self.value[columns]
+        if is_tensor(value):
+            xp = namespace(value)
+            own = xp.arange(start, stop, device=value.device)[:, None] == index[None, :]
+            return xp.where(own, value[None, :], xp.zeros_like(value)[None, :])  # type: ignore[no-any-return]
         out = np.zeros((stop - start, index.shape[0]), dtype=self.dtype)
         inside = np.flatnonzero((index >= start) & (index < stop))
         out[index[inside] - start, inside] = value[inside]
         return out
 
     def columns(self, index: Any) -> SingleFeatures:
+        index = constant(index, self.value)
         return SingleFeatures(self.index[index], self.value[index], self.n_points)
 
     def scale(self, factor: Any) -> SingleFeatures:
         return SingleFeatures(self.index, self.value * factor, self.n_points)
 
     def combine(self, B: Array) -> Dense:
+        if is_tensor(B):
+            return Dense(self.tile(slice(None), slice(None)) @ B)
         return Dense(_sums_of_groups(self.value[:, None] * B, self.index, self.n_points))
 
     def weigh(self, V: Array) -> Array:
-        return (V[self.index] * self.value[:, None]).T
+        chosen: Array = namespace(V).take(V, self.index, axis=0)
+        return (chosen * self.value[:, None]).T
 
     def merged(self, groups: Array, size: int) -> SingleFeatures:
         return SingleFeatures(groups[self.index], self.value, size)
@@ -123,17 +151,24 @@ class LowRank:
 
     @property
     def dtype(self) -> Any:
-        return np.result_type(self.left, self.right)
+        return namespace(self.left).result_type(self.left, self.right)
+
+    @property
+    def arrays(self) -> tuple[Array, ...]:
+        return self.left, self.right
+
+    def rebuilt(self, arrays: Sequence[Array]) -> LowRank:
+        return LowRank(*arrays)
 
     @cached_property
     def sizes(self) -> Array:
         return _absolute_sums(self)
 
     def tile(self, rows: slice, columns: Any) -> Array:
-        return self.left[rows] @ self.right[:, columns]
+        return self.left[rows, :] @ self.right[:, columns]
 
     def columns(self, index: Any) -> LowRank:
-        return LowRank(self.left, self.right[:, index])
+        return LowRank(self.left, _columns(self.right, index))
 
     def scale(self, factor: Any) -> LowRank:
         return LowRank(self.left, self.right * factor)
@@ -160,7 +195,15 @@ class Stacked:
 
     @property
     def dtype(self) -> Any:
-        return np.result_type(*(p.dtype for p in self.parts))
+        return namespace(*self.arrays).result_type(*(p.dtype for p in self.parts))
+
+    @property
+    def arrays(self) -> tuple[Array, ...]:
+        return tuple(a for p in self.parts for a in p.arrays)
+
+    def rebuilt(self, arrays: Sequence[Array]) -> Stacked:
+        left = iter(arrays)
+        return Stacked(tuple(p.rebuilt([next(left) for _ in p.arrays]) for p in self.parts))
 
     @property
     def sizes(self) -> Array:
@@ -180,7 +223,8 @@ class Stacked:
             if first < last:
                 some = slice(first - where.start, last - where.start)
                 cut.append(part.tile(some, columns))
-        return np.vstack(cut).astype(self.dtype)
+        xp = namespace(*cut)
+        return xp.astype(xp.concat(cut, axis=0), self.dtype, copy=False)  # type: ignore[no-any-return]
 
     def columns(self, index: Any) -> Coef:
         return stack([p.columns(index) for p in self.parts])
@@ -192,7 +236,8 @@ class Stacked:
         return stack([p.combine(B) for p in self.parts])
 
     def weigh(self, V: Array) -> Array:
-        return np.asarray(sum(p.weigh(V[rows]) for rows, p in self.blocks()))
+        parts = [p.weigh(V[rows, :]) for rows, p in self.blocks()]
+        return sum(parts[1:], start=parts[0])
 
     def merged(self, groups: Array, size: int) -> Dense:
         """Written out, because blocks may share points now."""
@@ -212,9 +257,18 @@ def stack(coefs: Sequence[Coef]) -> Coef:
     return parts[0] if len(parts) == 1 else Stacked(tuple(parts))
 
 
+def _columns(array: Array, index: Any) -> Array:
+    """Some of the columns, by a slice or their numbers."""
+    if is_tensor(array) and not isinstance(index, slice):
+        return namespace(array).take(array, constant(index, array), axis=1)  # type: ignore[no-any-return]
+    return array[:, index]
+
+
 def _absolute_sums(coef: Dense | LowRank) -> Array:
     """sum_i |a_i| of each element, tile by tile."""
     n, b = coef.shape
+    if isinstance(coef, Dense) and coef.array.strides[0] == 0:  # one row for all points
+        return np.asarray(n * np.abs(coef.array[0]).astype(np.float64))
     total = np.zeros(b)
     for columns in pieces(b, _ENTRIES // 256):
         for rows in pieces(n, _ENTRIES // (columns.stop - columns.start)):

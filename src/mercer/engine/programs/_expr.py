@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
-from mercer._array import namespace
+from mercer._tensors import namespace
 from mercer.exceptions import DerivativeError, InputError
 
 

@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from mercer._array import Array, namespace
+from mercer._array import Array
+from mercer._tensors import namespace
 from mercer.engine.programs._expr import (
     Add,
     Const,

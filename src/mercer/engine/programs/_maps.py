@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from mercer._array import Array, as_dense_points, as_vector, frozen, is_sparse, positive_length
+from mercer._tensors import constant, is_tensor, namespace
 from mercer.exceptions import InputError
 
 
@@ -105,11 +106,13 @@ class Scales(LinearMap):
     def apply(self, X: Any) -> Any:
         if is_sparse(X):
             return X.multiply(1.0 / self.array[None, :]).tocsr()
+        if is_tensor(X):
+            return X / constant(self.array, X)
         with np.errstate(over="ignore"):  # what leaves the range of float32 is infinite, or zero
             return (X / self.array).astype(X.dtype, copy=False)
 
     def pull(self, G: Array, in_dim: int) -> Array:
-        return np.asarray(self.apply(G))
+        return self.apply(G)  # type: ignore[no-any-return]
 
 
 class Columns(LinearMap):
@@ -149,9 +152,13 @@ class Columns(LinearMap):
             )
 
     def apply(self, X: Any) -> Any:
+        if is_tensor(X):
+            return namespace(X).take(X, constant(self.array, X), axis=1)
         return X[:, self.array]
 
     def pull(self, G: Array, in_dim: int) -> Array:
+        if is_tensor(G):
+            return G @ constant(np.eye(in_dim)[self.array], G)  # type: ignore[no-any-return]
         out = np.zeros((*G.shape[:-1], in_dim), dtype=G.dtype)
         out[..., self.array] = G
         return out
@@ -187,10 +194,13 @@ class Matrix(LinearMap):
             raise InputError(
                 "a Matrix makes sparse points dense; apply it first, X @ A.T, or use X.toarray()"
             )
+        if is_tensor(X):
+            return X @ constant(self.array.T, X)
         return X @ self.array.T.astype(X.dtype)
 
     def pull(self, G: Array, in_dim: int) -> Array:
-        return np.asarray(G @ self.array.astype(G.dtype))
+        A: Any = constant(self.array, G) if is_tensor(G) else self.array.astype(G.dtype)
+        return G @ A  # type: ignore[no-any-return]
 
 
 Maps = tuple[Map, ...]
@@ -214,5 +224,6 @@ def pull_all(maps: Maps, G: Array, in_dim: int) -> Array:
 
 def pull_both(maps: Maps, other_maps: Maps, T: Array, in_dim: int) -> Array:
     """Pull a matrix of derivatives (last two axes) back through two lists of maps."""
-    T = np.swapaxes(pull_all(other_maps, T, in_dim), -1, -2)
-    return np.swapaxes(pull_all(maps, T, in_dim), -1, -2)
+    xp = namespace(T)
+    T = xp.matrix_transpose(pull_all(other_maps, T, in_dim))
+    return xp.matrix_transpose(pull_all(maps, T, in_dim))  # type: ignore[no-any-return]

@@ -28,7 +28,7 @@ from mercer.engine._compiled import core
 from mercer.engine.pairs._distance_limits import recompute_below
 from mercer.engine.pairs._distances import bound_on_error, squared_norms
 from mercer.engine.pairs._tiles import mapped_points
-from mercer.engine.programs._expr import Const
+from mercer.engine.programs._float_range import fits_float32, profile_needs_float64
 from mercer.engine.programs._maps import apply_all
 from mercer.engine.programs._program import Distance, Program
 from mercer.engine.sums._spectral import finufft
@@ -38,7 +38,6 @@ _SUM_DIMENSIONS = 1000  # above it the accumulators of a gradient leave the cach
 GRAM_DIMENSIONS = 200  # above it BLAS does most of the work of a Gram matrix, and does it better
 _NATIVE_COLUMNS = 1024  # coefficient columns of one native sum of derivatives: more leave the cache
 _VALUE_COLUMNS = 1 << 16  # of one native sum of values: each of its panels takes 25 MB
-_SMALLEST, _LARGEST = 1e-30, 1e30  # squared distances that float32 holds with room to spare
 NO_SPECTRUM = (
     "the spectral engine cannot run this: it needs finufft (extra `fast`), dense points of at most "
     "3 dimensions, a smooth radial kernel, and a tolerance that a frequency grid can meet; "
@@ -109,10 +108,7 @@ def needs_float64(program: Program, X: Any, Y: Any, order: int) -> bool:
     """
     if getattr(X, "dtype", None) != np.float32 or getattr(Y, "dtype", None) != np.float32:
         return False
-    if _has_extreme_constants(program.profile):
-        return True
-    slopes = [d for pair in program.derivatives_at_zero for d in pair[: 2 if order else 1]]
-    if any(np.isfinite(d) and abs(d) > 1e25 for d in slopes):
+    if profile_needs_float64(program, order):
         return True
     return any(
         _distance_needs_float64(program, i, X, Y, order)
@@ -134,18 +130,3 @@ def _distance_needs_float64(program: Program, index: int, X: Any, Y: Any, order:
     return (
         order > 0 and radius2 > 0 and recompute_below(program, index, "float32", error, radius2) > 0
     )
-
-
-def fits_float32(program: Program, widest2: float) -> bool:
-    """Whether float32 holds the constants of a profile, and squared distances of this size."""
-    in_range = widest2 == 0.0 or _SMALLEST < widest2 < _LARGEST  # not NaN, where a map overflows
-    return in_range and not _has_extreme_constants(program.profile)
-
-
-@lru_cache(maxsize=1024)
-def _has_extreme_constants(node: Any) -> bool:
-    """Whether a profile has constants too large or too small for float32, such as 1 / l^2."""
-    if isinstance(node, Const):
-        return node.value != 0.0 and not _SMALLEST < abs(node.value) < _LARGEST
-    parts = (getattr(node, name, None) for name in ("left", "right", "gate", "body", "arg"))
-    return any(_has_extreme_constants(part) for part in parts if part is not None)

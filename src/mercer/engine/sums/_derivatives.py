@@ -16,8 +16,9 @@ from typing import Any
 import numpy as np
 
 from mercer._array import Array, is_sparse
+from mercer._tensors import as_double, eye_like, is_tensor, namespace
 from mercer.engine._sizes import dense
-from mercer.engine.programs._jets import is_zero
+from mercer.engine.programs._jets import is_zero, plus
 from mercer.engine.programs._maps import pull_all, pull_both
 from mercer.engine.programs._program import Distance, Dot, Gap, Norm, Program, Variable, maps_of
 
@@ -49,6 +50,10 @@ def direction(v: Variable) -> tuple[float, float, float]:
 
 def with_one(v: Variable, Z: Any, dtype: Any) -> Any:
     """The coordinates c_i = (1, z_i) of points; (1,) if the variable does not move with them."""
+    if is_tensor(Z):
+        xp = namespace(Z)
+        one = xp.ones((Z.shape[0], 1), dtype=dtype, device=Z.device)
+        return xp.concat([one, Z], axis=1) if direction(v)[1] else one
     ones = np.ones((Z.shape[0], 1), dtype=dtype)
     if not direction(v)[1]:
         return ones
@@ -67,12 +72,12 @@ def add_moments(
     `weights` is a `Jet` of (rows, columns) arrays that already carry the coefficients;
     `coordinates[v]` are those of the tile's points where variable v measures them (`with_one`).
     """
-    accumulate(moments, ("value",), weights.value.sum(axis=1, dtype=np.float64))
+    xp = namespace(weights.value)
+    accumulate(moments, ("value",), xp.sum(weights.value, axis=1, dtype=xp.float64))
     count = len(program.variables) if order else 0
     for v in range(count):
         if not is_zero(weights.first[v]):
-            first = np.asarray(weights.first[v] @ coordinates[v], dtype=np.float64)
-            accumulate(moments, ("first", v), first)
+            accumulate(moments, ("first", v), as_double(weights.first[v] @ coordinates[v]))
         for w in range(v, count if order == 2 else v):
             if not is_zero(weights.second[v][w]):
                 outer = _weighted_outer(weights.second[v][w], coordinates[v], coordinates[w])
@@ -84,46 +89,55 @@ def gradient_of(program: Program, moments: Moments, queries: list[Array], dim: i
 
     `queries[v]` are the queries where variable v measures them, centred like the points.
     """
-    total = np.zeros((*moments[("value",)].shape, dim))
+    total: Any = 0
     for v, kind in enumerate(program.variables):
         if ("first", v) in moments:
             alpha, beta, gamma = direction(kind)
             sums = moments[("first", v)]
-            part = sums[..., :1] * (alpha * queries[v] + gamma)[:, None]
+            part = sums[..., :1] * (alpha * queries[v] + gamma)[:, None, :]
             if beta:
-                part += beta * sums[..., 1:]
-            total += pull_all(maps_of(kind), part, dim)
-    return total
+                part = part + beta * sums[..., 1:]
+            total = plus(total, pull_all(maps_of(kind), part, dim))
+    return _zeros(moments, dim) if is_zero(total) else total + 0.0  # no negative zeros
 
 
 def hessian_of(program: Program, moments: Moments, queries: list[Array], dim: int) -> Array:
     """The second derivative: curvature of the variables, plus products of their directions."""
-    total = np.zeros((*moments[("value",)].shape, dim, dim))
+    total: Any = 0
     for v, kind in enumerate(program.variables):
         if ("first", v) in moments and direction(kind)[0]:
-            identity = 2.0 * moments[("first", v)][..., :1, None] * np.eye(queries[v].shape[1])
-            total += pull_both(maps_of(kind), maps_of(kind), identity, dim)
+            identity = 2.0 * moments[("first", v)][..., :1, None] * eye_like(queries[v])
+            total = plus(total, pull_both(maps_of(kind), maps_of(kind), identity, dim))
         for w in range(v, len(program.variables)):
             if ("second", v, w) in moments:
                 other = program.variables[w]
                 outer = _outer_of(moments[("second", v, w)], kind, other, queries[v], queries[w])
                 part = pull_both(maps_of(kind), maps_of(other), outer, dim)
-                total += part if w == v else part + np.swapaxes(part, -1, -2)
-    return total
+                both = part if w == v else part + namespace(part).matrix_transpose(part)
+                total = plus(total, both)
+    return _zeros(moments, dim, dim) if is_zero(total) else total + 0.0
+
+
+def _zeros(moments: Moments, *shape: int) -> Array:
+    value = moments[("value",)]
+    xp = namespace(value)
+    return xp.broadcast_to(  # type: ignore[no-any-return]
+        xp.reshape(0.0 * value, (*value.shape, *(1 for _ in shape))), (*value.shape, *shape)
+    )
 
 
 def _outer_of(sums: Array, v: Variable, w: Variable, z: Array, y: Array) -> Array:
     """sum_i W (alpha_v z + beta_v z_i + gamma_v)(alpha_w y + beta_w y_i + gamma_w)'."""
     (a, b, g), (c, e, h) = direction(v), direction(w)
-    left, right = (a * z + g)[:, None], (c * y + h)[:, None]
+    left, right = (a * z + g)[:, None, :], (c * y + h)[:, None, :]
     out = sums[..., :1, :1] * (left[..., :, None] * right[..., None, :])
     if e:
-        out += e * left[..., :, None] * sums[..., :1, 1:]
+        out = out + e * left[..., :, None] * sums[..., :1, 1:]
     if b:
-        out += b * sums[..., 1:, :1] * right[..., None, :]
+        out = out + b * sums[..., 1:, :1] * right[..., None, :]
     if b and e:
-        out += b * e * sums[..., 1:, 1:]
-    return np.asarray(out)
+        out = out + b * e * sums[..., 1:, 1:]
+    return out
 
 
 def cancelling_rows(program: Program, moments: Moments, queries: list[Array]) -> Array:
@@ -153,7 +167,9 @@ def cancelling_rows(program: Program, moments: Moments, queries: list[Array]) ->
 
 def accumulate(moments: Moments, key: tuple[Any, ...], part: Array) -> None:
     """Add an array to the moments under a key, which may keep it."""
-    if key in moments:
+    if key in moments and is_tensor(part):  # which remembers what it was made of
+        moments[key] = moments[key] + part
+    elif key in moments:
         moments[key] += part
     else:
         moments[key] = part
@@ -161,9 +177,13 @@ def accumulate(moments: Moments, key: tuple[Any, ...], part: Array) -> None:
 
 def _weighted_outer(W: Array, Z: Any, V: Any) -> Array:
     """sum_i W[j, i] z_i v_i' for every query j, of coordinates of points."""
-    p, q = Z.shape[1], V.shape[1]
+    p, q, xp = Z.shape[1], V.shape[1], namespace(Z)
+    if is_tensor(Z) and p * q > _OUTER_COLUMNS:
+        rows = (W[j, :][:, None] for j in range(W.shape[0]))
+        outer: Array = as_double(xp.stack([(Z * w).T @ V for w in rows]))
+        return outer
     if is_sparse(Z) or p * q > _OUTER_COLUMNS:
         scaled = (Z.multiply(w[:, None]).tocsr() if is_sparse(Z) else Z * w[:, None] for w in W)
         return np.stack([dense(z.T @ V) for z in scaled])
-    products = (Z[:, :, None] * V[:, None, :]).reshape(Z.shape[0], p * q)
-    return np.asarray(W @ products, dtype=np.float64).reshape(W.shape[0], p, q)
+    products = xp.reshape(Z[:, :, None] * V[:, None, :], (Z.shape[0], p * q))
+    return xp.reshape(as_double(W @ products), (W.shape[0], p, q))  # type: ignore[no-any-return]

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from mercer._array import Array
+from mercer._tensors import is_tensor, namespace
 from mercer.engine._sizes import as_float32
 from mercer.engine.programs._program import Program
 from mercer.engine.sums._derivatives import Moments, gradient_of, hessian_of
@@ -44,7 +45,7 @@ class Fields:
 
     def __post_init__(self) -> None:
         if self.shift is None:
-            object.__setattr__(self, "shift", np.zeros(len(self.value)))
+            object.__setattr__(self, "shift", np.zeros(self.value.shape[0]))
 
     def each(self, change: Callable[[Array], Array], bound: Array | None = None) -> Fields:
         """Apply one function to value, gradient, Hessian, slopes and cusp."""
@@ -52,7 +53,7 @@ class Fields:
 
     def only_element(self) -> Fields:
         """Drop the axis of elements, of which there is one."""
-        return self.each(lambda a: a[:, 0], None if self.bound is None else self.bound[:1])
+        return self.each(lambda a: a[:, 0, ...], None if self.bound is None else self.bound[:1])
 
     def put(self, rows: Any, part: Fields) -> None:
         """Overwrite some rows in place."""
@@ -88,17 +89,20 @@ def from_moments(
 
     `queries[v]` are the queries where variable v measures them, centred like the points.
     """
-    value = moments[("value",)].astype(dtype, copy=False)
+    xp = namespace(moments[("value",)])
+    value = xp.astype(moments[("value",)], dtype, copy=False)
     if order == 0:
         return Fields(value, shift=shift, bound=bound)  # type: ignore[arg-type]
-    gradient = gradient_of(program, moments, queries, dim).astype(dtype, copy=False)
+    gradient = xp.astype(gradient_of(program, moments, queries, dim), dtype, copy=False)
     hessian = None
     if order == 2:
-        hessian = hessian_of(program, moments, queries, dim).astype(dtype, copy=False)
+        hessian = xp.astype(hessian_of(program, moments, queries, dim), dtype, copy=False)
     known = range(len(program.variables))
     sums = (moments.get(("first", v)) for v in known)
-    slopes = tuple(np.zeros(value.shape) if s is None else s[..., 0] for s in sums)
-    cusp = moments[("cusp",)].astype(dtype, copy=False) if any(program.cusps) else None
+    slopes = tuple(xp.zeros_like(value) if s is None else s[..., 0] for s in sums)
+    cusp = None
+    if any(program.cusps):
+        cusp = xp.astype(moments[("cusp",)], dtype, copy=False)
     return Fields(value, gradient, hessian, slopes, cusp, shift, bound)  # type: ignore[arg-type]
 
 
@@ -117,6 +121,8 @@ def _at_common_shift(
 ) -> Fields:
     if len(parts) == 1:
         return parts[0]
+    if is_tensor(parts[0].value):  # without shifts and bounds
+        return _joined(parts, join, parts[0].shift, None)
     high = np.max([p.shift for p in parts], axis=0)
     scales = [factor(p.shift, high) for p in parts]
 
@@ -129,6 +135,13 @@ def _at_common_shift(
             [np.zeros(p.value.shape[1]) if p.bound is None else p.bound for p in parts]
         )
     return _joined(parts, scaled_and_joined, high, bound)
+
+
+def on_top(parts: list[Fields]) -> Fields:
+    """The fields of tensors at queries of several tiles, one below the other."""
+    xp = namespace(parts[0].value)
+    shift = np.concatenate([p.shift for p in parts])
+    return _joined(parts, partial(xp.concat, axis=0), shift, None)
 
 
 def factor(shift: Array, high: Array) -> Array:
@@ -148,7 +161,11 @@ def by_row(array: Array, scale: Array) -> Array:
 def mixed(inner: Fields, B: Array) -> Fields:
     """The fields of linear combinations of the elements: the batch axis times B."""
 
-    def mix(a: Array) -> Array:
+    def mix(a: Any) -> Any:
+        if is_tensor(a):
+            xp = namespace(a)
+            B_of_a = xp.astype(B, a.dtype, copy=False)
+            return xp.moveaxis(xp.tensordot(a, B_of_a, axes=((1,), (0,))), -1, 1)
         return np.moveaxis(np.tensordot(a, B.astype(a.dtype), axes=(1, 0)), -1, 1)
 
     return inner.each(mix, None if inner.bound is None else inner.bound @ np.abs(B))

@@ -26,7 +26,7 @@ import numpy as np
 
 from mercer._array import Array
 from mercer._threads import thread_count
-from mercer.engine._sizes import as_float64
+from mercer.engine._sizes import as_float64, contiguous
 from mercer.engine.pairs._tiles import centre_before_maps, mapped
 from mercer.engine.programs._coef import Dense
 from mercer.engine.programs._program import Program
@@ -197,12 +197,12 @@ class NormalEquations:
         return thread_count() if math.prod(self._sizes) > _FEW else 1
 
     def _modes(self, v: Array) -> Array:
-        pairs = np.ascontiguousarray(v).view(np.complex128)
+        pairs = contiguous(v).view(np.complex128)
         return np.asarray(pairs.reshape(self._scale.shape) * self._scale)
 
     def _stored(self, modes: Array) -> Array:
         """D^(1/2) times modes of a real function, as a vector."""
-        half = np.ascontiguousarray(modes[..., self._halves[-1] :] * self._back)
+        half = contiguous(modes[..., self._halves[-1] :] * self._back)
         return half.view(np.float64).ravel()
 
 

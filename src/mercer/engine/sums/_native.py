@@ -16,7 +16,7 @@ from mercer._array import Array
 from mercer._config import get_options
 from mercer._threads import map_threads, thread_count
 from mercer.engine._compiled import core, instruction_set
-from mercer.engine._sizes import as_float64, n_columns, pieces, tile_dtype
+from mercer.engine._sizes import as_float64, contiguous, n_columns, pieces, tile_dtype
 from mercer.engine.pairs._distance_limits import recompute_below, useful_cutoff
 from mercer.engine.pairs._distances import bound_on_error, middle, sorted_in_space, squared_norms
 from mercer.engine.pairs._tiles import centre_before_maps, mapped
@@ -59,7 +59,7 @@ class CorePoints:
         if self._maps:
             Z = as_float64(Z) if self.dtype == np.float64 else Z
             Z = mapped(self._maps, Z, self._origin)
-        return np.ascontiguousarray(Z, dtype=self.dtype)
+        return contiguous(Z, dtype=self.dtype)
 
     def placed(self, Y: Any, order: int = 0) -> Placed:
         """Add queries, and choose the fastest form of the distance that is accurate enough."""
@@ -217,13 +217,13 @@ class _Packed:
             return self.kept[key]
         compiled = compiled_program(self.program, self.points[part], self.form)
         a = self.A[part].astype(self.points.dtype, copy=False)
-        compiled.set_coef(0, np.ascontiguousarray(a))
+        compiled.set_coef(0, contiguous(a))
         variable = self.program.variables[0]
         for kind in range(1, self.order + 1):
             z = (self.points[part] - self.about).astype(a.dtype, copy=False)
             compiled.set_coef(kind, _times_coordinates(a, with_one(variable, z, a.dtype), kind))
         if self.has_cusps:
-            compiled.set_coef(_COINCIDE, np.ascontiguousarray(a))
+            compiled.set_coef(_COINCIDE, contiguous(a))
         compiled.set_corners(self.program.cusps[0], not self.program.is_smooth)
         if self.cutoff < np.inf:
             compiled.set_boxes(self.points[part], self.cutoff)
@@ -282,7 +282,7 @@ class _Packed:
             each = pairs.tile(part, tile)
             missing = -each.shape[1] % compiled.panel  # to whole panels of queries
             each = np.pad(each, ((0, 0), (0, missing))) if missing else each
-            each = np.ascontiguousarray(each, dtype=queries.dtype)
+            each = contiguous(each, dtype=queries.dtype)
         compiled.sums(queries[tile], out, each)
         return out
 
@@ -295,7 +295,7 @@ def _times_coordinates(a: Array, c: Array, degree: int) -> Array:
     if degree == 2:
         rows, columns = _upper(c.shape[1])
         c = c[:, rows] * c[:, columns]
-    return np.ascontiguousarray((a[:, :, None] * c[:, None, :]).reshape(len(a), -1))
+    return contiguous((a[:, :, None] * c[:, None, :]).reshape(len(a), -1))
 
 
 def _moments(sums: dict[int, Array], batch: int, p: int) -> Moments:

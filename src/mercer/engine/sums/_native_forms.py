@@ -15,15 +15,17 @@ from typing import Any
 import numpy as np
 
 from mercer._array import Array
+from mercer._checkpoint import checkpointed
 from mercer._config import get_options
 from mercer._progress import tracked
 from mercer._threads import map_threads
-from mercer.engine._sizes import as_float32, as_float64, n_rows, pieces
+from mercer.engine._sizes import as_float32, as_float64, contiguous, n_rows, pieces
 from mercer.engine.pairs._distance_limits import recompute_below
 from mercer.engine.pairs._distances import bound_on_error, middle, squared_norms
 from mercer.engine.pairs._tiles import mapped_points
+from mercer.engine.programs._float_range import fits_float32
 from mercer.engine.programs._program import Program
-from mercer.engine.sums._choice import fits_float32, use_native
+from mercer.engine.sums._choice import use_native
 from mercer.engine.sums._native import PRODUCT_FORM, compiled_program
 
 _PART = 2048  # points of one sum: results are read once per part
@@ -64,7 +66,11 @@ class NativeForms:
         n = len(self.points)
         values: Array = -self.at_zero * np.einsum("bi,bi->b", U, U, dtype=np.float64)
         products: Array = -self.at_zero * watched
-        for part in tracked(list(pieces(n, _PART)), "permutations"):
+        place, done = checkpointed("permutations", self.program, self.points, U, watched), 0
+        if place.found is not None:
+            done = int(place.found["done"])
+            values, products = (np.array(place.found[name]) for name in ("values", "products"))
+        for part in tracked(list(pieces(n, _PART, done)), "permutations"):
             packed = self._packed(part, np.concatenate([U[:, part].T, watched[part]], axis=1))
             tiles = [*pieces(part.stop, _TILE, part.start), *pieces(n, _TILE, part.stop)]
             job = partial(self._tile, U, watched, part, packed)
@@ -72,6 +78,7 @@ class NativeForms:
                 values += form
                 products[rows] += down
                 products[part] += back
+            place.keep(partial(_copied, part.stop, values, products), last=part.stop == n)
         return values, products
 
     def _tile(
@@ -89,7 +96,7 @@ class NativeForms:
     def _packed(self, part: slice, A: Array) -> Any:
         """Some points with coefficients A, in the core."""
         compiled = compiled_program(self.program, self.points[part], PRODUCT_FORM)
-        compiled.set_coef(0, np.ascontiguousarray(A, dtype=np.float32))
+        compiled.set_coef(0, contiguous(A, dtype=np.float32))
         return compiled
 
     def _sums_at(self, rows: slice, compiled: Any, columns: int) -> Array:
@@ -97,6 +104,11 @@ class NativeForms:
         sums = np.empty((rows.stop - rows.start, columns))
         compiled.sums(self.points[rows], [sums], None)
         return sums
+
+
+def _copied(done: int, values: Array, products: Array) -> dict[str, Any]:
+    """The state after some parts, for a checkpoint."""
+    return {"done": done, "values": values.copy(), "products": products.copy()}
 
 
 def native_forms(program: Program, X: Any) -> NativeForms | None:

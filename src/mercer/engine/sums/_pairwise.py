@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from mercer._array import Array
+from mercer._tensors import eye_like, is_tensor, recomputed
 from mercer._threads import map_threads
 from mercer.engine._sizes import (
     as_float32,
@@ -29,9 +30,10 @@ from mercer.engine.pairs._tiles import (
     without_cusps,
 )
 from mercer.engine.programs._coef import Coef
-from mercer.engine.programs._jets import is_zero
+from mercer.engine.programs._jets import Jet, is_zero, plus
 from mercer.engine.programs._maps import pull_all, pull_both
 from mercer.engine.programs._program import Distance, Dot, Gap, Norm, Program, Variable, maps_of
+from mercer.engine.sums import _tensor_sums
 from mercer.engine.sums._choice import needs_float64
 from mercer.engine.sums._derivatives import Moments, direction, with_one
 from mercer.engine.sums._fields import Fields, by_row, factor, finite, from_moments, total
@@ -43,6 +45,8 @@ _ENTRIES = 1 << 20  # of an array of derivatives of pairs: 8 MiB
 @np.errstate(all="ignore")  # overflows are seen in the result
 def diagonal(program: Program, X: Any) -> Array:
     """k(x_i, x_i), shape (n,)."""
+    if is_tensor(X):
+        return _tensor_sums.diagonal(program, X)  # type: ignore[no-any-return]
     single, shape, dtype = program.diagonal, (n_rows(X),), tile_dtype(X, X)
     if not single.variables:
         return np.full(shape, single.value_at_zero, dtype)
@@ -153,6 +157,8 @@ def pairwise_derivative(program: Program, X: Any, Y: Any, *, mixed: bool = False
     """d k(x_i, y_j) / d x_i, shape (n, m, d); `mixed` d^2 k / d x_i d y_j', shape (n, m, d, d)."""
     require_derivatives(program)
     order = 2 if mixed else 1
+    if is_tensor(X):
+        return _of_tensors(program, X, Y, order)  # type: ignore[no-any-return]
     if needs_float64(program, Y, X, order):
         wide = pairwise_derivative(program, as_float64(X), as_float64(Y), mixed=mixed)
         return as_float32(wide)
@@ -164,22 +170,11 @@ def pairwise_derivative(program: Program, X: Any, Y: Any, *, mixed: bool = False
         inputs = pairs.tile(rows, slice(0, m))
         jet = tile_jet(program.profile, inputs, order, (rows.stop - rows.start, m), pairs.dtype)
         jet, at_cusp = without_cusps(program, jet, inputs)
-        directions = [_directions(v, pairs, rows) for v in program.variables]
-        for v, kind in enumerate(program.variables):
-            first, by_x = jet.first[v], directions[v][0]
-            if is_zero(first):
-                continue
-            if not mixed:
-                out[rows] += pull_all(maps_of(kind), first[..., None] * by_x, dim)
-                continue
-            curvature = {Distance: -2.0, Dot: 1.0}.get(type(kind), 0.0)
-            identity = curvature * first[..., None, None] * np.eye(by_x.shape[-1])
-            out[rows] += pull_both(maps_of(kind), maps_of(kind), identity, dim)
-            for w, other in enumerate(program.variables):
-                if not is_zero(jet.second[v][w]):
-                    outer = by_x[..., :, None] * directions[w][1][..., None, :]
-                    part = jet.second[v][w][..., None, None] * outer
-                    out[rows] += pull_both(maps_of(kind), maps_of(other), part, dim)
+        mapped = (pairs.mapped(v) for v in program.variables)
+        points = [(dense(own[rows]), dense(other)) for other, own in mapped]
+        part = _of_tile(program, jet, points, order, dim)
+        if not is_zero(part):
+            out[rows] += part
         if mixed and at_cusp is not None:
             out[rows][at_cusp] = np.nan  # the derivative does not exist there
 
@@ -188,10 +183,54 @@ def pairwise_derivative(program: Program, X: Any, Y: Any, *, mixed: bool = False
     return out
 
 
-def _directions(v: Variable, pairs: Pairs, rows: slice) -> tuple[Array, Array]:
+def _of_tensors(program: Program, X: Any, Y: Any, order: int) -> Any:
+    """The same for tensors, some rows at a time."""
+    pairs, dim = _tensor_sums.pairs_of(program, Y, X, order), n_columns(X)
+    xp, count, m = pairs.xp, len(program.variables), n_rows(Y)
+
+    def tile(*arrays: Any) -> Any:
+        columns, own = arrays[:count], arrays[count:]
+        shape = (n_rows(own[0]), m)
+        jet, at_cusp = pairs.jet(pairs.tile(list(columns), list(own)), shape)
+        part = _of_tile(program, jet, list(zip(own, columns, strict=True)), order, dim)
+        if order == 2 and at_cusp is not None:
+            unknown = xp.broadcast_to(at_cusp, shape)[..., None, None]
+            part = xp.where(unknown, xp.full_like(part, np.nan), part)
+        return part
+
+    if not count:
+        return xp.zeros((n_rows(X), m) + (dim,) * order, dtype=X.dtype, device=X.device)
+    rows = pieces(n_rows(X), max(1, (1 << 18) // max(1, m * dim**order)))
+    parts = [recomputed(tile, *pairs.points, *(x[some, :] for x in pairs.queries)) for some in rows]
+    return xp.astype(xp.concat(parts, axis=0), X.dtype, copy=False)
+
+
+def _of_tile(
+    program: Program, jet: Jet, points: list[tuple[Any, Any]], order: int, dim: int
+) -> Any:
+    """Derivatives of the pairs of a tile; `points[v]` are its rows x and columns y for v."""
+    out: Any = 0
+    directions = [_directions(v, *z) for v, z in zip(program.variables, points, strict=True)]
+    for v, kind in enumerate(program.variables):
+        first, by_x = jet.first[v], directions[v][0]
+        if is_zero(first):
+            continue
+        if order == 1:
+            out = plus(out, pull_all(maps_of(kind), first[..., None] * by_x, dim))
+            continue
+        curvature = {Distance: -2.0, Dot: 1.0}.get(type(kind), 0.0)
+        identity = curvature * first[..., None, None] * eye_like(points[v][0])
+        out = plus(out, pull_both(maps_of(kind), maps_of(kind), identity, dim))
+        for w, other in enumerate(program.variables):
+            if not is_zero(jet.second[v][w]):
+                outer = by_x[..., :, None] * directions[w][1][..., None, :]
+                part = jet.second[v][w][..., None, None] * outer
+                out = plus(out, pull_both(maps_of(kind), maps_of(other), part, dim))
+    return out
+
+
+def _directions(v: Variable, x: Any, y: Any) -> tuple[Any, Any]:
     """d v / d z_x and d v / d z_y for every pair, shape (rows, m, p)."""
-    columns_of, rows_of = pairs.mapped(v)
-    x, y = dense(rows_of[rows]), dense(columns_of)
     row, column = x[:, None, :], y[None, :, :]
     alpha, beta, gamma = direction(v)
     by_x = alpha * row + beta * column + gamma

@@ -13,11 +13,12 @@ import numpy as np
 
 from mercer._array import Array
 from mercer._config import get_options, options
+from mercer._tensors import is_tensor
 from mercer.engine._sizes import as_float32, as_float64, n_columns, n_rows, pieces, tile_dtype
 from mercer.engine.pairs._tiles import Pairs
 from mercer.engine.programs._coef import Coef, Dense, LowRank, SingleFeatures, Stacked
 from mercer.engine.programs._program import Program
-from mercer.engine.sums import _blocked, _native
+from mercer.engine.sums import _blocked, _native, _tensor_sums
 from mercer.engine.sums._choice import (
     GRAM_DIMENSIONS,
     NO_SPECTRUM,
@@ -26,6 +27,7 @@ from mercer.engine.sums._choice import (
     needs_float64,
     use_native,
 )
+from mercer.engine.sums._core_tensors import Host
 from mercer.engine.sums._fields import Fields, in_float32, mixed, side_by_side, total
 from mercer.engine.sums._native import CorePoints, NativeSum, gram_block
 from mercer.engine.sums._pairwise import rowwise_fields
@@ -40,6 +42,8 @@ _SMALLEST = {"float32": 1e-30, "float64": 1e-290}  # 1e8 and 1e18 above the smal
 
 def gram(program: Program, X: Any, Y: Any) -> Array:
     """The matrix k(x_i, y_j), shape (n, m); exactly symmetric when Y is X."""
+    if is_tensor(X):
+        return _tensor_sums.gram(program, X, Y, _HOST)  # type: ignore[no-any-return]
     with np.errstate(all="ignore"):  # overflows are seen in the result
         if tile_dtype(X, Y) == np.float32 and needs_float64(program, X, Y, 0):
             same = X is Y
@@ -178,6 +182,10 @@ class PreparedSum:
         exact : bool
             Sum to rounding, whatever tolerance is allowed.
         """
+        if is_tensor(self.X):
+            if shifted:
+                raise InputError("sums of tensors carry no logarithmic scale; use shifted=False")
+            return _tensor_sums.fields(self.program, self.X, Y, self.coef, order, paired, _HOST)
         changes: dict[str, Any] = {} if self.tolerance is None else {"tolerance": self.tolerance}
         if get_options().engine == "spectral" and (exact or not self._has_spectrum):
             changes["engine"] = None
@@ -193,6 +201,8 @@ class PreparedSum:
 
     def _fields(self, Y: Any, order: int, paired: bool, shifted: bool) -> Fields:
         program, X, coef = self.program, self.X, self.coef
+        if isinstance(coef, Dense) and not paired and (f := self._by_frequencies(coef, Y, order)):
+            return self._redone(f, Y, coef, order, False, shifted)
         if needs_float64(program, X, Y, order):
             wide = self._part("float64", as_float64(X), coef)
             return in_float32(wide._fields(as_float64(Y), order, paired, shifted))
@@ -215,6 +225,11 @@ class PreparedSum:
             return self._dense(coef, Y, order, shifted)
         return f if f.bound is None else self._redone(f, Y, coef, order, False, shifted)
 
+    def _by_frequencies(self, coef: Dense, Y: Any, order: int) -> Fields | None:
+        """By the spectral engine, in float64 inside; None if this call is not for it."""
+        made = self._spectral(coef, Y)
+        return None if made is None else made.fields(Y, order)
+
     def _part(self, name: Any, X: Any, coef: Coef) -> PreparedSum:
         """A part of this sum: other points or coefficients, the same settings."""
         if name not in self._kept:
@@ -228,9 +243,6 @@ class PreparedSum:
             if used is not None:  # other points must not set the scale
                 part = self._part("used", self.X[used], Dense(coef.array[used]))
                 return part._fields(Y, order, False, True)
-        spectral = self._spectral(coef, Y)
-        if spectral is not None:
-            return self._redone(spectral.fields(Y, order), Y, coef, order, False, shifted)
         size = native_elements(n_columns(self.X), order)
         if not self._use_native(Y, order):
             return _blocked.fields(self.program, self.X, Y, coef, order, False, shifted)
@@ -242,6 +254,8 @@ class PreparedSum:
     def _used_points(self) -> Array | None:
         """Which points have a coefficient that is not zero; None if all (or none) have."""
         assert isinstance(self.coef, Dense)
+        if self.coef.array.strides[0] == 0:  # one row for all points
+            return None
         used = np.any(self.coef.array != 0, axis=1)
         return None if used.all() or not used.any() else used
 
@@ -334,3 +348,6 @@ class PreparedSum:
                 log = _blocked.fields(self.program, self.X, queries, some, order, paired, True)
                 f.put(rows, log)
         return f
+
+
+_HOST = Host(gram, fields)

@@ -23,13 +23,23 @@ import numpy as np
 
 from mercer._array import Array
 from mercer._threads import map_threads, thread_count
-from mercer.engine._sizes import as_float64, n_columns, n_rows, pieces, tile_dtype
+from mercer.engine._sizes import (
+    as_float64,
+    column_range,
+    contiguous,
+    n_columns,
+    n_rows,
+    pieces,
+    tile_dtype,
+)
 from mercer.engine.pairs._distance_limits import reach, share_in_reach, useful_cutoff
-from mercer.engine.pairs._tiles import centre_before_maps, mapped, mapped_points
+from mercer.engine.pairs._tiles import centre_before_maps, mapped
+from mercer.engine.programs._coef import Dense
 from mercer.engine.programs._jets import profile_at
 from mercer.engine.programs._maps import pull_all, pull_both
 from mercer.engine.programs._program import Program
 from mercer.engine.sums._fields import Fields, with_rounding
+from mercer.engine.sums._spread import PIECE, spline_grid, spread_modes
 
 FINEST_TOLERANCE = 1e-12  # where the engine is named and no tolerance is given
 SLACK = 1e-6  # of the extent: how far queries may lie beyond the box
@@ -42,6 +52,8 @@ PAIRS_PER_MODE = 200.0
 _SHARED = 6.0
 MOST_MODES, _MOST_SAMPLES = 1 << 24, 1 << 22  # a few hundred MiB of complex numbers at most
 _FEW_POINTS = 1 << 14  # not worth several threads
+_CELLS_PER_POINT = 4  # a cell is a few steps of an FFT, much less than a point
+_SAMPLED = 1 << 16  # rows from which the share of pairs within reach is estimated
 _FINEST, _COARSEST = 1e-13, 1e-6  # relative accuracy asked of the transforms
 _MOST_PER_AXIS = 8192  # samples: profiles that need more are better summed directly
 _CLIP = 2.6  # period over data range for slow profiles: 2 is the least, the rest is for bending
@@ -67,14 +79,34 @@ class SpectralSum:
     ) -> None:
         self.program, self.X, self.grid, self.share = program, X, grid, share
         self._variable: Any = program.variables[0]
-        self._origin = centre_before_maps(self._variable, as_float64(X))
-        if modes is None:
-            modes = transform(grid, self._mapped(X), A, grid.weights.shape) * grid.weights
-        self.modes = modes
-        self._mass = np.abs(A).sum(axis=0, dtype=np.float64)
+        self._origin = centre_before_maps(self._variable, X)
+        self.modes = self._transformed(A) * grid.weights if modes is None else modes
+        self._mass = Dense(A).sizes
 
     def _mapped(self, Z: Any) -> Array:
         return np.asarray(mapped(self._variable.maps, as_float64(Z), self._origin))
+
+    def _transformed(self, A: Array) -> Array:
+        """c_m of each element; many points piece by piece, without a copy of them."""
+        grid, X = self.grid, self.X
+        shape, low = grid.weights.shape, grid.centre - 0.5 * grid.extent
+        error = grid.centre.size * grid.accuracy * float(np.abs(grid.weights).sum())
+        spline = spline_grid(grid.weights, error) if len(X) > _FEW_POINTS else None
+        if spline is None or math.prod(spline.cells) > _CELLS_PER_POINT * len(X):
+            return transform(grid, self._mapped(X), A, shape)
+
+        def modes(column: Array) -> Array:
+            def piece(rows: slice) -> tuple[Array, Array | None]:
+                x = self._mapped(X[rows]) if self._variable.maps else X[rows]
+                strengths = None if equal else np.ascontiguousarray(column[rows], dtype=np.float64)
+                return np.ascontiguousarray(x), strengths
+
+            equal = column.strides == (0,)
+            factor = float(column[0]) if equal else 1.0
+            made = spread_modes(spline, shape, low, grid.period, grid.centre, len(X), piece)
+            return factor * made
+
+        return np.stack([modes(column) for column in A.T])
 
     def is_worth_while(self, m: int) -> bool:
         """Whether transforms to this many queries take less work than the sum over pairs."""
@@ -129,17 +161,35 @@ def spectral_sum(
 
     With `forced` the only condition is that some grid meets the tolerance.
     """
-    x, y = mapped_points(program.variables[0], as_float64(X), as_float64(Y))
-    n, m, dim, share, most = len(x), max(len(y), n_queries), x.shape[1], 1.0, float(MOST_MODES)
+    variable: Any = program.variables[0]
+    origin = centre_before_maps(variable, X)
+    box, sample = _box_and_sample(X, variable.maps, origin)
+    y = mapped(variable.maps, as_float64(Y), origin)
+    n, m, dim, share, most = len(X), max(len(y), n_queries), y.shape[1], 1.0, float(MOST_MODES)
     if not forced:
-        share = share_in_reach(x, y, useful_cutoff(program, x, y, 0, tolerance, n_queries))
+        placed = np.broadcast_to(box[0], (n, dim))  # its size is looked at, not its rows
+        cutoff = useful_cutoff(program, placed, y, 0, tolerance, n_queries, lambda: box)
+        share = share_in_reach(sample, y, cutoff)
         most = min(most, modes_worth_while(float(n) * m * share, n + m, dim, A.shape[1]))
     if most < 1:
         return None
-    low, high = np.minimum(x.min(axis=0), y.min(axis=0)), np.maximum(x.max(axis=0), y.max(axis=0))
+    low, high = np.minimum(box[0], y.min(axis=0)), np.maximum(box[1], y.max(axis=0))
     slack = SLACK * (high - low)
     grid = grid_for(program, low - slack, high + slack, max(tolerance, FINEST_TOLERANCE), most)
     return None if grid is None else SpectralSum(program, X, A, grid, share)
+
+
+def _box_and_sample(X: Array, maps: Any, origin: Array | None) -> tuple[Array, Array]:
+    """Least and largest coordinates, shape (2, d), and some rows, as the program measures them."""
+
+    def box(part: slice) -> tuple[Array, Array]:
+        x = mapped(maps, as_float64(X[part]), origin) if maps else X[part]
+        return column_range(x)
+
+    low, high = zip(*map_threads(box, list(pieces(len(X), PIECE))), strict=True)
+    rows = X if len(X) <= _SAMPLED else X[np.random.default_rng(1).integers(0, len(X), _SAMPLED)]
+    found = np.array([np.min(low, axis=0), np.max(high, axis=0)], dtype=np.float64)
+    return found, np.asarray(mapped(maps, as_float64(rows), origin))
 
 
 def modes_worth_while(pairs: float, points: int, dim: int, batch: int) -> float:
@@ -337,7 +387,7 @@ def non_uniform_transform(
     )
     # in these units the box repeats after 2 pi
     scaled = (X.astype(np.float64) - grid.centre) * (2.0 * math.pi / grid.period)
-    plan.setpts(*(np.ascontiguousarray(axis) for axis in scaled.T))
+    plan.setpts(*(contiguous(axis) for axis in scaled.T))
     found = np.asarray(plan.execute(packed if len(packed) > 1 else packed[0]))
     return found.reshape(len(packed), -1)
 
@@ -346,4 +396,4 @@ def packed_in_pairs(arrays: Array) -> Array:
     """Two real functions as one complex one, a + ib: half as many transforms."""
     odd = len(arrays) % 2
     padded = np.concatenate([arrays, np.zeros_like(arrays[:1])]) if odd else arrays
-    return np.ascontiguousarray(padded[0::2] + 1j * padded[1::2])
+    return contiguous(padded[0::2] + 1j * padded[1::2])

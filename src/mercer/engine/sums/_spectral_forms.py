@@ -16,10 +16,11 @@ from typing import Any
 import numpy as np
 
 from mercer._array import Array
+from mercer._checkpoint import checkpointed
 from mercer._config import get_options
 from mercer._progress import tracked
 from mercer._threads import map_threads
-from mercer.engine._sizes import as_float64, pieces
+from mercer.engine._sizes import as_float64, contiguous, pieces
 from mercer.engine.pairs._tiles import mapped_points
 from mercer.engine.programs._program import Program
 from mercer.engine.sums._choice import can_transform
@@ -64,10 +65,18 @@ class SpectralForms:
         of `watched`. The bounds hold if finufft keeps the accuracy asked of it once per dimension.
         """
         pairs = list(pieces(count, 2))
-        found: list[tuple[Array, Array]] = []
-        for batch in tracked(list(pieces(len(pairs), _BATCH)), "permutations"):
-            found += map_threads(lambda some: self._pair(vectors(some)), pairs[batch])
-        values, errors = (np.concatenate(parts) for parts in zip(*found, strict=True))
+        ends = vectors(pairs[0]), vectors(pairs[-1])  # tell one list of vectors from another
+        place = checkpointed("permutations", self.program, self.X, count, ends)
+        state: dict[str, Any] = {"done": 0, "values": np.empty(0), "errors": np.empty(0)} | (
+            place.found or {}
+        )
+        for batch in tracked(list(pieces(len(pairs), _BATCH, state["done"])), "permutations"):
+            found = map_threads(lambda some: self._pair(vectors(some)), pairs[batch])
+            for name, parts in zip(("values", "errors"), zip(*found, strict=True), strict=True):
+                state[name] = np.concatenate([state[name], *parts])
+            state["done"] = batch.stop
+            place.keep(state.copy, last=batch.stop == len(pairs))
+        values, errors = state["values"], state["errors"]
         products, error = self._products(watched) if watched.shape[1] else (watched, 0.0)
         return values, products, errors, error
 
@@ -102,7 +111,7 @@ class SpectralForms:
         finest = 2**weights.ndim * weights.size  # numbers in the grid of finufft
         options = {"eps": self.grid.accuracy, "isign": -1, "nthreads": 1}
         plan = finufft().Plan(1, weights.shape, spread_sort=int(finest > _IN_CACHE), **options)
-        plan.setpts(*(np.ascontiguousarray(axis) for axis in self._points.T))
+        plan.setpts(*(contiguous(axis) for axis in self._points.T))
         return plan, np.empty(n, dtype=np.complex128)
 
 

@@ -167,7 +167,7 @@ def fit_denoiser(
     *,
     weights: Any = None,
     filter: Filter | None = None,  # noqa: A002
-    noise: float | str = "auto",
+    noise: float | str | NoiseLevel = "auto",
     trust: float | str = "auto",
     inverse: Any = None,
 ) -> Denoiser:
@@ -181,7 +181,7 @@ def fit_denoiser(
         The rows from which it was found, and their weights.
     filter : Filter or None
         None is `Tikhonov()`, and `Truncation()` for kernels without derivatives.
-    noise : float or "auto"
+    noise : float, NoiseLevel or "auto"
         The standard deviation of the noise; "auto" estimates it from X (`noise_level`).
     trust : float or "auto"
         The share in [0, 1] of the change that is kept; "auto" minimises Stein's estimate of the
@@ -210,9 +210,9 @@ def fit_denoiser(
     weights = raw_weights(weights, len(X))
     smooth = kernel.program.has_derivatives
     filter = as_filter(filter, Tikhonov() if smooth else Truncation())  # noqa: A001
-    level = (
-        NoiseLevel(noise, 0.0) if not isinstance(noise, str) else noise_level(X, weights=weights)
-    )
+    if isinstance(noise, str):
+        noise = noise_level(X, weights=weights)
+    level = noise if isinstance(noise, NoiseLevel) else NoiseLevel(noise, 0.0)
     sd = float(level.sd)
     strength = feature_noise(kernel, X, sd, weights=weights) if filter.needs_noise else None
     solver = fit_inverse(inverse, plane, X, weights)
@@ -292,6 +292,7 @@ def _check(kernel: Kernel, noise: Any, trust: Any) -> None:
             f"points of {kernel!r} are not vectors, so they have no noise to take out; KernelPCA "
             "has an inverse_transform for them"
         )
+    noise = noise.sd if isinstance(noise, NoiseLevel) else noise
     for name, value, most in (("noise", noise, 1e150), ("trust", trust, 1.0)):
         if isinstance(value, str):
             if value != "auto":

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 
-from mercer._array import Array, is_sparse, non_negative, positive_int
+from mercer._array import Array, is_sparse, non_negative, positive_int, refuse_pieces
+from mercer._chunks import Chunks
+from mercer._config import get_options
 from mercer._random import as_generator
-from mercer.engine import by_row, n_columns, n_rows, total
+from mercer.engine import Fields, by_row, n_columns, n_rows, tile_dtype, total
 from mercer.exceptions import InputError
 from mercer.kernels import Kernel, Scales
 from mercer.linalg._inputs import check_kernel
 from mercer.methods.density._normaliser import draw, log_normaliser, log_peak
 from mercer.space import Element, mean_embedding
+from mercer.space._chunked import CoefInPieces
 
 _SMALLEST = math.log(np.finfo(np.float64).tiny)
 
@@ -51,8 +55,7 @@ def kernel_density(kernel: Kernel, X: Any, *, weights: Any = None) -> Element:
     check_kernel(kernel)
     mean = mean_embedding(kernel, X, weights=weights)
     log_Z = log_normaliser(kernel, n_columns(mean.points))
-    w = weights_of(mean)
-    used = np.log(w[w > 0]) - log_Z
+    used = np.log(_extremes(mean)) - log_Z
     limits = np.finfo(np.float32 if mean.points.dtype == np.float32 else np.float64)
     if used.min() < math.log(limits.tiny) or used.max() > math.log(limits.max):
         raise InputError(
@@ -116,9 +119,9 @@ class Density:
                 raise InputError(f"a density needs points that are vectors; {e!r} has others")
             if n_columns(e.points) != n_columns(elements[0].points):
                 raise InputError("the elements of a density must have the same number of features")
-            if np.any(weights_of(e) < 0):
+            if weight_range(e)[1] < 0.0:
                 raise InputError(f"the weights of a density must be >= 0, but {e!r} has others")
-        if not any(np.any(weights_of(e) > 0) for e in elements):
+        if not any(weight_range(e)[2] > 0.0 for e in elements):
             raise InputError("the weights of a density must not all be zero")
         object.__setattr__(self, "elements", elements)
         _ = self.log_scales  # raises if a kernel has no finite integral
@@ -126,7 +129,7 @@ class Density:
     @cached_property
     def log_scales(self) -> Array:
         """-log Z_g - log(sum of all weights), shape (groups,)."""
-        total = math.log(sum(float(weights_of(e).sum()) for e in self.elements))
+        total = math.log(sum(weight_range(e)[2] for e in self.elements))
         return np.array([-log_normaliser(e.kernel, self.dim) - total for e in self.elements])
 
     @property
@@ -144,9 +147,7 @@ class Density:
         It is also -inf where a kernel underflows whose profile uses functions other than
         arithmetic, `exp`, `log`, `sqrt` and powers.
         """
-        f = self._fields(Y, 0)
-        with np.errstate(divide="ignore"):
-            return np.asarray(np.log(f.value) + f.shift).astype(f.value.dtype)
+        return self._of(_log, Y, 0)
 
     def gradient(self, Y: Any) -> Array:
         """Return the gradient of f at the rows of Y, shape (m, d); as `Element.gradient`."""
@@ -158,14 +159,12 @@ class Density:
 
     def log_gradient(self, Y: Any) -> Array:
         """Return the score, the gradient of log f, shape (m, d); NaN where f is zero."""
-        f = self._fields(Y, 1)
-        value = np.where(f.value > 0, f.value, np.nan)
-        return np.asarray(f.gradient / value[:, None])
+        return self._of(_log_gradient, Y, 1)
 
     def sample(self, n: int, random_state: Any = None) -> Array:
         """Return n independent draws from f, shape (n, d): a weighted point plus a draw from k."""
         n, rng = positive_int(n, "n"), as_generator(random_state)
-        sizes = np.array([float(weights_of(e).sum()) for e in self.elements])
+        sizes = np.array([weight_range(e)[2] for e in self.elements])
         counts = rng.multinomial(n, sizes / sizes.sum())
         rows = []
         for e, count in zip(self.elements, counts, strict=True):
@@ -181,30 +180,28 @@ class Density:
 
     def _sum(self, Y: Any, order: int, name: str) -> Array:
         tops = [
-            log_peak(e.kernel, self.dim) + math.log(float(w.sum())) + log
+            log_peak(e.kernel, self.dim) + math.log(mass) + log
             for e, log in zip(self.elements, self.log_scales, strict=True)
-            if (w := weights_of(e)).any()
+            if (mass := weight_range(e)[2]) > 0.0
         ]
         if max(tops) < _SMALLEST:  # it underflows everywhere
             raise _out_of_range(max(tops))
-        f = self._fields(Y, order)
-        with np.errstate(over="ignore", invalid="ignore", under="ignore"):
-            # in two steps: exp(shift) alone may overflow where the sum is small
-            half = np.exp(0.5 * f.shift)
-            out = by_row(by_row(getattr(f, name), half), half).astype(f.value.dtype)
-        if np.any(np.isinf(out)):
-            raise _out_of_range(float(np.max(f.shift)), out.dtype)
-        return out
+        # an error that is allowed is a share of the peak, so the tails need no shift
+        shifted = get_options().tolerance == 0.0 or min(tops) < _SMALLEST
+        return self._of(partial(_unshifted, name=name), Y, order, shifted)
 
-    def _fields(self, Y: Any, order: int) -> Any:
-        """The sum over groups; Hessians are NaN at a cusp."""
-        Y, parts = self.elements[0].queries(Y), []
-        for e, log in zip(self.elements, self.log_scales, strict=True):
-            f = e.fields(Y, order=order, shifted=True)
-            if order == 2 and f.cusp is not None:
-                f.hessian[f.cusp != 0] = np.nan
-            parts.append(replace(f, cusp=None, shift=f.shift + log))
-        return total(parts).only_element()
+    def _of(
+        self, function: Callable[[Fields], Array], Y: Any, order: int, shifted: bool = True
+    ) -> Array:
+        """A function of the sum over groups; lazy for rows in pieces."""
+        Y = self.elements[0].queries(Y)
+        parts = [e.fields(Y, order=order, shifted=shifted) for e in self.elements]
+        if not isinstance(Y, Chunks):
+            return function(_joined(*parts, logs=self.log_scales))
+        rows = parts[0].zip(*parts[1:])
+        how: Any = {"tail": order * Y.tail, "dtype": tile_dtype(self.elements[0].points, Y)}
+        found = rows.mapped(partial(_function_of, function=function, logs=self.log_scales), **how)
+        return found.collected()  # type: ignore[no-any-return]
 
     def __repr__(self) -> str:
         first, count = self.elements[0], sum(n_rows(e.points) for e in self.elements)
@@ -256,6 +253,15 @@ def adaptive_density(
     a, n_groups = non_negative(sensitivity, "sensitivity"), positive_int(n_groups, "n_groups")
     check_kernel(kernel)
     mean = mean_embedding(kernel, X, weights=weights)
+    if isinstance(mean.points, Chunks):
+        if a > 0.0:
+            raise InputError(
+                "sensitivity must be 0 for rows in pieces: length scales that follow the density "
+                "need all rows in memory"
+            )
+        return Density(mean)
+    if a == 0.0 and weight_range(mean)[1] > 0.0:
+        return Density(mean)
     used = np.flatnonzero(weights_of(mean) > 0)
     points, w = mean.support[used], weights_of(mean)[used]
     logs = np.zeros(len(w))
@@ -297,8 +303,63 @@ def _rounded(logs: Array, count: int) -> tuple[Array, Array]:
     return even, np.rint((logs - even[0]) / (even[1] - even[0])).astype(np.intp)
 
 
+def weight_range(element: Element) -> tuple[float, float, float]:
+    """The smallest coefficient above zero (inf if none), the smallest, and the sum."""
+    if isinstance(element.coef, CoefInPieces):
+        return element.coef.range
+    w = weights_of(element)
+    if w.strides == (0,):  # one number for all points
+        one = float(w[0])
+        return one if one > 0.0 else np.inf, one, one * len(w)
+    return float(w.min(where=w > 0, initial=np.inf)), float(w.min()), float(w.sum())
+
+
+def _extremes(mean: Element) -> Array:
+    """The smallest coefficient above zero and the largest; in pieces a bound on that."""
+    least, _, total = weight_range(mean)
+    if isinstance(mean.coef, CoefInPieces):
+        return np.array([least, total])
+    w = weights_of(mean)
+    return np.array([least, w[0] if w.strides == (0,) else w.max()])
+
+
+def _joined(*parts: Fields, logs: Array) -> Fields:
+    """The sum over groups; Hessians are NaN at a cusp."""
+    scaled = []
+    for f, log in zip(parts, logs, strict=True):
+        if f.hessian is not None and f.cusp is not None:
+            f.hessian[f.cusp != 0] = np.nan
+        scaled.append(replace(f, cusp=None, shift=f.shift + log))
+    return total(scaled).only_element()
+
+
+def _function_of(*parts: Fields, function: Callable[[Fields], Array], logs: Array) -> Array:
+    return function(_joined(*parts, logs=logs))
+
+
+def _log(f: Fields) -> Array:
+    with np.errstate(divide="ignore"):
+        return np.asarray(np.log(f.value) + f.shift).astype(f.value.dtype)
+
+
+def _log_gradient(f: Fields) -> Array:
+    value = np.where(f.value > 0, f.value, np.nan)
+    return np.asarray(f.gradient / value[:, None])
+
+
+def _unshifted(f: Fields, name: str) -> Array:
+    with np.errstate(over="ignore", invalid="ignore", under="ignore"):
+        # in two steps: exp(shift) alone may overflow where the sum is small
+        half = np.exp(0.5 * f.shift)
+        out = by_row(by_row(getattr(f, name), half), half).astype(f.value.dtype)
+    if np.any(np.isinf(out)):
+        raise _out_of_range(float(np.max(f.shift)), out.dtype)
+    return out
+
+
 def weights_of(element: Element) -> Array:
     """The coefficients of a single element, shape (n,)."""
+    refuse_pieces(element.points)
     return np.asarray(element.coef.tile(slice(None), slice(None)), dtype=np.float64)[:, 0]
 
 

@@ -7,9 +7,17 @@ from typing import Any
 
 import numpy as np
 
-from mercer._array import as_points, frozen, positive, positive_int
+from mercer._array import (
+    Points,
+    as_points,
+    frozen,
+    positive,
+    positive_int,
+)
+from mercer._frames import is_chunked
 from mercer.exceptions import InputError, MercerWarning
-from mercer.kernels import Gaussian, Kernel, RationalQuadratic
+from mercer.kernels import Gaussian, Kernel, RationalQuadratic, Vectors
+from mercer.kernels._domain import points_of
 from mercer.linalg._inputs import refuses_overflow
 from mercer.methods.hypothesis_tests._kernel_grid import (
     N_BANDWIDTHS,
@@ -17,7 +25,7 @@ from mercer.methods.hypothesis_tests._kernel_grid import (
     distance_quantiles,
     root_mean_squares,
 )
-from mercer.methods.hypothesis_tests._ksd import SteinKernel, SteinTiles, stein_points
+from mercer.methods.hypothesis_tests._ksd import SteinKernel, SteinTiles, check_stein, stein_points
 from mercer.methods.hypothesis_tests._mean_of_features import mean_of_features, standardised_mean
 from mercer.methods.hypothesis_tests._resampling import (
     combined,
@@ -28,6 +36,11 @@ from mercer.methods.hypothesis_tests._resampling import (
 )
 from mercer.methods.hypothesis_tests._result import TestResult, effect_interval, recorded
 from mercer.methods.hypothesis_tests._score import score_at, tail_of
+from mercer.methods.hypothesis_tests._tests_in_pieces import (
+    ksd_test_in_pieces,
+    refuse_options,
+    sample_of,
+)
 from mercer.space import mean_embedding
 
 
@@ -104,9 +117,14 @@ def ksd_test(
     """
     n_draws = positive_int(n_permutations, "n_permutations")
     seed, rng = seeded(random_state)
+    in_pieces = is_chunked(X)
+    if in_pieces:
+        refuse_options(dependence=dependence)
+        X = points_of(Vectors(), X, "X").array
     kernels = _kernels(kernel, X, rng)
     for k in kernels:
-        points = stein_points(k, X)
+        points = sample_of(X) if in_pieces else stein_points(k, X)
+        check_stein(k)
     n = len(points)
     if n < 2:
         raise InputError("a goodness-of-fit test needs at least two rows")
@@ -118,6 +136,8 @@ def ksd_test(
             MercerWarning,
             stacklevel=2,
         )
+    if in_pieces:
+        return ksd_test_in_pieces(Points(X, Vectors()), score, kernels, n_draws, seed, rng)
     if dependence is None:
         signs = random_signs(n, n_draws, rng)
     else:
@@ -153,7 +173,12 @@ def _kernels(kernel: Any, X: Any, rng: np.random.Generator) -> tuple[Kernel, ...
     A rational quadratic with exponent 1/2 is an inverse multiquadric that is 1 at distance zero.
     """
     if kernel is not None:
-        return as_kernels(kernel, as_points(X) if isinstance(kernel, str) else None, rng)
-    low, high = distance_quantiles(as_points(X), (0.05, 0.95), rng)
+        rows = _points(X) if isinstance(kernel, str) else None
+        return as_kernels(kernel, rows, rng)
+    low, high = distance_quantiles(_points(X), (0.05, 0.95), rng)
     scales = np.geomspace(0.5 * low, 2.0 * high, N_BANDWIDTHS).tolist()
     return (*(RationalQuadratic(0.5, s) for s in scales), *(Gaussian(s) for s in scales))
+
+
+def _points(X: Any) -> Any:
+    return X if is_chunked(X) else as_points(X)

@@ -7,14 +7,18 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mercer._array import Array, as_weights, check_flag, instance, one_of, positive_int
+from mercer._chunks import Chunks
 from mercer._random import as_generator
+from mercer._tensors import as_double, check_alike, host, is_tensor, namespace
 from mercer._threads import map_threads
 from mercer.engine import pieces
 from mercer.exceptions import InputError
 from mercer.kernels import Kernel
 from mercer.linalg._inputs import refuses_overflow
-from mercer.methods.hypothesis_tests._mmd import paired_values
+from mercer.methods.hypothesis_tests._forms_in_pieces import hsic_in_pieces
+from mercer.methods.hypothesis_tests._mmd import number_of, paired_values
 from mercer.methods.hypothesis_tests._relabelling import CentredKernel
+from mercer.methods.hypothesis_tests._tensor_statistics import offsets, tensor_pair_sums
 from mercer.space import mean_embedding
 
 _ESTIMATORS = ("unbiased", "biased", "incomplete", "block")
@@ -36,7 +40,7 @@ def hsic(
     n_tuples: int | None = None,
     block_size: int | None = None,
     random_state: Any = None,
-) -> float:
+) -> Any:
     """Return the Hilbert-Schmidt independence criterion, the squared norm |C_xy|^2.
 
     C_xy = E k(x, .) (x) l(y, .) - mu_x (x) mu_y is the covariance operator of x and y. The square
@@ -51,6 +55,8 @@ def hsic(
     - "incomplete": the mean of h over `n_tuples` random i, j, q, r, in time n_tuples.
 
     With kernels -|x - y| (`NegativeDistance()`), "biased" is the squared distance covariance.
+
+    Of tensors it is a tensor with a gradient.
 
     Parameters
     ----------
@@ -90,7 +96,17 @@ def hsic(
     instance(kernel_y, Kernel, "kernel_y")
     one_of(estimator, _ESTIMATORS, "estimator")
     check_flag(centred, "centred")
-    x, y = kernel_x.points(X, "X"), kernel_y.points(Y, "Y")
+    x, y = kernel_x.points(X, "X", tensors=True), kernel_y.points(Y, "Y", tensors=True)
+    check_alike(x.array, y.array, ("X", "Y"))
+    if isinstance(x.array, Chunks) or isinstance(y.array, Chunks):
+        if estimator not in ("biased", "unbiased") or weights is not None or not centred:
+            raise InputError(
+                "rows in pieces have the centred 'unbiased' and 'biased' estimators without "
+                "weights; use all rows in memory for others"
+            )
+        unbiased = estimator == "unbiased"
+        at_least_four(len(x)) if unbiased else None
+        return hsic_in_pieces(kernel_x, x.array, kernel_y, y.array, unbiased=unbiased)[0]
     n = paired_rows(len(x), len(y))
     if estimator in ("incomplete", "block"):
         if weights is not None or not centred:
@@ -101,8 +117,11 @@ def hsic(
         size = positive_int(block_size, "block_size") if block_size else int(np.sqrt(n))
         size = min(max(size, _FEWEST), n)
         parts = [rows for rows in pieces(n, size) if rows.stop - rows.start == size]
-        return float(np.mean([hsic(kernel_x, x[rows], kernel_y, y[rows]) for rows in parts]))
-    w = as_weights(weights, n)
+        values = [hsic(kernel_x, x[rows], kernel_y, y[rows]) for rows in parts]
+        return sum(values[1:], start=values[0]) / len(values)
+    w = as_weights(weights, n, like=x.array)
+    if is_tensor(w):
+        return _of_tensors((kernel_x, kernel_y), (x, y), w, estimator == "biased", centred)
     kx, ky = (
         centred_kernel(kernel, z, w) if centred else CentredKernel(kernel.program, z.array)
         for kernel, z in ((kernel_x, x), (kernel_y, y))
@@ -146,6 +165,29 @@ def mean_values(kernel: Kernel, x: Any, w: Array | None = None) -> Array:
     return means
 
 
+def _of_tensors(kernels: Any, points: Any, w: Any, biased: bool, centred: bool) -> Any:
+    """The same criterion of tensors, in float64 inside."""
+    xp, wide = namespace(w), as_double(w)
+    used = int(np.count_nonzero(host(w)))
+    if not biased and centred:
+        at_least_four(used)
+    if not biased and used < 2:
+        raise InputError("the unbiased estimator needs two pairs with positive weight")
+    both = list(zip(kernels, points, strict=True))
+    shifts = [offsets(k, z, w) if centred else 0.0 * wide for k, z in both]
+    sums = _PairSums(*tensor_pair_sums(kernels, [z.array for z in points], shifts, w))
+    if centred and not biased:
+        value = _unbiased(sums, wide)
+    elif biased:
+        own, other = (
+            as_double(k.diag(z)) - 2.0 * g for (k, z), g in zip(both, shifts, strict=True)
+        )
+        value = wide @ sums.both[:, 0] + wide**2 @ (own * other)
+    else:
+        value = wide @ sums.both[:, 0] / (1.0 - wide @ wide)
+    return xp.astype(value, w.dtype, copy=False)
+
+
 class _PairSums(NamedTuple):
     """Sums over j != i with the weights w_j, w_j^2, w_j^3 in columns."""
 
@@ -178,27 +220,27 @@ def _pair_sums(kx: CentredKernel, ky: CentredKernel, w: Array) -> _PairSums:
     return _PairSums(*out)
 
 
-def _unbiased(sums: _PairSums, w: Array) -> float:
+def _unbiased(sums: _PairSums, w: Array) -> Any:
     """The weighted mean of h over tuples of different rows: E k_ij l_ij - 2 E k_ij l_iq + ...
 
     Sums over different rows are sums over all rows minus those with equal ones.
     """
-    u, u2, _ = sums.k.T
-    v, v2, _ = sums.ky.T
-    s, s2, s3 = sums.both.T
-    S2, S3, S4 = (float(np.sum(w**p)) for p in (2, 3, 4))
+    u, u2 = sums.k[:, 0], sums.k[:, 1]
+    v, v2 = sums.ky[:, 0], sums.ky[:, 1]
+    s, s2, s3 = (sums.both[:, c] for c in range(3))
+    S2, S3, S4 = (number_of(namespace(w).sum(w**p)) for p in (2, 3, 4))
     same = w @ ((1 - 2 * w + 2 * w**2 - S2) * s + (2 * w - 2) * s2 + 2 * s3)
     shared = w @ ((1 - w) * (u * v - s2) - u2 * v - u * v2 + 2 * s3)
     apart = (w @ u) * (w @ v) - 4 * (w**2 @ (u * v - s2)) - 2 * (w**2 @ s2)
     tuples = 1 - 6 * S2 + 3 * S2**2 + 8 * S3 - 6 * S4  # weight of tuples of different rows
-    return float((same - 2 * shared + apart) / tuples)
+    return number_of((same - 2 * shared + apart) / tuples)
 
 
 def _incomplete(
     kx: Kernel, x: Any, ky: Kernel, y: Any, n_tuples: int | None, rng: np.random.Generator
-) -> float:
+) -> Any:
     """The mean of h over random tuples of different rows, a block at a time."""
-    n, total = len(x), 0.0
+    n, total = len(x), number_of(0.0)
     count = n if n_tuples is None else positive_int(n_tuples, "n_tuples")
     for at in pieces(count, 4096):
         i, j, q, r = _different_rows(n, at.stop - at.start, rng)
@@ -209,7 +251,7 @@ def _incomplete(
             return out - paired_values(kernel, a, c) - paired_values(kernel, b, d)
 
         rows = (i, j, q, r)
-        total += 0.25 * float(contrast(kx, x, rows) @ contrast(ky, y, rows))
+        total = total + 0.25 * number_of(contrast(kx, x, rows) @ contrast(ky, y, rows))
     return total / count
 
 

@@ -9,7 +9,15 @@ from typing import Any
 
 import numpy as np
 
-from mercer._array import Array, Points, frozen, one_of, positive, positive_int
+from mercer._array import (
+    Array,
+    Points,
+    frozen,
+    one_of,
+    positive,
+    positive_int,
+)
+from mercer._frames import is_chunked
 from mercer._threads import map_threads
 from mercer.engine import as_float64, n_rows
 from mercer.exceptions import InputError
@@ -20,12 +28,14 @@ from mercer.methods.hypothesis_tests._hsic import centred_kernel, hsic
 from mercer.methods.hypothesis_tests._hsic_gathered import Gathered
 from mercer.methods.hypothesis_tests._hsic_low_rank import LowRank, factors
 from mercer.methods.hypothesis_tests._hsic_permutations import Effect, permutations
+from mercer.methods.hypothesis_tests._independence_in_pieces import hsic_test_in_pieces
 from mercer.methods.hypothesis_tests._kernel_grid import root_mean_squares
 from mercer.methods.hypothesis_tests._mean_of_features import mean_of_features
 from mercer.methods.hypothesis_tests._null_laws import hsic_tail
 from mercer.methods.hypothesis_tests._relabelling import CentredKernel
 from mercer.methods.hypothesis_tests._resampling import combined, p_bounds, seeded, wild_weights
 from mercer.methods.hypothesis_tests._result import TestResult, effect_interval, recorded
+from mercer.methods.hypothesis_tests._tests_in_pieces import refuse_options
 from mercer.methods.hypothesis_tests._variables import variables
 from mercer.space import Element
 
@@ -123,6 +133,9 @@ def hsic_test(
     """
     n_draws = positive_int(n_permutations, "n_permutations")
     seed, rng = seeded(random_state)
+    if is_chunked(X) or is_chunked(Y):
+        refuse_options(blocks=blocks is not None, dependence=dependence, null=null != "permutation")
+        return hsic_test_in_pieces(_QUESTION, X, Y, kernel, n_draws, seed, rng)
     arrays, kernels = variables([X, Y], kernel, rng)
     n = n_rows(arrays[0])
     pairs = [(kx, ky) for kx in kernels[0] for ky in kernels[1]]

@@ -9,6 +9,7 @@ import numpy as np
 
 from mercer import engine
 from mercer._array import Array, instance, one_of
+from mercer._chunks import Chunks
 from mercer._frames import as_frame, is_number
 from mercer._threads import map_threads
 from mercer.engine import Distance, Program, Var, as_float64, n_rows, pieces
@@ -109,4 +110,7 @@ def quantile(u: Array, level: float) -> float:
 def _some(X: Any, rng: np.random.Generator) -> Any:
     """At most 1,000 rows, drawn at random."""
     n = n_rows(X)
+    if isinstance(X, Chunks):
+        index = np.arange(n) if n <= _ROWS else np.sort(rng.choice(n, _ROWS, replace=False))
+        return as_float64(X.rows(index))
     return as_float64(X if n <= _ROWS else X[np.sort(rng.choice(n, _ROWS, replace=False))])

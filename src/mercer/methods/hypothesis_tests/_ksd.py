@@ -18,19 +18,24 @@ import numpy as np
 
 from mercer import engine
 from mercer._array import Array, as_weights, instance, one_of
+from mercer._frames import is_chunked
+from mercer._tensors import as_double, constant, host, is_tensor, namespace
 from mercer.engine import Distance, Dot, Gap, Norm, Program, Var, as_float64, n_rows
-from mercer.engine.pairs._distances import middle
+from mercer.engine.pairs._tensor_tiles import middle
 from mercer.engine.pairs._tiles import Pairs, rowwise_variables, tile_jet, without_cusps
-from mercer.engine.programs._jets import Jet, is_zero
+from mercer.engine.programs._jets import is_zero
 from mercer.engine.programs._maps import apply_all, pull_all
 from mercer.engine.programs._program import Variable
+from mercer.engine.sums._tensor_sums import pairs_of as tensor_pairs
 from mercer.exceptions import InputError
 from mercer.kernels import Kernel
 from mercer.kernels._flags import Definiteness, Flags
 from mercer.kernels._precomputed import OfBlocks
 from mercer.linalg._inputs import refuses_overflow
+from mercer.methods.hypothesis_tests._forms_in_pieces import within_in_pieces
 from mercer.methods.hypothesis_tests._quadratic_forms import quadratic_forms
 from mercer.methods.hypothesis_tests._score import score_at
+from mercer.methods.hypothesis_tests._tensor_statistics import quadratic_form, tensor_scores
 from mercer.space import Element
 
 _SQUARED_DISTANCE = Program((Distance(),), Var(0, nonnegative=True))
@@ -40,7 +45,7 @@ _ESTIMATORS = ("unbiased", "biased")
 @refuses_overflow
 def ksd(
     kernel: Kernel, X: Any, score: Any, *, weights: Any = None, estimator: str = "unbiased"
-) -> float:
+) -> Any:
     """Return the squared kernel Stein discrepancy between a sample and a model.
 
     With the score s = grad log p of the model and the Stein kernel
@@ -52,6 +57,8 @@ def ksd(
 
     - "unbiased": mean_{i != j} h(x_i, x_j), below zero about half of the time if the model fits;
     - "biased": mean_{ij} h(x_i, x_j), >= 0.
+
+    Of tensors it is a tensor with a gradient, in X and in what the score depends on.
 
     Parameters
     ----------
@@ -86,6 +93,13 @@ def ksd(
     0.5258
     """
     one_of(estimator, _ESTIMATORS, "estimator")
+    check_stein(kernel)
+    if is_chunked(X):
+        rows, h = kernel.points(X).array, SteinKernel(kernel, score)
+        return within_in_pieces(h, rows, weights, unbiased=estimator == "unbiased")
+    points = kernel.points(X, tensors=True).array
+    if is_tensor(points):
+        return _of_tensors(kernel, points, score, weights, estimator)
     points = stein_points(kernel, X)
     w = as_weights(weights, n_rows(points))
     tiles = SteinTiles(kernel, points, score_at(score, points))
@@ -95,6 +109,19 @@ def ksd(
     if np.count_nonzero(w) < 2:
         raise InputError("the unbiased estimator needs two rows with positive weight")
     return float(form.values[0]) / (1.0 - float(w @ w))
+
+
+def _of_tensors(kernel: Kernel, X: Any, score: Any, weights: Any, estimator: str) -> Any:
+    """The same of tensors, in float64 inside."""
+    weights = as_weights(weights, n_rows(X), like=X)
+    w = as_double(weights)
+    tiles = SteinTiles(kernel, as_double(X), as_double(tensor_scores(score, X)))
+    value = quadratic_form(tiles, w)
+    if estimator == "unbiased":
+        if np.count_nonzero(host(w)) < 2:
+            raise InputError("the unbiased estimator needs two rows with positive weight")
+        value = (value - w**2 @ tiles.diagonal()) / (1.0 - w @ w)
+    return namespace(X).astype(value, X.dtype, copy=False)
 
 
 def stein_operator(psi: Element, score: Any, X: Any) -> Array:
@@ -160,6 +187,8 @@ class SteinKernel(OfBlocks):
 
     def __post_init__(self) -> None:
         check_stein(self.kernel)
+        if isinstance(self.score, list):  # kernels can be hashed
+            object.__setattr__(self, "score", tuple(self.score))
 
     @property
     def domain(self) -> Any:  # type: ignore[override]
@@ -214,19 +243,19 @@ class _At(NamedTuple):
         """a(x)'b(y)."""
         if a is None or b is None:
             return 0.0
-        return _rowwise(a, b) if self.paired else a[self.x] @ b[self.y].T
+        return _rowwise(a, b) if self.paired else a[self.x, :] @ b[self.y, :].T
 
     def xx(self, a: Array | None, b: Array | None) -> Any:
         """a(x)'b(x)."""
         if a is None or b is None:
             return 0.0
-        return _rowwise(a, b) if self.paired else _rowwise(a[self.x], b[self.x])[:, None]
+        return _rowwise(a, b) if self.paired else _rowwise(a[self.x, :], b[self.x, :])[:, None]
 
     def yy(self, a: Array | None, b: Array | None) -> Any:
         """a(y)'b(y)."""
         if a is None or b is None:
             return 0.0
-        return _rowwise(a, b) if self.paired else _rowwise(a[self.y], b[self.y])
+        return _rowwise(a, b) if self.paired else _rowwise(a[self.y, :], b[self.y, :])
 
 
 class SteinTiles:
@@ -238,35 +267,48 @@ class SteinTiles:
 
     def __init__(self, kernel: Kernel, X: Array, S: Array) -> None:
         self.program, self.X, self.S = kernel.program, X, S
-        self.pairs = Pairs(self.program, X, X, order=2)
+        if is_tensor(X):
+            self.pairs: Any = tensor_pairs(self.program, X, X, 2)
+        else:
+            self.pairs = Pairs(self.program, X, X, order=2)
         self.fields = [_fields(v, X) for v in self.program.variables]
         self.centred = S - middle(S)
 
     def __call__(self, rows: slice, columns: slice) -> Array:
         """A tile of the matrix h(x_i, x_j)."""
-        inputs = self.pairs.tile(rows, columns)
+        if is_tensor(self.X):
+            points = [z[columns, :] for z in self.pairs.points]
+            inputs = self.pairs.tile(points, [z[rows, :] for z in self.pairs.queries])
+        else:
+            inputs = self.pairs.tile(rows, columns)
         return self._values(_At(rows, columns), inputs, (_length(rows), _length(columns)))
 
     def diagonal(self) -> Array:
         """h(x_i, x_i)."""
-        every = slice(0, len(self.X))
-        inputs = rowwise_variables(self.program, self.X, self.X)
-        return self._values(_At(every, every, paired=True), inputs, (len(self.X),))
+        every = slice(0, n_rows(self.X))
+        variables = self.pairs.rowwise if is_tensor(self.X) else rowwise_variables
+        inputs = variables(self.program, self.X, self.X)
+        return self._values(_At(every, every, paired=True), inputs, (n_rows(self.X),))
 
     @np.errstate(all="ignore")  # overflows are seen in the result
     def _values(self, at: _At, inputs: list[Any], shape: tuple[int, ...]) -> Array:
-        jet: Jet = tile_jet(self.program.profile, inputs, 2, shape, np.float64)
-        jet, _ = without_cusps(self.program, jet, inputs)
-        h = jet.value * at.xy(self.S, self.S)
+        if is_tensor(self.X):
+            jet, _ = self.pairs.jet(inputs, shape)
+        else:
+            jet = tile_jet(self.program.profile, inputs, 2, shape, np.float64)
+            jet, _ = without_cusps(self.program, jet, inputs)
+        h: Any = jet.value * at.xy(self.S, self.S)
         for v, f in enumerate(self.fields):
             if is_zero(jet.first[v]):
                 continue
             S = self.centred if isinstance(self.program.variables[v], Distance) else self.S
             slope = f.trace + at.xy(f.P, S) + at.yy(f.Q, S) + at.xy(S, f.R) + at.xx(f.T, S)
-            h += jet.first[v] * slope
+            h = h + jet.first[v] * slope
             for w, g in enumerate(self.fields):
                 if not is_zero(jet.second[v][w]):
-                    h += jet.second[v][w] * self._product(at, inputs, v, w, f, g)
+                    h = h + jet.second[v][w] * self._product(at, inputs, v, w, f, g)
+        if is_tensor(h):
+            return h  # type: ignore[no-any-return]
         if not np.isfinite(h).all():
             raise InputError(
                 "the Stein kernel overflows: scores or points are too large; rescale X"
@@ -280,7 +322,7 @@ class SteinTiles:
             if not kind.maps or at.paired:  # the same distance; zero on the diagonal
                 return -4.0 * inputs[v]
             assert f.P is not None
-            return -engine.gram(_SQUARED_DISTANCE, f.P[at.x], f.P[at.y])
+            return -engine.gram(_SQUARED_DISTANCE, f.P[at.x, :], f.P[at.y, :])
         return at.xy(f.P, g.R) + at.xx(f.P, g.T) + at.yy(f.Q, g.R) + at.xy(g.T, f.Q)
 
 
@@ -299,7 +341,7 @@ def _fields(v: Variable, X: Array) -> _Fields:
             row = of == "row"
             return _Fields(b if row else None, None, None if row else b, None, 0.0)
         case Gap(maps=maps):
-            a = np.tile(pull_all(maps, np.ones((1, 1)), d), (n, 1))
+            a = constant(np.tile(pull_all(maps, np.ones((1, 1)), d), (n, 1)), X)
             return _Fields(a, None, -a, None, 0.0)
     raise AssertionError("checked: every variable has derivatives")
 
@@ -310,6 +352,8 @@ def _trace(maps: Any, d: int) -> float:
 
 
 def _rowwise(a: Array, b: Array) -> Array:
+    if is_tensor(a):
+        return namespace(a).sum(a * b, axis=1)  # type: ignore[no-any-return]
     return np.asarray(np.einsum("ij,ij->i", a, b))
 
 

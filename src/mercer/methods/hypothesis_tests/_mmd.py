@@ -6,19 +6,15 @@ from typing import Any
 
 import numpy as np
 
-from mercer._array import (
-    Array,
-    as_weights,
-    check_same_columns,
-    instance,
-    one_of,
-    positive_int,
-)
+from mercer._array import Array, as_weights, check_same_columns, instance, one_of, positive_int
+from mercer._chunks import Chunks
 from mercer._random import as_generator
+from mercer._tensors import check_alike, host, is_tensor, namespace
 from mercer.engine import pieces
 from mercer.exceptions import InputError
 from mercer.kernels import Kernel
 from mercer.linalg._inputs import refuses_overflow
+from mercer.methods.hypothesis_tests._forms_in_pieces import within_in_pieces
 from mercer.space import Element, feature, mean_embedding
 
 _ESTIMATORS = ("unbiased", "biased", "incomplete", "block")
@@ -35,7 +31,7 @@ def mmd(
     n_pairs: int | None = None,
     block_size: int | None = None,
     random_state: Any = None,
-) -> float:
+) -> Any:
     """Return the squared maximum mean discrepancy of two samples, |mu_P - mu_Q|^2.
 
     mu_P = E k(x, .) is the mean embedding of P. The square is what most libraries report; the
@@ -49,6 +45,8 @@ def mmd(
       `n_pairs` pairs i != j drawn at random, in time n_pairs.
 
     The last two pair row i of X with row i of Y, and ignore rows that have no partner.
+
+    Of tensors it is a tensor with a gradient: a loss that makes one sample like another.
 
     Parameters
     ----------
@@ -81,11 +79,18 @@ def mmd(
     """
     instance(kernel, Kernel, "kernel")
     one_of(estimator, _ESTIMATORS, "estimator")
-    x, y = kernel.points(X, "X"), kernel.points(Y, "Y")
+    x, y = kernel.points(X, "X", tensors=True), kernel.points(Y, "Y", tensors=True)
+    check_alike(x.array, y.array, ("X", "Y"))
     check_same_columns(x, y)
+    if isinstance(x.array, Chunks) or isinstance(y.array, Chunks):
+        return _in_pieces(kernel, x, y, weights, estimator)
     if estimator in ("biased", "unbiased"):
         v, w = _both(weights)
-        v, w = as_weights(v, len(x)), as_weights(w, len(y))
+        v = as_weights(v, len(x), like=x.array)
+        w = as_weights(w, len(y), like=y.array)
+        if estimator == "biased" and is_tensor(v):  # without the root
+            terms = (_all_pairs(kernel, x, v), _all_pairs(kernel, y, w))
+            return sum(terms) - 2.0 * _cross(kernel, x, v, y, w)
         if estimator == "biased":
             difference = mean_embedding(kernel, x, weights=v) - mean_embedding(kernel, y, weights=w)
             return float(difference.norm()) ** 2
@@ -99,7 +104,8 @@ def mmd(
         size = positive_int(block_size, "block_size") if block_size else int(np.sqrt(n)) or 2
         size = min(max(size, 2), n)
         parts = [rows for rows in pieces(n, size) if rows.stop - rows.start == size]
-        return float(np.mean([mmd(kernel, x[rows], y[rows]) for rows in parts]))
+        values = [mmd(kernel, x[rows], y[rows]) for rows in parts]
+        return sum(values[1:], start=values[0]) / len(values)
     return _incomplete(kernel, x, y, n, n_pairs, as_generator(random_state))
 
 
@@ -139,43 +145,68 @@ def _both(weights: Any) -> tuple[Any, Any]:
     return weights[0], weights[1]
 
 
-def _within(kernel: Kernel, x: Any, v: Array) -> float:
+def _in_pieces(kernel: Kernel, x: Any, y: Any, weights: Any, estimator: str) -> float:
+    """The discrepancy of samples of which one at least comes in pieces."""
+    if estimator not in ("biased", "unbiased"):
+        raise InputError(
+            f"estimator={estimator!r} pairs rows of samples in memory; use 'unbiased' or 'biased' "
+            "for rows in pieces"
+        )
+    v, w = _both(weights)
+    means = [mean_embedding(kernel, z, weights=u) for z, u in ((x, v), (y, w))]
+    if estimator == "biased":
+        return float((means[0] - means[1]).norm()) ** 2
+    within = [
+        within_in_pieces(kernel, z.array, u, unbiased=True)
+        if isinstance(z.array, Chunks)
+        else _within(kernel, z, as_weights(u, len(z)))
+        for z, u in ((x, v), (y, w))
+    ]
+    return within[0] + within[1] - 2.0 * float(means[0].inner(means[1]))
+
+
+def number_of(value: Any) -> Any:
+    """A float; of a tensor the value as it is, with its history."""
+    return value if is_tensor(value) else float(value)
+
+
+def _all_pairs(kernel: Kernel, x: Any, v: Array) -> Any:
+    """The mean of k(x_i, x_j) over all i and j, with weights."""
+    return number_of(v @ mean_embedding(kernel, x, weights=v)(x))
+
+
+def _within(kernel: Kernel, x: Any, v: Array) -> Any:
     """The mean of k(x_i, x_j) over i != j, with weights."""
-    pairs = 1.0 - float(v @ v)
-    if np.count_nonzero(v) < 2:
+    pairs = 1.0 - number_of(v @ v)
+    if np.count_nonzero(host(v)) < 2:
         raise InputError(
             "the unbiased estimator needs two rows with positive weight in each sample"
         )
-    total = float(v @ mean_embedding(kernel, x, weights=v)(x))
-    return (total - float(v**2 @ kernel.diag(x))) / pairs
+    return (_all_pairs(kernel, x, v) - number_of(v**2 @ kernel.diag(x))) / pairs
 
 
-def _cross(kernel: Kernel, x: Any, v: Array, y: Any, w: Array) -> float:
+def _cross(kernel: Kernel, x: Any, v: Array, y: Any, w: Array) -> Any:
     """The mean of k(x_i, y_j)."""
-    return float(w @ mean_embedding(kernel, x, weights=v)(y))
+    return number_of(w @ mean_embedding(kernel, x, weights=v)(y))
 
 
 def _incomplete(
     kernel: Kernel, x: Any, y: Any, n: int, n_pairs: int | None, rng: np.random.Generator
-) -> float:
+) -> Any:
     """The mean of h over random pairs of rows, a block of pairs at a time."""
     count = n if n_pairs is None else positive_int(n_pairs, "n_pairs")
     i = rng.integers(0, n, size=count)
     j = (i + rng.integers(1, n, size=count)) % n  # any other row
-    total = 0.0
+    total: Any = 0.0
     for at in pieces(count, 4096):
-        a, b = i[at], j[at]
-        total += float(
-            (
-                paired_values(kernel, x[a], x[b])
-                + paired_values(kernel, y[a], y[b])
-                - paired_values(kernel, x[a], y[b])
-                - paired_values(kernel, x[b], y[a])
-            ).sum()
-        )
+        (xa, xb), (ya, yb) = ((z[i[at]], z[j[at]]) for z in (x, y))
+        same = paired_values(kernel, xa, xb) + paired_values(kernel, ya, yb)
+        h = same - paired_values(kernel, xa, yb) - paired_values(kernel, xb, ya)
+        total = total + number_of(namespace(h).sum(h))
     return total / count
 
 
 def paired_values(kernel: Kernel, X: Any, Y: Any) -> Array:
     """k(x_i, y_i)."""
-    return np.asarray(feature(kernel, X).fields(Y.array, paired=True).value).ravel()
+    value = feature(kernel, X).fields(Y.array, paired=True).value
+    return value if is_tensor(value) else np.asarray(value).ravel()

@@ -23,6 +23,7 @@ from mercer._array import (
     positive,
     positive_int,
 )
+from mercer._frames import is_chunked
 from mercer.engine import as_float64, n_rows
 from mercer.exceptions import InputError
 from mercer.kernels import Kernel, Table, table_kernel
@@ -49,6 +50,7 @@ from mercer.methods.hypothesis_tests._resampling import (
     wild_weights,
 )
 from mercer.methods.hypothesis_tests._result import TestResult, effect_interval, recorded
+from mercer.methods.hypothesis_tests._tests_in_pieces import mmd_test_in_pieces, refuse_options
 from mercer.space._points import concatenated
 
 _QUESTION = "Do the samples come from the same distribution?"
@@ -153,6 +155,12 @@ def mmd_test(
     seed, rng = seeded(random_state)
     check_flag(paired, "paired")
     one_of(null, ("permutation", "spectral", "gamma"), "null")
+    if any(is_chunked(S) for S in (X, Y, *more)):
+        refuse_options(
+            more=more, weights=weights is not None, paired=paired, blocks=blocks is not None,
+            dependence=dependence, null=null != "permutation", selection=selection,
+        )  # fmt: skip
+        return mmd_test_in_pieces(_QUESTION, (X, Y), kernel, n_draws, seed, rng)
     samples, kernels = _samples([X, Y, *more], kernel, rng)
     exchanged = not paired and dependence is None and weights is None and blocks is None
     if (null != "permutation" or selection is not None) and (more or not exchanged):

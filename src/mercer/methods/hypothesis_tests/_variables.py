@@ -25,12 +25,7 @@ def variables(
     `kernel` is None, "median", or a sequence with an entry for each variable: a kernel, several,
     None or "median".
     """
-    chosen = [kernel] * len(given) if kernel is None or isinstance(kernel, str) else kernel
-    if not isinstance(chosen, list | tuple) or len(chosen) != len(given):
-        raise InputError(
-            f"kernel must be None, 'median' or one entry per variable, {len(given)} in all; a "
-            "bandwidth of one variable does not suit another"
-        )
+    chosen = _entries(kernel, len(given))
 
     def prepared(i: int) -> tuple[Any, tuple[Kernel, ...]]:
         X, k, name = given[i], chosen[i], f"variable {i + 1}"
@@ -50,6 +45,26 @@ def variables(
         paired_rows(n_rows(arrays[0]), n_rows(X))
     at_least_four(n_rows(arrays[0]))
     return arrays, kernels
+
+
+def kernels_of_each(
+    given: list[Any], kernel: Any, rng: np.random.Generator
+) -> list[tuple[Kernel, ...]]:
+    """The kernels of variables that are checked points, in pieces too."""
+    return [
+        gaussian_grid(X, rng) if k is None else as_kernels(k, X, rng)
+        for X, k in zip(given, _entries(kernel, len(given)), strict=True)
+    ]
+
+
+def _entries(kernel: Any, count: int) -> Any:
+    chosen = [kernel] * count if kernel is None or isinstance(kernel, str) else kernel
+    if not isinstance(chosen, list | tuple) or len(chosen) != count:
+        raise InputError(
+            f"kernel must be None, 'median' or one entry per variable, {count} in all; a "
+            "bandwidth of one variable does not suit another"
+        )
+    return chosen
 
 
 def gaussian_grid(X: Any, rng: np.random.Generator) -> tuple[Kernel, ...]:

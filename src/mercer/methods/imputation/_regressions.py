@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from mercer._array import Array, Points
+from mercer._checkpoint import State, checkpointed, generator_state, set_generator_state
 from mercer._progress import tracked
 from mercer.engine import pieces
 from mercer.exceptions import InputError
@@ -83,13 +85,20 @@ class Chain:
 
     def run(self, rounds: int, tol: float) -> list[float]:
         """Complete the rows, and return the change in each round."""
-        changes: list[float] = []
-        for _ in tracked(range(rounds if self.missing.any() else 1), "rounds"):
-            before = self.Z[self.missing]
-            for i, columns in enumerate(tracked(self.groups, "columns")):
-                if len(self.penalties) == i:
+        place = checkpointed("rounds", self.kernel, self.Z, self.missing, self.w, self.centres, tol)
+        changes, before, first = self._taken_up(place.found)
+        for i in tracked(range(rounds if self.missing.any() else 1), "rounds"):
+            if i < len(changes):
+                continue
+            before = self.Z[self.missing] if first == 0 else before
+            for j, columns in enumerate(tracked(self.groups, "columns")):
+                if j < first:
+                    continue
+                if len(self.penalties) == j:
                     self.penalties.append(self._penalties(columns))
-                self.regressions.append(self._regression(columns, self.penalties[i]))
+                self.regressions.append(self._regression(columns, self.penalties[j]))
+                place.keep(partial(self._kept, tuple(changes), before, j + 1))
+            first = 0
             moved = (self.Z[self.missing] - before) / self.spread[np.nonzero(self.missing)[1]]
             if moved.size:
                 changes.append(float(np.sqrt(np.mean(moved**2))))
@@ -98,6 +107,30 @@ class Chain:
         if not self.missing.any():  # all rounds would be the same
             self.regressions *= rounds
         return changes
+
+    def _kept(self, changes: tuple[float, ...], before: Array, done: int) -> State:
+        """The state after some groups of a round, for a checkpoint."""
+        found: State = {"changes": np.array(changes), "before": before, "groups": done}
+        found |= {f"penalties {j}": p for j, p in enumerate(self.penalties)}
+        for j, one in enumerate(self.regressions):
+            found |= {f"regression {j} {f.name}": getattr(one, f.name) for f in fields(one)}
+        found["random"] = generator_state(self.rng)  # groups choose their penalties at random
+        return found | {"Z": self.Z.copy(), "regressions": len(self.regressions)}
+
+    def _taken_up(self, found: State | None) -> tuple[list[float], Array, int]:
+        """Changes so far, entries before this round, and groups that are done in it."""
+        if found is None:
+            return [], np.empty(0), 0
+        self.Z = np.array(found["Z"])
+        set_generator_state(self.rng, found["random"])
+        count = sum(key.startswith("penalties") for key in found)
+        self.penalties = [found[f"penalties {j}"] for j in range(count)]
+        names = [f.name for f in fields(ColumnRegression)]
+        self.regressions = [
+            ColumnRegression(*(found[f"regression {j} {name}"] for name in names))
+            for j in range(found["regressions"])
+        ]
+        return list(map(float, found["changes"])), found["before"], found["groups"]
 
     def _regression(self, columns: Array, penalties: Array) -> ColumnRegression:
         """Regress the columns of a group on the others, and fill their missing entries."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from time import monotonic
 from typing import Any
 
@@ -17,6 +18,8 @@ import numpy as np
 from mercer import engine
 from mercer._array import Array, Points
 from mercer._certificate import FitCertificate, relative_gap
+from mercer._checkpoint import State as Kept
+from mercer._checkpoint import checkpointed, generator_state, set_generator_state
 from mercer._config import get_options
 from mercer._progress import report
 from mercer._status import Status
@@ -107,8 +110,12 @@ def solve_dual(
     deadline, n_iter, moves, stopped = monotonic() + time_limit, 0, True, False
     # vectors are short, so threads would wait for each other; single precision may overflow
     with single_threaded_blas(), np.errstate(over="ignore", invalid="ignore"):
+        place = checkpointed("dual", program, X.array, problem, start, tol)
         state = _State(program, as_float64(X.array), problem, start)
+        if place.found is not None:
+            n_iter, moves = state.take_up(place.found)
         while True:
+            place.keep(partial(state.kept, n_iter, moves))
             stop_if_interrupted()
             violation, levels = state.violation()
             primal, dual = objectives(state.b, state.values, levels)
@@ -123,6 +130,7 @@ def solve_dual(
                 status = Status.MAX_ITER
             elif stopped or (stopped := report("dual", n_iter, gap)):
                 status = Status.STOPPED
+                place.keep(partial(state.kept, n_iter, moves), last=True)
             if status is None:
                 moves = state.improve(violation, tol)
                 n_iter += 1
@@ -174,6 +182,12 @@ class _StoredKernel:
             M[np.ix_(~known, ~known)] = self.block(new, new)
         return M
 
+    def restore(self, place: Array) -> None:
+        """Compute rows again, in the order of an earlier run."""
+        order = np.argsort(place)[np.count_nonzero(place < 0) :]
+        self.place, self.count = np.array(place), len(order)
+        self.K[: self.count] = self.block(order, slice(None))
+
     def sums(self, rows: Array, coef: Array, single: bool) -> Array:
         """sum_i coef_i k(x_i, .) over some rows i, at all points."""
         new = np.unique(rows[self.place[rows] < 0])
@@ -203,6 +217,23 @@ class _State:
         self.kernel: _StoredKernel | _SummedKernel = kernel(program, X)
         self.sum_again()
         self.single = True
+
+    def kept(self, n_iter: int, moves: bool) -> Kept:
+        """What determines the rounds to come."""
+        found: Kept = {name: getattr(self, name) for name in ("single", "exact", "error")}
+        found |= {"random": generator_state(self.random), "n_iter": n_iter, "moves": moves}
+        if isinstance(self.kernel, _StoredKernel):  # sums are over rows in the order of this
+            found["place"] = self.kernel.place.copy()
+        return found | {"b": self.b.copy(), "values": self.values.copy()}
+
+    def take_up(self, found: Kept) -> tuple[int, bool]:
+        """Go on from the state of an earlier run; the rounds so far, and whether the last moved."""
+        self.single, self.exact, self.error = found["single"], found["exact"], found["error"]
+        self.b, self.values = np.array(found["b"]), np.array(found["values"])
+        set_generator_state(self.random, found["random"])
+        if isinstance(self.kernel, _StoredKernel):
+            self.kernel.restore(found["place"])
+        return found["n_iter"], found["moves"]
 
     def sum_again(self) -> None:
         """f at the points, from all variables, in double precision from now on."""

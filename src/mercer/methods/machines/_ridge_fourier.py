@@ -67,6 +67,7 @@ def fit_ridge_fourier(
         equations.right,
         min(_STRICTER * tol, total * error / float(shifted.max())),
         float(shifted.max()),
+        problem=(kernel, X, penalty),
     )
     with single_threaded_blas():  # vectors are short
         cg.run(max_iter)

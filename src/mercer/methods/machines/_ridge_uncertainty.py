@@ -34,6 +34,15 @@ def smoothing_weights(
     return np.asarray(A + np.outer(ones, missing)), np.asarray(missing)
 
 
+def left_out(
+    kernel: Kernel, X: Points, coef: Array, mass: Array, penalty: float, *, fit_intercept: bool
+) -> Array:
+    """y_i minus the prediction without row i, a_i / G_ii for a = G y; shape (m, t)."""
+    diagonal = inverse_diagonal(kernel, X, mass, penalty, fit_intercept=fit_intercept)[:, None]
+    unknown = np.full(coef.shape, np.inf)  # other rows determine nothing
+    return np.asarray(np.divide(coef, diagonal, out=unknown, where=diagonal > 0.0))
+
+
 @refuses_overflow
 def inverse_diagonal(
     kernel: Kernel, X: Points, weights: Array, penalty: float, *, fit_intercept: bool

@@ -7,6 +7,8 @@ from typing import NamedTuple
 import numpy as np
 
 from mercer._array import Array
+from mercer._checkpoint import Place, checkpointed
+from mercer._checkpoint import State as Kept
 from mercer._progress import Callback
 from mercer._status import Status
 from mercer.engine import pieces
@@ -18,6 +20,7 @@ from mercer.methods.modes._merging import merge_ends
 from mercer.preimages._driver import Search, State, Stop, row_norms, row_products, walk
 
 _PILOTS = (32, 256)  # starts that look for modes first, at least and at most
+_BASINS = ("modes", "radius", "level")
 _MANY = 1000  # starts that are worth a search beforehand
 _FEW = 8  # starts that are not worth a search on the way, unless it is long
 _AGAIN = tuple(8 * 4**j for j in range(20))  # steps after which rows on the way look for modes
@@ -60,7 +63,7 @@ class Ascent(Search):
         self, density: DensitySum, tol: float, max_iter: int, *, plain: bool = False
     ) -> None:
         self.density, self.max_iter, self.plain = density, max_iter, plain
-        self.use_basins = density.has_few_columns and not plain
+        self.use_basins = density.has_few_columns and not plain and not density.in_pieces
         self.limit = tol * density.length
         self.basins = Basins(density)
 
@@ -114,6 +117,18 @@ class Ascent(Search):
             self.basins.search(modes, max(_SAMPLES, 2 * self.density.n_queries))
 
     # --- the search that the driver walks -----------------------------------------------------
+
+    def checkpoint(self, points: Array) -> Place:
+        return checkpointed("ascent", self.density, points, self.limit, self.plain)
+
+    def remembered(self) -> Kept:
+        found: Kept = {"basin": self.basin.copy(), "leaps": self.leaps.copy()}
+        return found | {f"basins {name}": getattr(self.basins, name) for name in _BASINS}
+
+    def take_up(self, found: Kept) -> None:
+        self.basin, self.leaps = np.array(found["basin"]), np.array(found["leaps"])
+        for name in _BASINS:
+            setattr(self.basins, name, np.array(found[f"basins {name}"]))
 
     def at(self, points: Array, rows: Array) -> State:
         return self.density.at(points)

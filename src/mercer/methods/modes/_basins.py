@@ -19,6 +19,7 @@ from typing import NamedTuple
 import numpy as np
 
 from mercer._array import Array, Points
+from mercer._chunks import Chunks
 from mercer.engine import Dense, by_row, pieces
 from mercer.methods._rows import nearest
 from mercer.methods.modes._density_sum import DensitySum
@@ -185,7 +186,7 @@ def is_proved_maximum(density: DensitySum, modes: Array) -> Array:
     proved may still be maxima: degenerate ones, or beyond the number for which there is time.
     """
     proved = np.zeros(len(modes), dtype=bool)
-    modes = modes[: max(_LEAST, int(_PAIRS / len(density.points)))]
+    modes = modes[: max(_LEAST, int(_PAIRS / density.n_points))]
     if not len(modes):
         return proved
     errors = _rounding_errors(density, modes)
@@ -211,6 +212,8 @@ def _rounding_errors(density: DensitySum, modes: Array) -> tuple[Array, Array] |
     """Bounds on the errors of gradients and Hessians at the modes; None where that takes long."""
     gradient, hessian = np.zeros(len(modes)), np.zeros(len(modes))
     for kernel, program, Z, a in density.groups:
+        if isinstance(Z, Chunks):
+            return None
         quick = None
         if not density.maps:
             quick = supremum_errors(Element(kernel, Points(Z, kernel.domain), a), modes)

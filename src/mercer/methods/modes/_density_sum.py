@@ -11,7 +11,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mercer._array import Array, is_sparse
+from mercer._array import Array, is_sparse, refuse_pieces
+from mercer._chunks import Chunks
 from mercer._config import get_options
 from mercer.engine import (
     Dense,
@@ -19,7 +20,6 @@ from mercer.engine import (
     Fields,
     Maps,
     Matrix,
-    PreparedSum,
     Program,
     Scales,
     apply_all,
@@ -29,7 +29,7 @@ from mercer.engine import (
 )
 from mercer.exceptions import InputError
 from mercer.kernels import Kernel
-from mercer.methods.density._density import weights_of
+from mercer.methods.density._density import weight_range, weights_of
 from mercer.preimages._driver import State, smallest_subgradients
 from mercer.preimages._problem import kernel_length
 from mercer.rigor import cusp_slope
@@ -47,8 +47,8 @@ class Group(NamedTuple):
 
     kernel: Kernel  # of the data, behind the maps
     program: Program  # of one squared distance, without maps
-    points: Array  # the z_i
-    coef: Array  # the a_i
+    points: Any  # the z_i; in pieces with the a_i
+    coef: Array  # the a_i; in pieces their sum
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,7 +113,16 @@ class DensitySum:
 
     @cached_property
     def points(self) -> Array:
+        refuse_pieces(self.groups[0].points, "the density")
         return np.concatenate([group.points for group in self.groups])
+
+    @property
+    def n_points(self) -> int:
+        return sum(len(group.points) for group in self.groups)
+
+    @property
+    def in_pieces(self) -> bool:
+        return isinstance(self.groups[0].points, Chunks)
 
     @property
     def has_few_columns(self) -> bool:
@@ -183,9 +192,12 @@ class DensitySum:
         return total(parts).only_element(), pull
 
     @cached_property
-    def _sums(self) -> list[tuple[Program, PreparedSum]]:
+    def _sums(self) -> list[tuple[Program, Any]]:
         """Sums over points that are close enough together, each with its program."""
         settings = {"n_queries": _STEPS * self.n_queries, "tolerance": self.tolerance}
+        if self.in_pieces:
+            how = (self.length, self.tolerance)
+            return [(p, _SumInPieces(p, Z, *how)) for _, p, Z, _ in self.groups]
         return [
             (p, prepare(p, Z[rows], Dense(a[rows, None]), slopes=True, **settings))  # type: ignore[arg-type]
             for _, p, Z, a in self.groups
@@ -212,6 +224,48 @@ def _parts(Z: Array, length: float) -> list[Any]:
         f"the points extend over {extent:.3g} lengths of the kernel, too far for mean shift to "
         "resolve; use a larger bandwidth, or cluster distant parts of the data one by one"
     )
+
+
+class _SumInPieces:
+    """Sums over points in pieces; every evaluation is a pass over them."""
+
+    def __init__(self, program: Program, rows: Chunks, length: float, tolerance: float) -> None:
+        self.program, self.rows, self.length, self.tolerance = program, rows, length, tolerance
+
+    def fields(self, Z: Array, **how: Any) -> Fields:
+        given = (self.program, self.length, self.tolerance, np.asarray(Z), how)
+        found: Fields = self.rows.total(_fields_of_piece, *given, add=_both, task="mean shift")
+        return found
+
+
+def _fields_of_piece(
+    piece: tuple[Array, Array],
+    program: Program,
+    length: float,
+    tolerance: float,
+    Z: Array,
+    how: dict[str, Any],
+) -> Fields:
+    points, a = piece
+    settings: Any = {"n_queries": len(Z), "tolerance": tolerance, "slopes": True}
+    return total(
+        [
+            prepare(program, points[rows], Dense(a[rows]), **settings).fields(Z, **how)
+            for rows in _parts(points, length)
+        ]
+    )
+
+
+def _both(one: Fields, other: Fields) -> Fields:
+    return total([one, other])
+
+
+def _mapped(X: Array, maps: Maps) -> Array:
+    return np.ascontiguousarray(apply_all(maps, X), dtype=np.float64)
+
+
+def _with_scale(Z: Array, a: Array, scale: float) -> tuple[Array, Array]:
+    return Z, a * scale
 
 
 def heights(state: State) -> Array:
@@ -268,9 +322,9 @@ def _maps(element: Element) -> Maps:
 
 def _group(element: Element, maps: Maps, scale: float) -> Group:
     """The points of one element that count, mapped, and their coefficients times a scale."""
-    kernel, coef = element.kernel, weights_of(element)
-    used = coef > 0
-    if (coef < 0).any() or not used.any():
+    kernel, in_pieces = element.kernel, isinstance(element.points, Chunks)
+    _, lowest, mass = weight_range(element)
+    if lowest < 0.0 or mass == 0.0:
         raise InputError(
             "mean shift needs coefficients >= 0, not all zero; mercer.preimage climbs elements "
             "with coefficients of both signs"
@@ -282,6 +336,18 @@ def _group(element: Element, maps: Maps, scale: float) -> Group:
             f"over some length (1e-76 to 1e76), which {kernel!r} does not; use Gaussian, or "
             "Epanechnikov instead of a flat kernel; rescale the data if they are very small"
         )
+    if in_pieces:
+        if any(program.cusps):
+            raise InputError(
+                f"{kernel!r} has a cusp at each point, and mean shift looks among all rows in "
+                "memory for the nearest; use a smooth kernel for rows in pieces"
+            )
+        points, d = element.points, element.points.tail
+        z = points.mapped(_mapped, maps, tail=d, dtype=np.float64).zip(element.coef.chunks)
+        scaled = z.mapped(_with_scale, scale, tail=d, dtype=np.float64)
+        return Group(kernel, program, scaled, np.array([mass * scale]))
+    coef = weights_of(element)
+    used = coef > 0
     X = np.asarray(element.points, dtype=np.float64)[used]
     Z = np.ascontiguousarray(apply_all(maps, X), dtype=np.float64)
     return Group(kernel, program, Z, coef[used] * scale)

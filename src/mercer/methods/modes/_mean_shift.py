@@ -11,7 +11,6 @@ from mercer._array import (
     Array,
     as_dense_points,
     check_flag,
-    check_same_columns,
     check_same_header,
     frozen,
     header,
@@ -21,6 +20,7 @@ from mercer._array import (
 from mercer._frames import Framed, Header, named_columns
 from mercer._progress import Callback, check_callback, report
 from mercer.engine import pieces
+from mercer.exceptions import InputError
 from mercer.methods._rows import nearest, renumbered
 from mercer.methods.modes._ascent import Ascent, Ends
 from mercer.methods.modes._basins import is_proved_maximum
@@ -128,7 +128,8 @@ def mean_shift(
         decreasing profile: every radial kernel of mercer but `Uniform`, whose mean shift is that of
         `Epanechnikov`. Linear maps in the kernel must be invertible.
     start : array_like of shape (m, d), optional
-        By default the points of the density.
+        By default the points of the density, which then must be in memory; with `start` they may
+        come in pieces (Dask).
     tol : float, default=1e-6
         In lengths of the kernel: sqrt(-k(0) / 2 k'(0)), which is the length scale of a Gaussian;
         with a cusp, k(0) over its slope.
@@ -169,11 +170,16 @@ def mean_shift(
     check_callback(callback)
     check_flag(eigenvalues, "eigenvalues", optional=True)
     target = DensitySum.of(density)
-    Z, names = target.points, getattr(density, "elements", (density,))[0].header
-    if start is not None:
+    names = getattr(density, "elements", (density,))[0].header
+    if start is None:
+        Z = target.points
+    else:
         check_same_header(names, header(start), ("the density", "start"))
         start = as_dense_points(start, "start")
-        check_same_columns(Z, start, ("the density", "start"))
+        if start.shape[1] != target.dim:
+            raise InputError(
+                f"the density has {target.dim} features, but start has {start.shape[1]}"
+            )
         Z = target.forth(start)
     target = replace(target, n_queries=len(Z))
     ascent = Ascent(target, tol, max_iter)

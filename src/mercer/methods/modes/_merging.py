@@ -53,6 +53,29 @@ def merge_ends(density: DensitySum, modes: Array, ends: Array) -> tuple[Array, A
     return renumbered(labels, used, len(found)), found[used]
 
 
+def without_small(labels: Array, centres: Array, weights: Array, least: int) -> tuple[Array, Array]:
+    """Drop clusters of fewer rows, and number the others by the weight of their rows.
+
+    Returns the new labels, and the old numbers of the clusters that are kept.
+    """
+    found = labels >= 0
+    mass = np.bincount(labels[found], weights[found], minlength=len(centres))
+    keep = kept_clusters(mass, centres, least)
+    return renumbered(labels, keep, len(centres)), keep
+
+
+def kept_clusters(mass: Array, centres: Array, least: int) -> Array:
+    """The numbers of clusters that are large enough, the largest first.
+
+    Clusters of the same weight are ordered by their position, so the order of rows does not matter.
+    """
+    extent = float(np.abs(centres).max(initial=0.0))
+    place = np.round(centres / (1e-9 * extent)) if extent > 0.0 else centres
+    share = np.round(mass / (mass.max(initial=0.0) or 1.0), 9)
+    order = np.lexsort((*place.T[::-1], -share))
+    return order[mass[order] >= least] if least > 1 else order[mass[order] > 0.0]
+
+
 def _has_neighbour(points: Array, reach: float) -> Array:
     """Whether another point lies within reach, shape (n,)."""
     if points.shape[1] <= TREE_COLUMNS:

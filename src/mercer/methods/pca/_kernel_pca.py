@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from mercer._array import Array, Points, as_weights, is_sparse, positive_int
+from mercer._chunks import Chunks, sampled
 from mercer._frames import Header
 from mercer._progress import Callback, report, tracked
 from mercer._random import as_generator
@@ -17,7 +18,7 @@ from mercer.exceptions import InputError
 from mercer.kernels import Kernel
 from mercer.linalg import EigenPairs, GramOperator, Nystrom, nystrom
 from mercer.linalg._eigen import operator_pairs, signs
-from mercer.linalg._inputs import check_kernel, raw_weights
+from mercer.linalg._inputs import check_kernel, row_weights
 from mercer.methods._rows import distinct_rows
 from mercer.preimages import Candidates, FittedMap, LearnedMap, LinearInverse, Solver, preimage
 from mercer.space import Element, Subspace
@@ -101,7 +102,7 @@ def kernel_pca(
     check_number(n_components)
     X = kernel.points(X)
     if n_landmarks is not None:
-        raw = raw_weights(weights, len(X))
+        raw = row_weights(weights, X.array)
         scatter = LandmarkScatter.choose(kernel, X, n_landmarks, rule, random_state, raw)
         scatter.add(X, raw)
         return scatter.pca(n_components, centred=centred)[0]
@@ -167,7 +168,7 @@ class LandmarkScatter:
         n_landmarks: int,
         rule: str,
         random_state: Any,
-        weights: Array | None = None,
+        weights: Any = None,
     ) -> LandmarkScatter:
         """Choose landmarks among at most 20,000 distinct rows drawn at random; no sums yet.
 
@@ -175,7 +176,10 @@ class LandmarkScatter:
         """
         rng = as_generator(random_state)
         given = kernel.points(X)
-        X, _ = distinct_rows(given.array, weights)
+        X = given.array
+        if isinstance(X, Chunks):
+            X, weights = sampled(X, weights, rng)
+        X, _ = distinct_rows(X, weights)
         if n_rows(X) > _CHOSEN_AMONG:
             X = X[np.sort(rng.choice(n_rows(X), _CHOSEN_AMONG, replace=False))]
         report("landmarks")
@@ -190,22 +194,19 @@ class LandmarkScatter:
         rows, cross = (np.zeros(d), np.zeros((r, d))) if kernel.domain.is_vector else (None, None)
         return cls(low, np.zeros(r), np.zeros((r, r)), rows, cross, header=given.header)
 
-    def add(self, X: Any, weights: Array | None) -> None:
-        kernel = self.low.kernel
-        points = kernel.points(X)
-        X = points.array
-        w = np.ones(n_rows(X)) if weights is None else np.asarray(weights, dtype=np.float64)
-        for part in tracked(list(pieces(n_rows(X), _BLOCK)), "rows"):
-            L, v = self.low.map(points[part]), w[part]
-            weighted = L * v[:, None]
-            self.mass += float(v.sum())
-            self.first += v @ L
-            self.second += weighted.T @ L
-            self.own += float(v @ kernel.diag(points[part]))
-            if self.rows is not None and self.cross is not None:
-                self.rows += np.asarray(X[part].T @ v).ravel()
-                cross = X[part].T @ weighted
-                self.cross += np.asarray(cross.toarray() if is_sparse(cross) else cross).T
+    def add(self, X: Any, weights: Any) -> None:
+        """Add rows, in memory or in pieces."""
+        X = self.low.kernel.points(X).array
+        if isinstance(X, Chunks):
+            n = len(X.sizes)
+            rows = X.each([None] * n) if weights is None else X.zip(weights)
+            sums = rows.total(_moments, self.low)
+        else:
+            sums = _moments(X, weights, self.low)
+        for name, change in sums.items():
+            setattr(self, name, getattr(self, name) + change)
+        if not self.mass > 0.0:
+            raise InputError("weights must not all be zero")
 
     def pca(
         self, n_components: float | None, *, centred: bool = True
@@ -234,6 +235,33 @@ class LandmarkScatter:
         centre = self.rows / self.mass
         slopes = vectors.T @ (self.cross - np.outer(self.first, centre))
         return plane, LinearInverse(plane, centre, slopes / values[:, None])
+
+
+def _moments(X: Any, weights: Array | None, low: Nystrom) -> dict[str, Any]:
+    """The sums of `LandmarkScatter` over some rows, block by block."""
+    kernel, r, d = low.kernel, low.rank, n_columns(X)
+    w = np.ones(n_rows(X)) if weights is None else np.asarray(weights, dtype=np.float64).ravel()
+    out: dict[str, Any] = {
+        "mass": 0.0,
+        "own": 0.0,
+        "first": np.zeros(r),
+        "second": np.zeros((r, r)),
+    }
+    if kernel.domain.is_vector:
+        out |= {"rows": np.zeros(d), "cross": np.zeros((r, d))}
+    for part in tracked(list(pieces(n_rows(X), _BLOCK)), "rows"):
+        points, v = Points(X[part], kernel.domain), w[part]
+        L = low.map(points)
+        weighted = L * v[:, None]
+        out["mass"] += float(v.sum())
+        out["first"] += v @ L
+        out["second"] += weighted.T @ L
+        out["own"] += float(v @ kernel.diag(points))
+        if kernel.domain.is_vector:
+            out["rows"] += np.asarray(X[part].T @ v).ravel()
+            cross = X[part].T @ weighted
+            out["cross"] += np.asarray(cross.toarray() if is_sparse(cross) else cross).T
+    return out
 
 
 def check_number(n_components: Any) -> None:
@@ -278,7 +306,7 @@ def kept(
     return values[keep], vectors[:, keep]
 
 
-def fit_inverse(inverse: Any, plane: Subspace, X: Any, weights: Array | None = None) -> Solver:
+def fit_inverse(inverse: Any, plane: Subspace, X: Any, weights: Any = None) -> Solver:
     """Return the solver of an `inverse` parameter, fitted to the training rows.
 
     None is `LinearInverse`, or `Candidates` for points that are not vectors. A `LearnedMap` is
@@ -288,7 +316,9 @@ def fit_inverse(inverse: Any, plane: Subspace, X: Any, weights: Array | None = N
         vector = plane.origin.kernel.domain.is_vector
         return LinearInverse.fit(plane, X, weights) if vector else Candidates()
     if isinstance(inverse, LearnedMap):
-        return inverse.fit(plane, distinct_rows(plane.origin.kernel.points(X).array, weights)[0])
+        rows = plane.origin.kernel.points(X).array
+        rows, weights = sampled(rows, weights) if isinstance(rows, Chunks) else (rows, weights)
+        return inverse.fit(plane, distinct_rows(rows, weights)[0])
     if not isinstance(inverse, Solver):
         raise InputError(f"inverse must be None, a solver or a LearnedMap, got {inverse!r}")
     return inverse

@@ -1,0 +1,177 @@
+"""Checkpoints of long computations: states that are kept, and found again by the same computation.
+
+A loop asks for its place with `checkpointed(task, *problem)`, where the problem is everything that
+determines what it computes. It takes up `found`, if an earlier run left something, and hands in
+its state with `keep` after each step. Nothing happens outside of `mercer.io.checkpoint`, which
+writes the states to a file.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import threading
+from collections.abc import Callable, Mapping
+from contextvars import ContextVar
+from dataclasses import fields, is_dataclass
+from enum import Enum
+from time import monotonic
+from typing import Any
+
+import numpy as np
+
+from mercer._array import Array, is_sparse
+from mercer._chunks import Chunks
+from mercer._progress import is_interrupted
+from mercer._status import Status
+from mercer.exceptions import InputError
+
+State = dict[str, Any]  # numbers, strings and arrays by name
+_BLOCK = 1 << 24  # bytes that are copied at a time
+
+
+class Store:
+    """States by the key of their computation, written by a function at most every so often."""
+
+    def __init__(
+        self, write: Callable[[Mapping[str, State], list[str]], None], every: float, name: str
+    ) -> None:
+        self.write, self.every, self.name = write, every, name
+        self.states: dict[str, State] = {}
+        self.earlier: list[str] | None = None  # keys that an earlier run began, in that order
+        self.begun: list[str] = []
+        self._last, self._lock = monotonic(), threading.Lock()
+
+    def begin(self, task: str, problem: str) -> tuple[str, State | None]:
+        """The key of a computation, and its state in an earlier run."""
+        with self._lock:
+            count = sum(key.startswith(f"{task} {problem}") for key in self.begun)
+            key = f"{task} {problem} {count}"
+            if not self.begun and self.earlier and key not in self.earlier:
+                raise InputError(
+                    f"{self.name} holds the checkpoint of another computation: its data, "
+                    "parameters, random numbers or version of mercer differ. Delete it to start "
+                    "anew, or name another file; give random_state a number to be able to go on"
+                )
+            self.begun.append(key)
+            return key, self.states.get(key)
+
+    def keep(self, key: str, make: Callable[[], State], last: bool) -> None:
+        """Take the state of a computation; write the file if it is time."""
+        with self._lock:
+            due = monotonic() - self._last >= self.every
+            if due or last:
+                self.states[key] = make()
+            if due:
+                self._flush()
+
+    def flush(self) -> None:
+        """Write the file now."""
+        with self._lock:
+            self._flush()
+
+    def _flush(self) -> None:
+        started = list(dict.fromkeys([*(self.earlier or []), *self.begun]))
+        self.write(self.states, started)
+        self._last = monotonic()
+
+
+class Place:
+    """Where one computation keeps its state. `found` is that of an earlier run, or None."""
+
+    def __init__(self, store: Store | None, key: str = "", found: State | None = None) -> None:
+        self._store, self._key, self.found = store, key, found
+
+    @property
+    def is_kept(self) -> bool:
+        """Whether a state that is handed in goes anywhere."""
+        return self._store is not None
+
+    def keep(self, make: Callable[[], State], *, last: bool = False) -> None:
+        """Hand in the state, as a function that copies it.
+
+        With `last` it is copied now, because no later one comes.
+        """
+        if self._store is not None:
+            self._store.keep(self._key, make, last)
+
+
+_store: ContextVar[Store | None] = ContextVar("checkpoint", default=None)
+
+
+def checkpointed(task: str, *problem: Any) -> Place:
+    """The place of a computation that is determined by its task and its problem.
+
+    Where the same computation runs several times, places are told apart by their order.
+    """
+    store = _store.get()
+    if store is None or is_interrupted():  # what begins now has a part of its input only
+        return Place(None)
+    return Place(store, *store.begin(task, fingerprint(problem)))
+
+
+def using_store(store: Store | None) -> Any:
+    """Make this the place of all states, from here on; the token undoes it."""
+    return _store.set(store)
+
+
+def stop_using(token: Any) -> None:
+    _store.reset(token)
+
+
+def fingerprint(*values: Any) -> str:
+    """A hash of values: of all entries of arrays, of functions by their names."""
+    hashed = hashlib.blake2b(digest_size=16)
+    _add(hashed, values)
+    return hashed.hexdigest()
+
+
+def _add(hashed: Any, value: Any) -> None:
+    hashed.update(f"<{type(value).__name__}>".encode())
+    if isinstance(value, Chunks):  # one pass over the rows
+        _add(hashed, value.gathered(fingerprint))
+    elif is_sparse(value):
+        _add(hashed, (value.shape, value.data, value.indices, value.indptr))
+    elif isinstance(value, np.ndarray) and value.dtype != object:
+        hashed.update(f"{value.dtype.str}{value.shape}".encode())
+        rows = max(1, _BLOCK // max(1, value[:1].nbytes)) if value.ndim else 1
+        for start in range(0, len(value) if value.ndim else 0, rows):
+            hashed.update(value[start : start + rows].tobytes())
+        hashed.update(value.tobytes() if not value.ndim else b"")
+    elif isinstance(value, Enum):
+        hashed.update(value.name.encode())
+    elif is_dataclass(value) and not isinstance(value, type):
+        _add(hashed, [(f.name, getattr(value, f.name)) for f in fields(value)])
+    elif isinstance(value, Mapping):
+        _add(hashed, sorted(value.items()))
+    elif isinstance(value, list | tuple | np.ndarray):
+        hashed.update(str(len(value)).encode())
+        for part in value:
+            _add(hashed, part)
+    elif callable(value):
+        name = getattr(value, "__qualname__", type(value).__qualname__)
+        hashed.update(f"{getattr(value, '__module__', '')}.{name}".encode())
+    else:  # numbers and strings
+        hashed.update(repr(value).encode())
+
+
+def as_names(status: Array) -> Array:
+    """Statuses as an array that can be written."""
+    return np.array([one.name for one in status], dtype=str)
+
+
+def as_statuses(names: Any) -> Array:
+    """Statuses from their names."""
+    out = np.empty(len(names), dtype=object)
+    out[:] = [Status[str(name)] for name in names]
+    return out
+
+
+def generator_state(rng: np.random.Generator) -> str:
+    """The state of a random generator as text."""
+    return json.dumps(rng.bit_generator.state, default=lambda array: array.tolist())
+
+
+def set_generator_state(rng: np.random.Generator, text: str) -> None:
+    """Let a generator go on from a state."""
+    rng.bit_generator.state = json.loads(text)

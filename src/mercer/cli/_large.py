@@ -1,0 +1,149 @@
+"""Files too large for memory: which they are, their pieces, and outputs made of pieces."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mercer.cli._files import Output, Source
+from mercer.cli._terminal import DataError, require
+
+_SHARE = 0.25  # of the memory: reading, scaling and writing make copies
+_PIECE = 1 << 25  # bytes of a piece of an array
+_PARQUET = (".parquet", ".pq")
+
+
+def memory() -> int:
+    """Bytes that this process may take: physical memory, or the limit of its address space."""
+    physical = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    try:
+        import resource
+    except ImportError:  # Windows
+        return physical
+    limit = resource.getrlimit(resource.RLIMIT_AS)[0]
+    return physical if limit == resource.RLIM_INFINITY else min(physical, limit)
+
+
+def is_large(source: Source) -> bool:
+    """Whether the numbers of a file would take much of the memory."""
+    return _bytes(source) > _SHARE * memory()
+
+
+def refuse_large(source: Source) -> None:
+    """Refuse a file that is too large for a command that needs all rows."""
+    if is_large(source):
+        size, room = _bytes(source) / 1e9, memory() / 1e9
+        raise DataError(
+            f"{source} holds {size:.3g} GB of numbers, too many for {room:.3g} GB of memory, and "
+            "this command needs all rows; give it a sample of the rows or fewer columns, or use "
+            "mercer.io.open_rows in Python, where estimators with n_landmarks read rows in pieces"
+        )
+
+
+def _bytes(source: Source) -> int:
+    """Bytes of the numbers of an .npy or Parquet file; 0 for all that is read in other ways."""
+    if source.is_folder or not isinstance(source.content, Path):
+        return 0
+    if source.suffix == ".npy":
+        return source.size
+    if source.suffix in _PARQUET:
+        parquet = require("pyarrow.parquet", "Parquet files")
+        try:
+            found = parquet.read_metadata(source.path)
+        except Exception:  # noqa: BLE001 - the reader says what is wrong
+            return 0
+        return int(8 * found.num_rows * found.num_columns)
+    return 0
+
+
+def pieces_of(source: Source) -> Iterator[Source]:
+    """A large file as several small ones in memory: row groups of a table, rows of an array."""
+    if source.suffix == ".npy":
+        array = np.load(source.path, mmap_mode="r", allow_pickle=False)
+        size = max(1, _PIECE // max(1, array[:1].nbytes))
+        for start in range(0, len(array), size):
+            content = BytesIO()
+            np.save(content, array[start : start + size])
+            yield Source(source.path, content.getvalue())
+        return
+    parquet = require("pyarrow.parquet", "Parquet files")
+    with parquet.ParquetFile(source.path) as file:
+        for i in range(file.num_row_groups):
+            content = BytesIO()
+            parquet.write_table(file.read_row_group(i), content)
+            yield Source(source.path, content.getvalue())
+
+
+@contextmanager
+def joined(output: Output, rows: int) -> Iterator[Callable[[Callable[[Output], Any]], None]]:
+    """Yield a function that takes what writes a piece, and appends that piece to the output."""
+    with (
+        output.file() as path,
+        tempfile.TemporaryDirectory(dir=path.parent) as folder,
+        ExitStack() as stack,
+    ):
+        part = Output(Path(folder) / f"part{output.suffix}", True, output.escape)
+        if output.suffix == ".npy":
+            add = _append_arrays(path, rows)
+        elif output.suffix in _PARQUET:
+            add = _append_tables(path, stack)
+        else:
+            add = _append_text(path, stack)
+
+        def append(write: Callable[[Output], Any]) -> None:
+            write(part)
+            add(part.path)
+
+        yield append
+
+
+def _append_arrays(path: Path, rows: int) -> Callable[[Path], None]:
+    out: list[Any] = []  # the mapped array, once the first piece says what it holds
+    done = 0
+
+    def add(part: Path) -> None:
+        nonlocal done
+        found = np.load(part)
+        if not out:
+            shape = (rows, *found.shape[1:])
+            out.append(np.lib.format.open_memmap(path, "w+", found.dtype, shape))
+        if found.dtype != out[0].dtype:
+            raise DataError("the type of the results differs between pieces of the file")
+        out[0][done : done + len(found)] = found
+        done += len(found)
+
+    return add
+
+
+def _append_tables(path: Path, stack: ExitStack) -> Callable[[Path], None]:
+    parquet = require("pyarrow.parquet", "Parquet files")
+    out: list[Any] = []
+
+    def add(part: Path) -> None:
+        table = parquet.read_table(part)
+        if not out:
+            out.append(stack.enter_context(parquet.ParquetWriter(path, table.schema)))
+        out[0].write_table(table.cast(out[0].schema))
+
+    return add
+
+
+def _append_text(path: Path, stack: ExitStack) -> Callable[[Path], None]:
+    out = stack.enter_context(path.open("wb"))
+
+    def add(part: Path) -> None:
+        with part.open("rb") as file:
+            first = file.readline()  # the names of the columns
+            if out.tell() == 0:
+                out.write(first)
+            while block := file.read(_PIECE):
+                out.write(block)
+
+    return add

@@ -1,0 +1,98 @@
+"""What kernel ridge regression chooses by itself, on a sample of rows in pieces; fits to these."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from mercer._array import Array, Points, non_negative, positive, positive_int
+from mercer._chunks import Chunks, sampled
+from mercer.estimators._kernel_parameter import is_auto
+from mercer.exceptions import InputError
+from mercer.kernels import Gaussian
+from mercer.linalg import Nystrom, nystrom
+from mercer.linalg._solve import DIRECT_UP_TO
+from mercer.methods.machines._ridge import MergedRows, RidgeFit, merged_rows
+from mercer.methods.machines._ridge_choice import PENALTY_ROWS, choose_kernel, path_of, spread
+from mercer.methods.machines._ridge_path import RidgePath
+from mercer.methods.machines._ridge_pieces import (
+    fit_landmarks_in_pieces,
+    fit_rows_in_pieces,
+    preconditioner_rank,
+)
+
+
+def choose(
+    model: Any, X: Points, rows: MergedRows, unit: float
+) -> tuple[Nystrom | None, RidgePath | None]:
+    """Set the kernel and the penalty; returns landmarks and the path, if any."""
+    free, low, path = bool(model.fit_intercept), None, None
+    if is_auto(model.kernel):
+        assert isinstance(model.kernel_, Gaussian)
+        median = float(np.sqrt(2.0)) * model.kernel_.length_scale
+        model.kernel_ = choose_kernel(X, rows, median, fit_intercept=free)
+    if model.n_landmarks is not None:
+        size = positive_int(model.n_landmarks, "n_landmarks")
+        low = nystrom(model.kernel_, X, size, rule=model.rule, random_state=model.random_state)
+        path = RidgePath.of_features(
+            low.factor, rows.targets, rows.weights, fit_intercept=free, scatter=rows.scatter
+        )
+    model._sum_penalty, path = _penalty(model, X, rows, path, unit)
+    return low, path
+
+
+def _penalty(
+    model: Any, X: Points, rows: MergedRows, path: RidgePath | None, unit: float
+) -> tuple[float, RidgePath | None]:
+    """The penalty of the sum of losses, and the path it was chosen on, if any."""
+    if model.max_norm is None and not is_auto(model.penalty):
+        return unit * non_negative(model.penalty, "penalty"), path
+    if model.max_norm is not None:
+        limit = positive(model.max_norm, "max_norm")
+        if path is None and len(X) > DIRECT_UP_TO:
+            raise InputError(f"max_norm needs n_landmarks for more than {DIRECT_UP_TO} rows")
+        free, whole = bool(model.fit_intercept), np.arange(len(X))
+        path = path or path_of(model.kernel_, X, rows, whole, free)
+        return path.penalty_of_norm(limit), path
+    if path is None:
+        part = spread(len(X), PENALTY_ROWS)
+        path = path_of(model.kernel_, X, rows, part, bool(model.fit_intercept))
+    model.path_penalties_ = path.grid / unit
+    model.loo_path_ = np.array([path.leave_one_out_error(p) for p in path.grid])
+    model.gcv_path_ = np.array([path.gcv_error(p) for p in path.grid])
+    return path.best()[0], path
+
+
+def fit_in_pieces(
+    model: Any, points: Points, Y: Chunks, w: Chunks | None, unit: float
+) -> tuple[RidgeFit, Points]:
+    """Choose the kernel, the penalty and landmarks on a sample of the rows, and fit to all.
+
+    The penalty is that of the sum of losses, a ratio of noise to signal variance, which carries
+    over from a sample.
+    """
+    if model.max_norm is not None or model.solver not in ("auto", "cg"):
+        raise InputError(
+            'rows in pieces are fitted with n_landmarks or solver="cg", and a penalty; leave out '
+            "max_norm and other solvers, or use all rows in memory"
+        )
+    X, free = points.array, bool(model.fit_intercept)
+    some, mass = sampled(X, w)
+    some_y, _ = sampled(Y)  # the same rows
+    rows = merged_rows(some, some_y, mass)
+    distinct = model.kernel_.points(some[rows.index])
+    low = None
+    if is_auto(model.kernel) or is_auto(model.penalty) or model.n_landmarks is not None:
+        low, _ = choose(model, distinct, rows, unit)
+    else:
+        model._sum_penalty = unit * non_negative(model.penalty, "penalty")
+    whole = X.zip(Y)
+    whole = whole.each([None] * len(X.sizes)) if w is None else whole.zip(w)
+    if low is not None:
+        middle: Array = np.average(some_y, axis=0, weights=mass)
+        fit = fit_landmarks_in_pieces(low, whole, model._sum_penalty, middle, fit_intercept=free)
+        return fit, model.kernel_.points(low.landmarks)
+    size = preconditioner_rank(len(X))
+    low = nystrom(model.kernel_, distinct, size, rule="leverage", random_state=0)
+    return fit_rows_in_pieces(low, whole, model._sum_penalty, **model._settings()), points

@@ -1,0 +1,184 @@
+"""Rows of files that are read in pieces: memory-mapped .npy arrays, and Parquet tables."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mercer._array import Array
+from mercer._chunks import Chunks, LocalChunks
+from mercer._config import get_options
+from mercer.exceptions import InputError, UnavailableError
+
+_SHARE = 0.25  # of `working_memory` that a piece may take: functions make copies of it
+_PARQUET = (".parquet", ".pq")
+
+
+def open_rows(path: str | os.PathLike[str], columns: Sequence[Any] | None = None) -> Chunks:
+    """Open a file as rows that are read in pieces, so that it may be larger than the memory.
+
+    The functions and estimators that take rows in pieces take the result like an array; each pass
+    over the rows reads the file once. A quarter of `options(working_memory=...)` limits the size of
+    a piece.
+
+    Parameters
+    ----------
+    path : str or path-like
+        An .npy file of shape (n, d), or (n,), with numbers; or a Parquet file (.parquet, .pq),
+        which needs pyarrow. Parquet files are read by row groups, which must fit into memory.
+    columns : sequence, optional
+        Columns to read: names in a Parquet file, numbers in an .npy file. All by default. Text,
+        dates and missing values are refused.
+
+    Returns
+    -------
+    Chunks
+        Rows with `shape`, `dtype` and `len`. float32 stays float32; other numbers become float64.
+
+    Raises
+    ------
+    InputError
+        If the file is damaged or does not hold numbers.
+
+    See Also
+    --------
+    checkpoint : long computations that go on after an interruption.
+
+    Notes
+    -----
+    Densities in up to three dimensions are fastest on `numpy.load(path, mmap_mode="r")`, which
+    they read in pieces too. The file must not change while it is used.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import numpy as np
+    >>> import mercer as mc
+    >>> X = np.random.default_rng(0).normal(size=(1000, 2))
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     np.save(f"{folder}/rows.npy", X)
+    ...     rows = mc.io.open_rows(f"{folder}/rows.npy")
+    ...     model = mc.KernelPCA(2, kernel=mc.Gaussian(1.0), n_landmarks=50, random_state=0)
+    ...     model = model.fit(rows)
+    >>> rows.shape, model.eigenvalues_.shape
+    ((1000, 2), (2,))
+    """
+    path = Path(path)
+    if not path.is_file():
+        raise InputError(f"{path} does not exist, or is not a file")
+    suffix = path.suffix.lower()
+    if suffix == ".npy":
+        rows = _open_array(path, columns)
+    elif suffix in _PARQUET:
+        rows = _open_parquet(path, columns)
+    else:
+        raise InputError(
+            f"{path} cannot be read in pieces; give an .npy or .parquet file (text tables can be "
+            "converted with pyarrow.csv.open_csv)"
+        )
+    if not len(rows):
+        raise InputError(f"{path} has no rows")
+    return rows
+
+
+def _open_array(path: Path, columns: Sequence[Any] | None) -> LocalChunks:
+    try:
+        array = np.load(path, mmap_mode="r", allow_pickle=False)
+    except (ValueError, OSError, EOFError, SyntaxError) as error:
+        raise InputError(f"{path} is not an .npy file of numbers: {error}") from error
+    if array.dtype.kind not in "fiub" or array.dtype.itemsize > 8 or array.ndim not in (1, 2):
+        raise InputError(
+            f"{path} holds {array.dtype} of shape {array.shape}; numbers of at most 64 bits, "
+            "shape (n, d) or (n,), are needed"
+        )
+    chosen = None if columns is None else _numbers(path, columns, array.shape)
+    tail = array.shape[1:] if chosen is None else (len(chosen),)
+    dtype = np.dtype(np.float32 if array.dtype == np.float32 else np.float64)
+    size = _rows_of_piece(array.shape[1:], array.dtype.itemsize)
+    starts = range(0, len(array), size)
+
+    def read(i: int) -> Array:
+        block = array[starts[i] : starts[i] + size]
+        block = block if chosen is None else block[:, chosen]
+        return _checked(path, np.array(block, dtype=dtype), starts[i])
+
+    sizes = [min(size, len(array) - start) for start in starts]
+    return LocalChunks.reading(sizes, tail, dtype, read)
+
+
+def _numbers(path: Path, columns: Sequence[Any], shape: tuple[int, ...]) -> list[int]:
+    chosen = [int(j) for j in columns if isinstance(j, int | np.integer)]
+    if len(shape) != 2 or len(chosen) != len(columns) or not chosen:
+        raise InputError(f"columns of {path} must be numbers below its number of columns")
+    if min(chosen) < 0 or max(chosen) >= shape[1]:
+        raise InputError(f"{path} has columns 0 to {shape[1] - 1}, got {chosen}")
+    return chosen
+
+
+def _open_parquet(path: Path, columns: Sequence[Any] | None) -> LocalChunks:
+    try:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+    except ImportError as error:
+        raise UnavailableError("Parquet files need pyarrow: pip install 'mercer[cli]'") from error
+    try:
+        with pq.ParquetFile(path) as file:
+            metadata, schema = file.metadata, file.schema_arrow
+    except (pa.ArrowException, OSError) as error:
+        raise InputError(f"{path} is not a Parquet file, or is damaged: {error}") from error
+    names = list(schema.names if columns is None else columns)
+    for name in names:
+        if schema.names.count(name) != 1:
+            raise InputError(f"{path} has no single column {name!r}; it has {schema.names}")
+        kind = schema.field(name).type
+        if not any(getattr(pa.types, f"is_{k}")(kind) for k in ("integer", "floating", "boolean")):
+            raise InputError(
+                f"column {name!r} of {path} is of type {kind}, not of numbers; give the columns "
+                "to read"
+            )
+    if not names:
+        raise InputError(f"{path} has no columns to read")
+    narrow = all(schema.field(name).type == pa.float32() for name in names)
+    dtype = np.dtype(np.float32 if narrow else np.float64)
+    groups = [metadata.row_group(i).num_rows for i in range(metadata.num_row_groups)]
+    size = _rows_of_piece((len(names),), dtype.itemsize)
+    # neighbouring small groups are one piece; a large one is read as it is
+    pieces: list[list[int]] = []
+    for i, rows in enumerate(groups):
+        if pieces and sum(groups[j] for j in pieces[-1]) + rows <= size:
+            pieces[-1].append(i)
+        else:
+            pieces.append([i])
+    sizes = [sum(groups[j] for j in piece) for piece in pieces]
+    starts = np.cumsum([0, *sizes]).tolist()
+
+    def read(i: int) -> Array:
+        try:
+            with pq.ParquetFile(path) as file:
+                table = file.read_row_groups(pieces[i], columns=names, use_threads=False)
+        except (pa.ArrowException, OSError) as error:
+            raise InputError(f"{path} is damaged, or was changed: {error}") from error
+        out = np.empty((table.num_rows, len(names)), dtype=dtype)
+        for j, name in enumerate(names):
+            column = table[name].cast(pa.float32() if narrow else pa.float64(), safe=False)
+            out[:, j] = column.to_numpy()
+        return _checked(path, out, starts[i])
+
+    return LocalChunks.reading(sizes, (len(names),), dtype, read)
+
+
+def _rows_of_piece(tail: tuple[int, ...], itemsize: int) -> int:
+    row = max(1, int(np.prod(tail))) * max(itemsize, 8)
+    return max(1, int(_SHARE * get_options().working_memory * 2**20) // row)
+
+
+def _checked(path: Path, block: Array, start: int) -> Array:
+    """The block, if its numbers are finite: the file is checked as it is read."""
+    if not np.isfinite(block.sum()) and not np.isfinite(block).all():
+        row = start + int(np.argmin(np.isfinite(block).reshape(len(block), -1).all(axis=1)))
+        raise InputError(f"{path} has missing or infinite values, the first in row {row}")
+    return block

@@ -1,0 +1,183 @@
+"""The two-sample and goodness-of-fit tests of rows in pieces (Dask)."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from mercer import engine
+from mercer._array import Array, Points, check_same_columns, frozen
+from mercer._chunks import Chunks, sampled
+from mercer._frames import is_chunked
+from mercer.engine import as_float64
+from mercer.exceptions import InputError
+from mercer.kernels import Kernel, Vectors
+from mercer.kernels._domain import points_of
+from mercer.linalg._inputs import row_weights
+from mercer.methods.hypothesis_tests._forms_in_pieces import (
+    Draws,
+    forms_in_pieces,
+    relabellings,
+    row_sums,
+)
+from mercer.methods.hypothesis_tests._kernel_grid import as_kernels, root_mean_squares
+from mercer.methods.hypothesis_tests._ksd import SteinKernel
+from mercer.methods.hypothesis_tests._mean_of_features import standardised_mean
+from mercer.methods.hypothesis_tests._mmd import witness
+from mercer.methods.hypothesis_tests._relabelling import Relabelled
+from mercer.methods.hypothesis_tests._resampling import combined, p_value
+from mercer.methods.hypothesis_tests._result import TestResult, effect_interval
+from mercer.space import mean_embedding
+
+_REFERENCES = 64  # rows whose mean kernel value is subtracted, so that little cancels in float32
+
+
+class _Drawn(NamedTuple):
+    """The statistics of each kernel and draw, and what follows from them."""
+
+    statistics: Array
+    total: Array
+    best: int
+    spread: float
+
+    @classmethod
+    def of(cls, statistics: Array, norms: Array) -> _Drawn:
+        spread = statistics.std(axis=1)
+        best = int(np.argmax(statistics[:, 0] / np.where(spread > 0, spread, np.inf)))
+        return cls(statistics, combined(statistics, norms), best, float(spread[best]))
+
+
+def refuse_options(**options: Any) -> None:
+    """Raise for options of a test that rows in pieces do not have."""
+    used = [name for name, value in options.items() if value]
+    if used:
+        raise InputError(
+            f"{', '.join(used)} of a test needs all rows in memory; leave it out for rows in pieces"
+        )
+
+
+def mmd_test_in_pieces(
+    question: str,
+    samples: tuple[Any, Any],
+    kernel: Any,
+    n_draws: int,
+    seed: int,
+    rng: np.random.Generator,
+) -> TestResult:
+    """The permutation test of two samples, of which one may be in memory.
+
+    Each draw is a uniformly random relabelling of all rows, as in memory, but not the same one.
+    """
+    X, Y = _samples(samples, kernel)
+    pooled, sizes = X.concat(Y), (len(X), len(Y))
+    if min(sizes) < 2:
+        raise InputError(f"each sample needs at least two rows, got samples of {sizes} rows")
+    kernels = as_kernels(kernel, pooled, rng)
+    own_seed = int(rng.integers(2**63))
+    draws = relabellings(pooled.sizes, len(X.sizes), own_seed, n_draws)
+    statistics = _discrepancies(kernels, pooled, draws, sizes, rng)
+    drawn = _Drawn.of(statistics, root_mean_squares(kernels, pooled, rng))
+    best = kernels[drawn.best]
+    observed = np.repeat([0, 1], sizes)
+    own = Relabelled(np.ones(sum(sizes)), observed, 2)
+    products, diagonal = row_sums(pooled, best.program, own.own.astype(np.float64))
+    effect = own.effect(_Diagonal(diagonal), products)  # type: ignore[arg-type]
+    x, y = (Points(S, best.domain) for S in (X, Y))
+    return TestResult(
+        question=question,
+        null="permutation",
+        n=sizes,
+        n_permutations=n_draws,
+        seed=seed,
+        witness=witness(best, x, y),
+        **_of(drawn, kernels),
+        **effect_interval(*effect, drawn.spread),
+    )
+
+
+def ksd_test_in_pieces(
+    X: Any, score: Any, kernels: tuple[Kernel, ...], n_draws: int, seed: int, rng: Any
+) -> TestResult:
+    """The goodness-of-fit test: random signs for each row, as in memory, but not the same ones."""
+    points = kernels[0].points(X).array
+    n = len(points)
+    draws = Draws(int(rng.integers(2**63)), n_draws)
+    steins = [SteinKernel(k, score) for k in kernels]
+    values = forms_in_pieces(points, [h.program for h in steins], draws)[0]
+    statistics = values / (n * (n - 1.0))
+    # wide kernels, which have large mean squares, see differences of means and of scales best
+    norms = statistics.std(axis=1) / root_mean_squares(kernels, points, rng) ** 2
+    drawn = _Drawn.of(statistics, norms)
+    sums, diagonal = row_sums(points, steins[drawn.best].program, np.ones((n, 1)))
+    rows = sums[:, 0] / (n - 1.0)
+    return TestResult(
+        question="Does the sample come from the model?",
+        null="wild bootstrap",
+        n=(n,),
+        n_permutations=n_draws,
+        seed=seed,
+        witness=mean_embedding(steins[drawn.best], Points(points, kernels[0].domain)),
+        contributions=frozen(rows),
+        **_of(drawn, kernels),
+        **effect_interval(*standardised_mean(rows, diagonal), drawn.spread),
+    )
+
+
+def sample_of(X: Any) -> Array:
+    """Some rows in memory, for checks."""
+    some, _ = sampled(X, row_weights(None, X))
+    return some
+
+
+def _samples(samples: tuple[Any, Any], kernel: Any) -> tuple[Chunks, Chunks]:
+    """Both samples in pieces, checked."""
+    first = kernel[0] if isinstance(kernel, list | tuple) and kernel else kernel
+    domain = first.domain if isinstance(first, Kernel) else Vectors()
+    given = [points_of(domain, S, f"sample {i + 1}").array for i, S in enumerate(samples)]
+    check_same_columns(*given)
+    kind = next(S for S in given if is_chunked(S))
+    X, Y = (S if is_chunked(S) else kind.whole(S) for S in given)
+    return X, Y
+
+
+class _Diagonal(NamedTuple):
+    diagonal: Array
+
+
+def _discrepancies(
+    kernels: tuple[Kernel, ...],
+    pooled: Chunks,
+    draws: Draws,
+    sizes: tuple[int, int],
+    rng: np.random.Generator,
+) -> Array:
+    """The unbiased discrepancy of each kernel and draw.
+
+    Draws are w = 1_X - p. With F = w'Kw, R = w'K1 and T = 1'K1, the sum within X is
+    F + 2 p R + p^2 T, and the others follow. A constant less in K changes nothing.
+    """
+    m, n = sizes
+    count = min(_REFERENCES, m + n)
+    some = as_float64(pooled.rows(np.sort(rng.choice(m + n, count, replace=False))))
+    centres = [float(engine.gram(k.program, some, some).mean()) for k in kernels]
+    F, R, T = forms_in_pieces(pooled, [k.program for k in kernels], draws, centres)
+    T = T[:, None]
+    p = draws.share
+    within = F + 2.0 * p * R + p * p * T
+    between = R + p * T - within
+    other = T - within - 2.0 * between
+    return np.asarray(
+        within / (m * (m - 1.0)) + other / (n * (n - 1.0)) - 2.0 * between / (m * float(n))
+    )
+
+
+def _of(drawn: _Drawn, kernels: tuple[Kernel, ...]) -> dict[str, Any]:
+    p, best = p_value(drawn.total), drawn.best
+    return {
+        "statistic": float(drawn.statistics[best, 0]),
+        "pvalue": p,
+        "pvalue_bounds": (p, p),
+        "kernels": (kernels[best], *kernels[:best], *kernels[best + 1 :]),
+        "null_statistics": frozen(drawn.total),
+    }

@@ -1,0 +1,74 @@
+"""Rows in pieces of one process; tests/dask runs the same on a cluster."""
+
+import numpy as np
+import pytest
+
+import mercer as mc
+from mercer._chunks import LocalChunks, sampled
+from mercer.exceptions import InputError
+
+rng = np.random.default_rng(0)
+X, w = rng.normal(size=(100, 3)), rng.random(100)
+
+
+def moments(x, weights, shift):
+    return {"mass": weights.sum(), "sums": (weights @ (x + shift), x.T @ x)}
+
+
+def test_a_total_of_several_columns():
+    rows = LocalChunks.of(X, 30).zip(w)
+    assert rows.sizes == (30, 30, 30, 10)
+    found = rows.total(moments, 2.0)
+    assert found["mass"] == pytest.approx(w.sum())
+    np.testing.assert_allclose(found["sums"][0], w @ (X + 2.0))
+    np.testing.assert_allclose(found["sums"][1], X.T @ X)
+
+
+def test_chosen_rows_come_in_the_order_asked_for():
+    rows = LocalChunks.of(X, 30)
+    np.testing.assert_array_equal(rows.rows([99, 0, 31, 30, 0]), X[[99, 0, 31, 30, 0]])
+    sample, weights = sampled(rows, rows.zip(w[:, None]).only(1))
+    np.testing.assert_array_equal(sample, X)
+    np.testing.assert_array_equal(weights, w)
+
+
+def test_functions_of_pieces_and_of_pairs_of_pieces():
+    rows = LocalChunks.of(X, 30)
+    doubled = rows.mapped(lambda x, c: c * x, 2.0, tail=(3,), dtype=float)
+    np.testing.assert_array_equal(doubled.collected(), 2.0 * X)
+    other = rows.zip(w).concat(rows.zip(w))
+    pairs = rows.crossed(other, lambda x, y, v: x @ y.T @ v, dtype=float)
+    np.testing.assert_allclose(pairs.collected(), 2.0 * X @ (X.T @ w))
+
+
+def test_pieces_of_a_file_are_read_when_they_are_needed_and_empty_ones_are_left_out():
+    read = []
+
+    def piece(i):
+        read.append(i)
+        return X[10 * i : 10 * i + 10]
+
+    rows = LocalChunks.reading([10, 0, 10], (3,), np.float64, piece)
+    numbered = rows.each([5, 7])
+    assert not read
+    assert rows.shape == (20, 3)
+    assert numbered.total(lambda x, i: i * len(x)) == 120
+    assert read == [0, 2]
+
+
+def test_what_needs_all_rows_refuses_pieces():
+    rows = LocalChunks.of(X, 30)
+    for refused in (
+        lambda: np.asarray(rows),
+        lambda: rows[:3],
+        lambda: mc.kernel_pca(mc.Gaussian(1.0), rows, 2),
+        lambda: mc.KernelImputer().fit(rows),
+        lambda: mc.KernelNovelty().fit(rows),
+        lambda: mc.SVC().fit(rows, w > 0.5),
+        lambda: mc.Nystroem().fit(rows),
+        lambda: mc.Gaussian(1.0)(rows, X),
+    ):
+        with pytest.raises(InputError, match="rows in memory"):
+            refused()
+    with pytest.raises(InputError, match="must have 100 rows"):
+        rows.zip(w[:50])

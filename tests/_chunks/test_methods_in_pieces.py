@@ -1,0 +1,130 @@
+"""Methods on rows in pieces: as in memory."""
+
+import numpy as np
+import pytest
+
+import mercer as mc
+from mercer._chunks import LocalChunks
+from mercer.exceptions import InputError
+
+rng = np.random.default_rng(2)
+X, new, w = rng.normal(size=(240, 3)), rng.normal(size=(50, 3)), rng.integers(0, 4, 240) + 0.0
+y = np.sin(X[:, 0]) + 0.1 * rng.normal(size=240) + 5.0
+Y2 = np.column_stack([y, X[:, 1] ** 2])
+
+
+def cut(array, rows=90):
+    return LocalChunks.of(np.asarray(array), rows)
+
+
+_G, _L = mc.Gaussian(1.5), {"n_landmarks": 40, "random_state": 0}
+
+
+@pytest.mark.parametrize(
+    ("options", "weights", "targets"),
+    [
+        ({**_L, "kernel": _G}, None, Y2),
+        ({**_L, "kernel": _G, "penalty": 0.1}, w, y),
+        ({**_L, "kernel": _G, "fit_intercept": False, "reduction": "mean"}, w, Y2),
+        ({"kernel": mc.Matern(1.5, 2.0), "penalty": 0.1, "solver": "cg", "tol": 1e-12}, w, Y2),
+        ({"kernel": _G, "penalty": 0.01, "fit_intercept": False, "tol": 1e-12}, None, y),
+    ],
+    ids=["landmarks", "weighted", "mean", "cg", "cg without intercept"],
+)
+def test_kernel_ridge(options, weights, targets):
+    known = mc.KernelRidge(**options).fit(X, targets, sample_weight=weights)
+    parts = None if weights is None else cut(weights)
+    model = mc.KernelRidge(**options).fit(cut(X), cut(targets), sample_weight=parts)
+    assert model.penalty_ == pytest.approx(known.penalty_, rel=1e-9)
+    assert model.kernel_ == known.kernel_
+    np.testing.assert_allclose(model.predict(new), known.predict(new), rtol=1e-6)
+    np.testing.assert_allclose(model.predict(cut(new, 20)), known.predict(new), rtol=1e-6)
+    np.testing.assert_allclose(model.intercept_, known.intercept_, rtol=1e-6)
+    a, b = model.certificate_, known.certificate_
+    assert a.primal == pytest.approx(b.primal, rel=1e-6)
+    assert a.relative_gap < 1e-6
+    assert a.feasibility < 1e-6
+    with pytest.raises(InputError, match="no leave-one-out"):
+        model.loo_residuals()
+
+
+def test_the_kernel_of_ridge_regression_is_chosen_on_a_sample():
+    known = mc.KernelRidge(**_L).fit(X[:60], y[:60])
+    model = mc.KernelRidge(**_L).fit(cut(X[:60], 25), cut(y[:60], 25))
+    assert model.kernel_ == known.kernel_
+    np.testing.assert_allclose(model.predict(new), known.predict(new), rtol=1e-6)
+
+
+def test_ridge_regression_far_from_the_origin():
+    options = {"n_landmarks": 40, "random_state": 0, "kernel": mc.Gaussian(1.5), "penalty": 0.1}
+    known = mc.KernelRidge(**options).fit(X, y).predict(new)
+    found = mc.KernelRidge(**options).fit(cut(X), cut(y + 1e8)).predict(new) - 1e8
+    np.testing.assert_allclose(found, known, atol=1e-6)
+
+
+def test_ridge_regression_refuses_what_needs_all_rows():
+    for options in ({"max_norm": 1.0}, {"solver": "cholesky", "penalty": 1.0}):
+        with pytest.raises(InputError, match="rows in pieces are fitted with"):
+            mc.KernelRidge(mc.Gaussian(1.0), **options).fit(cut(X), cut(y))
+    with pytest.raises(InputError, match="penalty must be > 0"):
+        mc.KernelRidge(mc.Gaussian(1.0), penalty=0.0).fit(cut(X), cut(y))
+    with pytest.raises(InputError, match="NaN"):
+        mc.KernelRidge(mc.Gaussian(1.0), penalty=1.0).fit(cut(X), cut(np.where(y > 6, np.nan, y)))
+
+
+@pytest.mark.parametrize("weights", [None, w], ids=["equal", "weighted"])
+def test_densities(weights):
+    parts = None if weights is None else cut(weights)
+    k = mc.Gaussian(0.5) + mc.Matern(1.5, 1.0)
+    f = mc.kernel_density(k, X, weights=weights)
+    np.testing.assert_allclose(mc.kernel_density(k, cut(X), weights=parts)(new), f(new), rtol=1e-12)
+    model = mc.KernelDensity(bandwidth="scott").fit(cut(X), sample_weight=parts)
+    known = mc.KernelDensity(bandwidth="scott").fit(X, sample_weight=weights)
+    far = np.vstack([new, [[300.0, 0.0, 0.0]]])  # where the density itself underflows
+    assert model.kernel_.length_scale == pytest.approx(known.kernel_.length_scale, rel=1e-12)
+    np.testing.assert_allclose(model.score_samples(far), known.score_samples(far), rtol=1e-11)
+    found = model.score_samples(cut(far, 20))
+    np.testing.assert_allclose(found, known.score_samples(far), rtol=1e-11)
+    np.testing.assert_allclose(known.score_samples(cut(far, 20)), found, rtol=1e-11)
+    d, e = model.density_, known.density_
+    np.testing.assert_allclose(d(cut(new, 20)), e(new), rtol=1e-11)
+    np.testing.assert_allclose(d.gradient(cut(new, 20)), e.gradient(new), rtol=1e-9, atol=1e-14)
+    np.testing.assert_allclose(d.log_gradient(far), e.log_gradient(far), rtol=1e-9)
+
+
+def test_densities_refuse_what_needs_all_rows():
+    with pytest.raises(InputError, match="sensitivity"):
+        mc.KernelDensity(sensitivity=0.5).fit(cut(X))
+    with pytest.raises(InputError, match="'likelihood' needs all rows"):
+        mc.KernelDensity(bandwidth="likelihood").fit(cut(X))
+    with pytest.raises(InputError, match="rows in memory"):
+        mc.KernelDensity().fit(cut(X)).sample(3)
+
+
+@pytest.mark.parametrize("scale", ["none", "std"])
+@pytest.mark.parametrize("weights", [None, w], ids=["equal", "weighted"])
+def test_mean_shift_from_seeds(weights, scale):
+    Z = X * [1.0, 5.0, 1.0] + np.repeat([[0.0], [9.0]], [100, 140], axis=0)
+    seeds, parts = Z[::9], None if weights is None else cut(weights)
+    options = {"bandwidth": "modes", "labels": "nearest", "scale_columns": scale, "seeds": seeds}
+    options["tol"] = 1e-9
+    known = mc.MeanShift(**options).fit(Z, sample_weight=weights)
+    model = mc.MeanShift(**options).fit(cut(Z), sample_weight=parts)
+    assert len(known.cluster_centers_) > 1
+    found, own = (m._density(Z[:9]) for m in (model, known))
+    np.testing.assert_allclose(found, own, rtol=1e-9)
+    np.testing.assert_allclose(model.cluster_centers_, known.cluster_centers_, atol=1e-5)
+    np.testing.assert_array_equal(model.labels_, known.labels_)
+    np.testing.assert_array_equal(model.predict(cut(Z)), known.labels_)
+    np.testing.assert_array_equal(known.predict(cut(Z)), known.labels_)
+    np.testing.assert_array_equal(model.predict(Z), known.labels_)
+
+
+def test_mean_shift_refuses_what_needs_all_rows():
+    for options in ({}, {"bandwidth": 1.0}, {"bandwidth": 1.0, "seeds": X[:5]}):
+        with pytest.raises(InputError, match="rows in memory"):
+            mc.MeanShift(**options).fit(cut(X))
+    with pytest.raises(InputError, match="rows in memory"):
+        mc.mean_shift(mc.mean_embedding(mc.Gaussian(1.0), cut(X)))
+    with pytest.raises(InputError, match="cusp"):
+        mc.mean_shift(mc.mean_embedding(mc.Laplace(1.0), cut(X)), X[:5])
