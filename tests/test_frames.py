@@ -622,3 +622,11 @@ def test_a_header_is_checked():
     with pytest.raises(mc.InputError, match="library must be one of"):
         Header(("a",), "os")
     assert space.Element(K, X, W, header=Header(tuple(NAMES), "pandas")).header.names[0] == "length"
+
+
+@pytest.mark.parametrize("rows", [0, 2])
+def test_frames_without_columns(rows):
+    table = pa.table({"a": np.zeros(rows)}).drop_columns(["a"])
+    for frame in (table, pd.DataFrame(index=range(rows))):
+        with pytest.raises(mc.InputError):
+            mc.Gaussian(1.0)(frame)

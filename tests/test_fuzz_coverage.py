@@ -25,6 +25,8 @@ LEFT_OUT = {
     "explore.Table": "by `check_views`",
     "io.save": "by `load_damaged` and `fit_and_use`",
     "io.load": "by `load_damaged` and `fit_and_use`",
+    "io.checkpoint": "around a long fit; tests/io/test_checkpoint.py kills and damages",
+    "io.open_rows": "takes files of rows; tests/io/test_rows.py",
     "io.register": "takes a class of the user's; tests/io/test_refusals.py",
     "reports.Report": "by `check_report`",
     "reports.report": "by `check_report`",

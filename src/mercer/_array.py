@@ -238,11 +238,6 @@ def positive_length(value: Any, name: str, limit: float = 1e75) -> float:
     return number
 
 
-def positive_square(value: Any, name: str) -> float:
-    """Return the square of a length, between 1e-150 and 1e150."""
-    return positive_length(value, name, limit=1e150)
-
-
 def non_negative(value: Any, name: str) -> float:
     """Return value as a float, refusing anything that is not a finite number of at least zero."""
     number = real(value, name)

@@ -129,7 +129,7 @@ def matrix_of(frame: Any, name: str = "X", *, missing: bool = False) -> Any:
     types = list(frame.schema.values())
     single = all(kind == nw.Float32 for kind in types)
     array = None
-    if frame.shape[0] and (single or all(kind == nw.Float64 for kind in types)):
+    if frame.shape[0] and types and (single or all(kind == nw.Float64 for kind in types)):
         array = frame.to_numpy()
     if array is None or array.dtype not in (np.float32, np.float64):  # pandas with Arrow columns
         columns = [frame[:, j] for j in range(len(types))]

@@ -107,3 +107,9 @@ def test_several_cusps_within_a_step_are_not_taken_for_a_slope(seed):
     """Two cusps in a step and one in its half give the same difference."""
     X = np.random.default_rng(seed).normal(size=(30, 1))
     check_element(mc.mean_embedding(mc.Matern(0.5, 30.0), X))
+
+
+def test_a_cusp_that_is_too_small_beside_other_terms_for_differences():
+    """exp(100 x y) is enormous at these points; the Laplace kernel has a kink of slope 2."""
+    points = np.random.default_rng(0).normal(size=(30, 1))
+    check_element(mc.mean_embedding(mc.Laplace(0.5) + mc.Exponential(0.01), points))

@@ -109,6 +109,7 @@ def run(source: str) -> Finding | None:
             warnings.simplefilter("ignore", MercerWarning)
             for of_sklearn in (DataConversionWarning, UndefinedMetricWarning):  # as its estimators
                 warnings.simplefilter("ignore", of_sklearn)
+            warnings.filterwarnings("ignore", "X (has|does not have valid) feature names")
             exec(compile(source, "<case>", "exec"), {"__name__": "case"})
     except (Exception, TooSlow) as error:  # noqa: BLE001
         return judge(error, source)

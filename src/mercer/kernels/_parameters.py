@@ -8,7 +8,7 @@ from typing import Any, Self, TypeVar
 
 import numpy as np
 
-from mercer._array import frozen, instance
+from mercer._array import frozen, instance, positive_length
 from mercer.exceptions import InputError
 
 T = TypeVar("T")
@@ -36,6 +36,11 @@ def checked(**checks: Callable[[Any, str], Any]) -> Callable[[type[T]], type[T]]
 def optional(check: Callable[[Any, str], Any]) -> Callable[[Any, str], Any]:
     """The check, or None for None."""
     return lambda value, name: None if value is None else check(value, name)
+
+
+def squared_length(value: Any, name: str) -> float:
+    """A square of a length, between 1e-150 and 1e150."""
+    return positive_length(value, name, limit=1e150)
 
 
 def an_instance(kind: type) -> Callable[[Any, str], Any]:

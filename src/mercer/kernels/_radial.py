@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from mercer._array import non_negative, positive, positive_length, positive_square
+from mercer._array import non_negative, positive, positive_length
 from mercer.engine import Distance, Program, Var, cut, matern
 from mercer.exceptions import InputError, UnavailableError
 from mercer.kernels._flags import Definiteness, Flags
@@ -23,7 +23,7 @@ from mercer.kernels._measures import (
     ScaleMixture,
     SpectralMeasure,
 )
-from mercer.kernels._parameters import checked, optional
+from mercer.kernels._parameters import checked, optional, squared_length
 from mercer.kernels._profile import recorded
 
 _LARGEST_ALPHA = 1e30  # (1 + w / alpha)^-alpha = exp(-w) to rounding, unless both underflow
@@ -300,7 +300,7 @@ class InverseMultiquadric(Radial):
 
 
 @dataclass(frozen=True)
-@checked(c=positive_square, rho=optional(positive_square))
+@checked(c=squared_length, rho=optional(squared_length))
 class Epanechnikov(Radial):
     """Epanechnikov kernel k(x, y) = c - |x - y|^2 inside the window |x - y|^2 <= rho, else 0.
 
@@ -336,7 +336,7 @@ class Epanechnikov(Radial):
 
 
 @dataclass(frozen=True)
-@checked(rho=positive_square)
+@checked(rho=squared_length)
 class Uniform(Radial):
     """Uniform kernel k(x, y) = 1 inside the window |x - y|^2 <= rho, else 0.
 

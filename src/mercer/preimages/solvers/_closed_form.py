@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from mercer._array import Array, is_sparse, non_negative, positive
+from mercer._array import Array, instance, is_sparse, non_negative, positive
 from mercer._threads import single_threaded_blas
 from mercer.exceptions import InputError
 from mercer.kernels import Kernel
@@ -76,6 +76,7 @@ class ClosedForm(Solver):
 
     def weights(self, psi: Element) -> Array:
         """M' of shape (n, d), where x = M g for coefficients g."""
+        psi = instance(psi, Element, "psi")
         X = dense_points(psi.kernel, psi.support, "ClosedForm")
         if self.penalty == 0.0:
             return X
