@@ -46,6 +46,11 @@ class Dense:
         """The same with other numbers."""
         return Dense(*arrays)
 
+    @property
+    def is_repeated(self) -> bool:
+        """Whether one row in memory stands for all points (equal weights)."""
+        return not is_tensor(self.array) and self.array.strides[0] == 0
+
     @cached_property
     def sizes(self) -> Array:
         """sum_i |a_i| of each element, shape (b,), in float64."""
@@ -53,7 +58,8 @@ class Dense:
 
     def tile(self, rows: slice, columns: Any) -> Array:
         """The entries of some points for some elements."""
-        return self.array[rows, columns]
+        part = self.array[rows, columns]
+        return np.array(part) if self.is_repeated else part  # BLAS rounds repeated rows differently
 
     def columns(self, index: Any) -> Dense:
         """The coefficients of some of the elements."""
@@ -62,7 +68,7 @@ class Dense:
     def scale(self, factor: Any) -> Dense:
         """Multiply every element by a number, or each by its own."""
         array = self.array
-        if array.strides[0] == 0:  # one row for all points
+        if self.is_repeated:
             return Dense(np.broadcast_to(array[:1] * factor, array.shape))
         return Dense(array * factor)
 
@@ -72,7 +78,7 @@ class Dense:
 
     def weigh(self, V: Array) -> Array:
         """V' C for a matrix V with one row per point: shape (columns of V, b)."""
-        return V.T @ self.array
+        return V.T @ self.tile(slice(None), slice(None))
 
     def merged(self, groups: Array, size: int) -> Dense:
         """Add up the coefficients of equal points: row i goes to row groups[i]."""
@@ -267,7 +273,7 @@ def _columns(array: Array, index: Any) -> Array:
 def _absolute_sums(coef: Dense | LowRank) -> Array:
     """sum_i |a_i| of each element, tile by tile."""
     n, b = coef.shape
-    if isinstance(coef, Dense) and coef.array.strides[0] == 0:  # one row for all points
+    if isinstance(coef, Dense) and coef.is_repeated:
         return np.asarray(n * np.abs(coef.array[0]).astype(np.float64))
     total = np.zeros(b)
     for columns in pieces(b, _ENTRIES // 256):

@@ -254,7 +254,7 @@ class PreparedSum:
     def _used_points(self) -> Array | None:
         """Which points have a coefficient that is not zero; None if all (or none) have."""
         assert isinstance(self.coef, Dense)
-        if self.coef.array.strides[0] == 0:  # one row for all points
+        if self.coef.is_repeated:
             return None
         used = np.any(self.coef.array != 0, axis=1)
         return None if used.all() or not used.any() else used
