@@ -444,6 +444,12 @@ def test_results_of_arrays_have_no_names():
         mc.preimage(mc.mean_embedding(K, X)).to_frame("modin")
 
 
+@pytest.mark.parametrize("header", [np.ones((8, 3)), ["a"], "a", 0])
+def test_the_header_of_an_element_is_a_header(header):
+    with pytest.raises(mc.InputError, match="header must be a Header"):
+        mc.Element(mc.Gaussian(1.0), [[0.0]], [1.0], header=header)
+
+
 def test_float32_stays_in_results():
     back = mc.preimage(mc.mean_embedding(K, polars_frame(X.astype(np.float32))))
     assert set(back.to_frame().dtypes) == {pl.Float32}

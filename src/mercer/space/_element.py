@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from mercer import engine
-from mercer._array import Array, Points, as_vector, check_same_columns, frozen, real
+from mercer._array import Array, Points, as_vector, check_same_columns, frozen, instance, real
 from mercer._chunks import Chunks
 from mercer._frames import Framed, Header
 from mercer._tensors import as_numpy, check_alike, check_finite, constant, is_tensor, namespace
@@ -75,6 +75,8 @@ class Element(Framed):
             return
         checked = checked_points(self.kernel, self.points, "points")
         points, coef = checked.array, self.coef
+        if self.header is not None:
+            instance(self.header, Header, "header")
         object.__setattr__(self, "header", self.header or checked.header)
         if isinstance(points, Chunks):
             coef, batch = coefficients(points, coef)
