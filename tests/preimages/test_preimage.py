@@ -444,3 +444,31 @@ def test_a_small_preimage_sums_once_per_evaluation(monkeypatch):
     back = mc.preimage(mc.mean_embedding(mc.Gaussian(1.0), X))
     assert back.certificate.verdict[0] is mc.preimages.Verdict.PROVED_MINIMUM
     assert len(calls) <= 2 + back.n_evaluations[0]
+
+
+@pytest.mark.parametrize(
+    "kernel",
+    [
+        mc.NegativeDistance(1.0, 30.0),
+        mc.Laplace(1.0) + mc.Laplace(2.0).transform(mc.Scales([1.0, 2.0])),
+    ],
+    ids=["one distance", "two distances"],
+)
+def test_sparse_points_with_a_cusp_are_as_dense_ones(kernel):
+    X = np.random.default_rng(7).normal(size=(20, 2))
+    found = [
+        mc.preimage(mc.feature(kernel, points), mc.Candidates())
+        for points in (X, sparse.csr_array(X))
+    ]
+    assert_allclose(found[1].points.toarray(), found[0].points)
+    assert_allclose(found[1].gradient_norm, found[0].gradient_norm, atol=1e-9)
+    assert [s.name for s in found[1].status] == [s.name for s in found[0].status]
+
+
+def test_constant_kernels_have_a_gradient_of_their_own():
+    constant = mc.kernels.Normalised(mc.kernels.Constant(0.01))
+    X = np.random.default_rng(2).normal(size=(3, 3))
+    assert_allclose(mc.preimage(mc.feature(constant, X), history=True).distance, 0.0)
+    gradient = mc.feature(constant, X).gradient(X)
+    gradient += 1.0  # an array of its own
+    assert_allclose(gradient, 1.0)

@@ -167,3 +167,9 @@ def test_kernels_that_are_constant_to_rounding_cannot_be_checked():
     """The coefficients exp(-450 l^2) of a wide kernel on the circle: only the first is seen."""
     with pytest.raises(AssertionError, match="which cannot be checked: its values are equal"):
         check_kernel(mc.kernels.JacobiTheta(30.0))
+
+
+def test_large_values_do_not_hide_that_embeddings_differ():
+    """k(x, x) from 1 to 1e107 on the points that are looked at."""
+    inner = mc.Matern(2.5, 30.0).transform(mc.Scales([0.5]))
+    check_kernel((inner * mc.Exponential(30.0) + inner).transform(mc.Scales([0.5])), dims=(1,))

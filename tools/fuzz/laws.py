@@ -10,6 +10,7 @@ from typing import Any
 
 import cvxpy as cp
 import numpy as np
+import scipy.sparse
 
 import mercer
 import mercer.testing
@@ -136,7 +137,8 @@ def check_preimage(psi: Any, solver: Any, **options: Any) -> None:
     """The distance of a pre-image is that of its feature, and no worse than the point 0."""
     found = mercer.preimage(psi, solver, random_state=0, **options)
     repr(found)
-    points, size = np.asarray(found.points), np.asarray(psi.norm())
+    points, size = found.points, np.asarray(psi.norm())
+    points = points.toarray() if scipy.sparse.issparse(points) else np.asarray(points)
     ok = np.isfinite(points).all(axis=-1)
     fine = np.array([status.ok for status in found.status])
     assert np.all(ok | ~fine), "a pre-image at infinity"

@@ -180,19 +180,32 @@ class Problem:
         gradient[rows] = smallest_subgradients(rest, norm, pull * np.exp(-state.shift[rows]))
         return replace(state, gradient=gradient)
 
-    def _cusp_slopes(self, points: Array) -> Array:
+    def _cusp_slopes(self, points: Any) -> Array:
         """eta = lim (k(x, x) - (k(x, x + h) + k(x, x - h)) / 2) / |h|, extrapolated to h = 0."""
         if self.program.kind == "radial":
-            return np.full(len(points), cusp_slope(self.program))
+            return np.full(n_rows(points), cusp_slope(self.program))
         own, phi = self.kernel.diag(points), feature(self.kernel, points)
-        h = np.zeros_like(points)
-        h[:, 0] = 1e-5 * (1.0 + np.linalg.norm(points, axis=1))
+        squares = points.power(2) if is_sparse(points) else points**2
+        size = 1e-5 * (1.0 + np.sqrt(np.asarray(squares.sum(axis=1)).ravel()))
+        h = _along_first_axis(points, size)
 
-        def slope(step: Array) -> Array:
-            sides = [phi.fields(points + t * step, paired=True).value for t in (1.0, -1.0)]
-            return np.asarray((own - 0.5 * (sides[0] + sides[1])) / step[:, 0])
+        def slope(scale: float) -> Array:
+            sides = [phi.fields(points + t * scale * h, paired=True).value for t in (1.0, -1.0)]
+            return np.asarray((own - 0.5 * (sides[0] + sides[1])) / (scale * size))
 
-        return 2.0 * slope(0.5 * h) - slope(h)
+        return 2.0 * slope(0.5) - slope(1.0)
+
+
+def _along_first_axis(points: Any, size: Array) -> Any:
+    """Steps of these sizes along the first axis, as sparse as the points."""
+    if is_sparse(points):
+        from scipy.sparse import csr_array
+
+        rows = np.arange(len(size))
+        return csr_array((size, (rows, np.zeros_like(rows))), shape=points.shape)
+    h = np.zeros_like(points)
+    h[:, 0] = size
+    return h
 
 
 def spread(X: Any) -> float:

@@ -113,11 +113,12 @@ def _check_separates(kernel: Kernel, dims: tuple[int, ...], claim: str) -> None:
         if period is not None and np.ptp(K) <= _SLACK * np.abs(K).max():  # no points farther apart
             words = "which cannot be checked: its values are equal to rounding"
             fail(kernel, f"claims to be {claim}, {words}")
+        # features of length one, so that large values do not hide small ones
+        norms = np.sqrt(np.diag(K)) if np.diag(K).min() > 0.0 else np.ones(len(X))
+        K = K / norms[:, None] / norms
         basis = np.eye(len(X))
-        if claim == "universal":  # scaling features does not change independence
-            K = K / np.sqrt(np.outer(np.diag(K), np.diag(K)))
-        else:
-            basis = np.linalg.qr(np.column_stack([np.ones(len(X)), basis[:, 1:]]))[0][:, 1:]
+        if claim == "characteristic":  # coefficients of the scaled features with mass zero
+            basis = np.linalg.svd(norms.min() / norms[None, :])[2][1:].T
         least = float(np.linalg.eigvalsh(basis.T @ K @ basis)[0])
         if not least > _SLACK * float(np.trace(K)):
             measure = f"some signed measure has the squared norm {least:.3g}"

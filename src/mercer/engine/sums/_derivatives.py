@@ -119,11 +119,13 @@ def hessian_of(program: Program, moments: Moments, queries: list[Array], dim: in
 
 
 def _zeros(moments: Moments, *shape: int) -> Array:
+    """Zeros in an array of their own; those of a tensor know its history."""
     value = moments[("value",)]
+    if not is_tensor(value):
+        return np.zeros((*value.shape, *shape))
     xp = namespace(value)
-    return xp.broadcast_to(  # type: ignore[no-any-return]
-        xp.reshape(0.0 * value, (*value.shape, *(1 for _ in shape))), (*value.shape, *shape)
-    )
+    ones = xp.ones(shape, dtype=value.dtype, device=value.device)
+    return (0.0 * value)[(..., *(None for _ in shape))] * ones  # type: ignore[no-any-return]
 
 
 def _outer_of(sums: Array, v: Variable, w: Variable, z: Array, y: Array) -> Array:
