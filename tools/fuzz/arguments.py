@@ -180,7 +180,7 @@ BY_NAME = {
     "max_boxes": lambda draw: draw.random.choice(["100", "1", "0", "-1", "1.5"]),
     "n_samples|resolution": lambda draw: draw.random.choice(["5", "1", "0", "-1", "2.5", "'x'"]),
     "indices": lambda draw: draw.random.choice(["[0]", "[2**63]", "[-1]", "[]", "[0, 0]", "0.5"]),
-    "table": lambda draw: POINTS[-1].format(X=draw.points()),
+    "table": lambda draw: f"pandas.DataFrame({draw.points()}).rename(columns=str)",
 }
 BY_ANNOTATION = {
     "Compressor": lambda draw: draw.random.choice(COMPRESSORS),

@@ -65,6 +65,12 @@ def test_equal_points_satisfy_every_inequality():
             lambda: duality.linear_fractional([1.0], 2.0, [1.0], 1.0, [[-1.0]], [0.0]),
             "not attained",
         ),
+        (
+            lambda: duality.linear_fractional(
+                [1.0], 2.0, [1.0], 1.0, [[-1.0]], [0.0], [[1.0, 2.0]], [0.0]
+            ),
+            "G has 1 features, but A has 2",
+        ),
         (lambda: duality.geometric_program(([-1.0], [[1.0]])), "must be > 0"),
         (lambda: duality.geometric_program(SUM, equalities=[SUM]), "monomials"),
         (lambda: duality.geometric_program(SUM), "unbounded|infeasible"),

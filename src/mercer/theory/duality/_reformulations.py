@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from scipy.stats import norm
 
-from mercer._array import Array, real
+from mercer._array import Array, check_same_columns, real
 from mercer.exceptions import InputError
 from mercer.theory.duality._solve import (
     Optimum,
@@ -157,6 +157,7 @@ def linear_fractional(
     constraints = [G @ y <= h * z, e @ y + f * z == 1]
     if A is not None:
         A, b = matrix_and_vector(A, b)
+        check_same_columns(G, A, ("G", "A"))
         constraints.append(A @ y == b * z)
     value = attained(c @ y + d * z, constraints)
     if z.value <= 1e-7 * np.abs(y.value).max(initial=0.0):  # x = y / z is infinite for the solver
