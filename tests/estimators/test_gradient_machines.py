@@ -254,3 +254,10 @@ def test_passes_without_a_step_have_nothing_to_learn():
     model = mc.estimators.KernelSGD(mc.Gaussian(1.0), loss=loss, max_iter=2, random_state=0)
     with pytest.raises(mc.InputError, match="nothing to learn"):
         model.fit([[0.0], [1.0]], [0.1, -0.1])
+
+
+@pytest.mark.parametrize("step_size", [1e300, 1e20])
+def test_steps_that_diverge_are_refused(step_size):
+    X = np.random.default_rng(6).normal(size=(30, 2))
+    with pytest.raises(InputError, match="diverge; use a shorter step_size"):
+        KernelSGD(loss="square", step_size=step_size, random_state=0).fit(X, np.sin(X[:, 0]))

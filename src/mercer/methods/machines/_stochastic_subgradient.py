@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from mercer import engine
-from mercer._array import Array, Points
+from mercer._array import LARGEST, Array, Points
 from mercer.engine import n_rows, pieces
+from mercer.exceptions import InputError
 from mercer.kernels import Kernel
 from mercer.methods.machines._losses import Loss
 from mercer.space import Element
@@ -67,8 +68,11 @@ def take_steps(
             coef = engine.Dense(state.coef)
             values = engine.fields(kernel.program, state.points, block, coef).value
         change = np.zeros(y.shape)
-        for i in range(len(y)):
-            change[i] = -step * loss.subgradient(y[i], values[i] + K[i, :i] @ change[:i])
+        with np.errstate(over="ignore", invalid="ignore"):
+            for i in range(len(y)):
+                change[i] = -step * loss.subgradient(y[i], values[i] + K[i, :i] @ change[:i])
+        if not np.abs(change).max() < LARGEST:
+            raise InputError(f"steps of size {step:g} diverge; use a shorter step_size")
         state = _extended(state, block, change)
     return state
 
