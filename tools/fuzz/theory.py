@@ -29,8 +29,8 @@ HESSIANS = ["lambda x: np.eye(len(x))", "lambda x: -np.outer(x, x)", "lambda x: 
             "lambda x: 1e300 * np.ones((len(x), len(x)))"]  # fmt: skip
 PROJECTIONS = ["None", "lambda x: np.clip(x, 0.0, 1.0)", "lambda x: x / (1 + np.linalg.norm(x))"]
 STRANGE = ["lambda x: None", "lambda x: np.nan * x", "lambda x: np.nan", "lambda x: -np.inf",
-           "lambda x: x", "lambda x: 'a'", "lambda x: 1j", "lambda x: np.sum(x)", "lambda x: [x, [x]]", "3",
-           "None"]  # fmt: skip
+           "lambda x: x", "lambda x: 'a'", "lambda x: 1j", "lambda x: np.sum(x)",
+           "lambda x: [x, [x]]", "3", "None"]  # fmt: skip
 EXPRESSIONS = ["cp.sum_squares", "cp.norm1", "lambda x: -cp.sum(cp.entr(x))", "cp.log_sum_exp",
                "lambda x: cp.max(x)", "cp.sum", "lambda x: cp.sum_squares(x) * 1e-9",
                "lambda x: cp.norm(x, 3)", "lambda x: 0"]  # fmt: skip
