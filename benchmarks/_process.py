@@ -20,7 +20,8 @@ _ENOUGH = 0.5  # seconds; shorter calls are repeated
 class Measured(NamedTuple):
     """One call. `bytes` is its peak memory beyond what was resident before, its result included.
 
-    `seconds` is the least time: calls are repeated for half a second. Memory is that of the first.
+    `seconds` is the least time: calls are repeated for half a second, unless once is asked for.
+    Memory is that of the first.
     """
 
     seconds: float
@@ -28,13 +29,15 @@ class Measured(NamedTuple):
     output_bytes: int
 
 
-def measured(make: Callable[..., Callable[[], Any]], **arguments: Any) -> Measured | str:
+def measured(
+    make: Callable[..., Callable[[], Any]], *, once: bool = False, **arguments: Any
+) -> Measured | str:
     """Measure the call that `make(**arguments)` returns; if the process fails, its last words.
 
     `make` is a function of a suite. It prepares the data, and makes a small call first, so that
     threads and imports are there before anything is measured.
     """
-    order = [make.__module__, make.__name__, arguments]
+    order = [make.__module__, make.__name__, arguments, once]
     done = subprocess.run(
         [sys.executable, "-m", "benchmarks._process", json.dumps(order)],
         cwd=Path(__file__).parents[1],
@@ -61,14 +64,14 @@ def forget_peak() -> None:
         Path("/proc/self/clear_refs").write_text("5")
 
 
-def _main(module: str, name: str, arguments: dict[str, Any]) -> Measured:
+def _main(module: str, name: str, arguments: dict[str, Any], once: bool) -> Measured:
     call = getattr(importlib.import_module(module), name)(**arguments)
     gc.collect()
     forget_peak()
     before = status("VmRSS")
     seconds, result = _timed(call)
     peak, times = status("VmHWM") - before, [seconds]
-    while sum(times) < _ENOUGH:
+    while not once and sum(times) < _ENOUGH:
         times.append(_timed(call)[0])
     return Measured(min(times), peak, int(getattr(result, "nbytes", 0)))
 

@@ -55,6 +55,20 @@ def test_the_kernel_of_ridge_regression_is_chosen_on_a_sample():
     np.testing.assert_allclose(model.predict(new), known.predict(new), rtol=1e-6)
 
 
+@pytest.mark.parametrize("weights", [None, w], ids=["plain", "weighted"])
+def test_ridge_regression_keeps_no_features_beyond_the_working_memory(weights):
+    options = {**_L, "kernel": _G, "penalty": 0.1}
+    known = mc.KernelRidge(**options).fit(X, Y2, sample_weight=weights)
+    with mc.options(working_memory=0.005):  # 5,243 features; 240 rows have 9,600
+        model = mc.KernelRidge(**options).fit(X, Y2, sample_weight=weights)
+        exact = mc.KernelRidge(**{**options, "penalty": 0.0}).fit(X, y)
+    np.testing.assert_allclose(model.predict(new), known.predict(new), rtol=1e-6)
+    assert model.is_weighted_ == known.is_weighted_
+    assert known.loo_residuals().shape == (*exact.loo_residuals().shape[:1], 2)
+    with pytest.raises(InputError, match="working_memory"):
+        model.loo_residuals()
+
+
 def test_ridge_regression_far_from_the_origin():
     options = {"n_landmarks": 40, "random_state": 0, "kernel": mc.Gaussian(1.5), "penalty": 0.1}
     known = mc.KernelRidge(**options).fit(X, y).predict(new)

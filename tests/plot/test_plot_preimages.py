@@ -164,6 +164,9 @@ def test_paths_are_orange():
 
 
 WIDE = mc.mean_embedding(mc.Gaussian(1.0), np.eye(3))
+STEEP = mc.Element(
+    mc.Exponential(2.0), np.random.default_rng(8).normal(size=(30, 2)), np.arange(30)
+)
 WORDS = mc.preimage(mc.mean_embedding(mc.Spectrum(2), ["abc", "abd"]))
 
 
@@ -176,6 +179,7 @@ WORDS = mc.preimage(mc.mean_embedding(mc.Spectrum(2), ["abc", "abd"]))
         (lambda: plot_path(search(LINE, np.array([[1.0]])), PSI), "2 columns, but found has 1"),
         (lambda: plot_surrogate(PSI, [1.0]), "at must have 2 entries"),
         (lambda: plot_surrogate(mc.Element(mc.Gaussian(1.0), [[0.0]], [0.0]), [1.0]), "constant"),
+        (lambda: plot_surrogate(STEEP, [0.0, 0.0]), "the objective overflows"),
         (lambda: plot_surrogate(3, [1.0]), "element must be an Element"),
         (lambda: plot_convexity(WIDE), "one or two dimensions"),
         (lambda: plot_convexity(PSI, low=[0.0]), "must be pairs with low < high"),

@@ -98,3 +98,10 @@ def test_majorisation_is_a_statement_about_each_point(X):
     q, values = surrogate(psi, X[0])(Y), preimage_objective(psi, Y)
     clear = np.abs(q - values) > 1e-9
     assert_array_equal(above[clear], (q > values)[clear])
+
+
+def test_the_objective_is_unknown_where_both_terms_overflow():
+    psi = mc.Element(mc.Exponential(1.0), [[30.0]], [1.0])
+    found = preimage_objective(psi, [[-30.0], [30.0]])
+    assert found[0] == np.inf
+    assert np.isnan(found[1])

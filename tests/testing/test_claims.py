@@ -151,6 +151,22 @@ def test_profiles_are_looked_at_in_the_units_of_scaled_columns(k, scale):
     check_kernel(k.transform(mc.Scales([scale, scale])), dims=(2,))
 
 
+_SCALED = mc.InverseMultiquadric(2.0, 0.5).transform(mc.Scales([1.0, 2.0, 0.01]))
+
+
+@pytest.mark.parametrize(
+    "k", [(_SCALED + 0.01 * mc.Gaussian(0.7)) * _SCALED, 2.0 * (3.0 * _SCALED)]
+)
+def test_factors_are_looked_at_in_the_units_of_scaled_columns(k):
+    check_kernel(k, dims=(3,))
+
+
+def test_wrong_claims_about_a_product_with_scaled_columns_are_caught():
+    k = mc.Linear().transform(mc.Scales([1.0, 2.0, 0.01])) * mc.Linear()
+    with pytest.raises(AssertionError, match="claims to be characteristic, but on"):
+        check_kernel(k, claims=mc.kernels.Flags(characteristic=True), dims=(3,))
+
+
 @pytest.mark.parametrize(
     "k", [mc.Sigmoid(2.0, 0.5), mc.kernels.Uniform(1.0), mc.Exponential(1.0), mc.Exponential(0.3)]
 )

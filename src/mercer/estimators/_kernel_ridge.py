@@ -26,7 +26,12 @@ from mercer.engine import Dense, as_float64, n_rows
 from mercer.estimators import _summaries as summaries
 from mercer.estimators._base import SubspaceEstimator
 from mercer.estimators._kernel_parameter import is_auto
-from mercer.estimators._ridge_choice import choose, fit_in_pieces
+from mercer.estimators._ridge_choice import (
+    choose,
+    fit_in_pieces,
+    has_too_many_features,
+    rows_in_pieces,
+)
 from mercer.estimators._validation import by_pieces, check_flags, check_targets, scaled
 from mercer.exceptions import InputError, MercerWarning
 from mercer.kernels import Precomputed
@@ -121,6 +126,10 @@ class KernelRidge(RegressorMixin, SubspaceEstimator):  # type: ignore[misc]
     Equal rows are merged, so that a weight of 2 is the same as repeating the row. Leave-one-out
     leaves out all copies of a row, at the same penalty of the sum; it costs no refits.
 
+    If features on the landmarks take more than 8 times `mc.options(working_memory=...)` (134 million
+    numbers by default), rows are taken in pieces, as those of a file: what is "auto" is chosen on
+    20,000 of them, and there are no leave-one-out residuals and standard deviations.
+
     With "fourier", `element_` has a coefficient for each row, and `certificate_` bounds its gap,
     errors of the frequencies and transforms included. Predictions in the box of the rows are sums
     over frequencies. There are no leave-one-out residuals, standard deviations and intervals.
@@ -179,6 +188,9 @@ class KernelRidge(RegressorMixin, SubspaceEstimator):  # type: ignore[misc]
             check_consistent_length(np.empty(n_rows(points)), np.empty(len(Y)))
             self.n_samples_fit_ = len(Y)
             self.is_weighted_ = w is not None and (in_pieces or bool(np.any(w != 1.0)))
+            if not in_pieces and has_too_many_features(self, points):
+                in_pieces = True
+                points, Y, w = rows_in_pieces(points, Y, w)
             total = float(len(Y) if w is None else w.total(np.sum) if in_pieces else w.sum())
             unit = total if self.reduction == "mean" else 1.0
             self._loo: Array | None = None
@@ -363,8 +375,9 @@ class KernelRidge(RegressorMixin, SubspaceEstimator):  # type: ignore[misc]
         if mass is None:
             raise InputError(
                 "fits by Fourier features, or to rows in pieces, have no leave-one-out residuals, "
-                'standard deviations and intervals; use n_landmarks, or solver="cholesky" for up '
-                "to about 10,000 rows, in memory"
+                'standard deviations and intervals; use solver="cholesky" for up to about 10,000 '
+                "rows, or n_landmarks and rows in memory (rows times landmarks beyond 8 times "
+                "mc.options(working_memory=...) are taken in pieces)"
             )
         if self._loo is None:
             X, free = self.element_.support, bool(self.fit_intercept)

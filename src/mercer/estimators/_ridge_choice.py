@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from mercer._array import Array, Points, non_negative, positive, positive_int
-from mercer._chunks import Chunks, sampled
+from mercer._array import Array, Points, is_sparse, non_negative, positive, positive_int
+from mercer._chunks import SAMPLE_ROWS, Chunks, LocalChunks, sampled
+from mercer._config import get_options
 from mercer.estimators._kernel_parameter import is_auto
 from mercer.exceptions import InputError
 from mercer.kernels import Gaussian
@@ -21,6 +23,10 @@ from mercer.methods.machines._ridge_pieces import (
     fit_rows_in_pieces,
     preconditioner_rank,
 )
+
+# Features beyond so many times `working_memory` (1 GiB by default) are not kept: their singular
+# value decomposition takes five times as much.
+_FEATURES = 8.0
 
 
 def choose(
@@ -62,6 +68,24 @@ def _penalty(
     model.loo_path_ = np.array([path.leave_one_out_error(p) for p in path.grid])
     model.gcv_path_ = np.array([path.gcv_error(p) for p in path.grid])
     return path.best()[0], path
+
+
+def has_too_many_features(model: Any, X: Points) -> bool:
+    """Whether features of all rows on the landmarks need more memory than a fit may take."""
+    if model.n_landmarks is None or model.max_norm is not None or model.penalty == 0.0:
+        return False
+    if not X.domain.is_vector or is_sparse(X.array):
+        return False
+    size = positive_int(model.n_landmarks, "n_landmarks")
+    most = _FEATURES * get_options().working_memory * 2**20 / 8.0
+    return size <= SAMPLE_ROWS and float(size) * len(X) > most
+
+
+def rows_in_pieces(X: Points, Y: Array, w: Array | None) -> tuple[Points, Chunks, Chunks | None]:
+    """Rows in memory, their targets and weights as pieces."""
+    rows = LocalChunks.of(X.array)
+    weights = None if w is None else rows.zip(w[:, None]).only(1)
+    return replace(X, array=rows), rows.zip(Y).only(1), weights
 
 
 def fit_in_pieces(

@@ -143,6 +143,11 @@ def plot_surrogate(
         ends, across = np.array([-_BEYOND, 1.0 + _BEYOND]), "t in x + t (next iterate - x)"
     t, values = on_line(lambda t: preimage_objective(element, origin + t * way), ends)
     X = origin + t[:, None] * way
+    if not np.isfinite(values).all():
+        raise InputError(
+            f"the objective overflows between x = {at} and the next iterate {q.minimiser}; take x "
+            "nearer to the points of the element"
+        )
     (axis,) = panels(ax, (4.6, 2.8))
     above = bool(is_majorised(element, at, X).all())
     words = "lies above" if above else "does not lie above"

@@ -35,6 +35,7 @@ def preimage_objective(psi: Element, X: Any) -> Array:
     Returns
     -------
     ndarray of shape (m,)
+        NaN where k(x, x) and psi(x) both overflow.
 
     Examples
     --------
@@ -48,7 +49,8 @@ def preimage_objective(psi: Element, X: Any) -> Array:
     """
     X = _queries(psi, X)
     own = engine.diagonal(psi.kernel.program, X)
-    return np.asarray(0.5 * own - psi(X))
+    with np.errstate(invalid="ignore"):
+        return np.asarray(0.5 * own - psi(X))
 
 
 def preimage_gradient(psi: Element, X: Any) -> Array:

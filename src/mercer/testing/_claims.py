@@ -96,17 +96,14 @@ def _check_separates(kernel: Kernel, dims: tuple[int, ...], claim: str) -> None:
     This holds for all measures if the kernel is universal, and for those with total mass zero if
     it is characteristic.
     """
-    inner, lengths = kernel, np.ones(1)
-    if isinstance(kernel, Transformed) and isinstance(kernel.point_map, Scales):
-        # far apart along each axis
-        inner, lengths = kernel.kernel, kernel.point_map.array
+    inner, lengths = _unscaled(kernel)  # so that points are far apart along each axis
     period = period_of(inner)
     for d in dimensions(kernel, dims):
         side, step = {1: 14, 2: 5, 3: 3}.get(d, 2), 2.0 * natural_scale(inner, d)
         if period is not None:  # more points on the circle would be too close together
             side = max(3, min(side, int(2.0 * period / step) + 1))
         X = placed(inner, d, side, step)
-        if X is None or len(X) < 3:
+        if X is None or len(X) < 3 or not accepts(kernel, X * lengths):
             continue
         X = X * lengths
         K = np.asarray(kernel(X), dtype=np.float64)
@@ -124,6 +121,18 @@ def _check_separates(kernel: Kernel, dims: tuple[int, ...], claim: str) -> None:
             measure = f"some signed measure has the squared norm {least:.3g}"
             where = f"on {len(X)} distinct points{_where(X)}"
             fail(kernel, f"claims to be {claim}, but {where} the embedding of {measure}")
+
+
+def _unscaled(kernel: Kernel) -> tuple[Kernel, Array]:
+    """A kernel, or a factor of a product, without the scales of its columns; and the scales."""
+    if isinstance(kernel, Transformed) and isinstance(kernel.point_map, Scales):
+        return kernel.kernel, kernel.point_map.array
+    if isinstance(kernel, Product):
+        for factor in (kernel.left, kernel.right):
+            inner, lengths = _unscaled(factor)
+            if inner is not factor:
+                return inner, lengths
+    return kernel, np.ones(1)
 
 
 def profile_values(kernel: Kernel, u: Array) -> Array:

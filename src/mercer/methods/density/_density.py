@@ -14,7 +14,7 @@ from mercer._array import Array, is_sparse, non_negative, positive_int, refuse_p
 from mercer._chunks import Chunks
 from mercer._config import get_options
 from mercer._random import as_generator
-from mercer.engine import Fields, by_row, n_columns, n_rows, tile_dtype, total
+from mercer.engine import Dense, Fields, by_row, n_columns, n_rows, tile_dtype, total
 from mercer.exceptions import InputError
 from mercer.kernels import Kernel, Scales
 from mercer.linalg._inputs import check_kernel
@@ -307,11 +307,16 @@ def weight_range(element: Element) -> tuple[float, float, float]:
     """The smallest coefficient above zero (inf if none), the smallest, and the sum."""
     if isinstance(element.coef, CoefInPieces):
         return element.coef.range
+    if _has_equal_weights(element):
+        one = float(element.coef.arrays[0][0, 0])
+        return one if one > 0.0 else np.inf, one, one * element.coef.shape[0]
     w = weights_of(element)
-    if w.strides == (0,):  # one number for all points
-        one = float(w[0])
-        return one if one > 0.0 else np.inf, one, one * len(w)
     return float(w.min(where=w > 0, initial=np.inf)), float(w.min()), float(w.sum())
+
+
+def _has_equal_weights(element: Element) -> bool:
+    """Whether one number in memory stands for the weights of all points."""
+    return isinstance(element.coef, Dense) and element.coef.is_repeated
 
 
 def _extremes(mean: Element) -> Array:
@@ -319,8 +324,7 @@ def _extremes(mean: Element) -> Array:
     least, _, total = weight_range(mean)
     if isinstance(mean.coef, CoefInPieces):
         return np.array([least, total])
-    w = weights_of(mean)
-    return np.array([least, w[0] if w.strides == (0,) else w.max()])
+    return np.array([least, least if _has_equal_weights(mean) else weights_of(mean).max()])
 
 
 def _joined(*parts: Fields, logs: Array) -> Fields:
