@@ -13,7 +13,7 @@ import mercer as mc
 from mercer.explore._views import Views
 from mercer.testing import __all__ as KIT
 from tests.test_surface import PUBLIC_MODULES
-from tools.fuzz import arguments, cases, checks, edges, laws
+from tools.fuzz import arguments, cases, checks, edges, large, laws
 
 # Functions and classes that no case names, and why.
 LEFT_OUT = {
@@ -25,8 +25,8 @@ LEFT_OUT = {
     "explore.Table": "by `check_views`",
     "io.save": "by `load_damaged` and `fit_and_use`",
     "io.load": "by `load_damaged` and `fit_and_use`",
-    "io.checkpoint": "around a long fit; tests/io/test_checkpoint.py kills and damages",
-    "io.open_rows": "takes files of rows; tests/io/test_rows.py",
+    "io.checkpoint": "by `check_checkpoint`",
+    "io.open_rows": "by `check_file_of_rows` and `check_in_pieces`",
     "io.register": "takes a class of the user's; tests/io/test_refusals.py",
     "reports.Report": "by `check_report`",
     "reports.report": "by `check_report`",
@@ -193,9 +193,10 @@ def test_every_question_of_the_page_is_asked():
 
 def test_every_kind_of_case_is_drawn():
     text = "".join(cases.case(0, i).removeprefix(cases.HEADER) for i in range(400))
-    used = {n for n in [*dir(checks), *dir(laws), *dir(edges)] if f"{n}(" in text}
+    used = {n for n in [*dir(checks), *dir(laws), *dir(edges), *dir(large)] if f"{n}(" in text}
     assert {"call", "check_kernel", "check_sums", "check_engines", "fit_and_use", "load_damaged",
-            "run_command", "draw", "check_views", "check_report"} <= used  # fmt: skip
+            "run_command", "draw", "check_views", "check_report", "check_file_of_rows",
+            "check_in_pieces", "check_tensors", "check_checkpoint"} <= used  # fmt: skip
 
 
 @pytest.mark.parametrize("name", sorted(LEFT_OUT))

@@ -17,7 +17,7 @@ ENGINES = ("spectral", "native", "blocked")
 
 @dataclass(frozen=True)
 class Options:
-    """What a call may use.
+    """Memory, threads, engine and accuracy of computations.
 
     Attributes
     ----------
@@ -28,9 +28,9 @@ class Options:
     engine : {None, "spectral", "native", "blocked"}
         Which engine sums; None chooses by shape and kernel (see `mercer.engine`).
     tolerance : float
-        The error a sum may have, as a share of sum_i |a_i| k(x, x). Above 0 it lets far points be
-        left out and, in at most three dimensions, sums be done by frequencies; 0 asks for sums that
-        are right to rounding.
+        The error a sum may have, as a share of sum_i |a_i| k(x, x). Above 0, far points may be left
+        out and, in at most three dimensions, sums computed by frequencies; 0 asks for sums that are
+        right to rounding.
 
     Examples
     --------

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import mercer as mc
-from mercer._chunks import LocalChunks, sampled
+from mercer._chunks import LocalChunks, _samples, sampled
 from mercer.exceptions import InputError
 
 rng = np.random.default_rng(0)
@@ -39,6 +39,40 @@ def test_functions_of_pieces_and_of_pairs_of_pieces():
     other = rows.zip(w).concat(rows.zip(w))
     pairs = rows.crossed(other, lambda x, y, v: x @ y.T @ v, dtype=float)
     np.testing.assert_allclose(pairs.collected(), 2.0 * X @ (X.T @ w))
+
+
+def test_columns_in_other_pieces_are_cut_anew():
+    rows = LocalChunks.of(X, 30).zip(LocalChunks.of(X, 7).zip(LocalChunks.of(w, 7)))
+    found = rows.total(lambda x, y, v: [float(np.abs(x - y).max()), float(v @ x[:, 0])])
+    assert max(found[::2]) == 0.0
+    assert sum(found[1::2]) == pytest.approx(w @ X[:, 0])
+
+
+@pytest.mark.parametrize("bad", [None, 2.0, np.float64(2.0)])
+def test_a_column_that_has_no_rows_is_refused(bad):
+    with pytest.raises(InputError, match="y must have 100 rows, got"):
+        mc.KernelRidge(mc.Gaussian(1.0), n_landmarks=5).fit(LocalChunks.of(X, 30), bad)
+
+
+def test_samples_leave_out_rows_of_weight_zero(monkeypatch):
+    """Otherwise rare rows of positive weight would hardly be in them."""
+    monkeypatch.setattr(_samples, "SAMPLE_ROWS", 5)
+    few = np.where(np.arange(100) % 33 == 32, w, 0.0)
+    rows = LocalChunks.of(X, 30)
+    sample, weights = sampled(rows, rows.zip(few[:, None]).only(1))
+    np.testing.assert_array_equal(sample, X[few > 0.0])
+    np.testing.assert_array_equal(weights, few[few > 0.0])
+    known = mc.KernelDensity(bandwidth="scott").fit(X, sample_weight=few)
+    model = mc.KernelDensity(bandwidth="scott").fit(rows, sample_weight=few)
+    assert model.kernel_.length_scale == pytest.approx(known.kernel_.length_scale, rel=1e-12)
+    options = {"kernel": mc.Gaussian(1.0), "n_landmarks": 5, "random_state": 0, "penalty": 1.0}
+    for fit in (
+        lambda v: mc.KernelPCA(2, kernel=mc.Gaussian(1.0), n_landmarks=5).fit(rows, None, v),
+        lambda v: mc.KernelRidge(**options).fit(rows, w, v),
+    ):
+        fit(few)
+        with pytest.raises(InputError, match="weights must not all be zero"):
+            fit(np.zeros(100))
 
 
 def test_pieces_of_a_file_are_read_when_they_are_needed_and_empty_ones_are_left_out():

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import mercer as mc
+from mercer._chunks import LocalChunks
 from mercer.exceptions import InputError
 from mercer.methods import hsic, ksd, mmd
 
@@ -51,6 +52,24 @@ def test_errors_of_pieces_reach_the_user(cut):
         mc.mean_embedding(k, cut(X)[:0])
     with pytest.raises(InputError, match="all rows in memory"):
         mc.SVR().fit(X, cut(w))
+
+
+def test_chunks_of_other_shapes_than_dask_says_are_refused(cluster):
+    rows = da.from_array(X, chunks=(60, 2)).map_blocks(lambda x: x[x[:, 0] > 0.0], dtype=float)
+    with pytest.raises(InputError, match=r"but Dask says \(60, 2\)"):
+        mc.mean_embedding(k, rows)(Y)
+
+
+def test_dask_collections_and_files_do_not_mix(cluster):
+    rows, files = da.from_array(X, chunks=(60, 2)), LocalChunks.of(X, 50)
+    for mixed in (
+        lambda: mmd(k, rows, files),
+        lambda: mc.mean_embedding(k, rows)(files),
+        lambda: mc.mean_embedding(k, files)(rows),
+        lambda: mc.mean_embedding(k, files, weights=da.from_array(w, chunks=50)),
+    ):
+        with pytest.raises(InputError, match="others in pieces of files"):
+            mixed()
 
 
 def test_dataframes_of_unknown_length(cluster):

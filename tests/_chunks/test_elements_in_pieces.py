@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_array
 
 import mercer as mc
 from mercer._chunks import LocalChunks
@@ -54,6 +55,18 @@ def test_inner_products_and_norms():
     np.testing.assert_allclose(psi.distance(other), phi.distance(other), rtol=1e-12)
 
 
+@pytest.mark.parametrize("scale", [1e-310, 1e-200, 1e-160, 1e200])
+def test_norms_of_small_and_large_elements(scale):
+    found = mc.Element(k, rows, scale * A).norm()
+    np.testing.assert_allclose(found, mc.Element(k, X, scale * A).norm(), rtol=1e-12)
+
+
+def test_sums_with_sparse_points_in_memory():
+    psi, other = mc.Element(k, rows, A[:, 0]), mc.Element(k, csr_array(Y), np.ones(40))
+    known = mc.Element(k, X, A[:, 0]) + mc.Element(k, Y, np.ones(40))
+    np.testing.assert_allclose((psi + other)(Y), known(Y), rtol=1e-12)
+
+
 @pytest.mark.parametrize("weights", [None, np.arange(70.0)], ids=["equal", "weighted"])
 def test_mean_embeddings(weights):
     mean = mc.mean_embedding(k, rows, weights=weights)
@@ -71,6 +84,9 @@ def test_bad_rows_weights_and_coefficients_are_refused():
         mc.mean_embedding(k, rows, weights=-np.ones(70))
     with pytest.raises(InputError, match="not all be zero"):
         mc.mean_embedding(k, rows, weights=np.zeros(70))
+    for scale in (1e-310, 1e307):
+        with pytest.raises(InputError, match="nearer to 1"):
+            mc.mean_embedding(k, rows, weights=np.full(70, scale))
     with pytest.raises(InputError, match="coef must have"):
         mc.Element(k, rows, np.ones(69))
     with pytest.raises(InputError, match="2 features, but Y has 3"):

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_array
 from scipy.stats import norm
 
 import mercer as mc
@@ -73,10 +74,11 @@ def test_forms_are_those_of_the_written_matrix():
         ]
         W = np.concatenate(W).astype(float)
         assert W.shape == (301, 130)
-        values, linear, total = (a[0] for a in forms_in_pieces(rows, [k.program], draws))
+        values, linear, total, size = (a[0] for a in forms_in_pieces(rows, [k.program], draws))
         np.testing.assert_allclose(values, np.einsum("bi,ij,bj->b", W, K, W), atol=2e-3)
         np.testing.assert_allclose(linear, W @ K.sum(axis=1), rtol=1e-5, atol=1e-3)
         assert total == pytest.approx(K.sum())
+        assert size == pytest.approx(np.abs(K).sum())
     sums, diagonal = row_sums(rows, k.program, X)
     np.testing.assert_allclose(sums, K @ X, rtol=1e-10, atol=1e-12)
     np.testing.assert_allclose(diagonal, 1.0)
@@ -142,6 +144,49 @@ def test_level_of_the_two_sample_test():
         rows, other = cut(A[:22], 9), cut(A[22:], 7)
         p.append(mc.mmd_test(rows, other, kernel=k, n_permutations=19, random_state=seed).pvalue)
     assert abs(np.mean(np.array(p) <= 0.2) - 0.2) < 4 * np.sqrt(0.16 / 60)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "scale"), [(mc.Gaussian(1e-3), 1.0), (mc.Linear(), 0.0)], ids=["narrow", "equal"]
+)
+def test_statistics_that_are_all_the_same_reject_nothing(kernel, scale):
+    """All that differs between draws is rounding, which is not the same for the observed one."""
+    Z = scale * rng.normal(size=(300, 2)) + 0.3
+    for seed in range(5):
+        found = mc.mmd_test(
+            cut(Z[:160]), cut(Z[160:]), kernel=kernel, n_permutations=19, random_state=seed
+        )
+        assert found.pvalue == 1.0
+        assert found.null_statistics.std() == 0.0
+
+
+def test_kernels_that_see_no_pair_of_rows_find_no_dependence():
+    narrow = mc.Gaussian(1e-3)
+    for seed in range(5):
+        A, B = np.random.default_rng(seed).normal(size=(2, 120, 2))
+        options = {"kernel": (narrow, narrow), "n_permutations": 19, "random_state": seed}
+        assert mc.hsic_test(cut(A), cut(B), **options).pvalue == 1.0
+
+
+def test_two_samples_far_from_the_origin():
+    """Large kernel values that hardly differ lose no digits in float32."""
+    options = {"kernel": mc.Linear(), "n_permutations": 99, "random_state": 0}
+    known = mc.mmd_test(X, Y, **options)
+    found = mc.mmd_test(cut(X + 1e4), cut(Y + 1e4), **options)
+    assert found.statistic == pytest.approx(known.statistic, rel=1e-4)
+
+
+def test_a_variable_that_is_constant_depends_on_nothing():
+    Z = X[:80]  # shares of 1/80 do not sum to one exactly
+    for other in (Z, 1e-160 * Z):
+        found = mc.hsic_test(cut(0.0 * Z), cut(other), kernel=(k, k), n_permutations=19)
+        assert found.pvalue == 1.0
+        assert found.effect_size == 0.0
+
+
+def test_a_sparse_sample_is_refused():
+    with pytest.raises(InputError, match="toarray"):
+        mc.mmd_test(cut(X), csr_array(Y), kernel=k)
 
 
 @pytest.mark.parametrize("kernel", [(k, k), "median", None])

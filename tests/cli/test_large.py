@@ -1,5 +1,6 @@
 """Files too large for memory, and Ctrl-C with real signals."""
 
+import gzip
 import os
 import subprocess
 import sys
@@ -68,6 +69,34 @@ def test_denoising_piece_by_piece(suffix, run, tmp_path, rng, small_memory):
         assert table["name"].to_pylist() == [str(i) for i in range(3000)]
         Z = np.column_stack([table["x"], table["y"]])
     assert np.mean((Z - clean) ** 2) < 0.7 * np.mean((X - clean) ** 2)
+
+
+def test_text_made_of_pieces(run, tmp_path, rng, monkeypatch):
+    """Compressed, and with a line break in the name of a column."""
+    write_table(tmp_path / "a.parquet", rng, **{"a\nb": np.ones(900)})
+    assert run("fit", "a.parquet", "--target", "z", "-o", "m.mercer", "-c", "x,y").code == 0
+    words = ("predict", "a.parquet", "--model", "m.mercer", "-o")
+    assert run(*words, "whole.csv").code == 0
+    monkeypatch.setattr(_large, "memory", lambda: 1000)
+    whole = (tmp_path / "whole.csv").read_bytes()
+    for name in ("pieces.csv", "pieces.csv.gz"):
+        assert run(*words, name).code == 0
+        found = (tmp_path / name).read_bytes()
+        found = gzip.decompress(found) if name.endswith("gz") else found
+        assert found.count(b"\n") == whole.count(b"\n")
+        assert found[:200] == whole[:200]
+
+
+def test_denoising_a_small_table_learnt_from_a_large_one(run, tmp_path, rng, small_memory):
+    x = write_table(tmp_path / "a.parquet", rng)
+    np.savetxt(tmp_path / "b.csv", x[:50], delimiter=",", header="x,y", comments="")
+    words = ("denoise", "b.csv", "--train", "a.parquet", "-c", "x,y", "--noise", "0.1")
+    found = run(*words, "-o", "c.csv")
+    assert found.code == 0, found.err
+    assert len((tmp_path / "c.csv").read_text().splitlines()) == 51
+    found = run(*words, "-o", "d.csv", "--report", "r.html")
+    assert found.code == 2
+    assert "--report" in found.err
 
 
 @pytest.mark.parametrize(

@@ -69,6 +69,8 @@ def test_bad_files_name_what_is_wrong(table, tmp_path, rng):
         (path, None, "'name'"),
         (path, ["d"], "'d'"),
         (path, [], "no columns"),
+        (path, "a", "columns must be a list"),
+        (path, 3, "columns must be a list"),
         (tmp_path / "none.npy", None, "does not exist"),
     ]
     np.save(tmp_path / "x.npy", rng.normal(size=(20, 2)))
@@ -105,6 +107,47 @@ def test_missing_values_are_refused_by_row(bad, tmp_path):
     parquet.write_table(pa.table({"a": X[:, 1]}), tmp_path / "x.parquet", row_group_size=10)
     with mc.options(working_memory=0.001), pytest.raises(InputError, match="row 77"):
         open_rows(tmp_path / "x.parquet").collected()
+
+
+def test_integers_that_float64_cannot_hold_are_refused(tmp_path):
+    big = np.array([1, 2**53 + 1])
+    np.save(tmp_path / "x.npy", big)
+    parquet.write_table(pa.table({"a": big}), tmp_path / "x.parquet")
+    for name, message in (("x.npy", r"above 2\*\*53"), ("x.parquet", "column 'a'")):
+        with pytest.raises(InputError, match=message):
+            open_rows(tmp_path / name).collected()
+
+
+@pytest.mark.parametrize("values", [[1e308, 1e308], [np.inf, -np.inf]], ids=["huge", "inf"])
+def test_checks_of_large_numbers_give_no_warning(values, tmp_path):
+    np.save(tmp_path / "x.npy", np.array(values))
+    if np.isfinite(values).all():
+        np.testing.assert_array_equal(open_rows(tmp_path / "x.npy").collected(), values)
+    else:
+        with pytest.raises(InputError, match="row 0"):
+            open_rows(tmp_path / "x.npy").collected()
+
+
+def test_a_file_that_was_changed_is_refused(tmp_path):
+    parquet.write_table(pa.table({"a": np.zeros(9)}), tmp_path / "x.parquet")
+    rows = open_rows(tmp_path / "x.parquet")
+    parquet.write_table(pa.table({"a": np.zeros(8)}), tmp_path / "x.parquet")
+    with pytest.raises(InputError, match="changed"):
+        rows.collected()
+
+
+def test_rows_and_targets_of_two_files(tmp_path, rng):
+    """Their pieces have different sizes, because their rows have."""
+    X, k = rng.normal(size=(900, 4)), mc.Gaussian(1.0)
+    y = np.sin(X[:, 0])
+    for name, array in (("X", X), ("y", y)):
+        np.save(tmp_path / f"{name}.npy", array)
+    with mc.options(working_memory=0.02):
+        rows, targets = (open_rows(tmp_path / f"{name}.npy") for name in "Xy")
+    assert rows.sizes != targets.sizes
+    options = {"n_landmarks": 30, "random_state": 0, "penalty": 0.1}
+    found, known = (mc.KernelRidge(k, **options).fit(*a) for a in ((rows, targets), (rows, y)))
+    np.testing.assert_array_equal(found.predict(X[:9]), known.predict(X[:9]))
 
 
 def test_damage_inside_a_table_is_found_when_it_is_read(table):

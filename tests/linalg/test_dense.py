@@ -1,8 +1,10 @@
-"""Newton's steps with the sizes of the eigenvalues."""
+"""Newton's steps with the sizes of the eigenvalues; singular values of tall matrices."""
 
 import numpy as np
+import pytest
 from numpy.testing import assert_allclose
 
+from mercer.linalg._blocked_products import thin_svd
 from mercer.linalg._dense import saddle_free_steps
 
 
@@ -18,3 +20,18 @@ def test_steps_lead_away_from_saddles_and_stay_finite():
     H = np.array([np.diag([2.0, -0.5]), np.diag([1.0, 0.0]), np.zeros((2, 2))])
     steps = saddle_free_steps(np.array([[1.0, 1.0], [1.0, 1.0], [0.0, 0.0]]), H, 1e-8)[0]
     assert_allclose(steps, [[-0.5, -2.0], [-1.0, -1e8], [0.0, 0.0]])
+
+
+@pytest.mark.parametrize(("n", "r"), [(1, 1), (5, 9), (300, 1), (700, 60), (20_000, 3), (5000, 40)])
+@pytest.mark.parametrize("rank", [None, 1])
+def test_singular_values_of_tall_matrices(n, r, rank, rng):
+    F = rng.normal(size=(n, r)) * np.logspace(0.0, -12.0, r)
+    if rank:
+        F = np.outer(F[:, 0], F[0])
+    U, s, V = thin_svd(F.copy())
+    k = min(n, r)
+    assert U.shape == (n, k)
+    assert_allclose(U * s @ V.T, F, rtol=0.0, atol=1e-13 * np.abs(F).max() * np.sqrt(n))
+    assert_allclose(V.T @ V, np.eye(k), atol=1e-13)
+    assert_allclose(U.T @ U, np.eye(k), atol=1e-13)
+    assert_allclose(s, np.linalg.svd(F, compute_uv=False), rtol=0.0, atol=1e-14 * s[0] * r)

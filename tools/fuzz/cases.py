@@ -13,6 +13,7 @@ import mercer
 from mercer import datasets, kernels, linalg, methods, preimages, space, theory
 from tools.fuzz.arguments import COMPRESSORS, LOSSES, SOLVERS, Draw
 from tools.fuzz.edges import QUESTIONS
+from tools.fuzz.large import PLACES
 from tools.fuzz.theory import argument as theory_argument
 from tools.fuzz.theory import probabilities
 
@@ -39,6 +40,7 @@ import mercer.testing
 import mercer.theory
 from tools.fuzz.checks import *
 from tools.fuzz.edges import *
+from tools.fuzz.large import *
 from tools.fuzz.laws import *
 
 """
@@ -50,7 +52,7 @@ def case(seed: int, number: int, kinds: str = "all") -> str:
     weights = {_kernel: 3, _sums: 2, _engines: 1}
     if kinds == "all":
         weights |= {_call: 8, _method: 6, _estimator: 5, _law: 4}
-        weights |= {_archive: 2, _command: 2, _plot: 1, _explore: 1, _edge: 1}
+        weights |= {_archive: 2, _command: 2, _plot: 1, _explore: 1, _edge: 1, _large: 1}
     kind = random.choices(list(weights), list(weights.values()))[0]
     return HEADER + kind(random)
 
@@ -254,6 +256,31 @@ def _edge(random: Random) -> str:
         f"check_report(mercer.mmd_test({X}, {draw.points()}, random_state=0))",
         f"check_report(mercer.preimage({plain.element()}))",
         f"check_kit([{plain.kernel()}, {plain.kernel()}], {random.randrange(9)})",
+    ]) + "\n"  # fmt: skip
+
+
+def _large(random: Random) -> str:
+    """Rows in files, on a cluster or in tensors, and fits that are broken off."""
+    draw, plain = Draw(random, random.choice([0.0, 0.1])), Draw(random, 0.0)
+    draw.rows, X = random.choice([5, 30, 90]), plain.points()
+    seed, some = random.randrange(10**9), random.choice(["None", "None", "[0]", "['x0']", "[9]"])
+    compute = random.choice(
+        [
+            f"mercer.MeanShift(bandwidth={draw.number()}).fit({X}).cluster_centers_",
+            f"mercer.KernelPCA(2, {draw.kernel()}, random_state=0).fit({X}).eigenvalues_",
+            f"mercer.SVC({draw.kernel()}).fit({X}, {plain.targets(classes=True)}).dual_coef_",
+            f"mercer.linalg.solve({draw.kernel()}, {X}, np.ones({plain.rows}), {draw.number()}, "
+            "method='cg').coef",
+            f"mercer.mmd_test({X}, 1 + {X}, random_state=0).pvalue",
+        ]
+    )
+    return random.choice([
+        f"check_file_of_rows({draw.points()}, {random.choice(PLACES[:2])!r}, {some}, {seed})",
+        f"check_in_pieces({random.choice(PLACES)!r}, {draw.kernel()}, {draw.points()}, "
+        f"{draw.points()}, {draw.weights()}, {random.choice([2, 7, 40])})",
+        f"check_tensors({draw.kernel()}, {draw.points()}, {draw.points()}, "
+        f"np.linspace(-1.0, 2.0, {draw.rows}))",
+        f"check_checkpoint(lambda: {compute}, {random.choice([0, 1, 3, 10, 100])}, {seed})",
     ]) + "\n"  # fmt: skip
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import importlib
 import io
 import linecache
 import multiprocessing
@@ -81,6 +82,9 @@ def _serve(pipe: Any) -> None:
         import pyarrow as pa
 
         pa.array(["a"] * 1000)
+    for name in ("torch", "dask.array"):  # their libraries reserve addresses, too
+        with contextlib.suppress(ImportError):
+            importlib.import_module(name)
     if "ASAN_OPTIONS" not in os.environ:  # sanitizers reserve terabytes of addresses
         pages = int(Path("/proc/self/statm").read_text().split()[0])
         used = pages * resource.getpagesize()

@@ -3,8 +3,8 @@ How many clusters are there?
 ============================
 
 A small bandwidth finds a mode at every point, a large one a single mode. A number of modes that
-lasts over a long range of bandwidths is a good candidate: :func:`mercer.plot.plot_scale_space`
-marks the longest one.
+stays the same over a long range of bandwidths is a good candidate:
+:func:`mercer.plot.plot_scale_space` marks the longest range.
 """
 
 import numpy as np

@@ -2,10 +2,9 @@
 From points to the nearest mode
 ===============================
 
-The mean of the features of all data is an element, and its pre-images are the modes of the
-density. Searches start at four points, and :func:`mercer.plot.plot_path` draws their ways over the
-objective that falls along them: first quickly to the ring that the data come from, then slowly
-along it.
+The mean of the features of all data is an element, and searches for its pre-image end at modes of
+the density. Searches start at four points, and :func:`mercer.plot.plot_path` draws their paths over
+the objective. Each path runs quickly to the ring that the data come from, then slowly along it.
 """
 
 import numpy as np

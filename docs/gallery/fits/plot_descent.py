@@ -1,9 +1,9 @@
 """
-Gradient descent and its promise
-================================
+Gradient descent and its guarantee
+==================================
 
-Least squares on the diabetes data by gradient descent. Theory promises how fast the error falls
-for the worst function with this smoothness; :func:`mercer.plot.plot_descent` draws the run below
+Least squares on the diabetes data by gradient descent. Theory bounds how fast the error falls for
+every function with this smoothness; :func:`mercer.plot.plot_descent` draws the run below
 its bound.
 """
 

@@ -2,9 +2,9 @@
 A kernel at a glance
 ====================
 
-A season of one year that slowly changes its shape: :func:`mercer.plot.plot_kernel` draws the
-kernel, its spectrum, and random functions with this covariance. They show what a model with this
-kernel assumes before it has seen data.
+A yearly season that slowly changes its shape: :func:`mercer.plot.plot_kernel` draws the kernel, its
+spectrum, and random functions with this covariance. They show what a model with this kernel assumes
+before it has seen data.
 """
 
 import numpy as np

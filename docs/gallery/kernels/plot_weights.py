@@ -1,6 +1,6 @@
 """
-Who moves whom in mean shift
-============================
+The weights of mean shift
+=========================
 
 In each step of mean shift a flower moves to a weighted mean of all flowers.
 :func:`mercer.plot.plot_weights` draws these weights, a row for each flower. Rows are sorted by

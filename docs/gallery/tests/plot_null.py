@@ -2,7 +2,7 @@
 Do two groups differ?
 =====================
 
-Do men and women in the diabetes study differ in body mass index and blood pressure? The test
+Do the two sexes in the diabetes study differ in body mass index and blood pressure? The test
 compares an observed statistic with those after random relabelling. :func:`mercer.plot.plot_null`
 shows both; the share of draws beyond the observed one is the p-value.
 """

@@ -16,6 +16,10 @@ from mercer.exceptions import InputError
 
 Block = Any
 Function = Callable[..., Any]
+TWO_KINDS = (
+    "some rows are in a Dask collection and others in pieces of files; give all as Dask "
+    "collections, or all as files or arrays"
+)
 
 
 class InPiecesError(InputError, AttributeError):
@@ -103,20 +107,25 @@ class Chunks(ABC):
 
     @abstractmethod
     def _column(self, array: Any, name: str) -> Sequence[Any]:
-        """Return rows of another kind (an array, or one of a cluster) cut like these."""
+        """Return n rows (an array, one of a cluster, or chunks of this kind) cut like these."""
 
     @abstractmethod
     def _constants(self, values: Sequence[Any]) -> Sequence[Any]:
         """Return a column of one value per piece."""
 
     def zip(self, *others: Any, name: str = "y") -> Self:
-        """Return these rows with more columns: arrays of n rows, or chunks of the same sizes."""
+        """Return these rows with more columns: arrays or other chunks of n rows, cut like these."""
         columns = list(self.columns)
         for other in others:
             if isinstance(other, Chunks):
-                if type(other) is not type(self) or other.sizes != self.sizes:
-                    raise InputError(f"{name} must be cut into the same pieces as X")
-                columns += other.columns
+                if type(other) is not type(self):
+                    raise InputError(TWO_KINDS)
+                if other.sizes == self.sizes:
+                    columns += other.columns
+                else:
+                    columns += [
+                        self._column(other.only(i), name) for i in range(len(other.columns))
+                    ]
             else:
                 columns.append(self._column(other, name))
         return replace(self, columns=tuple(columns))
@@ -129,17 +138,25 @@ class Chunks(ABC):
         """Return an array as one piece of this kind."""
         column = self._constants([array])
         return replace(
-            self, sizes=(len(array),), tail=array.shape[1:], dtype=array.dtype, columns=(column,)
+            self, sizes=array.shape[:1], tail=array.shape[1:], dtype=array.dtype, columns=(column,)
         )
 
     def only(self, column: int) -> Self:
         """Return one of the columns."""
         return replace(self, columns=(self.columns[column],))
 
+    def _check_count(self, array: Any, name: str) -> None:
+        try:
+            count = array.shape[0] if hasattr(array, "shape") else len(array)
+        except (TypeError, IndexError) as error:
+            raise InputError(f"{name} must have {len(self)} rows, got {array!r}") from error
+        if count != len(self):
+            raise InputError(f"{name} must have {len(self)} rows, got {count}")
+
     def concat(self, other: Chunks) -> Self:
         """Return these pieces and then those of others with as many columns."""
         if type(other) is not type(self):
-            raise InputError("rows in pieces of two kinds cannot be put together")
+            raise InputError(TWO_KINDS)
         columns = tuple([*a, *b] for a, b in zip(self.columns, other.columns, strict=True))
         dtype = np.result_type(self.dtype, other.dtype)
         return replace(self, sizes=self.sizes + other.sizes, columns=columns, dtype=dtype)

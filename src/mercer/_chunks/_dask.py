@@ -16,7 +16,7 @@ import numpy as np
 from dask.delayed import Delayed, delayed
 
 from mercer._array import as_numbers
-from mercer._chunks._base import Chunks, Function, added
+from mercer._chunks._base import TWO_KINDS, Chunks, Function, added
 from mercer._config import get_options, options
 from mercer._progress import report
 from mercer.exceptions import InputError
@@ -40,8 +40,11 @@ class DaskChunks(Chunks):
                 raise InputError(f"{name} must have one or two dimensions, got shape {X.shape}")
             if X.ndim == 2 and len(X.chunks[1]) > 1:
                 X = X.rechunk({1: -1})
-            blocks, tail, dtype = X.to_delayed().reshape(-1).tolist(), X.shape[1:], X.dtype
-            sizes = X.chunks[0]
+            tail, dtype, sizes = X.shape[1:], X.dtype, X.chunks[0]
+            blocks = [
+                _named("rows", _of_shape, block, (size, *tail), name)
+                for block, size in zip(X.to_delayed().reshape(-1), sizes, strict=True)
+            ]
         elif hasattr(X, "to_delayed") and hasattr(X, "_meta") and hasattr(X, "dtypes"):
             meta = X._meta
             head = np.asarray(as_numbers(X._meta_nonempty, name))  # refuses text and dates
@@ -81,9 +84,7 @@ class DaskChunks(Chunks):
         dtype: Any = None,
     ) -> Self:
         if not isinstance(other, DaskChunks):
-            raise InputError(
-                "one collection is on a Dask cluster and the other is in pieces of files"
-            )
+            raise InputError(TWO_KINDS)
         call = _call(function, arguments)
         column = [
             _tree([_named(_label(function), _run, call, *mine, *b) for b in other._blocks], add)
@@ -114,16 +115,15 @@ class DaskChunks(Chunks):
         return list(zip(*self.columns, strict=True))
 
     def _column(self, array: Any, name: str) -> Sequence[Any]:
-        if hasattr(type(array), "__dask_graph__"):
-            given = DaskChunks.of(array, name)
+        if isinstance(array, DaskChunks) or hasattr(type(array), "__dask_graph__"):
+            given = array if isinstance(array, DaskChunks) else DaskChunks.of(array, name)
             if len(given) != len(self):
                 raise InputError(f"{name} must have {len(self)} rows, got {len(given)}")
             if given.sizes != self.sizes:
                 rows = given.collected().rechunk({0: self.sizes})
                 given = DaskChunks.of(rows, name)
             return given.columns[0]
-        if len(array) != len(self):
-            raise InputError(f"{name} must have {len(self)} rows, got {len(array)}")
+        self._check_count(array, name)
         return self._constants([array[rows] for rows in self.slices])
 
     def _constants(self, values: Sequence[Any]) -> Sequence[Any]:
@@ -172,6 +172,18 @@ def _joined(add: Function, parts: list[Any]) -> Any:
     for part in parts[1:]:
         out = add(out, part)
     return out
+
+
+def _of_shape(block: Any, shape: tuple[float, ...], name: str) -> Any:
+    """The block, if it has the shape that Dask says; unknown numbers are NaN."""
+    if len(block.shape) != len(shape) or any(
+        a != b for a, b in zip(block.shape, shape, strict=True) if not np.isnan(b)
+    ):
+        raise InputError(
+            f"{name} has a chunk of shape {block.shape}, but Dask says {shape}; "
+            "a function that changes shapes needs map_blocks(..., chunks=...)"
+        )
+    return block
 
 
 def _numbers(block: Any) -> Any:

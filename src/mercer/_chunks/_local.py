@@ -10,7 +10,7 @@ from typing import Any, Self
 import numpy as np
 
 from mercer._array import Array
-from mercer._chunks._base import Chunks, Function, added
+from mercer._chunks._base import TWO_KINDS, Chunks, Function, added
 from mercer._config import get_options
 from mercer._progress import tracked
 from mercer.exceptions import InputError
@@ -56,7 +56,7 @@ class LocalChunks(Chunks):
         dtype: Any = None,
     ) -> Self:
         if not isinstance(other, LocalChunks):
-            raise InputError("rows in pieces of two kinds cannot be combined")
+            raise InputError(TWO_KINDS)
 
         def across(i: int) -> Any:
             mine = self._blocks(i)
@@ -87,9 +87,18 @@ class LocalChunks(Chunks):
         return function(*self._blocks(i), *arguments)
 
     def _column(self, array: Any, name: str) -> Sequence[Any]:
-        if len(array) != len(self):
-            raise InputError(f"{name} must have {len(self)} rows, got {len(array)}")
-        return [partial(array.__getitem__, rows) for rows in self.slices]
+        if hasattr(type(array), "__dask_graph__"):
+            raise InputError(TWO_KINDS)
+        self._check_count(array, name)
+        read = array._read if isinstance(array, LocalChunks) else array.__getitem__
+        return [partial(read, rows) for rows in self.slices]
+
+    def _read(self, rows: slice) -> Array:
+        """Some rows of the first column, from the pieces that hold them."""
+        own = [(column, s) for column, s in zip(self.columns[0], self.slices, strict=True)]
+        used = [(column, s) for column, s in own if s.start < rows.stop and rows.start < s.stop]
+        parts = [column()[max(rows.start - s.start, 0) : rows.stop - s.start] for column, s in used]
+        return np.concatenate(parts)
 
     def _constants(self, values: Sequence[Any]) -> Sequence[Any]:
         return [partial(_same, value) for value in values]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -18,8 +19,14 @@ def sampled(
 ) -> tuple[Array, Array | None]:
     """Return at most 20,000 rows drawn at random in their order, and their weights.
 
-    Without a generator the same rows are drawn in each call.
+    Rows of weight 0 are left out. Without a generator the same rows are drawn in each call.
     """
+    if weights is not None:
+        sizes = tuple(weights.gathered(_count_used, task="weights"))
+        both = X.only(0).zip(weights)
+        X, weights = (replace(both.mapped(_used, i), sizes=sizes) for i in (0, 1))
+        if not len(X):
+            raise InputError("weights must not all be zero")
     n, index = len(X), np.arange(min(len(X), SAMPLE_ROWS))
     if n > SAMPLE_ROWS:
         rng = np.random.default_rng(0) if rng is None else rng
@@ -41,6 +48,15 @@ def targets_in_pieces(X: Chunks, y: Any) -> tuple[Chunks, bool]:
         raise InputError(f"y must have shape (n,) or (n, outputs), got pieces of shape {shape}")
     tail = (shape[1] if len(shape) == 2 else 1,)
     return given.mapped(_targets, tail=tail, dtype=np.float64), len(shape) == 1
+
+
+def _count_used(w: Array) -> int:
+    return int(np.count_nonzero(w))
+
+
+def _used(x: Any, w: Array, column: int) -> Any:
+    """One of the two columns in rows of positive weight."""
+    return (x, w)[column][w[:, 0] > 0.0]
 
 
 def _weights(w: Any, name: str) -> Array:

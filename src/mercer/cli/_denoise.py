@@ -92,6 +92,8 @@ def _denoise_large(run: Run, noise: float | None, components: float | None) -> i
     """
     from mercer.io import open_rows
 
+    if run.page is not None:
+        raise UsageError("--report needs all rows in memory; leave it out for a file this large")
     run.check_files(new_columns=False)
     file = run.inputs[-1]
     first = read_one(next(pieces_of(file)), run.selection, run.quiet)
@@ -101,7 +103,7 @@ def _denoise_large(run: Run, noise: float | None, components: float | None) -> i
         warnings.simplefilter("ignore", MercerWarning)
         model = run.fit(_model(run, first, components, noise, len(rows)), rows)
     selection, count = replace(run.selection, like=first), 0
-    total = len(open_rows(run.source.path, first.used)) if file.suffix == ".npy" else 0
+    total = len(open_rows(run.source.path)) if run.source.suffix == ".npy" else 0
     with joined(run.output, total) as append:
         for piece in pieces_of(run.source):
             data = read_one(piece, selection, quiet=True)

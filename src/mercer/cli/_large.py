@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import os
 import tempfile
 from collections.abc import Callable, Iterator
@@ -64,7 +65,10 @@ def _bytes(source: Source) -> int:
 
 
 def pieces_of(source: Source) -> Iterator[Source]:
-    """A large file as several small ones in memory: row groups of a table, rows of an array."""
+    """A large file as several small ones in memory: row groups of a table, rows of an array.
+
+    A file of another format is one piece.
+    """
     if source.suffix == ".npy":
         array = np.load(source.path, mmap_mode="r", allow_pickle=False)
         size = max(1, _PIECE // max(1, array[:1].nbytes))
@@ -72,6 +76,9 @@ def pieces_of(source: Source) -> Iterator[Source]:
             content = BytesIO()
             np.save(content, array[start : start + size])
             yield Source(source.path, content.getvalue())
+        return
+    if source.suffix not in _PARQUET:
+        yield source
         return
     parquet = require("pyarrow.parquet", "Parquet files")
     with parquet.ParquetFile(source.path) as file:
@@ -136,11 +143,15 @@ def _append_tables(path: Path, stack: ExitStack) -> Callable[[Path], None]:
 
 
 def _append_text(path: Path, stack: ExitStack) -> Callable[[Path], None]:
-    out = stack.enter_context(path.open("wb"))
+    packed = path.suffix == ".gz"
+    raw = stack.enter_context(path.open("wb"))
+    out: Any = stack.enter_context(gzip.GzipFile("", "wb", fileobj=raw, mtime=0)) if packed else raw
 
     def add(part: Path) -> None:
-        with part.open("rb") as file:
-            first = file.readline()  # the names of the columns
+        with gzip.open(part) if packed else part.open("rb") as file:
+            first = file.readline()  # the names of the columns, which may hold line breaks
+            while first.count(b'"') % 2:
+                first += file.readline()
             if out.tell() == 0:
                 out.write(first)
             while block := file.read(_PIECE):

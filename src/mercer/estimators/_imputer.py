@@ -54,7 +54,7 @@ class KernelImputer(FloatTransformerMixin, KernelEstimator):
     error_ : array of shape (d,)
         Root mean squared error of each column in its standard deviations, from entries of up to
         150 rows that were hidden (`Imputer.error`): about 1 where the other columns do not help,
-        and rather too large than too small. NaN where none could be hidden, and for columns
+        and more often too large than too small. NaN where none could be hidden, and for columns
         without any observed value.
     kernel_, changes_, status_
         As in `Imputer`.

@@ -119,8 +119,10 @@ def density_kernel(
         h = positive(bandwidth, "bandwidth")
     elif isinstance(X, Chunks):
         rows, share = sampled(X, weights)
-        unit = len(X) / len(rows)  # so that the rule counts all rows
-        share = np.full(len(rows), unit) if share is None else unit * share
+        if weights is None or share is None:
+            share = np.full(len(rows), len(X) / len(rows))  # so that the rule counts all rows
+        else:
+            share = share * (weights.total(np.sum) / share.sum())
         if bandwidth not in ("silverman", "scott", "modes"):
             raise InputError(
                 f"bandwidth={bandwidth!r} needs all rows in memory; for rows in pieces give a "

@@ -126,8 +126,8 @@ class KernelRidge(RegressorMixin, SubspaceEstimator):  # type: ignore[misc]
     Equal rows are merged, so that a weight of 2 is the same as repeating the row. Leave-one-out
     leaves out all copies of a row, at the same penalty of the sum; it costs no refits.
 
-    If features on the landmarks take more than 8 times `mc.options(working_memory=...)` (134 million
-    numbers by default), rows are taken in pieces, as those of a file: what is "auto" is chosen on
+    If features on the landmarks take more than 8 times `mc.options(working_memory=...)`, by default
+    134 million numbers, rows are taken in pieces, as those of a file: what is "auto" is chosen on
     20,000 of them, and there are no leave-one-out residuals and standard deviations.
 
     With "fourier", `element_` has a coefficient for each row, and `certificate_` bounds its gap,
@@ -208,8 +208,8 @@ class KernelRidge(RegressorMixin, SubspaceEstimator):  # type: ignore[misc]
         """Return f(x) + c for the rows of X, shape (m,) or (m, outputs).
 
         With `return_std` also the standard deviation of a new target at x, of the same shape: that
-        of a Gaussian process with covariance s^2 k and noise s^2 penalty, where s^2 makes the
-        leave-one-out residuals as large, in the mean square, as it says.
+        of a Gaussian process with covariance s^2 k and noise s^2 penalty. s^2 is chosen so that the
+        leave-one-out residuals have, in the mean square, the size that the process predicts.
         """
         X = self._new_rows(X)
         with self._running():

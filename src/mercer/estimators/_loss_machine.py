@@ -59,7 +59,7 @@ class LossMachine(SupervisedMachine):
         return self._predicted_classes(X) if classifies(self) else self._values(X)[:, 0]
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Return the share of right classes, or the coefficient of determination R^2."""
+        """Return the accuracy, or the coefficient of determination R^2 for regression."""
         measure = accuracy_score if classifies(self) else r2_score
         return float(measure(y, self.predict(X), sample_weight=sample_weight))
 

@@ -65,7 +65,7 @@ def _penalty(
         part = spread(len(X), PENALTY_ROWS)
         path = path_of(model.kernel_, X, rows, part, bool(model.fit_intercept))
     model.path_penalties_ = path.grid / unit
-    model.loo_path_ = np.array([path.leave_one_out_error(p) for p in path.grid])
+    model.loo_path_ = path.leave_one_out_errors
     model.gcv_path_ = np.array([path.gcv_error(p) for p in path.grid])
     return path.best()[0], path
 
@@ -103,7 +103,7 @@ def fit_in_pieces(
         )
     X, free = points.array, bool(model.fit_intercept)
     some, mass = sampled(X, w)
-    some_y, _ = sampled(Y)  # the same rows
+    some_y, _ = sampled(Y, w)  # the same rows
     rows = merged_rows(some, some_y, mass)
     distinct = model.kernel_.points(some[rows.index])
     low = None

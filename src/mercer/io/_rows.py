@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from mercer._array import Array
+from mercer._array import Array, as_numbers
 from mercer._chunks import Chunks, LocalChunks
 from mercer._config import get_options
 from mercer.exceptions import InputError, UnavailableError
@@ -68,6 +68,8 @@ def open_rows(path: str | os.PathLike[str], columns: Sequence[Any] | None = None
     ((1000, 2), (2,))
     """
     path = Path(path)
+    if columns is not None and (isinstance(columns, str) or not np.iterable(columns)):
+        raise InputError(f"columns must be a list of names or numbers, got {columns!r}")
     if not path.is_file():
         raise InputError(f"{path} does not exist, or is not a file")
     suffix = path.suffix.lower()
@@ -104,6 +106,8 @@ def _open_array(path: Path, columns: Sequence[Any] | None) -> LocalChunks:
     def read(i: int) -> Array:
         block = array[starts[i] : starts[i] + size]
         block = block if chosen is None else block[:, chosen]
+        if block.dtype.kind in "iu":
+            block = as_numbers(block, str(path))  # refuses those that float64 cannot hold
         return _checked(path, np.array(block, dtype=dtype), starts[i])
 
     sizes = [min(size, len(array) - start) for start in starts]
@@ -157,18 +161,31 @@ def _open_parquet(path: Path, columns: Sequence[Any] | None) -> LocalChunks:
     starts = np.cumsum([0, *sizes]).tolist()
 
     def read(i: int) -> Array:
-        try:
-            with pq.ParquetFile(path) as file:
-                table = file.read_row_groups(pieces[i], columns=names, use_threads=False)
-        except (pa.ArrowException, OSError) as error:
-            raise InputError(f"{path} is damaged, or was changed: {error}") from error
-        out = np.empty((table.num_rows, len(names)), dtype=dtype)
-        for j, name in enumerate(names):
-            column = table[name].cast(pa.float32() if narrow else pa.float64(), safe=False)
-            out[:, j] = column.to_numpy()
-        return _checked(path, out, starts[i])
+        block = _read_groups(path, pieces[i], names, dtype)
+        if len(block) != sizes[i]:
+            raise InputError(f"{path} was changed while it was used")
+        return _checked(path, block, starts[i])
 
     return LocalChunks.reading(sizes, (len(names),), dtype, read)
+
+
+def _read_groups(path: Path, groups: list[int], names: list[str], dtype: Any) -> Array:
+    """Columns of some row groups; integers that float64 cannot hold are refused."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        with pq.ParquetFile(path) as file:
+            table = file.read_row_groups(groups, columns=names, use_threads=False)
+    except (pa.ArrowException, OSError) as error:
+        raise InputError(f"{path} is damaged, or was changed: {error}") from error
+    out = np.empty((table.num_rows, len(names)), dtype=dtype)
+    for j, name in enumerate(names):
+        try:
+            out[:, j] = table[name].cast(pa.from_numpy_dtype(dtype)).to_numpy()
+        except pa.ArrowInvalid as error:
+            raise InputError(f"column {name!r} of {path}: {error}") from error
+    return out
 
 
 def _rows_of_piece(tail: tuple[int, ...], itemsize: int) -> int:
@@ -178,7 +195,9 @@ def _rows_of_piece(tail: tuple[int, ...], itemsize: int) -> int:
 
 def _checked(path: Path, block: Array, start: int) -> Array:
     """The block, if its numbers are finite: the file is checked as it is read."""
-    if not np.isfinite(block.sum()) and not np.isfinite(block).all():
+    with np.errstate(over="ignore", invalid="ignore"):
+        total = block.sum()  # cheap, and right when it is finite
+    if not np.isfinite(total) and not np.isfinite(block).all():
         row = start + int(np.argmin(np.isfinite(block).reshape(len(block), -1).all(axis=1)))
         raise InputError(f"{path} has missing or infinite values, the first in row {row}")
     return block

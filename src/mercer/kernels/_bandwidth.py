@@ -47,7 +47,7 @@ def median_scale(
         Rows that are used; if X has more, so many are drawn at random. None uses all of them, at a
         cost of n^2.
     random_state : int, Generator, RandomState or None, default=0
-        Draws the rows; 0, so that the rule is a function of its data unless asked otherwise.
+        Draws the rows. With the default the result depends on the data only.
 
     Returns
     -------

@@ -160,11 +160,11 @@ class Exponential(DotProduct):
 class Sigmoid(DotProduct):
     """Sigmoid kernel k(x, y) = tanh(<x, y> / s + c): the neuron of a network taken as a kernel.
 
-    Nothing is claimed about its definiteness, and little can be hoped for. No power series of tanh
-    has non-negative coefficients only, so for no s and c is it positive definite, nor conditionally
-    so, on any set with the origin in its interior. With c < 0 a single point near the origin shows
-    it, k(0, 0) = tanh(c) < 0. Otherwise two near points do, wherever 2 a tanh(a + c) > 1 with a =
-    |x|^2 / s. On points that keep clear of both it may do no harm. Source: Honeine 2024, appendix
+    Nothing is claimed about its definiteness. Every power series of tanh has a negative
+    coefficient, so for all s and c the kernel is neither positive definite nor conditionally so on
+    sets with the origin in their interior. With c < 0 a single point near the origin shows this,
+    k(0, 0) = tanh(c) < 0. Otherwise two close points do, where 2 a tanh(a + c) > 1 with a =
+    |x|^2 / s. On points away from both it may be positive definite. Source: Honeine 2024, appendix
     B. scikit-learn's parametrisation: `from_gamma`.
 
     Parameters

@@ -369,7 +369,7 @@ class NegativeDistance(Radial):
     """Negative distance kernel k(x, y) = c - |x - y|^p.
 
     Conditionally positive definite exactly for 0 < p <= 2: differences of mean embeddings have a
-    norm (at p = 1 it is the energy distance), single features have not. Source: Honeine 2024,
+    norm (at p = 1 it is the energy distance), single features do not. Source: Honeine 2024,
     section 2, with the powers restricted to p <= 2.
 
     Parameters

@@ -1,4 +1,4 @@
-"""Matrix products and QR factors of tall matrices, in blocks of rows on the thread pool.
+"""Matrix products, QR and singular values of tall matrices, in blocks of rows on the thread pool.
 
 Each thread runs BLAS on its own block. On a quiet machine that is as fast as a BLAS with threads of
 its own; on a busy one it is many times faster, because those threads wait for each other. Blocks do
@@ -7,10 +7,12 @@ not depend on the number of threads, so neither do results.
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 
 from mercer._array import Array
-from mercer._threads import map_threads, single_threaded_blas
+from mercer._threads import interruptible, map_threads, single_threaded_blas
 from mercer.engine import pieces
 
 _WORK = 1 << 22  # products of one block, at least: a millisecond
@@ -50,3 +52,29 @@ def triangular_factor(L: Array, shift: float = 0.0) -> Array:
         for part in reduced:
             R = np.linalg.qr(np.vstack([R, part]), mode="r")
     return np.asarray(R)
+
+
+def thin_svd(F: Array) -> tuple[Array, Array, Array]:
+    """U, s and V with F = U diag(s) V', for F of shape (n, r); of min(n, r) columns.
+
+    If n is much larger than r, U takes the place of F: each block of rows is reduced to a triangle,
+    and the triangles, one below the other, are a matrix of an eighth of the rows.
+    """
+    n, r = F.shape
+    edges = np.linspace(0, n, n // max(8 * r, 256) + 1).astype(int)
+    if len(edges) < 3:
+        U, s, Vt = interruptible(np.linalg.svd, F, False)
+        return U, s, Vt.T
+    parts = [slice(*ends) for ends in pairwise(edges)]
+
+    def reduced(rows: slice) -> Array:
+        F[rows], R = np.linalg.qr(F[rows])
+        return np.asarray(R)
+
+    top, s, V = thin_svd(np.vstack(map_threads(reduced, parts)))
+
+    def rotate(i: int) -> None:
+        F[parts[i]] = F[parts[i]] @ top[i * r : (i + 1) * r]
+
+    map_threads(rotate, range(len(parts)))
+    return F, s, V

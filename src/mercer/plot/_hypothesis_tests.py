@@ -51,9 +51,10 @@ def plot_null(result: TestResult, *, bins: int = 40, ax: Any = None) -> Any:
     low, high = float(values.min()), float(values.max())
     if not high > low:
         low, high = low - 0.5, high + 0.5
-    width = (high - low) / bins
-    first = low + (observed - low) % width - width  # the observed statistic is between two bars
-    edges = np.arange(first, high + width, width)
+    # the observed statistic is between two bars; if it is the largest, the smallest is within one
+    width = (high - low) / (bins - 0.5)
+    before, after = (int(np.ceil(gap / width)) for gap in (observed - low, high - observed))
+    edges = observed + width * np.arange(-before, after + 2)
     above = drawn >= observed
     heights = [np.histogram(part, edges)[0] for part in (drawn[~above], drawn[above])]
     for height, colour, bottom in zip(heights, (GREY, ORANGE), (0, heights[0]), strict=True):

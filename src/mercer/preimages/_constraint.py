@@ -68,7 +68,7 @@ class Box(Region):
         return np.where(free, np.clip(X, self.low, self.high), X)
 
     def tangent(self, X: Array, V: Array, free: Array) -> Array:
-        """Without what points out of a face."""
+        """V without the components that point out of the box."""
         out = ((self.low >= X) & (V < 0)) | ((self.high <= X) & (V > 0))
         return np.where(out & free, 0.0, V)
 

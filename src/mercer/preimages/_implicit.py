@@ -85,7 +85,6 @@ def _inverse_hessians(found: PreImage, psi: Element, free: Array) -> Array:
     assert state.hessian is not None
     both = free[:, :, None] & free[:, None, :]
     H = np.where(both, state.hessian * scale[:, :, None], 0.0)
-    H += np.eye(dim) * ~free[:, :, None]
     good = found.ok & np.isfinite(H).all(axis=(1, 2)) & np.isfinite(gradient).all(axis=1)
     if state.cusp is not None:
         good &= np.asarray(state.cusp) == 0
@@ -95,10 +94,11 @@ def _inverse_hessians(found: PreImage, psi: Element, free: Array) -> Array:
     out = np.full((count, dim, dim), np.nan)
     length = problem.length if np.isfinite(problem.length) else problem.spread
     for j in np.flatnonzero(good):
-        curvature = np.linalg.eigvalsh(H[j][np.ix_(free[j], free[j])])
+        curvature, V = np.linalg.eigh(H[j][np.ix_(free[j], free[j])])
         if curvature.size and not curvature[0] > _DEFINITE * curvature[-1]:
             continue
-        inverse = np.linalg.inv(H[j]) * both[j]
+        inverse = np.zeros((dim, dim))
+        inverse[np.ix_(free[j], free[j])] = V / curvature @ V.T
         if np.linalg.norm(inverse @ gradient[j]) <= _STATIONARY * length:
             out[j] = inverse
     return out

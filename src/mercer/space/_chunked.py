@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -13,6 +13,7 @@ from mercer._array import Array, as_vector
 from mercer._chunks import Chunks, weights_in_pieces
 from mercer.engine import Coef, Dense, Fields, Program, as_float64
 from mercer.exceptions import InputError
+from mercer.space._inner_products import norm_scales
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,6 +65,8 @@ def mean_weights(points: Chunks, weights: Any) -> CoefInPieces:
     total = CoefInPieces(raw, 1).range[2]
     if total == 0.0:
         raise InputError("weights must not all be zero")
+    if not 1e-300 < total < 1e300:
+        raise InputError(f"the sum of the weights is {total:g}; bring them nearer to 1")
     return CoefInPieces(raw.mapped(_scaled, 1.0 / total), 1)
 
 
@@ -111,9 +114,15 @@ def inner_in_pieces(program: Program, one: Any, other: Any) -> Any:
     return np.asarray(rows.total(_inner, *how, task="inner product"))
 
 
-def sizes_in_pieces(psi: Any) -> Array:
-    """Return sum_i |a_i| sqrt|k(x_i, x_i)| of each element, against which rounding is measured."""
-    return np.asarray(rows_of(psi).total(_absolute, psi.kernel.program, task="norm"))
+def squared_norms_in_pieces(psi: Any) -> tuple[Array, Array, Array]:
+    """Return what `squared_norms` does for points in memory."""
+    program = psi.kernel.program
+    size, total = rows_of(psi).total(_absolute, program, task="norm")
+    scale = norm_scales(size, total)
+    factor = 1.0 / np.where(scale > 0.0, scale, 1.0)
+    if (factor != 1.0).any():
+        psi, size = replace(psi, coef=psi.coef.scale(factor)), size * factor
+    return inner_in_pieces(program, psi, psi).diagonal(), size**2, scale
 
 
 def _scaled(a: Array, factor: Any) -> Array:
@@ -135,7 +144,8 @@ def _as_columns(a: Any) -> Array:
 
 
 def _range(a: Array) -> tuple[float, float, float]:
-    return float(a[a > 0].min(initial=np.inf)), float(a.min()), float(a.sum())
+    with np.errstate(over="ignore"):
+        return float(a[a > 0].min(initial=np.inf)), float(a.min()), float(a.sum())
 
 
 def _joined_range(
@@ -169,9 +179,11 @@ def _inner_of_pair(y: Any, b: Array, x: Any, a: Array, program: Program) -> Arra
     return _inner(y, b, program, x, Dense(a))
 
 
-def _absolute(x: Any, a: Array, program: Program) -> Array:
+def _absolute(x: Any, a: Array, program: Program) -> tuple[Array, Array]:
     length = np.sqrt(np.abs(engine.diagonal(program, as_float64(x))))
-    return np.asarray(length @ np.abs(a))
+    a = np.abs(a)
+    with np.errstate(over="ignore"):
+        return np.asarray(length @ a), np.asarray(a.sum(axis=0))
 
 
 def _same(value: Any) -> Any:

@@ -23,7 +23,7 @@ from mercer.space._chunked import (
     fields_in_pieces,
     inner_in_pieces,
     joined,
-    sizes_in_pieces,
+    squared_norms_in_pieces,
 )
 from mercer.space._inner_products import inner_table, squared_norms, tensor_norms
 from mercer.space._points import checked_points, concatenated, equal_points, unique
@@ -304,8 +304,7 @@ class Element(Framed):
             root = tensor_norms(self.kernel.program, self.points, self.coef)
             return root if self.batch is not None else root[0]
         if isinstance(self.points, Chunks):
-            squared = inner_in_pieces(self.kernel.program, self, self).diagonal()
-            size, scale = sizes_in_pieces(self) ** 2, np.ones(1)
+            squared, size, scale = squared_norms_in_pieces(self)
         else:
             squared, size, scale = squared_norms(self.kernel.program, self.points, self.coef)
         with np.errstate(over="ignore"):

@@ -20,7 +20,7 @@ from mercer.space._points import checked_points
 def feature(kernel: Kernel, X: Any) -> Element:
     """Return the batch of features k(x_j, .), one for each row of X.
 
-    It costs one number per element beyond its points.
+    Beyond the points it stores one number per element.
 
     Parameters
     ----------

@@ -48,12 +48,9 @@ def squared_norms(program: Program, points: Any, coef: Coef) -> tuple[Array, Arr
     length = np.sqrt(np.abs(engine.diagonal(program, points).astype(np.float64)))
     with np.errstate(over="ignore"):
         size, total = _absolute(coef).weigh(np.column_stack([length, np.ones_like(length)]))
-    most = np.minimum(np.maximum(size, total), np.finfo(np.float64).max)
-    scale = np.where(total > 0.0, 1.0, 0.0)
-    extreme = ((most < 1e-100) & (total > 0.0)) | (most > 1e100)
-    if extreme.any():
-        scale[extreme] = np.ldexp(1.0, np.clip(np.frexp(most[extreme])[1], -1000, 1000))
-        factor = 1.0 / np.where(scale > 0.0, scale, 1.0)
+    scale = norm_scales(size, total)
+    factor = 1.0 / np.where(scale > 0.0, scale, 1.0)
+    if (factor != 1.0).any():
         coef, size = scaled(coef, factor), size * factor
     squared = np.zeros(coef.shape[1])
     parts = blocks(points, coef)
@@ -65,6 +62,15 @@ def squared_norms(program: Program, points: Any, coef: Coef) -> tuple[Array, Arr
     if not np.isfinite(squared).all():
         raise InputError("kernel values at the points overflow; scale the data down")
     return squared, size**2, scale
+
+
+def norm_scales(size: Array, total: Array) -> Array:
+    """The scales of `squared_norms`, from the sums of |a_i| sqrt|k(x_i, x_i)| and of |a_i|."""
+    most = np.minimum(np.maximum(size, total), np.finfo(np.float64).max)
+    scale = np.where(total > 0.0, 1.0, 0.0)
+    extreme = ((most < 1e-100) & (total > 0.0)) | (most > 1e100)
+    scale[extreme] = np.ldexp(1.0, np.clip(np.frexp(most[extreme])[1], -1000, 1000))
+    return scale
 
 
 def tensor_norms(program: Program, points: Any, coef: Coef) -> Any:

@@ -24,7 +24,7 @@ _SMALL = 1000  # elements
 class Subspace:
     """The affine subspace origin + span(directions).
 
-    Centring is an origin, never a changed kernel, so no mean is ever lost.
+    Centring moves the origin and leaves the kernel alone, so the mean is kept.
 
     Parameters
     ----------
@@ -33,13 +33,13 @@ class Subspace:
     directions : Element
         A batch of r *orthonormal* elements; `Subspace.span` makes them so.
     eigenvalues : array of shape (r,), optional
-        The scatter of the data along each direction, where the subspace was found from data.
+        The scatter of the data along each direction, if the subspace was found from data.
     total : float, optional
         The whole scatter of the data about the origin.
     neglected : float, default=0.0
-        What of it an approximation could not see.
+        The part of `total` that an approximation leaves out.
     offset : array of shape (r,), optional
-        <origin, f_l>, where that is known already.
+        <origin, f_l>, if it is already known.
 
     Examples
     --------

@@ -40,7 +40,8 @@ def test_one_decomposition_serves_all_penalties(penalty, intercept, rng):
     assert_allclose(path.gcv_error(penalty), gcv, rtol=1e-8)
     loo = residuals / (1.0 - np.diag(H))[:, None]
     assert_allclose(path.leave_one_out(penalty), loo, rtol=1e-8)
-    assert_allclose(path.leave_one_out_error(penalty), w @ loo**2 / total, rtol=1e-8)
+    errors = [w @ path.leave_one_out(p) ** 2 / total for p in path.grid]
+    assert_allclose(path.leave_one_out_errors, errors, rtol=1e-12)
     f = mc.Element(KERNEL, X, coef)
     assert path.norm(penalty) == pytest.approx(np.sqrt(np.sum(np.square(f.norm()))), rel=1e-8)
 
@@ -58,14 +59,16 @@ def test_gcv_and_leave_one_out_count_weights_as_rows(rng):
         rows.weights,
         scatter=rows.scatter,
     )
-    H = smoother(X[again], np.ones(len(again)), 0.5, True)
+    at = 25
+    penalty = path.grid[at]
+    H = smoother(X[again], np.ones(len(again)), penalty, True)
     residuals = Y_all - H @ Y_all
     gcv = np.mean(residuals**2, axis=0) / (1.0 - np.trace(H) / len(again)) ** 2
-    assert_allclose(path.gcv_error(0.5), gcv, rtol=1e-8)
+    assert_allclose(path.gcv_error(penalty), gcv, rtol=1e-8)
     left = []
     for i in range(25):  # refits without all copies of a row
         rest = np.flatnonzero(again != i)
-        H = smoother(X[again][rest], np.ones(len(rest)), 0.5, True, X[[i]])
+        H = smoother(X[again][rest], np.ones(len(rest)), penalty, True, X[[i]])
         left.append(Y_all[again == i] - H @ Y_all[rest])
     errors = np.mean(np.concatenate(left) ** 2, axis=0)
-    assert_allclose(path.leave_one_out_error(0.5), errors, rtol=1e-8)
+    assert_allclose(path.leave_one_out_errors[at], errors, rtol=1e-8)

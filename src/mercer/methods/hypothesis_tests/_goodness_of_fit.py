@@ -93,7 +93,7 @@ def ksd_test(
 
     Notes
     -----
-    Discrepancies hardly see how much mass separate modes of a model have: a score is local.
+    The test hardly notices how mass is divided between separate modes: a score is local.
     Of 2,000 samples of 100 rows from the model itself, the default rejected 4.4 % at level 0.05 for
     a normal model, 4.8 % for t with 5 degrees of freedom, 5.7 % for gamma of shape 5, and 6.7 % for
     a normal model in ten dimensions.

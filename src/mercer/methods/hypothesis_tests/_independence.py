@@ -74,7 +74,7 @@ def hsic_test(
     kernel : pair or "median", optional
         A pair (for X, for Y); each is a kernel, a sequence of kernels, "median" or None. All pairs
         are combined. "median" is one Gaussian whose length scale is the median distance of that
-        variable. By default the grids described above, which the data choose.
+        variable. By default the grids described above, with bandwidths from the data.
     blocks : array_like of shape (n,), optional
         The block of each row: rows of Y are permuted within their block only, for data that can be
         exchanged only there (sites, batches, days).
@@ -113,7 +113,7 @@ def hsic_test(
     depend on x only, or on y only, then x and y are independent in the sample if they are in the
     population, and this test is exact as it is. If the probabilities depend on both, permuted rows
     are no sample of the population, with weights or without. `hsic(weights=...)` estimates the
-    dependence in the population. A row with weight 2 that stands for two rows has to be repeated.
+    dependence in the population. If a weight counts rows, repeat the row.
 
     References
     ----------

@@ -19,7 +19,11 @@ from mercer.engine import pieces
 from mercer.kernels import Kernel, Vectors
 from mercer.kernels._domain import points_of
 from mercer.linalg import Nystrom, nystrom
-from mercer.methods.hypothesis_tests._forms_in_pieces import hsic_in_pieces, in_same_pieces
+from mercer.methods.hypothesis_tests._forms_in_pieces import (
+    equal_up_to_rounding,
+    hsic_in_pieces,
+    in_same_pieces,
+)
 from mercer.methods.hypothesis_tests._hsic import at_least_four
 from mercer.methods.hypothesis_tests._kernel_grid import root_mean_squares
 from mercer.methods.hypothesis_tests._resampling import combined, p_value
@@ -30,6 +34,7 @@ from mercer.space import Element
 _LANDMARKS = 128  # of all kernels of one variable together
 _CHOSEN_AMONG = 2_000  # rows
 _DRAWS = 100  # whose matrices M are held at once
+_ROUNDING = 1e-14  # 45 eps, of sums of squares
 _BLOCK = 8192  # rows whose features are computed at once
 
 
@@ -150,7 +155,8 @@ def _statistics(
                 total = traces[0][k] * traces[1][j] / ((n - 1.0) * (n - 2.0))
                 value = (square - n / (n - 2.0) * meet + total) / (n * (n - 3.0))
                 out[k * len(G.lows) + j, at] = value
-    return out, first
+    bounds = np.outer(*traces).ravel() / (n * (n - 3.0))  # of |M|^2 there
+    return equal_up_to_rounding(out, _ROUNDING * bounds), first
 
 
 def _products(F: Array, i: int, G: Array, j: int, tables: Array, start: int, seed: int) -> Array:

@@ -6,8 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mercer import engine
-from mercer._array import Array, Points, check_same_columns, frozen
+from mercer._array import Array, Points, check_same_columns, frozen, is_sparse
 from mercer._chunks import Chunks, sampled
 from mercer._frames import is_chunked
 from mercer.engine import as_float64
@@ -17,6 +16,7 @@ from mercer.kernels._domain import points_of
 from mercer.linalg._inputs import row_weights
 from mercer.methods.hypothesis_tests._forms_in_pieces import (
     Draws,
+    equal_up_to_rounding,
     forms_in_pieces,
     relabellings,
     row_sums,
@@ -30,7 +30,9 @@ from mercer.methods.hypothesis_tests._resampling import combined, p_value
 from mercer.methods.hypothesis_tests._result import TestResult, effect_interval
 from mercer.space import mean_embedding
 
-_REFERENCES = 64  # rows whose mean kernel value is subtracted, so that little cancels in float32
+_REFERENCES = 64  # rows whose mean kernel values are subtracted, so that little cancels in float32
+
+_EPS32 = float(np.finfo(np.float32).eps)
 
 
 class _Drawn(NamedTuple):
@@ -136,6 +138,8 @@ def _samples(samples: tuple[Any, Any], kernel: Any) -> tuple[Chunks, Chunks]:
     domain = first.domain if isinstance(first, Kernel) else Vectors()
     given = [points_of(domain, S, f"sample {i + 1}").array for i, S in enumerate(samples)]
     check_same_columns(*given)
+    if any(map(is_sparse, given)):
+        raise InputError("a sample beside one in pieces must be dense; use its toarray()")
     kind = next(S for S in given if is_chunked(S))
     X, Y = (S if is_chunked(S) else kind.whole(S) for S in given)
     return X, Y
@@ -155,21 +159,20 @@ def _discrepancies(
     """The unbiased discrepancy of each kernel and draw.
 
     Draws are w = 1_X - p. With F = w'Kw, R = w'K1 and T = 1'K1, the sum within X is
-    F + 2 p R + p^2 T, and the others follow. A constant less in K changes nothing.
+    F + 2 p R + p^2 T, and the others follow. K less g(x_i) + g(x_j) changes nothing.
     """
     m, n = sizes
     count = min(_REFERENCES, m + n)
     some = as_float64(pooled.rows(np.sort(rng.choice(m + n, count, replace=False))))
-    centres = [float(engine.gram(k.program, some, some).mean()) for k in kernels]
-    F, R, T = forms_in_pieces(pooled, [k.program for k in kernels], draws, centres)
+    F, R, T, size = forms_in_pieces(pooled, [k.program for k in kernels], draws, some)
     T = T[:, None]
     p = draws.share
     within = F + 2.0 * p * R + p * p * T
     between = R + p * T - within
     other = T - within - 2.0 * between
-    return np.asarray(
-        within / (m * (m - 1.0)) + other / (n * (n - 1.0)) - 2.0 * between / (m * float(n))
-    )
+    a, b, c = 1.0 / (m * (m - 1.0)), 1.0 / (n * (n - 1.0)), 2.0 / (m * float(n))
+    values = within * a + other * b - between * c
+    return equal_up_to_rounding(values, _EPS32 * size * (a + b + c))
 
 
 def _of(drawn: _Drawn, kernels: tuple[Kernel, ...]) -> dict[str, Any]:

@@ -89,7 +89,7 @@ def mmd_test(
         Arrays, frames (mixed ones by `table_kernel`), or points of the kernel.
     kernel : Kernel, sequence of Kernel or "median", optional
         Several are combined. "median" is one Gaussian whose length scale is the median distance
-        of the pooled rows. By default the grid described above, which the data choose.
+        of the pooled rows. By default the grid described above, with bandwidths from the data.
     weights : sequence of array_like, optional
         Weights >= 0 of the rows, one array per sample, all in one unit. They move with their rows.
     paired : bool, default=False
@@ -135,7 +135,7 @@ def mmd_test(
     ----------
     Gretton, Borgwardt, Rasch, Schoelkopf, Smola, A kernel two-sample test, JMLR 13, 2012.
     Chatterjee, Bhattacharya, Boosting the power of kernel two-sample tests, Biometrika, 2024 (the
-    Mahalanobis combination). Biggs, Schrab, Gretton, MMD-FUSE, NeurIPS 2023 (the other one).
+    Mahalanobis combination). Biggs, Schrab, Gretton, MMD-FUSE, NeurIPS 2023 (the maximum).
     Chwialkowski, Sejdinovic, Gretton, A wild bootstrap for degenerate kernel tests, NeurIPS 2014.
     Gretton, Fukumizu, Harchaoui, Sriperumbudur, A fast, consistent kernel two-sample test, NeurIPS
     2009 (spectral and gamma null).

@@ -8,14 +8,16 @@ from functools import cached_property
 import numpy as np
 
 from mercer._array import Array, Points
-from mercer._threads import interruptible
+from mercer.engine import pieces
 from mercer.exceptions import InputError
 from mercer.kernels import Kernel
 from mercer.linalg import GramOperator
+from mercer.linalg._blocked_products import thin_svd
 from mercer.linalg._dense import EPS, all_pairs
 
 _SPAN = (1e-10, 10.0)  # of the largest eigenvalue: no fit changes beyond these penalties
 _STEPS = 45  # penalties of a path, a factor of 1.8 apart
+_ROWS = 8192  # whose leave-one-out residuals for all penalties are held at once
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,6 +41,8 @@ class RidgePath:
     fit_intercept : bool
     scatter : array of shape (t,)
         sum_j w_j |y_j - mean|^2 over the targets of equal rows, which no fit can lower.
+    directions : array of shape (r, k), optional
+        For features in the rows of Z, the V with D^(1/2) Z = U s^(1/2) V'.
 
     References
     ----------
@@ -52,6 +56,7 @@ class RidgePath:
     weights: Array
     fit_intercept: bool
     scatter: Array = field(default_factory=lambda: np.zeros(1))
+    directions: Array | None = None
 
     @classmethod
     def of(
@@ -80,11 +85,12 @@ class RidgePath:
         cls, Z: Array, Y: Array, weights: Array, *, fit_intercept: bool, scatter: Array
     ) -> RidgePath:
         """The path of the kernel z(x)'z(y), for features in the rows of Z."""
-        F = weighted_targets(Z, weights, fit_intercept)
-        U, s, _ = interruptible(np.linalg.svd, F, False)
-        keep = s > max(F.shape) * EPS * s.max(initial=0.0)  # of the others, U is arbitrary
+        U, s, V = thin_svd(weighted_targets(Z, weights, fit_intercept))
+        keep = s > max(Z.shape) * EPS * s.max(initial=0.0)  # of the others, U is arbitrary
         targets = weighted_targets(Y, weights, fit_intercept)
-        return cls(s[keep] ** 2, U[:, keep], targets, weights, fit_intercept, scatter)
+        if not keep.all():
+            s, U, V = s[keep], U[:, keep], V[:, keep]
+        return cls(s**2, U, targets, weights, fit_intercept, scatter, V)
 
     @property
     def total(self) -> float:
@@ -132,7 +138,7 @@ class RidgePath:
     def inverse_diagonal(self, penalty: float) -> Array:
         """Diagonal entries of P, shape (m,)."""
         return np.asarray(
-            self._squares @ self._inverse(self.values, penalty)
+            np.einsum("ij,ij,j->i", self.vectors, self.vectors, self._inverse(self.values, penalty))
             + self._rest * self._inverse(np.zeros(1), penalty)
         )
 
@@ -146,19 +152,32 @@ class RidgePath:
         out = np.full(scaled.shape, np.inf)
         return np.asarray(np.divide(scaled, own[:, None], out=out, where=own[:, None] > 0.0))
 
-    def leave_one_out_error(self, penalty: float) -> Array:
-        """The weighted mean square of the leave-one-out residuals of all copies, shape (t,)."""
-        errors = self.leave_one_out(penalty)
-        with np.errstate(over="ignore"):
-            return np.asarray((self.weights @ errors**2 + self.scatter) / self.total)
+    @cached_property
+    def leave_one_out_errors(self) -> Array:
+        """The weighted mean square leave-one-out residuals, shape (penalties of `grid`, t)."""
+        inverse = np.stack([self._inverse(self.values, p) for p in self.grid], axis=1)
+        outside = np.concatenate([self._inverse(np.zeros(1), p) for p in self.grid])
+        out = np.tile(self.scatter, (len(self.grid), 1)) + np.zeros(self.targets.shape[1])
+        for rows in pieces(len(self.weights), _ROWS):
+            U, w = self.vectors[rows], self.weights[rows]
+            own = np.sqrt(w)[:, None] * (U**2 @ inverse + np.outer(self._rest[rows], outside))
+            for t, along in enumerate(self._along.T):
+                scaled = U @ (inverse * along[:, None])
+                scaled += np.outer(self._across[rows, t], outside)
+                unknown = np.full(own.shape, np.inf)
+                residuals = np.divide(scaled, own, out=unknown, where=own > 0.0)
+                with np.errstate(over="ignore"):
+                    out[:, t] += w @ residuals**2
+        return out / self.total
 
     def gcv_error(self, penalty: float) -> Array:
         """Generalised cross-validation: mean square of residuals / (1 - freedom / W)^2, (t,).
 
         W is the sum of the weights: they count rows.
         """
-        residuals = penalty * self._scaled(penalty)
-        mean = (np.sum(residuals**2, axis=0) + self.scatter) / self.total
+        kept = (penalty * self._inverse(self.values, penalty))[:, None] * self._along
+        lost = penalty * self._inverse(np.zeros(1), penalty) * self._across
+        mean = (np.sum(kept**2, axis=0) + np.sum(lost**2, axis=0) + self.scatter) / self.total
         left = 1.0 - self.degrees_of_freedom(penalty) / self.total
         return np.asarray(mean / left**2 if left > EPS else np.full(mean.shape, np.inf))
 
@@ -167,16 +186,15 @@ class RidgePath:
         shares = self.values * self._inverse(self.values, penalty)
         return float(shares.sum()) + float(self.fit_intercept)
 
-    def relative_error(self, penalty: float) -> float:
-        """Leave-one-out error over the variance, mean of the outputs that vary."""
+    def best(self) -> tuple[float, float]:
+        """The penalty of `grid` of smallest leave-one-out error, and that error.
+
+        Errors are relative to the variance, in the mean of the outputs that vary.
+        """
         size = (np.sum(self.targets**2, axis=0) + self.scatter) / self.total
         if not size.any():
-            return 0.0
-        return float(np.mean(self.leave_one_out_error(penalty)[size > 0.0] / size[size > 0.0]))
-
-    def best(self) -> tuple[float, float]:
-        """The penalty of `grid` of smallest leave-one-out error, and that `relative_error`."""
-        errors = [self.relative_error(penalty) for penalty in self.grid]
+            return float(self.grid[0]), 0.0
+        errors = np.mean(self.leave_one_out_errors[:, size > 0.0] / size[size > 0.0], axis=1)
         at = int(np.argmin(errors))  # the largest of equal ones
         return float(self.grid[at]), float(errors[at])
 
@@ -192,15 +210,11 @@ class RidgePath:
         return np.asarray(self.targets - self.vectors @ self._along)
 
     @cached_property
-    def _squares(self) -> Array:
-        return np.asarray(self.vectors**2)
-
-    @cached_property
     def _rest(self) -> Array:
         """The squared length of each unit vector outside of the vectors and r, shape (m,)."""
         if self.vectors.shape[1] >= len(self.weights) - self.fit_intercept:
             return np.zeros(len(self.weights))
-        rest = 1.0 - self._squares.sum(axis=1)
+        rest = 1.0 - np.einsum("ij,ij->i", self.vectors, self.vectors)
         return np.asarray(np.maximum(rest - self.fit_intercept * self.weights / self.total, 0.0))
 
     @cached_property
@@ -222,9 +236,9 @@ class RidgePath:
 
 def weighted_targets(Y: Array, weights: Array, centred: bool) -> Array:
     """D^(1/2) Y, Y minus its weighted mean if `centred`."""
-    if centred:
-        Y = Y - weights @ Y / weights.sum()
-    return np.asarray(np.sqrt(weights)[:, None] * Y)
+    out = Y - weights @ Y / weights.sum() if centred else Y.copy()
+    out *= np.sqrt(weights)[:, None]
+    return np.asarray(out)
 
 
 def _scatter(scatter: Array | None, Y: Array) -> Array:

@@ -13,7 +13,7 @@ from mercer.linalg import GramOperator, Nystrom, solve
 from mercer.linalg._dense import EPS, invert
 from mercer.linalg._inputs import refuses_overflow
 from mercer.linalg._solve import DIRECT_UP_TO
-from mercer.methods.machines._ridge_path import RidgePath, weighted_targets
+from mercer.methods.machines._ridge_path import RidgePath
 
 
 def smoothing_weights(
@@ -104,8 +104,8 @@ class LandmarkVariance:
         """From landmarks, the path of penalties on them, and leave-one-out residuals."""
         w, free = path.weights, path.fit_intercept
         mean = w @ low.factor / w.sum() if free else np.zeros(low.rank)
-        F = weighted_targets(low.factor, w, free)
-        S = F.T @ F
+        assert path.directions is not None
+        S = path.directions * path.values @ path.directions.T
         # at least the rounding of S; any number, if all features are equal (1 keeps |z - m|^2)
         ridge = max(penalty, len(w) * EPS * float(np.trace(S))) or 1.0
         S[np.diag_indices(len(S))] += ridge

@@ -25,7 +25,7 @@ _ROUNDING = 1e-12
 class ConvexityCheck:
     """Whether an inequality holds at the points that were tried.
 
-    A violation refutes; that there is none among these points is no proof.
+    A violation disproves the property; finding none among these points proves nothing.
 
     Attributes
     ----------
