@@ -606,6 +606,14 @@ def test_sparse_columns_of_pandas_stay_sparse():
         methods.fit_imputer(frame)
 
 
+@pytest.mark.parametrize("value", [np.nan, 1.0])
+def test_sparse_columns_that_leave_out_another_value_than_zero(value):
+    frame = pd.DataFrame(X, columns=NAMES).astype(pd.SparseDtype("float64", value))
+    with pytest.raises(mc.InputError, match=rf"sparse columns .*: {', '.join(NAMES)}; use .*dense"):
+        K(frame)
+    assert_allclose(K(frame.sparse.to_dense()), K(X), atol=1e-12)
+
+
 def test_labels_with_nulls_are_refused_by_name():
     for frame in (
         pl.DataFrame({"a": ["x", None], "b": [1, 2]}),

@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping
 from contextvars import ContextVar
 from dataclasses import fields, is_dataclass
 from enum import Enum
+from functools import partial
 from time import monotonic
 from typing import Any
 
@@ -120,7 +121,10 @@ def stop_using(token: Any) -> None:
 
 
 def fingerprint(*values: Any) -> str:
-    """A hash of values: of all entries of arrays, of functions by their names."""
+    """A hash of values: of all entries of arrays, of functions by their names.
+
+    Objects that can be called, such as kernels, count by their class and parameters.
+    """
     hashed = hashlib.blake2b(digest_size=16)
     _add(hashed, values)
     return hashed.hexdigest()
@@ -148,11 +152,21 @@ def _add(hashed: Any, value: Any) -> None:
         hashed.update(str(len(value)).encode())
         for part in value:
             _add(hashed, part)
+    elif hasattr(value, "__qualname__"):  # functions and classes
+        hashed.update(f"{getattr(value, '__module__', '')}.{value.__qualname__}".encode())
     elif callable(value):
-        name = getattr(value, "__qualname__", type(value).__qualname__)
-        hashed.update(f"{getattr(value, '__module__', '')}.{name}".encode())
+        _add(hashed, _parameters(value))
     else:  # numbers and strings
         hashed.update(repr(value).encode())
+
+
+def _parameters(value: Any) -> Any:
+    """What determines an object that can be called, besides its class."""
+    if isinstance(value, partial):
+        return value.func, value.args, value.keywords
+    if hasattr(value, "get_params"):
+        return value.get_params(deep=False)
+    return getattr(value, "__dict__", {})
 
 
 def as_names(status: Array) -> Array:

@@ -125,6 +125,11 @@ def matrix_of(frame: Any, name: str = "X", *, missing: bool = False) -> Any:
 
     native = frame.to_native()
     if len(frame.columns) and _are_sparse(native):
+        if bad := [str(c) for c, t in native.dtypes.items() if t.fill_value != 0]:
+            raise InputError(
+                f"{name} has sparse columns that store zeros and leave out another value: "
+                f"{', '.join(bad)}; use {name}.sparse.to_dense()"
+            )
         return native.sparse.to_coo().tocsr()
     types = list(frame.schema.values())
     single = all(kind == nw.Float32 for kind in types)

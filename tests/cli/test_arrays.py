@@ -96,3 +96,12 @@ def test_many_rows_take_blocks_and_landmarks(run, rng, monkeypatch):
     assert ran.code == 0, ran.err
     expected = KernelDenoiser(noise=0.1, random_state=0, n_landmarks=50).fit(X).transform(X)
     np.testing.assert_allclose(np.load("b.npy"), expected, rtol=1e-9)
+
+
+def test_archives_with_other_things_are_refused(run, stack):
+    with zipfile.ZipFile("a.npz", "w") as archive:
+        archive.writestr("readme.txt", "about X")
+        with archive.open("X.npy", "w") as file:
+            np.save(file, stack)
+    ran = run("denoise", "a.npz", "-o", "b.npz", "--array", "X")
+    assert (ran.code, "a.npz also holds what is no array: readme.txt" in ran.err) == (1, True)

@@ -165,3 +165,45 @@ def test_a_class_for_every_row_is_a_note(run, tmp_path):
     assert ran.code == 0, ran.err
     assert ran.err.startswith("note: y has 22 classes in 22 rows; ")
     assert len(ran.err.splitlines()) == 1
+
+
+def test_columns_of_a_model_are_found_by_name(run, tmp_path, rng):
+    X = rng.normal(size=(40, 2)).round(3)
+    rows = [f"{a},{b},{2 * a - b:.3f}" for a, b in X.tolist()]
+    (tmp_path / "t.csv").write_text("x,y,t\n" + "\n".join(rows) + "\n")
+    assert run("fit", "t.csv", "--target", "t", "-o", "m.mercer").code == 0
+    swapped = [f"{b},{a}" for a, b in X.tolist()]
+    (tmp_path / "new.csv").write_text("y,x\n" + "\n".join(swapped) + "\n")
+    assert run("predict", "new.csv", "--model", "m.mercer", "-o", "out.csv").code == 0
+    found = numbers(tmp_path / "out.csv", "predicted")[:, 0]
+    np.testing.assert_allclose(found, 2 * X[:, 0] - X[:, 1], atol=0.05)
+
+
+def test_columns_with_equal_names_are_refused(run, tmp_path, rng):
+    """The first of them would have been used twice."""
+    rows = "".join(f"{a:.3f},{b:.3f},{2 * a - b:.3f}\n" for a, b in rng.normal(size=(40, 2)))
+    (tmp_path / "twice.csv").write_text("x,x,t\n" + rows)
+    (tmp_path / "once.csv").write_text("x,y,t\n" + rows)
+    ran = run("fit", "twice.csv", "--target", "t", "-o", "m.mercer")
+    assert (ran.code, "twice.csv has several columns 'x'" in ran.err) == (2, True)
+    ran = run("fit", "twice.csv", "--target", "x", "-o", "m.mercer")
+    assert (ran.code, "twice.csv has several columns 'x'" in ran.err) == (2, True)
+    run("fit", "once.csv", "--target", "t", "-o", "m.mercer", "--columns", "x")
+    ran = run("predict", "twice.csv", "--model", "m.mercer", "-o", "out.csv")
+    assert ran.code == 1
+    assert "twice.csv needs one column of each of these names: x" in ran.err
+
+
+@pytest.mark.parametrize(
+    ("words", "match"),
+    [
+        ("--target id,x -o m.mercer", "measured.csv has no column 'id,x'; it has id, name, x, y"),
+        ("--target y -o -", "a model needs a file; give -o a name that ends in .mercer"),
+        ("--target y -o m.mercer --skip id,x --columns x", "no column of measured.csv is left"),
+        ("--target y -o m.mercer --max-expansion inf", "--max-expansion inf: give a number"),
+        ("--target y -o m.mercer --max-expansion nan", "--max-expansion nan: give a number"),
+    ],
+)
+def test_wrong_use(words, match, run, files):
+    ran = run("fit", "measured.csv", *words.split())
+    assert (ran.code, match in ran.err) == (2, True), ran.err

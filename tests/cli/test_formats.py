@@ -1,5 +1,6 @@
 """Excel workbooks, and tables that change their format on the way."""
 
+import re
 import sys
 import zipfile
 from datetime import datetime
@@ -142,6 +143,36 @@ def test_rows_of_a_sheet_are_called_rows(run, workbook):
     assert "the first in column 'y', row 5" in run("denoise", path, "-o", "b.csv", "-c", "y").err
 
 
+def with_dimension(path, size, more=""):
+    """Change what the sheet of a workbook says about its size, and add cells."""
+    with zipfile.ZipFile(path) as archive:
+        parts = {name: archive.read(name) for name in archive.namelist()}
+    name = "xl/worksheets/sheet1.xml"
+    text = re.sub(r'<dimension ref="[^"]*"', f'<dimension ref="{size}"', parts[name].decode())
+    parts[name] = text.replace("</sheetData>", f"{more}</sheetData>").encode()
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in parts.items():
+            archive.writestr(name, content)
+
+
+@pytest.mark.parametrize("size", ["A1", "A1:C9", "A1:XFD1048576"])
+def test_a_sheet_may_state_a_wrong_size(size, run, files, workbook):
+    run("impute", "gaps.xlsx", "-o", "a.csv")
+    with_dimension(workbook[1], size)
+    ran = run("impute", "gaps.xlsx", "-o", "b.csv")
+    assert ran.code == 0, ran.err
+    assert (files["folder"] / "a.csv").read_bytes() == (files["folder"] / "b.csv").read_bytes()
+
+
+@pytest.mark.parametrize("last", ["XFD9999", "A99999999999"])
+def test_one_cell_far_away_does_not_fill_the_memory(last, run, workbook):
+    row = last.lstrip("ADFX")
+    cell = f'<row r="{row}"><c r="{last}"><v>1</v></c></row>'
+    with_dimension(workbook[1], f"A1:{last}", cell)
+    ran = run("impute", "gaps.xlsx", "-o", "b.csv", "--max-expansion", "0.1")
+    assert (ran.code, "GB of memory, much more than its size on disk" in ran.err) == (1, True)
+
+
 def test_damaged_and_strange_workbooks(run, workbook):
     _, path = workbook
     ran = run("impute", "gaps.xlsx", "-o", "out.xlsx")
@@ -161,3 +192,18 @@ def test_without_openpyxl_one_sentence(run, tmp_path, monkeypatch):
     ran = run("impute", "t.xlsx", "-o", "out.csv")
     assert ran.code == 2
     assert ran.err == "mercer: Excel files need openpyxl: pip install 'mercer[excel]'\n"
+
+
+@pytest.mark.parametrize("text", ["[]", "null", '{"index_columns": 3}', "[" * 99_999])
+def test_strange_notes_of_pandas_are_passed_over(text, run, tmp_path, rng):
+    columns = dict(zip("xy", rng.normal(size=(2, 20)), strict=True))
+    table = pa.table(columns).replace_schema_metadata({"pandas": text})
+    parquet.write_table(table, tmp_path / "t.parquet")
+    assert run("anomalies", "t.parquet", "-o", "out.csv").code == 0
+
+
+def test_columns_of_parquet_with_equal_names_are_refused(run, tmp_path, rng):
+    table = pa.table([*map(pa.array, rng.normal(size=(2, 20)))], names=["x", "x"])
+    parquet.write_table(table, tmp_path / "t.parquet")
+    ran = run("anomalies", "t.parquet", "-o", "out.csv")
+    assert (ran.code, ran.err) == (1, "mercer: t.parquet has several columns 'x'; rename them\n")

@@ -172,3 +172,27 @@ def test_refusals(words, code, parts, run, tables):
     (tables / "gaps.csv").write_text("\n".join([*lines[:40], "99,,3.5"]) + "\n")
     (tables / "other.csv").write_text("\n".join(line.rsplit(",", 1)[0] for line in lines) + "\n")
     refused(run("test", *words), code, *parts)
+
+
+def test_samples_of_equal_names_are_told_apart(run, tables):
+    for name in ("a", "b"):
+        (tables / f"in-{name}").mkdir()
+        (tables / f"{name}.csv").rename(tables / f"in-{name}" / "t.csv")
+    ran = run("test", "two-sample", "in-a/t.csv", "in-b/t.csv", *SHORT)
+    assert "more of in-a/t.csv near" in ran.out
+    assert "more of in-b/t.csv near" in ran.out
+
+
+def test_distributions_go_to_columns_in_the_order_they_are_named(run, tmp_path, rng):
+    X = rng.normal([0.0, 50.0], size=(100, 2))
+    np.savetxt(tmp_path / "t.csv", X, delimiter=",", header="x,y", comments="")
+    words = ["test", "fit", "t.csv", "--columns", "y,x", "--to", "norm:50,1", "--to", "norm:0,1"]
+    ran = run(*words, *SHORT, "--json")
+    found = json.loads(ran.out)
+    assert found["columns"] == ["y", "x"]
+    assert found["pvalue"] > 0.05
+
+
+def test_without_a_test_one_sentence(run):
+    ran = run("test")
+    assert (ran.code, ran.err) == (2, "mercer: Missing command; see mercer test --help\n")

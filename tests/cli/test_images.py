@@ -1,5 +1,7 @@
 """Folders of images keep names, sizes and modes."""
 
+import struct
+
 import numpy as np
 import pytest
 from PIL import Image
@@ -217,3 +219,16 @@ def test_photographs_with_previews(run, tmp_path, rng):
     ran = run("anomalies", "in", "-o", "out.csv")
     assert ran.code == 0, ran.err
     assert "3 images of 8 x 8 pixels in colour" in ran.out
+
+
+@pytest.mark.parametrize("stored", [(0, 0), (2**32 - 1, 1)])
+def test_resolutions_that_cannot_be_written_are_dropped(stored, run, tmp_path, rng):
+    """Some cameras write 0/0."""
+    path = tmp_path / "a.tif"
+    Image.fromarray(noise_of(rng, 12, 12)).save(path, dpi=(7, 7))
+    content = path.read_bytes()
+    assert struct.pack("<2I", 7, 1) in content
+    path.write_bytes(content.replace(struct.pack("<2I", 7, 1), struct.pack("<2I", *stored)))
+    for suffix in (".png", ".jpg", ".tif"):
+        assert run("segment", "a.tif", "-o", "b" + suffix).code == 0
+        assert opened(tmp_path / f"b{suffix}").info.get("dpi", (1, 1))[0] <= 1

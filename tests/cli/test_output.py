@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mercer.cli import _arrays, _csv, _images
+from mercer.cli import _app, _arrays, _csv, _images
 from mercer.cli._files import Output
 
 
@@ -204,6 +204,15 @@ sys.exit(main(["denoise", "{source}", "-o", "{output}"]))"""
     ran = subprocess.run([sys.executable, "-c", code], cwd=files["folder"], check=False)
     assert ran.returncode == 128 + number
     assert names_in(files["folder"]) == before
+
+
+def test_a_command_under_nohup_outlives_its_terminal():
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        with _app._signals_as_exits():
+            signal.raise_signal(signal.SIGHUP)
+    finally:
+        signal.signal(signal.SIGHUP, before)
 
 
 def test_permissions_are_those_of_new_files(run, files):

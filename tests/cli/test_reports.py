@@ -1,5 +1,6 @@
 """`--report`: a page beside the result of each command."""
 
+import os
 import shlex
 
 import pytest
@@ -68,3 +69,11 @@ def test_images_are_shown_in_reports(run, tmp_path, rng):
         Image.fromarray(pixels).save(tmp_path / "scans" / f"{i}.png")
     assert run(*shlex.split("denoise scans -o out --noise 0.1 --report page.html")).code == 0
     assert "Images before and after denoising" in (tmp_path / "page.html").read_text("utf-8")
+
+
+def test_a_file_name_that_is_not_unicode(run, files, tmp_path):
+    name = os.fsdecode(b"\xff.csv")
+    (tmp_path / "measured.csv").rename(tmp_path / name)
+    ran = run("anomalies", name, "-o", "out.csv", "--report", "page.html")
+    assert ran.code == 0, ran.err
+    assert "\\udcff.csv" in (tmp_path / "page.html").read_text("utf-8")

@@ -302,3 +302,20 @@ def test_a_single_new_row_can_be_denoised(run, files):
     (_, row) = rows_of(files["folder"] / "out.csv")
     assert (row[0], row[3]) == ("7", "3")
     assert "extra (new)" in ran.out
+
+
+def test_rows_of_tables_with_long_cells_are_numbered_as_in_a_spreadsheet(run, tmp_path, rng):
+    rows = [f'"two\nlines",{x:.3f}' for x in rng.normal(size=20)]
+    rows[9] = '"two\nlines",x'
+    (tmp_path / "t.csv").write_text("a,b\n" + "\n".join(rows) + "\n")
+    assert "the first is 'x' in row 11;" in run("anomalies", "t.csv", "-o", "out.csv").err
+
+
+def test_cells_keep_their_line_breaks(run, tmp_path, rng):
+    cells = ["a\rb", "a\nb", "a\r\nb"] * 5
+    pairs = zip(cells, rng.normal(size=(15, 2)), strict=True)
+    lines = ['"t\r",x,y', *(f'"{cell}",{x:.3f},{y:.3f}' for cell, (x, y) in pairs)]
+    (tmp_path / "t.csv").write_bytes(("\n".join(lines) + "\n").encode())
+    assert run("anomalies", "t.csv", "-o", "out.csv").code == 0
+    with (tmp_path / "out.csv").open(newline="") as file:
+        assert [row[0] for row in csv.reader(file)] == ["t\r", *cells]

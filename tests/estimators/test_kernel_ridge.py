@@ -366,6 +366,12 @@ def test_hard_inputs(rng):
     plain = KernelRidge().fit(X, y)
     shifted = KernelRidge().fit(X, y + 1e9)
     assert_allclose(shifted.predict(X) - 1e9, plain.predict(X), atol=1e-5)
+    few = [
+        KernelRidge(mc.Gaussian(1.0), penalty=1e-8, n_landmarks=20, random_state=0).fit(X, y + a)
+        for a in (0.0, 1e9)
+    ]
+    assert_allclose(few[1].predict(X) - 1e9, few[0].predict(X), atol=1e-4)
+    assert few[1].certificate_.relative_gap < 1e-6
     far = KernelRidge().fit(X + 1e8, y)
     assert_allclose(far.predict(X + 1e8), plain.predict(X), atol=1e-5)
     for unit in (1e-60, 1e60):

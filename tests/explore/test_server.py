@@ -164,6 +164,24 @@ def test_long_requests_are_refused_before_they_are_read(server, request_of):
     assert request_of("POST", "landscape", Content_Length=str(1 << 20))[0] == 413
 
 
+@pytest.mark.parametrize(("length", "status"), [("9" * 5000, 413), ("0" * 5000 + "2", 200)])
+def test_lengths_of_many_digits(length, status, request_of):
+    assert request_of("POST", "tables", "{}", Content_Length=length)[0] == status
+
+
+def test_addresses_that_are_none_are_refused(server, capsys):
+    with socket.create_connection(("127.0.0.1", server.server_port), timeout=60) as connection:
+        connection.sendall(f"GET http://[x HTTP/1.1\r\nHost: {server.hosts[0]}\r\n\r\n".encode())
+        assert b" 403 " in connection.recv(100)
+    assert capsys.readouterr().err == ""
+
+
+def test_browsers_do_not_name_port_80(rng, monkeypatch):
+    with Server(Views(Table("a.csv", ("x",), rng.normal(size=(9, 1))), read)) as server:
+        monkeypatch.setattr(server, "server_port", 80)
+        assert server.hosts == ("127.0.0.1", "localhost")
+
+
 @pytest.mark.parametrize("length", ["-1", "1e3", "²", ""])
 def test_requests_need_a_length(length, server):
     with socket.create_connection(("127.0.0.1", server.server_port), timeout=60) as connection:

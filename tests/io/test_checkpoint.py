@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import textwrap
+from functools import partial
 
 import numpy as np
 import pytest
@@ -170,6 +171,15 @@ def test_another_problem_is_refused_and_leaves_the_file(tmp_path):
     assert not path.exists()
 
 
+def test_a_block_that_computes_nothing_leaves_the_file(tmp_path):
+    path = tmp_path / "fit.checkpoint"
+    break_off(path)
+    before = path.read_bytes()
+    with checkpoint(path):
+        pass
+    assert path.read_bytes() == before
+
+
 def test_a_finished_part_is_not_computed_again(tmp_path):
     path = tmp_path / "fit.checkpoint"
 
@@ -266,6 +276,33 @@ def test_fingerprints():
     assert len({same[0], *others}) == 1 + len(others)
 
 
+class Bump(mc.Radial):
+    """A kernel that is no dataclass."""
+
+    def __init__(self, width):
+        object.__setattr__(self, "width", width)
+
+    def get_params(self, deep=True):
+        return {"width": self.width}
+
+    def profile(self, u):
+        return 1.0 / (1.0 + u / self.width**2)
+
+
+class Scaled:
+    def __init__(self, factor):
+        self.factor = factor
+
+    def __call__(self, x):
+        return self.factor * x
+
+
+@pytest.mark.parametrize("make", [Bump, Scaled, lambda x: partial(max, x)])
+def test_objects_that_can_be_called_count_by_their_parameters(make):
+    assert fingerprint(make(1.0)) == fingerprint(make(1.0))
+    assert fingerprint(make(1.0)) != fingerprint(make(2.0))
+
+
 def test_nothing_is_kept_outside_of_a_checkpoint():
     place = checkpointed("anything", 1)
     assert place.found is None
@@ -319,3 +356,14 @@ def test_the_handler_of_before_is_there_again():
         assert ctrl_c.requested
         assert signal.getsignal(signal.SIGINT) is before
     assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_ctrl_c_that_is_ignored_stays_ignored():
+    """The shell lets jobs in the background ignore it."""
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        with checkpoint(None) as ctrl_c:
+            signal.raise_signal(signal.SIGINT)
+        assert not ctrl_c.requested
+    finally:
+        signal.signal(signal.SIGINT, before)

@@ -1,6 +1,7 @@
 """Files: written whole or not at all; damaged and hostile ones are refused, and nothing runs."""
 
 import json
+import os
 import pickle
 import stat
 import subprocess
@@ -47,6 +48,28 @@ def test_an_existing_file_is_replaced_and_keeps_its_mode(path):
     assert load(path).kernel == PSI.kernel
     assert stat.S_IMODE(path.stat().st_mode) == 0o640
     assert list(path.parent.iterdir()) == [path]
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
+def test_only_files_are_replaced(path, tmp_path):
+    os.mkfifo(path)
+    for other in (path, tmp_path):
+        with pytest.raises(mc.InputError, match="is a folder or a device, not a file"):
+            save(3, other)
+    assert path.is_fifo()
+
+
+def test_a_private_file_is_private_while_it_is_written(path, monkeypatch):
+    path.touch(mode=0o600)
+    write, seen = np.lib.format.write_array, []
+
+    def look(*given, **named):
+        seen.extend(stat.S_IMODE(p.stat().st_mode) for p in path.parent.glob(".*.part"))
+        write(*given, **named)
+
+    monkeypatch.setattr(np.lib.format, "write_array", look)
+    save(np.zeros(3), path)
+    assert seen == [0o600]
 
 
 def test_a_new_file_has_the_mode_of_any_new_file(path):

@@ -108,6 +108,14 @@ def test_a_cache_of_pickles_is_refused(tmp_path, there_and_back):
     with pytest.raises(mc.InputError, match="memory must be None"):
         load(tmp_path / "t.mercer")
 
+    def change_after_the_check(document):
+        (node,) = (n for n in document["objects"] if n.get("kind", "").endswith("Pipeline"))
+        node["parts"]["fitted"]["dict"].append(["memory", str(tmp_path)])
+
+    edited(tmp_path / "t.mercer", change_after_the_check, Pipeline([("scale", StandardScaler())]))
+    with pytest.raises(mc.InputError, match="'memory' is not the name of a fitted attribute"):
+        load(tmp_path / "t.mercer")
+
 
 @pytest.mark.parametrize("name", ["U3", "O", "f8", "i4", "?", "S"])
 def test_types_as_parameters(name, there_and_back):

@@ -9,6 +9,7 @@ from html.parser import HTMLParser
 import numpy as np
 import pandas as pd
 import pytest
+from matplotlib.figure import Figure
 from sklearn.datasets import load_iris
 from sklearn.pipeline import make_pipeline
 
@@ -17,6 +18,7 @@ from mercer import estimators
 from mercer._status import Status
 from mercer.methods import coco_test, dhsic_test
 from mercer.preimages import Verdict
+from mercer.reports._charts import draw_components
 
 SCRIPT = "<script>alert('x')</script>"
 X, y = load_iris(return_X_y=True)
@@ -273,3 +275,12 @@ def test_a_target_that_is_constant_is_predicted_without_error(rows, rng):
     assert (
         mc.report(mc.KernelRidge().fit(X, -np.ones(rows)), X).html().startswith("<!doctype html>")
     )
+
+
+def test_classes_whose_names_begin_with_an_underscore_have_a_legend(rng):
+    """Matplotlib leaves such labels out, with a warning."""
+    X = rng.normal(size=(30, 2))
+    target = np.array(["_a", "_b"])[(X[:, 0] > 0).astype(int)]
+    axis = Figure().subplots()
+    draw_components(X, target, ax=axis)
+    assert [text.get_text() for text in axis.get_legend().get_texts()] == ["_a", "_b"]

@@ -105,7 +105,8 @@ def _signals_as_exits() -> Iterator[None]:
 
     names = ("SIGTERM", "SIGHUP") if threading.current_thread() is threading.main_thread() else ()
     numbers = [getattr(signal, name) for name in names if hasattr(signal, name)]
-    before = {number: signal.signal(number, leave) for number in numbers}
+    caught = [n for n in numbers if signal.getsignal(n) != signal.SIG_IGN]  # nohup ignores SIGHUP
+    before = {number: signal.signal(number, leave) for number in caught}
     try:
         yield
     finally:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from mercer._array import Array
+from mercer._words import listed
 from mercer.cli._data import Data, Selection, choose_columns, choose_part, free_name
 from mercer.cli._files import Output, Source, check_archive, refuse_damaged
 from mercer.cli._terminal import DataError
@@ -78,6 +79,8 @@ def read_array(source: Source, selection: Selection) -> ArrayFile:
         else:
             with found:
                 others = {name: found[name] for name in found.files}
+            if strange := [name for name, x in others.items() if not isinstance(x, np.ndarray)]:
+                raise DataError(f"{source} also holds what is no array: {listed(strange, 4)}")
             key = choose_part(source, list(others), "array", selection)
             array = others.pop(key)
     _check_array(source, array)

@@ -16,7 +16,7 @@ import numpy as np
 from mercer._array import Array
 from mercer._words import counted, listed
 from mercer.cli._data import Data, Selection, choose_columns, choose_part, free_name
-from mercer.cli._files import Output, Source, check_archive, refuse_damaged
+from mercer.cli._files import Output, Source, check_archive, check_expansion, refuse_damaged
 from mercer.cli._parquet import as_arrow, write_parquet
 from mercer.cli._terminal import DataError, require
 from mercer.cli._text import (
@@ -33,6 +33,7 @@ from mercer.cli._text import (
     write_table,
 )
 
+_ROW_BYTES, _CELL_BYTES = 64, 24  # of an empty list; of a cell in a list and as text
 _GUESSED = "is not in UTF-8 and was read as Windows-1252; if letters are wrong, give --encoding"
 
 
@@ -48,7 +49,7 @@ class TextTable(Data):
     has_names: ClassVar[bool] = True
 
     def label(self, row: int) -> str:
-        """The line number, as in a text editor."""
+        """The line as in a text editor, or the row as in a spreadsheet."""
         return f"{self.line} {row + 1 + (self.header is not None)}"
 
     def write(self, values: Array, output: Output) -> None:
@@ -115,28 +116,41 @@ def read_excel(source: Source, selection: Selection) -> TextTable:
     ):
         check_archive(source, selection.max_expansion)
         book = openpyxl.load_workbook(source.content, read_only=True, data_only=True)
-        sheets = {sheet.title: _sheet(sheet) for sheet in book.worksheets}
+        sheets = _sheets(source, book, selection.max_expansion)
         book.close()
     filled = {name: rows for name, rows in sheets.items() if rows}
     rows = filled[choose_part(source, list(filled), "sheet", selection)]
     return _table(source, selection, iter(rows), Dialect(), line="row")
 
 
-def _sheet(sheet: Any) -> list[list[str]]:
-    """The cells of a sheet as text, without empty rows and columns at its end."""
+def _sheets(source: Source, book: Any, limit: float) -> dict[str, list[list[str]]]:
+    """The cells of each sheet as text, without empty rows and columns at its end."""
+    found, known = {}, 0
+    for sheet in book.worksheets:
+        sheet.reset_dimensions()  # a file may state a wrong size
+        rows: list[list[str]] = []
+        width = 0
+        for cells in sheet.iter_rows(values_only=True):
+            row = [_cell_text(cell) for cell in cells]
+            while row and not row[-1]:
+                row.pop()
+            rows.append(row)
+            width = max(width, len(row))
+            size = known + len(rows) * (_ROW_BYTES + _CELL_BYTES * width)
+            check_expansion(source, size, limit, "more than ")  # one cell may be far away
+        while rows and not rows[-1]:
+            rows.pop()
+        found[sheet.title] = [row + [""] * (width - len(row)) for row in rows]
+        known += len(rows) * (_ROW_BYTES + _CELL_BYTES * width)
+    return found
 
-    def text(cell: Any) -> str:
-        if isinstance(cell, bool):
-            return "true" if cell else "false"
-        if isinstance(cell, datetime):
-            return cell.isoformat(" ").removesuffix(" 00:00:00")
-        return "" if cell is None else str(cell)
 
-    rows = [[text(cell) for cell in row] for row in sheet.iter_rows(values_only=True)]
-    width = max((j + 1 for row in rows for j, cell in enumerate(row) if cell), default=0)
-    while rows and not any(rows[-1]):
-        rows.pop()
-    return [(row + [""] * width)[:width] for row in rows]
+def _cell_text(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, datetime):
+        return value.isoformat(" ").removesuffix(" 00:00:00")
+    return "" if value is None else str(value)
 
 
 def _table(
@@ -144,6 +158,8 @@ def _table(
 ) -> TextTable:
     """Read all rows and find the columns of numbers."""
     header, cells = _columns(source, rows, selection.header)
+    if line == "line" and rows.line_num > len(cells[0]) + (header is not None):
+        line = "row"  # some cells have several lines
     names = header or tuple(str(i + 1) for i in range(len(cells)))
     markers = selection.missing
     decimal = selection.decimal or find_decimal(source, names, cells, markers)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass, field
 from shlex import quote
@@ -120,6 +121,8 @@ def choose_columns(
     columns of integer codes are not used unless they are asked for.
     """
     candidates, unused = _candidates(source, names, selection)
+    if not candidates:
+        raise UsageError(f"no column of {source} is left to use")
     wanted = set(_positions(names, selection.include, source)) if not selection.like else set()
     used: dict[int, Array] = {}
     for i in candidates:
@@ -171,27 +174,32 @@ def _candidates(
         chosen = selection.columns and selection.columns + selection.include
         asked = _positions(names, chosen, source) if chosen else range(len(names))
         return [i for i in asked if i not in skipped], {}
+    counts = Counter(names)
     for name in train.names:
-        if names.count(name) != 1:
+        if counts[name] != 1:
             problem = "no column" if name not in names else "more than one column"
             raise DataError(
                 f"{source} has {problem} {name!r}, which {train.source} has; leave it out with "
                 "--skip"
             )
-    known = train.names + selection.skip
+    known = {*train.names, *selection.skip}
     unused = {name: train.unused.get(name, "new") for name in names if name not in known}
-    return [names.index(name) for name in train.names], {} if selection.columns else unused
+    place = {name: i for i, name in enumerate(names)}
+    return [place[name] for name in train.names], {} if selection.columns else unused
 
 
 def _positions(names: Sequence[str], asked: tuple[str, ...], source: Source) -> list[int]:
-    """Positions of the named columns, in the order of the file."""
+    """Positions of the named columns, in the order in which they are named."""
     wanted: list[str] = []
+    known = set(names)
     for text in asked:
-        wanted += [text] if text in names else [part.strip() for part in text.split(",")]
+        wanted += [text] if text in known else [part.strip() for part in text.split(",")]
     for name in wanted:
-        if name not in names:
+        if name not in known:
             raise UsageError(f"{source} has no column {name!r}; it has {listed(names, 20)}")
-    return [i for i, name in enumerate(names) if name in wanted]
+    order = {name: j for j, name in reversed(list(enumerate(wanted)))}
+    found = [i for i, name in enumerate(names) if name in order]
+    return sorted(found, key=lambda i: order[names[i]])
 
 
 def choose_part(source: Source, names: list[str], what: str, selection: Selection) -> str:

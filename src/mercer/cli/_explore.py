@@ -38,15 +38,15 @@ EXAMPLES = (
     *READING, *CONTROLS[1:],
 )  # fmt: skip
 def explore(source: Path, port: int, browser: bool, quiet: bool, **reading: Any) -> None:
-    """Open a page on which you choose columns, kernel and bandwidth, and see modes and basins.
+    """Explore the density of a table in the browser.
 
     INPUT is a table (.csv, .tsv, .csv.gz, .xlsx, .parquet), an array (.npy, .npz) or - for
     standard input.
 
-    The page shows the density of one or two columns, its modes and their basins while you move the
-    bandwidth. Click to see where mean shift goes from there. Load a second file to see where the
-    two differ. Only this machine can open the page, by the address that is printed. Ctrl-C stops
-    it.
+    The page shows the density of one or two columns, its modes and their basins. You choose the
+    columns and the kernel, and move the bandwidth. Click to see where mean shift goes from there.
+    Load a second file to see where the two differ. Only this machine can open the page, by the
+    address that is printed. Ctrl-C stops it.
     """
     from mercer.explore import serve
 

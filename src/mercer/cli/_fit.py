@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -84,8 +85,9 @@ def fit(
     source: Path, output: Path, target: str, loss: str, C: float | None, kernel: Any, scale: bool,
     page: Path | None, force: bool, quiet: bool, **reading: Any,
 ) -> int:  # fmt: skip
-    """Learn the column TARGET of INPUT from its other columns of numbers.
+    """Learn a column of INPUT from its other columns.
 
+    Columns of numbers are learnt from; --target names the column to learn, of numbers or classes.
     INPUT is a table (.csv, .tsv, .csv.gz, .xlsx, .parquet) or - for standard input. The model is
     written to a file for `mercer predict`; mercer.load reads it in Python.
 
@@ -96,8 +98,10 @@ def fit(
     from mercer.io import checkpoint, save
 
     start, selection = time.perf_counter(), Selection(**reading)
-    file, result = Source(source), Output(output, force)
+    file, result = Source(source), Output(output, force, format="mercer")
     check_readable(file)
+    if result.is_pipe:
+        raise UsageError("a model needs a file; give -o a name that ends in .mercer")
     result.check_file((".mercer",), "a model")
     written = choose_report(page, force, output)
     for one in (result, written):
@@ -204,14 +208,15 @@ def predict(
 def _predicted(model: Any, names: list[str], data: Data, result: Output) -> dict[str, Array]:
     """The new columns for the rows of a table."""
     _check_table(data)
+    if list(data.names) != names:
+        raise DataError(f"{data.source} needs one column of each of these names: {listed(names)}")
     check_rows(data, complete=True)
-    rows = data.values[:, [data.names.index(name) for name in names]]
-    predicted = model.predict(rows)
+    predicted = model.predict(data.values)
     if result.is_text and predicted.dtype.kind == "U":
         predicted = np.array(escape_formulas(predicted.tolist()))
     columns = {"predicted": predicted}
     if hasattr(model, "predict_proba"):
-        columns["probability"] = model.predict_proba(rows).max(axis=1)
+        columns["probability"] = model.predict_proba(data.values).max(axis=1)
     return columns
 
 
@@ -219,10 +224,18 @@ def _target(data: Data, name: str, selection: Selection, loss: str) -> Array:
     """The column to learn: numbers, or the names of classes."""
     _check_table(data)
     if isinstance(data, TextTable):
-        names = data.header or tuple(str(i + 1) for i in range(len(data.cells)))
-        cells, decimal = data.cells[names.index(name)], data.dialect.decimal
+        names = list(data.header or map(str, range(1, len(data.cells) + 1)))
     else:
         assert isinstance(data, ParquetTable)
+        names = data.table.column_names
+    counts = Counter(names)
+    for one in (name, *data.names):
+        if counts[one] != 1:
+            problem = "several columns" if one in names else "no column"
+            raise UsageError(f"{data.source} has {problem} {one!r}; it has {listed(names, 20)}")
+    if isinstance(data, TextTable):
+        cells, decimal = data.cells[names.index(name)], data.dialect.decimal
+    else:
         values = data.table[name].to_pylist()
         cells, decimal = np.array(["" if v is None else str(v) for v in values], dtype=TEXT), "."
     missing = is_missing(cells, selection.missing)

@@ -94,6 +94,7 @@ def _input(name: str = "source") -> Any:
 @click.group(
     epilog=format_examples(EXAMPLES),
     short_help="Do samples differ, do columns depend, does a sample fit?",
+    no_args_is_help=False,
 )
 def test() -> None:
     """Kernel tests: do samples differ, do columns depend on each other, does a sample fit a model?
@@ -138,9 +139,10 @@ def two_sample(a: Path, b: Path, paired: bool, kernel: Any, scale: bool, **given
     witness: Any = result.witness
     if result.pvalue <= run.level:
         values = np.asarray(witness(Z))
+        short = a.name != b.name  # else their folders tell them apart
         for source, row in ((a, np.argmax(values)), (b, np.argmin(values))):
             if told := first.describe(pooled[row]):
-                where[f"more of {source.name} near"] = told
+                where[f"more of {source.name if short else source} near"] = told
     return run.report(result, where, scale, columns=_names(first), inputs=(a, b))
 
 
@@ -153,7 +155,7 @@ def two_sample(a: Path, b: Path, paired: bool, kernel: Any, scale: bool, **given
 def independence(
     source: Path, x: tuple[str, ...], y: tuple[str, ...], kernel: Any, scale: bool, **given: Any
 ) -> int:
-    """Test whether columns of INPUT are independent of other columns.
+    """Test whether columns of INPUT are independent of others.
 
     INPUT is a table (.csv, .tsv, .csv.gz, .xlsx, .parquet) or - for standard input.
 
@@ -181,7 +183,8 @@ def independence(
     click.option("--to", multiple=True, required=True, metavar="NAME[:NUMBERS]",
                  help="A continuous distribution of scipy.stats and its parameters in the order of "
                  "SciPy (shapes, loc, scale): norm:MEAN,SD, t:DF,LOC,SCALE, gamma:SHAPE,0,SCALE. "
-                 "One for all columns, or one per column (columns are then independent)."),
+                 "One for all columns, or one per column, in the order of --columns (columns are "
+                 "then independent)."),
     _kernel, *READING, *_CONTROLS,
 )  # fmt: skip
 def fit(source: Path, to: tuple[str, ...], kernel: Any, **given: Any) -> int:

@@ -94,6 +94,8 @@ def read_image(source: Source) -> tuple[Array, Look]:
     """Values in [0, 1] of shape (height, width, channels), upright, and how to write them."""
     picture = _open(source)
     look = {name: picture.info[name] for name in ("icc_profile", "dpi") if name in picture.info}
+    if not all(0 < dpi < 2**16 for dpi in look.get("dpi", ())):  # not all formats can write it
+        del look["dpi"]
     if picture.mode in ("1", "L", "P", "PA", "RGB", "YCbCr"):
         mode = "L" if picture.mode in ("1", "L") else "RGB"
         clear = "transparency" in picture.info or picture.mode == "PA"

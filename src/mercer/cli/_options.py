@@ -165,8 +165,9 @@ READING = [
     click.option("--encoding", metavar="NAME", callback=_parse_encoding,
                  help="Encoding of a CSV file, such as latin-1. Default: found in the file (UTF-8, "
                  "UTF-16 or Windows-1252)."),
-    click.option("--max-expansion", type=click.FloatRange(0), default=1.0, show_default=True,
-                 metavar="GB", help="Refuse compressed files that need more memory than this."),
+    click.option("--max-expansion", default="1", show_default=True, metavar="GB",
+                 callback=number("a number of gigabytes", lambda x: 0.0 <= x < math.inf),
+                 help="Refuse compressed files that need more memory than this."),
 ]  # fmt: skip
 SCALE = click.option(
     "--no-scale", "scale", flag_value=False, default=True, type=bool,

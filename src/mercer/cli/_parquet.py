@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -64,6 +65,8 @@ def read_parquet(source: Source, selection: Selection) -> ParquetTable:
         metadata = parquet.read_metadata(source.content)
         schema = parquet.read_schema(source.content)
         check_expansion(source, _size_of_values(metadata), selection.max_expansion)
+        if twice := [name for name, count in Counter(schema.names).items() if count > 1]:
+            raise DataError(f"{source} has several columns {twice[0]!r}; rename them")
         text = [f.name for f in schema if is_one(f.type, "string", "large_string", "binary")]
         table = parquet.read_table(source.content, read_dictionary=text)  # repeated text is small
         repeated = sum(_size_of_text(table[name]) for name in text)
@@ -119,9 +122,9 @@ def _index_columns(table: Any) -> set[str]:
     stored = (table.schema.metadata or {}).get(b"pandas")
     try:
         names = json.loads(stored)["index_columns"] if stored else []
-    except (KeyError, ValueError):
-        names = []
-    return {name for name in names if isinstance(name, str)}
+        return {name for name in names if isinstance(name, str)}
+    except (LookupError, RecursionError, TypeError, ValueError):  # not as pandas writes it
+        return set()
 
 
 def write_parquet(table: Any, output: Output) -> None:

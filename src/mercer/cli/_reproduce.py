@@ -11,6 +11,7 @@ from mercer._words import counted
 from mercer.cli._files import Output
 from mercer.cli._options import CONTROLS, command
 from mercer.cli._terminal import Progress, UsageError, echo, require
+from mercer.exceptions import InputError
 
 EXAMPLES = (
     ("list the experiments", "mercer reproduce --list"),
@@ -44,7 +45,7 @@ def reproduce(
     force: bool,
     quiet: bool,
 ) -> None:
-    """Run experiments of the literature and compare them with what was printed.
+    """Run experiments of the literature and compare the numbers.
 
     Each experiment runs from the parameters that its paper states and writes a figure (.png), a
     table (.csv) and a page (.md) with the claims of the paper, the numbers found here and a
@@ -61,7 +62,10 @@ def reproduce(
         return
     if names and (everything or full):
         raise UsageError("name experiments, or give --all or --full, not both")
-    chosen = [find(name) for name in dict.fromkeys(names)]
+    try:
+        chosen = [find(name) for name in dict.fromkeys(names)]
+    except InputError as error:
+        raise UsageError(str(error)) from error
     chosen = chosen or [one for one in EXPERIMENTS if full or (everything and not one.full)]
     if not chosen:
         raise UsageError("name experiments (--list lists them), or add --all")

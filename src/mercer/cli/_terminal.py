@@ -43,8 +43,12 @@ def require(module: str, what: str, extra: str = "cli") -> Any:
 
 
 def echo(text: str, *, err: bool = False) -> None:
-    """Print text; control characters from files appear as escapes, so terminals ignore them."""
-    safe = re.sub(r"[\x00-\x09\x0b-\x1f\x7f-\x9f]", lambda m: f"\\x{ord(m[0]):02x}", text)
+    """Print text; control characters from files appear as escapes, so terminals ignore them.
+
+    So do those that change the direction of text.
+    """
+    strange = r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]"
+    safe = re.sub(strange, lambda m: m[0].encode("unicode_escape").decode(), text)
     click.echo(safe.encode("utf-8", "backslashreplace").decode(), err=err)
 
 

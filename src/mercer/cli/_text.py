@@ -178,13 +178,20 @@ def write_table(
         packed = output.suffix.endswith(".gz")
         binary = gzip.GzipFile("", "wb", fileobj=raw, mtime=0) if packed else raw
         with TextIOWrapper(binary, how.encoding, "backslashreplace", newline="") as file:
-            writer = csv.writer(file, delimiter=how.separator, lineterminator=how.newline)
             safe = escape_formulas if output.escape else list
+
+            def write(columns: list[list[str]]) -> None:
+                # before Python 3.13, a lone "\r" was not quoted
+                returns = any("\r" in cell for column in columns for cell in column)
+                quoting = csv.QUOTE_ALL if returns else csv.QUOTE_MINIMAL
+                writer = csv.writer(file, delimiter=how.separator, quoting=quoting,
+                                    lineterminator=how.newline)  # fmt: skip
+                writer.writerows(zip(*columns, strict=True))
+
             if header is not None:
-                writer.writerow(safe(header))
+                write([[name] for name in safe(header)])
             for start in range(0, len(cells[0]), BLOCK):
-                block = [safe(column[start : start + BLOCK].tolist()) for column in cells]
-                writer.writerows(zip(*block, strict=True))
+                write([safe(column[start : start + BLOCK].tolist()) for column in cells])
 
 
 def escape_formulas(cells: Iterable[str]) -> list[str]:

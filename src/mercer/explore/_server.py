@@ -16,7 +16,7 @@ from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib.resources import files
 from typing import Any
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qs
 
 import numpy as np
 
@@ -77,7 +77,8 @@ class Server(ThreadingHTTPServer):
     @property
     def hosts(self) -> tuple[str, ...]:
         """What a browser may call this server; other names are other sites (DNS rebinding)."""
-        return f"127.0.0.1:{self.server_port}", f"localhost:{self.server_port}"
+        port = "" if self.server_port == 80 else f":{self.server_port}"  # browsers omit 80
+        return f"127.0.0.1{port}", f"localhost{port}"
 
     def server_close(self) -> None:
         self.stopping = True
@@ -163,7 +164,7 @@ class _Handler(BaseHTTPRequestHandler):
         origin = self.headers.get("Origin")
         if origin not in (None, *(f"http://{host}" for host in hosts)):
             raise Refused(HTTPStatus.FORBIDDEN, "only the page itself may ask")
-        _, token, *rest = [*urlsplit(self.path).path.split("/", 2), "", ""][:3]
+        _, token, *rest = [*self.path.partition("?")[0].split("/", 2), "", ""][:3]
         if not secrets.compare_digest(token.encode(), self.server.token.encode()):
             raise Refused(
                 HTTPStatus.FORBIDDEN, "the address lacks the token; use the one that was printed"
@@ -180,7 +181,7 @@ class _Handler(BaseHTTPRequestHandler):
     def _post(self, path: str) -> tuple[str, bytes]:
         views = self.server.views
         if path == "load":
-            query = parse_qs(urlsplit(self.path).query)
+            query = parse_qs(self.path.partition("?")[2])
             name = query.get("name", ["second.csv"])[0]
             return _as_json(views.load(name, self._body(UPLOAD)))
         if path not in _QUICK + _SLOW:
@@ -196,7 +197,8 @@ class _Handler(BaseHTTPRequestHandler):
         length = self.headers.get("Content-Length", "")
         if not (length.isascii() and length.isdigit()):
             raise Refused(HTTPStatus.LENGTH_REQUIRED, "the request has no Content-Length")
-        if int(length) > most:
+        size = float(length)  # int refuses thousands of digits
+        if size > most:
             raise Refused(
                 HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
                 f"the file is larger than {most >> 20} MB, the most that the page takes"
@@ -204,10 +206,10 @@ class _Handler(BaseHTTPRequestHandler):
                 else "the question is too long",
             )
         try:
-            body = self.rfile.read(int(length))
+            body = self.rfile.read(int(size))
         except OSError as error:
             raise _GoneError from error
-        if len(body) < int(length):
+        if len(body) < size:
             raise _GoneError
         return body
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from mercer._array import Array
+from mercer._array import LARGEST, Array
 from mercer.exceptions import InputError
 from mercer.explore._model import (
     KERNELS,
@@ -197,4 +196,4 @@ def _point(asked: Question, rows: Sample) -> Array:
 
 
 def _is_number(value: Any) -> bool:
-    return type(value) in (int, float) and math.isfinite(value)
+    return type(value) in (int, float) and abs(value) <= LARGEST  # also False for NaN

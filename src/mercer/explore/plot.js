@@ -362,7 +362,8 @@ function niceTicks(low, high, count) {
   const step = [1, 2, 5, 10].map((m) => m * power).find((s) => s >= rough * (1 - 1e-9));
   const digits = Math.max(0, -Math.floor(Math.log10(step) + 1e-9));
   const largest = Math.max(Math.abs(low), Math.abs(high)), ticks = [];
-  for (let i = Math.ceil(low / step); i * step <= high; i++) {
+  // beyond 2^53, i + 1 may be i
+  for (let i = Math.ceil(low / step); i * step <= high && ticks.length < 100; i++) {
     const value = i * step;
     const text = largest >= 1e10 || digits > 4
       ? value.toExponential(Math.min(20, Math.max(0, Math.round(Math.log10(largest / step)))))

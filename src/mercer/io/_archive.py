@@ -146,14 +146,16 @@ def _write(path: Path, document: dict[str, Any], arrays: dict[str, Array]) -> No
 def _replacing(path: Path) -> Iterator[BinaryIO]:
     """A new file that is moved to its place at the end, so an old one stays until then."""
     target = Path(os.path.realpath(path))  # replace the target of a link, not the link
+    if target.exists() and not target.is_file():
+        raise InputError(f"{path} is a folder or a device, not a file")
     part = target.with_name(f".{os.urandom(8).hex()}.part")
     try:
         with part.open("xb") as file:
+            if target.exists():
+                part.chmod(stat.S_IMODE(target.stat().st_mode))
             yield file
             file.flush()
             os.fsync(file.fileno())
-        if target.exists():
-            part.chmod(stat.S_IMODE(target.stat().st_mode))
         part.replace(target)
     finally:
         part.unlink(missing_ok=True)

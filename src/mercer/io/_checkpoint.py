@@ -29,7 +29,8 @@ def checkpoint(
 
     Inside the block, iterations write their state to the file at most every so many seconds. If
     the process is killed, run the same code again: it goes on from the file and gives the same
-    result. Once the block has ended without an interruption, the file is deleted.
+    result. Once the block has ended without an interruption, the file is deleted, unless nothing
+    in the block could have written it.
 
     Ctrl-C inside the block ends whatever iterates at its next step: it returns its best point, with
     `Status.STOPPED`, and the file is kept. Work that has no partial result raises
@@ -92,8 +93,8 @@ def checkpoint(
     else:
         if store is not None and interruption.requested:
             store.flush()
-        elif path is not None:
-            Path(path).unlink(missing_ok=True)
+        elif store is not None and store.begun:  # else the file is not of this block
+            Path(store.name).unlink(missing_ok=True)
     finally:
         stop_using(token)
 
@@ -139,7 +140,7 @@ def _ctrl_c(interruption: Interruption) -> Iterator[None]:
         if sys.stderr is not None:
             sys.stderr.write("\nending after this step; press Ctrl-C again to stop at once\n")
 
-    if before is None:  # set by something that is not Python
+    if before in (None, signal.SIG_IGN):  # not set by Python, or a job in the background
         yield
         return
     signal.signal(signal.SIGINT, note)

@@ -69,8 +69,10 @@ def _estimator(cls: type, params: Any, fitted: Any) -> Any:
     if params.get("memory") is not None:  # joblib would unpickle what is there
         raise InputError("memory must be None: a pipeline that is saved has no folder for a cache")
     estimator = cls(**params)
+    known = estimator.get_params(deep=False)  # were checked above
     for name, value in fitted.items():
-        if name.startswith("__") or hasattr(getattr_static(cls, name, None), "__get__"):
+        hidden = name.startswith("__") or name in known
+        if hidden or hasattr(getattr_static(cls, name, None), "__get__"):
             raise InputError(f"{name!r} is not the name of a fitted attribute")
         vars(estimator)[name] = value
     return estimator

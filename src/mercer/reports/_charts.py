@@ -114,11 +114,12 @@ def draw_components(Z: Array, target: Any, *, ax: Any) -> None:
     for k, c in enumerate(classes):
         on = some[labels[some] == c]
         marker = MARKERS[k // len(COLOURS)]
-        ax.plot(*Z[on].T, marker, ms=3, color=COLOURS[k % len(COLOURS)], label=cut(c))
+        ax.plot(*Z[on].T, marker, ms=3, color=COLOURS[k % len(COLOURS)], label=f"{k}")
     if len(classes) > 1:
         box = {"loc": "center left", "bbox_to_anchor": (1.0, 0.5)}
-        for text in ax.legend(fontsize=7.5, frameon=False, **box).get_texts():
-            text.set_parse_math(False)
+        texts = ax.legend(fontsize=7.5, frameon=False, **box).get_texts()
+        for text, c in zip(texts, classes, strict=True):  # a label "_a" would be left out
+            text.set(text=cut(c), parse_math=False)
     tidy(ax, "", "first component", "second component")
 
 

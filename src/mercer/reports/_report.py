@@ -69,7 +69,8 @@ class Report:
 
     def save(self, path: Any) -> None:
         """Write the page to a file, such as report.html; an existing file is replaced."""
-        Path(path).write_text(self.html(), encoding="utf-8")
+        # names of files need not be Unicode
+        Path(path).write_text(self.html(), encoding="utf-8", errors="backslashreplace")
 
     def _repr_html_(self) -> str:
         return self._rendered(whole=False)

@@ -236,7 +236,10 @@ class RidgePath:
 
 def weighted_targets(Y: Array, weights: Array, centred: bool) -> Array:
     """D^(1/2) Y, Y minus its weighted mean if `centred`."""
-    out = Y - weights @ Y / weights.sum() if centred else Y.copy()
+    out = Y.copy()
+    if centred:
+        for _ in range(2):  # what rounding leaves of a large mean would be divided by the penalty
+            out -= weights @ out / weights.sum()
     out *= np.sqrt(weights)[:, None]
     return np.asarray(out)
 
