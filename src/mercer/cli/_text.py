@@ -183,9 +183,12 @@ def write_table(
             def write(columns: list[list[str]]) -> None:
                 # before Python 3.13, a lone "\r" was not quoted
                 returns = any("\r" in cell for column in columns for cell in column)
-                quoting = csv.QUOTE_ALL if returns else csv.QUOTE_MINIMAL
-                writer = csv.writer(file, delimiter=how.separator, quoting=quoting,
-                                    lineterminator=how.newline)  # fmt: skip
+                writer = csv.writer(
+                    file,
+                    delimiter=how.separator,
+                    quoting=csv.QUOTE_ALL if returns else csv.QUOTE_MINIMAL,
+                    lineterminator=how.newline,
+                )
                 writer.writerows(zip(*columns, strict=True))
 
             if header is not None:
