@@ -159,6 +159,17 @@ def test_damage_inside_a_table_is_found_when_it_is_read(table):
         open_rows(path, ["a"]).collected()
 
 
+@pytest.mark.parametrize(
+    "replace", [(b"}", b"("), (b"<f8", b"\xff\xff\xff"), (b"(3, 2)", b"(9,9e9"), (b"{", b"[")]
+)
+def test_damaged_headers_of_arrays_are_refused(replace, tmp_path):
+    path = tmp_path / "x.npy"
+    np.save(path, np.zeros((3, 2)))
+    path.write_bytes(path.read_bytes().replace(*replace, 1))
+    with pytest.raises(InputError, match=r"is not an \.npy file of numbers"):
+        open_rows(path)
+
+
 @pytest.mark.parametrize("suffix", ["npy", "parquet"])
 def test_estimators_give_the_same_as_in_memory(suffix, tmp_path, rng):
     X = rng.normal(size=(900, 2))

@@ -277,6 +277,36 @@ def test_a_target_that_is_constant_is_predicted_without_error(rows, rng):
     )
 
 
+@pytest.mark.parametrize(
+    ("labels", "target", "match"),
+    [
+        (True, np.full(30, np.nan), "contains NaN"),
+        (True, np.full(30, 1e300), "Unknown label type: continuous"),
+        (True, np.tile([0.5, 1.5], 15), "Unknown label type: continuous"),
+        (True, np.ones((30, 2)), "1d array"),
+        (False, np.full(30, np.nan), "contains NaN"),
+        (False, np.array(["a", "b"] * 15), "must hold numbers"),
+        (False, np.ones((30, 2)), "target has 2 columns, the model predicts 1"),
+    ],
+)
+def test_targets_are_checked(labels, target, match, rng):
+    X = rng.normal(size=(30, 2))
+    model = mc.SVC().fit(X, X[:, 0] > 0.0) if labels else mc.KernelRidge().fit(X, X[:, 0])
+    with pytest.raises(ValueError, match=match):
+        mc.report(model, X, target)
+
+
+def test_a_column_of_targets_is_a_vector(rng):
+    """The difference of shapes (n,) and (n, 1) would have n x n entries."""
+    X = rng.normal(size=(30, 2))
+    y = X[:, 0] + rng.normal(size=30)
+    plain = mc.report(mc.KernelRidge().fit(X, y), X, y)
+    for fitted, given in ((y, y[:, None]), (y[:, None], y), (y[:, None], y[:, None])):
+        again = mc.report(mc.KernelRidge().fit(X, fitted), X, given)
+        assert again.facts["on the given rows"] == plain.facts["on the given rows"]
+        assert len(again.pictures) == len(plain.pictures)
+
+
 def test_classes_whose_names_begin_with_an_underscore_have_a_legend(rng):
     """Matplotlib leaves such labels out, with a warning."""
     X = rng.normal(size=(30, 2))

@@ -90,7 +90,7 @@ def open_rows(path: str | os.PathLike[str], columns: Sequence[Any] | None = None
 def _open_array(path: Path, columns: Sequence[Any] | None) -> LocalChunks:
     try:
         array = np.load(path, mmap_mode="r", allow_pickle=False)
-    except (ValueError, OSError, EOFError, SyntaxError) as error:
+    except Exception as error:
         raise InputError(f"{path} is not an .npy file of numbers: {error}") from error
     if array.dtype.kind not in "fiub" or array.dtype.itemsize > 8 or array.ndim not in (1, 2):
         raise InputError(

@@ -85,9 +85,10 @@ def pictures(obj: Any, asked: Asked) -> list[Picture]:
     rows, target = asked.rows, asked.target
     if asked.data is None or target is None or not hasattr(obj, "predict"):
         return []
-    target, predicted = np.asarray(target), np.asarray(obj.predict(asked.data))
+    target = np.asarray(target)
     if target.ndim != 1:
         return []
+    predicted = np.asarray(obj.predict(asked.data)).ravel()
     if hasattr(obj, "classes_"):
         draw = partial(charts.draw_confusion, obj.classes_, target, predicted)
         height = max(2.4, 1.2 + 0.35 * len(obj.classes_))

@@ -16,7 +16,7 @@ from mercer.exceptions import InputError
 from mercer.plot._panels import as_names
 from mercer.reports._pictures import Asked, Picture, pictures
 from mercer.reports._repeat import code_of, parameters_of
-from mercer.reports._rows import on_rows
+from mercer.reports._rows import checked_target, on_rows
 
 try:
     from jinja2 import Environment, StrictUndefined, Template
@@ -138,8 +138,7 @@ def report(
     """
     summary = _summary(obj)
     names = _names(obj, data, names)
-    if target is not None and data is not None and len(target) != len(data):
-        raise InputError(f"target has {len(target)} entries, data has {len(data)} rows")
+    target = checked_target(obj, data, target)
     given, others = parameters_of(obj)
     return Report(
         name=type(obj).__name__,
