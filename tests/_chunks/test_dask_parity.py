@@ -1,5 +1,8 @@
 """Dask arrays and dataframes: the same results as in memory (the other files have more cases)."""
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
@@ -26,6 +29,22 @@ def test_an_element_is_evaluated_on_the_cluster_and_the_result_is_lazy(cut):
     np.testing.assert_allclose(psi(Y), known(Y), rtol=1e-12)
     np.testing.assert_allclose(psi.gradient(cut(Y)).compute(), known.gradient(Y), atol=1e-10)
     assert psi.norm() == pytest.approx(known.norm(), rel=1e-12)
+
+
+def test_without_a_client_dask_runs_in_this_process():
+    """In a fresh process, where nothing has imported `distributed` before."""
+    code = """
+import dask.array as da, numpy as np
+import mercer as mc
+X = np.random.default_rng(0).normal(size=(60, 2))
+rows = da.from_array(X, chunks=(25, 2))
+model, known = mc.KernelRidge(mc.Gaussian(1.0), n_landmarks=9, random_state=0), mc.Gaussian(1.0)
+model.fit(rows, X[:, 0])
+psi = mc.mean_embedding(known, rows)
+print(np.allclose(psi(X), mc.mean_embedding(known, X)(X)), model.predict(rows).compute().shape)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.stdout, done.stderr) == ("True (60,)\n", "")
 
 
 def test_float32_stays_float32(cut):

@@ -86,6 +86,17 @@ def test_ridge_regression_refuses_what_needs_all_rows():
         mc.KernelRidge(mc.Gaussian(1.0), penalty=1.0).fit(cut(X), cut(np.where(y > 6, np.nan, y)))
 
 
+def test_ridge_regression_refuses_kernels_without_landmarks():
+    """Linear features of zeros, and k(x, x) = 0 with what mercer does not know to be indefinite."""
+    for options in ({"solver": "cg", "penalty": 1.0}, {"n_landmarks": 5}):
+        for rows in (cut(0.0 * X), 0.0 * X):
+            if isinstance(rows, LocalChunks) or "n_landmarks" in options:
+                with pytest.raises(InputError, match=r"k\(x, x\) is 0 at all rows"):
+                    mc.KernelRidge(mc.Linear(), **options).fit(rows, y)
+        with pytest.raises(InputError, match=r"positive definite kernel, but .* is indefinite"):
+            mc.KernelRidge(2.0 * mc.kernels.NegativeDistance(3.0), **options).fit(cut(X), cut(y))
+
+
 @pytest.mark.parametrize("weights", [None, w], ids=["equal", "weighted"])
 def test_densities(weights):
     parts = None if weights is None else cut(weights)

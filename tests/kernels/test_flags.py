@@ -22,6 +22,8 @@ CPD, NOT = mc.NegativeDistance(1.0), mc.Epanechnikov(1.0)
         (CPD * GAUSSIAN, D.UNKNOWN),
         (CPD * CPD, D.UNKNOWN),
         (NOT + GAUSSIAN, D.UNKNOWN),
+        (2.0 * NOT, D.INDEFINITE),
+        (NOT * NOT, D.UNKNOWN),
         (mc.kernels.FromFunction(lambda X, Y: X @ Y.T) + GAUSSIAN, D.UNKNOWN),
         (mc.kernels.Normalised(GAUSSIAN * LINEAR + 1.0), D.POSITIVE),
         (mc.kernels.Normalised(mc.kernels.FromFunction(lambda X, Y: X @ Y.T)), D.UNKNOWN),

@@ -22,7 +22,7 @@ PLACES = ("npy", "parquet", "dask")
 
 def check_file_of_rows(X: Any, suffix: str, columns: Any, seed: int) -> None:
     """A file, damaged or not, has the rows that were written, or is refused."""
-    random = Random(seed)
+    random, X = Random(seed), _table(X)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, f"rows.{suffix}")
         _write(path, X)
@@ -122,6 +122,14 @@ def _close(a: Any, b: Any, size: float) -> bool:
     return not np.isfinite(size) or bool(np.allclose(a, b, 1e-7, 1e-9 * size + 1e-300))
 
 
+def _table(X: Any) -> Any:
+    """Rows of numbers as files and Dask arrays hold them; others are no business of theirs."""
+    X = X.toarray() if hasattr(X, "toarray") else np.asarray(X)
+    if X.ndim != 2 or X.dtype.kind not in "fiub":
+        raise mercer.InputError("not rows of numbers")
+    return X
+
+
 def _write(path: Path, X: Any) -> None:
     if path.suffix == ".npy":
         np.save(path, X)
@@ -129,7 +137,6 @@ def _write(path: Path, X: Any) -> None:
     import pyarrow as pa
     from pyarrow import parquet
 
-    X = np.asarray(X)
     table = pa.table({f"x{j}": X[:, j] for j in range(X.shape[1])})
     parquet.write_table(table, path, row_group_size=7)
 
@@ -137,10 +144,10 @@ def _write(path: Path, X: Any) -> None:
 @contextmanager
 def _in_pieces(place: str, X: Any, n_rows: int) -> Iterator[Any]:
     """Rows in pieces of about so many rows."""
-    X = np.asarray(X)
+    X = _table(X)
     if place == "dask":
-        dask = importlib.import_module("dask")
-        chunked = importlib.import_module("dask.array").from_array(X, chunks=(n_rows, -1))
+        dask, size = importlib.import_module("dask"), max(n_rows, len(X) // 4)  # tasks are slow
+        chunked = importlib.import_module("dask.array").from_array(X, chunks=(size, -1))
         with dask.config.set(scheduler="synchronous"):
             yield chunked
         return

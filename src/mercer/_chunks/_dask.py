@@ -5,6 +5,7 @@ The only module that imports Dask.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Self
@@ -20,6 +21,10 @@ from mercer._chunks._base import TWO_KINDS, Chunks, Function, added
 from mercer._config import get_options, options
 from mercer._progress import report
 from mercer.exceptions import InputError
+
+with contextlib.suppress(ImportError):
+    # Dask imports it when it computes; if that is inside of `config.set`, its defaults are lost
+    import distributed  # noqa: F401
 
 _BRANCHES = 8  # results that one task adds
 

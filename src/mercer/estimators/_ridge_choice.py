@@ -12,7 +12,7 @@ from mercer._chunks import SAMPLE_ROWS, Chunks, LocalChunks, sampled
 from mercer._config import get_options
 from mercer.estimators._kernel_parameter import is_auto
 from mercer.exceptions import InputError
-from mercer.kernels import Gaussian
+from mercer.kernels import Gaussian, Kernel
 from mercer.linalg import Nystrom, nystrom
 from mercer.linalg._solve import DIRECT_UP_TO
 from mercer.methods.machines._ridge import MergedRows, RidgeFit, merged_rows
@@ -40,12 +40,22 @@ def choose(
         model.kernel_ = choose_kernel(X, rows, median, fit_intercept=free)
     if model.n_landmarks is not None:
         size = positive_int(model.n_landmarks, "n_landmarks")
-        low = nystrom(model.kernel_, X, size, rule=model.rule, random_state=model.random_state)
+        low = _landmarks(model.kernel_, X, size, rule=model.rule, random_state=model.random_state)
         path = RidgePath.of_features(
             low.factor, rows.targets, rows.weights, fit_intercept=free, scatter=rows.scatter
         )
     model._sum_penalty, path = _penalty(model, X, rows, path, unit)
     return low, path
+
+
+def _landmarks(kernel: Kernel, X: Points, size: int, **options: Any) -> Nystrom:
+    low = nystrom(kernel, X, size, **options)
+    if not low.rank:
+        raise InputError(
+            f"k(x, x) is 0 at all rows for {kernel!r}, so no landmark can stand for them; use a "
+            "positive definite kernel, or all rows in memory without n_landmarks"
+        )
+    return low
 
 
 def _penalty(
@@ -118,5 +128,5 @@ def fit_in_pieces(
         fit = fit_landmarks_in_pieces(low, whole, model._sum_penalty, middle, fit_intercept=free)
         return fit, model.kernel_.points(low.landmarks)
     size = preconditioner_rank(len(X))
-    low = nystrom(model.kernel_, distinct, size, rule="leverage", random_state=0)
+    low = _landmarks(model.kernel_, distinct, size, rule="leverage", random_state=0)
     return fit_rows_in_pieces(low, whole, model._sum_penalty, **model._settings()), points

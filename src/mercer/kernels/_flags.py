@@ -77,9 +77,12 @@ class Flags:
         monotone = same_kind and self.completely_monotone and other.completely_monotone
         convex = monotone or (constant and self.convex_profile and other.convex_profile)
         both_pd = bool(self.is_positive_definite and other.is_positive_definite)
-        definiteness = _sum_definiteness(self.definiteness, other.definiteness)
-        if not constant and not both_pd:
-            definiteness = Definiteness.UNKNOWN
+        positive, definiteness = Definiteness.POSITIVE, Definiteness.UNKNOWN
+        if both_pd:
+            definiteness = positive
+        elif constant:
+            own = self.definiteness
+            definiteness = other.definiteness if own is positive else own
         carries = constant or (both_pd and stationary)
         return Flags(
             definiteness,
