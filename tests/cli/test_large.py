@@ -99,6 +99,52 @@ def test_denoising_a_small_table_learnt_from_a_large_one(run, tmp_path, rng, sma
     assert "--report" in found.err
 
 
+@pytest.mark.parametrize("name", ["a.npy", "a.parquet"])
+def test_scores_piece_by_piece_are_those_at_once(name, run, tmp_path, rng, monkeypatch):
+    x = write_table(tmp_path / "a.parquet", rng)
+    np.save(tmp_path / "a.npy", x)
+    np.save(tmp_path / "some.npy", x[:100])
+    np.savetxt(tmp_path / "some.csv", x[:100], delimiter=",", header="x,y", comments="")
+    train = "some.npy" if name == "a.npy" else "some.csv"
+    words = ("anomalies", name, "--train", train, "-o")
+    assert run(*words, "whole.csv").code == 0
+    monkeypatch.setattr(_large, "memory", lambda: 7500)
+    monkeypatch.setattr(_large, "_PIECE", 1 << 12)
+    found = run(*words, "pieces.csv")
+    assert found.code == 0, found.err
+    assert "900 rows were read and written in pieces" in found.err
+    assert " marked as anomalies, " in found.err
+    one, two = ((tmp_path / f"{n}.csv").read_text() for n in ("whole", "pieces"))
+    assert one.splitlines()[0] == two.splitlines()[0]
+    parts = ([line.split(",") for line in text.splitlines()[1:]] for text in (one, two))
+    for a, b in zip(*parts, strict=True):
+        assert (a[:-2], a[-1]) == (b[:-2], b[-1])
+        assert float(a[-2]) == pytest.approx(float(b[-2]), rel=1e-9)
+    for other in (("pieces.npz",), ("c.csv", "--report", "r.html")):
+        found = run(*words, *other)
+        assert found.code == 2
+        assert not (tmp_path / other[0]).exists()
+
+
+@pytest.mark.parametrize(("name", "row"), [("a.npy", 700), ("a.parquet", 701)])
+def test_messages_about_pieces_have_the_rows_of_the_file(
+    name, row, run, tmp_path, rng, monkeypatch
+):
+    monkeypatch.setattr(_large, "memory", lambda: 5000)
+    monkeypatch.setattr(_large, "_PIECE", 1 << 12)
+    x = rng.normal(size=(900, 2))
+    np.savetxt(tmp_path / "some.csv", x[:20], delimiter=",", header="0,1", comments="")
+    np.save(tmp_path / "some.npy", x[:20])
+    x[700] = np.nan
+    np.save(tmp_path / "a.npy", x)
+    table = pa.table({"0": x[:, 0], "1": x[:, 1]})
+    parquet.write_table(table, tmp_path / "a.parquet", row_group_size=200)
+    train = "some" + (".npy" if name == "a.npy" else ".csv")
+    found = run("denoise", name, "--train", train, "-o", "b." + name[2:], "--noise", "0.1")
+    assert found.code == 1
+    assert f"row {row};" in found.err
+
+
 @pytest.mark.parametrize(
     "words",
     [

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 import numpy as np
 
 from mercer._array import Array
 from mercer._words import counted
 from mercer.cli._data import Data
+from mercer.cli._files import Output
+from mercer.cli._large import is_large
 from mercer.cli._options import data_command, number
 from mercer.cli._run import Run
+from mercer.cli._terminal import UsageError
 from mercer.kernels._names import rounded
 
 EXAMPLES = (
@@ -44,16 +49,11 @@ def anomalies(run: Run, false_alarms: float, top: int) -> None:
     The score is a Mahalanobis distance to the training rows, in the feature space of a kernel.
     Higher scores are more unusual. Training rows are scored as if they had been left out.
     """
-    from mercer.estimators import KernelNovelty
-
+    if run.train is not None and is_large(run.source):
+        _score_large(run, false_alarms)
+        return
     data, train = run.read(new_columns=True)
-    model = KernelNovelty(
-        kernel=run.kernel,
-        false_alarm_rate=false_alarms,
-        scale_columns=run.scale_columns(train),
-        random_state=run.seed,
-    )
-    run.fit(model, train.values)
+    model = _fitted(run, train, false_alarms)
     score = -run.map_rows(model.score_samples, data.values, "scoring")
     marked = score > -model.offset_
     data.write_columns({"score": score, "is_anomaly": marked}, run.output)
@@ -67,6 +67,38 @@ def anomalies(run: Run, false_alarms: float, top: int) -> None:
     run.report("scored", data, facts)
     if top > 0 and not run.quiet:
         _print_highest(run, data, score, marked, top)
+
+
+def _score_large(run: Run, false_alarms: float) -> None:
+    """The same for a file too large for memory, whose rows are scored and written in pieces."""
+    if run.page is not None:
+        raise UsageError("--report needs all rows in memory; leave it out for a file this large")
+    train = run.read_train(new_columns=True)
+    model, marked = _fitted(run, train, false_alarms), 0
+
+    def write(data: Data, output: Output) -> None:
+        nonlocal marked
+        score = -model.score_samples(data.values)
+        is_anomaly = score > -model.offset_
+        marked += int(is_anomaly.sum())
+        data.write_columns({"score": score, "is_anomaly": is_anomaly}, output)
+
+    count = run.write_pieces(train, write)
+    run.note(f"{counted(marked, 'row')} marked as anomalies, {marked / count:.1%}")
+
+
+def _fitted(run: Run, train: Data, false_alarms: float) -> Any:
+    from mercer.estimators import KernelNovelty
+
+    return run.fit(
+        KernelNovelty(
+            kernel=run.kernel,
+            false_alarm_rate=false_alarms,
+            scale_columns=run.scale_columns(train),
+            random_state=run.seed,
+        ),
+        train.values,
+    )
 
 
 def _print_highest(run: Run, data: Data, score: Array, marked: Array, top: int) -> None:

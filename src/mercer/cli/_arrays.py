@@ -26,7 +26,7 @@ class ArrayFile(Data):
 
     def label(self, row: int) -> str:
         """The index, from 0 as in NumPy."""
-        return f"row {row}"
+        return f"row {self.source.first + row}"
 
     def write(self, values: Array, output: Output) -> None:
         """Floating-point arrays keep their type; integers that changed become float64."""
@@ -50,7 +50,8 @@ class ArrayFile(Data):
             added = {free_name(name, taken): column for name, column in columns.items()}
             self._save_all(output, arrays | added)
             return
-        cells = [np.arange(len(self.values)).astype(str), *map(as_text, columns.values())]
+        numbers = np.arange(self.source.first, self.source.first + len(self.values))
+        cells = [numbers.astype(str), *map(as_text, columns.values())]
         write_table(output, ("row", *columns), cells)
 
     def _save_all(self, output: Output, arrays: dict[str, Array]) -> None:

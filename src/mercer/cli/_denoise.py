@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import replace
-from functools import partial
 from typing import Any
 
 import click
@@ -13,7 +11,8 @@ import numpy as np
 from mercer._array import Array
 from mercer._words import counted
 from mercer.cli._data import Data, check_rows
-from mercer.cli._large import is_large, joined, pieces_of
+from mercer.cli._files import Output
+from mercer.cli._large import is_large, pieces_of
 from mercer.cli._options import data_command, number
 from mercer.cli._run import Run, read_one
 from mercer.cli._terminal import UsageError
@@ -66,7 +65,7 @@ def denoise(run: Run, noise: float | None, components: float | None) -> int:
     also stay if you do not give the noise and it cannot be estimated: for images it can, for most
     tables it cannot.
     """
-    if is_large(run.inputs[-1]):
+    if any(map(is_large, run.inputs)):
         return _denoise_large(run, noise, components)
     data, train = run.read()
     with warnings.catch_warnings():
@@ -88,30 +87,29 @@ def denoise(run: Run, noise: float | None, components: float | None) -> int:
 def _denoise_large(run: Run, noise: float | None, components: float | None) -> int:
     """The same for files too large for memory: rows are read and written in pieces.
 
-    The first piece says which columns are used.
+    The first piece of the rows to learn from says which columns are used.
     """
     from mercer.io import open_rows
 
     if run.page is not None:
         raise UsageError("--report needs all rows in memory; leave it out for a file this large")
-    run.check_files(new_columns=False)
     file = run.inputs[-1]
-    first = read_one(next(pieces_of(file)), run.selection, run.quiet)
-    check_rows(first, at_least=3, complete=True)
-    rows = open_rows(file.path, first.used if file.suffix == ".npy" else first.names)
+    if is_large(file):
+        run.check_files(new_columns=False)
+        first = read_one(next(pieces_of(file)), run.selection, run.quiet)
+        check_rows(first, at_least=3, complete=True)
+        rows: Any = open_rows(file.path, first.used if file.suffix == ".npy" else first.names)
+    else:
+        first = run.read_train()
+        rows = first.values
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", MercerWarning)
         model = run.fit(_model(run, first, components, noise, len(rows)), rows)
-    selection, count = replace(run.selection, like=first), 0
-    total = len(open_rows(run.source.path)) if run.source.suffix == ".npy" else 0
-    with joined(run.output, total) as append:
-        for piece in pieces_of(run.source):
-            data = read_one(piece, selection, quiet=True)
-            check_rows(data, complete=True)
-            values = model.transform(data.values) if model.trust_ > 0.0 else data.values
-            append(partial(data.write, values))
-            count += len(values)
-    run.note(f"{counted(count, 'row')} were read and written in pieces")
+
+    def write(data: Data, output: Output) -> None:
+        data.write(model.transform(data.values) if model.trust_ > 0.0 else data.values, output)
+
+    run.write_pieces(first, write)
     if model.noise_error_ == np.inf:
         run.note(_UNKNOWN)
     return run.exit_code

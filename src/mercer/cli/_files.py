@@ -33,6 +33,7 @@ class Source:
 
     path: Path
     given: bytes | None = None  # the content, if there is no file
+    first: int = 0  # the number of its first row, if it is a piece of a file
 
     def __str__(self) -> str:
         return "standard input" if self.path == PIPE else str(self.path)

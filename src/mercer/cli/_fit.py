@@ -186,7 +186,7 @@ def predict(
     count = 0
     with Progress(quiet).waiting(f"predicting {file}"):
         if is_large(file):
-            with joined(result, 0) as append:
+            with joined(result, file) as append:
                 for piece in pieces_of(file):
                     data = read_one(piece, selection, quiet)
                     append(partial(data.write_columns, _predicted(model, names, data, result)))

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from mercer.cli._files import Output, Source
-from mercer.cli._terminal import DataError, require
+from mercer.cli._terminal import DataError, UsageError, require
 
 _SHARE = 0.25  # of the memory: reading, scaling and writing make copies
 _PIECE = 1 << 25  # bytes of a piece of an array
@@ -43,8 +43,9 @@ def refuse_large(source: Source) -> None:
         size, room = _bytes(source) / 1e9, memory() / 1e9
         raise DataError(
             f"{source} holds {size:.3g} GB of numbers, too many for {room:.3g} GB of memory, and "
-            "this command needs all rows; give it a sample of the rows or fewer columns, or use "
-            "mercer.io.open_rows in Python, where estimators with n_landmarks read rows in pieces"
+            "this command needs all rows of what it learns from; give it a sample of the rows "
+            "(mercer anomalies: with --train), or use mercer.io.open_rows in Python, where "
+            "estimators with n_landmarks read rows in pieces"
         )
 
 
@@ -75,22 +76,29 @@ def pieces_of(source: Source) -> Iterator[Source]:
         for start in range(0, len(array), size):
             content = BytesIO()
             np.save(content, array[start : start + size])
-            yield Source(source.path, content.getvalue())
+            yield Source(source.path, content.getvalue(), start)
         return
     if source.suffix not in _PARQUET:
         yield source
         return
     parquet = require("pyarrow.parquet", "Parquet files")
     with parquet.ParquetFile(source.path) as file:
+        start = 0
         for i in range(file.num_row_groups):
-            content = BytesIO()
-            parquet.write_table(file.read_row_group(i), content)
-            yield Source(source.path, content.getvalue())
+            group, content = file.read_row_group(i), BytesIO()
+            parquet.write_table(group, content)
+            yield Source(source.path, content.getvalue(), start)
+            start += len(group)
 
 
 @contextmanager
-def joined(output: Output, rows: int) -> Iterator[Callable[[Callable[[Output], Any]], None]]:
-    """Yield a function that takes what writes a piece, and appends that piece to the output."""
+def joined(output: Output, source: Source) -> Iterator[Callable[[Callable[[Output], Any]], None]]:
+    """Yield a function that takes what writes a piece, and appends that piece to the output.
+
+    `source` is the file whose pieces they are.
+    """
+    if output.suffix == ".npz":
+        raise UsageError("an .npz file cannot be written in pieces; give another format")
     with (
         output.file() as path,
         tempfile.TemporaryDirectory(dir=path.parent) as folder,
@@ -98,7 +106,7 @@ def joined(output: Output, rows: int) -> Iterator[Callable[[Callable[[Output], A
     ):
         part = Output(Path(folder) / f"part{output.suffix}", True, output.escape)
         if output.suffix == ".npy":
-            add = _append_arrays(path, rows)
+            add = _append_arrays(path, len(np.load(source.path, mmap_mode="r")))
         elif output.suffix in _PARQUET:
             add = _append_tables(path, stack)
         else:
@@ -137,7 +145,10 @@ def _append_tables(path: Path, stack: ExitStack) -> Callable[[Path], None]:
         table = parquet.read_table(part)
         if not out:
             out.append(stack.enter_context(parquet.ParquetWriter(path, table.schema)))
-        out[0].write_table(table.cast(out[0].schema))
+        try:
+            out[0].write_table(table.cast(out[0].schema))
+        except ValueError as error:  # as pyarrow's are
+            raise DataError(f"the types of columns differ between pieces: {error}") from error
 
     return add
 

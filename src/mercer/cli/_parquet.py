@@ -30,7 +30,7 @@ class ParquetTable(Data):
 
     def label(self, row: int) -> str:
         """The row number, from 1."""
-        return f"row {row + 1}"
+        return f"row {self.source.first + row + 1}"
 
     def write(self, values: Array, output: Output) -> None:
         """Columns that did not change keep their type; others become floating point."""

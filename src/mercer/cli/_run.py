@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ from mercer.cli._csv import read_csv, read_excel
 from mercer.cli._data import CODES, Data, Selection, check_rows
 from mercer.cli._files import PIPE, Output, Source
 from mercer.cli._images import SUFFIXES, read_images
-from mercer.cli._large import refuse_large
+from mercer.cli._large import joined, pieces_of, refuse_large
 from mercer.cli._parquet import read_parquet
 from mercer.cli._terminal import DataError, Progress, UsageError, echo, echo_facts
 from mercer.io import checkpoint
@@ -74,12 +75,7 @@ class Run:
         `new_columns` says that the output has additional columns, instead of new values;
         `complete` that missing values, and rows that are all equal, are refused.
         """
-        self.check_files(new_columns)
-        train = read_one(self.inputs[-1], self.selection, self.quiet)
-        check_rows(train, at_least=3, complete=complete)
-        if complete and not (train.values != train.values[0]).any():
-            what = f"all {train.row_word}s of {train.source} are equal"
-            raise DataError(f"{what}; there is nothing to learn")
+        train = self.read_train(new_columns=new_columns, complete=complete)
         if self.train is None:
             return train, train
         data = read_one(self.source, replace(self.selection, like=train), self.quiet)
@@ -90,6 +86,16 @@ class Run:
                 f"{train.size}; the sizes must be equal"
             )
         return data, train
+
+    def read_train(self, *, new_columns: bool = False, complete: bool = True) -> Data:
+        """Check the files, then read the rows to learn from."""
+        self.check_files(new_columns)
+        train = read_one(self.inputs[-1], self.selection, self.quiet)
+        check_rows(train, at_least=3, complete=complete)
+        if complete and not (train.values != train.values[0]).any():
+            what = f"all {train.row_word}s of {train.source} are equal"
+            raise DataError(f"{what}; there is nothing to learn")
+        return train
 
     def check_files(self, new_columns: bool) -> None:
         """Refuse inputs that cannot be read and outputs that cannot be written, before any work."""
@@ -150,6 +156,21 @@ class Run:
         if not np.isfinite(found).all():
             raise DataError(f"{label} gave values that are not finite; rescale the columns")
         return found
+
+    def write_pieces(self, train: Data, write: Callable[[Data, Output], None]) -> int:
+        """Read and write a large file piece by piece; returns the number of its rows.
+
+        The columns are those of `train`.
+        """
+        selection, count = replace(self.selection, like=train), 0
+        with joined(self.output, self.source) as append:
+            for piece in pieces_of(self.source):
+                data = read_one(piece, selection, quiet=True)
+                check_rows(data, complete=True)
+                append(partial(write, data))
+                count += len(data.values)
+        self.note(f"{counted(count, 'row')} were read and written in pieces")
+        return count
 
     def write_report(self, model: Any, data: Data) -> None:
         """Write the report on a fitted model, if one is asked for."""
