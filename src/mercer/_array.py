@@ -45,12 +45,12 @@ class Points:
 
     `kernel.points(X)` checks X and returns this value. Every function of the library that takes
     points takes it too, and does not check it again if its kernel has an equal domain. Rows
-    chosen from it are `Points` as well.
+    selected from it are `Points` as well.
 
     Attributes
     ----------
     array : ndarray or CSR array
-        The points as the engine takes them; a dense array is a read-only view of the user's.
+        The points as the engine takes them; a dense array is a read-only view of the user's array.
     domain : Domain
         The domain that accepted them.
     header : Header or None
@@ -99,7 +99,7 @@ def is_sparse(X: Any) -> bool:
 
 
 def refuse_pieces(X: Any, name: str = "X") -> None:
-    """Raise for rows in pieces, which would have to be collected in this process."""
+    """Raise for rows in pieces, which would have to be gathered in this process."""
     if is_chunked(X):
         raise InputError(
             f"{name} comes in pieces (a Dask collection, or files), but this computation needs all "
@@ -125,9 +125,9 @@ def unmasked(X: Any, name: str = "X") -> Any:
 def as_points(X: Any, name: str = "X") -> Any:
     """Return X as an (n, d) float32 or float64 matrix of finite numbers, dense or CSR.
 
-    float32 stays float32; integers and booleans become float64, exactly. Everything that would
-    lose something (complex, half or extended precision, masked entries, objects) is refused.
-    `Points` that are vectors were checked before.
+    float32 stays float32; integers and booleans become float64, exactly. Everything whose
+    conversion could lose information (complex, half or extended precision, masked entries,
+    objects) is refused. `Points` that are vectors were already checked.
     """
     if isinstance(X, Points):
         X, known = X.array, not is_tensor(X.array)
@@ -193,8 +193,8 @@ def as_vector(a: Any, name: str, length: int | None = None) -> Array:
 def as_weights(weights: Any, length: int, name: str = "weights", like: Any = None) -> Array:
     """Return non-negative float64 weights with a positive sum, scaled so that they sum to one.
 
-    For `like`, a tensor of points, they are a tensor of its kind; weights that are one keep their
-    history, other numbers become constants.
+    With `like`, a tensor of points, they are a tensor of its kind; weights that are already tensors
+    keep their history, other numbers become constants.
     """
     if like is not None and is_tensor(like):
         if not is_tensor(weights):
@@ -276,7 +276,7 @@ def positive_int(value: Any, name: str) -> int:
 
 
 def instance(value: Any, kind: type[Any], name: str) -> Any:
-    """Return the value if it is of this type, and not on tensors of another library."""
+    """Return the value if it is of this type and not made of tensors of another library."""
     if not isinstance(value, kind):
         article = "an" if kind.__name__[0] in "AEIOU" else "a"
         raise InputError(f"{name} must be {article} {kind.__name__}, got {type(value).__name__}")
@@ -355,7 +355,7 @@ def _check_nonempty(shape: tuple[int, ...], name: str) -> None:
 
 def _check_finite(array: Array, name: str) -> None:
     with np.errstate(over="ignore", invalid="ignore"):
-        if np.isfinite(np.sum(array)):  # cheap, and right when it says yes
+        if np.isfinite(np.sum(array)):  # cheap; a finite sum proves that all entries are finite
             return
     finite = np.isfinite(array)
     if finite.all():

@@ -14,8 +14,9 @@ class FitCertificate:
     """How far a fit is from the optimum of its problem.
 
     Weak duality: every value of the dual objective is at most every value of the primal one. So
-    the objective of the fit exceeds the smallest possible one by at most `gap`, whoever found it.
-    This needs a positive definite kernel: with `Sigmoid`, for instance, the gap says nothing.
+    the objective of the fit exceeds the smallest possible one by at most `gap`, whatever solver
+    found it. This needs a positive definite kernel: with `Sigmoid`, for instance, the gap says
+    nothing.
 
     Attributes
     ----------
@@ -54,7 +55,7 @@ class FitCertificate:
         return relative_gap(self.primal, self.dual)
 
     def scaled(self, factor: float) -> FitCertificate:
-        """The certificate of the same problem with its objective times a factor > 0."""
+        """The certificate of the same problem with its objective multiplied by a factor > 0."""
         primal, dual = factor * self.primal, factor * self.dual
         return replace(self, primal=primal, dual=dual, stationarity=factor * self.stationarity)
 

@@ -1,8 +1,8 @@
-"""Checkpoints of long computations: states that are kept, and found again by the same computation.
+"""Checkpoints of long computations: saved states that the same computation can resume from.
 
 A loop asks for its place with `checkpointed(task, *problem)`, where the problem is everything that
-determines what it computes. It takes up `found`, if an earlier run left something, and hands in
-its state with `keep` after each step. Nothing happens outside of `mercer.io.checkpoint`, which
+determines what it computes. It resumes from `found`, if an earlier run saved a state, and passes
+its own state to `keep` after each step. Nothing happens outside of `mercer.io.checkpoint`, which
 writes the states to a file.
 """
 
@@ -32,7 +32,7 @@ _BLOCK = 1 << 24  # bytes that are copied at a time
 
 
 class Store:
-    """States by the key of their computation, written by a function at most every so often."""
+    """States by the key of their computation, written to a file at most every `every` seconds."""
 
     def __init__(
         self, write: Callable[[Mapping[str, State], list[str]], None], every: float, name: str
@@ -85,13 +85,13 @@ class Place:
 
     @property
     def is_kept(self) -> bool:
-        """Whether a state that is handed in goes anywhere."""
+        """Whether a state passed to `keep` is stored."""
         return self._store is not None
 
     def keep(self, make: Callable[[], State], *, last: bool = False) -> None:
-        """Hand in the state, as a function that copies it.
+        """Store the state that the function `make` copies.
 
-        With `last` it is copied now, because no later one comes.
+        With `last` it is copied now, because no later one follows.
         """
         if self._store is not None:
             self._store.keep(self._key, make, last)
@@ -103,16 +103,16 @@ _store: ContextVar[Store | None] = ContextVar("checkpoint", default=None)
 def checkpointed(task: str, *problem: Any) -> Place:
     """The place of a computation that is determined by its task and its problem.
 
-    Where the same computation runs several times, places are told apart by their order.
+    If the same computation runs several times, places are told apart by their order.
     """
     store = _store.get()
-    if store is None or is_interrupted():  # what begins now has a part of its input only
+    if store is None or is_interrupted():  # what begins now has only a part of its input
         return Place(None)
     return Place(store, *store.begin(task, fingerprint(problem)))
 
 
 def using_store(store: Store | None) -> Any:
-    """Make this the place of all states, from here on; the token undoes it."""
+    """Store all states here from now on; the returned token undoes it."""
     return _store.set(store)
 
 
@@ -123,7 +123,7 @@ def stop_using(token: Any) -> None:
 def fingerprint(*values: Any) -> str:
     """A hash of values: of all entries of arrays, of functions by their names.
 
-    Objects that can be called, such as kernels, count by their class and parameters.
+    Callable objects, such as kernels, are hashed by their class and parameters.
     """
     hashed = hashlib.blake2b(digest_size=16)
     _add(hashed, values)
@@ -161,7 +161,7 @@ def _add(hashed: Any, value: Any) -> None:
 
 
 def _parameters(value: Any) -> Any:
-    """What determines an object that can be called, besides its class."""
+    """What determines a callable object, besides its class."""
     if isinstance(value, partial):
         return value.func, value.args, value.keywords
     if hasattr(value, "get_params"):
@@ -187,5 +187,5 @@ def generator_state(rng: np.random.Generator) -> str:
 
 
 def set_generator_state(rng: np.random.Generator, text: str) -> None:
-    """Let a generator go on from a state."""
+    """Let a generator continue from a state."""
     rng.bit_generator.state = json.loads(text)

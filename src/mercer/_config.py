@@ -22,15 +22,16 @@ class Options:
     Attributes
     ----------
     working_memory : float
-        MiB that temporary tiles of one call may take, over all its threads together.
+        MiB that the temporary tiles of one call may take, all its threads together.
     n_jobs : int or None
-        Threads; None means all cores this process may run on, negative counts back from them.
+        Number of threads; None means all cores this process may run on, and negative numbers count
+        back from that: -1 means all, -2 all but one.
     engine : {None, "spectral", "native", "blocked"}
-        Which engine sums; None chooses by shape and kernel (see `mercer.engine`).
+        The engine that computes sums; None chooses by shape and kernel (see `mercer.engine`).
     tolerance : float
-        The error a sum may have, as a share of sum_i |a_i| k(x, x). Above 0, far points may be left
-        out and, in at most three dimensions, sums computed by frequencies; 0 asks for sums that are
-        right to rounding.
+        The error a sum may have, as a fraction of sum_i |a_i| k(x, x). Above 0, distant points may
+        be left out and, in at most three dimensions, sums computed in the frequency domain; 0 asks
+        for sums that are accurate to rounding.
 
     Examples
     --------

@@ -21,8 +21,8 @@ _LIBRARIES = ("pandas", "polars", "pyarrow", "modin", "cudf")
 class Header:
     """The names of the columns of a frame, and the library that it came from.
 
-    Points that were given as a frame carry it, and so does what is found from them, so that
-    `to_frame` gives a frame of the same kind back.
+    Points that were given as a frame carry it, and so do results computed from them, so that
+    `to_frame` returns a frame of the same kind.
 
     Parameters
     ----------
@@ -47,7 +47,7 @@ def is_chunked(X: Any) -> bool:
 
 
 def as_frame(X: Any, name: str = "X") -> Any:
-    """Return X as a narwhals frame, or None if it is no frame; lazy frames are refused."""
+    """Return X as a narwhals frame, or None if it is not a frame; lazy frames are refused."""
     if isinstance(X, _PLAIN) or is_chunked(X):
         return None
     import narwhals.stable.v2 as nw
@@ -67,7 +67,7 @@ def as_frame(X: Any, name: str = "X") -> Any:
 
 
 def as_series(y: Any) -> Any:
-    """Return y as a narwhals series, or None if it is none."""
+    """Return y as a narwhals series, or None if it is not a series."""
     if isinstance(y, _PLAIN) or is_chunked(y):
         return None
     import narwhals.stable.v2 as nw
@@ -117,9 +117,9 @@ def is_number(dtype: Any) -> bool:
 def matrix_of(frame: Any, name: str = "X", *, missing: bool = False) -> Any:
     """Return a narwhals frame as one matrix of float64, or float32 if all columns are float32.
 
-    With `missing`, nulls become NaN; otherwise they are refused by the names of their columns, and
-    so is NaN. Columns that are not numbers, and integers that float64 cannot hold, are refused.
-    Sparse columns of pandas, if all are, become a CSR array.
+    With `missing`, nulls become NaN; otherwise nulls and NaN are refused, and the error names their
+    columns. Columns that are not numbers, and integers that float64 cannot hold, are refused.
+    If all columns are sparse columns of pandas, the result is a CSR array.
     """
     import narwhals.stable.v2 as nw
 
@@ -247,7 +247,7 @@ class Framed:
         Parameters
         ----------
         library : {"pandas", "polars", "pyarrow", "modin", "cudf"}, optional
-            By default that of the data, and pandas if they were no frame.
+            By default that of the data, or pandas if the data were not a frame.
         """
         if library is None:
             library = self.header.library if self.header else "pandas"

@@ -28,12 +28,12 @@ class Step:
     n_iter : int
         Iterations done.
     residual : float
-        The largest relative residual among what is still iterated; where the number of iterations
-        is known, the share of them that is left.
+        The largest relative residual of what is still iterating; if the number of iterations is
+        known, the fraction of them that is left.
     task : str
-        What is iterated.
+        What is computed.
     total : int or None
-        The number of iterations, where it is known.
+        The number of iterations, if it is known.
 
     Examples
     --------
@@ -57,7 +57,7 @@ _watchers: ContextVar[tuple[Callback, ...]] = ContextVar("watchers", default=())
 
 
 def check_callback(callback: Any) -> None:
-    """Raise unless this is a function or None."""
+    """Raise unless the callback is a function or None."""
     if callback is not None and not callable(callback):
         raise InputError(f"callback must be a function or None, got {type(callback).__name__}")
 
@@ -73,7 +73,7 @@ def watched(callback: Callback) -> Iterator[None]:
 
 
 def is_watched() -> bool:
-    """Whether anybody watches, for steps that cost something to describe."""
+    """Whether any callback is watching, for steps that are costly to describe."""
     return bool(_watchers.get())
 
 
@@ -85,7 +85,7 @@ def report(
     total: int | None = None,
     callback: Callback | None = None,
 ) -> bool:
-    """Tell a step to the callback and to all who watch; True if one of them says stop."""
+    """Report a step to the callback and all watchers; True if one of them says stop."""
     listeners = _watchers.get() if callback is None else (*_watchers.get(), callback)
     if not listeners:
         return False
@@ -95,7 +95,7 @@ def report(
 
 
 class Interruption:
-    """A wish to stop, such as Ctrl-C: it ends everything that iterates while it watches.
+    """A request to stop, such as Ctrl-C: it ends every iteration that it watches.
 
     Attributes
     ----------
@@ -118,12 +118,12 @@ class Interruption:
 
 
 def is_interrupted() -> bool:
-    """Whether everything that iterates here is to stop."""
+    """Whether all iterations in this context should stop."""
     return any(isinstance(one, Interruption) and one.requested for one in _watchers.get())
 
 
 def tracked(items: Sequence[T], task: str) -> Iterator[T]:
-    """Yield the items and report each."""
+    """Yield the items and report progress before each."""
     n = len(items)
     if n == 1:
         report(task)
@@ -162,8 +162,8 @@ def progress_bar(label: str, *, keep: bool = True) -> Iterator[None]:
 class _Bar:
     """One line of text with the latest step, drawn by a thread of its own.
 
-    So the time runs on during a long call that reports nothing, and a step costs an assignment.
-    Inside a loop of known length, how far that is comes first.
+    So the clock keeps running during a long call that reports nothing, and a step costs only an
+    assignment. Inside a loop of known length, the line starts with its progress.
     """
 
     def __init__(self, label: str, stream: Any) -> None:

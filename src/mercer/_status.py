@@ -34,7 +34,7 @@ class Status(Enum):
     N_STEPS = "the number of steps that was given, or chosen by held-out rows, is taken"
     N_POINTS = "the number of points asked for is used; more points would lower the error"
 
-    # it is not
+    # the result is not what was asked for
     MAX_ITER = "stopped at max_iter before reaching tol; raise max_iter or tol"
     MAX_RANK = "stopped at the largest rank or number of points allowed; raise it, or raise tol"
     STALLED = "stopped: rounding or a kink allows no more progress; raise tol, or the penalty"
@@ -47,7 +47,7 @@ class Status(Enum):
 
     @property
     def plain(self) -> str:
-        """The same for readers who do not know the method."""
+        """The same sentence for readers who do not know the method."""
         return _PLAIN[self]
 
     @property

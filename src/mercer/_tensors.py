@@ -60,7 +60,7 @@ def float_bits(a: Any) -> int:
 
 
 def constant(array: Any, like: Any) -> Any:
-    """A NumPy array as an array of the library, device and (if it has numbers) dtype of another."""
+    """A NumPy array as an array of the library, device and (if not integer) dtype of another."""
     if not is_tensor(like):
         return array
     xp = namespace(like)
@@ -93,7 +93,7 @@ def is_tracked(*arrays: Any) -> bool:
 
 
 def is_abstract(a: Any) -> bool:
-    """Whether a has a shape and no numbers (the meta device of torch)."""
+    """Whether a has a shape but no numbers (the meta device of torch)."""
     return bool(getattr(a, "is_meta", False))
 
 
@@ -107,7 +107,7 @@ def recomputed(function: Callable[..., Any], *arrays: Any) -> Any:
 
 
 def as_double(a: Any) -> Any:
-    """The array in float64, in which sums are added up."""
+    """The array in float64, the precision in which sums are accumulated."""
     if is_tensor(a):
         xp = namespace(a)
         return xp.astype(a, xp.float64, copy=False)
@@ -115,7 +115,7 @@ def as_double(a: Any) -> Any:
 
 
 def eye_like(Z: Any) -> Any:
-    """The identity of as many dimensions as points have."""
+    """The identity matrix of the dimension of the points Z."""
     if is_tensor(Z):
         return namespace(Z).eye(Z.shape[1], dtype=Z.dtype, device=Z.device)
     return np.eye(Z.shape[1])
@@ -221,7 +221,7 @@ def _host_function() -> Any:
     import torch
 
     class OnHost(torch.autograd.Function):  # type: ignore[misc]
-        """A function that is computed by NumPy, and so is its first derivative."""
+        """A function whose values and first derivative are computed by NumPy."""
 
         @staticmethod
         def forward(ctx: Any, forward: Any, backward: Any, recorded: Any, *arrays: Any) -> Any:
@@ -249,7 +249,7 @@ def _host_function() -> Any:
 
 
 def with_implicit_gradient(points: Any, gradient: Any, inverse: Any) -> Any:
-    """The points x with dx = -inverse d(gradient): those of a zero of the gradient.
+    """The points x, zeros of the gradient, with dx = -inverse d(gradient).
 
     `gradient` (b, d) is the gradient at x with its history, `inverse` (b, d, d) the inverse
     Hessian, NaN for rows without a derivative. A second derivative is refused.
@@ -275,7 +275,7 @@ def _implicit_function() -> Any:
         def backward(ctx: Any, g: Any) -> Any:
             (inverse,) = ctx.saved_tensors
             pulled = -(inverse @ g[:, :, None])[:, :, 0]
-            # a row that nobody asked for must not spoil the others
+            # a row whose derivative is not wanted must not spoil the others
             return None, torch.where((g == 0).all(dim=1, keepdim=True), 0.0, pulled), None
 
     return Implicit

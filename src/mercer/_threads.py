@@ -1,7 +1,7 @@
 """The thread pool, and the number of threads of BLAS.
 
 Tiles of a kernel sum run on a pool of Python threads (NumPy and the compiled core release the
-interpreter lock) while BLAS is held to one thread, because two levels of threads fight: with
+interpreter lock) while BLAS is held to one thread, because two levels of threads compete: with
 other load on the machine BLAS threads under a tile loop cost a factor of five.
 """
 
@@ -49,7 +49,7 @@ def available_cores() -> int:
 
 
 def thread_count() -> int:
-    """Threads for the next call: `n_jobs` of the options in force, negative counting from all."""
+    """Threads for the next call: `n_jobs` of the options in force; negative counts from all cores."""
     jobs = get_options().n_jobs
     cores = available_cores()
     if jobs is None:
@@ -58,10 +58,10 @@ def thread_count() -> int:
 
 
 def map_threads(function: Callable[[T], R], items: Sequence[T]) -> list[R]:
-    """`[function(i) for i in items]` on the pool, BLAS held to one thread meanwhile.
+    """`[function(i) for i in items]` on the pool, with BLAS held to one thread.
 
-    Results come in the order of the items, so that what is summed from them does not depend on
-    the number of threads. A nested call runs inline: the pool never waits for itself.
+    Results come in the order of the items, so that sums over them do not depend on the number of
+    threads. A nested call runs inline: the pool never waits for itself.
     """
     threads = min(thread_count(), len(items))
     if getattr(_inside, "stop", None) is not None:
@@ -90,9 +90,9 @@ def map_threads(function: Callable[[T], R], items: Sequence[T]) -> list[R]:
 
 
 def stop_if_interrupted() -> None:
-    """Raise where a long task should end; long tasks call this every few milliseconds of work.
+    """Raise if a long task should end; long tasks call this every few milliseconds of work.
 
-    On the main thread, calling any Python function runs the handlers of signals. A task on the pool
+    On the main thread, calling any Python function runs the signal handlers. A task on the pool
     ends when `map_threads` has.
     """
     stop = getattr(_inside, "stop", None)
@@ -101,11 +101,11 @@ def stop_if_interrupted() -> None:
 
 
 def interruptible(function: Callable[..., R], matrix: Any, *arguments: Any) -> R:
-    """`function(matrix, *arguments)`, for a function that does not hold the interpreter lock.
+    """`function(matrix, *arguments)`, for a function that releases the interpreter lock.
 
     If the matrix is large, the function runs in a thread of its own, so that the main thread
-    handles signals meanwhile. After an interrupt that thread computes on until the function
-    ends, with arrays nobody else uses, and its result is dropped.
+    can handle signals meanwhile. After an interrupt that thread keeps computing until the function
+    ends, with arrays that nothing else uses, and its result is dropped.
     """
     if matrix.size < _LONG or threading.current_thread() is not threading.main_thread():
         return function(matrix, *arguments)
@@ -163,7 +163,7 @@ def single_threaded_blas() -> Iterator[None]:
 
 
 def _let_any_thread_control_blas() -> None:
-    """threadpoolctl lets one thread at a time set limits; here the count above sees to that."""
+    """threadpoolctl lets one thread at a time set limits; here the count above ensures that."""
     clear = getattr(threadpoolctl.OpenBLASController, "clear_controlling_thread", None)
     if clear is not None:
         clear(force=True)
